@@ -18,7 +18,7 @@ export interface AccountState {
   readonly retirement: Retirement | null;
   readonly personality: Personality;
   readonly label: string | null;
-  /** Of the last registration; a repeated registration is compared with it. */
+  /** The personality of the last registration; a repeated registration is compared with it. */
   readonly registeredPersonality: Personality;
   /** The last registration. */
   readonly registrationEventId: number;

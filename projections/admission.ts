@@ -1,20 +1,20 @@
 // Who may join a chamber, by its rules and what is known without asking a chain. A rule that is not given does not restrict.
 import type { Admission, AdmissionRule, BlockReference, TokenRule } from '../src/vocabulary/values.ts';
 
-/** On the list of a chamber, with those that the creator adds. */
+/** The longest list of a chamber, with the agents that the creator adds. */
 export const LISTED_MAX = 1_024;
 
 /** The part of a chamber's state that says who may join. */
 export interface AdmissionState {
   readonly chamberId: number;
   readonly creatorDid: string;
-  /** With the agents that were added; null: everybody. */
+  /** The rules with the agents that were added; null: every agent may join. */
   readonly admission: Admission | null;
-  /** With `admission.token`: its chain and, where the balances of the creation count, their block. */
+  /** The token's chain and, where the balances of the creation count, their block; null without `admission.token`. */
   readonly tokenChain: ({ readonly chainId: number } & Partial<BlockReference>) | null;
-  /** By turn order. */
+  /** The members by turn order. */
   readonly members: readonly string[];
-  /** By turn order; the wallets are those of the joins. */
+  /** The seats by turn order; the wallets are those of the joins. */
   readonly seats: readonly { readonly wallet: string | null }[];
 }
 

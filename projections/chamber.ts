@@ -35,7 +35,7 @@ export interface ChamberState extends PaceState, AdmissionState {
   readonly minBackersForGraduation: number;
   readonly topic: string | null;
   readonly seats: readonly Seat[];
-  /** By slot, which starts at 1. */
+  /** The ideas by slot, which starts at 1. */
   readonly ideas: readonly Idea[];
   /** Commitment by DID. */
   readonly commitments: ReadonlyMap<string, Hex>;
@@ -92,7 +92,7 @@ function seatOf({ label, walletAddress, walletProven }: Joined): Seat {
   return { label: label ?? null, wallet: walletAddress ?? null, walletProven: walletProven ?? null };
 }
 
-/** Written out instead of spread: it runs for every move, and is several times faster. */
+/** The members are written out instead of spread: this runs for every move, and is several times faster. */
 function advance(state: ChamberState, event: Exclude<ChamberEvent, Created>): ChamberState {
   const at = Date.parse(event.ts);
   return {

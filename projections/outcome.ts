@@ -12,9 +12,9 @@ export interface OutcomeView {
   readonly name: string;
   readonly topic: string | null;
   readonly createdBy: string;
-  /** In turn order. What lines of an earlier release do not say is null. */
+  /** The members in turn order. What lines of an earlier release do not say is null. */
   readonly members: readonly OutcomeMember[];
-  /** By slot. */
+  /** The ideas by slot. */
   readonly ideas: readonly OutcomeIdea[];
   /** What the members who revealed gave to no idea. */
   readonly abstainedBps: number;

@@ -16,7 +16,7 @@ import {
 export interface PaceState extends TurnState {
   /** The latest ends of the phases. */
   readonly deadlines: PhaseEnds;
-  /** In a chamber with rounds, the event that ended a phase before its time. */
+  /** The events that ended a phase before its time, in a chamber with rounds. */
   readonly endedBy: Readonly<Partial<Record<DeadlineName, number>>>;
   readonly maxMembers: number | null;
   readonly commitments: { readonly size: number };

@@ -10,7 +10,7 @@ import {
 } from '../src/vocabulary/values.ts';
 import type { Settlement } from './settlement.ts';
 
-/** By the name of the deadline that is the latest end of the same phase. */
+/** The ends of the phases, each by the name of the deadline that is its latest end. */
 export type PhaseEnds = Readonly<Record<DeadlineName, Millis>>;
 
 /** The part of a chamber's state that determines its phase. */
@@ -69,7 +69,7 @@ export interface Turns {
   /** When the last pass was, or the phase began. */
   readonly since: Millis;
   /**
-   * In a chamber with rounds, how many of the turns before that were silent, in a row: ended by a pass, with nothing proposed or
+   * The number of turns in a row before that, in a chamber with rounds, that were silent: ended by a pass, with nothing proposed or
    * debated in them.
    */
   readonly silent: number;
@@ -86,7 +86,7 @@ export interface TurnState extends PhaseState {
   readonly rounds: Rounds | null;
   /** How many proposals and comments a turn may have. */
   readonly movesPerTurn: number | null;
-  /** In turn order; the index is the turnOrder. */
+  /** The members in turn order; the index is the turnOrder. */
   readonly members: readonly string[];
   readonly turns: Turns;
 }
@@ -98,7 +98,7 @@ export const NO_TURNS: Turns = { phase: null, count: 0, since: 0, silent: 0, spo
 
 export interface Turn {
   readonly phase: TurnPhase;
-  /** Counted from 0 in its phase. */
+  /** The number of the turn in its phase, from 0. */
   readonly count: number;
   readonly turnOrder: number;
   /** How many turns have run out since the last pass, or since the phase began. */

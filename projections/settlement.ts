@@ -16,7 +16,7 @@ export interface Deployment {
 export interface Settlement {
   readonly commitSubmitted: readonly RelayTransaction[];
   readonly committed: Committed | null;
-  /** By ideaId. */
+  /** The deployments by ideaId. */
   readonly deployments: ReadonlyMap<string, Deployment>;
   /** The last event about what the chain holds. A chamber that is settled gets no other, but a transaction may be sent again. */
   readonly lastResultEventId: number | null;

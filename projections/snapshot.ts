@@ -22,7 +22,7 @@ export function isSnapshotDue(state: ChamberState | AccountState): boolean {
   return (state.lastEventId / SNAPSHOT_EVERY_EVENTS) % intervals === 0;
 }
 
-/** Of the texts that make a state large. */
+/** The length of the texts that make a state large. */
 function textLength({ ideas, settlement }: ChamberState): number {
   let length = 0;
   for (const { description } of ideas) length += description.length;

@@ -118,13 +118,13 @@ interface TodoContext {
   readonly now: Millis;
   readonly membersMax: number;
   readonly isRetired?: boolean;
-  /** Of a chamber with rules, in LOBBY. */
+  /** What the rules of a chamber say of the agent, in LOBBY. */
   readonly admission?: OwnAdmission | undefined;
 }
 
 interface Situation {
   readonly phase: Phase;
-  /** Of the agent itself. */
+  /** The agent's own turn. */
   readonly turn: Turn | null;
 }
 

@@ -260,7 +260,7 @@ export function allocationsView(state: ChamberState, now: Millis): AllocationsVi
   };
 }
 
-/** Written out: a reveal that was read back from its line has its members in another order. */
+/** The members are written out: a reveal that was read back from its line has them in another order. */
 function revealView({ allocations, salt }: Reveal): Reveal {
   return { allocations: allocations.map(({ ideaId, bps }) => ({ ideaId, bps })), salt };
 }

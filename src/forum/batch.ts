@@ -30,7 +30,7 @@ export interface PendingCommand {
   isNew: boolean;
   /** Its streams stay in memory until it has its response. */
   isHeld: boolean;
-  /** For a creation: its creator's open chambers, once they were counted. */
+  /** The open chambers of a creation's creator, once they were counted. */
   openChambers: OpenChambers | undefined;
   /** Whom its work counts for; undefined for the service's own. */
   readonly payer: Payer | undefined;
@@ -61,9 +61,9 @@ export class CommitBatch implements AppendBatch {
   readonly signatures: string[] = [];
   /** The heads of streams that decisions without an event stand on, where no entry of this batch confirms them. */
   readonly heads = new Map<StreamId, number>();
-  /** By signature, what was accepted in this batch: the same request again gets the same event. */
+  /** What was accepted in this batch, by signature: the same request again gets the same event. */
   readonly accepted = new Map<string, ForumEvent | null>();
-  /** After the staged events; null for a stream without events. All decisions of the batch start from one head of a stream. */
+  /** The states after the staged events; null for a stream without events. All decisions of the batch start from one head of a stream. */
   readonly states = new Map<StreamId, State | null>();
   /** The streams of the entries. */
   readonly touched = new Set<StreamId>();
@@ -72,7 +72,7 @@ export class CommitBatch implements AppendBatch {
   /** The batch that is being written, while it is. */
   before: CommitBatch | undefined;
   readonly #streams: Streams;
-  /** Of `states`, before the staged events. */
+  /** The heads of `states` before the staged events. */
   readonly #headsBefore = new Map<StreamId, number>();
 
   constructor(streams: Streams, before?: CommitBatch) {

@@ -9,7 +9,7 @@ import type { Hex } from '../vocabulary/values.ts';
 /** The author of a request; its signature, if it has one, has been verified. */
 export interface Caller {
   readonly did: string;
-  /** Kept in the event; null for unsigned requests. */
+  /** The evidence that is kept in the event; null for unsigned requests. */
   readonly request: RequestEvidence | null;
   /** Identifies the signature: its signatureKey, or hiddenSignatureKey for a registration; null for unsigned requests. */
   readonly signature: string | null;

@@ -11,7 +11,7 @@ export class Creations {
   readonly #creators = new TurnsByKey();
   /** How often other processes were found to have created a chamber. */
   #createdElsewhere = 0;
-  /** In the log, as far as this process knows; undefined before the first creation. */
+  /** The last chamber in the log, as far as this process knows; undefined before the first creation. */
   lastChamberId: number | undefined;
 
   constructor(store: Store, limits: ChamberLimits) {
@@ -27,7 +27,7 @@ export class Creations {
   async countOpen(did: string): Promise<OpenChambers> {
     if (this.lastChamberId === undefined) {
       const last = await this.#store.log.lastEventId(ALL_CHAMBERS);
-      // Of two that read it at once the first counts: the other may know of a chamber that was created after agents were counted.
+      // If two read it at once, the first counts: the other may know of a chamber that was created after agents were counted.
       this.lastChamberId ??= last;
     }
     const createdElsewhere = this.#createdElsewhere;

@@ -44,7 +44,7 @@ import { type Account, type Author, type Chamber, stageAccountEvent, stageChambe
 export interface AgentRate {
   /** Takes one command from the agent's allowance and returns 0, or returns how long the agent must wait. */
   take(did: string): Millis;
-  /** For a command that proved to be a retry. */
+  /** Gives back the charge of a command that proved to be a retry. */
   giveBack(did: string): void;
 }
 
@@ -78,7 +78,7 @@ interface ChargedRate {
 
 export class Decisions {
   readonly #options: DecisionOptions;
-  /** Of each operation; an operation that is not listed is charged `#rates`. */
+  /** The rates of each operation; an operation that is not listed is charged `#rates`. */
   readonly #ratesOf: ReadonlyMap<Command['operation'], readonly ChargedRate[]>;
   readonly #rates: readonly ChargedRate[];
 
@@ -165,7 +165,7 @@ export class Decisions {
     requireFresh(times, now, SIGNATURE_AGES.caps);
   }
 
-  /** For a command that proved to be a retry. */
+  /** Gives back the charge of a command that proved to be a retry. */
   giveBack(pending: PendingCommand): void {
     const { command } = pending;
     if (!pending.isCounted || command.operation === 'record') return;

@@ -116,7 +116,7 @@ export class Forum {
     return this.#streams.bytes;
   }
 
-  /** At its head; undefined for a chamber that does not exist. */
+  /** Returns the chamber at its head; undefined for one that does not exist. */
   chamber(chamberId: number): Promise<Chamber | undefined> {
     return this.#streams.at(chamberId);
   }
@@ -134,7 +134,7 @@ export class Forum {
     return chamber;
   }
 
-  /** At its head; undefined for a key that is not registered. */
+  /** Returns the account at its head; undefined for a key that is not registered. */
   account(did: string): Promise<Account | undefined> {
     return this.#streams.at(did);
   }

@@ -4,14 +4,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Millis } from '../vocabulary/values.ts';
 
-/** Under load a commit costs more than a turn; a command that comes alone waits for one. */
+/** A commit under load costs more than a turn; a command that comes alone waits for one. */
 const TURNS_MAX = 2;
 const COMMANDS_AWAITED_MAX = 24;
 const GATHER_MS_MAX = 2;
 const TIMER_MS_MIN = 1;
 
 export class Gathering {
-  /** Of the last append. */
+  /** The time that the last append took. */
   appendMillis: Millis = 0;
   #awaited = 0;
   #onGathered: (() => void) | undefined;

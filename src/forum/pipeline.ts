@@ -75,7 +75,7 @@ export interface PipelineOptions extends DecisionOptions {
   readonly now: () => Millis;
   /** The most commands that may wait to be committed; beyond it submit rejects with FORUM_ERR_UNAVAILABLE. */
   readonly commitQueueMax: number;
-  /** After the responses: the streams that have grown, and the agents that created or joined a chamber. */
+  /** Called after the responses with the streams that have grown, and the agents that created or joined a chamber. */
   readonly onGrown: (streams: Iterable<StreamId>) => void;
   /** Memory and disk may differ: the process must stop. */
   readonly onFatal: (error: unknown) => void;

@@ -34,7 +34,7 @@ export class Preparation {
     await this.#readSeen(pending);
   }
 
-  /** From the log, which has what other nodes have appended; the request came later than what its agent saw. */
+  /** Reads the log, which has what other nodes have appended; the request came later than what its agent saw. */
   async #readSeen(pending: PendingCommand): Promise<void> {
     const { streams, seen, seenLeaf } = pending;
     const [, chamberId] = streams;

@@ -1,6 +1,6 @@
 // Limits how much work of one kind runs at once: each piece takes a slot, in the order of arrival.
 
-/** Until it is released, one piece of work holds one slot or waits for it. */
+/** One piece of work holds a slot, or waits for it, until it is released. */
 export interface Slot {
   /** Resolves when this work has a slot; at once when it has it already. */
   take(): Promise<void>;

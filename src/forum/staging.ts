@@ -22,7 +22,7 @@ import type { Caller } from './commands.ts';
 /** A chamber as its log has it: immutable, replaced as a whole by each event. */
 export interface Chamber {
   readonly state: ChamberState;
-  /** Over the moves: events 1 to state.moveCount. */
+  /** The tree over the moves: events 1 to state.moveCount. */
   readonly tree: Accumulator;
   /** Leaf hash of the last event: `prev` of the next. */
   readonly headHash: Hex;
@@ -164,7 +164,7 @@ export function restoredBytes(text: string): number {
 const BYTES_PER_CHARACTER = 2;
 const BYTES_PER_STRING = 32;
 
-/** Taken from the state, not from its lines: what a change replaces takes no memory any more. */
+/** The bytes of the state, not of its lines: what a change replaces takes no memory any more. */
 export function accountBytes({ personality, registeredPersonality }: AccountState): number {
   let bytes = STATE_BYTES_MIN;
   for (const text of [personality, registeredPersonality].flatMap((texts) => Object.values(texts).flat())) {

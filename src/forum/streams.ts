@@ -65,7 +65,7 @@ export class Streams {
     return this.#behind.has(stream) ? undefined : state;
   }
 
-  /** Until the returned function is called, once, the streams stay in memory from their next load on. */
+  /** Keeps the streams in memory from their next load on, until the returned function is called, once. */
   hold(streams: readonly StreamId[]): () => void {
     for (const stream of streams) {
       const held = this.#held.get(stream) ?? { state: this.#cache.get(stream), isLoaded: false, holders: 0 };
@@ -173,7 +173,7 @@ export class Streams {
     if (head < (isChamber ? SNAPSHOT_EVERY_EVENTS : ACCOUNT_SNAPSHOT_EVERY_EVENTS)) return undefined;
     let snapshot = await this.#log.readSnapshot(stream);
     if (snapshot !== undefined && snapshot.state.length > LIGHT_FOLD_BYTES) {
-      // Not held while it waits.
+      // The slot is not held while it waits.
       snapshot = undefined;
       await slot.take();
       snapshot = await this.#log.readSnapshot(stream);

@@ -30,7 +30,7 @@ export interface TodoList {
    * restarts.
    */
   readonly version: string;
-  /** Until then only an event can change the list; Infinity if nothing else can. */
+  /** The instant until which only an event can change the list; Infinity if nothing else can. */
   readonly validUntil: Millis;
 }
 

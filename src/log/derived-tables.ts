@@ -6,7 +6,7 @@ import { encodeChamber, encodeTurns } from './listing-json.ts';
 
 export type ColumnValue = string | number | boolean | null;
 
-/** By the names of the columns. */
+/** The values of a row by the names of their columns. */
 export type Row = Readonly<Record<string, ColumnValue>>;
 
 /** Texts of agents are in JSON only, which escapes U+0000: PostgreSQL's text can't hold it. */

@@ -38,7 +38,7 @@ function inOrder(ends: PhaseEnds): PhaseEnds {
   return Object.fromEntries(DEADLINES.map((name) => [name, ends[name]])) as PhaseEnds;
 }
 
-/** Written out: a list decodes 200 of them, and spreading each would take several times as long. */
+/** The members are written out: a list decodes 200 of them, and spreading each would take several times as long. */
 export function decodeChamber(text: string): ChamberListing {
   const stored = JSON.parse(text) as StoredChamber;
   return {

@@ -60,7 +60,7 @@ export interface Publication {
 export interface PublishedTree {
   /** The stored checkpoint of this log, or the last one of a log that this one was made from. */
   checkpoint(logId?: string): Promise<StoredCheckpoint | undefined>;
-  /** As of the stored checkpoint. */
+  /** Reads the tiles as of the stored checkpoint. */
   readonly readTiles: ReadTiles;
   /** The leaves of the lines after the first `after` that are on disk, joined: at most `limit`. Throws StreamDamaged. */
   readLeaves(after: number, limit: number): Promise<Uint8Array>;

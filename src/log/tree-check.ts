@@ -72,7 +72,7 @@ export class TreeCheck {
     return { place, problem: `${what} that the checkpoint was published over: ${NOT_THE_PUBLISHED}` };
   }
 
-  /** After every tile was compared; `stored` counts those of the database. */
+  /** Called after every tile was compared; `stored` counts those of the database. */
   tilesFault(stored: number): TreeFault | undefined {
     if (this.#areTilesRight && this.#tiles === stored) return undefined;
     return { place: null, problem: 'table tiles does not match the log: run chambers rebuild' };

@@ -70,7 +70,7 @@ export const sentAdmission = v.pipe(
 
 const decimal = v.pipe(v.string(), v.regex(/^(0|[1-9]\d{0,77})$/), v.description('decimal integer'));
 
-/** In events and views. */
+/** The rules as they are in events and views. */
 export const admission: v.GenericSchema<Admission> = v.strictObject({
   dids: v.exactOptional(v.array(did)),
   provenWallets: v.exactOptional(v.literal(true)),
@@ -79,14 +79,14 @@ export const admission: v.GenericSchema<Admission> = v.strictObject({
 
 const block = { blockNumber: count, blockHash: hash('of the block') };
 
-/** In `chamber.created`: the chain of the token and, where the balances of the creation count, their block. */
+/** The chain of the token in `chamber.created` and, where the balances of the creation count, their block. */
 export const tokenChain = v.strictObject({
   chainId: id,
   blockNumber: v.exactOptional(block.blockNumber),
   blockHash: v.exactOptional(block.blockHash),
 });
 
-/** In `chamber.joined`: what the wallet held, and in which block. */
+/** What the wallet held, and in which block, in `chamber.joined`. */
 export const tokenBalance = v.strictObject({ ...block, balance: decimal });
 
 /** Throws FORUM_ERR_ADMISSION, whose detail names each rule that failed and what would satisfy it. */
@@ -106,7 +106,7 @@ function notAdmitted(unmet: readonly UnmetRule[], next = ''): ForumError {
   });
 }
 
-/** Where wallets are proven, each has one seat; throws FORUM_ERR_CONFLICT. */
+/** Gives each proven wallet one seat, where wallets are proven; throws FORUM_ERR_CONFLICT. */
 export function requireFreeWallet({ state, account }: DecisionContext): void {
   if (!needsProvenWallet(state.admission)) return;
   const seat = seatOfWallet(state, account.walletAddress);

@@ -15,7 +15,7 @@ export interface Move<Type extends keyof Payloads = keyof Payloads, Body = unkno
   /** Its name in OpenAPI, the command line and the client. */
   readonly operation: string;
   readonly method: 'POST' | 'PUT';
-  /** Within the service; `:id` stands for the chamber. */
+  /** The path within the service; `:id` stands for the chamber. */
   readonly path: string;
   /** The type of the event that an accepted request becomes. */
   readonly event: Type;
@@ -59,17 +59,17 @@ export interface MoveTexts {
   readonly tag: 'Accounts' | 'Chambers' | 'Moves' | 'Allocations';
   readonly summary: string;
   readonly description?: string;
-  /** Of the response. */
+  /** What the response means. */
   readonly answered: string;
-  /** In addition to those of every signed request and of every move in a chamber. */
+  /** Errors in addition to those of every signed request and of every move in a chamber. */
   readonly errors: readonly ErrorCode[];
   /** When it is allowed and with which body, for the agent guide's table. */
   readonly guide?: { readonly when: string; readonly body: string };
-  /** For `chambers move <operation>`. */
+  /** The command `chambers move <operation>`. */
   readonly command?: {
     readonly summary: string;
     readonly example: string;
-    /** By option: the body's member, a placeholder for its value, and help. */
+    /** The options: each has the body's member, a placeholder for its value, and help. */
     readonly options?: Readonly<
       Record<string, { readonly member: string; readonly value: string; readonly help: string }>
     >;
@@ -135,7 +135,7 @@ export function defineMove<Type extends keyof MovePayloads, Body, Context = Deci
 export interface SentBody {
   /** undefined for a request without a body. */
   readonly json: JsonValue | undefined;
-  /** Of a new request, whose numbers must be exact; absent for lines of the log, which an earlier release accepted. */
+  /** The text of a new request, whose numbers must be exact; absent for lines of the log, which an earlier release accepted. */
   readonly text?: string;
 }
 
@@ -143,7 +143,7 @@ export interface SentBody {
 const OPAQUE_MEMBER = 'refinement';
 
 /**
- * Of an invalid body with more members and elements, only the first problem is reported: naming thousands would take longer
+ * An invalid body with more members and elements has only its first problem reported: naming thousands would take longer
  * than everything else in a request.
  */
 const NAMED_VALUES_MAX = 1_000;

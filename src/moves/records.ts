@@ -64,10 +64,10 @@ const servicePayloads: { readonly [Type in keyof ServicePayloads]: v.GenericSche
   }),
 };
 
-/** By type, as the service writes them. */
+/** The schemas by type, as the service writes the records. */
 export const publishedSchemas = (): Schemas => recordSchemas(did, verifiedEvidence);
 
-/** By type, with any signer and any evidence: whether these are right is found by checks of their own. */
+/** The schemas by type, with any signer and any evidence: whether these are right is found by checks of their own. */
 export const readableSchemas = (): Schemas => recordSchemas(v.string(), evidence);
 
 type Schemas = Readonly<Record<string, v.GenericSchema>>;
@@ -81,7 +81,7 @@ function recordSchemas(did: v.GenericSchema<string>, evidence: v.GenericSchema):
   return Object.fromEntries([...signed, ...unsigned]);
 }
 
-/** Of account events, by type. The body is null in lines of an earlier release. */
+/** The schemas of account events, by type. The body is null in lines of an earlier release. */
 export const accountRecordSchemas: Readonly<Record<string, v.GenericSchema>> = Object.fromEntries(
   [register, changePersonality, retire].map(({ event, payload }) => {
     const request = v.nullable(v.strictObject({ ...evidence.pipe[0].entries, body: v.nullable(v.string()) }));

@@ -51,7 +51,7 @@ export function decideServiceFact(state: ChamberState, fact: ServiceFact, now: M
 }
 
 /**
- * After an outcome a reorganization may take its transactions off the chain: then one of them is signed again, at its own
+ * A reorganization may take transactions off the chain after an outcome: then one of them is signed again, at its own
  * nonce with a raised fee or at a lower one that fills a gap.
  */
 function requireReplacement(

@@ -20,7 +20,7 @@ export const issuedAt = v.pipe(
   v.description('when the wallet signed, exactly as in the text that it signed'),
 );
 
-/** In payloads. */
+/** A proof as it is in payloads. */
 export const walletProof: v.GenericSchema<WalletProof> = v.strictObject({
   signature: described(/^0x([0-9a-fA-F]{2})*$/, 'as sent'),
   issuedAt: v.pipe(v.string(), v.description('as sent')),
@@ -62,7 +62,7 @@ export function requireProof(claim: ProofClaim, readChain: ReadChain): WalletPro
   return { signature, issuedAt, service, chainId, blockNumber, blockHash };
 }
 
-/** Where a contract can't have signed. */
+/** Reads no chain, where a contract can't have signed. */
 export const NO_CONTRACT = (() => null) as unknown as ReadChain;
 
 export interface ProofTime {

@@ -1,25 +1,25 @@
 // What a response of somebody else's service may take of memory and time. The response is never trusted.
 
 export interface ReadLimits {
-  /** Of a response that is read whole, in bytes after decompression. */
+  /** The length of a response that is read whole, in bytes after decompression. */
   readonly responseBytesMax: number;
-  /** Of a list of ideas, in bytes after decompression. It is parsed item by item, so it may be longer than other responses. */
+  /** The length of a list of ideas, in bytes after decompression. It is parsed item by item, so it may be longer than other responses. */
   readonly listBytesMax: number;
-  /** Of the texts in such a list, in characters: an escaped one takes up to 6 bytes of JSON and two of memory. */
+  /** The texts in such a list, in characters: an escaped one takes up to 6 bytes of JSON and two of memory. */
   readonly listCharsMax: number;
-  /** Of an item of such a list. */
+  /** The length of an item of such a list. */
   readonly itemBytesMax: number;
-  /** Of the JSON of a response, a line or an event: small values take far more memory than bytes on the wire. */
+  /** The values in the JSON of a response, a line or an event: small ones take far more memory than bytes on the wire. */
   readonly jsonValuesMax: number;
-  /** Of a line of a log or an event of a stream, in bytes after decompression. */
+  /** The length of a line of a log or an event of a stream, in bytes after decompression. */
   readonly lineBytesMax: number;
-  /** Of the lines that are taken from one response, in bytes: the rest is requested again. */
+  /** The length of the lines that are taken from one response, in bytes: the rest is requested again. */
   readonly pageBytesMax: number;
-  /** Of what a chamber's log adds to its state (ideas, members, allocations), in characters of JSON. */
+  /** What a chamber's log adds to its state (ideas, members, allocations), in characters of JSON. */
   readonly stateCharsMax: number;
-  /** From the request to the last byte of the response, in milliseconds. A response that may wait gets its wait on top. */
+  /** The time from the request to the last byte of the response, in milliseconds. A response that may wait gets its wait on top. */
   readonly responseMillisMax: number;
-  /** Without a whole line or event on a stream, in milliseconds: the service sends something every 30 s. */
+  /** The time without a whole line or event on a stream, in milliseconds: the service sends something every 30 s. */
   readonly silenceMillisMax: number;
 }
 

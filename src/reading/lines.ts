@@ -3,7 +3,7 @@ import { concatBytes } from '@noble/hashes/utils.js';
 import { count, LimitError, type ReadLimits } from './limits.ts';
 
 export interface RawLine {
-  /** Without the line break. */
+  /** The line without its line break. */
   readonly bytes: Uint8Array;
   /** Whether a line break ended it; the last line of a file may be torn. */
   readonly isEnded: boolean;

@@ -109,7 +109,7 @@ class ListParser {
   }
 }
 
-/** Of all texts in a value: they are what it takes of memory, beside the values. It is nested few levels deep. */
+/** The characters of all texts in a value: its memory besides the values. It is nested few levels deep. */
 function charsOf(value: unknown): number {
   if (typeof value === 'string') return value.length;
   if (typeof value !== 'object' || value === null) return 0;

@@ -11,9 +11,9 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 interface Deadlines {
   readonly signal?: AbortSignal | undefined;
-  /** From now to the last byte. */
+  /** The time from now to the last byte. */
   readonly wholeMillisMax?: number;
-  /** Between two chunks of a response that is read as text, between two whole lines of one that is read as lines. */
+  /** The time between two chunks of a response that is read as text, or two whole lines of one that is read as lines. */
   readonly silenceMillisMax?: number;
 }
 
@@ -114,7 +114,7 @@ export class OpenResponse {
   }
 }
 
-/** For libraries that bring their own request: `fetch` with a response that was read whole, within the limits. */
+/** A `fetch` for libraries that bring their own request: its response was read whole, within the limits. */
 export function limitedFetch(limits: ReadLimits, wholeMillisMax?: number): typeof fetch {
   return async (url, init = {}) => {
     const { signal, ...request } = init;
@@ -127,7 +127,7 @@ export function limitedFetch(limits: ReadLimits, wholeMillisMax?: number): typeo
   };
 }
 
-/** Of viem's HTTP transport, whose timeout ends with the headers: its limits are those of limitedFetch. */
+/** Options of viem's HTTP transport, whose timeout ends with the headers: its limits are those of limitedFetch. */
 export const UNLIMITED_BY_VIEM = { timeout: 0, maxResponseBodySize: false } as const;
 
 class SilenceTimer {

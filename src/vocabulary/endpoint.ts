@@ -18,9 +18,9 @@ export interface Endpoint {
   /** Query parameters and headers; path parameters are described once for all endpoints. */
   readonly parameters?: readonly Parameter[];
   readonly body?: JsonContent & { readonly isOptional: boolean | undefined };
-  /** By status, errors excluded. */
+  /** The responses by status, errors excluded. */
   readonly responses: Readonly<Record<number, ResponseDescription>>;
-  /** In addition to those of every endpoint, every signed one and every one with a path parameter. */
+  /** Errors in addition to those of every endpoint, every signed one and every one with a path parameter. */
   readonly errors?: readonly ErrorCode[];
 }
 
@@ -36,7 +36,7 @@ export interface Parameter {
 
 export interface ResponseDescription {
   readonly description: string;
-  /** In addition to Access-Control-Allow-Origin, which every response has. */
+  /** Headers in addition to Access-Control-Allow-Origin, which every response has. */
   readonly headers?: readonly ('Log-Id' | 'Cache-Control' | 'ETag')[] | undefined;
   /** Absent for a response without a body; several when the client's Accept header chooses. */
   readonly content?: Content | readonly Content[];

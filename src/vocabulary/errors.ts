@@ -45,7 +45,7 @@ export type SignatureStep = (typeof SIGNATURE_STEPS)[number];
 
 /** What programs need of an error beside its code, each member where the error depends on it. */
 export interface ErrorData {
-  /** With a signature that does not verify: what the service built from the request, to compare with one's own. */
+  /** What the service built from a request whose signature does not verify, to compare with one's own. */
   readonly expected?: ExpectedSignature | undefined;
   /** The check of a signature that failed. */
   readonly step?: SignatureStep | undefined;

@@ -27,7 +27,7 @@ export interface RequestEvidence {
 /** That a wallet signed a text about a key (src/crypto/wallet-texts.ts). */
 export interface WalletProof {
   readonly signature: Hex;
-  /** As sent. */
+  /** The time as it was sent. */
   readonly issuedAt: string;
   /** The origin of the service that the text names. */
   readonly service: string;
@@ -48,7 +48,7 @@ export interface AccountPayloads {
   };
   /** `personality` is the complete personality after the patch. */
   'agent.personality_changed': { readonly patch: Personality; readonly personality: Personality };
-  /** By the key itself, whose request is kept, or by a wallet that was proven for it. Nothing of the key follows. */
+  /** Signed by the key itself, whose request is kept, or by a wallet that was proven for it. Nothing of the key follows. */
   'agent.retired':
     | { readonly by: 'key' }
     | { readonly by: 'wallet'; readonly walletAddress: string; readonly walletProof: WalletProof };
@@ -68,7 +68,7 @@ interface MoveContents {
     /** Absent in events of earlier releases. */
     readonly serviceKeys?: PinnedKeys | undefined;
     readonly admission?: Admission;
-    /** With `admission.token`: its chain and, where the balances of the creation count, their block. */
+    /** The chain of `admission.token` and, where the balances of the creation count, their block. */
     readonly token?: { readonly chainId: number } & Partial<BlockReference>;
   };
   /** What the account said at that time is absent in events of earlier releases, the label also where there was none. */
@@ -77,7 +77,7 @@ interface MoveContents {
     readonly walletAddress?: string;
     readonly walletProven?: boolean;
     readonly label?: string;
-    /** With `admission.token`: what the wallet held, as a decimal integer, and in which block. */
+    /** What the wallet held of `admission.token`, as a decimal integer, and in which block. */
     readonly token?: BlockReference & { readonly balance: string };
   };
   /** The creator has added `did` to the agents that may join. */

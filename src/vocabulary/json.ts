@@ -133,7 +133,7 @@ const TOKEN = /"(?:[^"\\]|\\.)*"(\s*:)?|-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?|[
  * may break this rule, so the auditor does not apply it.
  */
 export function requireExactNumbers(text: string, opaque: string): void {
-  // Without a match every number is exact: no exponent, and at most 15 significant digits.
+  // Every number is exact if nothing matches: no exponent, and at most 15 significant digits.
   if (!/\d[\d.]{15}|\d[eE][-+\d]/.test(text)) return;
   let depth = 0;
   let member = '';

@@ -127,7 +127,7 @@ const sentStrings = v.pipe(
   v.maxLength(PERSONALITY_STRINGS_MAX, `must hold at most ${PERSONALITY_STRINGS_MAX} strings`),
 );
 
-/** For new requests; an earlier release accepted any length. */
+/** A personality in new requests; an earlier release accepted any length. */
 export const sentPersonality = exactly({
   loves: v.exactOptional(sentStrings),
   hates: v.exactOptional(sentStrings),

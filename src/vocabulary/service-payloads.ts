@@ -11,10 +11,10 @@ export interface RelayTransaction {
 export interface ServicePayloads {
   'relay.commit_submitted': RelayTransaction;
   'chamber.committed': {
-    /** Over events 1 to eventCount. */
+    /** The root over events 1 to eventCount. */
     readonly merkleRoot: Hex;
     readonly eventCount: number;
-    /** Of commitChamber. */
+    /** The transaction of commitChamber. */
     readonly txHash: Hex;
     readonly blockNumber: number;
     /** The block's time. */
@@ -24,7 +24,7 @@ export interface ServicePayloads {
   'idea.deployed': {
     readonly ideaId: string;
     readonly tokenAddress: string;
-    /** Of deployIdea. */
+    /** The transaction of deployIdea. */
     readonly txHash: Hex;
     readonly graduatedAt: string;
   };

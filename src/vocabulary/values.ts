@@ -62,7 +62,7 @@ export type Admission = {
   readonly token?: TokenRule;
 };
 export type TokenRule = {
-  /** Of an ERC-20 or ERC-721 contract. */
+  /** The address of an ERC-20 or ERC-721 contract. */
   readonly address: string;
   /** A decimal integer of at most 256 bits. */
   readonly minBalance: string;
@@ -95,7 +95,7 @@ export interface Allocation {
   readonly bps: number;
 }
 
-/** As Date.prototype.toISOString, which takes twice as long: a list of 100 chambers has 600 timestamps. */
+/** Writes what Date.prototype.toISOString does, which takes twice as long: a list of 100 chambers has 600 timestamps. */
 export function toTimestamp(millis: Millis): string {
   const at = new Date(millis);
   const year = at.getUTCFullYear();

@@ -6,7 +6,7 @@ import type { StreamId } from '../stream-id.ts';
 import { BIGINT, BYTEA, type ElementType, encode, LATIN1, TEXT } from './arrays.ts';
 import { DERIVED_INSERTS, derivedRows } from './derived-rows.ts';
 
-/** In the order in which they are written. */
+/** The entries of an append, in the order in which they are written. */
 export interface Batch {
   entries: readonly LogEntry[];
   registrations: readonly Registration[];
@@ -57,7 +57,7 @@ function rowsOf(chains: ReadonlyMap<string, Chain>): readonly Row[] {
   return rows;
 }
 
-/** By the stream of their lead. */
+/** The entries by the stream of their lead. */
 function chainsOf(entries: readonly LogEntry[]): ReadonlyMap<string, LogEntry[]> {
   const chains = new Map<string, LogEntry[]>();
   const created = new Set<StreamId>();
@@ -135,7 +135,7 @@ const COLUMNS = [
   column('before_event', BIGINT, ({ before }) => before?.eventId ?? null),
   column('account', TEXT, ({ entry }) => entry.account?.did ?? null),
   column('account_event', BIGINT, ({ entry }) => entry.account?.lastEventId ?? null),
-  // Without a creation, both are the stream.
+  // Both are the stream if nothing is created.
   column('lead', TEXT, ({ lead }) => lead, 'creation'),
   column('before_stream', TEXT, ({ before }) => before && String(before.stream), 'creation'),
   column('lease', TEXT, ({ lease }) => lease, 'held'),

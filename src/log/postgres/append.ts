@@ -31,7 +31,7 @@ import { type Batch, type Chain, insert, isCreation } from './append-statement.t
 import { bigintArray, byteaArray, textArray } from './arrays.ts';
 import { lookUp } from './look-up.ts';
 
-/** So many statements search for competitors after one was met. */
+/** The number of statements that search for competitors after one was met. */
 const SEARCHES = 64;
 
 export class Appender {
@@ -82,7 +82,7 @@ export class Appender {
     }
   }
 
-  /** Where the streams in conflict and the batch's heads are, and the lines that signatures led to earlier. */
+  /** Finds where the streams in conflict and the batch's heads are, and the lines that signatures led to earlier. */
   async #explain(
     client: pg.Client,
     { entries, heads = NO_HEADS, signatures = [] }: AppendBatch,
@@ -115,7 +115,7 @@ export class Appender {
 
 const NO_HEADS: ReadonlyMap<StreamId, number> = new Map();
 
-/** Of a batch, what was not written. */
+/** What was not written of a batch. */
 interface Left {
   readonly conflicts: ReadonlySet<StreamId>;
   /** The signatures of registrations that were remembered before. */

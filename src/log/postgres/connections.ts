@@ -156,7 +156,7 @@ export class Connections {
       application_name: 'chambers',
     });
     this.#all.add(client);
-    // Without a listener, the loss of an idle connection would end the process.
+    // The loss of an idle connection would end the process if nothing listened.
     client.on('error', () => this.#drop(client));
     client.on('end', () => this.#drop(client));
     try {

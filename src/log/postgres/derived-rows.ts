@@ -20,7 +20,7 @@ const KINDS = Object.keys(TABLES) as readonly Listing['kind'][];
 const PARTS = [...KINDS, 'snapshot'] as const;
 type DerivedPart = (typeof PARTS)[number];
 
-/** As JSON, since most batches have few: of each table that has rows, the latest of a key, with its lead. */
+/** The rows as JSON, since most batches have few: of each table that has rows, the latest of a key, with its lead. */
 export function derivedRows(
   rows: readonly { readonly entry: Derived; readonly lead: string }[],
 ): readonly (readonly [part: DerivedPart, json: string])[] {

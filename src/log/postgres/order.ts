@@ -10,7 +10,7 @@ import type { Query } from './connections.ts';
 
 /** Any number, the same in every release. */
 const ORDER_LOCK = '4848270582';
-/** In one transaction; more if the last stream among them has more. */
+/** The number of lines in one transaction; more if the last stream among them has more. */
 const PLACED_AT_ONCE = 10_000;
 
 /** Gives a place to the lines that have none. */
@@ -33,7 +33,7 @@ async function placeSome(client: pg.Client): Promise<number> {
 }
 
 /**
- * With the next statement in one message, which is one transaction: a node that freezes holds the lock no longer than the server
+ * The lock comes with the next statement in one message, which is one transaction: a frozen node holds it no longer than the server
  * needs. The next statement sees all that was committed before the lock was free.
  */
 const LOCK = `SELECT pg_advisory_xact_lock(${ORDER_LOCK})`;

@@ -91,15 +91,15 @@ ALTER TABLE snapshots ALTER stream TYPE text COLLATE "C" USING stream::text;
 
 const EARLIER_SCHEMAS: readonly number[] = [SCHEMA_WITHOUT_ACCOUNTS, SCHEMA_WITH_CHAMBERS_PLACED, PLACING_ACCOUNTS];
 
-/** Under another name, so that nodes of an earlier release can't append lines that get no place. */
+/** The table gets another name, so that nodes of an earlier release can't append lines that get no place. */
 const UNPLACED_EVENTS = 'ALTER TABLE unplaced RENAME TO unplaced_events;';
 
 const PLACED_AT_ONCE = 10_000;
-/** Where the placing of accounts continues, and at first: no DID is before it, and every chamber is. */
+/** The position where the placing of accounts continues. It is empty at first: no DID is before it, and every chamber is. */
 const PLACED_THROUGH = 'placed_through';
 const BEFORE_ACCOUNTS = [':', 0];
 
-/** As many lines of accounts as are placed at once, after those of all chambers. Returns the last one. */
+/** Places PLACED_AT_ONCE lines of accounts, after those of all chambers. Returns the last one. */
 const PLACE_ACCOUNTS = `
 WITH next AS MATERIALIZED (
   SELECT stream, event_id FROM events WHERE (stream, event_id) > ($1, $2) ORDER BY stream, event_id LIMIT ${PLACED_AT_ONCE}

@@ -100,7 +100,7 @@ function compose(connections: Connections, options: PostgresStoreOptions, { logI
     logId,
     connections,
     pools: [connections, writes.connections],
-    // Beside the moves, which it must not hold up.
+    // It runs apart from the moves, which it must not delay.
     heads: async (streams) => {
       const asked = { streams, signatureKeys: [] };
       return (await connections.run((client) => lookUp(client, asked, damages))).lastEventIds;

@@ -12,7 +12,7 @@ export class Writes {
   /** When the writes under way began, oldest first. */
   readonly #underWay = new Set<{ readonly since: number }>();
 
-  /** To plan statements anew for each batch would cost more than to run them; the plans of lists depend on their parameters. */
+  /** Planning statements for each batch would cost more than running them; the plans of lists depend on their parameters. */
   constructor(url: string) {
     this.connections = new Connections(url, 1, { planCacheMode: 'force_generic_plan' });
   }

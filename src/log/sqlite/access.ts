@@ -25,7 +25,7 @@ export class Access {
     }
   }
 
-  /** For what can be made again: its failure says nothing about moves. */
+  /** Changes what can be made again: its failure says nothing about moves. */
   change(use: () => void): Promise<void> {
     return this.read(() => {
       this.file.requireUnchanged?.();

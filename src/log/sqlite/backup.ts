@@ -55,7 +55,7 @@ function makeNewLog(path: string): BackupSummary {
   }
 }
 
-/** For a file that was restored by other means than a backup of ours, while no service runs on it. */
+/** Renews the id of a file that was restored by other means than a backup of ours, while no service runs on it. */
 export function renewFile(path: string, former?: FormerLog): RenewedId {
   openReader(path).close();
   const file = openDatabaseFile(path);

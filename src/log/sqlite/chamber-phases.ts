@@ -105,7 +105,7 @@ export class ChamberPhases {
       return;
     }
     const phase = phaseBy(ends, isCommitted, at);
-    // With rounds an event may end a phase, or let it end sooner.
+    // An event may end a phase with rounds, or let it end sooner.
     const write = rounds === null ? this.#add : this.#move;
     write.run(chamberId, phase, nextDeadline(ends, phase));
   }

@@ -33,7 +33,7 @@ export function openSqliteSource(path: string): CopySource {
   };
 }
 
-/** Beside the target until it is complete. */
+/** Opens a file next to the target until the copy is complete. */
 export function openSqliteTarget(path: string): CopyTarget {
   if (existsSync(path)) throw new Error(`${path} exists already: name a new file`);
   requireOneName(path);
@@ -153,7 +153,7 @@ function* readKept(db: Database.Database, table: KeptTable): Generator<readonly 
   const page = db.prepare<[KeptRow[string]], KeptRow>(
     `SELECT ${columns} FROM ${table} WHERE ${key} > ? ORDER BY ${key} LIMIT ${ROWS_PER_PAGE}`,
   );
-  // To SQLite every blob is greater than any text.
+  // SQLite takes every blob as greater than any text.
   for (let after: KeptRow[string] | undefined = ''; after !== undefined; ) {
     const rows: readonly KeptRow[] = page.all(after);
     yield rows;

@@ -8,7 +8,7 @@ import { migrate, type OnMigration } from './migration.ts';
 import { SCHEMA_VERSION } from './schema.ts';
 
 const CACHE_KIB = 32_768;
-/** Of a new file. Twice SQLite's own: half as many pages to write for the lines of one commit. */
+/** The page size of a new file. It is twice SQLite's own: half as many pages to write for the lines of one commit. */
 export const DATABASE_PAGE_BYTES = 8_192;
 /** Pages in the write-ahead log before a checkpoint (2 MiB): more would block the process for longer at a time. */
 const CHECKPOINT_PAGES = 256;
@@ -138,7 +138,7 @@ function requireWritable(db: Database.Database): void {
   try {
     db.pragma(`user_version = ${SCHEMA_VERSION}`);
   } catch (error) {
-    // With a full disk reads continue, and writes resume when there is room.
+    // The service goes on reading with a full disk, and writes resume when there is room.
     if (!(error instanceof Database.SqliteError && error.code === 'SQLITE_FULL')) throw error;
   }
 }

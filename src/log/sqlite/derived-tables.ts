@@ -25,7 +25,7 @@ import { Snapshots } from './snapshots.ts';
  */
 export const LAGGING_TABLES = ['chamber_phases', 'snapshots'] as const;
 
-/** Of the folded state of a stream after an event: a cold stream is folded from here. A stream is as in `stream_events`. */
+/** The folded state of a stream after an event: a cold stream is folded from here. A stream is as in `stream_events`. */
 export const SNAPSHOTS = `
 CREATE TABLE snapshots (
   stream ANY PRIMARY KEY NOT NULL,
@@ -53,7 +53,7 @@ CREATE INDEX members_open ON members (did, chamber_id, turn_order, has_committed
 ${CHAMBER_PHASES} ${SNAPSHOTS}
 `;
 
-/** Of the connection alone; they hide those of the file. */
+/** The tables of the connection alone; they hide those of the file. */
 export const TEMPORARY = createDerivedTables(COLUMN_TYPES, 'temp.');
 
 /** Writes rows of the tables that the lines alone determine. */

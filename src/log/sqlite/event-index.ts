@@ -1,4 +1,4 @@
-// Where in the log each event of a stream and each signature is. Written with each event, an index would cost a commit more
+// The index: where in the log each event of a stream and each signature is. Written with each event, it would cost a commit more
 // pages than its lines do. So the newest events are indexed in memory (the memtable); a full memtable is sorted and flushed to
 // the tables stream_events and signatures in chunks, one with each later commit, each chunk to a few neighbouring pages.
 //
@@ -162,7 +162,7 @@ export class EventIndex {
     }
   }
 
-  /** Within the transaction of a commit of so many events: writes the next chunk and returns what is left, for `committed`. */
+  /** Writes the next chunk within the transaction of a commit of so many events, and returns what is left, for `committed`. */
   writeChunk(events: number): FlushProgress {
     if (this.#flushing === undefined) return undefined;
     const { entries, written, lastPosition } = this.#flushing;
@@ -176,7 +176,7 @@ export class EventIndex {
     return undefined;
   }
 
-  /** After the commit: takes its events, of which the first is at `position`, and what writeChunk returned. */
+  /** Takes the events of a commit, of which the first is at `position`, and what writeChunk returned. */
   committed(events: readonly IndexedEvent[], position: number, flushing: FlushProgress): void {
     this.#flushing = flushing;
     const memtable = this.#memtable;
@@ -220,7 +220,7 @@ export class EventIndex {
     );
   }
 
-  /** From event `after` + 1 on, at most `limit`; empty if that event is not in memory. */
+  /** The positions from event `after` + 1 on, at most `limit`; empty if that event is not in memory. */
   recentPositions(stream: StreamId, after: number, limit: number): readonly number[] {
     let found: readonly number[] = [];
     for (const run of [this.#flushing?.streams.get(stream), this.#memtable.streams.get(stream)]) {
@@ -237,7 +237,7 @@ function emptyMemtable(): Memtable {
   return { streams: new Map(), signatures: new Map(), events: 0, lastPosition: 0 };
 }
 
-/** In the order of the tables, so that neighbours are written to one page. */
+/** The entries in the order of the tables, so that neighbours are written to one page. */
 function sortedEntries(memtable: Memtable): readonly IndexEntry[] {
   const streams = [...memtable.streams].sort(([one], [other]) => (one < other ? -1 : 1));
   const signatures = [...memtable.signatures].sort(([one], [other]) => (one < other ? -1 : 1));

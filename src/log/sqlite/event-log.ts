@@ -71,7 +71,7 @@ export class SqliteEventLog implements EventLog {
     const found = new Map<string, string | StreamDamaged>();
     const moved = new Map<StreamId, number>();
     try {
-      // Before any statement: to read beyond the end of a -shm that was truncated would end the process.
+      // The check precedes any statement: reading beyond the end of a -shm that was truncated would end the process.
       if (entries.length + registrations.length > 0) access.file.requireUnchanged?.();
       for (const key of signatures) this.#lookUp(key, found);
       const known = new Set<StreamId>();
@@ -87,7 +87,7 @@ export class SqliteEventLog implements EventLog {
           : registrations.filter(({ did, signature }) => !moved.has(did) && !found.has(signature ?? ''));
       if (written.length + remembered.length === 0) return { moved, found };
       const flushing = this.#write(written, remembered);
-      // After the commit: a transaction that was rolled back uses up no positions.
+      // The positions are counted after the commit: a transaction that was rolled back uses up none.
       this.#index.committed(written, this.#position + 1, flushing);
       this.#position += written.length;
       access.writeFailure = undefined;
@@ -323,7 +323,7 @@ type Statements = ReturnType<typeof prepare>;
 
 function prepare(db: Database.Database) {
   return {
-    // By place: to bind by name takes a third longer, and this runs for every move.
+    // Parameters are bound by position: binding by name takes a third longer, and this runs for every move.
     insert: db.prepare(
       `INSERT INTO events (position, chamber_id, account, event_id, line, signature, nodes, line_crc, nodes_crc)
        VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?, ?, ?)`,

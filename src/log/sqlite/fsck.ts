@@ -280,7 +280,7 @@ class Fsck {
     if (stored === undefined || !this.#fold.badStreams.has(streamOf(stored))) this.#note(stored ?? null, problem);
   }
 
-  /** Of a bad stream, the fault in its lines says enough. */
+  /** Notes a difference, except in a bad stream, where the fault in the lines says enough. */
   #noteDerived(table: string, stream: StreamId | null): void {
     if (stream !== null && this.#fold.badStreams.has(stream)) return;
     const problem = `table ${table} does not match the log: run chambers rebuild`;

@@ -23,13 +23,13 @@ interface OwnMembership {
 
 interface KnownChamber extends Omit<Membership, 'member'> {
   readonly chamber: ChamberListing;
-  /** By turn order, as far as they were asked for. */
+  /** The members by turn order, as far as they were asked for. */
   readonly members: string[];
 }
 
 export class Memberships {
   readonly #known = new LRUCache<number, KnownChamber>({ max: CHAMBERS_KNOWN_MAX });
-  /** By DID. */
+  /** The memberships by DID. */
   readonly #own = new LRUCache<string, readonly OwnMembership[]>({
     maxSize: OWN_SIZE_MAX,
     sizeCalculation: ({ length }) => length + 1,
@@ -57,7 +57,7 @@ export class Memberships {
     return memberships.slice(0, limit);
   }
 
-  /** Kept if it is whole. */
+  /** Reads the memberships, and keeps them if none is left out. */
   #readOwn(did: string, limit: number): readonly OwnMembership[] {
     const rows = this.#statements.own.all(did, limit);
     const own = rows.map(([chamberId, turnOrder, hasCommitted, hasRevealed]) => {
@@ -109,7 +109,7 @@ type Statements = ReturnType<typeof prepare>;
 
 function prepare(db: Database) {
   return {
-    // As arrays: objects would take twice the time.
+    // The rows are arrays: objects would take twice the time.
     own: db
       .prepare<[string, number], OwnRow>(
         `SELECT chamber_id, turn_order, has_committed, has_revealed FROM members INDEXED BY members_open

@@ -7,7 +7,7 @@ import type { Access } from './access.ts';
 import { CLOCK_HIGH_WATER_MARK, readClock } from './clock.ts';
 import type { PhaseSteps } from './phase-steps.ts';
 
-/** After a failed write the clock takes as much room as a large move: its success shows that moves fit again. */
+/** The clock takes as much room as a large move after a failed write: its success shows that moves fit again. */
 const PROBE_BYTES = 65_536;
 
 export class SqliteMeta implements LogMeta {

@@ -5,7 +5,7 @@ import { DERIVED } from './derived-tables.ts';
 
 export const SCHEMA_VERSION = 7;
 
-/** Beside a line and its nodes are their CRC-32s, which every read is compared with. */
+/** A line and its nodes have their CRC-32s, which every read is compared with. */
 const EVENTS = `
 CREATE TABLE events (
   position INTEGER PRIMARY KEY,
@@ -98,7 +98,7 @@ export function requireOwnTables(db: Database): void {
   if (db.prepare<[], number>(columns).pluck().get() !== 3) throw new Error(ANOTHER_PROGRAM);
 }
 
-/** In the caller's transaction. */
+/** Creates the tables in the caller's transaction. */
 export function createSchema(db: Database): void {
   const tables = db.prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").pluck().get() as number;
   if (tables > 0) throw new Error(ANOTHER_PROGRAM);

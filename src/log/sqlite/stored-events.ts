@@ -41,7 +41,7 @@ export function accountEvents(db: Database.Database): Generator<PositionedEvent>
   return inOrder(db, 'account');
 }
 
-/** Without the index, which is not trusted. Only the numbers are sorted, not the lines. */
+/** Reads without the index, which is not trusted. Only the numbers are sorted, not the lines. */
 function* inOrder(db: Database.Database, stream: 'chamber_id' | 'account'): Generator<PositionedEvent> {
   const positions = db.prepare<[], number>(
     `SELECT position FROM events WHERE ${stream} IS NOT NULL ORDER BY ${stream}, event_id, position`,
