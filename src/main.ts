@@ -11,9 +11,9 @@ import { VERSION } from './process/version.ts';
 import { requireOpenFiles } from './service/open-files.ts';
 import { type Service, startService } from './service/start.ts';
 
-/** From the signal on; supervisors kill after ten seconds. */
+/** The time from the signal on; supervisors kill after ten seconds. */
 const STOP_MS_MAX = 9_000;
-/** Of a log whose own limit is not known. */
+/** The buffer of a log whose own limit is not known. */
 const { fallback: LOG_BUFFER_BYTES_MAX } = VARIABLES.LOG_BUFFER_BYTES_MAX;
 
 function main(): void {

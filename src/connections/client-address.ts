@@ -28,7 +28,7 @@ export function toBlockList(cidrs: readonly string[]): BlockList {
   return list;
 }
 
-/** Before an IPv4 address on an IPv6 socket. */
+/** The prefix of an IPv4 address on an IPv6 socket. */
 const MAPPED = '::ffff:';
 
 function isTrusted(trusted: BlockList, address: string): boolean {

@@ -1,4 +1,4 @@
-// Where the service writes its own log: a file, a pipe or a socket. One that can't be written, because its disk is full or its
+// The destination of the service's own log: a file, a pipe or a socket. One that can't be written, because its disk is full or its
 // reader stands still, neither delays nor ends the service: lines wait in a bounded buffer, and those beyond it are lost and counted.
 import { writeSync } from 'node:fs';
 

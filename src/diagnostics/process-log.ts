@@ -5,7 +5,7 @@ import type { OwnLog } from './log-format.ts';
 
 const CONSOLE_LEVELS = { debug: 'debug', log: 'info', info: 'info', warn: 'warn', error: 'error' } as const;
 
-/** For the process as a whole: warnings, the console, and an error that nobody catches, which ends it. */
+/** Logs what concerns the process as a whole: warnings, the console, and an uncaught error, which ends it. */
 export function logProcessEvents({ logger, lastWords }: OwnLog): void {
   // Node's own listener prints them.
   process.removeAllListeners('warning').on('warning', (warning) => logger.warn({ err: warning }, 'warning of Node'));

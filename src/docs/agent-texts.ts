@@ -229,7 +229,7 @@ function moveRows(): readonly string[] {
 
 interface Skill {
   readonly baseUrl: string;
-  /** Of the folder that it is in. */
+  /** The name of the folder that it is in. */
   readonly name?: string;
   /** What a package adds to it, in Markdown. */
   readonly own?: string;

@@ -11,7 +11,7 @@ export interface CodeSample {
 
 export interface SampleOptions {
   readonly baseUrl: string;
-  /** Of the path and the query, with their examples. */
+  /** The parameters of the path and the query, with their examples. */
   readonly parameters: readonly Parameter[];
 }
 
@@ -43,7 +43,7 @@ interface Call {
   readonly py: (body: string) => string;
 }
 
-/** By operation, the signed calls of both clients. */
+/** The signed calls of both clients, by operation. */
 const CALLS: Readonly<Record<string, Call>> = {
   register: {
     js: () => `register({ walletAddress: '${WALLET}', operatorEmail: 'ops@example.org' })`,
@@ -70,7 +70,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   reveal: { js: () => `reveal(${CHAMBER_ID})`, py: () => `reveal(${CHAMBER_ID})` },
 };
 
-/** By operation, the loops of both clients over the events of a log. */
+/** The loops of both clients over the events of a log, by operation. */
 const FOLLOWED: Readonly<Record<string, { readonly js: string; readonly py: string }>> = {
   streamEvents: {
     js: `event of forum.events(${CHAMBER_ID})) console.log(event.eventId, event.type);`,
@@ -160,7 +160,7 @@ function toPython(value: unknown): string {
 const PYTHON_WORDS: Readonly<Record<string, string>> = { true: 'True', false: 'False', null: 'None' };
 const LINE_CHARS_MAX = 60;
 
-/** On one line where it is short. */
+/** Writes the literal on one line if it is short. */
 function compact(literal: string): string {
   const line = literal.replace(/\n\s*/g, ' ').replace(/^\[ (.*) \]$/, '[$1]');
   return line.length <= LINE_CHARS_MAX ? line : literal;

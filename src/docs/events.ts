@@ -68,7 +68,7 @@ const servicePayloadExamples: ServicePayloads = {
 };
 
 function serviceExamples(): readonly ChamberEvent[] {
-  // After the moves, over which the root is computed.
+  // These events follow the moves, over which the root is computed.
   const { eventCount } = servicePayloadExamples['chamber.committed'];
   return Object.entries(servicePayloadExamples).map(([type, payload], index) =>
     exampleOf(eventCount + 1 + index, { type, payload, did: null, request: null }),

@@ -13,13 +13,13 @@ import { exampleRef, headerRefs, type OperationObject, operationOf, SCHEMAS } fr
 
 export interface DocumentOptions {
   readonly version: string;
-  /** Where clients reach the service; empty: where they got the document. */
+  /** The URLs at which clients reach the service; empty: the one that served the document. */
   readonly publicUrls: readonly string[];
   readonly limits: ApiLimits;
   readonly endpoints: readonly Endpoint[];
 }
 
-/** In code samples of a service that does not know its own address. */
+/** The URL in code samples of a service that does not know its own address. */
 const DEVELOPMENT_URL = 'http://127.0.0.1:8787';
 
 export type OpenApiDocument = ReturnType<typeof openApiDocument>;
@@ -61,7 +61,7 @@ export function openApiDocument({ version, publicUrls, limits, endpoints }: Docu
   };
 }
 
-/** In the order of the tags. */
+/** The paths in the order of the tags. */
 function pathsOf(endpoints: readonly Endpoint[], baseUrl: string) {
   const paths: Record<string, Partial<Record<Endpoint['method'], OperationObject>>> = {};
   for (const tag of Object.keys(TAGS)) {

@@ -11,7 +11,7 @@ import { guidePage } from './guide-page.ts';
 import { type DocumentOptions, openApiDocument } from './openapi.ts';
 import { referencePage } from './page.ts';
 
-/** Without PUBLIC_URL it is the client's Host, which may be anything. */
+/** The base URL without PUBLIC_URL is the client's Host, which may be anything. */
 const BASE_URLS_KEPT_MAX = 8;
 
 export function docsRoutes(app: ForumApp, options: DocumentOptions): void {
@@ -70,7 +70,7 @@ function makeReference(options: DocumentOptions) {
   };
 }
 
-/** As the client knows the service: signatures must cover this address. */
+/** The address as the client knows the service: signatures must cover it. */
 export function baseUrlOf(c: ForumContext, { publicUrls }: Pick<DocumentOptions, 'publicUrls'>): string {
   const host = c.req.header('host') ?? new URL(c.req.url).host;
   return publicUrls.find((url) => url.endsWith(`//${host}`)) ?? publicUrls[0] ?? `http://${host}`;

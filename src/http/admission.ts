@@ -9,11 +9,11 @@ import type { Millis } from '../vocabulary/values.ts';
 export interface RateLimits {
   /** Sustained. */
   readonly perSecond: number;
-  /** At once, after a pause. */
+  /** The number of requests at once, after a pause. */
   readonly burst: number;
 }
 
-/** Beyond it the least recent callers start with a full bucket again: bounded memory comes before perfect fairness. */
+/** The least recent callers beyond it start with a full bucket again: bounded memory comes before perfect fairness. */
 const CALLERS_MAX = 100_000;
 
 /**
@@ -85,7 +85,7 @@ interface AdmissionOptions {
   readonly perAddress: RateLimits;
   /** Milliseconds of the main thread. */
   readonly workPerAddress: RateLimits;
-  /** Of keys that are not registered yet. */
+  /** The rates of keys that are not registered yet. */
   readonly registrationsPerAddress: RateLimits;
 }
 
@@ -123,7 +123,7 @@ export class AdmissionControl {
     return client;
   }
 
-  /** From now on every request is rejected with FORUM_ERR_UNAVAILABLE. */
+  /** Closes admission: from now on every request is rejected with FORUM_ERR_UNAVAILABLE. */
   close(): void {
     this.#isClosed = true;
   }
@@ -146,13 +146,13 @@ export class AdmissionControl {
     return wait > 0 ? rateError(wait, 'costly requests from your address') : undefined;
   }
 
-  /** For how long no request of a new connection should be read; 0 for a trusted proxy's, whose requests count against others. */
+  /** How long no request of a new connection should be read; 0 for a trusted proxy's, whose requests count against others. */
   connectionWait(socket: Socket): Millis {
     const { network, isProxied } = clientNetwork(this.#trustedProxies, { socket, headers: {} });
     return isProxied ? 0 : this.workWait(network);
   }
 
-  /** For how long nothing more should be done for the network. */
+  /** How long nothing more should be done for the network. */
   workWait(network: string): Millis {
     return this.#work.wait(network);
   }

@@ -51,11 +51,11 @@ export class Authenticator {
     return isSigned(c) ? this.#verify(c, body, isRegistration) : this.#unsigned(c, body);
   }
 
-  /** For POST /register: the signer, registered or not; undefined for the usual unsigned registration. */
+  /** Returns the signer of POST /register, registered or not; undefined for the usual unsigned registration. */
   async authenticateRegistration(c: ForumContext, body: RequestBody): Promise<Authenticated | undefined> {
     if (!isSigned(c)) return undefined;
     const caller = await this.authenticateMove(c, body, { isRegistration: true });
-    // Over a body with an e-mail address, digest and signature would let anybody test a guess of it.
+    // A digest or signature over a body with an e-mail address would let any reader test a guess of it.
     const { json } = body;
     const hasEmail = typeof json === 'object' && json !== null && 'operatorEmail' in json;
     const signature = caller.signature && hiddenSignatureKey(caller.signature);

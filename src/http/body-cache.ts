@@ -29,7 +29,7 @@ export class BodyCache {
     return await this.#bodies.forceFetch(key.join(' '), { context: make });
   }
 
-  /** With an ETag, which is made once for a body that is kept. */
+  /** Returns a body with an ETag, which is made once for a body that is kept. */
   async tagged(key: readonly (string | number | boolean)[], make: Make): Promise<Tagged> {
     const body = await this.body(key, make);
     const etag = this.#etags.get(body) ?? `W/"${hash('sha256', body, 'base64url')}"`;

@@ -189,7 +189,7 @@ export const chamberRoutes: readonly Route[] = [
     handle: async ({ forum, bodies }, c) => {
       const { state } = await forum.findChamber(c.req.param('id'));
       const now = forum.now();
-      // Of a full chamber it has some megabytes.
+      // The response for a full chamber has some megabytes.
       const body = await bodies.body(['allocations', state.chamberId, state.lastEventId, phaseAt(state, now)], () =>
         JSON.stringify(allocationsView(state, now)),
       );

@@ -10,7 +10,7 @@ import { LRUCache } from 'lru-cache';
 import { acceptedEncoding, type Encoding } from '../vocabulary/accept.ts';
 
 const DOCUMENTS = ['/openapi.json', '/schemas/events.json', '/docs', '/agent-guide', '/llms.txt', '/SKILL.md'];
-/** Made for one chamber, and small: they do not take the documents' places, and are not worth Brotli's time. */
+/** The outcome is of one chamber, and small: it takes no room from the documents, and is not worth Brotli's time. */
 const OUTCOME = '/chambers/:id/outcome';
 const HISTORY = ['/events', '/chambers/:id/events', '/agents/:did/events', '/chambers/:id/transcript'];
 /** Everything else is short, or a stream. */
@@ -29,7 +29,7 @@ const compress = { br: promisify(brotliCompress), gzip: promisify(gzip) };
 const DOCUMENTS_KEPT_MAX = 32;
 /** The route gives a document its ETag, which stands for its text. */
 function documents(encodings?: readonly Encoding[]): MiddlewareHandler {
-  /** By ETag and encoding. */
+  /** The bodies by ETag and encoding. */
   const kept = new LRUCache<string, Promise<Buffer>>({ max: DOCUMENTS_KEPT_MAX });
   return async (c, next) => {
     await next();

@@ -56,7 +56,7 @@ export interface HttpOptions {
   readonly chainStatus: () => ChainStatus;
   /** Counts an unsigned registration of a new key against its network; throws FORUM_ERR_RATE. */
   readonly requireRegistration: (incoming: IncomingMessage | undefined) => void;
-  /** Of requests by one agent; the forum charges it for moves. */
+  /** The rates of requests by one agent; the forum charges it for moves. */
   /** Memory for responses that are made once for all their readers. */
   readonly responseCacheBytesMax: number;
   readonly agentRate: Pick<RateLimit, 'take'>;

@@ -13,7 +13,7 @@ import {
 } from './request-hardening.ts';
 import { hardenSockets } from './upgrades.ts';
 
-/** By their names in the configuration. */
+/** The limits by their names in the configuration. */
 export interface ServerLimits {
   readonly HEADERS_TIMEOUT_SECONDS: number;
   readonly REQUEST_TIMEOUT_SECONDS: number;

@@ -66,7 +66,7 @@ export const logTreeRoutes: readonly Route[] = [
     },
     handle: async (context, c) => {
       requireLog(context, c);
-      // As it was sent: a path with percent-encoding is another one.
+      // The path is taken as it was sent: with percent-encoding it is another one.
       const { pathname } = new URL(c.req.url);
       const tile = parseTilePath(pathname.slice(`/log/${c.req.param('logId')}/`.length));
       const bytes = tile && (await readTile(context, tile));

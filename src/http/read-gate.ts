@@ -10,7 +10,7 @@ import type { ForumError } from '../vocabulary/errors.ts';
 import type { ForumApp } from './context.ts';
 
 /**
- * Without probes, which wait for nobody, and without what is signed, which has limits by agent. `/chambers/*` also stands for
+ * The paths leave out probes, which wait for no slot, and what is signed, which has limits by agent. `/chambers/*` also stands for
  * `/chambers`; no path is named twice, since a request would wait for itself.
  */
 const PATHS = ['/', '/chambers/*', '/ideas/*', '/agents/*', '/events', '/log/*'];

@@ -30,7 +30,7 @@ export interface Answered {
 /** Answers accepted commands. */
 export class Receipts {
   readonly #options: Pick<HttpOptions, 'forum' | 'keys' | 'sign'>;
-  /** By chamber, the thumbprint that its first line records. */
+  /** The thumbprint that the first line of each chamber records. */
   readonly #pinned = new LRUCache<number, { readonly thumbprint: string | undefined }>({ max: CHAMBERS_MAX });
 
   constructor(options: Pick<HttpOptions, 'forum' | 'keys' | 'sign'>) {

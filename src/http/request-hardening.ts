@@ -20,7 +20,7 @@ import { errorResponse } from './response.ts';
 /** Why a request is rejected before it is read: too many from its address, or the service is stopping. */
 export type Admission = (incoming: IncomingMessage) => ForumError | undefined;
 
-/** For how long no request of a new connection should be read: its address took more of the main thread than it may. */
+/** How long no request of a new connection should be read: its address took more of the main thread than it may. */
 export type ConnectionWait = (socket: Socket) => Millis;
 
 export interface Hardening {
@@ -28,7 +28,7 @@ export interface Hardening {
   readonly connectionWait: ConnectionWait;
   readonly headBytesMax: number;
   readonly hosts: AcceptedHosts;
-  /** Of all connections; beyond it, those that pipeline most are closed. */
+  /** The pipelined requests of all connections; beyond it, those that pipeline most are closed. */
   readonly pipelinedMax: number;
 }
 
@@ -109,7 +109,7 @@ function pipelines(max: number) {
     socket.pause();
     outgoing.once('socket', () => {
       count(socket, -1);
-      // After an upgrade nothing listens, and what is read would be lost.
+      // Nothing listens after an upgrade, and what is read would be lost.
       if (socket.listenerCount('data') > 0) socket.resume();
       handle(incoming, outgoing);
     });
@@ -127,7 +127,7 @@ function closeWithoutStackTraces(socket: Socket): void {
   });
 }
 
-/** Else an address that does not wait after a 429 would cost as much as one that is served: its connections send no more meanwhile. */
+/** The delay makes an address that ignores a 429 cost less than one that is served: its connections send no more meanwhile. */
 const RATE_DELAY_MS = 250;
 
 function respond(
@@ -163,7 +163,7 @@ async function finishUpgrade(pending: Response | Promise<Response>, { incoming }
 
 export const VERSIONS = 'only HTTP/1.1 and HTTP/1.0 are supported';
 
-/** Without a backslash, which URL parsers take for a slash, and without a fragment, which is not part of a target. */
+/** The target has no backslash, which URL parsers take for a slash, and no fragment, which is not part of a target. */
 const TARGET = /^\/[!"$-[\]-~]*$/;
 
 /**
@@ -207,7 +207,7 @@ export function statusOfHead({ code, status }: ForumError): number {
   return code === 'FORUM_ERR_TOO_LARGE' ? 431 : status;
 }
 
-/** Without empty labels. A name has at most 253 characters, a port 6 with its colon. */
+/** The Host has no empty labels. A name has at most 253 characters, a port 6 with its colon. */
 const HOST = /^(?!\.|.*\.\.)[\w.:[\]-]{1,259}$/;
 const HOSTS_KEPT_MAX = 100;
 

@@ -55,7 +55,7 @@ export async function readBody(c: ForumContext, maxBytes: number): Promise<Reque
   const chunks: Uint8Array[] = incoming === undefined ? [new Uint8Array(await c.req.arrayBuffer())] : [];
   if (incoming !== undefined) {
     const payer = currentPayer();
-    // From the socket's stream: a body of unknown length is cut off at the limit.
+    // The body comes from the socket's stream: one of unknown length is cut off at the limit.
     await new Promise<void>((resolve, reject) => {
       let size = 0;
       incoming.on('data', (chunk: Buffer) => {

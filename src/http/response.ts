@@ -62,7 +62,7 @@ function headersOf(error: ForumError): Readonly<Record<string, string>> {
 
 const PROCESS = randomBytes(6).toString('base64url');
 const ids = new WeakMap<object, string>();
-/** Of the process, so that an id is unique in its log, whichever of its services it is of. */
+/** The count is of the process, so that an id is unique in its log, whichever of its services it is of. */
 let count = 0;
 
 /** An id that links a response to the log entry of its request; created on first use, and then the same for that request. */

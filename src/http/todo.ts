@@ -17,7 +17,7 @@ import { changedList, streamLists } from './todo-waits.ts';
 
 const WAIT_SECONDS = { min: 1, max: 60 } as const;
 const LIMIT = { ...LIST_LIMIT, fallback: LIST_LIMIT.max } as const;
-/** Of any version that the service has made or will make. */
+/** The pattern of any version that the service has made or will make. */
 const VERSION = /^[\w-]{1,64}$/;
 
 interface TodoAnswer {

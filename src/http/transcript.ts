@@ -117,9 +117,9 @@ const MARKDOWN_HEADERS = { ...CORS_HEADERS, 'Content-Type': 'text/markdown; char
 
 /** The part of a chamber's state that a transcript needs: kept while pages are read, so it is small. */
 interface Cast extends Pick<ChamberState, 'chamberId' | 'ends' | 'endedBy' | 'lastEventId'> {
-  /** By DID. */
+  /** The labels by DID. */
   readonly names: ReadonlyMap<string, string>;
-  /** By ideaId. */
+  /** The tickers by ideaId. */
   readonly tickers: ReadonlyMap<string, string>;
 }
 
@@ -141,7 +141,7 @@ interface Part extends Cast {
   readonly form: Form;
 }
 
-/** As many turns as fit into maxBytes; the first is cut if necessary. */
+/** Returns as many turns as fit into maxBytes; the first is cut if necessary. */
 async function transcribe(log: EventLog, part: Part): Promise<string> {
   const { chamberId, after, lastEventId, maxBytes, form } = part;
   let agents: ReadonlyMap<string, string> = new Map();

@@ -9,7 +9,7 @@ import type { TodoList } from '../forum/todo-lists.ts';
 import type { StreamId } from '../log/stream-id.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
-/** After the first of several events, so that a burst costs one read. */
+/** The pause after the first of several events, so that a burst costs one read. */
 const BURST_MS = 50;
 /** A deadline later than this is looked at again first: the clock may be changed. */
 const LOOK_AGAIN_MS = 60_000;
@@ -27,7 +27,7 @@ export class WatchedAgent {
   readonly #onEmpty: () => void;
   readonly #watchers = new Set<Watcher>();
   readonly #followed = new Map<StreamId, () => void>();
-  /** Of the first event of a burst. */
+  /** The timer of the first event of a burst. */
   #burst: NodeJS.Timeout | undefined;
   #isReading = false;
   #isWoken = false;

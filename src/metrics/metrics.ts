@@ -15,14 +15,14 @@ export interface Sources {
   readonly damagedStreams: () => number;
   /** undefined without a relayer. */
   readonly relayer: () => { readonly pending: number; readonly failed: number; readonly leads: boolean } | undefined;
-  /** Of a node of a shared log; undefined in a log of one process. */
+  /** The state of a node of a shared log; undefined in a log of one process. */
   readonly node: () => NodeState | undefined;
   /** How often a state in memory was brought up to what other nodes had appended. */
   readonly catchUps: () => number;
   readonly publishing: () => PublishingState;
   /** Signed since the start. */
   readonly receipts: () => number;
-  /** As GET /health reports it. */
+  /** The health as GET /health reports it. */
   readonly isHealthy: () => boolean;
   /** Lines of the service's own log that could not be written. */
   readonly lostLogLines: () => number;
@@ -39,7 +39,7 @@ interface PublishingState {
   readonly ok: boolean;
   /** Whether this node publishes the next one. */
   readonly leads: boolean;
-  /** Of witnesses, since the start. */
+  /** The cosignatures of witnesses since the start. */
   readonly cosignatures: number;
   readonly failures: number;
 }
@@ -55,7 +55,7 @@ const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 const APPEND_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 const BATCH_EVENTS = [1, 2, 4, 8, 16, 32, 64, 128];
 
-/** With Node's own metrics: memory, garbage collection, delay of the event loop. */
+/** Creates a registry with Node's own metrics: memory, garbage collection, delay of the event loop. */
 export function createRegistry(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -79,7 +79,7 @@ export interface Answered {
   readonly incoming: IncomingMessage;
   /** 101 for an accepted upgrade. */
   readonly status: number;
-  /** From the request's head to the response's. */
+  /** The time from the request's head to the response's. */
   readonly millis: Millis;
 }
 

@@ -9,10 +9,10 @@ import { skillText } from '../docs/agent-texts.ts';
 const SOURCES = dirname(import.meta.dirname);
 const ROOT = join(SOURCES, '../..');
 const PACKAGES = join(ROOT, 'dist/packages');
-/** Without WebAssembly, which would be most of the client, and which Workers don't compile. */
+/** The hash without WebAssembly, which would be most of the client, and which Workers don't compile. */
 const PLAIN_KECCAK = join(ROOT, 'src/page/browser/platform.ts');
 
-/** Of a service on the same machine: a skill names URLs that can be called. */
+/** The URL of a service on the same machine: a skill names URLs that can be called. */
 const BASE_URL = 'http://127.0.0.1:8787';
 
 const FORMATS = ['esm', 'cjs'] as const;
@@ -24,7 +24,7 @@ interface Manifest {
   readonly dependencies: Readonly<Record<string, string>>;
 }
 const { version, license, dependencies } = readJson<Manifest>(join(ROOT, 'package.json'));
-/** Of each format's folder, which version.ts and require-node.ts take for the package's own. */
+/** The package.json of each format's folder, which version.ts and require-node.ts take for the package's own. */
 const inner = { version, engines: ENGINES, imports: { '#package': './package.json' } };
 
 rmSync(PACKAGES, { recursive: true, force: true });

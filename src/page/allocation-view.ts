@@ -87,7 +87,7 @@ function tally(model: ChamberModel): readonly Child[] {
   ];
 }
 
-/** Of the matrix that the service makes. */
+/** The cells of the matrix that the service makes. */
 const CELLS_MAX = 8_192;
 
 function matrix(model: ChamberModel): readonly Child[] {

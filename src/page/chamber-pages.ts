@@ -15,7 +15,7 @@ import { chamberView } from './chamber-view.ts';
 import { pageHtml } from './document.ts';
 import { eventsThatFit } from './transcript-view.ts';
 
-/** In the transcript for a browser without scripts; a script reads the whole log. */
+/** The events in the transcript for a browser without scripts; a script reads the whole log. */
 const EVENTS_RENDERED_MAX = 100;
 const SECOND_MS = 1_000;
 /** The fastest: a page is read a few times. */
@@ -55,7 +55,7 @@ export class ChamberPages {
   readonly #asset: Assets['pathOf'];
   /** The view as HTML, by all that it depends on. */
   readonly #views: LRUCache<string, string, Moment & Accounts>;
-  /** By that, without the labels, and the second. */
+  /** The pages by that, without the labels, and the second. */
   readonly #pages: LRUCache<string, WholePage, Moment & { readonly key: string }>;
 
   constructor(forum: Forum, asset: Assets['pathOf'], cacheBytesMax: number) {

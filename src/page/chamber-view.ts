@@ -38,7 +38,7 @@ export function chamberView(given: ChamberModel): Element {
     outcome !== undefined && outcomeSection(model, outcome),
     alarm(live),
     replayBar(live),
-    // In the order of reading; on a wide screen the second stands beside the others.
+    // The parts are in the order of reading; on a wide screen the second stands next to the others.
     h(
       'div',
       { class: 'columns' },

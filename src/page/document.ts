@@ -29,9 +29,9 @@ function policyOf(connections: string): string {
 
 interface Page {
   readonly title: string;
-  /** From the page's own address to the service's. */
+  /** The path from the page's own address to the service's. */
   readonly base: './' | '../';
-  /** Of toHtml. */
+  /** The view that toHtml returned. */
   readonly view: string;
   /** The custom element and what it starts from. */
   readonly live?: { readonly tag: string; readonly attributes: Attributes };

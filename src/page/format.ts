@@ -67,7 +67,7 @@ export function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** Of a list that a reader looks through: more than this many are behind a summary. */
+/** The items of a list before its summary, which hides the others. */
 const FRONT_MAX = 8;
 
 /** The first items and those that matter most stand in front; the rest opens. */

@@ -59,7 +59,7 @@ export interface ShownCheck extends Omit<CheckResult, 'name' | 'findingsLeftOut'
 export interface Audit {
   /** Lines that went through the checks. */
   readonly checked: number;
-  /** Of the moves among them. */
+  /** The number of moves among them. */
   readonly size: number;
   readonly root: Hex | null;
   readonly results: readonly ShownCheck[];
@@ -168,7 +168,7 @@ const PROOFS: Readonly<Record<string, readonly ShownCheck['name'][]>> = {
 
 const DECISIVE = ['broken', 'verified'] as const;
 
-/** As wide whatever their verdict, so that nothing below moves. */
+/** The element is as wide whatever the verdict, so that nothing below shifts. */
 function proofs({ results }: Audit): Element {
   const badges = Object.entries(PROOFS).map(([label, names]) => {
     const checks = results.filter(({ name }) => names.includes(name));

@@ -114,7 +114,7 @@ interface Scale {
 
 interface Segment {
   readonly bps: number;
-  /** Of the member who gave it. */
+  /** The colour of the member who gave it. */
   readonly colour: string;
 }
 
@@ -132,7 +132,7 @@ function share(bps: number, { most, whole }: Scale, segments: readonly Segment[]
   return [h('td', { class: 'picture' }, bar), h('td', { class: 'percent' }, `${((100 * bps) / whole).toFixed(1)} %`)];
 }
 
-/** Of the pictures that the service makes; beyond it each bar is whole. */
+/** The segments of the pictures that the service makes; beyond it each bar is whole. */
 const SEGMENTS_MAX = 4_096;
 
 /** Who gave an idea how much, in turn order. */

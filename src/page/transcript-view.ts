@@ -9,7 +9,7 @@ import type { ChamberModel } from './chamber-model.ts';
 import { agent, hash, PHASE_NAMES, percent, time } from './format.ts';
 import { eventMark, type LiveModel } from './live-view.ts';
 
-/** Of the texts in a transcript that the service makes. */
+/** The texts in a transcript that the service makes. */
 const TRANSCRIPT_CHARS_MAX = 262_144;
 
 /** The last of these lines whose texts fit on the page of a browser without scripts; at least one. The others are not even parsed. */

@@ -11,7 +11,7 @@ let payer: Payer | undefined;
 let since = 0;
 let isEndDue = false;
 
-/** From now until the next call, or the end of this turn of the event loop, the time of the thread counts for this payer. */
+/** The time of the thread counts for this payer from now until the next call, or the end of this turn of the event loop. */
 export function workFor(next: Payer | undefined): void {
   const now = performance.now();
   if (payer !== undefined) {
@@ -52,7 +52,7 @@ function endTurn(): void {
   workFor(undefined);
 }
 
-/** To be given to workFor after a wait. */
+/** The payer to be given to workFor after a wait. */
 export function currentPayer(): Payer | undefined {
   return payer;
 }

@@ -161,7 +161,7 @@ export async function sendRaw(rpc: Rpc, rawTransaction: Hex): Promise<SendOutcom
 
 export interface LogFilter {
   readonly address: Address;
-  /** As eth_getLogs takes them: null matches any, an array each of its members. */
+  /** The topics as eth_getLogs takes them: null matches any, an array each of its members. */
   readonly topics: readonly (Hex | readonly Hex[] | null)[];
   readonly fromBlock: number;
   readonly toBlock: number;

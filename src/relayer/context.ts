@@ -39,7 +39,7 @@ export interface Logger {
 
 export interface RelayerConfig {
   readonly rpcUrl: string;
-  /** By default the chain of the log's transactions, and for a log without any the one that the RPC reports. */
+  /** The chain's id; by default that of the log's transactions, and for a log without any the one that the RPC reports. */
   readonly chainId?: number | undefined;
   readonly contracts: ContractProfile;
   readonly registryAddress: Hex;

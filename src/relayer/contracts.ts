@@ -27,7 +27,7 @@ export const FACTORY_ABI = parseAbi([
   'error IdeaAlreadyDeployed(uint256 chamberId, string ideaId)',
 ]);
 
-/** Of both reference contracts. */
+/** The functions of both reference contracts. */
 export const RELAYED_ABI = parseAbi([
   'function relayer() view returns (address)',
   'function owner() view returns (address)',

@@ -14,7 +14,7 @@ import { creationCode, REFERENCE } from './contracts.ts';
 import { openRpc, type Rpc } from './rpc.ts';
 
 export interface DevChainOptions {
-  /** Where the state is kept between starts; without it the chain is lost at the stop. */
+  /** The file of the state between starts; without it the chain is lost at the stop. */
   readonly stateFile?: string | undefined;
   /** Anvil's own, 31337, by default. */
   readonly chainId?: number | undefined;
@@ -25,7 +25,7 @@ const DEV_CHAIN_ID = 31_337;
 const LOOK_MILLIS = 250;
 const RESTART_MILLIS = 500;
 const RPC_TIMEOUT_MILLIS = 3_000;
-/** Of the chain's state, which it returns in one response. */
+/** The length of the chain's state, which it returns in one response. */
 const DUMP_BYTES_MAX = 256_000_000;
 /** A chain that responds to none of this many requests in a row is replaced: a frozen one after ten seconds. */
 const MISSED_MAX = 3;

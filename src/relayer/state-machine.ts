@@ -54,7 +54,7 @@ export type Step = 'recorded' | 'sent' | 'waiting';
 
 /** How long a nonce must stay as reported before a job is signed again: nodes behind one RPC differ for a while. */
 const NONCE_SETTLING_MILLIS = 3_000;
-/** Between two attempts at a call that reverts but should not. */
+/** The pause between two attempts at a call that reverts but should not. */
 const RETRY_MILLIS = 5_000;
 /** Transactions of different nonces that may revert without a reason before a deployment has failed. */
 const UNEXPLAINED_REVERTS_MAX = 3;
@@ -157,7 +157,7 @@ async function rebroadcast(job: Job, round: RoundContext): Promise<Step> {
 
 interface Stuck {
   readonly transaction: RelayTransaction;
-  /** Of sending it again. */
+  /** The outcome of sending it again. */
   readonly outcome: SendOutcome;
 }
 

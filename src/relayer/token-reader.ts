@@ -17,7 +17,7 @@ import { hasCode, orRevert, readCallAt, readChainId, readHead } from './chain-cl
 import { acceptedHash } from './contract-signature.ts';
 import { isRejection, openRpc, type Rpc, RpcError } from './rpc.ts';
 
-/** From the question to its answer, with the time that it waits for others. */
+/** The time from the question to its result, with the wait for others. */
 const ANSWER_MILLIS_MAX: Millis = 5_000;
 const UNDER_WAY_MAX = 32;
 /** Honest tokens take less than a tenth of it. */

@@ -70,7 +70,7 @@ export class Signers {
     return own;
   }
 
-  /** For a transaction that was just signed. */
+  /** Remembers the signer of a transaction that was just signed. */
   remember({ txHash }: RelayTransaction, signer: Address): void {
     this.#kept.set(txHash, signer);
   }
@@ -101,7 +101,7 @@ export async function networkFees(rpc: Rpc, { baseFeePerGas }: Block): Promise<F
 
 /** Nodes accept a replacement that pays at least 10 % more; an eighth leaves room for their rounding. */
 const RAISE_DIVISOR = 8n;
-/** Beyond this multiple of what the network asks for, the fee is not the reason why a transaction is stuck. */
+/** The multiple of what the network asks for, beyond which the fee is not the reason why a transaction is stuck. */
 const FEE_FACTOR_MAX = 4n;
 
 /** Fees that replace `fees` at the same nonce, at least the network's; undefined when more would not help. */

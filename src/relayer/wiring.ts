@@ -72,7 +72,7 @@ async function factoryFaults(rpc: Rpc, wiring: Wiring): Promise<readonly Fault[]
     return [{ variable, problem, isOtherContract: false }];
   }
   const value = contracts.deployValue;
-  // Without funds, of which the operator is warned, the node rejects the simulation itself.
+  // The node itself rejects the simulation if there are no funds, of which the operator is warned.
   if (value > 0n && (await readBalance(rpc, relayer)) < value) return [];
   const call = { from: relayer, to, value, data: contracts.deployCall(NO_CHAMBER, anyIdea(relayer)) };
   return simulate(rpc, call, { variable, what: `${what}: deployIdea`, resultBytes: 32 });

@@ -16,7 +16,7 @@ import { openAccount } from '../relayer/transactions.ts';
 import type { Hex } from '../vocabulary/values.ts';
 
 export interface ChainLink {
-  /** For operators. */
+  /** The name for operators. */
   readonly name: string;
   readonly status: () => ChainStatus;
   /** Stops the relayer between two steps, then the development chain. */

@@ -112,7 +112,7 @@ interface EdgeOptions {
   readonly version: string;
   /** The log's name, once it is known: it may depend on the address that the service listens on. */
   readonly origin: Promise<string>;
-  /** Where this node keeps a copy of the last checkpoint; undefined for a log that ends with the process. */
+  /** The file of this node's copy of the last checkpoint; undefined for a log that ends with the process. */
   readonly checkpointCopy: string | undefined;
 }
 

@@ -87,7 +87,7 @@ export function logFailure(logger: Logger, { error, path, ...request }: Failure)
   logger[level]({ ...request, path: loggedPath(path), err: error }, 'request failed');
 }
 
-/** Without the query, and without any part that may be an e-mail address. */
+/** The path without the query, and without any part that may be an e-mail address. */
 function loggedPath(target: string): string {
   const [path = ''] = target.split('?', 1);
   return path

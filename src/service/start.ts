@@ -68,7 +68,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
 const MIGRATION_REPORT_MS = 5_000;
 
-/** At its beginning, and then from time to time: a large database takes minutes. */
+/** Reports the beginning, and then from time to time the progress: a large database takes minutes. */
 function reportMigration(logger: Logger): OnMigration {
   let reportedAt = Number.NEGATIVE_INFINITY;
   return (progress) => {
@@ -109,7 +109,7 @@ function keyFileOf(
   return named ?? defaultKeyFile(databasePath, logId);
 }
 
-/** In production a missing file is a mistake: each node would make its own. */
+/** A missing file is a mistake in production: each node would make its own. */
 function openKeys(config: Config, logId: string, now: Millis): ServiceKeys {
   const { SERVICE_KEY_FILE: named, NODE_ENV: mode } = config;
   const path = keyFileOf(config, logId);

@@ -8,11 +8,11 @@ import type { Composition } from './compose.ts';
 import { persistClock } from './persist-clock.ts';
 import type { SilentConnections } from './silent-connections.ts';
 
-/** From the beginning of a stop on: for requests under way, stream peers, and the relayer with its chain. */
+/** The time from the beginning of a stop on for requests under way, stream peers, and the relayer with its chain. */
 const STOP_GRACE_MS = 5_000;
-/** From the beginning of a stop on: for moves under way to be written. */
+/** The time from the beginning of a stop on for moves under way to be written. */
 const COMMITS_MS_MAX = 6_500;
-/** For the clock to be persisted, which the next start does without. */
+/** The time for the clock to be persisted, which the next start does without. */
 const CLOCK_MS_MAX = 1_000;
 /** While stopping: a keep-alive connection becomes idle only once its last response is out. */
 const IDLE_SWEEP_MS = 20;

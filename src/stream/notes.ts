@@ -8,7 +8,7 @@ import type { Page } from '../log/log.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
 import { type Millis, PHASES, type Phase, toTimestamp } from '../vocabulary/values.ts';
 
-/** Of setTimeout. */
+/** The longest time that setTimeout takes. */
 const TIMER_MS_MAX = 2_147_483_647;
 
 interface NotesOptions {
@@ -26,7 +26,7 @@ export class PhaseNotes {
   readonly #options: NotesOptions;
   /** The last event handed to the reader. */
   #cursor: number;
-  /** As noted last; undefined until the reader has caught up. */
+  /** The phase that was noted last; undefined until the reader has caught up. */
   #phase: Phase | undefined;
   /** `ts` of `chamber.committed`, which ends the last phase. */
   #committedAt: Millis | undefined;
@@ -70,7 +70,7 @@ export class PhaseNotes {
   /** The reader has everything up to that event, and the log has no more. */
   async atHead(cursor: number): Promise<void> {
     const chamber = await this.#forum.chamber(this.#options.chamberId);
-    // Else more lines are on their way to the reader, and then it is at the head again.
+    // If not, more lines are on their way to the reader, and then it is at the head again.
     if (chamber === undefined || chamber.state.lastEventId !== cursor || this.#cursor !== cursor) return;
     if (!this.#isStopped) this.#note(chamber.state);
   }

@@ -40,11 +40,11 @@ const NOT_A_STREAM =
 interface StreamOptions {
   readonly forum: Forum;
   readonly liveness: Liveness;
-  /** Of the streams of each network. */
+  /** The quota of each network's streams. */
   readonly quota: Quota;
   /** The network that a request counts against. */
   readonly networkOf: (incoming: IncomingMessage) => string;
-  /** For how long nothing more should be done for the network, which took more of the main thread than it may. */
+  /** How long nothing more should be done for the network, which took more of the main thread than it may. */
   readonly workWait: (network: string) => Millis;
   /** Sent with every response. */
   readonly headers: Readonly<Record<string, string>>;
@@ -175,7 +175,7 @@ export function streamRoutes(
   }
 }
 
-/** Without `Connection: Upgrade` Node sees an ordinary request, which has a response object and no socket. */
+/** Node sees an ordinary request, with a response object and no socket, if there is no `Connection: Upgrade`. */
 function kindOf(c: Context): 'socket' | 'source' | 'pages' {
   if (c.req.header('upgrade')?.toLowerCase() === 'websocket' && c.env.outgoing === undefined) return 'socket';
   return accepts(c.req.header('accept'), 'text/event-stream') ? 'source' : 'pages';
@@ -260,7 +260,7 @@ interface Published {
   /** The event before the first one that is published. */
   readonly first: number;
   readonly lastEventId: number;
-  /** Of a chamber: whether no event will follow the last one. */
+  /** Whether no event of the chamber will follow the last one. */
   readonly isSettled?: () => boolean;
 }
 

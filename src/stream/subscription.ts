@@ -87,7 +87,7 @@ export class Subscriptions {
 class Subscription {
   /** The last event handed out, or the place up to which the log was read. */
   cursor: number;
-  /** At the head, and the consumer has room. */
+  /** Whether it is at the head, and the consumer has room. */
   isWaiting = false;
   #isStopped = false;
   readonly #topic: ChamberTopic;
@@ -179,7 +179,7 @@ const WAKES_PER_TICK = 64;
 
 class ChamberTopic {
   readonly subscriptions = new Set<Subscription>();
-  /** Of this version, by cursor. */
+  /** The reads of this version, by cursor. */
   readonly reads = new Map<number, SharedRead>();
   version = 0;
   #isWaking = false;
@@ -222,7 +222,7 @@ class ChamberTopic {
       shared.page = await shared.reading;
       return shared.page;
     } finally {
-      // Kept only for subscriptions about to be woken. A failure is for those that wait now, and a full page is history.
+      // A read is kept only for subscriptions about to be woken. A failure is for those that wait now, and a full page is history.
       const isKept = this.#isWaking && shared.page !== undefined && !isFull(shared.page);
       if (!isKept && this.reads.get(after) === shared) this.reads.delete(after);
     }

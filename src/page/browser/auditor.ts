@@ -36,11 +36,11 @@ interface TrustedTypes {
   createPolicy(name: string, rules: { createScriptURL(url: string): string }): { createScriptURL(url: string): string };
 }
 
-// Not in the type library yet, nor in every browser.
+// The type library does not have it yet, nor has every browser.
 const { trustedTypes } = globalThis as { readonly trustedTypes?: TrustedTypes };
 const policy = trustedTypes?.createPolicy('page', { createScriptURL: ownScript });
 
-/** Under Trusted Types: only a script of the service itself. */
+/** Starts, under Trusted Types, only a script of the service itself. */
 function startWorker(path: string): Worker {
   const { href } = new URL(path, location.href);
   return new Worker(policy?.createScriptURL(href) ?? ownScript(href), { type: 'module' });

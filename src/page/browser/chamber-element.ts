@@ -122,7 +122,7 @@ export class LiveChamber extends HTMLElement {
     this.#schedule();
   };
 
-  /** Of an agent that joined after the service made the page. */
+  /** Asks for the label of an agent that joined after the service made the page. */
   async #askLabel(did: string): Promise<void> {
     const { base = '../' } = this.dataset;
     const response = await fetch(`${base}agents/${encodeURIComponent(did)}`).catch(() => undefined);

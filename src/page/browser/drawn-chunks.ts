@@ -21,7 +21,7 @@ export class DrawnChunks {
     this.#observer = new IntersectionObserver((entries) => this.#note(entries), { rootMargin: `${NEAR_PIXELS}px 0px` });
   }
 
-  /** For one frame. */
+  /** The model's part for one frame. */
   frame(eventCount: number): Pick<LiveModel, 'isDrawn' | 'memo'> {
     const isWhole = this.isPrinted || eventCount <= WHOLE_EVENTS_MAX;
     let room = this.isPrinted ? Number.POSITIVE_INFINITY : CHUNKS_PER_FRAME;

@@ -7,19 +7,19 @@ export function linkedEvent(): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** Of `?size=16&root=0x…`. */
+/** The root of `?size=16&root=0x…`. */
 export function namedRoot(): NamedRoot | undefined {
   const query = new URLSearchParams(location.search);
   const [size, root] = [Number(query.get('size')), query.get('root')];
   return Number.isSafeInteger(size) && size > 0 && root !== null ? { size, root } : undefined;
 }
 
-/** Of `?witnesses=KEY+KEY`. */
+/** The keys of `?witnesses=KEY+KEY`. */
 export function namedWitnesses(): readonly string[] {
   return (new URLSearchParams(location.search).get('witnesses') ?? '').split(' ').filter((key) => key !== '');
 }
 
-/** Of `?rpc=URL&registry=0x…`. */
+/** The chain of `?rpc=URL&registry=0x…`. */
 export function namedChain(): NamedChain | undefined {
   const query = new URLSearchParams(location.search);
   const [rpc, registry] = [query.get('rpc'), query.get('registry')];

@@ -1,8 +1,8 @@
-// In bundles for the browser this file stands for `node:crypto` and for `hash-wasm`.
+// This file stands for `node:crypto` and for `hash-wasm` in bundles for the browser.
 import { sha256 } from '@noble/hashes/sha2.js';
 import { base64 } from '@scure/base';
 
-/** As content-digest.ts calls it. */
+/** Takes the arguments with which content-digest.ts calls it. */
 export function hash(_algorithm: 'sha256', data: Uint8Array, _encoding: 'base64'): string {
   return base64.encode(sha256(data));
 }
