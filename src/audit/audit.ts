@@ -119,10 +119,10 @@ function optionsOf({ log }: AuditRequest): CheckpointOptions {
   return log ?? { keptNotes: [], proofs: new ProofFolder(PROOFS_FOLDER) };
 }
 
-/** Where the lines of one chamber come from. */
+/** The source of the lines of one chamber. */
 interface Source {
   readonly name: string;
-  /** Without it, the chamber of most lines. */
+  /** The chamber to audit; undefined: the one of most lines. */
   readonly chamberId: number | undefined;
   /** Known once lines were read. */
   readonly logId: () => string | null;
@@ -266,7 +266,7 @@ function noReport(error: unknown): undefined {
 
 const BATCH_SIGNATURES = 64;
 
-/** By libsodium or node:crypto, on other threads. */
+/** Verifies with libsodium or node:crypto, on other threads. */
 async function withVerifier<Result>(work: (verify: Verify) => Promise<Result>): Promise<Result> {
   const verifier = createVerifier({ batchJobsMax: BATCH_SIGNATURES });
   const caller = { network: '', did: '' };
@@ -284,7 +284,7 @@ async function requireAccounts({ accounts: path }: AuditRequest): Promise<void> 
   });
 }
 
-/** Of the agents named, or of all. */
+/** Reads the accounts of the agents named, or of all. */
 async function readAccounts(
   { accounts: path, limits }: AuditRequest,
   context: AuditContext,

@@ -10,9 +10,9 @@ import type { ReportedCheck } from './report/report-types.ts';
 export interface AuditContext {
   readonly policy: AuditPolicy;
   readonly verify: Verify;
-  /** Of creations: their requests name no chamber, so none may occur in two chambers of one log. */
+  /** The signatures of creations: their requests name no chamber, so none may occur in two chambers of one log. */
   readonly creations: SignatureSet;
-  /** By DID: decoding a key costs more than most checks. */
+  /** The keys by DID: decoding a key costs more than most checks. */
   readonly keys: Map<string, VerifyingKey>;
   readonly origins: Candidates;
   readonly registries: Candidates;
@@ -56,7 +56,7 @@ export function lowerCase(address: string): string {
 /** More are forgotten, so that they don't fill the memory. */
 const SUBJECTS_MAX = 100_000;
 
-/** Of hashes or addresses of a log, to which chamber or idea each belongs. */
+/** The hashes or addresses of a log, and to which chamber or idea each belongs. */
 export class Subjects {
   readonly #subjects = new Map<string, string>();
 

@@ -22,7 +22,7 @@ import { type CheckpointOptions, splitNotes } from './service/checkpoint.ts';
 export interface AuditArguments extends AuditPolicy {
   /** The URL of a service, the path of an exported file, or `-` for standard input. */
   readonly target: string;
-  /** Without it, every chamber of a service. */
+  /** The chamber to audit; undefined: every chamber of a service. */
   readonly chamber?: number | undefined;
   readonly rpc?: string | undefined;
   /** A file of account lines, for a file of lines. */
@@ -44,7 +44,7 @@ export interface AuditArguments extends AuditPolicy {
   readonly keep?: ((report: AuditReport) => Promise<void>) | undefined;
 }
 
-/** Of the command: its help lists them. */
+/** The exit codes of the command: its help lists them. */
 export const AUDIT_EXIT = { verified: 0, usage: 2, broken: 3, undecided: 4, unreachable: 6 } as const;
 
 /** Prints the report and resolves to the exit code. */
@@ -115,7 +115,7 @@ function checkedPolicy({
   requireAddresses('--registry', registries);
   requireAddresses('--factory', factories);
   for (const origin of origins ?? []) if (!isUrl(origin)) throw new UnusableInput('--origin must be an http(s) URL');
-  // As the check reads them from the requests: in the URL's own form, without a slash at the end.
+  // The check reads the requests' URLs in their own form, without a slash at the end.
   const bases = origins?.map((origin) => new URL(origin).href.replace(/\/+$/, ''));
   return { maxAgeSeconds, maxSkewSeconds, origins: bases, registries, factories, allowUnsigned, allowReorganized };
 }

@@ -12,7 +12,7 @@ import { MirrorFolder, type MirrorState } from './folder.ts';
 import { type Leaf, NotServed, PublishedLog, TooLong } from './published-log.ts';
 
 const LEAVES_AT_ONCE = 1_000;
-/** Of their lines: as much as the longest one that is read. */
+/** The bytes of lines that are kept in memory: as many as the longest line that is read. */
 const HELD_BYTES_MAX = READ_LIMITS.lineBytesMax;
 
 /** The service has said two things that no honest log says. The file has both; what is signed is a proof of misbehaviour. */
@@ -36,7 +36,7 @@ export interface MirrorOptions {
 export interface MirrorStep {
   readonly size: number;
   readonly added: number;
-  /** Of those that were added, the lines that the service does not publish. */
+  /** The number of added lines that the service does not publish. */
   readonly unpublished: number;
 }
 

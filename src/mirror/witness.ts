@@ -16,11 +16,11 @@ import {
 import { openCheckpoint } from '../tlog/proof.ts';
 import { EMPTY_ROOT, TREE } from '../tlog/tree.ts';
 
-/** Of the last checkpoint that was cosigned. */
+/** The tree of the last checkpoint that was cosigned. */
 export interface WitnessedTree {
   readonly size: number;
   readonly root: Uint8Array;
-  /** As the log signed it. */
+  /** The note as the log signed it. */
   readonly note: string;
 }
 
@@ -32,7 +32,7 @@ export interface WitnessOptions {
   readonly recall: (origin: string) => WitnessedTree | undefined;
   /** Durable when it returns. */
   readonly remember: (origin: string, tree: WitnessedTree) => void;
-  /** In seconds since 1970. */
+  /** The clock, in seconds since 1970. */
   readonly now: () => number;
   /** Called with the proof that a log forked, when a request shows that. */
   readonly onFork?: ((proof: Misbehaviour) => void) | undefined;

@@ -13,7 +13,7 @@ import { rootOfTiles } from '../tlog/tiled-tree.ts';
 import { grow, openStoredTree } from './publisher.ts';
 import { checkpointKey } from './signer.ts';
 
-/** Beside the key file. */
+/** The copy's path, next to the key file. */
 export function checkpointCopyPath(keyFile: string): string {
   return `${keyFile}.checkpoint`;
 }

@@ -32,7 +32,7 @@ export class Publishing {
     this.#options = options;
   }
 
-  /** As of the last round; the lag grows while no round ends. */
+  /** The state as of the last round; the lag grows while no round ends. */
   state() {
     const { lease, witnesses } = this.#options;
     return {
@@ -95,7 +95,7 @@ export class Publishing {
     }
   }
 
-  /** After the round under way. */
+  /** Stops after the round under way. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimeout(this.#timer);

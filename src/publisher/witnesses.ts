@@ -13,10 +13,10 @@ import type { PolicyWitness } from '../tlog/policy.ts';
 import { nodesOfTiles } from '../tlog/tiled-tree.ts';
 import { TREE } from '../tlog/tree.ts';
 
-/** From the request to the last byte of the response. */
+/** The time from the request to the last byte of the response. */
 const WITNESS_MS_MAX = 5_000;
 const RESPONSE_BYTES_MAX = 65_536;
-/** After a failure. */
+/** The pause after a failure. */
 const PAUSE_MS = 10_000;
 /** Its last size is not known at first, so the first request may bring that alone. */
 const REQUESTS_MAX = 2;
@@ -32,7 +32,7 @@ interface WitnessesOptions {
 
 interface Asked extends PolicyWitness {
   readonly url: string;
-  /** Of the last checkpoint that it cosigned, as far as is known. */
+  /** The size of the last checkpoint that it cosigned, as far as is known. */
   size: number;
   isBusy: boolean;
 }

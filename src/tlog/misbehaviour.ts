@@ -55,7 +55,7 @@ type Of<Kind extends Misbehaviour['kind']> = Extract<Misbehaviour, { readonly ki
 
 /** What a proof shows, if the keys are those of one service. */
 export interface ProvedMisbehaviour {
-  /** With a capital and a full stop. */
+  /** The sentence begins with a capital and ends with a full stop. */
   readonly sentence: string;
   readonly logId: string;
   /** Thumbprints of the keys that signed receipts. */
@@ -257,7 +257,7 @@ function leafOf(line: string): Uint8Array {
   return leafHash(new TextEncoder().encode(line));
 }
 
-/** Of entries of 32 bytes each, joined. */
+/** The root of entries of 32 bytes each, joined. */
 async function rootOfEntries(entries: Uint8Array): Promise<Uint8Array> {
   const tree = await openGrowingTree(0, async () => []);
   for (let at = 0; at < entries.length; at += HASH_BYTES) {

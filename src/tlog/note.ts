@@ -41,7 +41,7 @@ export interface NoteSignature {
 }
 
 export interface SignedNote {
-  /** With its final newline. */
+  /** The text with its final newline. */
   readonly text: string;
   readonly signatures: readonly NoteSignature[];
 }
@@ -95,7 +95,7 @@ export function parseNote(note: string): SignedNote | undefined {
   return signatures && { text, signatures };
 }
 
-/** At least one line, each with its newline. */
+/** Parses at least one line, each with its newline. */
 export function parseSignatureLines(lines: string): readonly NoteSignature[] | undefined {
   if (lines.length > NOTE_BYTES_MAX || !lines.endsWith('\n')) return undefined;
   const parsed = lines.slice(0, -1).split('\n').map(parseSignatureLine);
@@ -115,7 +115,7 @@ export function formatNote({ text, signatures }: SignedNote): string {
   return `${text}\n${signatures.map(formatSignatureLine).join('')}`;
 }
 
-/** With its newline. */
+/** Formats the line with its newline. */
 export function formatSignatureLine({ name, keyId, bytes }: NoteSignature): string {
   return `${EM_DASH} ${name} ${base64.encode(concatBytes(hexToBytes(keyId), bytes))}\n`;
 }

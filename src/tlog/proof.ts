@@ -11,7 +11,7 @@ const HASHES_MAX = 63;
 
 export interface TlogProof {
   readonly index: number;
-  /** From the leaf's sibling to a child of the root. */
+  /** The hashes from the leaf's sibling to a child of the root. */
   readonly hashes: readonly Uint8Array[];
   /** The signed checkpoint, verbatim. */
   readonly note: string;

@@ -5,7 +5,7 @@ import type { ReadNodes } from '../crypto/merkle-proof.ts';
 import { ENTRIES, hashesAt, levelsOf, TILE_HEIGHT, TILE_WIDTH, type Tile } from './tile.ts';
 import { EMPTY_ROOT, HASH_BYTES, TREE, type TreeHash } from './tree.ts';
 
-/** Without the width: the bytes tell. */
+/** A tile without its width: the bytes tell. */
 export type TileRef = Pick<Tile, 'level' | 'index'>;
 
 export interface StoredTile extends TileRef {

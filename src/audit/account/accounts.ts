@@ -225,7 +225,7 @@ function isOwnRegistration({ did, payload }: Extract<AccountEvent, { type: 'agen
   return registeredDid(payload) === did && payload.agentId === agentIdOf(did);
 }
 
-/** Where the auditor reads accounts. */
+/** The source from which the auditor reads accounts. */
 export interface Accounts {
   /** What a tool has done to the file that holds them. */
   readonly copyProblem?: string | undefined;
@@ -291,7 +291,7 @@ class RestoredCopy {
 
 const KEPT_BYTES_MAX = 16 * 1024 * 1024;
 
-/** From the service that is audited. */
+/** The accounts as the audited service has them. */
 export class ServiceAccounts implements Accounts {
   readonly #context: AuditContext;
   readonly #service: AuditedService;

@@ -37,7 +37,7 @@ export function isOfNamingType({ type }: Pick<AccountReference, 'type'>): boolea
 /** Takes the moves of a chamber in their order. What an agent repeats takes no memory. */
 export class AccountReferences implements Iterable<AccountReference> {
   readonly #references: AccountReference[] = [];
-  /** Of each agent, over events of types that record nothing else of the account. */
+  /** The newest reference of each agent, over events of types that record nothing else of the account. */
   readonly #newest = new Map<string, AccountReference>();
   /** The first event that names an account line, and the first of a release in which every event does. */
   #firstNaming: number | undefined;

@@ -46,7 +46,7 @@ class ClaimComparison {
   readonly #audit: Compared;
   readonly #chain: AuditedChain;
   readonly #chamberId: number;
-  /** Of the commitment: no token is older. */
+  /** The transaction of the commitment: no token is older. */
   #committed: Transaction | undefined;
 
   constructor(audit: Compared, chain: AuditedChain, chamberId: number) {
@@ -179,7 +179,7 @@ class ClaimComparison {
   }
 
   /**
-   * As a transaction has it, else as the reference contracts take it; from the newest signer, and from the account that
+   * Calls as a transaction has them, else as the reference contracts take them; from the newest signer, and from the account that
    * committed: anybody can sign a transaction for the log.
    */
   async #callsOf(idea: Idea, relayer: Address, transaction?: Transaction): Promise<readonly ChainCall[]> {

@@ -50,7 +50,7 @@ const SELECTOR_BYTES = 4;
 /** A call as toText has it; throws an Error for the data of any other call, and for data that encode it in another way. */
 export function readCall(data: Hex) {
   const { functionName, args } = decodeFunctionData({ abi: ABI, data });
-  // By the selector, because two functions share a name; the types of viem don't follow that.
+  // The selector decides, because two functions share a name; the types of viem don't follow that.
   const abi = [getAbiItem({ abi: ABI, name: slice(data, 0, SELECTOR_BYTES) })];
   if (encodeFunctionData({ abi, functionName, args } as EncodeFunctionDataParameters) !== data)
     throw new Error('not in canonical form');
@@ -66,7 +66,7 @@ function known(idea: DecodedIdea): object {
   return { chamberId, ...ideaId, name, ticker, description, creator };
 }
 
-/** For the reference contracts; what a quorum deployment holds besides the idea is the operator's. */
+/** The call of the reference contracts; what a quorum deployment holds besides the idea is the operator's. */
 export function deployData(chamberId: number, { ideaId, name, ticker, description, creatorWallet }: Idea): Hex {
   const creator = creatorWallet.toLowerCase() as Address;
   const idea = { chamberId: BigInt(chamberId), ideaId, name, ticker, description, creator };

@@ -57,7 +57,7 @@ export type OnEvent = (event: ChamberEvent, position: Position, line: Uint8Array
 
 /** A line before its turn to be checked. */
 export interface StartedLine extends LineRecord {
-  /** As it was written, before tools changed the copy. */
+  /** The line as it was written, before tools changed the copy. */
   readonly line: RawLine;
   readonly copyProblem: string | undefined;
   readonly verification: Verification | undefined;
@@ -83,7 +83,7 @@ export class ChamberAudit {
   readonly #evidence: EvidenceChecks;
   readonly #chamberId: number | undefined;
   readonly #onEvent: OnEvent | undefined;
-  /** By chamber, how many lines belong to it, and the first of them. */
+  /** The number of lines of each chamber, and the first of them. */
   readonly #linesByChamber = new Map<number, { readonly count: number; readonly eventIds: readonly number[] }>();
   #eventCount = 0;
   #firstProblem = '';
@@ -101,7 +101,7 @@ export class ChamberAudit {
     if (options.aside?.isTree) this.decisions.isTreeKnown = false;
   }
 
-  /** Of lines that are missing, unreadable or altered: what the next lines hold. */
+  /** The leaves of lines that are missing, unreadable or altered: what the next lines hold. */
   get trueLeaves(): Leaves {
     return this.#sequence.trueLeaves;
   }

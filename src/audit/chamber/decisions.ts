@@ -131,7 +131,7 @@ function decide(event: MoveEvent, body: unknown, state: ChamberState | null): Mo
   return decidePayload(slices[event.type], body, context);
 }
 
-/** Taken as recorded, and compared with the chain by the check `balances`. */
+/** The reading as recorded; the check `balances` compares it with the chain. */
 function recordedReading({ type, payload }: MoveEvent): ReadChain {
   return () => {
     const token = type === 'chamber.created' || type === 'chamber.joined' ? payload.token : undefined;
@@ -153,7 +153,7 @@ function shortened(settlement: Settlement, { type, payload }: ServiceEvent): Set
   return { ...settlement, deployments: new Map(settlement.deployments).set(payload.ideaId, deployment) };
 }
 
-/** Of the transactions of one call what the rules need, the highest nonce, and the newest. */
+/** What the rules need of the transactions of one call: the highest nonce, and the newest. */
 function decisive(submitted: readonly RelayTransaction[]): readonly RelayTransaction[] {
   const highest = submitted.reduce((one, other) => (other.nonce >= one.nonce ? other : one));
   return [...new Set([highest, ...submitted.slice(-1)])];

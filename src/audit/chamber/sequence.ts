@@ -22,7 +22,7 @@ export interface Position {
 
 const SAMPLE = 0.01;
 
-/** As the service computes it; @noble/hashes computes a random sample again. */
+/** The leaf as the service computes it; @noble/hashes computes a random sample again. */
 export function leafOf(line: Uint8Array): Uint8Array {
   const leaf = leafHash(line);
   if (Math.random() >= SAMPLE) return leaf;
@@ -35,7 +35,7 @@ export function leafOf(line: Uint8Array): Uint8Array {
 /** Event ids from and to, inclusive. */
 type IdRange = readonly [from: number, to: number];
 
-/** By event id. */
+/** The leaves by event id. */
 export type Leaves = ReadonlyMap<number, Hex>;
 
 /** A longer range is named by its ends. */
@@ -56,7 +56,7 @@ export class Sequence {
   /** The head before lines that could not be read, which may have been inserted. */
   #headBeforeUnreadable: { readonly eventId: number; readonly leaf: Hex } | undefined;
   #last: { readonly eventId: number; readonly ts: string } | undefined;
-  /** By event id: leaves to take instead of the lines' own. */
+  /** Leaves to take instead of the lines' own, by event id. */
   readonly #given: Leaves;
   /** What the next line says about a line that is missing, unreadable or altered. */
   readonly trueLeaves = new Map<number, Hex>();
@@ -71,7 +71,7 @@ export class Sequence {
     return { ...this.#head, at: Date.parse(this.#last?.ts ?? '') };
   }
 
-  /** Of an event in order; undefined for one that was not read, follows a gap, or is more than a million lines ago. */
+  /** The leaf of an event in order; undefined for one that was not read, follows a gap, or is more than a million lines ago. */
   leafAt(eventId: number): Uint8Array | undefined {
     return this.#recent.get(eventId);
   }

@@ -30,7 +30,7 @@ export class ServiceEventChecks {
   readonly #relayers = new Set<string>();
   /** The kinds of contracts that transactions of this chamber call. */
   readonly #called = new Set<Candidates>();
-  /** By subject, the hashes of the transactions in the log. */
+  /** The hashes of the transactions in the log, by subject. */
   readonly #submitted = new Map<string, Set<Hex>>();
   /** What the chain decides: outcomes by transactions that are not in the log, and blocks that are older than what they hold. */
   readonly #forChain: { readonly check: 'service-events' | 'transactions'; readonly problem: string }[] = [];
@@ -42,7 +42,7 @@ export class ServiceEventChecks {
     this.#readTransaction = read;
   }
 
-  /** Without a reliable state only the root can be judged. */
+  /** Only the root can be judged without a reliable state. */
   async check(event: ServiceEvent, eventId: number, decisions: Decisions): Promise<void> {
     const { state, lostEventId, isTreeKnown } = decisions;
     if (event.type === 'chamber.committed' && isTreeKnown) this.#checkRoot(event.payload, eventId);
@@ -59,7 +59,7 @@ export class ServiceEventChecks {
     if (isTreeKnown || event.type !== 'relay.commit_submitted') await this.#checkTransaction(event, eventId, state);
   }
 
-  /** With `asksChain` the check `claims` decides on what the lines leave to the chain. */
+  /** What the lines leave to the chain, the check `claims` decides if `asksChain` is set. */
   conclude(asksChain: boolean): void {
     for (const { check, problem } of this.#forChain) {
       if (asksChain) this.#findings.notEvaluated(`${problem}: the chain is asked`, check);

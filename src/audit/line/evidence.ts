@@ -23,7 +23,7 @@ const utf8 = new TextEncoder();
 export class EvidenceChecks {
   readonly #findings: Findings;
   readonly #context: AuditContext;
-  /** Of this chamber's moves. */
+  /** The signatures of this chamber's moves. */
   readonly #signatures: SignatureSet;
   unsignedMoves = 0;
   #hasOrigin = false;
@@ -190,5 +190,5 @@ export function baseOf(targetUri: string, path: string): string | undefined {
   return target.path.endsWith(path) ? target.origin + target.path.slice(0, -path.length) : undefined;
 }
 
-/** As the service puts it together: a base or http:// and Host, then what a request line can hold. */
+/** The URL as the service puts it together: a base or http:// and Host, then what a request line can hold. */
 const HTTP = /^https?:\/\/[^\s/?#@\\]+\/[^\s#\\]*$/i;

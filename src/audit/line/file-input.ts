@@ -1,4 +1,4 @@
-// Where the command reads lines from: a file, or a stream such as standard input. Both are read again, to tell causes from
+// The input of the command: a file, or a stream such as standard input. Both are read again, to tell causes from
 // consequences, if they can be.
 import { createReadStream } from 'node:fs';
 

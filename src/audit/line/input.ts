@@ -16,9 +16,9 @@ export class Unreachable extends Error {
 
 /** What hostile input can take of memory and time. */
 export interface InputLimits extends Pick<ReadLimits, 'lineBytesMax' | 'responseBytesMax'> {
-  /** Of a chamber. */
+  /** The lines of a chamber. */
   readonly linesMax: number;
-  /** Of an agent’s account. */
+  /** The lines of an agent’s account. */
   readonly accountLinesMax: number;
   /** A service or a chain that is silent for so long counts as unreachable. */
   readonly timeoutSeconds: number;

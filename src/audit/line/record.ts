@@ -65,7 +65,7 @@ function toRecord<Event>(text: string, value: JsonValue, known: Schemas): LineRe
   return { event };
 }
 
-/** As canonicalJson decides, which takes three times as long. */
+/** Decides as canonicalJson does, which takes three times as long. */
 function isCanonical(value: JsonValue, text: string): boolean {
   return (isSorted(value) && JSON.stringify(value) === text) || canonicalJson(value) === text;
 }

@@ -13,7 +13,7 @@ export class SignatureSet {
   readonly #input = crypto.getRandomValues(new Uint8Array(SEED_BYTES + SIGNATURE_BYTES));
   readonly #words = new Uint32Array(HASH_WORDS);
   readonly #wordBytes = new Uint8Array(this.#words.buffer);
-  /** From the oldest to the newest, which alone grows: nothing is ever copied as a whole. */
+  /** The tables from the oldest to the newest, which alone grows: nothing is ever copied as a whole. */
   #tables: readonly HashTable[] = [new HashTable(PLACES_FIRST)];
 
   constructor(horizon: Millis = Number.POSITIVE_INFINITY) {
@@ -45,7 +45,7 @@ const GROWTH = 2;
 /** Higher ids, of logs that are not numbered in turn, are reported as this one. */
 const EVENT_ID_MAX = 0xffff_ffff;
 
-/** By 16 bytes of a hash, as four words, an event id. */
+/** Event ids by 16 bytes of a hash, which are four words. */
 class HashTable {
   #hashes: Uint32Array;
   /** 0 where a place is free. */
@@ -80,7 +80,7 @@ class HashTable {
     this.#eventIds[place] = eventId;
   }
 
-  /** Where the hash is, otherwise where it belongs. */
+  /** The index of the hash, or the one where it belongs. */
   #placeOf(words: Uint32Array): number {
     const places = this.#eventIds.length;
     let place = (words[0] as number) % places;

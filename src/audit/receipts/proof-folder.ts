@@ -1,10 +1,10 @@
-// Where an audit writes the proofs of misbehaviour that it finds. A file's name follows from its content, so none is ever replaced by another.
+// The folder to which an audit writes proofs of misbehaviour. A file's name follows from its content, so none is ever replaced by another.
 import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Misbehaviour, verifyMisbehaviour } from '../../tlog/misbehaviour.ts';
 
-/** Where none is named. */
+/** The folder, if none is named. */
 export const PROOFS_FOLDER = 'proofs';
 const NAME_HASH_CHARS = 12;
 
@@ -33,7 +33,7 @@ export class ProofFolder {
   }
 }
 
-/** As a problem of a report, without capital and full stop. */
+/** The problem as a report has it, without capital and full stop. */
 export function provedBy({ file, sentence }: KeptProof): string {
   return `${sentence.charAt(0).toLowerCase()}${sentence.slice(1).replace(/\.$/, '')}: ${file} proves it`;
 }

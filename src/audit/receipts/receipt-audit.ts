@@ -15,7 +15,7 @@ import type { GivenReceipts } from './given-receipts.ts';
 import { provedBy } from './proof-folder.ts';
 import { contradictionsIn, type JudgedReceipt, ReceiptChecks, type ReceiptTerms } from './receipt-checks.ts';
 
-/** Of a service that does not say which log it has, no receipt is evaluated. */
+/** No receipt is evaluated of a service that does not say which log it has. */
 const NO_LOG = 'no log';
 /** Proofs of further receipts would show nothing new. */
 const PROOFS_MAX = 100;
@@ -35,7 +35,7 @@ export class ReceiptAudit {
     this.#receipts = receipts;
   }
 
-  /** With each event of every chamber. */
+  /** Takes each event of every chamber. */
   readonly take: OnEvent = ({ ts }, _, line) => {
     if (ts > (this.#newest?.ts ?? '')) this.#newest = { ts, line: new TextDecoder().decode(line) };
   };
@@ -96,7 +96,7 @@ export class ReceiptAudit {
     return written.flatMap((each) => (each === undefined ? [] : [provedBy(each)]));
   }
 
-  /** By the proof that the service makes for the line that it has there. */
+  /** Proves it by the proof that the service makes for the line that it has there. */
   async #proveLine({ kept, parsed, line }: JudgedReceipt, { verifierKey }: LogKey, { proofs }: CheckpointOptions) {
     const { stream, eventId } = parsed;
     if (line === undefined) return undefined;
@@ -106,7 +106,7 @@ export class ReceiptAudit {
     return proofs.keep({ format: MISBEHAVIOUR, kind: 'receipt-and-line', receipt: kept, line, tlogProof, keys });
   }
 
-  /** By a later checkpoint: one of those that were kept, or the newest. */
+  /** Proves it by a later checkpoint: one of those that were kept, or the newest. */
   async #proveMissing({ kept }: JudgedReceipt, log: LogKey, { keptNotes, witnessPolicy, proofs }: CheckpointOptions) {
     for (const checkpoint of [...keptNotes, await this.#log.checkpoint(log)]) {
       const opened = openCheckpoint(checkpoint, log.key);

@@ -153,7 +153,7 @@ function problemOf({ kept, parsed }: GivenReceipt, met: Met | undefined): string
   return isOfRequest ? undefined : `${promised}, and its line holds another request`;
 }
 
-/** Of sig1: a proxy may have added others. */
+/** The signature of sig1: a proxy may have added others. */
 function signatureOf(request: ReceiptRequest): Hex | undefined {
   try {
     return toHex(parseSignature(request).signature);

@@ -20,7 +20,7 @@ export interface ChamberReport {
   readonly verdict: Exclude<Verdict, 'not evaluated'>;
   /** Moves that nobody signed. */
   readonly unsignedMoves: number;
-  /** Of checks; they add up to `total`. */
+  /** The numbers of checks; they add up to `total`. */
   readonly counts: CheckResult['counts'] & { readonly total: number };
   /** Every event that a finding names, ascending. */
   readonly brokenEvents: readonly number[];
@@ -43,13 +43,13 @@ export interface ReportedFinding extends Finding {
   readonly isConsequence: boolean;
 }
 
-/** Of a service: what is wrong with its list, and its chambers. */
+/** The report of a service: what is wrong with its list, and its chambers. */
 export interface ServiceReport {
   readonly problems: readonly string[];
   readonly chambers: readonly ChamberReport[];
 }
 
-/** Of everything that was audited: what --json prints. */
+/** The report of everything that was audited: what --json prints. */
 export interface AuditReport extends ServiceReport {
   readonly source: string;
   readonly verdict: ChamberReport['verdict'];

@@ -15,7 +15,7 @@ const FILE_ALONE =
   'A file alone shows neither what was cut off at its end nor what a service and a chain hold: audit the service’s URL, with --rpc and --registry.';
 const WORDS = { verified: 'sound', broken: 'broken', undecided: 'undecided' } as const;
 
-/** With `isVerbose` every check of every chamber. */
+/** The report as text; `isVerbose` adds every check of every chamber. */
 export function toText(report: AuditReport, isVerbose: boolean): string {
   const { verdict, sentence, problems, chambers } = report;
   const [only] = chambers;

@@ -8,7 +8,7 @@ import type { CheckName, CheckResult, Finding } from './findings.ts';
 export interface Cause {
   /** Empty where no event is broken, but a response or the tree as a whole. */
   readonly eventIds: readonly number[];
-  /** For laymen, with a capital and without a full stop. */
+  /** A sentence for laymen, with a capital and without a full stop. */
   readonly sentence: string;
   readonly findings: readonly Located[];
 }
@@ -101,7 +101,7 @@ function setAside({ eventIds, findings }: Cause, aside: { events: Map<number, Ef
   for (const eventId of eventIds) aside.events.set(eventId, effectOf(findings));
 }
 
-/** Where body and payload agree, its author or its time was altered, and what it did is unknown. */
+/** The author or the time was altered where body and payload agree, and what the event did is unknown. */
 function effectOf(findings: readonly Located[]): Effect {
   const has = (name: CheckName) => findings.some(({ check }) => check === name);
   const isOfAnother = findings.some(({ finding }) => finding.sentence.includes('recorded as a move of'));
@@ -152,7 +152,7 @@ function nextCauses(findings: readonly Located[], lineCount: number): readonly C
   return [toCause([], own)];
 }
 
-/** By event: what a check of the line itself finds, and whom a broken link of the chain accuses. */
+/** What a check of each line itself finds, by event, and which line a broken link of the chain accuses. */
 function certainCauses(findings: readonly Located[], lineCount: number): readonly Cause[] {
   const groups = new Map<number, { readonly ids: readonly number[]; readonly own: Located[] }>();
   const add = (ids: readonly number[], each: Located) => {
@@ -179,9 +179,9 @@ function certainCauses(findings: readonly Located[], lineCount: number): readonl
 }
 
 interface Trail {
-  /** By checks of the line itself. */
+  /** The events that checks of the line itself show to be altered. */
   readonly altered: ReadonlySet<number>;
-  /** By the state before it, which others may have altered. */
+  /** The events that contradict the state before them, which other lines may have altered. */
   readonly suspects: ReadonlySet<number>;
   readonly broken: ReadonlySet<number>;
   readonly lineCount: number;

@@ -26,7 +26,7 @@ export class ServiceLog {
     this.#service = service;
   }
 
-  /** As `GET /` names it; undefined for a service that publishes none. */
+  /** Returns the log that `GET /` names; undefined for a service that publishes none. */
   find(): Promise<LogKey | undefined> {
     this.#key ??= this.#read();
     return this.#key;
@@ -41,7 +41,7 @@ export class ServiceLog {
     return key && { prefix, key, verifierKey: checkpointKey, logId: logIdOf(key.name) };
   }
 
-  /** Of an event of a chamber or an account; undefined while no checkpoint covers it, for a few seconds. */
+  /** The proof of an event of a chamber or an account; undefined while no checkpoint covers it, for a few seconds. */
   async tlogProof(stream: number | string, eventId: number): Promise<string | undefined> {
     const owner = typeof stream === 'number' ? `/chambers/${stream}` : `/agents/${stream}`;
     const path = `${owner}/events/${eventId}/tlog-proof`;

@@ -237,7 +237,7 @@ function detailOf(text: string): string {
     const { detail } = parseJson(text, READ_LIMITS.jsonValuesMax) as { readonly detail?: unknown };
     if (typeof detail === 'string') return detail.slice(0, DETAIL_CHARS_MAX);
   } catch {
-    // Not a problem document of ours: reported as it is.
+    // The body is not a problem document of ours: it is reported as it is.
   }
   return text.slice(0, DETAIL_CHARS_MAX);
 }

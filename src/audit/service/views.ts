@@ -29,7 +29,7 @@ export async function compareViews(audit: ChamberAudit, service: AuditedService,
 type Responses = Awaited<ReturnType<typeof readResponses>>;
 type Response = Responses['chamber'];
 
-/** At once: of an audit of small chambers most is waiting for responses. */
+/** Reads all of them at once: an audit of small chambers mostly waits for responses. */
 async function readResponses(service: AuditedService, chamberPath: string, state: ChamberState | null) {
   const read = async (path: string, expected?: object | null) => {
     const { length } = JSON.stringify(expected ?? null);
@@ -110,7 +110,7 @@ function leastDifferences(
     const isList = Array.isArray(expected);
     if (typeof body !== 'object' || body === null || Array.isArray(body) !== isList)
       return [`it is not ${isList ? 'a list' : 'an object'}`];
-    // Of an object the members known here count, of a list every item.
+    // The known members of an object count, and every item of a list.
     const differing = differences(expected, body, isList);
     if (least === undefined || differing.length < least.length) least = differing;
     if (least.length === 0) break;
@@ -118,7 +118,7 @@ function leastDifferences(
   return least ?? [];
 }
 
-/** For which moment the chamber's view says that it is; NaN without. */
+/** The time for which the chamber's view says that it holds; NaN if it says none. */
 function statedTime(body: unknown): Millis {
   const { now } = Object(body) as { readonly now?: unknown };
   return typeof now === 'string' ? Date.parse(now) : Number.NaN;
