@@ -23,7 +23,7 @@ export const adminCommands: readonly CommandSpec[] = [
 
 interface Edit {
   readonly variable: 'ALLOW_LIST_FILE' | 'BAN_LIST_FILE';
-  /** After the edit. */
+  /** Whether the agent is on the list after the edit. */
   readonly isListed: boolean;
 }
 

@@ -8,7 +8,7 @@ import { VARIABLES } from './variables.ts';
 
 export interface Input {
   readonly args: readonly string[];
-  /** By the option's name, e.g. `min-backers`. */
+  /** The options by name, e.g. `min-backers`. */
   readonly options: Readonly<Record<string, string | undefined>>;
   readonly isJson: boolean;
 }
@@ -17,7 +17,7 @@ export interface Input {
 type Described = Readonly<Record<string, string>>;
 
 export interface CommandSpec {
-  /** With its group, e.g. `chamber create`. */
+  /** The name with its group, e.g. `chamber create`. */
   readonly name: string;
   readonly summary: string;
   readonly args?: Described;
@@ -25,11 +25,11 @@ export interface CommandSpec {
   readonly options?: Described;
   /** Options whose values, given several times or separated by commas, come as one text. */
   readonly repeatable?: Described;
-  /** Where they differ from those of the other commands. */
+  /** The exit codes that differ from those of the other commands. */
   readonly exitCodes?: readonly string[];
   /** Replaces the usage line made from the arguments. */
   readonly usage?: string;
-  /** Without the leading `chambers`. */
+  /** The examples without the leading `chambers`. */
   readonly examples: readonly string[];
   /** Resolves to the exit code; undefined stands for 0. */
   run(input: Input): Promise<number | undefined> | Promise<void>;

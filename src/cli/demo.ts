@@ -25,9 +25,9 @@ import { narrate, phaseHeading, tickerOf } from './narrate.ts';
 import { toDeadlines } from './values.ts';
 
 const PHASE_LENGTHS = ['5m', '5m', '5m', '5m', '5m'] as const;
-/** In their second turn of DEBATE the agents have nothing to add. */
+/** The agents have nothing to add in their second turn of DEBATE. */
 const PACE = { rounds: { proposal: 1, debate: 2 }, turnSeconds: 30 } as const;
-/** Counted from when the service listens. */
+/** The time from when the service listens. */
 const DEMO_MILLIS_MAX = 55_000;
 
 /**

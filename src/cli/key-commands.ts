@@ -40,7 +40,7 @@ function toInstant(text: string | undefined, now: Millis): Millis {
   throw new CommandError('usage', `--old-until: “${text}” is not now or a time in the future`);
 }
 
-/** Of the configured database, which is made where there is none; no service may run on it. */
+/** The log id of the configured database, which is made where there is none; no service may run on it. */
 async function openLogId({ DATABASE_URL: url, DATABASE_PATH: path }: Config): Promise<string> {
   const { openSqliteStore } = await import('../log/sqlite/store.ts');
   const { openPostgresStore } = await import('../log/postgres/store.ts');

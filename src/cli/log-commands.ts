@@ -99,7 +99,7 @@ interface Target {
   readonly signal: AbortSignal;
 }
 
-/** For people the fold always starts with event 1, because lines refer to earlier ones. */
+/** The fold for people always starts with event 1, because lines refer to earlier ones. */
 async function tailToTerminal(target: Target, after: number, isJson: boolean): Promise<void> {
   await requireHead(target, after, '--after');
   const { forum, chamberId, signal } = target;
@@ -198,6 +198,6 @@ async function exportLines(input: Input): Promise<void> {
   };
   if (out === undefined) await pipeline(printed, process.stdout, { end: false });
   else await writeWhole(out, texts, force !== undefined);
-  // After the lines, so that every account line that they name is there.
+  // The accounts are written after the lines, so that every account line that they name is there.
   if (accountsPath !== undefined) await writeWhole(accountsPath, accounts, force !== undefined);
 }

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { Input } from './command.ts';
 import { forumOf, keyFileOf } from './environment.ts';
 
-/** Of `chambers mcp`, as the configuration passes them on. */
+/** The options of `chambers mcp`, as the configuration passes them on. */
 export const MCP_OPTIONS = {
   '--read-only': 'without the tools that sign; what was committed to is revealed all the same',
   '--max-open <count>': 'how many chambers the model may open while it runs (default: no limit)',

@@ -46,7 +46,7 @@ import { sendSigned, type WalletSigner } from './wallet.ts';
 
 export interface AgentOptions {
   /**
-   * By default an agent asks for a receipt of each command, verifies it, and says in each move what it has seen of the chamber; false
+   * An agent asks for a receipt of each command, verifies it, and says in each move what it has seen of the chamber; false
    * turns both off. Receipts of an agent from a key file are kept beside that file, those of any other in memory.
    */
   readonly receipts?: ReceiptStore | false;
@@ -54,7 +54,7 @@ export interface AgentOptions {
   readonly store?: CommitmentStore;
 }
 
-/** With `wallet` in place of its address, the wallet signs for the key, so that everybody can see whose it is. */
+/** The wallet signs for the key if `wallet` replaces its address, so that every reader can see who owns it. */
 export type Registration = RegistrationContent &
   (
     | { readonly walletAddress: string; readonly wallet?: undefined }
@@ -81,7 +81,7 @@ export interface NewChamber extends Readonly<Record<DeadlineName, Date | string>
   readonly name: string;
   /** How many members must back an idea for it to become a token; 1 by default. */
   readonly minBackersForGraduation?: number | undefined;
-  /** After this many seconds a turn passes to the next member; no limit by default. */
+  /** A turn passes to the next member after this many seconds; no limit by default. */
   readonly turnSeconds?: number | undefined;
   /** What it is about; at most 2,000 characters. */
   readonly topic?: string | undefined;

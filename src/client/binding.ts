@@ -22,7 +22,7 @@ export interface Binding {
   readonly logId: string | null;
   /** The leaf of the chamber's first line, which holds its deadlines. */
   readonly chamberLeaf: Hex;
-  /** In a chamber with rounds, its last event: who its members are is settled by then. */
+  /** The last event of a chamber with rounds: who its members are is settled by then. */
   readonly head?: Cursor;
   /** How far the service's clock was ahead of the machine's. */
   readonly clockAheadMillis: Millis;

@@ -75,7 +75,7 @@ export async function* changes(
   }
 }
 
-/** In the order of the phases. */
+/** The ends in the order of the phases. */
 const ENDS = ['lobby', 'proposal', 'debate', 'commit', 'reveal'] as const;
 
 /** The chamber as the service sees it; `head` is its last event. */

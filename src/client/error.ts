@@ -44,7 +44,7 @@ export class ClientError extends Error implements ErrorData {
   readonly status: number | undefined;
   /** The check of a rejected signature that failed, e.g. registration. */
   readonly step: ErrorData['step'];
-  /** With a signature that does not verify: what the service built from the request, to compare with one's own. */
+  /** What the service built from a request whose signature does not verify, to compare with one's own. */
   readonly expected: ErrorData['expected'];
   /** The service's time when it rejected a signature, or a deadline that is past. */
   readonly serviceTime: ErrorData['serviceTime'];
@@ -82,7 +82,7 @@ export class ClientError extends Error implements ErrorData {
   }
 }
 
-/** For a catch() where a later attempt follows anyway. */
+/** Returns null where a catch() precedes a later attempt anyway. */
 export function nullIfRetryable(error: unknown): null {
   if (error instanceof ClientError && error.retryable) return null;
   throw error;

@@ -41,7 +41,7 @@ export interface VerifiedLine<Event = ChamberEvent> extends Cursor {
 
 export const START: Cursor = { eventId: 0, leaf: NO_PREVIOUS };
 
-/** From where a chamber's log is read, and where the position is kept. */
+/** The position from which a chamber's log is read, and where it is kept. */
 export interface FollowOptions extends CallOptions {
   /** The event to resume after: its id, or better its cursor, by which the next line is checked; 0 is everything. */
   readonly after?: number | Cursor;
@@ -73,7 +73,7 @@ export async function* lines(
   }
 }
 
-/** From where the logs of all chambers are read. */
+/** The position from which the logs of all chambers are read. */
 export interface FollowAllOptions extends CallOptions {
   /** `<chamberId>:<eventId>` of the last line received; '0', everything, by default. */
   readonly after?: string;
@@ -91,7 +91,7 @@ export async function* allLines(
   service: Service,
   { signal = new AbortController().signal, after = '0' }: FollowAllOptions,
 ): AsyncGenerator<VerifiedLine & { readonly cursor: string }, void, undefined> {
-  // In the order of their newest lines.
+  // The chambers come in the order of their newest lines.
   const heads = new Map<number, Cursor>();
   let isForgetful = false;
   let cursor = after;
@@ -287,7 +287,7 @@ interface Socket {
   on?(event: 'ping', listener: () => void): void;
 }
 
-/** Beyond a backlog of so many of the longest messages a socket is closed: the reader opens another one when it has caught up. */
+/** A socket with a longer backlog of the longest messages is closed: the reader opens another one when it has caught up. */
 const QUEUED_MESSAGES_MAX = 2;
 /** What a queued message takes besides its text. */
 const MESSAGE_COST_CHARS = 100;

@@ -22,7 +22,7 @@ import { newNonce, type Signer, signatureHeaders } from './signing.ts';
 import { backoffMillis, type ServiceClock } from './time.ts';
 
 export interface Service {
-  /** Without a slash at the end. */
+  /** The URL without a slash at the end. */
   readonly baseUrl: string;
   readonly clock: ServiceClock;
   readonly fetch: Fetch;
@@ -60,7 +60,7 @@ export interface SendOptions extends CallOptions {
 /** A signed command as it is sent. Sent again exactly, it gets its first response and nothing happens twice. */
 export interface SignedRequest {
   readonly method: Call['method'];
-  /** Of the service that it is signed for. */
+  /** The path of the service that it is signed for. */
   readonly path: string;
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -84,7 +84,7 @@ export interface Call {
   readonly as?: 'json' | 'list' | 'text' | 'page' | 'nothing';
   /** How many lines a page may have; PAGE_LINES_MAX by default. */
   readonly linesMax?: number;
-  /** Of a response as JSON, or of each item of a list; an object by default. */
+  /** The shape of a response as JSON, or of each item of a list; an object by default. */
   readonly shape?: Shape;
   /** The media type that is asked for, where the service has several. */
   readonly accept?: string;
@@ -121,7 +121,7 @@ export async function exchange<Result>(service: Service, call: Call, signal?: Ab
 export interface Exchanged<Result> {
   readonly value: Result;
   readonly headers: Headers;
-  /** Where it was asked for and the response is signed. */
+  /** The receipt, where it was asked for and the response is signed. */
   readonly receipt?: Receipt | undefined;
 }
 
@@ -289,7 +289,7 @@ const HTTP_ONLY = '. It does not speak TLS: use http:// instead of https://';
 const WITHOUT_TLS: ReadonlySet<string> = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG']);
 const IS_IT_RUNNING = '. Is the service running? Start it (npm start), or set its URL';
 
-/** Of Node's fetch. */
+/** An error code of Node's fetch. */
 const HEADERS_TOO_LARGE = 'UND_ERR_HEADERS_OVERFLOW';
 
 /** undefined if it is not JSON, where that is expected. */
@@ -331,7 +331,7 @@ export function tooLarge(problem: string, cause: unknown): ClientError {
   return new ClientError('CLIENT_ERR_TOO_LARGE', problem, { cause });
 }
 
-/** Of an error's detail. */
+/** The length of an error's detail. */
 const DETAIL_CHARS_MAX = 10_000;
 const GATEWAY_STATUSES: readonly number[] = [500, 502, 503, 504];
 

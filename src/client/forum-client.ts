@@ -77,7 +77,7 @@ export interface ChamberQuery {
 export interface Health {
   readonly ok: boolean;
   readonly env: string;
-  /** Where the roots are committed; null without a chain, absent if the service does not say. */
+  /** The chain of the roots; null without a chain, absent if the service does not say. */
   readonly chain?: ChainInfo | null;
 }
 

@@ -23,7 +23,7 @@ export class ReceiptKeeper {
   readonly #service: Service;
   readonly #store: ReceiptStore;
   #keys: KeyDirectory = new Map();
-  /** By chamber; undefined where its first line records none, as in earlier releases. */
+  /** The pinned key by chamber; undefined if its first line records none, as in earlier releases. */
   readonly #pinned = new Map<number, string | undefined>();
   #asked: Promise<Asked> | undefined;
 
@@ -79,7 +79,7 @@ export class ReceiptKeeper {
     return this.#pinned.get(chamberId);
   }
 
-  /** Asked once; a service that can't be asked now is asked again. */
+  /** Asks once; a service that can't be asked now is asked again. */
   #readService(signal?: AbortSignal): Promise<Asked> {
     this.#asked ??= exchange<ServiceInfo | null>(this.#service, { method: 'GET', path: '/' }, signal).then(
       (info) => {
@@ -92,7 +92,7 @@ export class ReceiptKeeper {
       },
       (error: unknown) => {
         this.#asked = undefined;
-        // Where it does not respond, the move that follows says so, and is sent again.
+        // If it does not respond, the move that follows says so, and is sent again.
         if (error instanceof ClientError) return { logId: '', takesSeen: false };
         throw error;
       },

@@ -35,7 +35,7 @@ import {
   type TokenRule,
 } from '../vocabulary/values.ts';
 
-/** Of a response of which nothing is read here. */
+/** The shape of a response of which nothing is read here. */
 export const ANY_OBJECT = object({});
 
 const phase = oneOf(PHASES);
@@ -159,12 +159,12 @@ const evidence = object<RequestEvidence>({
 const signed = { did: text, request: nullable(evidence) } as const;
 const unsigned = { did: nullable(text), request: nullable(evidence) } as const;
 const record = { eventId: integer, chamberId: nullable(integer), type: text, ts: timestamp, prev: text } as const;
-/** Of a line of an account, or of a type that no fold here knows. */
+/** The shape of a line of an account, or of a type that no fold here knows. */
 const anyEvent = object({ ...record, ...unsigned, payload: ANY_OBJECT });
 
 const transaction = { chainId: integer, nonce: integer, txHash: text, rawTransaction: text } as const;
 
-/** By type: what folds and narrations read of the payload. */
+/** The payloads by type: what folds and narrations read of them. */
 const payloads: Readonly<Partial<Record<keyof (MovePayloads & ServicePayloads), Shape>>> = {
   'chamber.created': object<MovePayloads['chamber.created']>({
     name: text,
@@ -225,7 +225,7 @@ const events: Readonly<Record<string, Shape>> = Object.fromEntries(
   }),
 );
 
-/** Of a line of a log. */
+/** The shape of a line of a log. */
 export const EVENT: Shape = (value, path) => {
   const { type } = (value ?? {}) as { readonly type?: unknown };
   const isKnown = typeof type === 'string' && Object.hasOwn(events, type);

@@ -1,4 +1,4 @@
-// Where keys, commitments and cursors are kept: in memory, in a browser's storage, in files. Node's modules are loaded at
+// Stores for keys, commitments and cursors: in memory, in a browser's storage, in files. Node's modules are loaded at
 // run time, so that a browser bundle contains none of them.
 import type { KeptReceipt } from '../crypto/receipt.ts';
 import { fromHex, type Hex, toHex } from '../vocabulary/values.ts';
@@ -24,7 +24,7 @@ function checked(commitment: Hex): Hex {
   throw new ClientError('CLIENT_ERR_INPUT', 'a commitment is 0x and 64 hex digits in lower case');
 }
 
-/** For agents that live no longer than the process. */
+/** A store for agents that live no longer than the process. */
 export function memoryStore(): CommitmentStore {
   const openings = new Map<Hex, StoredOpening>();
   return {
@@ -33,7 +33,7 @@ export function memoryStore(): CommitmentStore {
   };
 }
 
-/** For browsers: over localStorage or anything like it. */
+/** A store for browsers, over localStorage or anything like it. */
 export function webStore(storage: {
   getItem(name: string): string | null;
   setItem(name: string, value: string): void;
@@ -88,7 +88,7 @@ export interface ReceiptPlace {
   readonly stream: number | string;
 }
 
-/** For agents that live no longer than the process: the last one of each stream. */
+/** A store for agents that live no longer than the process: the last receipt of each stream. */
 export function memoryReceipts(): ReceiptStore {
   const receipts = new Map<string, KeptReceipt>();
   return {
@@ -114,7 +114,7 @@ export function folderReceipts(folder: string): ReceiptStore {
   };
 }
 
-/** Not checked: the store wrote it. */
+/** The value is not checked: the store wrote it. */
 function parse<Value>(text: string | null | undefined): Value | undefined {
   return typeof text === 'string' ? (JSON.parse(text) as Value) : undefined;
 }

@@ -10,7 +10,7 @@ export function isSignature(publicKey: Uint8Array, message: Uint8Array, signatur
   return isAcceptedByNode(publicKey, message, signature) || isSignedBy(toVerifyingKey(publicKey), message, signature);
 }
 
-/** Asked for at run time, so that bundles for browsers name no module of Node. */
+/** The module is loaded at run time, so that bundles for browsers name no module of Node. */
 function isAcceptedByNode(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   const node = isNode() ? process.getBuiltinModule?.('node:crypto') : undefined;
   if (node === undefined) return false;

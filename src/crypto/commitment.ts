@@ -6,7 +6,7 @@ export interface Opening {
   readonly chamberId: number;
   /** The member's DID. */
   readonly did: string;
-  /** In the order revealed: another order has another hash. */
+  /** The allocations in the order revealed: another order has another hash. */
   readonly allocations: readonly Allocation[];
   readonly salt: Hex;
 }

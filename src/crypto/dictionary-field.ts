@@ -1,7 +1,7 @@
 // A dictionary of structured fields (RFC 8941, 3.2) as text: each member exactly as it was sent.
 import { parseDictionary } from 'structured-headers';
 
-/** By key, in the order sent, without the spaces around; undefined for a field that is no dictionary, or in which a key occurs twice. */
+/** Members by key, in the order sent, without the spaces around; undefined if the field is no dictionary or a key occurs twice. */
 export function dictionaryMembers(field: string): ReadonlyMap<string, string> | undefined {
   const texts = splitAtCommas(field);
   const keys = keysOf(field);
@@ -21,7 +21,7 @@ function keysOf(field: string): readonly string[] {
   }
 }
 
-/** At the commas outside strings: nothing else in a dictionary may hold one. */
+/** Splits at the commas outside strings: nothing else in a dictionary may hold one. */
 function splitAtCommas(field: string): readonly string[] {
   const texts: string[] = [];
   let start = 0;

@@ -113,7 +113,7 @@ export function parseSignature(headers: SignatureHeaders): ParsedSignature {
 
 export const LABEL = 'sig1';
 export const FOREIGN_LABELS_MAX = 4;
-/** In each of the two fields: the log keeps what others signed with the request. */
+/** The length of each of the two fields: the log keeps what others signed with the request. */
 export const FOREIGN_CHARS_MAX = 4_096;
 
 /** Both fields without the labels of others; what is sig1's stays exactly as it was sent. */
@@ -201,7 +201,7 @@ export const HIDDEN_KEY_CHARS = 32;
 const COVERED = `"${COMPONENTS.join('" "')}"`;
 const OPENING = /^ *sig1=\(([^()]*)\)/;
 const TYPES = { created: 'number', keyid: 'string', alg: 'string', nonce: 'string', expires: 'number' } as const;
-/** After requireParameter has checked them. */
+/** The parameters after requireParameter has checked them. */
 type Parameters = Omit<SignatureInput, 'params' | 'components'> & { readonly alg: string };
 
 /** Any Signature-Input of the profile: RFC 8941's optional spaces are accepted, and `params` is the canonical form. */

@@ -2,7 +2,7 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { createKeccak, type IHasher } from 'hash-wasm';
 
-// Not awaited, so that require() can load the module: until it is compiled, and wherever a page's policy forbids WebAssembly or
+// The load is not awaited, so that require() works: until it is compiled, and wherever a page's policy forbids WebAssembly or
 // a runtime lacks it, plain JavaScript computes the same hash.
 let hasher: IHasher | undefined;
 createKeccak(256).then(

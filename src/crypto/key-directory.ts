@@ -14,7 +14,7 @@ export interface DirectoryKey {
   readonly exp: number | undefined;
 }
 
-/** By thumbprint. */
+/** The keys by thumbprint. */
 export type KeyDirectory = ReadonlyMap<string, DirectoryKey>;
 
 const KEYS_MAX = 1_000;

@@ -74,7 +74,7 @@ export function foldPeaks(peaks: readonly Uint8Array[], hashNodes: NodeHash = no
   return peaks.reduceRight((right, left) => hashNodes(left, right));
 }
 
-/** Where the peaks of the tree of `size` leaves are stored, from large to small; `start` leaves lie before it. */
+/** The nodes of the peaks of the tree of `size` leaves, from large to small; `start` leaves lie before it. */
 export function peakRefs(size: number, start = 0): readonly NodeRef[] {
   const refs: NodeRef[] = [];
   let eventId = start + size;

@@ -209,7 +209,7 @@ export interface Receipt {
   };
 }
 
-/** With the key that it names, so that it can be verified without the service. */
+/** A receipt with the key that it names, so that it can be verified without the service. */
 export interface KeptReceipt extends Receipt {
   readonly key: Jwk;
 }

@@ -9,7 +9,7 @@ const { n: ORDER } = Point.CURVE();
 
 /** The caller that a signature is queued for. It can name any registered key, so turns go by network first, then by key. */
 export interface VerifyCaller {
-  /** As clientNetwork names it. */
+  /** The network as clientNetwork names it. */
   readonly network: string;
   /** The DID of a registered key; absent for an unregistered one, whose turn comes last. */
   readonly did?: string;
@@ -49,7 +49,7 @@ export function toVerifyingKey(publicKey: Uint8Array): VerifyingKey {
 
 const DIGIT_BITS = 4n;
 const DIGIT_MAX = 15n;
-/** Of a scalar below the order of the base point. */
+/** The digits of a scalar below the order of the base point. */
 const DIGITS = 64;
 
 function powersOf(point: Point): readonly Point[] {

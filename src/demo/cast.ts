@@ -77,14 +77,14 @@ const TOO_LATE: readonly unknown[] = ['FORUM_ERR_PHASE', 'FORUM_ERR_TURN', 'CLIE
 
 /** Speaks in its turns, then commits and reveals; resolves when the chamber is committed. */
 export async function play(agent: Agent, character: Character, chamberId: number, signal: AbortSignal): Promise<void> {
-  // On a slow machine a phase may end while an agent speaks: it has said less, and the chamber continues.
+  // A phase may end while an agent speaks on a slow machine: it has said less, and the chamber continues.
   const ignoreTooLate = (error: unknown) => {
     if (!(error instanceof ClientError && TOO_LATE.includes(error.code))) throw error;
   };
   const said = new Set<Turn['phase']>();
   for await (const turn of agent.turns(chamberId, { signal })) {
     await pause(THINKING_MILLIS, undefined, { signal });
-    // With nothing to add, an agent passes: once all of them do so in a row, the phase ends.
+    // An agent that has nothing to add passes: once all of them do so in a row, the phase ends.
     const move = said.has(turn.phase) ? agent.pass(chamberId, { signal }) : speak(agent, character, turn);
     said.add(turn.phase);
     await move.catch(ignoreTooLate);

@@ -56,7 +56,7 @@ export async function startEmbeddedPostgres({ flags = [], handlesSignals }: Embe
 const ENDS = ['beforeExit', 'exit'] as const;
 const SIGNALS = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
 
-/** Without the package's listeners for these events: they would decide how the process ends. */
+/** Imports without the package's listeners for these events: they would decide how the process ends. */
 async function importServer(events: readonly ((typeof ENDS)[number] | (typeof SIGNALS)[number])[]) {
   const before = events.map((event) => process.listeners(event as 'exit'));
   try {

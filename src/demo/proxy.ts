@@ -53,7 +53,7 @@ export async function openProxy(): Promise<Proxy> {
     attempt();
   }
 
-  /** For WebSockets: if their node ends, consumers reconnect by themselves, to another one. */
+  /** Tunnels WebSockets: if their node ends, consumers reconnect by themselves, to another one. */
   function tunnel({ method, url: path, rawHeaders }: IncomingMessage, socket: Duplex, head: Buffer): void {
     const chosen = pick(path, true);
     const node = connect(chosen ?? 0, '127.0.0.1', () => {

@@ -129,7 +129,7 @@ export interface Testimony {
   readonly state: ChamberState;
   /** Recomputed from the streamed lines alone. */
   readonly root: Hex;
-  /** As received. */
+  /** The lines as received. */
   readonly lines: readonly string[];
 }
 

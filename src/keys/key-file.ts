@@ -9,7 +9,7 @@ const OWNER_ONLY = { flag: 'wx', mode: 0o600, flush: true } as const;
 const GROUP_AND_OTHERS = 0o077;
 const FILE_BYTES_MAX = 1_048_576;
 
-/** Where the keys of a log are when no variable names a file: beside its database, and never in the place of another log's. */
+/** The default file of a log's keys, if no variable names one: next to its database, and never where another log's is. */
 export function defaultKeyFile(databasePath: string, logId: string): string {
   return join(dirname(databasePath), `service-keys-${logId}.json`);
 }

@@ -138,7 +138,7 @@ function parseFile(text: string): KeyFile {
   const { success, output, issues } = v.safeParse(keyFile, json);
   if (success) return output;
   const [issue] = issues;
-  // Not its message, which repeats the value.
+  // The error's message is left out: it repeats the value.
   throw new Error(`${v.getDotPath(issue) ?? 'it'} is not as a key file has it`);
 }
 

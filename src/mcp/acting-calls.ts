@@ -18,7 +18,7 @@ import type { CallFiles, StoredCall } from './call-files.ts';
 
 /** Less than the 25 to 60 seconds after which hosts cut a call off. */
 const CALL_MILLIS_MAX = 20_000;
-/** So long an equal call that creates a chamber is taken for the same. */
+/** The time for which an equal call that creates a chamber is taken for the same. */
 const CREATION_MILLIS = 600_000;
 /** A result that was written to the caller so long ago, without a cancellation, has been received. */
 const RECEIVED_AFTER_MILLIS = 1_000;
@@ -30,7 +30,7 @@ export interface Acting {
   readonly args: object;
   /** Whether it is to be made although an equal call succeeded. */
   readonly isAgain: boolean;
-  /** Of the caller: aborts when the call is cancelled. */
+  /** The caller's signal: it aborts when the call is cancelled. */
   readonly signal: AbortSignal;
 }
 
@@ -226,7 +226,7 @@ export class ActingCalls {
   }
 }
 
-/** Not checked: this server made the result. */
+/** The result is not checked: this server made it. */
 function repeated<Result extends object>(result: object): Result & { readonly repeated: true } {
   return { ...(result as Result), repeated: true };
 }

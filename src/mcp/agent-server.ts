@@ -15,11 +15,11 @@ import { addTakePart } from './take-part.ts';
 
 interface AgentServerOptions {
   readonly agent: Agent;
-  /** Where the calls that act are kept, by the key. */
+  /** The folder of the calls that act, by the key. */
   readonly callsFolder: string;
   /** How long a call that acts may take; less than the time after which hosts cut it off. */
   readonly callMillisMax?: number | undefined;
-  /** Without the tools that sign. */
+  /** Whether the tools that sign are left out. */
   readonly isReadOnly: boolean;
   readonly limits: AllowanceLimits;
   readonly version: string;
@@ -86,7 +86,7 @@ function subscriptionsOf({ server }: McpServer): ReadonlySet<string> {
   return uris;
 }
 
-/** Of the agent's own chambers: events, phases, turns, and the end. */
+/** Notifies of events, phases, turns and the end of the agent's own chambers. */
 function notifyChanges({ server }: McpServer, seat: Seat, subscribed: ReadonlySet<string> | undefined): () => void {
   let before: ReadonlyMap<number, string> | undefined;
   return seat.listen(({ todo }: Todo) => {

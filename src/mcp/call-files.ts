@@ -10,7 +10,7 @@ import type { SignedRequest } from '../client/exchange.ts';
 import { pause } from '../client/time.ts';
 import { PHASES } from '../vocabulary/values.ts';
 
-/** Of one chamber; the oldest are forgotten first. */
+/** The calls of one chamber; the oldest are forgotten first. */
 const CALLS_MAX = 32;
 /** Those of the chambers longest not acted in are forgotten. */
 const FILES_MAX = 512;
@@ -23,15 +23,15 @@ const request: v.GenericSchema<SignedRequest> = v.strictObject({
   body: v.string(),
   headers: v.record(v.string(), v.string()),
 });
-/** Of a command or a call, as this server returned it. */
+/** The result of a command or a call, as this server returned it. */
 const result = v.record(v.string(), v.unknown());
 
 const storedCall = v.object({
   id: v.string(),
-  /** Of the service, the tool and its arguments: equal calls have equal keys. */
+  /** The hash of the service, the tool and its arguments: equal calls have equal keys. */
   key: v.string(),
   isAgain: v.boolean(),
-  /** By the clock of this machine. */
+  /** The time by the clock of this machine. */
   at: v.number(),
   /** When it was first called; null for a call that creates a chamber. */
   phase: v.nullable(v.picklist(PHASES)),
@@ -104,7 +104,7 @@ export class CallFiles {
     }
   }
 
-  /** On disk when the promise resolves. */
+  /** Writes the calls, which are on disk when the promise resolves. */
   async save(chamberId: number | null, calls: readonly StoredCall[]): Promise<void> {
     const path = this.#pathOf(chamberId);
     const text = JSON.stringify({ calls: calls.slice(-CALLS_MAX) });

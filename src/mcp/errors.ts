@@ -57,7 +57,7 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   CLIENT_ERR_LIMIT: { do: 'tell the operator what the detail says; go on without such moves', when: NEVER },
 };
 
-/** Where what to do depends on the tool. */
+/** Remedies that depend on the tool. */
 const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<ClientErrorCode, Remedy>>>>> = {
   open: {
     FORUM_ERR_CONFLICT: { do: 'take part in the chambers that you have opened until one is over', when: 'then' },
@@ -102,7 +102,7 @@ export function remedies(tool: string): Readonly<Partial<Record<ClientErrorCode,
   return REMEDIES_OF[tool] ?? {};
 }
 
-/** At most this many characters, because the detail may repeat what was sent. */
+/** The length of a detail, which may repeat what was sent. */
 const DETAIL_CHARS_MAX = 600;
 
 /** Anything but a ClientError is a defect, whose details are not shown. */

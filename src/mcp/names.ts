@@ -20,7 +20,7 @@ interface Timed {
   readonly turnEndsAt: string | null;
 }
 
-/** Until the turn or the phase ends; null once the chamber is over. */
+/** The seconds until the turn or the phase ends; null once the chamber is over. */
 export function secondsLeft({ now, phaseEndsAt, turnEndsAt }: Timed): number | null {
   const end = turnEndsAt ?? phaseEndsAt;
   return end === null ? null : Math.max(0, Math.floor((Date.parse(end) - Date.parse(now)) / 1_000));

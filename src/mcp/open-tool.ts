@@ -6,7 +6,7 @@ import type { Seat } from './seat.ts';
 import { ADDS, type AnyTool, acting, described, tool } from './tool.ts';
 
 const PHASE_SECONDS = { min: 1, max: 31_536_000, fallback: 600 } as const;
-/** As the command line names them, in the order of DEADLINES. */
+/** The names of the command line, in the order of DEADLINES. */
 const PHASE_NAMES = ['lobby', 'proposal', 'debate', 'commit', 'reveal'] as const;
 const SECOND_MILLIS = 1_000;
 

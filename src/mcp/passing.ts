@@ -7,7 +7,7 @@ import { ClientError } from '../client/error.ts';
 import { pause } from '../client/time.ts';
 import type { Phase } from '../vocabulary/values.ts';
 
-/** Without rounds the turns come round until the deadline, however short they are: each is held for a part of the time that is left. */
+/** Each turn without rounds is kept for a part of the time that is left: turns come round until the deadline, however short. */
 const HELD_PART = 1 / 10;
 const HELD_MILLIS_MIN = 2_000;
 /** A turn is passed before it runs out. */

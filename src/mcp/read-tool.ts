@@ -142,7 +142,7 @@ function ideasOf(chamber: ChamberView, bytesMax: number) {
   return { ideas, ideasLeftOut: all.length - ideas.length };
 }
 
-/** As many whole passages as fit, at least one, which is cut if necessary, with `next` and `more` accordingly. */
+/** Returns as many whole passages as fit, at least one, which is cut if necessary, with `next` and `more` accordingly. */
 async function transcriptOf(
   forum: ForumClient,
   chamber: ChamberView,

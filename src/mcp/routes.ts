@@ -27,7 +27,7 @@ export function mcpRoutes<Env extends { Bindings: Partial<HttpBindings> }>(
 ): void {
   const names = new Set([...OWN_NAMES, ...publicUrls.map((url) => new URL(url).hostname)]);
   let handler: Promise<McpHttpHandler> | undefined;
-  /** For whom the library reads from the service, at whatever time it does. */
+  /** The caller for whom the library reads from the service, at whatever time it does. */
   const payers = new AsyncLocalStorage<Payer | undefined>();
   const readSelf = async (request: Request) => {
     const payer = payers.getStore();

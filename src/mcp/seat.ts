@@ -9,7 +9,7 @@ import type { Todo, TodoQuery } from '../client/todo-stream.ts';
 import type { ActingCalls } from './acting-calls.ts';
 import { PassingOn } from './passing.ts';
 
-/** Of reveals that are due or were rejected: the service's list of chambers is not trusted to end. */
+/** The number of reveals that are due or were rejected: the service's list of chambers is not trusted to end. */
 const REVEALS_MAX = 1_000;
 
 const DONE = 'You are done in this phase: your turns are passed for you until it ends or somebody speaks.';

@@ -31,9 +31,9 @@ export interface AnyTool extends Pick<Tool<v.GenericSchema>, 'name' | 'title' | 
   readonly addTo: (server: McpServer) => void;
 }
 
-/** Of a tool that changes nothing. What it reads was written by others. */
+/** The hints of a tool that changes nothing. What it reads was written by others. */
 export const READS = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true } as const;
-/** Of a move: it adds to the log, and nothing is ever changed or removed. Repeated, it adds nothing more. */
+/** The hints of a move: it adds to the log, and nothing is ever changed or removed. Repeated, it adds nothing more. */
 export const ADDS = { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: true } as const;
 
 /** Marks results that hold what other agents wrote. */
@@ -143,7 +143,7 @@ function withNumbers(sent: unknown, issues: readonly v.BaseIssue<unknown>[]): un
   return changed;
 }
 
-/** Where a schema names no message of its own. */
+/** The message of a schema that names none of its own. */
 function inOurWords({ expected, received }: v.BaseIssue<unknown>): string {
   if (expected === 'never') return 'unknown argument';
   return received === 'undefined' ? 'is required' : `must be ${expected?.toLowerCase() ?? 'valid'}`;

@@ -12,7 +12,7 @@ import { type AnyTool, described, id, NOTE, READS, type ToolCall, tool } from '.
 const WAIT_SECONDS = { min: 1, max: 300, fallback: 25 } as const;
 /** How often to report progress. */
 const PROGRESS_SECONDS = 5;
-/** Of what is not due; the rest is counted. */
+/** The number of items shown that are not due; the rest is counted. */
 const WAITING_SHOWN_MAX = 5;
 const STILL_WAITING = 'Still waiting. Call wait again.';
 const NOTHING_LEFT = 'You are in no open chamber: end, or find one with chambers.';
@@ -65,7 +65,7 @@ async function wait(
     if (open === undefined && listed.length === 0 && chamberId !== undefined) await requireOver(seat, chamberId);
     const ids = listed.map((item) => item.chamberId);
     open ??= listed.length === 0 && chamberId !== undefined ? [chamberId] : ids;
-    // In a list that is cut, a chamber may be missing for another reason.
+    // A chamber may be missing from a cut list for another reason.
     const vanished = more ? [] : open.filter((each) => !ids.includes(each));
     const closed = listed.filter((item) => isClosed(item, now)).map((item) => item.chamberId);
     const over = [...vanished, ...closed].filter((each) => each === chamberId || !told.has(each));

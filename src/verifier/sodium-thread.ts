@@ -3,10 +3,10 @@ import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { VerifyJob } from './verify-queue.ts';
 
-/** From the sources and from the build alike. */
+/** The worker's file, in the sources and in the build alike. */
 const WORKER = new URL(`./sodium-worker${extname(import.meta.url)}`, import.meta.url);
 
-/** Before each message in a batch: its length as a 32-bit little-endian number, then public key and signature. */
+/** The length of the prefix of each message in a batch: a 32-bit little-endian number, before public key and signature. */
 export const LENGTH_BYTES = 4;
 export const KEY_BYTES = 32;
 export const SIGNATURE_BYTES = 64;
@@ -34,7 +34,7 @@ export interface ThreadListener {
 export class SodiumThread {
   /** Whether libsodium is loaded; only then may batches be sent. */
   isReady = false;
-  /** Sent and not answered yet. */
+  /** The number of batches sent and not yet returned. */
   batches = 0;
   readonly #worker: Worker;
   readonly #sent: (readonly VerifyJob[])[] = [];

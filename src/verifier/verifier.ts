@@ -31,9 +31,9 @@ export interface VerifierOptions {
   readonly queueLimits?: Partial<QueueLimits>;
   /** Called when a thread has died or could not load libsodium; node:crypto answers its jobs. */
   readonly onThreadLost?: (reason: string) => void;
-  /** From one signature of the fallback verifier to its next. */
+  /** The time from one signature of the fallback verifier to its next. */
   readonly fallbackPauseMillis?: number;
-  /** Sent to a thread at once: more take less of the main thread, and wait longer. */
+  /** The jobs sent to a thread at once: more take less of the main thread, and wait longer. */
   readonly batchJobsMax?: number;
   /** The binding to load in place of the installed one. */
   readonly sodiumPath?: string;
