@@ -68,7 +68,7 @@ interface Source {
   readonly path: string;
   readonly layer: string;
   readonly text: string;
-  /** As written. */
+  /** The imports as written. */
   readonly imports: readonly string[];
 }
 

@@ -47,7 +47,7 @@ async function mutate(places) {
     tsconfigFile: 'none',
     checkers: [],
     concurrency: 1,
-    // On a busy machine a change is not called noticed because its tests were slow.
+    // A change is not called noticed because its tests were slow on a busy machine.
     timeoutMS: 20_000,
     // What is made when a module is loaded, mostly texts and schemas: each change there would run all tests.
     ignoreStatic: true,

@@ -46,7 +46,7 @@ function withoutNpm(env) {
   );
 }
 
-/** On the version under test: prints its version when all went well. */
+/** Runs on the version under test: prints its version when all went well. */
 async function run() {
   const { Agent } = await import('../dist/src/client/index.js');
   const service = await startService();

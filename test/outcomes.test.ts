@@ -10,7 +10,7 @@ import { temporaryDatabase, temporaryFolder } from './kit/temporary.ts';
 import { TestService } from './kit/test-service.ts';
 
 const { OUTCOMES = '100', OUTCOMES_SEED = '40' } = process.env;
-/** So little memory that every chamber is folded from its lines each time. */
+/** Settings with so little memory that every chamber is folded from its lines each time. */
 const EVICTING = { STATE_CACHE_BYTES_MAX: '5000', RESPONSE_CACHE_BYTES_MAX: '65536' };
 
 it(`the outcomes of ${OUTCOMES} random chambers are the same bytes for all (OUTCOMES, OUTCOMES_SEED=${OUTCOMES_SEED})`, {

@@ -9,7 +9,7 @@ import { Signer } from './kit/signer.ts';
 const FUNCTIONS_MAX = 150;
 const FILES_MAX = 47;
 const MINUTE_MS = 60_000;
-/** For work that follows a response, such as closing what the warm-up opened. */
+/** The time for work that follows a response, such as closing what the warm-up opened. */
 const SETTLE_MS = 300;
 
 const ROOT = pathToFileURL(new URL('..', import.meta.url).pathname).href;
@@ -48,7 +48,7 @@ let received = 0;
 consumer.on('message', () => {
   received++;
 });
-/** After the creation and the join. */
+/** The events after the creation and the join. */
 let events = 2;
 async function propose(): Promise<void> {
   const ticker = `IDEA${++events}`;
@@ -59,7 +59,7 @@ const profiler = new Session();
 profiler.connect();
 await profiler.post('Profiler.enable');
 await profiler.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
-/** By file, the names of the functions that the proposal entered, by their place in it. */
+/** The names of the functions that the proposal entered, by file and by their position in it. */
 async function enteredByAnother(): Promise<Map<string, Map<number, string>>> {
   // Coverage is counted from the last look at it.
   await profiler.post('Profiler.takePreciseCoverage');
@@ -80,7 +80,7 @@ async function enteredByAnother(): Promise<Map<string, Map<number, string>>> {
   return entered;
 }
 
-// Until the thread with libsodium is ready, another one verifies.
+// Another one verifies until the thread with libsodium is ready.
 while (!(await enteredByAnother()).has('src/verifier/sodium-thread.ts'));
 await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
 // What only some proposals enter is work beside them, such as a round of the publisher.

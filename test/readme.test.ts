@@ -402,7 +402,7 @@ async function pasteCommands(commands: string, url: string, env: Readonly<Record
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
-  // With its children, which would otherwise outlive a test that fails.
+  // The children are ended too: they would otherwise outlive a test that fails.
   atEnd(() => {
     if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
   });

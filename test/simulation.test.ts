@@ -26,12 +26,12 @@ const STEPS = 300;
 const AGENTS = 4;
 const CHAMBERS_MAX = 8;
 const CHAMBERS_OPEN_MAX = 2;
-/** So little memory that most of what is asked for is folded from the log. */
+/** Options with so little memory that most of what is asked for is folded from the log. */
 const OPTIONS = { settings: { MEMBERS_MAX: '3', IDEAS_MAX: '3', STATE_CACHE_BYTES_MAX: '5000' } };
 /** What a client's own doing can lead to. */
 const STATUSES = [200, 400, 401, 403, 404, 409];
 
-/** By agent, the wallet that it has proven: two share one, and one has none. Wallets at these places hold the token. */
+/** The wallet that each agent has proven: two share one, and one has none. Wallets at these places hold the token. */
 const WALLETS = [0, 1, 1, null];
 const HOLDERS = [0, 1];
 
@@ -203,7 +203,7 @@ class Simulation {
     if (answer.status === 200) this.#lines.set(answer.body.chamberId, []);
   }
 
-  /** With a member, so that each run has one. */
+  /** Creates it with a member, so that each run has one. */
   async #createTokenChamber(): Promise<void> {
     const [by] = this.#agents;
     const admission = { token: { address: token.address, minBalance: 5 } };

@@ -19,7 +19,7 @@ const CODE_POINTS = Array.from({ length: 0x11_0000 }, (_, code) => code).filter(
   UNSEEN.test(String.fromCodePoint(code)),
 );
 const ALL = CODE_POINTS.map((code) => String.fromCodePoint(code));
-/** Without halves of surrogate pairs, which no JSON of a service holds. */
+/** The texts exclude halves of surrogate pairs, which no JSON of a service holds. */
 const SENDABLE = ALL.filter((character) => character.isWellFormed());
 const JOINED = `a${SENDABLE.join('b')}c`;
 

@@ -90,7 +90,7 @@ const LONGEST = [
 const limit = (millis: number) => ({ testTimeout: millis, hookTimeout: millis });
 
 /**
- * After the longest, the files of a project follow each other, so that a worker keeps its modules. Quick files fill the end, when
+ * The files of a project follow each other after the longest, so that a worker keeps its modules. Quick files fill the end, when
  * the slow ones run out.
  */
 class ByProject extends BaseSequencer {

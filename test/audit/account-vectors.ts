@@ -18,10 +18,10 @@ const moves = records.slice(0, MOVES);
 const [CREATED, ADMITTED, ANN_JOINED, BOB_JOINED, PROPOSED, ANN_PASSED] = [1, 2, 3, 4, 5, 6] as const;
 const LAST_OF_ANN = 11;
 const LAST_OF_BOB = 12;
-/** Where an account is broken, any event of its agent may be named. */
+/** A broken account may be reported at any event of its agent. */
 const eventsOf = ({ did }: { readonly did: string }) =>
   moves.flatMap((move) => (move['did'] === did ? [Number(move['eventId'])] : []));
-/** In the sample log without admission, BOB's. */
+/** The event of BOB's join in the sample log without admission. */
 const JOINED_OPEN = 3;
 const OF_ANN = eventsOf(ANN);
 const OF_BOB = eventsOf(BOB);
@@ -90,7 +90,7 @@ interface Registering {
   readonly issuedAt?: number;
   readonly origin?: string;
   readonly service?: string;
-  /** In the place of the signature of the wallet. */
+  /** The text that replaces the signature of the wallet. */
   readonly signature?: string;
   /** What a line records of a contract. */
   readonly accepted?: Line;

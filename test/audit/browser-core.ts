@@ -51,7 +51,7 @@ interface Request {
 type Answer = readonly CheckResult[] | string;
 
 let worker: Promise<Worker> | undefined;
-/** In the order of the requests, which is that of the answers. */
+/** The requests in order, which is that of the responses. */
 const waiting: ((answer: Answer) => void)[] = [];
 
 /** The findings of the core in a worker. */

@@ -9,7 +9,7 @@ import { audit } from './forge.ts';
 const LINE_BREAK = 0x0a;
 const bytes = readFileSync(new URL('../../fixtures/logs/chamber.ndjson', import.meta.url));
 
-/** Where each line starts, and at last where the text ends. */
+/** The offsets at which the lines start, and at last the one at which the text ends. */
 const starts = [0, ...[...bytes.keys()].filter((at) => bytes[at] === LINE_BREAK).map((at) => at + 1)];
 const LAST = starts.length - 1;
 const lines = Array.from({ length: LAST - 1 }, (_, index) => index + 1);

@@ -87,7 +87,7 @@ function denied(txHash: Json): Line[] {
   );
 }
 
-/** With other members in the payload of the events of a type. */
+/** Gives the payload of the events of a type other members. */
 function altered(type: string, changes: Line): Line[] {
   return deployed.map((line) => (typeIs(type)(line) ? withPayload(line, changes) : line));
 }
@@ -182,7 +182,7 @@ describe('a token', () => {
   });
 
   test.each(['name', 'description'])('with another %s than its idea is named', async (member) => {
-    // Without its request, the payload counts.
+    // The payload counts if its request is missing.
     const lines = altered('chamber.proposed', { [member]: 'Other' })
       .filter((line) => !typeIs('relay.deploy_submitted')(line))
       .map((line) => (typeIs('chamber.proposed')(line) ? { ...line, request: null } : line));

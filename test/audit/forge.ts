@@ -48,7 +48,7 @@ export interface ForgedMove {
   readonly path: string;
   readonly at: number;
   readonly body?: Json;
-  /** Without accountEventId, which is 1 unless it is given. */
+  /** The payload without accountEventId, which is 1 unless it is given. */
   readonly payload: Line;
   /** The service's address; PUBLIC_URL by default. */
   readonly origin?: string;
@@ -142,7 +142,7 @@ export async function auditLines(text: string | Uint8Array, policy: AuditPolicy,
   return chamberAudit;
 }
 
-/** As the command reports it. */
+/** The report as the command makes it. */
 export async function report(
   text: string | Uint8Array,
   { now = 0, ...policy }: AuditPolicy & { readonly now?: number } = {},
@@ -163,7 +163,7 @@ const keys = new Map<string, VerifyingKey>();
 const verdicts = new Map<string, boolean>();
 const transactions = new Map<Hex, ReturnType<typeof readTransaction>>();
 
-/** By key, message and signature, so that nothing altered is taken for known. */
+/** Verifies once for each key, message and signature, so that nothing altered is taken for known. */
 function verifyOnce(key: VerifyingKey, message: Uint8Array, signature: Uint8Array): boolean {
   const question = [key.bytes, message, signature].map((bytes) => Buffer.from(bytes).toString('latin1')).join('|');
   const verdict = verdicts.get(question) ?? isSignedBy(key, message, signature);
@@ -185,7 +185,7 @@ export function toText(lines: readonly string[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** In pieces that end anywhere, as a network delivers them. */
+/** Splits the bytes into pieces that end anywhere, as a network delivers them. */
 async function* chunksOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   for (let start = 0; start < bytes.length; start += CHUNK_BYTES) yield bytes.subarray(start, start + CHUNK_BYTES);
 }

@@ -71,7 +71,7 @@ export const line = signedLine(honest);
 export const request = requestOf(line);
 const signedBy = (signer: Signer) => requestOf(signedLine({ ...honest, by: signer }));
 
-/** With the checks that each breaks. */
+/** Lines with wrong evidence, and the checks that each breaks. */
 export const WRONG_EVIDENCE: readonly [title: string, forged: Line, checks: readonly string[]][] = [
   ['no signature at all', { ...line, request: null }, ['signature']],
   ['a signature by somebody else', { ...line, request: signedBy(EVE) }, ['signature']],
@@ -107,7 +107,7 @@ function capitals(index: number): string {
   return `0x${String(rawTransaction).slice(2).toUpperCase()}`;
 }
 
-/** With the check that each breaks. */
+/** Altered payloads, and the check that each breaks. */
 export const ALTERED: readonly [title: string, eventId: number, payload: Line, check: string][] = [
   ['a root that is not the moves’', 19, { merkleRoot: `0x${'12'.repeat(32)}` }, 'root'],
   ['a count that is not the moves’', 19, { eventCount: 15 }, 'root'],

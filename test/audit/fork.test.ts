@@ -67,7 +67,7 @@ async function expectProof(file: string, kind: string, service: Service): Promis
   }
   if (!hasPython) return;
   expect(execFileSync('python3', [CHECKER, file, ...keys], { encoding: 'utf8' })).toBe(`${kind}\n`);
-  // After the format and the kind, so that what is signed differs.
+  // The text follows the format and the kind, so that what is signed differs.
   const [, , altered] = alterations(proof);
   const forged = join(temporaryFolder(), 'forged.json');
   writeFileSync(forged, JSON.stringify(altered));

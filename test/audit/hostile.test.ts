@@ -12,15 +12,15 @@ const SAMPLE = new URL('../../fixtures/logs/chamber.ndjson', import.meta.url).pa
 const lines = readFileSync(SAMPLE, 'utf8');
 const page = lines.split('\n')[0]?.concat('\n').repeat(1_000) ?? '';
 
-/** So small that hostile responses exceed them at once. */
+/** The limits are so small that hostile responses exceed them at once. */
 const LIMITS = { lineBytesMax: 100_000, linesMax: 2_500, responseBytesMax: 100_000, timeoutSeconds: 60 };
-/** For those that are silent. */
+/** The limits for services that are silent. */
 const SILENT = { ...LIMITS, timeoutSeconds: 0.2 };
 
 let server: Server;
 let url: string;
 let folder: string;
-/** By path, without its query. */
+/** Responds by path, without its query. */
 let respond: (path: string, response: ServerResponse) => void;
 
 beforeAll(async () => {

@@ -16,7 +16,7 @@ test('the core for other programs imports nothing of Node, and names no Buffer',
   expect(own.filter((path) => /\bBuffer\b/.test(codeOf(path)))).toEqual([]);
 });
 
-/** Without comments. */
+/** The code without comments. */
 function codeOf(path: string): string {
   return readFileSync(path, 'utf8').replace(/^\s*(\/\/|\*|\/\*).*$/gm, '');
 }

@@ -3,7 +3,7 @@ import { LogOrder } from '../../src/audit/service/log-order.ts';
 
 const MINUTE = 60_000;
 
-/** Of chambers created at these times. */
+/** The problems of chambers created at these times. */
 function problemsOf(...times: readonly number[]): readonly string[] {
   const order = new LogOrder();
   for (const [index, at] of times.entries()) {

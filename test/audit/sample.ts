@@ -30,7 +30,7 @@ export const ALLOCATIONS = {
   cat: allocationOf(CHAMBER_ID, CAT, { 'idea-3': 10_000 }),
 };
 
-/** As fixed as those of the agents. */
+/** The keys are as fixed as those of the agents. */
 export function fixedKeys(logId: string): ServiceKeys {
   const [receipts, checkpoints] = [4, 5].map((digit) => `0x${Buffer.alloc(32, digit).toString('hex')}`) as [
     string,

@@ -49,7 +49,7 @@ type RowWithAccounts = readonly [title: string, text: string, accounts: string, 
 
 const LINES = text.trimEnd().split('\n');
 const OTHER_HASH = `0x${'12'.repeat(32)}` as const;
-/** Of the proposer, with one letter in the other case. */
+/** The wallet of the proposer, with one letter in the other case. */
 const WRONG_CHECKSUM = '0x15d34AAf54267DB7D7c367839AAf71A00a2c6A65';
 const OTHER_WALLET = `0x${'11'.repeat(20)}`;
 const DEAD = `0x${'00'.repeat(18)}dEaD` as const;

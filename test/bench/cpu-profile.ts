@@ -15,7 +15,7 @@ export interface Heavy {
   readonly name: string;
   /** File and line; empty for what is no JavaScript. */
   readonly place: string;
-  /** Of the busy time. */
+  /** The share of the busy time. */
   readonly share: number;
 }
 

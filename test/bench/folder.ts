@@ -1,4 +1,4 @@
-// Where benches leave what outlasts them: figures, profiles and the logs that they read.
+// The folder of what outlasts a bench: figures, profiles and the logs that it reads.
 
 export const BENCH_FOLDER = 'data/bench';
 

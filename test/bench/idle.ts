@@ -57,7 +57,7 @@ export async function benchIdle(options: Options): Promise<Report> {
   };
 }
 
-/** On a copy, because moves are added to it. */
+/** Measures a copy, because moves are added to it. */
 function measure(stored: string, consumers: number, options: Options): Promise<Figures> {
   return withFolder((folder) => {
     const path = join(folder, 'bench.db');

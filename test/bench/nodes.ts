@@ -58,7 +58,7 @@ export interface Figures extends MovesResult {
 
 interface Paced {
   readonly latency: Latencies;
-  /** Of moves. */
+  /** The wake-ups of moves. */
   readonly wakeUp?: Latencies;
 }
 
@@ -77,7 +77,7 @@ export async function benchNodes(options: Options): Promise<Report> {
       ],
       options.runs,
     );
-    // After those, so that a checkpoint of all this can't slow them down.
+    // The checkpoint follows those, so that it can't slow them down.
     const contests = CONTESTS.filter(({ name }) => options.only.test(name));
     const contenders = contests.map((contest) => {
       return { name: contest.name, measure: () => measureMoves(server, contest, options) };
@@ -187,7 +187,7 @@ function measureHashes(options: Options): Promise<Paced> {
   return pace(options, () => hash('sha256', bytes));
 }
 
-/** As often as the moves whose way to a consumer is measured. */
+/** Acts as often as the moves whose way to a consumer is measured. */
 async function pace(options: Options, act: () => unknown): Promise<Paced> {
   const latencies: number[] = [];
   for (let turn = 0; turn < scaled(PACED_MOVES, options); turn++) {
@@ -200,7 +200,7 @@ async function pace(options: Options, act: () => unknown): Promise<Paced> {
   return { latency: latenciesOf(latencies) };
 }
 
-/** On a database of their own. */
+/** Runs the nodes on a database of their own. */
 async function withNodes<T>(
   server: PostgresServer,
   { side, nodes: count, isOnSqlite }: Contest,

@@ -15,7 +15,7 @@ export interface Running {
   /** host:port. */
   readonly authority: string;
   readonly pid: number;
-  /** From the start of the process until it said that it listens. */
+  /** The time from the start of the process until it said that it listens. */
   readonly startMillis: number;
   readonly stop: () => Promise<void>;
 }

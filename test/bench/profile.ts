@@ -1,4 +1,4 @@
-// Where the service's main thread spends its time while it accepts moves: a CPU profile, and its heaviest functions.
+// The time of the service's main thread while it accepts moves: a CPU profile, and its heaviest functions.
 import { copyFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CpuProfile, type Heavy, heaviest } from './cpu-profile.ts';

@@ -131,7 +131,7 @@ function measureLags(options: Options): Promise<Lags> {
 class LagWatch {
   readonly #db: Database.Database;
   readonly #timer: NodeJS.Timeout;
-  /** Of lines that are not covered yet: when the log was first seen to be longer than this. */
+  /** The time when the log was first seen to be longer than this, for lines that are not covered yet. */
   #uncovered: { readonly lines: number; readonly at: number }[] = [];
   #lines = 0;
   #lag = 0;

@@ -22,7 +22,7 @@ interface Contest {
 
 interface Figures {
   readonly linesPerSecond: number;
-  /** Of /health, asked by another process meanwhile: milliseconds. */
+  /** The latency of /health, asked by another process meanwhile, in milliseconds. */
   readonly healthP99: number;
 }
 

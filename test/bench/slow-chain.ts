@@ -17,7 +17,7 @@ import { SERVICE } from './sides.ts';
 import { compare } from './verdicts.ts';
 
 const DELAY_MILLIS = 3_000;
-/** As many as the service asks the chain at a time. */
+/** The number of questions that the service asks the chain at a time. */
 const JOINERS = 32;
 /** More than each can join while the moves last. */
 const CHAMBERS = 16;
@@ -148,7 +148,7 @@ async function join(joiner: Joiner, chamberIds: readonly number[], signal: Abort
   while (!signal.aborted && count < chamberIds.length) {
     const path = `/chambers/${chamberIds[count]}/join`;
     const answer = await connection.exchange(signedRequest(agent, { authority, method: 'POST', path, body: '{}' }));
-    // Where the machine is busy, 3 s become more than the 5 s that a join waits: it is sent again.
+    // A busy machine makes 3 s more than the 5 s that a join waits: it is sent again.
     if (answer.status !== 200 && answer.status !== 503) throw new Error(describeAnswer(answer));
     if (answer.status === 200 && !signal.aborted) count++;
   }

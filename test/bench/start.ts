@@ -13,7 +13,7 @@ const STARTS = 5;
 const MEBIBYTE = 1_048_576;
 
 interface Figures {
-  /** From the start of the process until it says that it listens. */
+  /** The time from the start of the process until it says that it listens. */
   readonly millis: number;
   readonly mebibytes: number;
   /** NaN if the chamber was not found. */

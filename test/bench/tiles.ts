@@ -56,7 +56,7 @@ function copyLog(from: string, to: string): void {
   forget(to);
 }
 
-/** As a log that was never published. The key file, without which a start makes one, stays. */
+/** Makes the log one that was never published. The key file, without which a start makes one, stays. */
 function forget(path: string): void {
   const db = new Database(path);
   db.exec('DELETE FROM tiles; DELETE FROM checkpoints');

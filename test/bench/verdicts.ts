@@ -41,7 +41,7 @@ export function compare({ what, of, to, target, objections = [] }: Compared): Ve
   return verdict({ what, unit: '', target }, median(of.values) / median(to.values), why);
 }
 
-/** By how much one median lies above another, in their unit. */
+/** Says by how much one median lies above another, in their unit. */
 export function exceed({ what, of, to, target, objections = [] }: Compared): Verdict {
   const why = [...objections, ...[of, to].flatMap(tooFarApart)];
   return verdict({ what, unit: of.unit, target }, median(of.values) - median(to.values), why);

@@ -40,7 +40,7 @@ async function playChamber(): Promise<void> {
   await agent.createChamber(newChamber(live.now()));
 }
 
-/** As a shell would, with standard output into a pipe. */
+/** Runs the command as a shell would, with standard output into a pipe. */
 function chambers(...words: readonly string[]): Promise<Ended> {
   return new Promise((resolve) => {
     const env = { ...process.env, ...live.sharedTimeEnv, CHAMBERS_URL: live.baseUrl };

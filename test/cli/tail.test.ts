@@ -39,7 +39,7 @@ it('a tail that is killed again and again writes each event once', async () => {
       `--url=${live.baseUrl}`,
     ]);
     await killAfterMore(tail, out, 7);
-    // As if the kill had come in the middle of a write.
+    // The file ends as if the kill had come in the middle of a write.
     await appendFile(out, '{"chamberId":');
   }
   await talking;

@@ -46,7 +46,7 @@ const ATTACKS = {
   },
   /** Each takes 3 bytes here, and some 60 in memory. */
   smallValues: (response) => response.end(`[${'{},'.repeat(1_000_000)}{}]`),
-  /** As many values as the default allows, each with a shape of its own. */
+  /** Responds with as many values as the default allows, each with a shape of its own. */
   shapes: (response) => response.end(`[${Array.from({ length: 24_000 }, (_, index) => `{"x${index}":1}`).join(',')}]`),
   /** Nearly as long as the default allows; the first character makes each take two bytes. */
   longText: (response) => response.end(`[{"chamberId":1,"name":"€${'x'.repeat(3 * MEBIBYTE - 100)}"}]`),
@@ -126,7 +126,7 @@ export async function openAttacker(): Promise<Attacker> {
   return attacker;
 }
 
-/** As fast as it is read. */
+/** Writes as fast as it is read. */
 function endlessly(target: ServerResponse | Socket, piece: string | Buffer): void {
   const push = () => {
     while (!target.destroyed && target.write(piece));
@@ -135,7 +135,7 @@ function endlessly(target: ServerResponse | Socket, piece: string | Buffer): voi
   push();
 }
 
-/** Of text that is not the end of its message. */
+/** A frame of text that is not the end of its message. */
 function frame(opcode: number, text: string): Buffer {
   const head = Buffer.alloc(10);
   head[0] = opcode;

@@ -10,7 +10,7 @@ import { CLI } from '../kit/programs.ts';
 import { type Attacker, type AttackName, openAttacker } from './attacker.ts';
 
 const COST_MIB_MAX = 64;
-/** For attacks on time: the limits of the programs are set so low. */
+/** The time for attacks on time: the limits of the programs are set so low. */
 const SECONDS_MAX = 30;
 /** The peak of a process also depends on when its garbage is collected. */
 export const AGAIN = { retry: 2 };

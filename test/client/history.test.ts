@@ -32,7 +32,7 @@ interface Cache {
   readonly url: string;
   /** The base URL of the service behind it. */
   origin: string;
-  /** By path and query. */
+  /** The pages by path and query. */
   readonly pages: Map<string, Page>;
   /** The pages that the service was asked for, since this was called last. */
   readonly asked: () => readonly string[];

@@ -21,7 +21,7 @@ export async function openHostileService(real: string): Promise<HostileService> 
     const body = await buffer(request);
     hostile.received.push(`${method} ${url} ${body}`);
     if (hostile.answer(request, response)) return;
-    // With the Host of the hostile one, which the signatures cover.
+    // The request has the Host of the hostile service, which the signatures cover.
     const forwarding = send(real + url, { method, headers: { ...headers, 'accept-encoding': 'identity' } }).end(body);
     response.once('close', () => forwarding.destroy());
     try {

@@ -49,7 +49,7 @@ function agentAt(url: string, options = live.sharedTime): Promise<Agent> {
   return Agent.fromKeyFile(new ForumClient(url, options), keyFile);
 }
 
-/** From now on every clock of the service is two hours ahead: the reveal phase has begun, it says. */
+/** Every clock of the service is two hours ahead from now on: the reveal phase has begun, it says. */
 function claimRevealPhase(): void {
   const late = new Date(live.now() + 2 * PHASE_MILLIS).toISOString();
   hostile.alter = (path, body) => {
@@ -263,7 +263,7 @@ describe('the command line', () => {
     expect(early).toMatchObject({ exitCode: 5, err: expect.stringContaining('CLIENT_ERR_EARLY') });
     expect(isToldTheSecret()).toBe(false);
     live.advance(PHASE_MILLIS);
-    // By this machine's clock, commits are still open.
+    // Commits are still open by this machine's clock.
     expect(await run(words)).toMatchObject({ exitCode: 5 });
     expect(await run([...words, '--trust-service'])).toMatchObject({ exitCode: 0 });
   });

@@ -23,7 +23,7 @@ export interface LiveService {
   readonly baseUrl: string;
   readonly service: Service;
   readonly forum: ForumClient;
-  /** For clients whose clock is the service's, so that advance() also ends their waits. */
+  /** Options of clients whose clock is the service's, so that advance() also ends their waits. */
   readonly sharedTime: ForumClientOptions;
   /** Variables of programs, in Node or Python, whose clock is the service's. */
   readonly sharedTimeEnv: Readonly<Record<string, string>>;

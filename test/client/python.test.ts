@@ -27,7 +27,7 @@ import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS }
 
 const FOLDER = join(ROOT, 'src/client/python');
 const ENV = { ...process.env, PYTHONPATH: FOLDER, PYTHONDONTWRITEBYTECODE: '1' };
-/** Of programs whose clock is the service's, but hours behind. */
+/** The environment of programs whose clock is the service's, but hours behind. */
 const behind = ({ sharedTimeEnv }: LiveService) => {
   const { PYTHONPATH = '' } = sharedTimeEnv;
   const TEST_CLOCK_BEHIND = `${2 * PHASE_MILLIS}`;

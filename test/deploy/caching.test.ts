@@ -59,7 +59,7 @@ describe('the cache of nginx', SLOW, () => {
         const { status, body, headers } = await get(path, isPacked ? { 'accept-encoding': 'gzip' } : {});
         expect([status, headers['content-encoding']]).toEqual([200, isPacked ? 'gzip' : undefined]);
         const page = pages[after / PAGE] as Buffer;
-        // To unpack those of all readers would take longer than to serve them.
+        // The bodies of all readers would take longer to unpack than to serve.
         const isRight = reader >= READERS_AT_ONCE || (isPacked ? gunzipSync(body) : body).equals(page);
         expect([path, isRight]).toEqual([path, true]);
         isEnd = headers['stream-end'] === 'true';
@@ -103,7 +103,7 @@ describe('the cache of nginx', SLOW, () => {
     const before = await served('/chambers/:id/outcome');
     for (const query of ['', '', '?x=1'])
       expect((await get(`/chambers/${id}/outcome${query}`)).body).toEqual(outcome.body);
-    // With a query it is not from the cache.
+    // The response to a query is not from the cache.
     expect(await served('/chambers/:id/outcome')).toBe(before + 1);
   });
 });
@@ -129,7 +129,7 @@ async function start(): Promise<Cached> {
   return { running, get, served };
 }
 
-/** As the log has it. */
+/** The page as the log has it. */
 async function pageOf(running: Running, chamberId: number, after: number): Promise<Buffer> {
   const until = Math.min(await head(running, chamberId), after + PAGE);
   const parts: Buffer[] = [];

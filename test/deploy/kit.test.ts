@@ -125,7 +125,7 @@ describe('the settings', () => {
     CHAMBER_REGISTRY_ADDRESS: `0x${'11'.repeat(20)}`,
     IDEA_FACTORY_ADDRESS: `0x${'22'.repeat(20)}`,
     RELAYER_PRIVATE_KEY: `0x${'33'.repeat(32)}`,
-    // Of the unit and of the image.
+    // The unit and the image name this file.
     SERVICE_KEY_FILE: '/var/lib/chambers/service-keys.json',
   };
 

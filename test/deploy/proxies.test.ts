@@ -24,7 +24,7 @@ const MAX_BODY_BYTES = 65_536;
 
 interface Proxied {
   readonly running: Running;
-  /** As clients know it: https://localhost and the port. */
+  /** The URL as clients know it: https://localhost and the port. */
   readonly publicUrl: string;
   readonly httpPort: number;
   readonly authority: string;

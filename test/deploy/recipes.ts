@@ -15,7 +15,7 @@ export interface Ports {
   readonly http: number;
   readonly https: number;
   readonly service: number;
-  /** Of further nodes. */
+  /** The ports of further nodes. */
   readonly others?: readonly number[];
 }
 
@@ -53,7 +53,7 @@ export async function startProxy(name: ProxyName, ports: Ports): Promise<string>
   }
   const closed = once(child, 'close');
   atEnd(async () => {
-    // With its workers.
+    // The process is stopped with its workers.
     if (!hasEnded(child)) process.kill(-(child.pid as number), 'SIGKILL');
     await closed;
   });

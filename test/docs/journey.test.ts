@@ -192,7 +192,7 @@ async function reveal(id: number) {
   live.advance(600);
 }
 
-/** Until the relayer has brought root and token onto the chain. */
+/** Waits until the relayer has brought root and token onto the chain. */
 async function settle(id: number) {
   await live.call('GET', `/chambers/${id}/outcome`, { failsWith: 'FORUM_ERR_CONFLICT' });
   for (const [ticker, deployStatus] of [

@@ -12,7 +12,7 @@ import { type Described, describedBy } from './described.ts';
 import { prismFindings, startPrism } from './prism.ts';
 
 export interface LiveService {
-  /** Of the service itself; calls go through Prism in `npm run judges`. */
+  /** The URL of the service itself; calls go through Prism in `npm run judges`. */
   readonly url: string;
   readonly service: Service;
   readonly described: Described;
@@ -23,7 +23,7 @@ export interface LiveService {
 }
 
 interface CallOptions {
-  /** Sent as JSON, or as it is where it is text. */
+  /** The body is sent as JSON, or as it is if it is text. */
   readonly body?: unknown;
   readonly by?: Signer;
   readonly headers?: Readonly<Record<string, string>>;

@@ -11,7 +11,7 @@ export interface Prism {
 }
 
 interface PrismOptions {
-  /** Where it listens, so that signatures cover it. */
+  /** The URL at which it listens, so that signatures cover it. */
   readonly publicUrl: string;
   /** The service. */
   readonly upstream: string;

@@ -18,7 +18,7 @@ export interface Attempt {
   readonly answer: Partial<Pick<ForumEvent, 'did' | 'eventId' | 'chamberId'>> | undefined;
   /** What came with the answer; a signed request asks for it. */
   readonly receipt: Receipt | undefined;
-  /** By performance.now(). */
+  /** The time by performance.now(). */
   readonly sentAt: number;
   readonly endedAt: number;
 }
@@ -70,7 +70,7 @@ export function debateOf({ signer, debating }: Player, body: Readonly<Record<str
 export class Load {
   /** Every request so far that has been answered, or will not be. */
   readonly attempts: Attempt[] = [];
-  /** Of each player; rejects if the service returns an error. */
+  /** The moves of each player; rejects if the service returns an error. */
   readonly playing: readonly Promise<void>[];
   readonly #url: string;
   readonly #random: Random;

@@ -14,7 +14,7 @@ async function refusal(databasePath: string, wrapper: readonly string[] = []): P
   return exited;
 }
 
-/** Of a service with quorum contracts, but without their file. */
+/** The settings of a service with quorum contracts, but without their file. */
 const QUORUM = {
   CHAIN: '',
   RPC_URL: 'http://127.0.0.1:1',

@@ -177,7 +177,7 @@ async function settled(url: string): Promise<void> {
   await (await fetch(`${url}/health`)).text();
 }
 
-/** Until the service accepts no connection. */
+/** Waits until the service accepts no connection. */
 async function refused(url: string): Promise<void> {
   const isOpen = () =>
     settled(url)

@@ -75,7 +75,7 @@ async function outcome<Result>(answer: Promise<Result>): Promise<Result | string
 const idOf = (result: ForumEvent | string | null) =>
   result === null || typeof result === 'string' ? result : result.eventId;
 
-/** Of the event loop: more than it takes to decide a command on memory. */
+/** Waits more turns of the event loop than it takes to decide a command on memory. */
 async function someTurns(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
 }
@@ -172,10 +172,10 @@ describe('the pipeline', () => {
   it('writes and rejects only what was decided on heads', async () => {
     const { service, other, ann, bob, submit, chamberId } = await inDebate();
     expect(idOf(await submit(other, 'debate', ann))).toBe(5);
-    // In the memory of the first, the chamber ends at event 4.
+    // The chamber ends at event 4 in the memory of the first.
     expect(idOf(await submit(service, 'debate', ann))).toBe(6);
     expect(idOf(await submit(service, 'pass', ann))).toBe(7);
-    // In the memory of the other, it is Ann's turn: it rejects neither Bob for it, nor accepts Ann.
+    // It is Ann's turn in the memory of the other: it rejects neither Bob for it, nor accepts Ann.
     expect(idOf(await outcome(submit(other, 'debate', bob)))).toBe(8);
     expect(idOf(await submit(service, 'pass', bob))).toBe(9);
     expect(idOf(await submit(service, 'pass', ann))).toBe(10);
@@ -191,7 +191,7 @@ describe('the pipeline', () => {
     const { answer } = await hold(() => submit(service, 'pass', ann));
     const onTop = [submit(service, 'debate', bob), submit(service, 'debate', ann)].map(outcome);
     await someTurns();
-    // After it, the pass in flight is Ann's no more, and comes to nothing.
+    // The pass in flight is then no longer Ann's, and comes to nothing.
     expect(idOf(await submit(other, 'pass', ann))).toBe(5);
     expect(idOf(await submit(other, 'pass', bob))).toBe(6);
     expect(idOf(await submit(other, 'pass', ann))).toBe(7);
@@ -223,7 +223,7 @@ describe('the pipeline', () => {
   });
 
   it('gives a repeated signature its first response, whatever is decided this time', async () => {
-    // As on a node that has not seen the signatures of another one.
+    // The node has not seen the signatures of another one.
     const wrapLog = (log: EventLog) => withMembers(log, { mayHold: () => false });
     const { service, other, ann, bob, submit, chamberId } = await inDebate({ wrapLog });
     const [debate, pass, toReject] = [newSignatureKey(), newSignatureKey(), newSignatureKey()];
@@ -264,7 +264,7 @@ describe('the pipeline', () => {
     const { service, ann, submit, hold, openGate, chamberId } = await inDebate();
     const [one, another] = [newSignatureKey(), newSignatureKey()];
     const { answer } = await hold(() => submit(service, 'pass', ann, one));
-    // In flight it would be rejected if it were decided again.
+    // The command in flight would be rejected if it were decided again.
     const twins = [one, one].map((signature) => submit(service, 'pass', ann, signature));
     const rejected = outcome(submit(service, 'pass', ann, another));
     openGate();
@@ -442,7 +442,7 @@ describe('the pipeline', () => {
     };
     const signature = newSignatureKey();
     const first = await submit(service, 'debate', ann, signature);
-    // To take it in, and to read the line that was found.
+    // These turns take it in, and read the line that was found.
     expect(await paying(() => submit(service, 'debate', ann, signature))).toEqual(first);
     expect(charges).toHaveLength(2);
 

@@ -13,7 +13,7 @@ const EXHAUSTIVE_MS = 600_000;
 /** Enough for each planted defect. */
 const MUTANT_SEEDS = 60;
 
-/** In a process of its own, since a planted defect stays where it is. The output says what was found. */
+/** Runs in a process of its own, since a planted defect stays where it is. The output says what was found. */
 async function simulate(...args: readonly string[]): Promise<{ readonly code: number; readonly output: string }> {
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [PROGRAM, ...args]);

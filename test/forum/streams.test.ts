@@ -48,7 +48,7 @@ it.each(['held', 'cached'])('a %s state is not replaced by an older one', async 
   await new FullLogWriter(store.log).writeChamber(1, { text: '', backed: 1 });
   const streams = new Streams(store.log, 1_000_000);
   if (kept === 'held') streams.hold([1]);
-  // As another node's event, read while this node's append before it is under way.
+  // The event is another node's, read while this node's append before it is under way.
   const older = await new Streams(store.log, 1_000_000).at(1, 1);
   const newest = await streams.at(1);
   streams.publish(1, older as Chamber);

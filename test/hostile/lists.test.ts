@@ -39,6 +39,6 @@ it('of 20 readers of long lists at most four read a page in a turn of the event 
   for (const { status, body } of lists) expect({ status, body }).toEqual({ status: 200, body: newest });
   expect(newest).toHaveLength(LIMIT);
   expect(pages).toBe(READERS * 9);
-  // Counted over two turns where the lanes' turn begins between two of these.
+  // The reads are counted over two turns if the lanes' turn begins between two of these.
   expect(most).toBeLessThanOrEqual(8);
 });

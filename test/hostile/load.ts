@@ -24,18 +24,18 @@ const ANSWER_MILLIS_MAX = 1_000;
 const START_MS = 1_000;
 /** Attackers must not take the processors from the service, not even while they start. */
 const NICENESS = 10;
-/** Between the median of the second quarter and that of the last. */
+/** The growth between the median of the second quarter and that of the last. */
 const GROWTH_MAX = 1.15;
 const SAMPLE_MS = 1_000;
 const LINES_PRINTED = 20;
 
-/** Of an attack that is played alone. */
+/** The rounds of an attack that is played alone. */
 const ROUNDS = 3;
 const CALM_MS = 5_000;
 const ATTACK_MS = 8_000;
 const ALONE_SAMPLE_MS = 200;
 const SLOWER_MAX = 5;
-/** Of the main thread, of one address, after its burst: a quarter, and what is noise. */
+/** One address's share of the main thread, after its burst: a quarter, and what is noise. */
 const SHARE_MAX = 0.3;
 /** The least that the manual asks for. */
 const RESIDENT_MEGABYTES_MAX = 512;
@@ -55,7 +55,7 @@ const kinds = values.only === undefined ? ATTACKS : values.only.split(',').filte
 
 if (!['sqlite', 'postgres'].includes(values.store)) throw new Error('--store is sqlite or postgres');
 
-// Else the service, its callers and PostgreSQL would outlive the script.
+// The service, its callers and PostgreSQL would otherwise outlive the script.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => killTree(process.pid));
 
 const folder = mkdtempSync(join(tmpdir(), 'chambers-load-'));
@@ -105,7 +105,7 @@ async function play(): Promise<readonly string[]> {
 interface Round {
   readonly calm: number;
   readonly attacked: number;
-  /** Of the main thread's time, in calm and attacked. */
+  /** The shares of the main thread's time, in calm and attacked. */
   readonly shares: readonly [number, number];
   readonly most: number;
   readonly added: number;
@@ -149,7 +149,7 @@ async function playRound(kind: string): Promise<Round> {
   const attacker = fork(program('attacker.ts'), [kind, url, '127.0.0.2']);
   if (attacker.pid !== undefined) setPriority(attacker.pid, NICENESS);
   let most = before;
-  // By then the address has spent its burst.
+  // The address has spent its burst by then.
   let sustained = { millis: attackedFrom, at: attackedAt };
   setTimeout(() => {
     sustained = { millis: mainThreadMillis(service), at: Date.now() };

@@ -70,7 +70,7 @@ const REPEATED = [
   'W/"a"',
 ];
 
-/** Between what begins and what ends it. */
+/** The worst texts between what begins and what ends it. */
 function worst(text: string, chars: number): readonly string[] {
   const repeated = text.repeat(Math.ceil(chars / text.length)).slice(0, chars);
   return [`x${repeated}x`, `;${repeated}!`, `"${repeated}`];
@@ -171,7 +171,7 @@ describe('the longest', () => {
   it.each(HEADERS)('%s with the header %s takes no longer whatever it holds', async (request, name) => {
     const running = await run({ TRUSTED_PROXIES: '127.0.0.0/8', DEV_ALLOW_UNSIGNED: 'true' });
     await debating(running);
-    // Without what a Signature needs beside it, the other header would not be read.
+    // The other header would not be read without what a Signature needs.
     const other = name === 'Signature-Input' ? 'Signature: sig1=:x:\r\n' : '';
     const signed = `Signature-Input: ${SIGNATURE_INPUT}\r\nSignature: sig1=:${'A'.repeat(86)}==:\r\n`;
     const beside =
@@ -281,7 +281,7 @@ describe('the longest text', () => {
   });
 });
 
-/** Of the processor: a reader waits for nothing, and a busy machine does not count. */
+/** The time of the processor: a reader waits for nothing, and a busy machine does not count. */
 function cpuMillis(act: () => unknown): number {
   const before = process.cpuUsage();
   act();
@@ -304,7 +304,7 @@ it('a time of many digits and a line break is read as fast as letters', async ()
 const SIGNATURE_INPUT =
   'sig1=("@method" "@target-uri" "content-digest");created=1893456000;keyid="x";alg="ed25519";nonce="n"';
 
-/** As a target must be printable ASCII without blanks. */
+/** Encodes blanks, as a target must be printable ASCII without them. */
 function encodedBlanks(text: string): string {
   return text.replaceAll(' ', '%20').replaceAll('\t', '%09').replaceAll('"', '%22').replaceAll('\\', '%5C');
 }

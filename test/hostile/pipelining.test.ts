@@ -9,7 +9,7 @@ import { get } from '../kit/wire.ts';
 
 const CONNECTIONS = 4;
 const REQUESTS = 3_000;
-/** Of 60 KB each: some 18 MB, far more than the buffers of two sockets hold. */
+/** The events have 60 KB each: some 18 MB, far more than the buffers of two sockets hold. */
 const EVENTS = 300;
 const QUIET_MS = 500;
 /** The buffers of two sockets hold some 10 MB. */

@@ -71,7 +71,7 @@ describe('a handshake', () => {
     atEnd(() => void socket.destroy());
     socket.on('error', () => {}).write(bytes());
     await once(socket.resume(), 'end');
-    // Written to while the other side has closed it, a socket is reset.
+    // A socket is reset if it is written to while the other side has closed it.
     const closed = new Promise((resolve) => socket.once('close', resolve));
     const writing = setInterval(() => socket.write('x'), 100);
     await closed;

@@ -171,7 +171,7 @@ describe('ideas', () => {
     }
   }
 
-  /** As the relayer does it, after the end of the chamber. */
+  /** Deploys as the relayer does, after the end of the chamber. */
   async function deploy(service: TestService, id: number, graduatedAt: string): Promise<void> {
     await enterPhase(service, id, 'COMMITTED');
     const tokenAddress = `0x${`0${id}`.repeat(20)}`;

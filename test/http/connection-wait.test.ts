@@ -16,7 +16,7 @@ const NO_LIMIT = { perSecond: 1_000, burst: 1_000 };
 let server: Server | undefined;
 afterEach(() => server?.close());
 
-/** For how long the second connection should wait, and when the first of its requests is handed over, in milliseconds. */
+/** How long the second connection should wait, and when the first of its requests is handed over, in milliseconds. */
 async function secondConnection(trustedProxies: readonly string[], busyMillis: number) {
   const waits: number[] = [];
   const control = new AdmissionControl({

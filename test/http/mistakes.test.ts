@@ -11,7 +11,7 @@ interface Attempt {
   readonly method: string;
   readonly url: string;
   readonly digest: string;
-  /** In the order in which they are signed. */
+  /** The components in the order in which they are signed. */
   readonly components: readonly string[];
   readonly params: string;
   readonly label: string;

@@ -97,7 +97,7 @@ async function enter(service: TestService, chamberId: number, when: When): Promi
 
 const REVEALING: readonly When[] = ['ALLOCATE_REVEAL', 'CLOSED', 'COMMITTED'];
 
-/** Where the row is about a time after it, the commit phase must have been used. */
+/** The commit phase must have been used if the row is about a time after it. */
 async function commitBoth(
   service: TestService,
   chamberId: number,

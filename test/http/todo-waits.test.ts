@@ -185,7 +185,7 @@ describe('?wait= without since', IN_TIME, () => {
     let reads = 0;
     vi.spyOn(service.store.lists, 'listMemberships').mockImplementation(async (...query) => {
       const memberships = await list(...query);
-      // After the first read it begins to follow the chambers, and reads again.
+      // It begins to follow the chambers after the first read, and reads again.
       if (++reads === 2) service.clock.advance(1.5 * HOUR);
       return memberships;
     });

@@ -65,7 +65,7 @@ const ON_STANDARD_INPUT: readonly Exception[] = [
   ],
 ];
 
-/** Without exceptions in either revision, so that this test cannot end with nothing judged. */
+/** Scenarios without exceptions in either revision, so that this test cannot end with nothing judged. */
 const KEPT = ['tools-list', 'prompts-list', 'resources-list'];
 
 describe.each(REVISIONS)('revision %s of the protocol is kept', { timeout: 300_000 }, (revision) => {

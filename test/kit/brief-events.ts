@@ -28,7 +28,7 @@ export function joined(...dids: readonly string[]): readonly BriefEvent[] {
   return dids.map((did, turnOrder) => [HOURS.lobby, did, { type: 'chamber.joined', payload: { turnOrder } }]);
 }
 
-/** With what an account said. */
+/** A join with what an account said. */
 export function joinedWith(did: string, payload: Joined): BriefEvent {
   return [HOURS.lobby, did, { type: 'chamber.joined', payload }];
 }
@@ -55,7 +55,7 @@ export function revealed(did: string, bpsByIdea: Readonly<Record<string, number>
   return [HOURS.reveal, did, { type: 'allocation.revealed', payload: { allocations, salt: `0x${'aa'.repeat(16)}` } }];
 }
 
-/** On the chain at the end. */
+/** The events on the chain at the end. */
 export const settled: BriefEvent = [
   HOURS.end,
   null,

@@ -98,7 +98,7 @@ export async function openSource(
   const accept = { accept: 'text/event-stream', ...headers };
   const response = await fetch(url + path, { headers: accept, signal: ended.signal });
   if (!response.ok || response.body === null) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-  // At once: undici cancels a body that nobody reads yet when the response is collected.
+  // The body is read at once: undici cancels one that has no reader yet when the response is collected.
   return readEvents(response.body.pipeThrough(new TextDecoderStream()));
 }
 

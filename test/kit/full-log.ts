@@ -20,7 +20,7 @@ export const MEMBERS = 256;
 export const CJK = '議';
 export const LONGEST_TEXT = CJK.repeat(8_192);
 
-/** Of every account. */
+/** The wallet of every account. */
 export const ACCOUNT_WALLET = `0x${'ab'.repeat(20)}`;
 
 const HOUR_MS = 3_600_000;
@@ -30,7 +30,7 @@ export const FAT_PERSONALITY = { loves: WORDS, hates: WORDS, expertise: WORDS, s
 
 export interface FullChamber {
   readonly chamberId: number;
-  /** Over all its moves. */
+  /** The root over all its moves. */
   readonly root: string;
   /** Its moves; service events follow. */
   readonly moves: number;
@@ -66,7 +66,7 @@ export function deepRefinement(): JsonObject {
 
 export class FullLogWriter {
   readonly #log: EventLog;
-  /** After every deadline of the chambers. */
+  /** A time after every deadline of the chambers. */
   readonly #now: Millis;
 
   constructor(log: EventLog, now: Millis = Date.now() - 12 * HOUR_MS) {

@@ -80,7 +80,7 @@ export function given(...past: readonly BriefEvent[]) {
   };
 }
 
-/** Of decisions that need no chain. */
+/** The chain of decisions that need none. */
 export const noChain: ReadChain = ({ kind }) => {
   throw new Error(`the decision asks the chain: ${kind}`);
 };

@@ -11,7 +11,7 @@ interface OpenOptions extends Partial<Pick<ServiceOptions, 'onFatal'>> {
   readonly logger?: Logger;
 }
 
-/** In memory and without a chain, unless the settings say otherwise. They are what `npm start` reads from the environment. */
+/** Opens a service in memory and without a chain, unless the settings say otherwise. `npm start` reads them from the environment. */
 export function openService(settings: Settings, { logger, onFatal, ...options }: OpenOptions): Promise<Service> {
   const store = 'DATABASE_URL' in settings ? {} : { DATABASE_PATH: ':memory:' };
   return startService({

@@ -1,4 +1,4 @@
-// Before the tests of a project: a PostgreSQL server for them, or that of TEST_DATABASE_URL.
+// Starts a PostgreSQL server before the tests of a project, or takes that of TEST_DATABASE_URL.
 import { once } from 'node:events';
 import type { TestProject } from 'vitest/node';
 import { startEmbeddedPostgres } from '../../src/demo/embedded-postgres.ts';

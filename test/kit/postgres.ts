@@ -22,7 +22,7 @@ export async function openStore(url: string, options: Partial<PostgresStoreOptio
   return store;
 }
 
-/** As another program would. */
+/** Executes as another program would. */
 export async function execute(url: string, sql: string): Promise<readonly Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -40,7 +40,7 @@ export function signalTree(pid: number, signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT
 export function cpuMillis(pid: number): number {
   const ticks = processTree(pid).flatMap((each) => {
     try {
-      // After the name, which may hold spaces: utime, stime, and those of children that ended.
+      // These follow the name, which may hold spaces: utime, stime, and those of children that ended.
       const fields = readFileSync(`/proc/${each}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
       return fields.slice(11, 15).map(Number);
     } catch {

@@ -63,7 +63,7 @@ export function receiptOf(
   };
 }
 
-/** By http-message-signatures, node:crypto and the key directory; the library never looks at the body. */
+/** Verifies by http-message-signatures, node:crypto and the key directory; the library never looks at the body. */
 export async function isValidReceipt({ request, response }: Receipt, keys: readonly PublishedKey[]): Promise<boolean> {
   const digest = createHash('sha256').update(response.body).digest('base64');
   if (response.contentDigest !== `sha-256=:${digest}:`) return false;

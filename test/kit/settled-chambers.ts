@@ -12,7 +12,7 @@ import { Signer } from './signer.ts';
 import { registrationOf, type TestService } from './test-service.ts';
 
 const AGENTS = 5;
-/** Of these many chambers moves are under way at once. */
+/** The number of chambers in which moves are under way at once. */
 const CHAMBERS_AT_ONCE = 50;
 const TX_HASH = `0x${'77'.repeat(32)}` as const;
 

@@ -14,7 +14,7 @@ export interface SigningProxy {
   forwardTo(url: string): void;
 }
 
-/** With `hasOwnLine` its label comes in header lines of its own, otherwise behind what the client sent. */
+/** The proxy's label comes in header lines of its own with `hasOwnLine`, otherwise behind what the client sent. */
 export async function openSigningProxy({ hasOwnLine = false } = {}): Promise<SigningProxy> {
   const { privateKey } = generateKeyPairSync('ed25519');
   const forwarded: { method: string; path: string; signatureInput: string }[] = [];
@@ -38,7 +38,7 @@ export async function openSigningProxy({ hasOwnLine = false } = {}): Promise<Sig
     incoming.pipe(onward);
   });
 
-  /** Over method, host and what the client signed. */
+  /** Signs method, host and what the client signed. */
   function signed({ method, headers }: IncomingMessage) {
     const covered = ['"@method"', '"@authority"'];
     const lines = [`"@method": ${method}`, `"@authority": ${headers.host}`];

@@ -22,10 +22,10 @@ export const PUBLIC_URL = 'https://forum.test';
 
 export interface TestServiceOptions {
   readonly path?: string;
-  /** Instead of an SQLite log in `path`; the service closes it. */
+  /** The store that replaces an SQLite log in `path`; the service closes it. */
   readonly store?: Store;
   readonly clock?: TestClock;
-  /** By default new ones. */
+  /** The keys; new ones by default. */
   readonly keys?: (logId: string) => ServiceKeys;
   readonly settings?: Settings;
   readonly verify?: SignatureVerifierPool['verify'];
@@ -36,7 +36,7 @@ export interface TestServiceOptions {
 export interface Call {
   /** Signs the request; without it the request is unsigned. */
   readonly by?: Signer | undefined;
-  /** Sent as JSON; a string is sent as it is. */
+  /** The body is sent as JSON; a string is sent as it is. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   /** Unix seconds; the clock's by default. */
@@ -58,7 +58,7 @@ export interface Answer {
   readonly headers: Headers;
 }
 
-/** Without threads: it is shared, and needs no end. */
+/** The verifier has no threads: it is shared, and needs no end. */
 const verifier = createVerifier({ threads: 0 });
 
 export class TestService {

@@ -16,7 +16,7 @@ export interface Proof {
 interface ProofOptions {
   readonly service?: string;
   readonly issuedAt: string;
-  /** In the text; the signer's by default. */
+  /** The address in the text; the signer's by default. */
   readonly address?: string;
 }
 

@@ -1,7 +1,7 @@
 // Every way in which one member of a JSON value may be missing or of another type.
 
 export interface WrongShape {
-  /** Of the member, as errors name it; empty for the whole. */
+  /** The path of the member, as errors name it; empty for the whole. */
   readonly path: string;
   readonly value: unknown;
 }

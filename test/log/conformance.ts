@@ -540,7 +540,7 @@ export function describePort(open: () => Promise<Opened>): void {
   });
 }
 
-/** Of stores that are published; nothing of the forum reads or writes the tree. */
+/** Tests of stores that are published; nothing of the forum reads or writes the tree. */
 export function describeTree(open: () => Promise<Opened>): void {
   describe('the published tree', () => {
     const tile = (bytes: number) => ({ level: 0, index: 0, bytes: new Uint8Array(bytes * 32).fill(bytes) });
@@ -634,7 +634,7 @@ function openListing(id: number) {
   return { chamberId, name, deadlines, memberCount, turnSeconds, maxMembers };
 }
 
-/** As a read has them, and as an append reports them. */
+/** The heads as a read has them, and as an append reports them. */
 async function heads(log: EventLog, streams: readonly StreamId[]): Promise<readonly number[]> {
   const found = await Promise.all(streams.map((stream) => log.lastEventId(stream)));
   const { moved } = await log.append({ entries: [], heads: new Map(streams.map((stream) => [stream, -1])) });

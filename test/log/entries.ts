@@ -73,7 +73,7 @@ export function intrude(path: string): Database.Database {
   return db;
 }
 
-/** As releases with schema 4 left it. */
+/** Makes the file one of a release with schema 4. */
 export function asSchema4(path: string): void {
   asSchema6(path);
   const db = new Database(path);
@@ -87,7 +87,7 @@ export function asSchema4(path: string): void {
   db.close();
 }
 
-/** As versions with schema 6 left it. */
+/** Makes the file one of a version with schema 6. */
 export function asSchema6(path: string): void {
   const db = new Database(path);
   db.exec(`
@@ -110,7 +110,7 @@ export function asSchema6(path: string): void {
   db.close();
 }
 
-/** As releases with schema 2 left it. */
+/** Makes the file one of a release with schema 2. */
 export function asSchema2(path: string): void {
   asSchema6(path);
   const db = new Database(path);

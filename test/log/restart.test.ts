@@ -63,7 +63,7 @@ async function lived(path: string) {
     ...chamber(id),
     ...chamber(other),
   ];
-  /** As text: the order of members counts, too. */
+  /** The responses as text: the order of members counts, too. */
   const answers = async (where: TestService) => {
     const texts: Record<string, string> = {};
     for (const target of paths) texts[target] = JSON.stringify((await where.request('GET', target)).body);

@@ -13,13 +13,13 @@ import { openSeat, type TestSeat } from './seat-in-process.ts';
 
 /** ACTING_CUTS=500 cuts as often. */
 const CUTS = Number(process.env['ACTING_CUTS'] ?? 100);
-/** On a loaded machine. */
+/** The time on a loaded machine. */
 const CUT_MILLIS_MAX = 6_000;
 const CUTS_PER_SERVICE = 25;
 const TURN_MILLIS = 60_000;
 const PACE = { turnSeconds: TURN_MILLIS / 1_000 };
 
-/** Where a command of the seat is cut off. */
+/** The point at which a command of the seat is cut off. */
 type Cut =
   | 'before the request'
   | 'after the answer'
@@ -133,7 +133,7 @@ const TOOLS: readonly Tool[] = [
 /** Long enough for a call in this process whose commands are not cut off. */
 const CALL_MILLIS_MAX = 250;
 
-/** On a slow machine the short limit of the test ends calls that nothing else cuts off. */
+/** The short limit of the test ends, on a slow machine, calls that nothing else cuts off. */
 async function untilKnown({ call }: TestSeat, name: string, args: object) {
   let result = await call(name, args);
   while (result.error === 'CLIENT_ERR_UNREACHABLE') result = await call(name, args);
@@ -164,7 +164,7 @@ it(`is cut off ${CUTS} times, and leaves one event and the same result`, {
     const members = { ...deadlinesFrom(service.clock.read()), ...PACE };
     const chamberId = await openChamber(service, [other], members);
     if (tool.name !== 'join' && tool.name !== 'open') await untilKnown(seat, 'join', { chamberId });
-    // With a third member the turn does not come back when one runs out.
+    // The turn does not come back, with a third member, when one runs out.
     await service.must('POST', `/chambers/${chamberId}/join`, { by: await service.agent() });
     await tool.prepare({ seat, other, chamberId });
 

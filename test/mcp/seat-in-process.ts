@@ -17,7 +17,7 @@ export interface SeatOptions {
   readonly isReadOnly?: boolean;
   readonly limits?: AllowanceLimits;
   readonly callMillisMax?: number;
-  /** Between the seat and the service. */
+  /** The network between the seat and the service. */
   readonly network?: (fetch: Fetch) => Fetch;
 }
 
@@ -38,7 +38,7 @@ export interface TestSeat {
 export async function openSeat(options: SeatOptions = {}): Promise<TestSeat> {
   const { service = new TestService(), folder = temporaryFolder(), network = (fetch) => fetch } = options;
   const { isReadOnly = false, limits = {}, callMillisMax } = options;
-  // Without a socket there are no streams: the seat hears of a change when it is asked.
+  // There are no streams without a socket: the seat hears of a change when it is asked.
   const direct: Fetch = async (url, init) => {
     const isStream = new Headers(init.headers).get('accept') === 'text/event-stream';
     return await (isStream ? untilAborted(init.signal) : service.app.fetch(new Request(url, init), {}));

@@ -11,7 +11,7 @@ export const ERAS: readonly Era[] = ['legacy', 'modern'];
 
 export interface SeatProcess {
   readonly client: Client;
-  /** In the order in which they passed, in both directions, with standard error. */
+  /** The bytes in the order in which they passed, in both directions, with standard error. */
   readonly bytes: () => string;
   /** Calls a tool, which must succeed. */
   call<Result>(name: string, args?: object): Promise<Result>;

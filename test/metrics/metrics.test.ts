@@ -1,4 +1,4 @@
-// For operators: metrics on a port of their own, and log lines without secrets.
+// What operators see: metrics on a port of their own, and log lines without secrets.
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { TestClock } from '../kit/clock.ts';

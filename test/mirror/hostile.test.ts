@@ -25,7 +25,7 @@ const MEBIBYTE = 1024 * 1024;
 const COST_MIB_MAX = 64;
 
 interface HostileLog {
-  /** Of one account. */
+  /** The lines of one account. */
   readonly lines: readonly string[];
   /** What its checkpoint says instead. */
   readonly size?: number;

@@ -9,7 +9,7 @@ const JOIN = { operation: 'join', body: {} } as const;
 const keyOf = (byte: number) => new Signer(Buffer.alloc(32, byte)).did;
 const [BOB, CYD, EVE] = [keyOf(1), keyOf(2), keyOf(3)];
 
-/** Of the first join. */
+/** The payload of the first join. */
 function joinPayload(did: string) {
   return { turnOrder: 0, walletAddress: walletOf(did), walletProven: false };
 }

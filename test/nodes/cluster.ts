@@ -10,7 +10,7 @@ export const PUBLIC_URL = 'http://service.test';
 export interface ServiceNode {
   readonly url: string;
   readonly signal: (signal: 'SIGSTOP' | 'SIGCONT') => void;
-  /** By SIGKILL; resolves when it has exited. */
+  /** Kills it by SIGKILL; resolves when it has exited. */
   readonly kill: () => Promise<void>;
   readonly start: () => Promise<void>;
 }

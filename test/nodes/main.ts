@@ -23,7 +23,7 @@ for (const name of names) {
   }
 }
 
-// Else the nodes and PostgreSQL would outlive the script.
+// The nodes and PostgreSQL would otherwise outlive the script.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => killTree(process.pid));
 
 for (const scenario of names) {

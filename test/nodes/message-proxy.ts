@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export interface MessageProxy {
-  /** Of the database, through the proxy. */
+  /** The URL of the database, through the proxy. */
   readonly url: string;
   /** How often an append was cut after so many of its messages: the index. */
   readonly cuts: readonly number[];

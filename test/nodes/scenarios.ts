@@ -14,7 +14,7 @@ const CUT_EVERY_MS = 100;
 
 export interface RunningScenario {
   readonly databaseUrl: string;
-  /** Until the time is over; all that it broke is whole again then. Returns how often it did. */
+  /** Disturbs until the time is over; all that it broke is whole again then. Returns how often it did. */
   readonly disturb: (cluster: Cluster, time: Time) => Promise<number>;
   readonly notes: () => readonly string[];
   readonly close: () => Promise<void>;

@@ -9,7 +9,7 @@ import { TestService } from '../kit/test-service.ts';
 
 const BROWSER = { accept: 'text/html' };
 const PAGE_BYTES_MAX = 2_500_000;
-/** Of 60 KB each. */
+/** The comments have 60 KB each. */
 const COMMENTS = 20;
 /** Five characters of HTML each. */
 const LONGEST = '&'.repeat(8_192);

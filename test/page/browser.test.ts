@@ -8,7 +8,7 @@ import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS }
 import { recordCommit } from '../kit/chambers.ts';
 import { HAS_CHROMIUM, newLabelled, openReader, shows } from './reader.ts';
 
-/** Of the README; written by a run that names it. */
+/** The picture of the README; written by a run that names it. */
 const { PICTURE } = process.env;
 
 describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
@@ -192,7 +192,7 @@ function viewOn(page: Page) {
   });
 }
 
-/** As WebP, which playwright itself does not write. */
+/** Converts to WebP, which playwright itself does not write. */
 async function pictureOf(page: Page): Promise<Buffer> {
   const session = await page.context().newCDPSession(page);
   const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 80 });

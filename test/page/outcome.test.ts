@@ -13,7 +13,7 @@ import { HAS_CHROMIUM, newLabelled, openReader, shows } from './reader.ts';
 const { OUTCOME_PICTURES } = process.env;
 const NAMES = ['Ada', 'Bruno', 'Chiara', 'Dana', 'Emil'];
 const IDEAS = ['TIDE', 'FOG', 'PIER', 'KELP'];
-/** By member, for each idea; the last member does not reveal. */
+/** The shares by member, for each idea; the last member does not reveal. */
 const SHARES = [
   [6_000, 2_000, 0, 0],
   [5_000, 2_500, 0, 500],
@@ -119,7 +119,7 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
     expect(lines[0]).toBe('ideaId,ticker,name,proposer,backers,totalBps,graduated,tokenAddress,failure');
     expect(lines[2]).toMatch(/^idea-2,FOG,"'=Fog ""light"", louder",did:key:\w+,4,15500,true,,the ticker is taken$/);
     expect(lines).toHaveLength(6);
-    // As of an earlier event there is none.
+    // There is none as of an earlier event.
     await page.getByRole('slider').focus();
     await page.keyboard.press('Home');
     await expect.poll(() => page.locator('.outcome').count()).toBe(0);

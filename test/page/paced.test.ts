@@ -79,7 +79,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
     await agent.joinChamber(chamberId);
     const page = await reader.open(`/chambers/${chamberId}`, {
       script: 'performance.now = () => 0;',
-      // So that the time is known from the note of the phase alone.
+      // The time is thus known from the note of the phase alone.
       alter: (message) =>
         message.startsWith('{"note":"caught-up"') ? message.replace(/"now":"[^"]*"/, '"now":""') : message,
     });

@@ -251,7 +251,7 @@ describe('a chamber with rounds', () => {
     const read = async () => (await pageOf(service, `/chambers/${id}`)).html;
     return { service, id, agents, act, read };
   }
-  /** Of each phase, when it ends or ended; from 00:00, where the clock of the tests starts. */
+  /** The end of each phase, past or to come; from 00:00, where the clock of the tests starts. */
   const ends = (html: string) =>
     [...html.matchAll(/<span>([a-z ]+) <time datetime="\d{4}-\d\d-\d\dT([\d:]+)\./g)].map(
       ([, word, at]) => `${word} ${at}`,

@@ -26,7 +26,7 @@ const SAMPLE = new URL('../../fixtures/logs/chamber.ndjson', import.meta.url);
 describe.skipIf(!HAS_CHROMIUM)('the page', () => {
   let live: LiveService;
   let reader: Awaited<ReturnType<typeof openReader>>;
-  /** Of two moves. */
+  /** The file of two moves. */
   let path: string;
   let root: string;
   beforeAll(async () => {

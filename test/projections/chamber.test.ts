@@ -21,7 +21,7 @@ import { eventsOf, fold, HOURS } from '../kit/given.ts';
 const HASH = `0x${'33'.repeat(32)}` as const;
 const TRANSACTION = { chainId: 1, nonce: 4, txHash: HASH, rawTransaction: '0x00' } as const;
 
-/** As in lines of an earlier release. */
+/** Members that lines of an earlier release lack. */
 const NOTHING_SAID = { label: null, wallet: null, walletProven: null };
 
 describe('a chamber', () => {

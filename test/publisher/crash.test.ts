@@ -52,7 +52,7 @@ it(`publishes sizes that never fall and never fork over ${KILLS} kills`, {
       expect(stored.size).toBeGreaterThanOrEqual(last);
       expect(stored.size).toBeLessThanOrEqual(await store.log.lastPlace());
       last = stored.size;
-      // From the lines alone, without a tile.
+      // The root is computed from the lines alone, without a tile.
       const tree = await openGrowingTree(0, async (refs) => refs.map(() => undefined));
       const leaves = await store.tree.readLeaves(0, stored.size);
       for (let at = 0; at < leaves.length; at += 32) tree.add(leaves.subarray(at, at + 32));

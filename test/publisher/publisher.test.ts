@@ -202,7 +202,7 @@ describe('a tlog-proof', () => {
 
 const signing = { seed: new Uint8Array(32).fill(7), publicKey: Buffer.from(KEY_OF_SEVENS(), 'hex') };
 
-/** Of the seed of 32 sevens. */
+/** The key of the seed of 32 sevens. */
 function KEY_OF_SEVENS(): string {
   return 'ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c';
 }

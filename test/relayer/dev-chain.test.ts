@@ -128,7 +128,7 @@ test('an Anvil that dies is restarted at the same address, with its state', asyn
   rpc.close();
 });
 
-/** Before, most of them were wrong. */
+/** The number of states; most of them were wrong before the fix. */
 const SAVED_STATES = 6;
 
 test('a state that is saved while transactions are mined has each of them whole, or nothing of it', async () => {

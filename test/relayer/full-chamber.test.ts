@@ -9,7 +9,7 @@ import { openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 /** Linux counts the nanoseconds that this thread was on a CPU, which other processes do not change. */
 const SCHEDSTAT = '/proc/thread-self/schedstat';
 const IDEAS = 40;
-/** So that the code is compiled when it is measured. */
+/** The ideas that warm up the code before it is measured. */
 const WARM_UP_IDEAS = 10;
 /** One encoding and one signature of 25 KB take under 10; encoding every idea takes over 50. */
 const TURN_MILLIS_MAX = 30;

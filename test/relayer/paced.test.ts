@@ -89,7 +89,7 @@ async function play(chamberIds: readonly number[]): Promise<readonly number[]> {
   return chamberIds.map((chamberId) => Math.max(...all.map((revealedAt) => revealedAt[chamberId] ?? 0)));
 }
 
-/** From the last reveal to chamber.committed, by the service's clock. */
+/** The time from the last reveal to chamber.committed, by the service's clock. */
 async function committedMillis(chamberId: number): Promise<number> {
   let revealedAt = 0;
   for await (const { type, ts } of creator.forum.events(chamberId)) {

@@ -110,7 +110,7 @@ export async function sendForeign(opened: RelayerChain, nonce: number): Promise<
   await sendRaw(opened.rpc, await byHand(opened, { nonce }));
 }
 
-/** For every chamber the chain has one commitment and one deployment for each graduate: those that the log names. */
+/** The chain has one commitment for every chamber and one deployment for each graduate: those that the log names. */
 export async function expectRecordedOnce(opened: Pick<RelayerChain, 'chain' | 'rpc' | 'forum'>): Promise<void> {
   for (const chamberId of opened.forum.events.keys()) {
     const { committed, deployments } = opened.forum.state(chamberId).settlement;

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { run } from '../kit/service.ts';
 
-/** Of the 5 s that a stop grants to requests under way. */
+/** The part of the 5 s that a stop grants to requests under way. */
 const STOP_MS_MAX = 1_500;
 
 it('a stop closes connections on which no request was sent', async () => {

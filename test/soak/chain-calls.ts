@@ -11,7 +11,7 @@ const READ_HEAD = { jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber', param
 export class ChainCalls {
   readonly #rpcUrl: string;
   #own = 0;
-  /** With those of the service. */
+  /** The number of calls, with those of the service. */
   total = 0;
 
   private constructor(rpcUrl: string) {

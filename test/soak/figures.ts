@@ -9,9 +9,9 @@ export interface Figures {
   /** What keeps the event loop alive, timers and sockets apart. */
   readonly handles: number;
   readonly sockets: number;
-  /** Of sockets and of the process. */
+  /** The listeners of sockets and of the process. */
   readonly listeners: number;
-  /** Of streams of the log. */
+  /** The followers of streams of the log. */
   readonly followers: number;
   readonly timers: number;
   readonly promises: number;
@@ -22,13 +22,13 @@ export interface Figures {
 /** What was done. */
 export interface Work {
   readonly chambers: number;
-  /** At /me/todo. */
+  /** The waits at /me/todo. */
   readonly waits: number;
   readonly streams: number;
   readonly pageLoads: number;
 }
 
-/** Of a quarter: medians of its rounds' figures, and sums of their work. */
+/** The row of a quarter: medians of its rounds' figures, and sums of their work. */
 export interface Row extends Figures, Work {
   readonly seconds: number;
   readonly rpcCalls: number;
@@ -63,7 +63,7 @@ export function growthProblems(rows: readonly Row[]): readonly string[] {
 }
 
 export function rowOf(rounds: readonly Row[]): Row {
-  // Of two in the middle the lower one: the other may hold what ends within seconds.
+  // The lower of two in the middle counts: the other may hold what ends within seconds.
   const middle = (key: keyof Row) =>
     rounds.map((round) => round[key]).toSorted((a, b) => a - b)[(rounds.length - 1) >> 1] ?? 0;
   const sum = (key: keyof Row) => rounds.reduce((total, round) => total + round[key], 0);

@@ -25,7 +25,7 @@ const rounds = Number(values.rounds);
 if (!['sqlite', 'postgres'].includes(values.store)) throw new Error('--store is sqlite or postgres');
 if (!(rounds >= 4 && rounds % 4 === 0)) throw new Error('--rounds is a multiple of 4: each quarter has as many');
 
-// Else the service, its chain and PostgreSQL would outlive the script.
+// The service, its chain and PostgreSQL would otherwise outlive the script.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => killTree(process.pid));
 
 const folder = mkdtempSync(join(tmpdir(), 'chambers-soak-'));

@@ -28,7 +28,7 @@ export interface MeasuredService {
   readonly clock: Pick<TestClock, 'read'>;
   readonly log: ServiceLog;
   readonly moveClock: (to: number) => Promise<void>;
-  /** With a path, a snapshot of the heap is written there. */
+  /** Measures; a snapshot of the heap is written to the path, if one is given. */
   readonly measure: (snapshot?: string) => Promise<Measured>;
   /** Stops the chain's process for a time, in which the service may replace it. */
   readonly freezeChain: (millis: number) => Promise<void>;

@@ -8,7 +8,7 @@ import type { MeasuredService } from './measured-service.ts';
 
 export interface Player {
   readonly agent: Agent;
-  /** With the same key, for requests that the client library does not make. */
+  /** The signer with the same key, for requests that the client library does not make. */
   readonly signer: Signer;
 }
 

@@ -26,12 +26,12 @@ export interface RoundOptions {
   readonly isKilled: boolean;
 }
 
-/** Of a chamber: one newcomer, and regulars. */
+/** The members of a chamber: one newcomer, and regulars. */
 const MEMBERS = 4;
 const IDEAS = 2;
 /** The end of each phase. */
 const PHASES_HOURS = [2, 4, 6, 8, 10];
-/** From the last deadline until the chain is killed. */
+/** The time from the last deadline until the chain is killed. */
 const KILL_MS = 400;
 const SETTLE_MS_MAX = 120_000;
 const PAGES_AT_ONCE = 4;
@@ -135,11 +135,11 @@ async function reveal({ chamberId, members }: OpenChamber): Promise<void> {
 }
 
 const REPLAYS = 4;
-/** Of a chamber, in the two functions below. */
+/** The streams of a chamber, in the two functions below. */
 const STREAMS_OF_EACH = 4 + REPLAYS;
 const NORMAL_CLOSE = 1000;
 
-/** By a WebSocket of its own, and by server-sent events on a connection that stays open: live, then from the log. */
+/** Reads by a WebSocket of its own, and by server-sent events on a connection that stays open: live, then from the log. */
 async function readUntilSettled({ url }: MeasuredService, chamberId: number, kept: Connections): Promise<void> {
   const path = `${url}/chambers/${chamberId}/stream?after=0&end=settled`;
   const fetch = fetchOver(kept);

@@ -26,7 +26,7 @@ const Timeout = setTimeout(() => {}, 0).constructor as NewableFunction;
 const QUIET_MS = 100;
 /** The number of sockets has not changed for so many looks. */
 const QUIET_LOOKS = 8;
-/** Of one measurement. */
+/** The moments of one measurement. */
 const MOMENTS = 3;
 const MOMENT_MS = 2_000;
 

@@ -9,14 +9,14 @@ import { registerAgents } from './players.ts';
 import { playRound } from './round.ts';
 
 export interface SoakOptions {
-  /** Where the service runs: an empty one. */
+  /** The folder in which the service runs: an empty one. */
   readonly folder: string;
   /** Settings of the service that name its store. */
   readonly store: Readonly<Record<string, string>>;
-  /** At least one in each quarter. */
+  /** The rounds in each quarter, at least one. */
   readonly roundsPerQuarter: number;
   readonly chambersPerRound: number;
-  /** In the whole run, of the service and of others on its chain. */
+  /** The calls in the whole run, of the service and of others on its chain. */
   readonly rpcCalls: number;
   readonly pageLoadsPerRound: number;
   /** How long the chain is frozen in the two quarters that are compared, before it is killed. */
@@ -29,7 +29,7 @@ export interface SoakOptions {
 const QUARTERS = 4;
 const REGULARS = 16;
 const IDLE_AGENTS = 16;
-/** In one round: what lasts is not logged again and again. */
+/** The repeats of a line in one round: what lasts is not logged again and again. */
 const LINE_REPEATS_MAX = 2;
 
 /** Returns the problems. */

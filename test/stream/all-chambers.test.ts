@@ -177,7 +177,7 @@ describe('a consumer of all chambers that resumes by its last line', { timeout: 
   });
 });
 
-/** So many lines after the cursor, over a connection of one of three kinds that is then cut. */
+/** Reads some lines after the cursor, over a connection of one of three kinds that is then cut. */
 async function readSome(
   service: { readonly url: string },
   { cursor, wanted, kind }: { readonly cursor: string; readonly wanted: number; readonly kind: number },

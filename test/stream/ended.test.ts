@@ -11,7 +11,7 @@ import { atEnd } from '../kit/temporary.ts';
 
 const STREAMS = 2_000;
 const STREAMS_PER_ADDRESS_MAX = '2';
-/** Of one kind: what Node warns of. */
+/** The listeners of one kind of which Node warns. */
 const LISTENERS_MAX = 10;
 
 /** A chamber that is over, with 3 events. */

@@ -104,7 +104,7 @@ function expectNotes(connection: Consumer): void {
   expect(expected.length - noted.length).toBeLessThanOrEqual(connection.closeCode === undefined ? 0 : 1);
 }
 
-/** By a note of its last connection. */
+/** Whether a note of its last connection said so. */
 function knowsTheEnd({ connections }: Reader): boolean {
   return messagesOf(connections.at(-1)).some(
     ({ note, eventId, to }) => to === 'ALLOCATE_COMMIT' || (note === 'caught-up' && eventId === EVENTS),

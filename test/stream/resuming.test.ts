@@ -13,7 +13,7 @@ const DISCONNECTS = IS_ON_POSTGRES ? 200 : 1_000;
 const SOURCE_DISCONNECTS = 100;
 const LINES_MAX = 6;
 
-/** So many lines the debate may be ahead of its consumer, which so meets history, live lines and the passage between them. */
+/** The debate may be this many lines ahead of its consumer, which so meets history, live lines and the passage between them. */
 const LEAD_MAX = 60;
 
 /** A chamber with a debate that runs until `quiet` is called, little ahead of the lines that were received. */
@@ -82,7 +82,7 @@ describe('a consumer that resumes by its last id', { timeout: 180_000 }, () => {
   });
 });
 
-/** By a close frame, by the end of the connection, or by a reset. */
+/** Ends it by a close frame, by the end of the connection, or by a reset. */
 function breakOff({ socket }: Consumer, random: Random): void {
   const how = random.below(3);
   if (how === 0) socket.close();

@@ -45,6 +45,6 @@ it('causes no more reads once it is closing, even with a full socket', async () 
   closing.write(Buffer.concat([Buffer.from(handshake), CLOSE_FRAME]));
   await vi.waitFor(() => expect(reading).toHaveBeenCalled());
   await sleep(QUIET_MS);
-  // In all there are more than EVENTS / 3 pages.
+  // There are more than EVENTS / 3 pages in all.
   expect(reading.mock.calls.length).toBeLessThan(EVENTS / 10);
 });

@@ -16,7 +16,7 @@ import {
   toNoteKey,
 } from '../../src/tlog/note.ts';
 
-// Of the documentation of golang.org/x/mod/sumdb/note.
+// The documentation of golang.org/x/mod/sumdb/note has these.
 const SEED = Buffer.from('AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz', 'base64').subarray(1);
 const VERIFIER_KEY = 'PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW';
 const TEXT = "If you think cryptography is the answer to your problem,\nthen you don't know what your problem is.\n";

@@ -19,7 +19,7 @@ export interface Handler {
 
 const HELLO = { hello: 'world' };
 
-/** As the service: the load signs for some seconds while its connections are idle. */
+/** The timeout of the service: the load signs for some seconds while its connections are idle. */
 const KEEP_ALIVE_MS = 60_000;
 
 export function createFront(front: Front, handler: Handler): Server {

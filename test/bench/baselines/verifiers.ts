@@ -83,7 +83,7 @@ function checkByNoble({ publicKey, base, signature }: Evidence): boolean {
   return nobleVerify(signature, base, publicKey);
 }
 
-/** As one would write it from the packages' own pages. */
+/** Checks as a reader of the packages' own pages would write it. */
 async function checkByLibrary(request: FloorRequest): Promise<boolean> {
   const { publicKey } = readEvidence(request);
   const message = {

@@ -20,7 +20,7 @@ export interface RequestOptions {
   readonly method: string;
   readonly path: string;
   readonly body: string;
-  /** Not among what is signed. */
+  /** Headers that are not signed. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 

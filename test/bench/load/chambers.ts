@@ -5,7 +5,7 @@ import type { Answer, Connection } from './connection.ts';
 
 /** Enough to register and join on the slowest of the baselines, and on nodes that have just started. */
 const LOBBY_MILLIS = 4_000;
-/** For each agent of a chamber; few of them make no difference. */
+/** The time for each agent of a chamber; few of them make no difference. */
 const LOBBY_MILLIS_PER_AGENT = 60;
 const DAY_MILLIS = 86_400_000;
 

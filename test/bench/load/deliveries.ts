@@ -3,9 +3,9 @@
 const STALLED_MS = 60_000;
 
 export class Deliveries {
-  /** From sending each timed move. */
+  /** The times from sending each timed move. */
   readonly latencies: number[] = [];
-  /** From the response to it; 0 if the consumer had it before. */
+  /** The times from the response to it; 0 if the consumer had it before. */
   readonly wakeUps: number[] = [];
   /** Messages by consumer. */
   readonly #counts: number[];
@@ -13,7 +13,7 @@ export class Deliveries {
   readonly #sentAt: (number | undefined)[] = [];
   readonly #answeredAt: (number | undefined)[] = [];
   #total = 0;
-  /** To each consumer, of what was expected before. */
+  /** The deliveries to each consumer of what was expected before. */
   #settled = 0;
   #awaited = 0;
   #onAll: (() => void) | undefined;
@@ -37,7 +37,7 @@ export class Deliveries {
     });
   }
 
-  /** Of the moves expected last, the one of that index is on its way. */
+  /** Says that the move of that index, of those expected last, was sent. */
   sent(index: number, at: number): void {
     this.#sentAt[this.#settled + index] = at;
   }

@@ -21,11 +21,11 @@ export interface FanoutTask {
 }
 
 export interface FanoutResult {
-  /** Of each burst, until every consumer has all of it. */
+  /** The rate of each burst, until every consumer has all of it. */
   readonly deliveriesPerSecond: readonly number[];
-  /** From sending a paced move to each consumer's having it whole. */
+  /** The times from sending a paced move to each consumer's having it whole. */
   readonly latency: Latencies;
-  /** From the response to it; 0 if the consumer had it before. */
+  /** The times from the response to it; 0 if the consumer had it before. */
   readonly wakeUp: Latencies;
 }
 

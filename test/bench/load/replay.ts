@@ -15,7 +15,7 @@ export interface ReplayTask {
 }
 
 export interface ReplayResult {
-  /** Of each replay, from the handshake or the first request on. */
+  /** The rate of each replay, from the handshake or the first request on. */
   readonly linesPerSecond: readonly number[];
   readonly span: Span;
 }

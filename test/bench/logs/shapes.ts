@@ -29,5 +29,5 @@ export function manyChambers(options: Options): LogSpec {
 /** Small chambers that consumers wait in. */
 export const QUIET: LogSpec = { name: 'quiet', chambers: new Array<number>(100).fill(10) };
 
-/** As an unused service leaves it. */
+/** The log of an unused service. */
 export const EMPTY: LogSpec = { name: 'empty', chambers: [] };

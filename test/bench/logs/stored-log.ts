@@ -12,7 +12,7 @@ export interface LogSpec {
   readonly chambers: readonly number[];
 }
 
-/** To be raised when what is written changes. */
+/** The number to be raised when what is written changes. */
 const FORM = 1;
 
 /** The path of the database; a service may be started on it, as none of its events ever changes. */

@@ -22,7 +22,7 @@ export function agentsNamed(names: readonly string[]): readonly Agent[] {
 export const LIMITS: ChamberLimits = { membersMax: 8, ideasMax: 8, openChambersPerDidMax: 2 };
 export const CREATED = START / 1000;
 
-/** By an agent, in a chamber; `signature` is its name, at most 32 characters. */
+/** A move by an agent, in a chamber; `signature` is its name, at most 32 characters. */
 export function move(
   operation: string,
   signature: string,
@@ -35,7 +35,7 @@ export function move(
 
 interface Schedule {
   readonly from?: Millis;
-  /** From then to each deadline. */
+  /** The hours from then to each deadline. */
   readonly hours?: readonly number[];
   /** Optional members of the body: rounds and the like. */
   readonly pace?: Readonly<Record<string, JsonValue>>;
@@ -53,7 +53,7 @@ export function creation(
 
 interface Registration {
   readonly wallet: string;
-  /** With an e-mail address it leaves no evidence in the log. */
+  /** Whether it has an e-mail address, and so leaves no evidence in the log. */
   readonly isHidden: boolean;
 }
 

@@ -24,7 +24,7 @@ import { type Folded, StreamFolds } from './stream-history.ts';
 type CommandRequest = HistoryRequest & { readonly asked: AskedCommand };
 type ReadRequest = HistoryRequest & { readonly asked: AskedRead };
 
-/** Where an event is in the log. */
+/** The position of an event in the log. */
 interface Place {
   readonly stream: Stream;
   readonly folded: Folded;
@@ -55,9 +55,9 @@ class Check {
   readonly #bySignature = new Map<string, Place>();
   readonly #commands: CommandRequest[] = [];
   readonly #reads: ReadRequest[] = [];
-  /** By signature, in the order of their invocations. */
+  /** The requests by signature, in the order of their invocations. */
   readonly #requestsOf = new Map<string, CommandRequest[]>();
-  /** By `stream:eventId`, how many lines were written up to this one. */
+  /** The number of lines that were written up to this one, by `stream:eventId`. */
   readonly #commitIndex = new Map<string, number>();
 
   constructor(history: History, folds: StreamFolds, right: Set<string>) {
@@ -243,7 +243,7 @@ class Check {
     return cuts;
   }
 
-  /** By what others were answered, where the store does not tell when it wrote a line. */
+  /** The heads by what others were answered, if the store does not tell when it wrote a line. */
   #headsBetween(
     stream: Stream,
     { invokedAt, respondedAt = Number.POSITIVE_INFINITY }: HistoryRequest,
@@ -370,7 +370,7 @@ class Check {
     return (this.#commitIndex.get(nameOf(one)) ?? 0) < (this.#commitIndex.get(nameOf(other)) ?? 0);
   }
 
-  /** Of registrations that leave no evidence there are no more than were asked for. */
+  /** Registrations that leave no evidence are no more than were asked for. */
   #checkHiddenRegistrations(): void {
     if (!this.#history.isComplete) return;
     const asked = new Map<string | null, Set<string>>();

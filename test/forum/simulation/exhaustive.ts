@@ -160,9 +160,9 @@ class Exploration {
 }
 
 interface State {
-  /** From here to an end. */
+  /** The number of paths from here to an end. */
   paths: bigint;
-  /** By the step that leads there. */
+  /** The next states, by the step that leads there. */
   readonly next: Map<string, State>;
 }
 
@@ -174,7 +174,7 @@ interface Path {
   readonly before?: State;
 }
 
-/** Where the step leads, if the last one has been seen to lead there from where this step leads from the state before. */
+/** The state to which the step leads, if the last one has been seen to lead there from where this step leads from the state before. */
 function inOtherOrder({ last, before }: Path, step: Step): State | undefined {
   if (last === undefined || before === undefined || !areIndependent(last, step)) return undefined;
   return before.next.get(step.name)?.next.get(last.name);

@@ -7,14 +7,14 @@ import type { Hex, JsonValue, Millis } from '../../../src/vocabulary/values.ts';
 export type Stream = number | string;
 
 export interface AskedCommand {
-  /** Of a move, `register`, `changePersonality`, `retire`, or `record` for an event of the service. */
+  /** The name of a move, `register`, `changePersonality`, `retire`, or `record` for an event of the service. */
   readonly operation: string;
   /** Null for those outside of a chamber. */
   readonly chamberId: number | null;
   /** Null for the service. */
   readonly did: string | null;
   readonly body: JsonValue | undefined;
-  /** As the line's request has it, or any name that is the same for the same request; null for unsigned requests. */
+  /** The signature of the line's request, or any name that is the same for the same request; null for unsigned requests. */
   readonly signature: string | null;
   /** Unix seconds of the signature. */
   readonly created?: number;

@@ -39,14 +39,14 @@ export class MemoryDatabase {
   readonly entries: LogEntry[] = [];
   /** Lines and remembered registrations in the order of their commits, since this copy was made: what it holds follows from them. */
   readonly written: string[] = [];
-  /** Of the simulation, for the commits. */
+  /** The time of the simulation, for the commits. */
   time: () => number = () => 0;
   clock: Millis = 0;
   lastChamberId = 0;
   readonly #streams = new Map<StreamId, LogEntry[]>();
   readonly #signatures = new Map<string, Place>();
 
-  /** As it is now; the two grow apart. */
+  /** Copies it as it is now; the two grow apart. */
   copy(): MemoryDatabase {
     const copy = new MemoryDatabase();
     for (const [name, value] of this.meta) copy.meta.set(name, value);
@@ -100,7 +100,7 @@ export class MemoryDatabase {
       const isNextChamber = !isCreation || stream === this.lastChamberId + 1 + created.length;
       next.set(stream, eventId + 1);
       if (isCreation) created.push(stream);
-      // As on a server, which searches for a later event alone: that this one is there is for the forum to see to.
+      // A server, too, searches for a later event alone: that this one is there is for the forum to see to.
       const isAtHead = account === undefined || this.head(account.did) <= account.lastEventId;
       if (account !== undefined && !isAtHead) moved.add(account.did);
       if (isNext && isNextChamber && isAtHead && !found.has(signature ?? '')) continue;

@@ -155,7 +155,7 @@ export class MemoryLists implements ReadModel {
     return [...new Set(joined.map(({ chamberId }) => chamberId))];
   }
 
-  /** In the order of their commits. */
+  /** The rows in the order of their commits. */
   #rows<Kind extends Listing['kind']>(kind: Kind): readonly Row<Kind>[] {
     const rows = this.#database.entries.flatMap(({ listings }) => listings);
     return rows.filter((row): row is Row<Kind> => row.kind === kind);

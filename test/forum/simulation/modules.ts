@@ -8,7 +8,7 @@ import { mutants, type Replacement } from './mutants.ts';
 const FORUM = new URL('../../../src/forum/', import.meta.url).href;
 const TIMERS = new URL('virtual-timers.ts', import.meta.url).href;
 
-/** To be called once in a process, before anything else imports the forum. */
+/** Called once in a process, before anything else imports the forum. */
 export async function loadForum(mutant: string | undefined): Promise<typeof Forum> {
   const replacements = mutant === undefined ? [] : mutants[mutant]?.replacements;
   if (replacements === undefined)

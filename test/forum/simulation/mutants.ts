@@ -1,7 +1,7 @@
 // Defects planted in the forum's sources, to see that the checker finds them. The text that a mutant replaces must be there exactly once.
 
 export interface Replacement {
-  /** In src/forum. */
+  /** The file in src/forum. */
   readonly file: string;
   readonly from: string;
   readonly to: string;

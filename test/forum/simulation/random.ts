@@ -31,7 +31,7 @@ const UNANSWERED_MAX = 10;
 const STEPS_MAX = 10_000;
 const CACHE_BYTES = [5_000, 12_000, 1_000_000] as const;
 const MINUTE = 60_000;
-/** In chambers with rounds, shorter than the phases that events are to end. */
+/** The steps of the clock are shorter, in chambers with rounds, than the phases that events are to end. */
 const CLOCK_MILLIS_MAX = { paced: 2 * MINUTE, unpaced: 8 * MINUTE } as const;
 
 export interface RandomRun {
@@ -110,7 +110,7 @@ class Simulation {
     };
   }
 
-  /** Without further faults, until all has been answered. */
+  /** Ends the run without further faults, until all has been answered. */
   async #finish(): Promise<void> {
     for (let count = 0; count < STEPS_MAX; count++) {
       const steps = this.#world.steps(false);

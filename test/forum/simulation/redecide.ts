@@ -47,7 +47,7 @@ function decide({ operation, body: json, did, signature }: AskedCommand, situati
     if (isUnchanged(parsed, context)) return { is: 'unchanged' };
     return { is: 'event', payload: register.decide(parsed, context) };
   }
-  // Of a stream whose lines do not follow each other, which is a problem already, there is no state.
+  // There is no state of a stream whose lines do not follow each other, which is a problem already.
   if (account === null) throw new ForumError('FORUM_ERR_SIGNATURE', `${did} has no account`);
   if (operation === 'changePersonality') {
     const payload = changePersonality.decide(parseBody(changePersonality, { json }), { state: account });

@@ -8,7 +8,7 @@ import type { Sent } from './world.ts';
 export interface Scenario {
   readonly name: string;
   readonly sends: readonly Sent[];
-  /** In the memory of both nodes from the beginning. */
+  /** The streams in the memory of both nodes from the beginning. */
   readonly warm: readonly Stream[];
   readonly openChambersPerDidMax?: number;
 }

@@ -57,7 +57,7 @@ export function settled(): Promise<void> {
   return new Promise((resolve) => realTurn(resolve));
 }
 
-/** In place of that of node:timers/promises. */
+/** Replaces that of node:timers/promises. */
 export function setImmediate(): Promise<void> {
   return new Promise((resolve) => virtual.addTurn(resolve));
 }
@@ -69,7 +69,7 @@ Object.assign(globalThis, {
 });
 performance.now = () => virtual.millis;
 
-/** In place of that of node:timers/promises. */
+/** Replaces that of node:timers/promises. */
 export function setTimeout(_millis: number): Promise<void> {
   return new Promise((resolve) => void virtual.addTimer(resolve));
 }

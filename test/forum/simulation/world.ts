@@ -17,7 +17,7 @@ export interface Sent {
   readonly id: string;
   readonly node: number;
   readonly ask: AskedCommand | AskedRead;
-  /** Sent once these have a response, or their node has crashed. */
+  /** The requests that must have a response, or whose node must have crashed, before this one is sent. */
   readonly after?: readonly string[];
 }
 
@@ -39,7 +39,7 @@ export interface WorldOptions {
 export interface Step {
   readonly name: string;
   readonly kind: 'send' | 'arrive' | 'respond' | 'fault' | 'turn';
-  /** Where its effects are; undefined for one that concerns all nodes. */
+  /** The node of its effects; undefined for one that concerns all nodes. */
   readonly node: number | undefined;
   readonly isAppend: boolean;
   readonly take: () => void;
@@ -100,9 +100,9 @@ export class World {
   #latestClock: Millis;
   #isDirect = false;
   #warm: readonly Stream[] = [];
-  /** In the last step. */
+  /** The node that was started in the last step. */
   #started: Node | undefined;
-  /** By stream, the head that a client has been answered. */
+  /** The head that a client has been answered, by stream. */
   readonly #answered = new Map<Stream, number>();
 
   constructor(database: MemoryDatabase, past: readonly HistoryRequest[], options: WorldOptions) {

@@ -26,7 +26,7 @@ import {
 /** Three times what one address is allowed in production. */
 const REQUESTS_PER_SECOND = 1_500;
 const RENEW_MS = 10_000;
-/** Of 256 characters, three bytes each: with the rest of a registration just under 64 KiB. */
+/** The number of words of 256 characters, three bytes each: with the rest of a registration just under 64 KiB. */
 const FAT_WORDS = 82;
 const HUGE_BYTES = 10_000_000;
 const COSTLY_AFTER_MAX = 900;
@@ -34,7 +34,7 @@ const REOPEN_MS = 5;
 const PIPELINING_CONNECTIONS = 400;
 const PIPELINED = 64;
 const CONSUMERS = 2_000;
-/** As many as one request may ask for. */
+/** The most that one request may ask for. */
 const LEAVES = 10_000;
 const CHECKPOINT_POLL_MS = 200;
 /** Every full chamber has more. */
@@ -46,7 +46,7 @@ const WISHES = [
   'a=(),'.repeat(3_000),
   `a=${'('.repeat(15_000)}`,
 ];
-/** Between two reads of a slow reader, of up to 64 KiB each. */
+/** The time between two reads of a slow reader, of up to 64 KiB each. */
 const DRIP_MS = 1_000;
 
 const [, , kind = '', url = '', localAddress = ''] = process.argv;
@@ -236,7 +236,7 @@ function nodeOf({ prefix, size }: PublishedLog): Sent {
   };
 }
 
-/** By a wallet that was proven for the key, which may be a contract, but did not sign. */
+/** A retirement by a wallet that was proven for the key, which may be a contract, but did not sign. */
 function wrongRetirement(): Sent {
   const walletSignature = `0x${randomBytes(64).toString('hex')}1b`;
   const body = { walletAddress: ACCOUNT_WALLET, walletSignature, issuedAt: new Date().toISOString() };
@@ -309,7 +309,7 @@ function rawRequest({ method, path, headers = {}, body = '' }: Sent): string {
   return `${method} ${path} HTTP/1.1\r\n${lines.map((line) => line.join(': ')).join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** In the name of an honest agent, as anybody can. */
+/** A move in the name of an honest agent, which any client can send. */
 function forgedMove(): Sent {
   const index = Math.floor(Math.random() * HONEST_AGENTS);
   return wronglySigned(honestAgent(index), `/chambers/${chamberOf(index)}/debate`);

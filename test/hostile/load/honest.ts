@@ -10,7 +10,7 @@ export interface Answered {
 
 export interface HonestReport {
   readonly answered: readonly Answered[];
-  /** Of each answer, in the order of the answers. */
+  /** The time of each response, in the order of the responses. */
   readonly millis: readonly number[];
   /** When each answer came, in milliseconds of the wall clock. */
   readonly answeredAt: readonly number[];

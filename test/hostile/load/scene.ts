@@ -13,7 +13,7 @@ export const PUBLIC_URL = 'http://service.test';
 export const FULL_CHAMBERS = 20;
 export const HONEST_AGENTS = 10;
 
-/** As long as one day of a busy chamber. */
+/** The comments of one day in a busy chamber. */
 const COMMENTS_OF_LONG_CHAMBER = 8_500;
 const COMMENTS_OF_DEEP_CHAMBER = 100;
 
@@ -33,7 +33,7 @@ export const DEEP_CHAMBER = 2;
 /** Its root is on the chain, and none of its graduates has a token yet. */
 export const DEPLOYING_CHAMBER = 3;
 const GRADUATES = 250;
-/** Of the full chambers, those from this one on have their tokens. */
+/** The first of the full chambers that have their tokens. */
 export const FIRST_SETTLED_CHAMBER = 11;
 
 /** Chambers 1 to FULL_CHAMBERS are full. */
@@ -41,7 +41,7 @@ export function chamberOf(agentIndex: number): number {
   return FULL_CHAMBERS + 1 + agentIndex;
 }
 
-/** Where the log is: settings of a service. */
+/** The settings of a service that say where the log is. */
 type StoreSettings = { readonly DATABASE_PATH: string } | { readonly DATABASE_URL: string };
 
 export async function openStore(settings: StoreSettings): Promise<Store> {

@@ -12,7 +12,7 @@ import { created, entry } from '../entries.ts';
 const ANN = 'did:key:zAnn';
 const NONE: AppendResult = { moved: new Map(), found: new Map() };
 const moved = (...heads: (readonly [StreamId, number])[]): AppendResult => ({ ...NONE, moved: new Map(heads) });
-/** With the line that its signature led to. */
+/** The result of an append with the line that the entry's signature led to. */
 const found = ({ line, signature }: LogEntry, moved: ReadonlyMap<StreamId, number>): AppendResult => ({
   moved,
   found: new Map([[signature as string, Buffer.from(line).toString()]]),

@@ -160,7 +160,7 @@ describe('a copy', () => {
 
 const PATIENTLY = { timeout: 60_000, interval: 20 };
 
-/** As a process of its own, which can be killed. */
+/** Starts the copy in a process of its own, which can be killed. */
 function startCopy(from: string, to: string) {
   const child = spawn(process.execPath, [CLI, 'copy', from, to], { stdio: 'ignore' });
   const exited = new Promise((resolve) => child.once('exit', resolve));

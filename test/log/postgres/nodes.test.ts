@@ -23,7 +23,7 @@ import { verifyChamber, verifyLists } from '../../kit/verify-chamber.ts';
 import { newSignatureKey } from '../entries.ts';
 
 const NODES = 3;
-/** Of eight requests each, in which each request is sent to all nodes. */
+/** The rounds have eight requests each, and each request is sent to all nodes. */
 const { REQUEST_ROUNDS = '50' } = process.env;
 const ROUNDS = Number(REQUEST_ROUNDS);
 
@@ -78,7 +78,7 @@ describe('the same signed request at every node at once', () => {
       const by = await first.agent();
       const create = (name: string) =>
         first.prepare('POST', '/chambers', { by, body: { name, ...deadlinesFrom(clock.read()) } });
-      // So that the other node has no reason to wait but the gate.
+      // The other node then has no reason to wait but the gate.
       await other.must('GET', '/me', { by });
       gate.isClosed = true;
       return { first, other, create, gate };
@@ -278,7 +278,7 @@ describe('a batch', () => {
   });
 });
 
-/** Of the event loop: more than a batch takes to begin. */
+/** Waits more turns of the event loop than a batch takes to begin. */
 async function someTurns(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
 }
@@ -290,7 +290,7 @@ describe('a move that a node decides on what it has in memory', () => {
     const [ann, bob] = [await first.agent(), await first.agent()];
     const id = await openChamber(first, [ann, bob]);
     await enterPhase(first, id, 'PROPOSAL');
-    // From now on both have the chamber and its agents in memory, and the other one lacks what the first one appends.
+    // Both have the chamber and its agents in memory from now on, and the other one lacks what the first one appends.
     for (const by of [ann, bob]) {
       await other.must('POST', `/chambers/${id}/propose`, { by, body: idea(by.did) });
       await other.must('POST', `/chambers/${id}/pass`, { by, body: {} });
@@ -330,7 +330,7 @@ describe('a move that a node decides on what it has in memory', () => {
         expect(await propose(service, ticker, seen)).toMatchObject({ status: 200 });
       }
     }
-    // At once: one of them is decided again on the other.
+    // They come at once: one of them is decided again on the other.
     const seen = await newest();
     const both = await Promise.all([propose(first, 'C1', seen), propose(other, 'C2', seen)]);
     expect(both.map(({ status }) => status)).toEqual([200, 200]);
@@ -444,7 +444,7 @@ describe('a move that a node decides on what it has in memory', () => {
     await stale.must('POST', `/chambers/${id}/pass`, { by: bob, body: {} });
     await first.must('POST', `/chambers/${id}/pass`, { by: ann, body: {} });
     appends = 0;
-    // In this node's memory it is the other agent's turn.
+    // It is the other agent's turn in this node's memory.
     expect(await debate()).toMatchObject({ did: bob.did });
     expect(appends).toBeLessThan(10);
     appends = 50;
@@ -523,7 +523,7 @@ describe('a move that comes while a batch is written', () => {
 
   it('stays written if another node was first with the account that it was decided on', async () => {
     const lost = new Set<StreamId>();
-    // As when the other node commits after the statement's snapshot and before its insert.
+    // The other node commits after the statement's snapshot and before its insert.
     const wrapLog = (log: EventLog) => {
       const append = async ({ entries, registrations, heads, signatures }: AppendBatch) => {
         const [did] = [...lost].filter((each) => entries.some(({ stream }) => stream === each));

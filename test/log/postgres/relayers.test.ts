@@ -41,7 +41,7 @@ it('a leader that is frozen and woken sends nothing of its own', { timeout: 2 * 
   atEnd(() => chain.stop());
   const frozen: Node[] = [];
   let isResumed = false;
-  /** Before what it signs is in the log; then another one, before what is in the log is sent. */
+  /** A node freezes before what it signs is in the log, then another one before what is in the log is sent. */
   const freezeAt = ['eth_getBalance', 'eth_sendRawTransaction'];
   let release = () => {};
   const allStarted = new Promise<void>((resolve) => {
@@ -51,7 +51,7 @@ it('a leader that is frozen and woken sends nothing of its own', { timeout: 2 * 
   release();
 
   await until(async () => (await settled()) === CHAMBERS && isResumed);
-  // After a long freeze its request to the chain has timed out, and it appends nothing.
+  // The node's request to the chain has timed out after a long freeze, and the node appends nothing.
   if (FREEZE_MS === 0) await until(async () => (await appends(frozen[0] as Node)) > 0);
   await until(async () => (await leaders(nodes)).length === 1);
 

@@ -56,7 +56,7 @@ it(`${COMMANDS} random commands get the same answers and leave the same lines an
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** By table, in the order of its key, as both stores would have them in JavaScript. */
+/** The rows by table, in the order of its key, as both stores would have them in JavaScript. */
 async function derivedRows(query: (sql: string) => Promise<readonly Row[]>) {
   const tables = Object.values(TABLES).map(async ({ name, key, columns }) => {
     const rows = await query(`SELECT * FROM ${name} ORDER BY ${key}`);
