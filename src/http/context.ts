@@ -56,9 +56,9 @@ export interface HttpOptions {
   readonly chainStatus: () => ChainStatus;
   /** Counts an unsigned registration of a new key against its network; throws FORUM_ERR_RATE. */
   readonly requireRegistration: (incoming: IncomingMessage | undefined) => void;
-  /** The rates of requests by one agent; the forum charges it for moves. */
   /** Memory for responses that are made once for all their readers. */
   readonly responseCacheBytesMax: number;
+  /** Charges requests by one agent; the forum charges moves. */
   readonly agentRate: Pick<RateLimit, 'take'>;
   readonly todoWatches: TodoWatches;
   /** Concurrent requests of one agent that wait for a change of GET /me/todo. */

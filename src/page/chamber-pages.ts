@@ -55,7 +55,7 @@ export class ChamberPages {
   readonly #asset: Assets['pathOf'];
   /** The view as HTML, by all that it depends on. */
   readonly #views: LRUCache<string, string, Moment & Accounts>;
-  /** The pages by that, without the labels, and the second. */
+  /** The pages by the same without the labels, and by the second. */
   readonly #pages: LRUCache<string, WholePage, Moment & { readonly key: string }>;
 
   constructor(forum: Forum, asset: Assets['pathOf'], cacheBytesMax: number) {

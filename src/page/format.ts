@@ -67,7 +67,7 @@ export function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** The items of a list before its summary, which hides the others. */
+/** A longer list, which a reader looks through, has the rest behind a summary. */
 const FRONT_MAX = 8;
 
 /** The first items and those that matter most stand in front; the rest opens. */

@@ -70,7 +70,7 @@ export class PhaseNotes {
   /** The reader has everything up to that event, and the log has no more. */
   async atHead(cursor: number): Promise<void> {
     const chamber = await this.#forum.chamber(this.#options.chamberId);
-    // If not, more lines are on their way to the reader, and then it is at the head again.
+    // A reader that is behind gets more lines, and is at the head again after them.
     if (chamber === undefined || chamber.state.lastEventId !== cursor || this.#cursor !== cursor) return;
     if (!this.#isStopped) this.#note(chamber.state);
   }

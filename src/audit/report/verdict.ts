@@ -101,7 +101,7 @@ function setAside({ eventIds, findings }: Cause, aside: { events: Map<number, Ef
   for (const eventId of eventIds) aside.events.set(eventId, effectOf(findings));
 }
 
-/** The author or the time was altered where body and payload agree, and what the event did is unknown. */
+/** If body and payload agree, the author or the time was altered, and what the event did is unknown. */
 function effectOf(findings: readonly Located[]): Effect {
   const has = (name: CheckName) => findings.some(({ check }) => check === name);
   const isOfAnother = findings.some(({ finding }) => finding.sentence.includes('recorded as a move of'));
