@@ -22,7 +22,7 @@ export interface AccountState {
   readonly registeredPersonality: Personality;
   /** The last registration. */
   readonly registrationEventId: number;
-  /** Whether the last registration holds its whole signed request, so that anybody can check the binding. */
+  /** Whether the last registration holds its whole signed request, so that any reader can check the binding. */
   readonly isAttested: boolean;
   /** The last line of an earlier release whose evidence covers an e-mail address: lines up to it are not published. */
   readonly privateUntil: number;

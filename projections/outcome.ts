@@ -1,5 +1,5 @@
-// What a chamber came to, for whoever pays, plots or quotes it afterwards (GET /chambers/:id/outcome): a pure function of its lines.
-// Everybody who has the lines makes the same text, byte for byte.
+// What a chamber came to, for callers that pay, plot or quote it afterwards (GET /chambers/:id/outcome): a pure function of its lines.
+// All who have the lines make the same text, byte for byte.
 import { canonicalJson } from '../src/vocabulary/json.ts';
 import { BPS_TOTAL, type Hex, type Millis, toTimestamp } from '../src/vocabulary/values.ts';
 import { graduates, tallies } from './allocations.ts';

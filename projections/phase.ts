@@ -147,7 +147,7 @@ export function turnEnd(state: TurnClock, now: Millis, turn = turnAt(state, now)
 
 /**
  * The next instant at which the clock alone changes a chamber: its phase, its turn, or whether it takes moves. Infinity if only an
- * event can change it. Whoever waits for a change of a chamber waits for its events and for this instant.
+ * event can change it. A caller that waits for a change of a chamber waits for its events and for this instant.
  */
 export function nextClockChange(state: TurnClock, now: Millis): Millis {
   const at = Math.max(now, state.lastAt);

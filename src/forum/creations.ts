@@ -1,4 +1,4 @@
-// What creations are decided on beside streams: the highest chamber id, and how many chambers of the agent are open.
+// What creations are decided on in addition to streams: the highest chamber id, and how many chambers of the agent are open.
 import { ALL_CHAMBERS } from '../log/log.ts';
 import type { Store } from '../log/store.ts';
 import type { ChamberLimits } from '../moves/move.ts';

@@ -66,7 +66,7 @@ export interface DecisionOptions {
 /** The operations that a ban prevents. A banned member may finish its chambers. */
 const NEED_PERMISSION: ReadonlySet<Command['operation']> = new Set(['register', 'createChamber', 'join']);
 
-/** Anybody may send these: they must not use up the rate of the agent that they are about. */
+/** Any client may send these: they must not use up the rate of the agent that they are about. */
 const UNSIGNED: ReadonlySet<Command['operation']> = new Set(['register', 'retireByWallet']);
 
 const SERVICE: Author = { did: null, request: null, signature: null };
@@ -135,7 +135,7 @@ export class Decisions {
 
   /**
    * What does not depend on any chamber. Retries are not charged: signed requests are public in the log, and replaying them must not use up
-   * the agent's rate. Nor are unsigned registrations, which anybody can send.
+   * the agent's rate. Nor are unsigned registrations, which any client can send.
    */
   #requireAllowed(
     pending: PendingCommand,

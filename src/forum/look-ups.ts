@@ -1,11 +1,11 @@
-// Looks up signatures that the log probably holds, beside the appends: a replay takes no stream from the moves of a batch, and no batch
+// Looks up signatures that the log probably has, apart from the appends: a replay takes no stream from the moves of a batch, and no batch
 // waits for it. What is not found is decided, and its append looks again.
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { StreamDamaged } from '../log/damage.ts';
 import type { EventLog } from '../log/log.ts';
 import type { PendingCommand } from './batch.ts';
 
-/** Lines are public, so anybody can send them again: looking them up takes no more of the process's time than these allow. */
+/** Lines are public, so any client can send them again: looking them up takes no more of the process's time than these allow. */
 const LOOK_UPS_MAX = 16;
 const LOOK_UP_PAUSE_MS = 5;
 

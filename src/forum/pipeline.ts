@@ -15,7 +15,7 @@
 //     or all, and the open batch is decided again.
 //  5. Every append looks up the signatures of its commands. One that led to a line before gets that line's response, whatever was decided
 //     this time; nothing is written for it. Two requests with one signature that meet in memory share an event.
-//  6. A signature that the log probably holds is looked up first, beside the appends. So a replay takes no stream from the moves of a batch,
+//  6. A signature that the log probably has is looked up first, apart from appends. So a replay takes no stream from the moves of a batch,
 //     and no batch waits for it. What the look-up does not find is decided, and its append looks again (5).
 //  7. Memory takes a state only once the append of its events has resolved; responses and wake-ups follow. A reader never sees an event
 //     that a crash could take back.
@@ -53,7 +53,7 @@ const CONFLICTS_MAX = 50;
 
 /**
  * What a question to the chain counts for its caller, as if it had taken so much of the main thread: the calls that answer it cost more than
- * time, and anybody can sign with a new key, or send a wrong signature in the name of a wallet that is a contract.
+ * time, and any client can sign with a new key, or send a wrong signature in the name of a wallet that is a contract.
  */
 const CHAIN_QUESTION_MILLIS: Millis = 50;
 
@@ -307,7 +307,7 @@ export class Pipeline {
 
   #respondFromLog(pending: PendingCommand, line: string | StreamDamaged): void {
     this.#decisions.giveBack(pending);
-    // A line may be long, and anybody can send its request again.
+    // A line may be long, and any client can send its request again.
     workFor(pending.payer);
     if (line instanceof StreamDamaged) pending.reject(line);
     else pending.resolve(fromLine(line));

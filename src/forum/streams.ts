@@ -29,7 +29,7 @@ import {
   snapshotOf,
 } from './staging.ts';
 
-/** What every fold may read at once. Folds of more, each of which holds a large state beside the cache, take a slot. */
+/** What every fold may read at once. Folds of more, each of which keeps a large state outside the cache, take a slot. */
 const LIGHT_FOLD_BYTES = 1_048_576;
 const HEAVY_FOLDS_MAX = 4;
 

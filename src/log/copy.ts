@@ -1,5 +1,5 @@
 // Copies a log to another store, of either kind: its lines in their order, its logId, and all else that is not derived, byte
-// for byte. The derived tables are made anew from the lines, which are checked on the way.
+// for byte. The derived tables are made again from the lines, which are checked on the way.
 //
 // Why history can't fork, wherever a copy is interrupted:
 // 1. Before the first row is read, the source is locked: nobody else appends to it.

@@ -40,6 +40,6 @@ export interface ReadModel {
   agentRecord(did: string): Promise<AgentRecord>;
   /** The creator's chambers that are not committed, counted up to `max`. */
   countOpenChambers(creatorDid: string, max: number): Promise<number>;
-  /** Personal data, kept beside the log. */
+  /** Personal data, kept outside the log. */
   operatorEmail(did: string): Promise<string | undefined>;
 }

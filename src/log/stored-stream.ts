@@ -1,5 +1,5 @@
 // The events of a stream as a store holds them, trusted in nothing: each is checked against its stream before it, and all that
-// was stored beside a line must follow from the line. Whether the move was allowed and its signature verifies is the
+// was stored with a line must follow from the line. Whether the move was allowed and its signature verifies is the
 // auditor's question.
 import { isUtf8 } from 'node:buffer';
 import { type AccountState, evolveAccount } from '../../projections/account.ts';

@@ -161,7 +161,7 @@ function* orderProblems(deadlines: Deadlines): Generator<string> {
   }
 }
 
-/** A round of turns that does not fit into its phase: whoever comes last never has a turn. */
+/** A round of turns that does not fit into its phase: the last member never has a turn. */
 function* turnWarnings({ deadlines, turnSeconds, maxMembers = 1 }: MovePayloads['chamber.created']): Generator<string> {
   if (turnSeconds === null) return;
   for (const [phase, begin, end] of TURN_PHASES) {

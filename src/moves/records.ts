@@ -20,7 +20,7 @@ const evidence = v.pipe(
   }),
   v.description('the signed request, exactly as received'),
 );
-/** What the headers of a verified signature look like. Labels of others may stand beside sig1, separated by commas. */
+/** What the headers of a verified signature look like. Labels of others may accompany sig1, separated by commas. */
 const verifiedEvidence = v.pipe(
   v.strictObject({
     ...evidence.pipe[0].entries,

@@ -83,7 +83,7 @@ export interface RegisterContext {
 }
 
 /**
- * POST /register. Anybody knows a public key, so only a signature by it changes an existing binding. A request that isUnchanged
+ * POST /register. Everyone knows a public key, so only a signature by it changes an existing binding. A request that isUnchanged
  * recognizes as a repetition is not decided.
  */
 export const register: Move<'agent.registered', RegisterBody, RegisterContext> = {

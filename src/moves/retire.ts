@@ -84,7 +84,7 @@ export const retireByWallet: Move<'agent.retired', WalletRetirement, WalletRetir
         claim.textFor(services[0] ?? ''),
       );
     }
-    // The chain is asked of contracts only: anybody may send a wrong signature in the name of a wallet.
+    // The chain is asked of contracts only: any client may send a wrong signature in the name of a wallet.
     const walletProof = requireProof(claim, isContractWallet(state, walletAddress) ? readChain : NO_CONTRACT);
     return { by: 'wallet', walletAddress, walletProof };
   },

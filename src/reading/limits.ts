@@ -1,4 +1,4 @@
-// What a response of somebody else's service may take of memory and time. The response is never trusted.
+// What a response of another operator's service may take of memory and time. The response is never trusted.
 
 export interface ReadLimits {
   /** The length of a response that is read whole, in bytes after decompression. */

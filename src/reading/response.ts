@@ -1,4 +1,4 @@
-// One response, read within limits of bytes, values and time. Everything that asks somebody else's service reads through it.
+// One response, read within limits of bytes, values and time. Everything that asks another operator's service reads through it.
 import { concatBytes } from '@noble/hashes/utils.js';
 import { count, LimitError, type ReadLimits } from './limits.ts';
 import { type RawLine, splitLines } from './lines.ts';

@@ -1,4 +1,4 @@
-// The shape of parsed JSON that somebody else's service sent. What programs read is checked before they read it, so that a missing
+// The shape of parsed JSON that another operator's service sent. What programs read is checked before they read it, so that a missing
 // member or one of another type is an error that names it. Members that no shape names may be there: later versions add some.
 
 /** Returns what is wrong with a value, as a sentence that begins with the path of the member; undefined if nothing is. */

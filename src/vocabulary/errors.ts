@@ -43,7 +43,7 @@ export interface HistoryConflict {
 export const SIGNATURE_STEPS = ['form', 'digest', 'key', 'registration', 'verification', 'age'] as const;
 export type SignatureStep = (typeof SIGNATURE_STEPS)[number];
 
-/** What programs need of an error beside its code, each member where the error depends on it. */
+/** What programs need of an error in addition to its code, each member where the error depends on it. */
 export interface ErrorData {
   /** What the service built from a request whose signature does not verify, to compare with one's own. */
   readonly expected?: ExpectedSignature | undefined;
@@ -103,7 +103,7 @@ export class ForumError extends Error implements ErrorData {
   readonly failedRules: ErrorData['failedRules'];
 
   constructor(code: ErrorCode, detail: string, options: ForumErrorOptions = {}) {
-    // Anybody can cause such an error, and its stack trace would cost more than all else in a rejected request.
+    // Any client can cause such an error, and its stack trace would cost more than all else in a rejected request.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(detail, { cause: options.cause });

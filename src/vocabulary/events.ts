@@ -125,7 +125,7 @@ type Records<Payloads, Common> = {
 
 interface Signed {
   readonly did: string;
-  /** null for unsigned requests, and for registrations whose body held an e-mail address: it would let anybody test a guess. */
+  /** null for unsigned requests, and for registrations whose body held an e-mail address: it would let any reader test a guess. */
   readonly request: RequestEvidence | null;
 }
 

@@ -113,7 +113,7 @@ interface Column {
   readonly only?: Part;
 }
 
-/** The functions are made once: V8 would compile those of each batch anew. */
+/** The functions are made once: V8 would compile those of each batch again. */
 function column<Value>(name: string, type: ElementType<Value>, read: (row: Row) => Value | null, only?: Part): Column {
   return { name, type: type.name, encode: (rows) => encode(type, rows.map(read)), ...(only && { only }) };
 }

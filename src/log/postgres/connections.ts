@@ -28,7 +28,7 @@ export type Query = <Row>(name: string, text: string, values: readonly unknown[]
 interface ConnectionOptions {
   /** A query may take any time if it is 0. */
   readonly silenceMillis?: number;
-  /** Whether prepared statements may be planned anew for their parameters. */
+  /** Whether prepared statements may be planned again for their parameters. */
   readonly planCacheMode?: 'auto' | 'force_generic_plan';
 }
 

@@ -173,7 +173,7 @@ export async function renewPostgres(
       [logId, copiedFrom],
     );
     await client.query('DELETE FROM meta WHERE name = $1', [MOVED_TO]);
-    // The tree is published anew, under the new name.
+    // The tree is published again, under the new name.
     await client.query('DELETE FROM tiles');
     if (former !== undefined) {
       await client.query(

@@ -66,7 +66,7 @@ export function renewFile(path: string, former?: FormerLog): RenewedId {
   }
 }
 
-/** Also of a log that has moved: under another id it may take events again. */
+/** A log that has moved is renewed too: under another id it may take events again. */
 function renewLogId(db: Database.Database, former?: FormerLog): RenewedId {
   const logId = randomBytes(16).toString('hex');
   const copiedFrom = readMeta(db, 'log_id') ?? '';
@@ -75,7 +75,7 @@ function renewLogId(db: Database.Database, former?: FormerLog): RenewedId {
     write.run('log_id', logId);
     write.run('copied_from', copiedFrom);
     db.prepare('DELETE FROM meta WHERE name = ?').run(MOVED_TO);
-    // The tree is published anew, under the new name.
+    // The tree is published again, under the new name.
     db.exec('DELETE FROM tiles');
     if (former !== undefined) {
       const { logId: formerId, size, note } = former;

@@ -134,7 +134,7 @@ const READ_KEPT = {
   checkpoints: ['log_id', 'log_id, size, note'],
 } as const;
 
-/** What another store has of its own, or is written anew. */
+/** What another store has of its own, or is written again. */
 const OWN_META = "'indexed_through', 'moved_to', 'copied_through', 'clock_high_water_mark'";
 
 function* readKept(db: Database.Database, table: KeptTable): Generator<readonly KeptRow[]> {

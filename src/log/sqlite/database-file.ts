@@ -85,7 +85,7 @@ function pathOfNewFile(path: string): string {
   return pathOfNewFile(resolve(dirname(place), readlinkSync(place)));
 }
 
-/** A lock on a small file beside the database, which the system releases however the process ends; other programs may read. */
+/** A lock on a small file next to the database, which the system releases however the process ends; other programs may read. */
 function lockWriter(path: string): Database.Database {
   createPrivate(path);
   const lock = new Database(path, { timeout: LOCK_WAIT_MS });

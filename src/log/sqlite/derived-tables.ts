@@ -1,4 +1,4 @@
-// The tables that follow from the lines, in SQLite. They can be made anew at any time.
+// The tables that follow from the lines, in SQLite. They can be made again at any time.
 import type { Database, Statement } from 'better-sqlite3';
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
 import { type Listing, listingsOf } from '../../../projections/listings.ts';

@@ -27,7 +27,7 @@ export function eraseAgent(path: string, did: string): EraseSummary {
         linesKept,
       }))
       .immediate();
-    // Deleted bytes stay in their pages and in the -wal: VACUUM writes every page anew, the checkpoint empties the -wal.
+    // Deleted bytes stay in their pages and in the -wal: VACUUM writes every page again, the checkpoint empties the -wal.
     db.exec('VACUUM');
     const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as readonly { readonly busy: number }[];
     if (checkpoint?.busy !== 0) throw new Error('another program is reading it: the bytes are still in the -wal');

@@ -2,7 +2,7 @@
 // pages than its lines do. So the newest events are indexed in memory (the memtable); a full memtable is sorted and flushed to
 // the tables stream_events and signatures in chunks, one with each later commit, each chunk to a few neighbouring pages.
 //
-// Measured beside plain unique indexes on `events`, by (stream, event_id) and by signature, in November 2026: with them a process
+// Measured against plain unique indexes on `events`, by (stream, event_id) and by signature, in November 2026: with them a process
 // writes 15.7 KB for each event instead of 6.5 in batches of 16 moves, and 11.1 KB instead of 3.6 in batches of 64 (moves in 2,000 of
 // 22,000 chambers, a log of 60,000 events, checkpoints included). What that costs in moves a second depends on the disk.
 //

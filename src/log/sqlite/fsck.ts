@@ -1,5 +1,5 @@
-// Checks a whole database against its raw lines, read-only and beside a running service: the file, every line and the columns
-// beside it, the derived tables, the index, the published tree and the log's id.
+// Checks a whole database against its raw lines, read-only and during service: the file, every line and the columns
+// next to it, the derived tables, the index, the published tree and the log's id.
 import { crc32 } from 'node:zlib';
 import type { Database } from 'better-sqlite3';
 import { listingsOf } from '../../../projections/listings.ts';

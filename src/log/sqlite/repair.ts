@@ -90,7 +90,7 @@ export interface TailRepair {
 }
 
 /**
- * Removes the rows from the first one that fsck faults to the end of the log, and saves them beside the database. Throws, with
+ * Removes the rows from the first one that fsck faults to the end of the log, and saves them next to the database. Throws, with
  * nothing changed, if a row among them may be the service's own: it is sound, or its `prev` continues another one of them.
  */
 export function repairTail(path: string): TailRepair {

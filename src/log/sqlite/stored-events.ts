@@ -12,7 +12,7 @@ export interface PositionedEvent extends StoredEvent {
   readonly position: number;
 }
 
-/** Opens the file read-only, also beside a running service; throws an Error of one line. */
+/** Opens the file read-only, also while the service runs; throws an Error of one line. */
 export function openReader(path: string): Database.Database {
   let db: Database.Database | undefined;
   try {
