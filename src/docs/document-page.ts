@@ -1,4 +1,4 @@
-// The frame of a document for people: a list of its parts beside its text. The page runs nothing and loads nothing.
+// The frame of a document for people: a list of its parts next to its text. The page runs nothing and loads nothing.
 import { type Child, type Element, h, toHtml } from '../html/element.ts';
 import { PAGE_STYLE } from './page-style.ts';
 

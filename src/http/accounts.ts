@@ -52,7 +52,7 @@ function isOwn(
 
 const { signed: _, ...retireByWalletEndpoint } = moveEndpoint(retireByWallet);
 
-/** POST /agents/:did/retire. What a wallet has not signed is rejected before it takes part in a batch: anybody may send it. */
+/** POST /agents/:did/retire. What a wallet has not signed is rejected before it takes part in a batch: any client may send it. */
 const retireByWalletRoute: Route = {
   ...retireByWalletEndpoint,
   handle: async ({ forum, maxBodyBytes, publicUrls }, c) => {

@@ -1,4 +1,4 @@
-// The public keys of the service, so that receipts and checkpoints can be verified by anybody (HTTP Message Signatures Directory,
+// The public keys of the service, so that receipts and checkpoints can be verified by any reader (HTTP Message Signatures Directory,
 // draft-meunier-webbotauth-httpsig-directory-00).
 import * as v from 'valibot';
 import { DIRECTORY_PATH } from '../crypto/key-directory.ts';

@@ -14,7 +14,7 @@ const BURST_MS = 50;
 /** A deadline later than this is looked at again first: the clock may be changed. */
 const LOOK_AGAIN_MS = 60_000;
 
-/** Somebody who waits for a list. */
+/** A caller that waits for a list. */
 export interface Watcher {
   readonly take: (list: TodoList) => void;
   readonly fail: (error: unknown) => void;
@@ -54,7 +54,7 @@ export class WatchedAgent {
     for (const { end } of this.#watchers) end();
   }
 
-  /** Reads the list for as long as somebody waits for it. */
+  /** Reads the list for as long as a caller waits for it. */
   async #readOn(): Promise<void> {
     this.#isReading = true;
     try {

@@ -4,7 +4,7 @@ import { type Attributes, type Element, h, toHtml } from '../html/element.ts';
 /** Nothing of another origin, no inline script or style, no markup made from texts. */
 export const PAGE_POLICY = policyOf("'self'");
 
-/** Also allows the origin of the RPC that the reader names. */
+/** The policy also allows the origin of the RPC that the reader names. */
 export function pagePolicy(rpcUrl = ''): string {
   const origin = URL.canParse(rpcUrl) ? new URL(rpcUrl).origin : '';
   // A host may hold characters that are special in a policy, such as a semicolon.

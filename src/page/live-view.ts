@@ -268,7 +268,7 @@ function chainForm({ chain, audit }: LiveModel): Element {
   );
 }
 
-/** Like the form for the chain; their keys come from elsewhere, or the service could make them up. */
+/** The form is like that of the chain; its keys come from elsewhere, or the service could make them up. */
 function witnessForm({ witnesses }: LiveModel): Element {
   const keys = h('input', {
     name: 'witnesses',

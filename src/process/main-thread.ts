@@ -34,7 +34,7 @@ let latestOverhead = 1;
 
 /**
  * How many times as long the thread is busy as it works for payers. Parsing of requests, writing of responses and collecting of garbage
- * happen beside that, so each payer bears its part of them.
+ * happen in addition, so each payer bears its part of them.
  */
 function overhead(now: number): number {
   if (now - measuredAt < OVERHEAD_EVERY_MS) return latestOverhead;

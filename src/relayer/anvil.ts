@@ -47,7 +47,7 @@ export async function spawnAnvil(args: readonly string[], options: AnvilOptions 
 }
 
 /**
- * The guard is a shell beside Anvil that reads from our end of a pipe: when this process ends, however it does, the pipe
+ * The guard is a shell next to Anvil that reads from our end of a pipe: when this process ends, however it does, the pipe
  * closes and the guard kills Anvil; a line on it dismisses the guard. `exec` makes the child's pid Anvil's own.
  */
 const GUARD = 'exec 3<&0 </dev/null; (read -r _ <&3 || kill -9 $$) >/dev/null 2>&1 & exec "$0" "$@" 3<&-';

@@ -75,7 +75,7 @@ function start(job: AuditJob): void {
     });
 }
 
-/** Like auditFile of the command. */
+/** Audits as auditFile of the command does. */
 async function auditFile(audit: ChamberAudit, file: File, { chain }: AuditJob): Promise<void> {
   const bytes = new Uint8Array(await file.arrayBuffer());
   async function* whole() {

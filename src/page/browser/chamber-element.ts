@@ -31,7 +31,7 @@ const PLAY_MILLIS = 500;
 const JUMP_FRAMES = 20;
 
 export class LiveChamber extends HTMLElement {
-  /** Shown in the place of a service's chamber. */
+  /** The view that replaces a service's chamber. */
   file: File | undefined;
   readonly #ended = new AbortController();
   readonly #steps: Step[] = [];

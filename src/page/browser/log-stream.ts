@@ -40,7 +40,7 @@ export function followLog(address: string, { onLine, onPhase, onConnection, sign
   open();
 }
 
-/** A message beside the lines (see the stream's `notes`): of a phase that begins, or that the reader has caught up. */
+/** A message between the lines (see the stream's `notes`): of a phase that begins, or that the reader has caught up. */
 interface Note {
   readonly at?: string;
   readonly now?: string;
