@@ -72,7 +72,7 @@ export class WitnessState {
     this.#trees.set(origin, tree);
   };
 
-  /** Keeps the proof beside the state: one for each checkpoint that the log does not extend. Returns the file. */
+  /** Keeps the proof next to the state: one for each checkpoint that the log does not extend. Returns the file. */
   readonly keep = (proof: Misbehaviour): string => {
     const [note = ''] = proof.kind === 'two-checkpoints' ? proof.checkpoints : [];
     const name = createHash('sha256').update(note).digest('hex').slice(0, NAME_HASH_CHARS);

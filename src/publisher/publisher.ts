@@ -1,6 +1,6 @@
 // Publishes checkpoints: once a second at most, over the lines that are on disk, by one node at a time. Its invariants:
 //
-// 1. Lines have places once and for all, so the tree of any size is the same whoever computes it, and whenever.
+// 1. The position of a line never changes, so the tree of any size is the same at any time, on any node.
 // 2. Tiles and checkpoint are written in one transaction, which does nothing unless the stored checkpoint is the one that the new one
 //    extends. So sizes only rise, no two notes contradict each other, and a publisher that wakes late publishes nothing.
 // 3. Nothing is kept in memory between two checkpoints. Each begins with the stored tiles, whose root must be that of the stored note: a
@@ -23,7 +23,7 @@ export const LEAVES_PER_CHECKPOINT_MAX = 32_768;
 
 const TREE = treeHash(sha256);
 
-/** The stored tiles are not those of the stored checkpoint: nothing is signed before somebody has looked. */
+/** The stored tiles are not those of the stored checkpoint: nothing is signed before an operator has looked. */
 export class TreeDamaged extends Error {}
 
 export interface PublisherOptions {

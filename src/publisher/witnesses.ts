@@ -55,7 +55,7 @@ export class Witnesses {
     );
   }
 
-  /** Since the start. */
+  /** The count since the start. */
   state() {
     return { cosignatures: this.#cosignatures, failures: this.#failures };
   }

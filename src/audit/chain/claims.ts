@@ -180,7 +180,7 @@ class ClaimComparison {
 
   /**
    * Calls as a transaction has them, else as the reference contracts take them; from the newest signer, and from the account that
-   * committed: anybody can sign a transaction for the log.
+   * committed: any account can sign a transaction for the log.
    */
   async #callsOf(idea: Idea, relayer: Address, transaction?: Transaction): Promise<readonly ChainCall[]> {
     const [factory] = this.#audit.context.factories.all;

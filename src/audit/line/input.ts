@@ -28,7 +28,7 @@ export const INPUT_LIMITS: InputLimits = {
   lineBytesMax: READ_LIMITS.lineBytesMax,
   linesMax: 10_000_000,
   accountLinesMax: 100_000,
-  // Less than a client: the auditor holds lines beside it.
+  // Less than a client: the auditor keeps lines as well.
   responseBytesMax: 1.5 * 1024 * 1024,
   timeoutSeconds: 30,
 };

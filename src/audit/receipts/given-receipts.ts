@@ -1,4 +1,4 @@
-// The receipts that the caller of an audit has kept, as a client keeps them beside its key: a file of lines, or a folder of such files.
+// The receipts that the caller of an audit has kept, as a client keeps them next to its key: a file of lines, or a folder of such files.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';

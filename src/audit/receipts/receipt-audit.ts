@@ -1,4 +1,4 @@
-// What the receipts that were kept show of a whole service: beside the check `receipts` of each chamber, the receipts of accounts and of
+// What the receipts that were kept show of a whole service: besides the check `receipts` of each chamber, the receipts of accounts and of
 // chambers that it does not have any more; and the proofs of what it has promised and not kept.
 import { base64 } from '@scure/base';
 import { DIRECTORY_PATH, parseDirectory } from '../../crypto/key-directory.ts';

@@ -50,7 +50,7 @@ export interface CheckResult {
   readonly counts: Readonly<Record<'verified' | 'broken' | 'undecided' | 'notEvaluated', number>>;
   readonly findings: readonly Finding[];
   readonly findingsLeftOut: number;
-  /** Why something was undecided or not evaluated, or other information beside the verdict. */
+  /** Why something was undecided or not evaluated, or other information besides the verdict. */
   readonly note: string | null;
 }
 
