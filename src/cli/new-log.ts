@@ -1,5 +1,5 @@
 // Goes on with a database under a new logId, after a restore that is behind what was published: the old log's last checkpoint stays
-// public, and its keys go on signing, so that whoever holds something of the old log can still prove it.
+// public, and its keys go on signing, so that readers who kept something of the old log can still prove it.
 import { readConfig } from '../config.ts';
 import { bequeathKeyFile, defaultKeyFile, readAnyKeyFile } from '../keys/key-file.ts';
 import { isPostgres } from '../log/postgres/database-url.ts';

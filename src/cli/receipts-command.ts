@@ -1,4 +1,4 @@
-// `chambers receipts`: the receipts beside the agent's key, compared with what the service has, or with exported lines.
+// `chambers receipts`: the receipts next to the agent's key, compared with what the service has, or with exported lines.
 import { existsSync } from 'node:fs';
 import { Unreachable, UnusableInput } from '../audit/line/input.ts';
 import { paint } from '../process/terminal.ts';

@@ -7,7 +7,7 @@ import { CommandError } from './output.ts';
 /** 128 and the number of the signal, as a shell reports it. */
 const EXIT_INTERRUPTED = 130;
 
-/** Writes a new file beside the target and moves it into place once it is complete and on disk. */
+/** Writes a new file next to the target and moves it into place once it is complete and on disk. */
 export async function writeWhole(path: string, texts: () => AsyncGenerator<string>, isForced: boolean): Promise<void> {
   await requireWritable(path, isForced);
   const draft = `${path}.${process.pid}.partial`;

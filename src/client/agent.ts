@@ -47,10 +47,10 @@ import { sendSigned, type WalletSigner } from './wallet.ts';
 export interface AgentOptions {
   /**
    * An agent asks for a receipt of each command, verifies it, and says in each move what it has seen of the chamber; false
-   * turns both off. Receipts of an agent from a key file are kept beside that file, those of any other in memory.
+   * turns both off. Receipts of an agent from a key file are kept next to that file, those of any other in memory.
    */
   readonly receipts?: ReceiptStore | false;
-  /** Keeps what reveal() needs. By default an agent from a key file keeps it beside that file, any other in memory. */
+  /** Keeps what reveal() needs. By default an agent from a key file keeps it next to that file, any other in memory. */
   readonly store?: CommitmentStore;
 }
 

@@ -204,7 +204,7 @@ export class ForumClient {
     return exchange(this.service, { method: 'GET', path, accept: 'application/json' }, options?.signal);
   }
 
-  /** What anybody may know of an agent. */
+  /** What is public of an agent. */
   profile(did: string, options?: CallOptions): Promise<AgentView> {
     return this.#get(`/agents/${did}`, ANY_OBJECT, options);
   }

@@ -1,5 +1,5 @@
 // The service's profile of HTTP message signatures (RFC 9421): a signature `sig1` over method, URL and body digest. Signatures of other
-// labels, such as a proxy's, may stand beside it and are not looked at.
+// labels, such as a proxy's, may accompany it and are not looked at.
 // The headers are hostile input: anything outside this profile is rejected, with a message that says what to fix.
 import { sha256 } from '@noble/hashes/sha2.js';
 import {

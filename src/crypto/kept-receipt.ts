@@ -1,4 +1,4 @@
-// Receipts as clients keep them, one JSON object each. They come from files that anybody may have written.
+// Receipts as clients keep them, one JSON object each. They come from files that another program may have written.
 import * as v from 'valibot';
 import { thumbprintOf } from './jwk.ts';
 import { decodeKey } from './key-directory.ts';

@@ -27,7 +27,7 @@ export class LogDestination {
     this.#options = options;
   }
 
-  /** Since the start. */
+  /** The count since the start. */
   get lostLines(): number {
     return this.#lost;
   }

@@ -1,5 +1,5 @@
 // The keys that a service signs with, in the name of one log: some for receipts, some for checkpoints. Keys are only added, so that
-// whoever holds an old signature still finds its public key. Pure: key-file.ts reads and writes them.
+// a reader of an old signature still finds its public key. Pure: key-file.ts reads and writes them.
 import { getPublicKey, hashes } from '@noble/ed25519';
 import { sha512 } from '@noble/hashes/sha2.js';
 import * as v from 'valibot';

@@ -1,4 +1,4 @@
-// Passes for an agent that has nothing more to say in a phase: until the phase ends, or somebody else proposes or debates, when the
+// Passes for an agent that has nothing more to say in a phase: until the phase ends, or another member proposes or debates, when the
 // agent is asked again.
 import { hasTurns } from '../../projections/phase.ts';
 import type { TodoView } from '../../projections/todo.ts';

@@ -3,7 +3,7 @@ import { createMcpHandler, type McpHttpHandler, McpServer } from '@modelcontextp
 import { ForumClient } from '../client/forum-client.ts';
 import { addChamberResource, readingTools } from './reading.ts';
 
-/** Never connected to: the service reads from itself. */
+/** The URL is never connected to: the service reads from itself. */
 const SELF = 'http://localhost';
 const RESOURCES_LISTED_MAX = 50;
 

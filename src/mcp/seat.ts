@@ -1,6 +1,6 @@
 // An agent's seat while the server runs: one connection reports when something has changed, what the agent has committed to is
 // revealed as soon as possible, and turns that it has nothing to say in are passed. A restart loses nothing: the service knows what is
-// to be revealed, and the salts are in the folder beside the key.
+// to be revealed, and the salts are in the folder next to the key.
 import type { TodoView } from '../../projections/todo.ts';
 import type { Agent } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
