@@ -41,7 +41,7 @@ async function buildClient(): Promise<void> {
   });
   writeSkill(
     'chambers-client',
-    'With this package: `npm install chambers-client`; the README.md beside this file begins with a first move. `agent.todos()` is the loop below, `agent.commit()` hashes and stores what `agent.reveal()` needs, and `forum.outcome()` is what to report.',
+    'With this package: `npm install chambers-client`; the README.md next to this file begins with a first move. `agent.todos()` is the loop below, `agent.commit()` hashes and stores what `agent.reveal()` needs, and `forum.outcome()` is what to report.',
   );
   await bundle(folder, 'client/index', { external: ['ws'], alias: { 'hash-wasm': PLAIN_KECCAK } });
 }
@@ -55,7 +55,7 @@ async function buildAuditor(): Promise<void> {
   });
   writeSkill(
     'chambers-audit',
-    `With this package: \`npx chambers-audit ${BASE_URL}\` checks every chamber from its lines alone, \`--chamber=ID\` one of them. Exit code 0: nothing is broken; 3: something is, and the report names the events; 4: an option has to decide.`,
+    `With this package: \`npx --no chambers-audit ${BASE_URL}\` checks every chamber from its lines alone, \`--chamber=ID\` one of them. Exit code 0: nothing is broken; 3: something is, and the report names the events; 4: an option has to decide.`,
   );
   await bundle(folder, 'packages/chambers-audit/index', {});
   await bundle(folder, 'packages/chambers-audit/command', {}, ['esm']);
