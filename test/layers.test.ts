@@ -36,7 +36,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Publishes the checkpoints of the log and asks witnesses for their cosignatures.
   publisher: [...PURE, 'keys', 'log', 'reading', 'diagnostics'],
   metrics: ['vocabulary'],
-  // What may run in somebody else's program shares the format and the rules with the service, not its store.
+  // What may run in another program shares the format and the rules with the service, not its store.
   client: ['vocabulary', 'crypto', 'projections', 'reading'],
   audit: [...PURE, 'reading', 'process', 'verifier'],
   // Outsiders who keep the log, or watch that it only grows.

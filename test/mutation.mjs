@@ -1,7 +1,7 @@
 // Changes the pure code in one place at a time and runs the tests that reach it: a change that no test notices survives.
 // All folders take a few minutes: mutation-runner.mjs runs the tests in one process.
 // Fails when fewer than 90 % of a folder's changes are noticed. Folders or files to change may be named as arguments.
-// Stryker is no dependency of the project: it is installed beside the other caches, at the version named here.
+// Stryker is no dependency of the project: it is installed next to the other caches, at the version named here.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';

@@ -1,5 +1,5 @@
 // The outcome of a chamber is the same bytes for everybody: the service, before and after a restart and from chambers that it has to fold
-// anew, the client that folds the lines, and the auditor that has nothing else.
+// again, the client that folds the lines, and the auditor that has nothing else.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

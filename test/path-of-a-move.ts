@@ -83,7 +83,7 @@ async function enteredByAnother(): Promise<Map<string, Map<number, string>>> {
 // Another one verifies until the thread with libsodium is ready.
 while (!(await enteredByAnother()).has('src/verifier/sodium-thread.ts'));
 await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-// What only some proposals enter is work beside them, such as a round of the publisher.
+// What only some proposals enter is other work, such as a round of the publisher.
 const [first, ...others] = [await enteredByAnother(), await enteredByAnother(), await enteredByAnother()];
 let functions = 0;
 let files = 0;

@@ -1,4 +1,4 @@
-// What a log claims about the chain, against the chain: a token, and a deployment that fails. Forged logs are chained anew.
+// What a log claims about the chain, against the chain: a token, and a deployment that fails. Forged logs are chained again.
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
 import { compareChain } from '../../src/audit/chain/claims.ts';

@@ -189,7 +189,7 @@ describe('a transaction to another contract', () => {
     expect(findings('transactions')[0]?.sentence).toContain(sentence);
   });
 
-  test('is undecided beside one to the registry, and broken once the registry is named', async () => {
+  test('is undecided together with one to the registry, and broken once the registry is named', async () => {
     const text = toText(rechained(await withTarget(FIRST_COMMIT)));
     const { broken, check } = await audit(text);
     expect([broken, check('transactions').verdict]).toEqual([[], 'undecided']);

@@ -95,7 +95,7 @@ describe('a line', () => {
     expect(findings('order')).toEqual([{ eventIds: [index + 1, index + 2], sentence }]);
   });
 
-  test('moved far away is named', async () => {
+  test('put far away is named', async () => {
     const [first, ...rest] = lines as [string, ...string[]];
     expect((await audit(toText([...rest, first]))).named).toContain(1);
     expect((await audit(toText([lines.at(-1) as string, ...lines.slice(0, -1)]))).named).toContain(LAST);

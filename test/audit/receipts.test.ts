@@ -63,7 +63,7 @@ describe('receipts', () => {
   });
 
   it(
-    'of events after the end of a file are not evaluated, and whoever lost its last lines is not accused',
+    'of events after the end of a file are not evaluated, and a service that lost its last lines is not accused',
     SLOW,
     async () => {
       const { lines, file } = await played();

@@ -1,4 +1,4 @@
-// The members' accounts beside a chamber's lines: which wallet a key was bound to, and what a service may have made of it.
+// The members' accounts, next to a chamber's lines: which wallet a key was bound to, and what a service may have made of it.
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from 'vitest';

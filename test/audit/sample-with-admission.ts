@@ -1,5 +1,5 @@
 // The sample log of a chamber that says who may join, with the accounts of its members: proven wallets, a token, an admission, and
-// keys that were retired. As fixed as the other samples, and written anew by the same command.
+// keys that were retired. As fixed as the other samples, and written again by the same command.
 import type { ChainAnswer, ChainQuestion } from '../../src/moves/chain-question.ts';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom } from '../kit/chambers.ts';

@@ -111,7 +111,7 @@ const lie = (of: string, from: RegExp, to: string) => {
   between.lie = (path, text) => (path === of ? text.replace(from, to) : text);
 };
 
-describe('a service with right lines and wrong answers', () => {
+describe('a service with right lines and wrong responses', () => {
   test.each([
     ['a root', '/chambers/1/merkle-preview', /"root":"0x../, '"root":"0xff', 'preview'],
     ['a count', '/chambers/1/merkle-preview', /"eventCount":\d/, '"eventCount":9', 'preview'],
@@ -219,7 +219,7 @@ describe('a service whose accounts', () => {
 });
 
 describe('exported lines', () => {
-  test('are verified with the accounts beside them', async () => {
+  test('are verified with their accounts', async () => {
     const [lines, accounts] = [join(folder, 'lines.ndjson'), join(folder, 'accounts.ndjson')];
     const words = ['export', live.baseUrl, '1', `--out=${lines}`, `--with-accounts=${accounts}`];
     expect(await runCommand(words)).toMatchObject({ exitCode: 0, err: '' });

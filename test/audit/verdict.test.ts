@@ -47,7 +47,7 @@ describe('the first sentence', () => {
     expect((await report(text)).sentence).toBe('Sound.');
   });
 
-  test('names the altered event of a log that was chained anew, and what follows from it', async () => {
+  test('names the altered event of a log that was chained again, and what follows from it', async () => {
     const { sentence, causes, checks } = await report(toText(rechained(withPayload(11, comment))));
     expect(sentence).toBe('Event 11 was altered after it was signed. 3 further findings follow from it.');
     expect(causes).toEqual([{ eventIds: [11], sentence: 'Event 11 was altered after it was signed' }]);
@@ -104,7 +104,7 @@ describe('the first sentence', () => {
     expect(sentence).toMatch(/^Nothing is broken, 1 thing could not be decided: event 16 .*--max-age/);
   });
 
-  test('says how many moves nobody signed where that is allowed', async () => {
+  test('says how many moves are unsigned where that is allowed', async () => {
     const unsigned = rechained(records.slice(0, 16).with(10, { ...records[10], request: null }));
     expect((await report(toText(unsigned), { allowUnsigned: true })).sentence).toBe(
       'Sound, but nobody signed 1 of the moves.',

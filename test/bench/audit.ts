@@ -1,4 +1,4 @@
-// `chambers audit FILE` beside the least that any auditor does on one thread, each as a process of its own.
+// `chambers audit FILE` against the least that any auditor does on one thread, each as a process of its own.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';

@@ -1,4 +1,4 @@
-// Live delivery to many consumers of one chamber: beside a baseline that prepares a frame once and writes it to all.
+// Live delivery to many consumers of one chamber: against a baseline that prepares a frame once and writes it to all.
 import { durabilityObjections } from './durability.ts';
 import type { FanoutResult } from './load/fanout.ts';
 import { type Options, scaled } from './options.ts';

@@ -1,4 +1,4 @@
-// Signed moves a second: the service beside baselines that leave out one thing after another.
+// Signed moves a second: the service against baselines that leave out one thing after another.
 import { durabilityObjections } from './durability.ts';
 import type { MovesResult } from './load/moves.ts';
 import { drive, withServer } from './processes.ts';

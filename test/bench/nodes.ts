@@ -1,5 +1,5 @@
-// Several nodes on one PostgreSQL: moves a second beside a baseline on the same server and beside SQLite, what a move costs the node and
-// the server, and how long it takes to reach a consumer at another node, beside what a commit and the machine alone take.
+// Several nodes on one PostgreSQL: moves a second against a baseline on the same server and SQLite, what a move costs the node and
+// the server, and how long it takes to reach a consumer at another node, against what a commit and the machine alone take.
 import { hash, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

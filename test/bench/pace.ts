@@ -1,4 +1,4 @@
-// A move in a chamber with rounds beside one in a chamber without: the largest chambers, one agent after another.
+// A move in a chamber with rounds against one in a chamber without: the largest chambers, one agent after another.
 import { watchCpu } from './cpu-time.ts';
 import type { MovesResult } from './load/moves.ts';
 import { type Options, scaled } from './options.ts';

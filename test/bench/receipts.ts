@@ -127,7 +127,7 @@ function measureLags(options: Options): Promise<Lags> {
   });
 }
 
-/** Reads lines and checkpoint from the file, beside the service: the lag is the age of the oldest line that is not under the checkpoint. */
+/** Reads lines and checkpoint from the file: the lag is the age of the oldest line that is not under the checkpoint. */
 class LagWatch {
   readonly #db: Database.Database;
   readonly #timer: NodeJS.Timeout;

@@ -67,7 +67,7 @@ export async function benchReplay(options: Options): Promise<Report> {
   };
 }
 
-/** First alone, for the rate, of which the first replay is warm-up; then with somebody else asking. */
+/** First alone, for the rate, of which the first replay is warm-up; then with another client asking. */
 async function measure(task: ReplayTask): Promise<Figures> {
   const [, ...linesPerSecond] = (await drive(task)).linesPerSecond;
   const { p99 } = await healthDuring(task.authority, () => drive(task));

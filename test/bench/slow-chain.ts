@@ -1,4 +1,4 @@
-// Moves beside joins that wait for a chain of 3 seconds: agents elsewhere are answered as in the calm before it.
+// Moves during joins that wait for a chain of 3 seconds: agents elsewhere get responses as in the calm before it.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startDevChain } from '../../src/relayer/dev-chain.ts';
 import { openRpc } from '../../src/relayer/rpc.ts';

@@ -1,4 +1,4 @@
-// Starting on a long log beside starting on an empty one, and the first touch of a chamber that is not in memory.
+// Starting on a long log against starting on an empty one, and the first touch of a chamber that is not in memory.
 import { median } from './figures.ts';
 import { COLD_CHAMBER, EMPTY, manyChambers } from './logs/shapes.ts';
 import { storedLog } from './logs/stored-log.ts';

@@ -1,4 +1,4 @@
-// A long log with its tiles: how long a start takes beside one on the same log without them, and how long each tile takes.
+// A long log with its tiles: how long a start takes against one on the same log without them, and how long each tile takes.
 import { constants, copyFileSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

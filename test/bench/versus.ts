@@ -1,4 +1,4 @@
-// The service beside that of another checkout, built before: `npm run bench -- versus --against ../other`.
+// The service against that of another checkout, built before: `npm run bench -- versus --against ../other`.
 import { type PostgresServer, startPostgres } from '../kit/postgres-server.ts';
 import { type Contest, type Figures, measureMoves } from './nodes.ts';
 import type { Options } from './options.ts';

@@ -44,7 +44,7 @@ describe('an export', () => {
     expect(readdirSync(folder)).toEqual(['chamber.ndjson']);
   });
 
-  it('that fails leaves the file as it was, and nothing beside it', async () => {
+  it('that fails leaves the file as it was, and no other file', async () => {
     const out = join(folder, 'chamber.ndjson');
     writeFileSync(out, 'mine');
     const [first = ''] = (await (await fetch(`${live.baseUrl}/chambers/1/events`)).text()).split('\n');
@@ -109,7 +109,7 @@ describe('a tail', () => {
     expect(await exitOf(child)).toBe(0);
   });
 
-  it('over all chambers checks its place before it asks', async () => {
+  it('over all chambers checks its cursor before it asks', async () => {
     const { exitCode, err } = await chambers('tail', '--after=x');
     expect({ exitCode, err }).toEqual({ exitCode: 2, err: 'usage: --after must be CHAMBER:EVENT, e.g. 7:12, or 0' });
   });

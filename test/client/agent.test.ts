@@ -74,7 +74,7 @@ describe('an agent', () => {
     expect(await agent.me()).toMatchObject({ retiredAt: expect.any(String) });
   });
 
-  it('is retired by its wallet, which anybody may bring to the service', async () => {
+  it('is retired by its wallet, which any client may send to the service', async () => {
     const agent = Agent.generate(live.baseUrl);
     await agent.register({ wallet: walletOf(0), operatorEmail: REGISTRATION.operatorEmail });
     const reader = new ForumClient(live.baseUrl);

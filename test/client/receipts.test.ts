@@ -39,7 +39,7 @@ async function playedIn(agent: Agent): Promise<number> {
 }
 
 describe('an agent from a key file', () => {
-  it('keeps a receipt of each command beside its key, which an independent library verifies', async () => {
+  it('keeps a receipt of each command next to its key, which an independent library verifies', async () => {
     const keyFile = join(temporaryFolder(), 'agent.json');
     const chamberId = await playedIn(await Agent.fromKeyFile(forumOf(), keyFile));
     const [logId = ''] = readdirSync(`${keyFile}.receipts`);

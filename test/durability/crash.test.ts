@@ -20,13 +20,13 @@ import { seededBy } from './seed.ts';
 const { CRASH_ROUNDS = '7' } = process.env;
 const ROUNDS = Number(CRASH_ROUNDS);
 const PLAYERS = 8;
-/** Kills while the first requests arrive, beside the first commit, after a batch of every player's, and after many batches. */
+/** Kills while the first requests arrive, during the first commit, after a batch of every player's, and after many batches. */
 const KILL_AFTER_ANSWERS = [0, 1, PLAYERS, 30, 200];
 /** The other kills come at random. */
 const ANSWERS_MAX = 200;
 const SETTINGS = { IDEAS_MAX: '100000', VERIFIER_THREADS: '1' };
 
-it(`keeps every answered move through ${ROUNDS} kills`, { timeout: 180_000 + ROUNDS * 10_000 }, async () => {
+it(`keeps every accepted move through ${ROUNDS} kills`, { timeout: 180_000 + ROUNDS * 10_000 }, async () => {
   const random = seededBy('CRASH_SEED');
   const path = temporaryDatabase();
   const players = await seatPlayers(path, PLAYERS);

@@ -146,7 +146,7 @@ describe('a damaged disk', () => {
 });
 
 describe('a -wal that was deleted', () => {
-  it('costs no answered move: the process saves them before it ends, and the next start has them', async () => {
+  it('costs no accepted move: the process saves them before it ends, and the next start has them', async () => {
     const path = temporaryDatabase();
     const player = await newPlayer(path);
     const service = await startProcess(path);

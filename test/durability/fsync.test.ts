@@ -19,7 +19,7 @@ function hasStrace(): boolean {
   }
 }
 
-it('an answer follows the fsync of its move', { timeout: 180_000 }, async ({ skip }) => {
+it('a response follows the fsync of its move', { timeout: 180_000 }, async ({ skip }) => {
   if (!hasStrace()) console.log('skipped: strace is not installed, and nothing else sees a system call');
   skip(!hasStrace());
   const folder = temporaryFolder();

@@ -1,4 +1,4 @@
-// What a database file holds, read beside the service.
+// What a database file holds, read while the service runs.
 
 import { DERIVED_TABLES } from '../../src/log/derived-tables.ts';
 import { accountEvents, chamberEvents, openReader } from '../../src/log/sqlite/stored-events.ts';

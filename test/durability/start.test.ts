@@ -68,7 +68,7 @@ function databaseOf(write: (db: Database.Database) => void): string {
   return path;
 }
 
-/** An INSERT by somebody who does not know the format. */
+/** An INSERT by a program that does not know the format. */
 function foreignRow(line: string, eventId = 1): string {
   return `INSERT INTO events (position, chamber_id, event_id, line) VALUES (1, 1, ${eventId}, '${line}')`;
 }
@@ -116,7 +116,7 @@ describe('a start that cannot succeed', () => {
     expectRefused(path, 'the file has 2 names (hard links)');
   });
 
-  it('is refused where the file is missing or empty beside its write-ahead log, which stays', async () => {
+  it('is refused where the file is missing or empty and its write-ahead log is not, which stays', async () => {
     const path = temporaryDatabase();
     await (await startProcess(path)).kill('SIGKILL');
     const wal = readFileSync(`${path}-wal`);

@@ -68,7 +68,7 @@ async function withChamber() {
 }
 
 describe('SIGTERM', { timeout: 180_000 }, () => {
-  it('loses no answered move under load, and refuses or answers every other', async () => {
+  it('loses no accepted move under load, and every other gets a response', async () => {
     const random = seededBy('STOP_SEED');
     const path = temporaryDatabase();
     const players = await seatPlayers(path, 8);
@@ -84,7 +84,7 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
     expect(new Checker().check({ ...history, isComplete: false })).toEqual([]);
   });
 
-  it('answers the request that is under way', async () => {
+  it('responds to the request that is under way', async () => {
     const service = await startProcess(':memory:');
     const body = JSON.stringify(registrationOf(new Signer()));
     const head = `POST /register HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;

@@ -81,7 +81,7 @@ async function someTurns(): Promise<void> {
 }
 
 describe('the pipeline', () => {
-  it('answers every command once', async () => {
+  it('responds to every command once', async () => {
     const random = new Random(5);
     let isFaulty = false;
     const wrapLog = (log: EventLog) =>
@@ -186,7 +186,7 @@ describe('the pipeline', () => {
     await verifyChamber(other, chamberId);
   });
 
-  it('decides again what stood on a moved stream, and the open batch after it', async () => {
+  it('decides again what stood on a stream that grew, and the open batch after it', async () => {
     const { service, other, ann, bob, submit, hold, openGate, chamberId } = await inDebate();
     const { answer } = await hold(() => submit(service, 'pass', ann));
     const onTop = [submit(service, 'debate', bob), submit(service, 'debate', ann)].map(outcome);
@@ -273,7 +273,7 @@ describe('the pipeline', () => {
     expect(await service.events(chamberId)).toHaveLength(5);
   });
 
-  it('looks up a signature that the log may hold beside the moves, which do not wait for it', async () => {
+  it('looks up a signature that the log may have apart from the moves, which do not wait for it', async () => {
     const appended: number[] = [];
     const wrapLog = (log: EventLog) => actBefore(log, 'append', ({ entries }) => appended.push(entries.length));
     const { service, ann, submit, hold, openGate, chamberId } = await inDebate({ wrapLog });
@@ -299,7 +299,7 @@ describe('the pipeline', () => {
     expect(await submit(service, 'debate', ann, signature)).toEqual(first);
   });
 
-  it('shows, answers and wakes for nothing that its append has not confirmed', async () => {
+  it('shows, responds and wakes for nothing that its append has not confirmed', async () => {
     const { service, ann, submit, hold, openGate, chamberId } = await inDebate();
     const shown = async () => (await service.forum.chamber(chamberId))?.state.lastEventId;
     const seen: string[] = [];
@@ -339,7 +339,7 @@ describe('the pipeline', () => {
     expect(idOf(await submit(service, 'debate', ann))).toBe(5);
   });
 
-  it('lets nobody create more chambers than allowed, by whichever processes', async () => {
+  it('lets no agent create more chambers than allowed, by whichever processes', async () => {
     const { service, other } = openBoth({ settings: { CHAMBERS_OPEN_PER_DID_MAX: '3' } });
     const agents = [await service.agent(), await service.agent()];
     const create = (at: TestService, { did }: Signer) => {

@@ -95,7 +95,7 @@ describe('a preflight', () => {
     expect(socket.received).toMatch(/^HTTP\/1\.1 431 /);
   });
 
-  it('with many headers within the limit is answered', async () => {
+  it('with many headers within the limit gets a response', async () => {
     const url = await start();
     const headers = { 'access-control-request-headers': 'x,'.repeat(5_000), 'access-control-request-method': 'POST' };
     expect((await fetch(`${url}/chambers`, { method: 'OPTIONS', headers })).status).toBe(204);
@@ -103,7 +103,7 @@ describe('a preflight', () => {
 });
 
 describe('requests in one write', () => {
-  it('are answered each, in their order', async () => {
+  it('get a response each, in their order', async () => {
     const url = await start();
     const socket = await RawSocket.open(url);
     const paths = Array.from({ length: 200 }, (_, index) => `/nowhere-${index}`);

@@ -265,7 +265,7 @@ function expectDecent({ status, headers: received, text }: Received, method: str
   expect(typeof detail).toBe('string');
 }
 
-it('every endpoint answers every request decently', { timeout: 120_000 }, async () => {
+it('every endpoint responds to every request as documented', { timeout: 120_000 }, async () => {
   const service = await open();
   const connections = new HttpAgent({ keepAlive: true });
   const statuses = new Set<number>();

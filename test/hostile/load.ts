@@ -1,4 +1,4 @@
-// Mixed hostile load beside honest agents, on a service with a heap of 512 MB and the limits of production:
+// Mixed hostile load together with honest agents, on a service with a heap of 512 MB and the limits of production:
 // `npm run test:load -- --minutes 20`. Fails unless memory is flat, every honest move is answered within a second and is in the
 // log once. Each kind of attack comes from a loopback address of its own, as real ones do.
 import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process';
@@ -39,7 +39,7 @@ const SLOWER_MAX = 5;
 const SHARE_MAX = 0.3;
 /** The least that the manual asks for. */
 const RESIDENT_MEGABYTES_MAX = 512;
-/** Readers that do not read cost at most this, beside what the service holds without them. */
+/** Readers that do not read cost at most this, on top of what the service needs without them. */
 const UNREAD_MEGABYTES_MAX = 150;
 
 const { values } = parseArgs({

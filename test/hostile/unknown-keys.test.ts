@@ -1,5 +1,5 @@
 // D7: a request by an unknown key costs no arithmetic on the curve. Before, each had its key decompressed on the main thread,
-// 0.78 ms, before anybody asked whether it is registered: the count below was that of the requests.
+// 0.78 ms, before the service asked whether it is registered: the count below was that of the requests.
 import { Point } from '@noble/ed25519';
 import { expect, it, vi } from 'vitest';
 import { Signer } from '../kit/signer.ts';

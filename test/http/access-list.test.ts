@@ -89,7 +89,7 @@ describe('an edit', () => {
     expect(statSync(path).mode & 0o777).toBe(0o640);
   });
 
-  it('is seen by the service, and leaves nothing beside the file', () => {
+  it('is seen by the service, and leaves no other file', () => {
     const { list, problems, folder } = listOf({ ban: '' });
     editAccessList(join(folder, 'ban'), ANN.did, true);
     list.reload({ isForced: false });

@@ -61,7 +61,7 @@ describe('POST /register', () => {
     });
   });
 
-  it('answers the same to a guess of the e-mail address, right or wrong, and keeps the record', async () => {
+  it('responds the same to a guess of the e-mail address, right or wrong, and keeps the record', async () => {
     const service = new TestService();
     const by = await service.agent({ operatorEmail: 'right@example.org' });
     const answers = ['right@example.org', 'wrong@example.org'].map((operatorEmail) =>
@@ -197,7 +197,7 @@ describe('GET /me', () => {
 });
 
 describe('PUT /personality', () => {
-  it('merges per key, replaces arrays and answers the whole', async () => {
+  it('merges per key, replaces arrays and returns the whole', async () => {
     const service = new TestService();
     const by = await service.agent({ personality: { loves: ['a', 'b'], style: 'dry' } });
     const patch = { loves: ['c'], expertise: [] };

@@ -295,7 +295,7 @@ describe('X-Dev-Did', () => {
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^registration') } });
   });
 
-  it('excuses no wrong signature beside it', async () => {
+  it('excuses no wrong signature next to it', async () => {
     const service = new TestService({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
     const by = await service.agent();
     const headers = {

@@ -16,7 +16,7 @@ describe('a chamber with a list of agents', () => {
     expect(await service.must('GET', `/chambers/${open}`)).toMatchObject({ admission: null });
   });
 
-  it('tells an agent in one answer what it lacks, and one more request of the creator gives it a seat', async () => {
+  it('tells an agent in one response what it lacks, and one more request of the creator gives it a seat', async () => {
     const service = new TestService();
     const [ann, bob] = [await service.agent(), await service.agent()];
     const id = await openChamber(service, [ann], { admission: { dids: [ann.did] } });
@@ -131,7 +131,7 @@ describe('a chamber of proven wallets', () => {
     }
   });
 
-  it('names every rule that fails in one answer, and the check of duplicates comes last', async () => {
+  it('names every rule that fails in one response, and the check of duplicates comes last', async () => {
     const service = new TestService();
     const [ann, bob] = [await agentWith(service, walletOf(1)), await service.agent()];
     const id = await openChamber(service, [ann], { admission: { dids: [ann.did], provenWallets: true } });

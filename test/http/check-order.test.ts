@@ -10,7 +10,7 @@ const UNKNOWN_IDEA = { comment: 'hm', ideaId: 'idea-9' };
 const NO_JSON = `${JSON.stringify(UNKNOWN_IDEA)}}`;
 const ANCIENT = 1_000_000_000;
 
-it('answers with the first failure', async () => {
+it('responds with the first failure', async () => {
   const service = new TestService();
   const [holder, member, outsider] = [await service.agent(), await service.agent(), await service.agent()];
   const nobody = new Signer();

@@ -122,7 +122,7 @@ describe('a wallet that is a contract', () => {
     }
   });
 
-  it('retires the key, and nobody else makes the service ask the chain', async () => {
+  it('retires the key, and no other caller makes the service ask the chain', async () => {
     const { service, by, proxy } = await open();
     await service.must('POST', '/register', { by, body: await bodyOf(service, by, wallet.address) });
     const issuedAt = new Date(service.clock.read()).toISOString();

@@ -31,7 +31,7 @@ describe('the same request again', () => {
     expect(await service.lines(id)).toHaveLength(4);
   });
 
-  it("gets it with a proxy's signature beside it, without it, and with another's", async () => {
+  it("gets it with a proxy's signature, without it, and with another's", async () => {
     const { service, id, debate } = await inDebate();
     const withLabel = (label: string): Prepared => {
       const { 'signature-input': input, signature } = debate.headers;
@@ -57,7 +57,7 @@ describe('the same request again', () => {
     expect(await service.send(debate)).toMatchObject({ status: 200, body: { eventId: 4 } });
   });
 
-  it('gets it when the turn is somebody else’s: a pass names the next agent of then', async () => {
+  it('gets it when the turn is another member’s: a pass names the next agent of then', async () => {
     const { service, by, id } = await inDebate();
     const pass = service.prepare('POST', `/chambers/${id}/pass`, { by });
     const first = await service.send(pass);
@@ -125,7 +125,7 @@ describe('a request that was refused', () => {
   });
 });
 
-describe('the log is public, so anybody can send its evidence again', () => {
+describe('the log is public, so any client can send its evidence again', () => {
   async function replay(service: TestService, event: MoveEvent) {
     const { request } = event;
     if (request === null) throw new Error('the event has no evidence');

@@ -45,7 +45,7 @@ describe('the rate of an agent', () => {
     expect((await me(running, other)).status).toBe(200);
   });
 
-  it('cannot be used up by somebody else in its name', async () => {
+  it('cannot be used up by another caller in its name', async () => {
     const running = await run(settings);
     const agent = await newAgent(running);
     const forged = prepare('GET', '/me', { by: agent, publicUrl: 'http://elsewhere.test', now: running.clock.read() });
@@ -53,7 +53,7 @@ describe('the rate of an agent', () => {
     expect((await me(running, agent)).status).toBe(200);
   });
 
-  it('is not used up by its moves when somebody replays them: each gets its first response', async () => {
+  it('is not used up by its moves when another caller replays them: each gets its first response', async () => {
     const running = await run(settings);
     const { url, clock } = running;
     const agent = await newAgent(running);
@@ -70,7 +70,7 @@ describe('the rate of an agent', () => {
 });
 
 describe('the changes of an account', () => {
-  it('are limited beside its other requests, in whichever way they are made', async () => {
+  it('are limited apart from its other requests, in whichever way they are made', async () => {
     const running = await run({ ACCOUNT_CHANGES_PER_DID_PER_MINUTE: '1', ACCOUNT_CHANGES_PER_DID_BURST: '2' });
     const { url, clock } = running;
     const [busy, other] = [await newAgent(running), await newAgent(running)];
@@ -157,7 +157,7 @@ describe('pipelined requests', () => {
     await untilAccepted(() => openSource(running, path));
   });
 
-  it('are answered in order', async () => {
+  it('get their responses in order', async () => {
     const running = await run();
     const { id } = await debating(running);
     const socket = await RawSocket.open(running.url);
@@ -170,7 +170,7 @@ describe('pipelined requests', () => {
 });
 
 describe('pipelined requests beyond the limit', () => {
-  it('end the connections that pipeline most; those with a few are answered', async () => {
+  it('end the connections that pipeline most; those with a few get their responses', async () => {
     const running = await run({ PIPELINED_REQUESTS_MAX: '20' });
     const { id } = await debating(running);
     const stream = `GET /chambers/${id}/stream?after=0 HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`;

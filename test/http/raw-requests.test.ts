@@ -228,7 +228,7 @@ describe('an upgrade behind a response that is still under way', () => {
     return { head: `PUT /personality HTTP/1.1\r\nHost: ${host}\r\n${fields}`, body };
   }
 
-  it('is carried out and answered in its turn, with a body that comes later', async () => {
+  it('is carried out and gets its response in its turn, with a body that comes later', async () => {
     const running = await run();
     const by = await newAgent(running);
     const [first, second, third] = await Promise.all(

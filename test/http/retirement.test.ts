@@ -44,7 +44,7 @@ describe('a key is retired', () => {
     });
   });
 
-  it('by the first wallet, after a thief of the key has moved it to his own', async () => {
+  it('by the first wallet, after a thief of the key has bound it to another', async () => {
     const service = new TestService();
     const ann = await agentWith(service, WALLET);
     service.clock.advance(1_000);
@@ -70,7 +70,7 @@ describe('a key is retired', () => {
 });
 
 describe('asked for again', () => {
-  it('the same request gets its first answer, another one 409', async () => {
+  it('the same request gets its first response, another one 409', async () => {
     const service = new TestService();
     const ann = await agentWith(service, WALLET);
     const request = service.prepare('POST', '/me/retire', { by: ann, body: {} });
@@ -97,7 +97,7 @@ describe('asked for again', () => {
 });
 
 describe('from then on', () => {
-  it('every new command of the key is refused, and retries keep their answers', async () => {
+  it('every new command of the key is refused, and retries keep their responses', async () => {
     const service = new TestService();
     const [ann, bob] = [await agentWith(service, WALLET), await service.agent()];
     const lobby = await openChamber(service, [ann, bob]);

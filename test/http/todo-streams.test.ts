@@ -82,7 +82,7 @@ describe('server-sent events of /me/todo', () => {
     expect(Date.parse(later) - Date.parse(turnEndsAt)).toBe(1000);
   });
 
-  it('whose list cannot be read are cut, and give their place back', async () => {
+  it('whose list cannot be read are cut, and release their slot', async () => {
     const running = await run({ WAITS_PER_DID_MAX: '1' });
     const { ann, bob, pass } = await proposing(running);
     const { lists } = running.service.forum.store;
@@ -144,7 +144,7 @@ describe('server-sent events of /me/todo', () => {
     await vi.waitFor(() => expect(followed).toBe(0), { timeout: 5_000 });
   });
 
-  it('answer HEAD without opening a stream', async () => {
+  it('respond to HEAD without opening a stream', async () => {
     const running = await run({ WAITS_PER_DID_MAX: '1' });
     const bob = await newAgent(running);
     const url = running.url + TODO;
@@ -197,7 +197,7 @@ describe('server-sent events of /me/todo', () => {
 });
 
 describe('a wait at /me/todo', () => {
-  it('is answered with the list as it is when the service stops, on a connection that ends', async () => {
+  it('gets the list as it is when the service stops, on a connection that ends', async () => {
     const running = await run();
     const { bob } = await proposing(running);
     const { version } = await call(running, bob, ['GET', TODO]);

@@ -204,7 +204,7 @@ describe('a waiting request', IN_TIME, () => {
     expect(await service.request('GET', '/me/todo?wait=1', { by: ann })).toMatchObject({ status: 200 });
   });
 
-  it('whose read fails gives its place back', async () => {
+  it('whose read fails releases its slot', async () => {
     const { service, ann } = await withTwoAgents();
     const failing = vi.spyOn(service.store.lists, 'listMemberships').mockImplementation(async () => {
       throw new ForumError('FORUM_ERR_UNAVAILABLE', 'not now');
@@ -215,7 +215,7 @@ describe('a waiting request', IN_TIME, () => {
     expect(await wait()).toMatchObject({ status: 200 });
   });
 
-  it('follows the chambers of the list and no others, and none once it is answered', async () => {
+  it('follows the chambers of the list and no others, and none after its response', async () => {
     const { service, ann, bob, get } = await withTwoAgents();
     const ids = [await openChamber(service, [ann, bob]), await openChamber(service, [ann, bob])];
     const count = followed(service.forum);

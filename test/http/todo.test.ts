@@ -206,7 +206,7 @@ describe('GET /me/todo', () => {
 });
 
 describe('GET /agents/:did', () => {
-  it('shows what anybody may read', async () => {
+  it('shows what is public', async () => {
     const service = new TestService();
     const [ann, bob] = [await service.agent(), await service.agent()];
     await openChamber(service, [ann]);

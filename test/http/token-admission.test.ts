@@ -106,7 +106,7 @@ describe('a chamber whose members hold a token', () => {
     expect(await join(service, id, ann)).toMatchObject({ status: 200 });
   });
 
-  it('says in one answer all that an agent without a proven wallet lacks', async () => {
+  it('says in one response all that an agent without a proven wallet lacks', async () => {
     const { service, proxy } = await openService();
     const [wallet, bob] = [newWallet(), await service.agent()];
     await erc20.send('mint', wallet.address, 5n);
@@ -161,7 +161,7 @@ describe('the chain is asked last, and once', () => {
     expect(proxy.requests).toEqual([]);
   });
 
-  it('a retry gets its first answer without a call, when the chain is gone too', async () => {
+  it('a retry gets its first response without a call, when the chain is gone too', async () => {
     const { service, proxy } = await openService();
     const wallet = newWallet();
     await erc20.send('mint', wallet.address, 5n);
@@ -182,7 +182,7 @@ describe('the chain is asked last, and once', () => {
     expect(proxy.requests).toEqual([]);
   });
 
-  it('the same join twice at once is one seat, and both have its answer', async () => {
+  it('the same join twice at once is one seat, and both have its response', async () => {
     const { service } = await openService();
     const wallet = newWallet();
     await erc20.send('mint', wallet.address, 5n);

@@ -81,7 +81,7 @@ describe('a proof', () => {
     expect(await linesOf(service, by)).toHaveLength(2);
   });
 
-  it('is answered as at first when it is sent again, however old it is by then', async () => {
+  it('gets its first response when it is sent again, however old it is by then', async () => {
     const { service, by, body } = await open();
     const request = service.prepare('POST', '/register', { by, body });
     const first = await service.send(request);
@@ -214,8 +214,8 @@ describe('refuses, with the text to sign,', () => {
   });
 });
 
-describe('nobody but the holder of the key', () => {
-  it('binds a wallet to it: a stranger with his own wallet and proof is refused', async () => {
+describe('no caller but the holder of the key', () => {
+  it('binds a wallet to it: another key with its own wallet and proof is rejected', async () => {
     const { service, by, body } = await open();
     await service.must('POST', '/register', { by, body });
     const theirs = await provenRegistration(service, by, OTHER);

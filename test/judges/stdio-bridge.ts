@@ -22,7 +22,7 @@ interface Program {
 }
 
 /**
- * Each `initialize` starts the program anew, as each client of standard input and output does. `first` is the first message to
+ * Each `initialize` starts the program again, as each client of standard input and output does. `first` is the first message to
  * each, which decides on its era. Returns the URL.
  */
 export async function bridge(start: () => Program, first?: Message): Promise<string> {

@@ -4,7 +4,7 @@
 export const START = Date.UTC(2030, 0, 1);
 export const HOUR = 3_600_000;
 
-/** Also where a test replaces Date.now. */
+/** The clock also works if a test replaces Date.now. */
 const { now: machineNow } = Date;
 
 /** The machine's clock, which a test moves ahead. */

@@ -34,7 +34,7 @@ export class ForkedService {
     rmSync(join(this.folder, 'two', 'chambers.db.lock'), { force: true });
   }
 
-  /** A registered agent, who keeps receipts beside its key. */
+  /** A registered agent, which keeps receipts next to its key. */
   async agent(name: string): Promise<Agent> {
     const agent = await this.agentAgain(name);
     await agent.register(REGISTRATION);

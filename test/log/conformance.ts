@@ -176,7 +176,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect(await heads(log, [1, ANN])).toEqual([1, 1]);
     });
 
-    it('remembers a registration beside a known one of the same account', async () => {
+    it('remembers a registration next to a known one of the same account', async () => {
       const { log } = (await open()).store;
       const registration = (letter: string, unchangedAt?: number) => {
         return { did: ANN, eventId: 1, signature: letter.repeat(32), operatorEmail: undefined, unchangedAt };
@@ -322,7 +322,7 @@ export function describePort(open: () => Promise<Opened>): void {
     });
   });
 
-  it('returns the nodes of the tree that were written beside a line', async () => {
+  it('returns the nodes of the tree that were written with a line', async () => {
     const { log } = (await open()).store;
     const hashes = ['a', 'b'].map((text) => leafHash(Buffer.from(text)));
     await log.append({ entries: [created(1), entry(1, 2, { nodes: Buffer.concat(hashes) })] });

@@ -81,7 +81,7 @@ describe.each([
   ['read by the index', rebuildDatabase],
   ['of an earlier schema', asSchema2],
 ])('a flipped bit in an event that is %s', (_title, finish) => {
-  it('is never served: the chamber answers 500, the others as before', async () => {
+  it('is never served: the chamber returns 500, the others as before', async () => {
     const written = await write(finish);
     const copy = temporaryDatabase();
     copyFileSync(written.path, copy);

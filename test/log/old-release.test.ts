@@ -109,7 +109,7 @@ describe.each([
     }
   });
 
-  it('answers every retry with a sound Host as it was answered first, and writes nothing', async () => {
+  it('returns the first response to every retry with a sound Host, and writes nothing', async () => {
     const running = await open();
     for (const { request, answer } of expected.requests) {
       const { Host = '' } = request.headers;

@@ -79,7 +79,7 @@ async function lived(path: string) {
 }
 
 describe('after a restart', () => {
-  it('every answer is as it was, to the byte', async () => {
+  it('every response is as it was, to the byte', async () => {
     const path = temporaryDatabase();
     const { service, answers } = await lived(path);
     const before = await answers(service);
@@ -88,7 +88,7 @@ describe('after a restart', () => {
     expect(await answers(again)).toEqual(before);
   });
 
-  it('a retry is answered as the request was, as it is before', async () => {
+  it('a retry gets the response that the request got', async () => {
     const path = temporaryDatabase();
     const { service, retries } = await lived(path);
     const before = await retries(service);

@@ -1,4 +1,4 @@
-// `done: true`: the server passes for an agent that has nothing more to say, until the phase ends or somebody speaks.
+// `done: true`: the server passes for an agent that has nothing more to say, until the phase ends or another member speaks.
 import { expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
@@ -37,7 +37,7 @@ async function itemOf({ seat }: Played) {
   return (await seat.call('todo')).todo[0];
 }
 
-it('passes the next turn too, if nobody else has spoken', async () => {
+it('passes the next turn too, if no other member has spoken', async () => {
   const played = await inProposal();
   const { seat, chamberId } = played;
   await seat.call('propose', { chamberId, name: 'Rain', ticker: 'RAIN', done: true });
@@ -50,7 +50,7 @@ it('passes the next turn too, if nobody else has spoken', async () => {
 it.each([
   ['proposes', 'PROPOSAL', 'propose', { name: 'Snow', ticker: 'SNOW' }],
   ['debates', 'DEBATE', 'debate', { comment: 'Costs come first.' }],
-] as const)('ends when somebody else %s', async (_, phase, move, body) => {
+] as const)('ends when another member %s', async (_, phase, move, body) => {
   const played = await inProposal();
   const { seat, other, chamberId } = played;
   if (phase === 'DEBATE') await enterPhase(seat.service, chamberId, 'DEBATE');
@@ -80,7 +80,7 @@ it('ends when the agent acts again', async () => {
   expect(await itemOf(played)).toMatchObject({ must: 'pass', may: ['propose'] });
 });
 
-it('holds each turn without rounds, so that nobody passes for ever', async () => {
+it('holds each turn without rounds, so that no agent passes for ever', async () => {
   const played = await inProposal({});
   const { seat, chamberId } = played;
   await seat.call('pass', { chamberId, done: true });

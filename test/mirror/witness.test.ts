@@ -83,7 +83,7 @@ describe('a witness', () => {
     }
   });
 
-  it('answers as the specification says to what it does not cosign', async () => {
+  it('responds as the specification says to what it does not cosign', async () => {
     const options = witnessed();
     const eight = await logOf(8);
     addCheckpoint(options, await eight.request(0));

@@ -36,7 +36,7 @@ describe('a chamber with a list of agents', () => {
       .refuses('FORUM_ERR_ADMISSION', `dids: ${CYD} is not on the list of chamber 7: its creator ${ANN} may add it`);
   });
 
-  it('takes nobody from an empty list, its creator neither', () => {
+  it('takes no agent from an empty list, its creator neither', () => {
     given(listing([])).when(JOIN, { at: HOURS.lobby, by: ANN }).refuses('FORUM_ERR_ADMISSION', ANN);
   });
 

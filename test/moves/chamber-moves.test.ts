@@ -241,13 +241,13 @@ describe('reveal', () => {
       .refuses('FORUM_ERR_COMMITMENT', BOB);
   });
 
-  it("gains nothing from somebody else's commitment", () => {
+  it("gains nothing from another agent's commitment", () => {
     given(...past, committed(BOB, COMMITMENT))
       .when(reveal(6000), { at, by: BOB })
       .refuses('FORUM_ERR_COMMITMENT', 'hashes to');
   });
 
-  it('refuses ideas that do not exist, naming their places', () => {
+  it('refuses ideas that do not exist, naming their positions', () => {
     const bpsByIdea = { 'idea-9': 1, 'idea-1': 2, 'idea-8': 3 };
     const body = { allocations: Object.entries(bpsByIdea).map(([ideaId, bps]) => ({ ideaId, bps })), salt };
     const missing = (index: number, ideaId: string) =>

@@ -54,7 +54,7 @@ describe('creating a chamber', () => {
     expect(create({}, { now: now - 1 })).toMatchObject({ type: 'chamber.created' });
   });
 
-  it('names every deadline that is wrong, and a past lobby deadline beside them', () => {
+  it('names every deadline that is wrong, and a past lobby deadline with them', () => {
     const now = Date.parse(BODY.lobbyDeadline);
     const wrong = { debateDeadline: BODY.lobbyDeadline, allocateRevealDeadline: BODY.lobbyDeadline };
     const detail = expect.stringMatching('^lobbyDeadline: .*; debateDeadline: .*; allocateRevealDeadline: [^;]*$');

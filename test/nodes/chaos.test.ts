@@ -6,7 +6,7 @@ import { MAIN } from '../kit/programs.ts';
 import { runChaos } from './chaos.ts';
 import { findPrograms } from './standby.ts';
 
-describe('three nodes lose no answered move, double none and show no stale read', () => {
+describe('three nodes lose no accepted move, double none and show no stale read', () => {
   const scenarios = ['kill-node', 'cut-commit', ...(findPrograms() === undefined ? [] : ['failover'])];
   it.each(scenarios)('%s', async (scenario) => {
     const databaseUrl = await temporaryPostgres();

@@ -1,4 +1,4 @@
-// Three service nodes and a load beside a scenario; then the log is checked.
+// Three service nodes and a load during a scenario; then the log is checked.
 import { latenciesOf } from '../bench/figures.ts';
 import { checkLog } from './check.ts';
 import { type CheckpointWatch, watchCheckpoints } from './checkpoint-watch.ts';

@@ -22,7 +22,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
     await live.stop();
   });
 
-  it('sees each phase end with the move that ends it, and replays what the service answered', async () => {
+  it('sees each phase end with the move that ends it, and replays what the service returned', async () => {
     const agents = await Promise.all(['Ada', 'Bruno'].map((label) => newLabelled(live, label)));
     const [ada, bruno] = agents as [(typeof agents)[number], (typeof agents)[number]];
     const { chamberId: id } = await ada.createChamber({ ...newChamber(live.now()), ...PACE, maxMembers: 2 });

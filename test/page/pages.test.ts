@@ -300,7 +300,7 @@ describe('a chamber with rounds', () => {
     expect(now(over)).toBe('All moves are made. The root of the log is on its way to the chain.');
   });
 
-  it('is made anew when the clock alone ends a turn or a phase, also of a single member', async () => {
+  it('is made again when the clock alone ends a turn or a phase, also of a single member', async () => {
     const { service, agents, act, read } = await open();
     await act(agents[0], 'start');
     const seen = [];

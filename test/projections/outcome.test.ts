@@ -64,7 +64,7 @@ describe('the outcome', () => {
     });
   });
 
-  it('is that of nobody and nothing in a chamber without members', () => {
+  it('has neither members nor ideas in a chamber without members', () => {
     const outcome = outcomeOf(fold([created(), settled]), HOURS.end);
     const view = { topic: null, members: [], ideas: [], abstainedBps: 0, committed: 0, revealed: 0, lastEventId: 2 };
     expect(outcome).toMatchObject({ view });

@@ -61,7 +61,7 @@ describe('start', () => {
 
   it.each<readonly [string, readonly BriefEvent[], number, string, ErrorCode]>([
     ['in a chamber without rounds', plain, START, ANN, 'FORUM_ERR_VALIDATION'],
-    ['in a chamber without rounds, in any phase and by anybody', plain, HOURS.debate, EVE, 'FORUM_ERR_VALIDATION'],
+    ['in a chamber without rounds, in any phase and by any agent', plain, HOURS.debate, EVE, 'FORUM_ERR_VALIDATION'],
     ['by a member', lobby, START, BOB, 'FORUM_ERR_FORBIDDEN'],
     ['by a stranger', lobby, START, EVE, 'FORUM_ERR_FORBIDDEN'],
     ['by another before members are counted', [paced()], START, BOB, 'FORUM_ERR_FORBIDDEN'],
@@ -181,7 +181,7 @@ describe.each([
       .refuses('FORUM_ERR_TURN', BOB);
   });
 
-  it('counts anew for the next member, and in the next turn of the same', () => {
+  it('counts again for the next member, and in the next turn of the same', () => {
     const accepted = (past: readonly BriefEvent[], at: number, by: string) =>
       given(...past)
         .when(propose, { at, by })
@@ -272,7 +272,7 @@ describe('the move after the one that completes a phase, in the same millisecond
       .refuses('FORUM_ERR_PHASE', 'expected phase ALLOCATE_COMMIT, actual phase ALLOCATE_REVEAL');
   });
 
-  it('is no reveal once everybody who committed has revealed, or nobody committed', () => {
+  it('is no reveal once every member that committed has revealed, or none committed', () => {
     const shown: BriefEvent = [S, ANN, { type: 'allocation.revealed', payload: { allocations: [], salt: '0xaa' } }];
     const both = [...toCommit, committed(ANN), committed(BOB), shown, [S, BOB, shown[2]] as const];
     given(...both)

@@ -1,4 +1,4 @@
-// Checkpoints as they are published and served: every line is under them, and what anybody reads verifies.
+// Checkpoints as they are published and served: every line is under them, and what a reader gets verifies.
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -90,7 +90,7 @@ describe('a checkpoint', () => {
     expect(verifyConsistency({ ...roots, proof, hashNodes: TREE.hashNodes })).toBe(true);
   });
 
-  it('is not made anew without new lines', async () => {
+  it('is not made again without new lines', async () => {
     const { service, reader } = await published();
     const { text } = await reader.get(`${reader.prefix}/checkpoint`);
     await service.publish();

@@ -116,7 +116,7 @@ const REVERTS: readonly (readonly [string, Fault | undefined])[] = [
   ['without a reason', { kind: 'error', message: 'execution reverted' }],
 ];
 test.each(REVERTS)(
-  'a deployment whose traces are late and that reverts, when tried anew, %s is waited for',
+  'a deployment whose traces are late and that reverts, when tried again, %s is waited for',
   async (_title, revert) => {
     const { forum } = stage;
     addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);

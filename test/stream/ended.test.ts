@@ -42,7 +42,7 @@ function readStream(url: string, agent: Agent): Promise<string> {
   });
 }
 
-it('frees its place and all that was attached to its connection', async () => {
+it('frees its slot and all that was attached to its connection', async () => {
   const running = await run({ STREAMS_PER_ADDRESS_MAX });
   const path = await overChamber(running);
   const sockets = acceptedSockets();

@@ -67,7 +67,7 @@ describe('server-sent events', () => {
     expect(end.done).toBe(true);
   });
 
-  it('answer HEAD without opening a stream', async () => {
+  it('respond to HEAD without opening a stream', async () => {
     const { running, stream } = await withFive({ STREAMS_PER_ADDRESS_MAX: '1' });
     const options = { method: 'HEAD', headers: { accept: 'text/event-stream' } };
     for (const _ of [1, 2]) expect((await fetch(running.url + stream, options)).status).toBe(200);

@@ -31,7 +31,7 @@ async function openSource({ url }: Running, chamberId: number): Promise<RawSocke
 }
 
 describe('a peer', { timeout: 180_000 }, () => {
-  it('that answers no ping is cut, and one that does is not', async () => {
+  it('that returns no pong is cut, and one that does is not', async () => {
     const running = await run(SETTINGS);
     const { id, debate } = await debating(running);
     const alive = await consume(running, `/chambers/${id}/stream?after=0`);

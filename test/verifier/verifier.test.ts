@@ -92,7 +92,7 @@ describe('the rule', () => {
 });
 
 describe('many at once', () => {
-  test('each gets its own answer, with messages of any length', async () => {
+  test('each gets its own result, with messages of any length', async () => {
     const pool = await readyPool({});
     const jobs = Array.from({ length: 300 }, (_, index) => signed('x'.repeat(index * 7)));
     const answers = jobs.map(({ publicKey, message, signature }, index) =>
@@ -101,7 +101,7 @@ describe('many at once', () => {
     expect(await Promise.all(answers)).toEqual(jobs.map((_, index) => index % 3 !== 0));
   });
 
-  test('more than pendingMax are refused until some are answered', async () => {
+  test('more than pendingMax are refused until some have results', async () => {
     const pool = await readyPool({ pendingMax: 2 });
     const { publicKey, message, signature } = signed('a message');
     const first = [
@@ -139,7 +139,7 @@ describe('without a working libsodium', () => {
     expect(onThreadLost).toHaveBeenCalledTimes(1);
   });
 
-  test('a thread that dies over its work: node:crypto answers and another thread is started', async () => {
+  test('a thread that dies over its work: node:crypto verifies and another thread is started', async () => {
     const sodiumPath = binding('mortal.cjs', 'exports.crypto_sign_verify_detached = () => process.exit(1);');
     const onThreadLost = vi.fn();
     const pool = await readyPool({ sodiumPath, onThreadLost });
@@ -151,7 +151,7 @@ describe('without a working libsodium', () => {
     await vi.waitFor(() => expect(pool.readyThreads()).toBe(1));
   });
 
-  test('a thread that throws over its work: node:crypto answers', async () => {
+  test('a thread that throws over its work: node:crypto verifies', async () => {
     const sodiumPath = binding(
       'thrower.cjs',
       `exports.crypto_sign_verify_detached = () => { throw new Error('odd'); };`,
@@ -230,7 +230,7 @@ describe('a flood of wrong signatures', () => {
 });
 
 describe('after close', () => {
-  test('pending signatures are answered, waiting ones too, and later ones are refused', async () => {
+  test('pending signatures get results, waiting ones too, and later ones are refused', async () => {
     const pool = await readyPool({});
     const { publicKey, message, signature } = signed('a message');
     const before = Array.from({ length: 2 * IN_FLIGHT_MAX }, () => pool.verify(publicKey, message, signature, CALLER));

@@ -71,7 +71,7 @@ describe('parsing hostile JSON', () => {
     },
   );
 
-  it('names the place of what it refuses', () => {
+  it('names the position of what it rejects', () => {
     expect(outcomeOf(() => parseJson('{"a":[0,{"b":1e999}]}'))).toEqual(refusal('body.a[1].b'));
   });
 

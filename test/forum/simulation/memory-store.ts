@@ -28,7 +28,7 @@ const AT_ONCE: Network = { exchange: async (_, work) => work() };
 
 interface MemoryStoreOptions {
   readonly network?: Network;
-  /** Whether the store, beside the signatures that it has seen, guesses this one to be in the log. */
+  /** Whether the store, besides the signatures that it has seen, guesses this one to be in the log. */
   readonly guesses?: (signatureKey: string) => boolean;
 }
 

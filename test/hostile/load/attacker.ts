@@ -248,7 +248,7 @@ function wrongRetirement(): Sent {
   };
 }
 
-/** The longest move that there may be, which is public from then on: anybody may send it again. */
+/** The longest move that there may be, which is public from then on: any client may send it again. */
 async function acceptedMove(): Promise<Sent> {
   const body = { comment: CJK.repeat(8_000), refinement: { text: CJK.repeat(12_000) } };
   const path = `/chambers/${chamberOf(HONEST_AGENTS)}/debate`;

@@ -79,7 +79,7 @@ describe('a connection that is cut', () => {
 });
 
 describe('a server that is killed', () => {
-  it('and started again has every answered move once, and the nodes go on', { timeout: 120_000 }, async () => {
+  it('and started again has every accepted move once, and the nodes go on', { timeout: 120_000 }, async () => {
     const server = await startPostgres();
     atEnd(server.stop);
     const url = await temporaryPostgres(server.url);
@@ -116,7 +116,7 @@ describe('a server that is killed', () => {
     expect(answered.length).toBeGreaterThan(8);
   });
 
-  it('answers 503 while it is away', { timeout: 180_000 }, async () => {
+  it('returns 503 while it is away', { timeout: 180_000 }, async () => {
     const server = await startPostgres();
     atEnd(server.stop);
     const service = new TestService({ store: await openStore(await temporaryPostgres(server.url)) });

@@ -24,7 +24,7 @@ async function openNodes(followed: readonly StreamId[]) {
   return { url, writer, reader, woken };
 }
 
-it('a node notifies nobody until it has heard of another one, which then looks at all that it follows', async () => {
+it('a node sends no notifications until it has heard of another one, which then looks at all that it follows', async () => {
   const url = await temporaryPostgres();
   const store = await openStore(url);
   const outsider = new pg.Client({ connectionString: url });

@@ -35,7 +35,7 @@ const fsck = async (database = url) => {
 const change = (sql: string) => execute(url, `ALTER TABLE events DISABLE TRIGGER ALL; ${sql}`);
 
 describe('fsck', () => {
-  it('finds nothing in a sound log, beside its nodes', async () => {
+  it('finds nothing in a sound log, while its nodes run', async () => {
     const service = new TestService({ store: await openStore(url), clock });
     await openChamber(service, [await service.agent()]);
     expect(await fsck()).toEqual({ exitCode: 0, found: [] });

@@ -153,7 +153,7 @@ describe('a chamber with rounds, in which nodes decide at once,', () => {
 });
 
 describe('a read', () => {
-  it('shows at any node what another one has answered', async () => {
+  it('shows at any node what another one has confirmed', async () => {
     const { nodes, first } = await openNodes();
     const by = await first.agent();
     const id = await openChamber(first, [by]);
@@ -222,7 +222,7 @@ it('moves need no read of the database, and those that come while one is written
 });
 
 describe('a batch', () => {
-  it('that could not be appended wakes nobody', async () => {
+  it('that could not be appended wakes no reader', async () => {
     const wrapLog = (log: EventLog) =>
       actBefore(log, 'append', () => {
         throw new ForumError('FORUM_ERR_UNAVAILABLE', 'no database');
@@ -388,7 +388,7 @@ describe('a move that a node decides on what it has in memory', () => {
     expect(await late).toMatchObject({ eventId: 132 });
   });
 
-  it('takes nothing from the moves beside it when it is sent again', async () => {
+  it('takes nothing from the moves under way when it is sent again', async () => {
     const gate = new Gate();
     const service = new TestService({
       store: await openStore(await temporaryPostgres()),

@@ -18,7 +18,7 @@ import { intrude } from '../entries.ts';
 
 const { COMMANDS = '1000' } = process.env;
 
-it(`${COMMANDS} random commands get the same answers and leave the same lines and rows (COMMANDS)`, {
+it(`${COMMANDS} random commands get the same responses and leave the same lines and rows (COMMANDS)`, {
   timeout: 120_000 + 150 * Number(COMMANDS),
 }, async () => {
   // Creations record them.

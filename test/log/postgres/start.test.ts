@@ -149,7 +149,7 @@ describe('a start', () => {
     expect([await store.log.readSnapshot(1), await version()]).toEqual([snapshot, [{ value: '6' }]]);
   });
 
-  it('refuses a read-only server, a wrong password and a host that does not answer, without the password', async () => {
+  it('refuses a read-only server, a wrong password and a host that does not respond, without the password', async () => {
     const url = await temporaryPostgres();
     const readOnly = new URL(url);
     readOnly.searchParams.set('options', `${readOnly.searchParams.get('options')} -c default_transaction_read_only=on`);
@@ -162,7 +162,7 @@ describe('a start', () => {
     expect(await problem(missing.href)).toMatch('no schema of the search_path exists');
   });
 
-  it('refuses a server that would lose answered moves', async () => {
+  it('refuses a server that would lose accepted moves', async () => {
     const server = await startPostgres(['-c', 'fsync=off']);
     atEnd(server.stop);
     expect(await problem(server.url)).toMatch('fsync=off');

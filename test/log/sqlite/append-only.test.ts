@@ -52,7 +52,7 @@ it.each([
   expect(() => openSqliteStore(path)).toThrow(/^cannot open the database .*append-only/);
 });
 
-it('another program can read beside the service', async () => {
+it('another program can read while the service runs', async () => {
   const { path } = await writtenLog();
   expect(intrude(path).prepare('SELECT count(*) FROM events').pluck().get()).toBe(4);
 });

@@ -69,7 +69,7 @@ describe('fsck', () => {
     expect(readFileSync(`${written.path}-wal`)).toEqual(wal);
   });
 
-  it('finds nothing in what the service wrote, beside it', async () => {
+  it('finds nothing in what the service wrote, while it runs', async () => {
     const { path, running } = written;
     expect(fsckDatabase(path, () => {})).toEqual({
       logId: running.service.forum.store.log.logId,
@@ -245,7 +245,7 @@ describe('the published tree', () => {
 });
 
 describe('rebuild', () => {
-  it('makes the derived tables anew, identical', async () => {
+  it('makes the derived tables again, identical', async () => {
     const { path, running } = written;
     await running.stop();
     const before = derivedRows(path);
