@@ -128,7 +128,7 @@ interface StagedEvent {
   readonly entry: LogEntry;
 }
 
-/** Whether the outcome stands on a stream that had moved, so that its command has to be decided again. */
+/** Whether the outcome was decided on a stream that had grown, so that its command has to be decided again. */
 export function hasMoved({ pending, event }: Outcome, { moved }: AppendResult): boolean {
   // A written event stays, even if the account that it was decided on has grown at the same moment.
   const streams = event === null ? pending.streams : [event.chamberId ?? event.did];

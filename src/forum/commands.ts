@@ -65,7 +65,7 @@ export interface RecordBasis {
 export type AccountCommand = RegisterCommand | PersonalityCommand | RetireCommand | RetireByWalletCommand;
 export type Command = MoveCommand | CreateCommand | AccountCommand | RecordCommand;
 
-/** The event that answers a command; null when it repeats the last registration, or the retirement by a wallet. */
+/** The event that a command's response reports; null when it repeats the last registration, or the retirement by a wallet. */
 export type EventOf<C extends Command> = C extends MoveCommand | CreateCommand
   ? MoveEvent
   : C extends RegisterCommand | RetireByWalletCommand

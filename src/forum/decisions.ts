@@ -94,7 +94,7 @@ export class Decisions {
   }
 
   /**
-   * The event that answers the command, staged, or none when it changes nothing; or the error that rejects it, a ForumError unless the
+   * The event of the command's response, staged, or none when it changes nothing; or the error that rejects it, a ForumError unless the
    * service has a defect, with nothing staged. NeedsChain is no response: the chain has to be asked first.
    */
   decide(pending: PendingCommand, batch: CommitBatch, now: Millis): Outcome {
@@ -183,7 +183,7 @@ interface ProofContext {
   readonly readChain: ReadChain;
 }
 
-/** A retirement that is asked for again is answered by its own rule; an unsigned registration that changes nothing is a retry. */
+/** A retirement that is sent again has a rule of its own; an unsigned registration that changes nothing is a retry. */
 function requireActiveFor(command: AgentCommand, state: AccountState): void {
   const { operation, body, caller } = command;
   if (operation === 'retire' || operation === 'retireByWallet') return;

@@ -83,7 +83,7 @@ export class Forum {
     this.#pipeline.useChain(reader);
   }
 
-  /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when those accepted are on disk and answered. */
+  /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when those accepted are on disk and have their responses. */
   close(): Promise<void> {
     return this.#pipeline.close();
   }

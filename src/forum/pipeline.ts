@@ -1,16 +1,16 @@
 // The way of every command, on every store: decided on memory, over everything decided before it, then appended with the heads and
-// signatures that the decision relied on, and answered when the append has confirmed them.
+// signatures that the decision relied on; the response follows when the append has confirmed them.
 //
-// Why no command is lost, doubled, answered early, or decided on a state that never was:
+// Why no command is lost, doubled, confirmed early, or decided on a state that never was:
 //
 //  1. A command is in one place at a time: being looked up (look-ups.ts) or prepared, waiting, or an outcome of one batch. It leaves with
 //     one response. `close` waits until all have left.
 //  2. A decision and the staging of its event are one synchronous step on the states of the open batch, which are those of the batch in
 //     flight where that has touched the stream, else those in memory. So within a process no decision overlooks an earlier one.
 //  3. All decisions of a batch see one head of a stream, and the append is told it: by the event that follows it, by the account that an
-//     event names, or among the batch's heads. The store writes nothing of a stream with another head, and reports it moved. So what
+//     event names, or among the batch's heads. The store writes nothing of a stream with another head, and reports that it grew. So what
 //     is written was decided on heads, and what is rejected was rejected on heads: of a moment after the command came in.
-//  4. What was decided on a moved stream is decided again, once memory has the head that the append reported, and so is the whole open
+//  4. What was decided on a stream that grew is decided again, once memory has the head that the append reported, and so is the whole open
 //     batch, since it may stand on events that were not written. A failed append rejects its own commands, of which it wrote nothing
 //     or all, and the open batch is decided again.
 //  5. Every append looks up the signatures of its commands. One that led to a line before gets that line's response, whatever was decided
@@ -61,7 +61,7 @@ export interface BatchReport {
   readonly commands: number;
   /** Events written. */
   readonly events: number;
-  /** Streams that had moved, mostly since another process extended them first. */
+  /** Streams that had grown, mostly since another process extended them first. */
   readonly conflicts: number;
   /** Commands that are decided again because of that. */
   readonly redecided: number;
@@ -330,7 +330,7 @@ export class Pipeline {
     for (const pending of [...first, ...outcomes.map((outcome) => outcome.pending)]) this.#decide(pending);
   }
 
-  /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when those accepted are on disk and answered. */
+  /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when those accepted are on disk and have their responses. */
   close(): Promise<void> {
     this.#closing ??= this.#untilAllLeft();
     return this.#closing;

@@ -37,7 +37,7 @@ export interface LogEntry {
 /** What a registration leaves outside the log, written in the transaction of its line, if it has one. */
 export interface Registration {
   readonly did: string;
-  /** The registration, in the agent's account, that a retry is answered with. */
+  /** The registration, in the agent's account, that a retry returns. */
   readonly eventId: number;
   /** Its hiddenSignatureKey; null for an unsigned one. */
   readonly signature: string | null;

@@ -30,7 +30,7 @@ export interface Move<Type extends keyof Payloads = keyof Payloads, Body = unkno
   readonly response: v.GenericSchema;
   /** Pure, so that the auditor can repeat the decision of every line. A move in a chamber is decided by decidePayload. Throws ForumError. */
   decide(body: Body, context: Context): Payloads[Type];
-  /** A function of the event alone, so that a retry is answered from the log. */
+  /** A function of the event alone, so that a retry gets its response from the log. */
   answer(event: {
     readonly chamberId: number | null;
     readonly eventId: number;

@@ -10,7 +10,7 @@
 //    stream, so one that becomes known meanwhile is that of a competitor, who has taken the lead's key.
 // 4. Nothing deadlocks. Only leads wait, and every node inserts them in the same order; what follows a lead can't meet a
 //    competitor, who would need that lead. After the events, rows of registrations and contacts are written in order of their keys.
-// 5. An append whose answer was lost is resolved by the very same append: its leads wait for the first attempt as for any
+// 5. An append whose result was lost is resolved by the very same append: its leads wait for the first attempt as for any
 //    competitor. If rows are there then and hold the same lines, the first attempt has succeeded.
 // 6. What a lease's holder decided is written only while it is the holder: the statement locks the lease's row against a new
 //    holder, or waits for one and writes nothing. So a new holder sees all that was written before it, and nothing comes after.

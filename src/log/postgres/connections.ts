@@ -57,7 +57,7 @@ export class Connections {
   }
 
   /**
-   * Runs `work` on a connection, again on another one if the connection is lost, until a server has answered or the patience
+   * Runs `work` on a connection, again on another one if the connection is lost, until a server has responded or the patience
    * is at its end: then it throws FORUM_ERR_UNAVAILABLE, as it does when the server can't do the work now.
    */
   async run<Result>(work: (client: pg.Client, isRepeated: boolean) => Promise<Result>): Promise<Result> {

@@ -44,7 +44,7 @@ export async function openPostgresSource(url: string): Promise<CopySource> {
   };
 }
 
-/** A code that makes the nodes answer 503. */
+/** A code that makes the nodes return 503. */
 const REFUSE_MOVED = `
 CREATE OR REPLACE FUNCTION refuse_moved() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN RAISE EXCEPTION 'the log has moved' USING ERRCODE = 'object_not_in_prerequisite_state'; END $$;

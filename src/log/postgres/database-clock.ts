@@ -1,6 +1,6 @@
 // The database's time, by which all nodes live. A node that was ahead of it would end phases early. Why none is:
 //
-// 1. The database reads its clock after it was asked and before its answer is there. So its time is ahead of this process's
+// 1. The database reads its clock after it was asked and before its result is there. So its time is ahead of this process's
 //    monotonic clock by at least (time - answeredAt), and by at most (time - askedAt).
 // 2. A node takes the least that is proved. Its clock is then behind the database's by no more than the round trip took.
 // 3. Several readings in a row are all right, so the highest of what they prove at least counts, and the lowest at most.

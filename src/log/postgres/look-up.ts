@@ -1,5 +1,5 @@
 // Heads, and the lines of signatures, read by one statement, and so at one moment. A row whose backend ended while it waited for the
-// synchronous standbys is visible before they have it. So what an answer may rest on is confirmed: the statement commits a message to the
+// synchronous standbys is visible before they have it. So what a response may rest on is confirmed: the statement commits a message to the
 // server's own log, after everything that it has seen, and waits for the standbys with it. Without any it writes nothing.
 import type { Client } from 'pg';
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';

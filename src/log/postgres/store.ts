@@ -23,7 +23,7 @@ export interface PostgresStoreOptions {
   readonly connectionsMax: number;
   /** Called once for each stream in which damage is met. */
   readonly onDamage?: (damage: StreamDamaged) => void;
-  /** Called when the database's clock has moved against this machine's. */
+  /** Called when the database's clock has drifted from this machine's. */
   readonly onDrift?: (driftMillis: Millis) => void;
 }
 

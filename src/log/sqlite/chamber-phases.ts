@@ -1,10 +1,10 @@
 // The chambers by phase, for GET /chambers?phase=. A phase changes with the clock and not with an event, so a row may be
 // overdue: its phase is that of an earlier time, and `next_deadline` has passed. Why a query is right all the same:
-//  1. A row is never ahead of the log's clock: the clock is persisted before a row is moved on to it, and the clock never falls.
+//  1. A row is never ahead of the log's clock: the clock is persisted before a row advances to it, and the clock never falls.
 //  2. So a row whose `next_deadline` is null or still to come holds the phase of now, and every other row is overdue.
 //  3. The candidates of a query are a page of the first kind, by their stored phase, and the overdue rows unless they are older
 //     than a full page. Each is tested against its deadlines, newest first, until the page is full.
-// Overdue rows are moved on in steps of a bounded size, soon or late.
+// Overdue rows advance in steps of a bounded size, soon or late.
 import type { Database, Statement } from 'better-sqlite3';
 import type { ChamberListing } from '../../../projections/listings.ts';
 import { type PhaseEnds, phaseBy } from '../../../projections/phase.ts';

@@ -186,7 +186,7 @@ class WatchedFile implements DatabaseFile {
   }
 
   /**
-   * SQLite's own descriptor still reads the deleted file, so a checkpoint writes what was answered into the main one. It overwrites nothing
+   * SQLite's own descriptor still reads the deleted file, so a checkpoint writes accepted moves into the main one. It overwrites nothing
    * of another program that has opened the database since: such a program has made a new -wal, which counts as replaced.
    */
   #saveDeletedWal(): LogCorruption {

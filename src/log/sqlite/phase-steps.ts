@@ -3,7 +3,7 @@ import type { Millis } from '../../vocabulary/values.ts';
 import type { Access } from './access.ts';
 import { ChamberPhases } from './chamber-phases.ts';
 
-/** Chambers that are moved on to their phase at a time, and the pause before the next ones: a step takes about 1 ms. */
+/** Chambers that advance to their phase at a time, and the pause before the next ones: a step takes about 1 ms. */
 const PHASES_PER_STEP = 100;
 const PHASE_STEP_PAUSE_MS = 20;
 
