@@ -1,5 +1,5 @@
 // Disconnects dead consumers. Pings go out while nothing is buffered; a peer is dead after a time with neither a pong nor a byte
-// drained. A reader of server-sent events can't answer a ping: it is dead when buffered bytes do not drain for that time, and
+// drained. A reader of server-sent events can't return a pong: it is dead when buffered bytes do not drain for that time, and
 // otherwise when TCP gives up. Silence is counted in checks, not on a clock, so a paused process finds its peers alive.
 import type { Socket } from 'node:net';
 import { type Carrier, whenClosed } from './carrier.ts';

@@ -39,7 +39,7 @@ const registerRoute: Route = {
 };
 
 /**
- * Whether the event is that of this request. The retry of a registration that changed nothing is answered with an earlier event. A line
+ * Whether the event is that of this request. The retry of a registration that changed nothing gets an earlier event. A line
  * that keeps no request does not show whose it is, but it is not earlier than its own.
  */
 function isOwn(

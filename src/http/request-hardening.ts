@@ -33,7 +33,7 @@ export interface Hardening {
 }
 
 /**
- * A createServer like that of node:http. Its servers answer rejected and ambiguous requests before the adapter sees them, and
+ * A createServer like that of node:http. Its servers respond to rejected and ambiguous requests before the adapter sees them, and
  * serve one request of a connection at a time.
  */
 export function hardenedServer(hardening: Hardening) {

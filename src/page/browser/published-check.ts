@@ -80,7 +80,7 @@ export class PublishedCheck {
     try {
       await this.#compare(chamberId, head);
     } catch {
-      // The connection failed, or something else answered.
+      // The connection failed, or another server responded.
       this.#notEvaluated('the service did not answer', ...Object.keys(PUBLISHED_CHECKS));
     }
   }
