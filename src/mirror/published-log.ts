@@ -7,7 +7,7 @@ import { HASH_BYTES } from '../tlog/tree.ts';
 import { parseJson } from '../vocabulary/json.ts';
 import { LOG_ID } from '../vocabulary/values.ts';
 
-/** The service did not answer, or not as a service does: the same may succeed later. */
+/** The service did not respond, or not as a service does: the same may succeed later. */
 export class NotServed extends Error {}
 
 /** The lines that were asked for are longer, together, than may be held. */

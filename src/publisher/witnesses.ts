@@ -1,5 +1,5 @@
 // Asks witnesses to cosign the checkpoints (c2sp.org/tlog-witness). Cosignatures are added to the note when they come. Nothing waits for a
-// witness: one that is silent, slow or answers nonsense costs a log line and a metric.
+// witness: one that is silent, slow or returns nonsense costs a log line and a metric.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { consistencyProof } from '../crypto/merkle-proof.ts';
@@ -37,7 +37,7 @@ interface Asked extends PolicyWitness {
   isBusy: boolean;
 }
 
-/** What it answered is of no use; the message says why. */
+/** What it returned is of no use; the message says why. */
 class WitnessFailure extends Error {}
 
 export class Witnesses {

@@ -1,5 +1,5 @@
 // The place of each line in the log: numbering, the chain of hashes, times. The neighbours of a line distinguish a dropped
-// one from an altered, a repeated and a moved one, so that the finding names the right event.
+// one from an altered, a repeated and a reordered one, so that the finding names the right event.
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { leafHash } from '../../crypto/merkle.ts';
 import type { ChamberEvent } from '../../vocabulary/events.ts';
