@@ -199,7 +199,7 @@ function isDid(text: string): boolean {
   return parseDid(text) !== undefined;
 }
 
-/** A signed response with the request that it answers: all that a third party needs to verify it, but the service's key. */
+/** A signed response with its request: all that a third party needs to verify it, but the service's key. */
 export interface Receipt {
   readonly request: ReceiptRequest;
   readonly response: ReceiptResponse & {

@@ -12,7 +12,7 @@ export const KEY_BYTES = 32;
 export const SIGNATURE_BYTES = 64;
 export const HEAD_BYTES = LENGTH_BYTES + KEY_BYTES + SIGNATURE_BYTES;
 
-/** The thread's first message, once libsodium is loaded; each later one answers a batch: a byte for each job, 1 for valid. */
+/** The thread's first message, once libsodium is loaded; each later one has the results of a batch: a byte for each job, 1 for valid. */
 export const READY = 'ready';
 
 export interface LostThread {

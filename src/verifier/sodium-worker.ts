@@ -1,4 +1,4 @@
-// The program of a verification thread: loads libsodium's binding, whose path is its workerData, and answers batches.
+// The program of a verification thread: loads libsodium's binding, whose path is its workerData, and verifies batches.
 import { createRequire } from 'node:module';
 import { parentPort, workerData } from 'node:worker_threads';
 import { HEAD_BYTES, KEY_BYTES, LENGTH_BYTES, READY, SIGNATURE_BYTES } from './sodium-thread.ts';

@@ -10,11 +10,11 @@ import { type QueueLimits, type VerifyJob, VerifyQueue } from './verify-queue.ts
 const KEYS_MAX = 4096;
 const PENDING_MAX = 16_384;
 /**
- * Jobs for a thread that are not answered yet: enough to keep it busy while the main thread is not, and few enough that the last one
+ * Jobs for a thread that have no result yet: enough to keep it busy while the main thread is not, and few enough that the last one
  * waits some milliseconds. All others wait in the fair queue.
  */
 const IN_FLIGHT_PER_THREAD_MAX = 128;
-/** Small, so that the first answers are used while the next are computed: neither thread waits for the other. */
+/** Small, so that the first results are used while the next are computed: neither thread waits for the other. */
 const BATCH_JOBS_MAX = 16;
 /** One that the thread works on and one for when it is done. To wake a thread costs as much as several signatures, so the others go together. */
 const BATCHES_PER_THREAD_MAX = 2;
@@ -26,10 +26,10 @@ export interface VerifierOptions {
   readonly threads?: number;
   /** Key objects kept for node:crypto. */
   readonly keysMax?: number;
-  /** Signatures not answered yet, in all. */
+  /** Signatures without a result yet, in all. */
   readonly pendingMax?: number;
   readonly queueLimits?: Partial<QueueLimits>;
-  /** Called when a thread has died or could not load libsodium; node:crypto answers its jobs. */
+  /** Called when a thread has died or could not load libsodium; node:crypto takes its jobs. */
   readonly onThreadLost?: (reason: string) => void;
   /** The time from one signature of the fallback verifier to its next. */
   readonly fallbackPauseMillis?: number;
@@ -41,7 +41,7 @@ export interface VerifierOptions {
 
 export interface SignatureVerifierPool {
   readonly verify: SignatureVerifier;
-  /** Ends the threads; pending signatures are still answered. */
+  /** Ends the threads; pending signatures still get results. */
   readonly close: () => Promise<void>;
   /** How many threads verify with libsodium now. */
   readonly readyThreads: () => number;
