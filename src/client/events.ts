@@ -287,7 +287,7 @@ interface Socket {
   on?(event: 'ping', listener: () => void): void;
 }
 
-/** A socket with a longer backlog of the longest messages is closed: the reader opens another one when it has caught up. */
+/** A socket with a backlog of more than this many of the longest messages is closed: the reader opens another one later. */
 const QUEUED_MESSAGES_MAX = 2;
 /** What a queued message takes besides its text. */
 const MESSAGE_COST_CHARS = 100;

@@ -113,7 +113,7 @@ export function parseSignature(headers: SignatureHeaders): ParsedSignature {
 
 export const LABEL = 'sig1';
 export const FOREIGN_LABELS_MAX = 4;
-/** The length of each of the two fields: the log keeps what others signed with the request. */
+/** The length of others' labels in each of the two fields: the log keeps them with the request. */
 export const FOREIGN_CHARS_MAX = 4_096;
 
 /** Both fields without the labels of others; what is sig1's stays exactly as it was sent. */
