@@ -72,7 +72,7 @@ function examineFlags(config: Config): readonly Finding[] {
   return found.length > 0 ? found : [ok('flags', 'nothing unsafe is set')];
 }
 
-/** The service makes a file outside production if it has none of its own. */
+/** The service makes a missing file, but not in production. */
 function examineKeys({ SERVICE_KEY_FILE: file, DATABASE_PATH, DATABASE_URL, NODE_ENV }: Config): readonly Finding[] {
   if (file === undefined) return [];
   try {

@@ -13,7 +13,7 @@ export interface RateLimits {
   readonly burst: number;
 }
 
-/** The least recent callers beyond it start with a full bucket again: bounded memory comes before perfect fairness. */
+/** The least recent callers beyond this number start with a full bucket again: bounded memory comes before perfect fairness. */
 const CALLERS_MAX = 100_000;
 
 /**

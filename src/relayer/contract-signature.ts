@@ -11,7 +11,7 @@ import type { Hex } from '../vocabulary/values.ts';
 import { hasCode, orRevert, readCallAt } from './chain-client.ts';
 import { isRejection, type Rpc } from './rpc.ts';
 
-/** The deployment of a wallet takes some millions at most. */
+/** The deployment of a wallet takes some millions of gas at most. */
 const VALIDATION_GAS_MAX = 10_000_000n;
 
 export interface ContractSignature {
