@@ -51,7 +51,7 @@ describe('an export', () => {
     const url = await serve(`${first}\n${first}\n`);
     const broken = await chambers('export', url, '1', `--out=${out}`, '--force');
     expect(broken).toMatchObject({ exitCode: 3, err: expect.stringContaining('the log is broken') });
-    expect(await chambers('export', '99', `--out=${join(folder, 'new.ndjson')}`)).toMatchObject({ exitCode: 1 });
+    expect(await chambers('export', '99', `--out=${join(folder, 'new.ndjson')}`)).toMatchObject({ exitCode: 2 });
     expect(readFileSync(out, 'utf8')).toBe('mine');
     expect(readdirSync(folder)).toEqual(['chamber.ndjson']);
   });
