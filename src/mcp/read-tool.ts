@@ -55,7 +55,7 @@ export function readTool(forum: ForumClient, did?: string): AnyTool {
       ideas: v.optional(v.array(v.object({ ideaId: v.string(), ticker: v.string() }))),
       ideasLeftOut: v.optional(v.number()),
       transcript: v.optional(v.string()),
-      byIdea: v.optional(v.array(v.object({ ideaId: v.nullable(v.string()) }))),
+      byIdea: v.optional(v.array(v.object({}))),
       next: v.number(),
       more: v.boolean(),
     }),

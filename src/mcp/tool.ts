@@ -106,6 +106,8 @@ const MAXIMUM_LISTED = 1_000_000;
 
 function withoutDefaults(name: string, value: unknown): unknown {
   if (name === 'required' && Array.isArray(value) && value.length === 0) return undefined;
+  // The names of members are texts in any case.
+  if (name === 'propertyNames') return undefined;
   // Unknown members are rejected all the same, by name.
   if (name === 'additionalProperties' && value === false) return undefined;
   // So are an empty text and numbers that no honest call comes near.
