@@ -53,7 +53,7 @@ const ON_BOTH_STORES = [
   'test/forum/{forum,long-accounts,snapshots}.test.ts',
   'test/http/!(todo|todo-waits).test.ts',
   'test/stream/!(all-chambers).test.ts',
-  'test/{journey,soak/soak}.test.ts',
+  'test/journey.test.ts',
 ];
 const { TEST_STORE, JUDGES } = process.env;
 /** `npm run judges` installs what these need. */

@@ -1,6 +1,5 @@
-// A short form of `npm run test:soak`; on PostgreSQL in `npm run test:postgres`.
+// A short form of `npm run test:soak`, which also takes `--store postgres`.
 import { describe, expect, it } from 'vitest';
-import { IS_ON_POSTGRES, storeSettings } from '../kit/store.ts';
 import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 import { runSoak } from './soak.ts';
 
@@ -9,7 +8,7 @@ describe.skipIf(process.platform !== 'linux')('a soak', () => {
   it('leaves nothing behind in the process, whatever the chain does, and commits every chamber', {
     timeout: 300_000,
   }, async () => {
-    const store = IS_ON_POSTGRES ? await storeSettings() : { DATABASE_PATH: temporaryDatabase() };
+    const store = { DATABASE_PATH: temporaryDatabase() };
     const load = {
       roundsPerQuarter: 1,
       chambersPerRound: 8,

@@ -14,7 +14,7 @@ import { temporaryDatabase } from '../../kit/temporary.ts';
 import { flipBit, intrude } from '../entries.ts';
 
 const PROGRAM = fileURLToPath(new URL('migration-program.ts', import.meta.url));
-const KILLS = 20;
+const KILLS = Number(process.env['MIGRATION_KILLS'] ?? 6);
 const STORED = 'SELECT position, chamber_id, account, event_id, line, signature, nodes FROM events ORDER BY position';
 
 describe.each([
