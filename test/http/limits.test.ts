@@ -1,7 +1,7 @@
 // The limits of the running service as its callers meet them.
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { consume, openSource, subscribe } from '../kit/consumers.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
@@ -227,6 +227,7 @@ describe('connections', () => {
       socket.write(`GET /chambers/${id}/events HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(8));
     }
     const reading = setInterval(() => slow.socket.read(), 30);
+    await vi.waitUntil(() => slow.socket.bytesRead > 0, { timeout: 30_000 });
     await sleep(3_500);
     clearInterval(reading);
     for (const { socket } of [stalled, slow]) socket.resume();
