@@ -1,5 +1,4 @@
-// The name of a log towards the world, under which its checkpoints are signed. It is decided once, whatever the service's address
-// becomes later.
+// The public name of a log, under which its checkpoints are signed. It is fixed once, and stays when the service's address changes.
 import type { LogMeta } from './store.ts';
 
 /** `<host>/log/<logId>`; `url` is the service's address now, which counts at the first use only. */

@@ -1,4 +1,4 @@
-// The agent's todo as a model reads it: who is awaited by alias, times as seconds, and nothing that is not the case.
+// The agent's todo as a model reads it: agents by alias, times in seconds, and no empty members.
 import * as v from 'valibot';
 import type { Agent } from '../client/agent.ts';
 import { visibleLine } from '../vocabulary/visible.ts';

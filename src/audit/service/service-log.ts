@@ -10,6 +10,8 @@ import type { AuditedService } from './service-reader.ts';
 
 const WAIT_MS_MAX = 5_000;
 const POLL_MS = 500;
+/** Of 32 bytes each, held twice for a moment; a service may claim and serve any number. */
+const ENTRIES_MAX = 500_000;
 
 export interface LogKey {
   readonly prefix: string;
@@ -60,8 +62,9 @@ export class ServiceLog {
     return this.#service.readBytes(`${prefix}/${tilePath(tile)}`);
   }
 
-  /** The entries of the tree of `size` leaves, joined. */
+  /** The entries of the tree of `size` leaves, joined. Throws UnusableInput. */
   async entries(log: LogKey, size: number): Promise<Uint8Array> {
+    if (size > ENTRIES_MAX) throw new UnusableInput(`a log of more than ${ENTRIES_MAX} entries is not read whole`);
     const bundles: Uint8Array[] = [];
     for (const tile of tilesBetween(ENTRIES, 0, size)) {
       const entries = parseEntries(await this.tile(log, tile));
