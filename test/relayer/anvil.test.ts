@@ -1,6 +1,9 @@
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { type Anvil, spawnAnvil } from '../../src/relayer/anvil.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
 
 const START_MILLIS_MAX = 3_000;
 /** Anvil writes a line for each, and its pipe holds some 5,000 lines. */
@@ -26,9 +29,13 @@ test('Anvil responds to any number of requests, long after the time that its sta
 });
 
 test('a start that takes too long, or is stopped, fails', async () => {
-  await expect(spawnAnvil([], { startMillisMax: 0 })).rejects.toThrow('Anvil did not listen in time');
+  // Anvil waits for a genesis that nobody writes.
+  const genesis = join(temporaryFolder(), 'genesis');
+  execFileSync('mkfifo', [genesis]);
+  const slow = ['--init', genesis];
+  await expect(spawnAnvil(slow, { startMillisMax: 100 })).rejects.toThrow('Anvil did not listen in time');
   const stopping = new AbortController();
-  const starting = spawnAnvil([], { signal: stopping.signal });
+  const starting = spawnAnvil(slow, { signal: stopping.signal });
   stopping.abort();
   await expect(starting).rejects.toThrow('the start of Anvil was stopped');
 });
