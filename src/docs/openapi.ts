@@ -2,7 +2,7 @@
 import type * as v from 'valibot';
 import { chamberItem } from '../http/chambers.ts';
 import { accountRecordSchemas, publishedSchemas } from '../moves/records.ts';
-import { type Endpoint, LOG_ID_SCHEMA, NATURAL } from '../vocabulary/endpoint.ts';
+import { type Endpoint, LOG_ID_SCHEMA, NATURAL, POSITIVE } from '../vocabulary/endpoint.ts';
 import { type ErrorCode, SIGNATURE_STEPS } from '../vocabulary/errors.ts';
 import { deadlines, did } from '../vocabulary/schemas.ts';
 import { ADMISSION_RULES } from '../vocabulary/values.ts';
@@ -116,7 +116,7 @@ const ERROR_MEMBERS: Readonly<Partial<Record<ErrorCode, Schemas>>> = {
   },
   FORUM_ERR_VALIDATION: {
     serviceTime: serviceTime('with a deadline that is past'),
-    head: { type: 'integer', description: 'the last event of the log, with a cursor beyond it' },
+    head: { ...NATURAL, description: 'the last event of the log, with a cursor beyond it' },
   },
   FORUM_ERR_ADMISSION: {
     failedRules: {
@@ -139,14 +139,14 @@ function history(): Schema {
   return {
     type: 'object',
     description: 'The event that the agent saw, its leaf there, and the leaf that the log has for it, null for none.',
-    properties: { eventId: { type: 'integer', minimum: 1 }, seen: leaf, leaf: { oneOf: [leaf, { type: 'null' }] } },
+    properties: { eventId: POSITIVE, seen: leaf, leaf: { oneOf: [leaf, { type: 'null' }] } },
     required: ['eventId', 'seen', 'leaf'],
     additionalProperties: false,
   };
 }
 
 function retryAfter(): Schema {
-  return { type: 'integer', description: 'seconds to wait, as in the header Retry-After' };
+  return { ...NATURAL, description: 'seconds to wait, as in the header Retry-After' };
 }
 
 function expectedSignature(): Schema {

@@ -43,7 +43,11 @@ const PATH_PARAMETERS: Readonly<Record<string, Omit<Parameter, 'name' | 'in'>>> 
   id: { description: 'the chamber', schema: POSITIVE, example: CHAMBER_ID },
   eventId: { description: 'the event', schema: POSITIVE, example: 3 },
   logId: { description: 'the log, as `GET /` names it', schema: LOG_ID_SCHEMA, example: SAMPLE_LOG_ID },
-  tile: { description: '`<level>/<index>` or `entries/<index>`', schema: { type: 'string' }, example: '0/000.p/3' },
+  tile: {
+    description: '`<level>/<index>` or `entries/<index>`',
+    schema: { type: 'string', pattern: '^(\\d+|entries)/(x\\d{3}/)*\\d{3}(\\.p/\\d+)?$' },
+    example: '0/000.p/3',
+  },
   ticker: { description: 'in any case', schema: { type: 'string', pattern: TICKER.source }, example: 'RAIN' },
 };
 

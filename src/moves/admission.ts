@@ -11,7 +11,7 @@ import {
 import { parseDid } from '../crypto/did-key.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { MovePayloads } from '../vocabulary/events.ts';
-import { address, count, did, exactly, hash, id, walletAddress } from '../vocabulary/schemas.ts';
+import { address, count, DID, did, exactly, hash, id, walletAddress } from '../vocabulary/schemas.ts';
 import type { Admission, BlockReference } from '../vocabulary/values.ts';
 import type { ReadChain } from './chain-question.ts';
 import type { DecisionContext } from './move.ts';
@@ -22,19 +22,23 @@ const BALANCE_MAX = 2n ** 256n - 1n;
 const DID_MESSAGE = 'must be a did:key of an Ed25519 key';
 export const sentDid = v.pipe(
   v.string(DID_MESSAGE),
+  v.regex(DID, DID_MESSAGE),
   v.check((text) => parseDid(text) !== undefined, DID_MESSAGE),
   v.description('did:key of an Ed25519 public key'),
 );
 
 const BALANCE_MESSAGE = 'must be an integer from 1 to 2^256 - 1, as a number or as a string of decimal digits';
 const sentBalance = v.pipe(
-  v.union([v.number(BALANCE_MESSAGE), v.string(BALANCE_MESSAGE)], BALANCE_MESSAGE),
+  v.union(
+    [v.number(BALANCE_MESSAGE), v.pipe(v.string(BALANCE_MESSAGE), v.regex(/^[1-9]\d{0,77}$/, BALANCE_MESSAGE))],
+    BALANCE_MESSAGE,
+  ),
   v.check(isBalance, BALANCE_MESSAGE),
   v.transform(String),
 );
 
 function isBalance(sent: number | string): boolean {
-  const isExact = typeof sent === 'string' ? /^[1-9]\d{0,77}$/.test(sent) : Number.isSafeInteger(sent) && sent > 0;
+  const isExact = typeof sent === 'string' || (Number.isSafeInteger(sent) && sent > 0);
   return isExact && BigInt(sent) <= BALANCE_MAX;
 }
 

@@ -155,11 +155,8 @@ function depthOf(value: JsonValue): number {
 
 // What the service writes: the exact forms in events and responses.
 
-export const did = v.pipe(
-  v.string(),
-  v.regex(/^did:key:z6Mk[1-9A-HJ-NP-Za-km-z]{44}$/),
-  v.description('did:key of an Ed25519 public key'),
-);
+export const DID = /^did:key:z6Mk[1-9A-HJ-NP-Za-km-z]{44}$/;
+export const did = v.pipe(v.string(), v.regex(DID), v.description('did:key of an Ed25519 public key'));
 export const hash = (description: string) => described(/^0x[0-9a-f]{64}$/, description);
 export const sentHash = (description: string) => described(/^0x[0-9a-fA-F]{64}$/, description);
 export const bytes = (description: string) => described(/^0x([0-9a-fA-F]{2})+$/, description);

@@ -308,7 +308,8 @@ async function readLog(id: number) {
   }
   const { body: checkpoint } = await live.call('GET', `${log.prefix}/checkpoint`);
   const size = Number(String(checkpoint).split('\n')[1]);
-  await live.call('GET', `${log.prefix}/tile/0/000.p/${size}`);
+  // Prism finds no route whose last parameter holds slashes.
+  await live.call('GET', `${log.prefix}/tile/0/000.p/${size}`, { isDirect: true });
   await live.call('GET', `${log.prefix}/index?after=0&limit=2`);
 }
 
@@ -318,7 +319,7 @@ async function retire() {
   const cyd = new Signer();
   await live.call('POST', '/register', { body: registration(cyd) });
   const issuedAt = new Date(live.now()).toISOString();
-  const service = new URL(live.url).origin;
+  const service = new URL(live.baseUrl).origin;
   const { operatorEmail: _, ...content } = registration(cyd);
   const proof = await proofBy(walletOf(0), cyd.did, { service, issuedAt });
   await live.call('POST', '/register', { by: cyd, body: { ...content, walletAddress: walletOf(0).address, ...proof } });

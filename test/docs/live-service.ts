@@ -14,6 +14,8 @@ import { prismFindings, startPrism } from './prism.ts';
 export interface LiveService {
   /** The URL of the service itself; calls go through Prism in `npm run judges`. */
   readonly url: string;
+  /** Its public address, for which agents and wallets sign. */
+  readonly baseUrl: string;
   readonly service: Service;
   readonly described: Described;
   advance(seconds: number): void;
@@ -41,7 +43,7 @@ export async function startLive(settings: Settings = {}): Promise<LiveService> {
   const described = await describedBy(url);
   const { PUBLIC_URL: baseUrl = url } = judged;
   const prism = JUDGES === undefined ? undefined : await startPrism({ publicUrl: baseUrl, upstream: url });
-  return { url, service, described, now: clock.read, call, advance, stop };
+  return { url, baseUrl, service, described, now: clock.read, call, advance, stop };
 
   async function stop(): Promise<void> {
     await prism?.stop();

@@ -34,6 +34,11 @@ const EXCEPTIONS: readonly Exception[] = [
     reason: 'A request without a signature is rejected for no wrong one.',
     when: isUnsigned,
   },
+  {
+    rule: 'owasp:api2:2023-write-restricted',
+    reason: 'The body holds the signature of a wallet that was proven for the agent.',
+    when: ({ path }) => path[1] === '/agents/{did}/retire',
+  },
   { rule: 'owasp:api8:2023-define-error-responses-500', reason: 'A preflight reads nothing.', when: isPreflight },
   { rule: 'owasp:api8:2023-define-error-validation', reason: 'A preflight takes no input.', when: isPreflight },
   ...['string-limit', 'string-restricted', 'integer-limit', 'array-limit'].map((rule) => ({
