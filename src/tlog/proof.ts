@@ -1,6 +1,8 @@
 // A proof that an entry is in the log, for use without it (c2sp.org/tlog-proof@v1): index, inclusion proof and checkpoint in one text.
 import { base64 } from '@scure/base';
+import { thumbprintOf } from '../crypto/jwk.ts';
 import { verifyInclusion } from '../crypto/merkle-proof.ts';
+import type { PinnedKeys } from '../vocabulary/values.ts';
 import { type Checkpoint, parseCheckpoint, parseCount } from './checkpoint.ts';
 import { decodeBase64, type NoteKey, openNote, parseNote, type SignedNote } from './note.ts';
 import { HASH_BYTES, TREE } from './tree.ts';
@@ -51,6 +53,14 @@ export function openCheckpoint(text: string, key: NoteKey): SignedCheckpoint | u
   const checkpoint = note && parseCheckpoint(note.text);
   if (note === undefined || checkpoint?.origin !== key.name || openNote(note, [key]) === undefined) return undefined;
   return { ...checkpoint, note };
+}
+
+export const UNPINNED =
+  'the key of the log is not the one that event 1 records: it was rotated or replaced, and only a later chamber can confirm it';
+
+/** Whether a log's key is the one that a chamber's first event records; true where that records none, as in older events. */
+export function isPinned({ publicKey }: NoteKey, pinned: PinnedKeys | undefined): boolean {
+  return pinned === undefined || pinned.checkpoints === thumbprintOf(publicKey);
 }
 
 /** The checkpoint under which the proof shows the entry of 32 bytes; undefined if it shows nothing. */

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { auditMain } from '../../src/audit/main.ts';
 import type { AuditReport } from '../../src/audit/report/report-types.ts';
+import { rotateKeyFile } from '../../src/keys/key-file.ts';
 import { createWitnessServer } from '../../src/mirror/witness-server.ts';
 import { parseMisbehaviour, verifyMisbehaviour } from '../../src/tlog/misbehaviour.ts';
 import { formatVerifierKey, NOTE_KEY_TYPES, parseVerifierKey, toNoteKey } from '../../src/tlog/note.ts';
@@ -87,6 +88,21 @@ describe('the published log', () => {
     const [file = ''] = readdirSync(proofs);
     const proof = parseMisbehaviour(readFileSync(join(proofs, file), 'utf8'));
     expect(await verifyMisbehaviour(proof)).toMatchObject({ checkpointKeys: [await keyOf(other)] });
+  });
+
+  it('is not evaluated where its key is not the one that the chamber records', { timeout: 60_000 }, async () => {
+    const settings = { DATABASE_PATH: temporaryDatabase(), SERVICE_KEY_FILE: join(temporaryFolder(), 'keys.json') };
+    const before = await run(settings);
+    await debating(before);
+    await before.stop();
+    const now = before.clock.read();
+    rotateKeyFile(settings.SERVICE_KEY_FILE, { now, until: now });
+    const after = await run(settings, before.clock);
+    await debating(after);
+    await covered(after);
+    const { report } = await audit(after);
+    const verdicts = report.chambers.map(({ checks }) => checks.find(({ name }) => name === 'checkpoint')?.verdict);
+    expect(verdicts).toEqual(['not evaluated', 'verified']);
   });
 
   it('is cosigned by the witnesses of a policy, or is broken for who asks for them', { timeout: 60_000 }, async () => {

@@ -1,7 +1,7 @@
 // The audit of one chamber: every line passes through the checks in order, and only what they need of it is kept.
 import { seatWallet } from '../../../projections/admission.ts';
 import { type ChamberEvent, isMove, type MoveEvent, type ServiceEvent } from '../../vocabulary/events.ts';
-import { type BlockReference, fromHex } from '../../vocabulary/values.ts';
+import { type BlockReference, fromHex, type PinnedKeys } from '../../vocabulary/values.ts';
 import { AccountReferences } from '../account/references.ts';
 import { type AuditContext, auditContext } from '../context.ts';
 import { ahead } from '../line/ahead.ts';
@@ -73,6 +73,8 @@ export class ChamberAudit {
   readonly balanceClaims: BalanceClaim[] = [];
   readonly accountReferences = new AccountReferences();
   lineCount = 0;
+  /** The service's keys that the first event records; undefined where it records none. */
+  pinnedKeys: PinnedKeys | undefined;
   readonly decisions = new Decisions(this.findings);
   readonly context: AuditContext;
   readonly moves: MoveTree;
@@ -180,6 +182,7 @@ export class ChamberAudit {
       const isWalletOfSeat = state !== null && seatWallet(state, event.did) !== undefined;
       this.accountReferences.take(event, eventId, { isWalletOfSeat });
       this.#noteBalance(event, eventId);
+      if (event.type === 'chamber.created') this.pinnedKeys = event.payload.serviceKeys;
       if (aside === undefined) judgeSeen(this.findings, event, eventId, (id) => this.#sequence.leafAt(id));
       if (aside === undefined) this.decisions.check(event, eventId);
       else this.decisions.assume(event, aside);

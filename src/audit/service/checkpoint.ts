@@ -4,7 +4,7 @@ import { parseCheckpoint } from '../../tlog/checkpoint.ts';
 import { COVERED_SECONDS_MAX, forkProofByTiles } from '../../tlog/misbehaviour.ts';
 import { isNoteSignature, parseNote } from '../../tlog/note.ts';
 import type { Policy } from '../../tlog/policy.ts';
-import { openCheckpoint, type SignedCheckpoint, verifyTlogProof } from '../../tlog/proof.ts';
+import { isPinned, openCheckpoint, type SignedCheckpoint, UNPINNED, verifyTlogProof } from '../../tlog/proof.ts';
 import { fromHex } from '../../vocabulary/values.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
 import { Unreachable, UnusableInput } from '../line/input.ts';
@@ -30,7 +30,7 @@ export class CheckpointAudit {
     this.#options = options;
   }
 
-  async compare({ findings, head }: ChamberAudit, chamberId: number): Promise<void> {
+  async compare({ findings, head, pinnedKeys }: ChamberAudit, chamberId: number): Promise<void> {
     const log = await this.#find();
     if (log === undefined) return findings.notEvaluated('the service publishes no log', 'checkpoint', 'witnesses');
     const { eventId, leaf, at } = head;
@@ -44,7 +44,8 @@ export class CheckpointAudit {
     }
     const checkpoint = verifyTlogProof(text, fromHex(leaf), log.key);
     const problem = `the service does not prove that event ${eventId} of the lines is in its log`;
-    findings.judge('checkpoint', [], checkpoint === undefined && problem);
+    if (checkpoint !== undefined && !isPinned(log.key, pinnedKeys)) findings.notEvaluated(UNPINNED, 'checkpoint');
+    else findings.judge('checkpoint', [], checkpoint === undefined && problem);
     this.#judgeWitnesses(findings, checkpoint);
   }
 

@@ -158,12 +158,13 @@ async function comparePreview(audit: ChamberAudit, job: AuditJob): Promise<void>
 }
 
 /** A checkpoint covers a line within a second or two, so it is asked for a little later, and again if it is late. */
-function comparePublished({ head }: ChamberAudit, job: AuditJob): void {
-  if (published === undefined || job.chamberId === undefined || isCheckpointAwaited || !published.isDue(head)) return;
+function comparePublished(audited: ChamberAudit, job: AuditJob): void {
+  if (published === undefined || job.chamberId === undefined || isCheckpointAwaited || !published.isDue(audited))
+    return;
   isCheckpointAwaited = true;
   const { chamberId } = job;
   setTimeout(async () => {
-    if (audit !== undefined) await published?.compare(chamberId, audit.head);
+    if (audit !== undefined) await published?.compare(chamberId, audit);
     isCheckpointAwaited = false;
     start(job);
   }, CHECKPOINT_MILLIS);

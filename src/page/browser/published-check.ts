@@ -3,7 +3,14 @@
 // witnesses that the reader names have cosigned it.
 import type { ChamberAudit } from '../../audit/core.ts';
 import { isNoteSignature, type NoteKey, parseVerifierKey } from '../../tlog/note.ts';
-import { openCheckpoint, parseTlogProof, type SignedCheckpoint, verifyTlogProof } from '../../tlog/proof.ts';
+import {
+  isPinned,
+  openCheckpoint,
+  parseTlogProof,
+  type SignedCheckpoint,
+  UNPINNED,
+  verifyTlogProof,
+} from '../../tlog/proof.ts';
 import { tileAt, tilePath } from '../../tlog/tile.ts';
 import { type ReadTiles, rootOfTiles } from '../../tlog/tiled-tree.ts';
 import { fromHex } from '../../vocabulary/values.ts';
@@ -21,7 +28,7 @@ export interface PublishedLog {
 /** A service promises a checkpoint within this time. */
 const COVERED_MS_MAX = 60_000;
 
-type Head = ChamberAudit['head'];
+type Audited = Pick<ChamberAudit, 'head' | 'pinnedKeys'>;
 
 interface Named {
   readonly prefix: string;
@@ -55,8 +62,8 @@ export class PublishedCheck {
     return this.#note;
   }
 
-  isDue({ eventId }: Head): boolean {
-    return eventId > this.#covered;
+  isDue({ head }: Audited): boolean {
+    return head.eventId > this.#covered;
   }
 
   results(): readonly ShownCheck[] {
@@ -76,16 +83,16 @@ export class PublishedCheck {
   }
 
   /** Asks the service; what can't be said yet may be asked again. */
-  async compare(chamberId: number, head: Head): Promise<void> {
+  async compare(chamberId: number, audited: Audited): Promise<void> {
     try {
-      await this.#compare(chamberId, head);
+      await this.#compare(chamberId, audited);
     } catch {
       // The connection failed, or another server responded.
       this.#notEvaluated('the service did not answer', ...Object.keys(PUBLISHED_CHECKS));
     }
   }
 
-  async #compare(chamberId: number, head: Head): Promise<void> {
+  async #compare(chamberId: number, { head, pinnedKeys }: Audited): Promise<void> {
     const { eventId, leaf } = head;
     this.#named ??= await this.#readName();
     if (this.#named === undefined) {
@@ -103,7 +110,8 @@ export class PublishedCheck {
     const note = parseTlogProof(text)?.note;
     const checkpoint = note === undefined ? undefined : openCheckpoint(note, key);
     const unsigned = `what the service calls a checkpoint is not signed by ${key.name}`;
-    this.#judge('signed', checkpoint === undefined && unsigned, `${checkpoint?.size} lines, ${key.name}`);
+    if (checkpoint !== undefined && !isPinned(key, pinnedKeys)) this.#notEvaluated(UNPINNED, 'signed');
+    else this.#judge('signed', checkpoint === undefined && unsigned, `${checkpoint?.size} lines, ${key.name}`);
     if (checkpoint === undefined || note === undefined) {
       this.#notEvaluated('there is no valid checkpoint', 'included', 'extends', 'cosigned');
       return;
@@ -200,7 +208,7 @@ export class PublishedCheck {
     return this.#log.base + path.replace(/^\//, '');
   }
 
-  /** What was found broken stays so, whatever the service shows next. */
+  /** A check that was broken once stays broken. */
   #judge(name: PublishedCheckName, problem: string | false, note = ''): void {
     if (this.#outcomes.get(name)?.isRight === false) return;
     this.#outcomes.set(name, { isRight: problem === false, sentence: problem === false ? note : problem });
