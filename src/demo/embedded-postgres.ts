@@ -18,14 +18,20 @@ export interface EmbeddedPostgres {
 }
 
 interface EmbeddedPostgresOptions {
+  /** The folder in which its own is made. */
+  readonly parent?: string;
   /** More options for the server. */
   readonly flags?: readonly string[];
   /** Whether the caller stops the server when this process gets a signal. Otherwise the package does, and ends the process. */
   readonly handlesSignals: boolean;
 }
 
-export async function startEmbeddedPostgres({ flags = [], handlesSignals }: EmbeddedPostgresOptions) {
-  const databaseDir = join(tmpdir(), `chambers-postgres-${randomBytes(6).toString('hex')}`);
+export async function startEmbeddedPostgres({
+  parent = tmpdir(),
+  flags = [],
+  handlesSignals,
+}: EmbeddedPostgresOptions) {
+  const databaseDir = join(parent, `chambers-postgres-${randomBytes(6).toString('hex')}`);
   const port = await freePort();
   const Server = await importServer(handlesSignals ? [...ENDS, ...SIGNALS] : ENDS);
   const server = new Server({

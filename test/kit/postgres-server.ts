@@ -1,5 +1,7 @@
 // Starts a PostgreSQL server before the tests of a project, or takes that of TEST_DATABASE_URL.
 import { once } from 'node:events';
+import { existsSync, statfsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import type { TestProject } from 'vitest/node';
 import { startEmbeddedPostgres } from '../../src/demo/embedded-postgres.ts';
 
@@ -9,13 +11,16 @@ declare module 'vitest' {
   }
 }
 
+/** The files of a run are smaller by far. */
+const FREE_BYTES_MIN = 4 * 2 ** 30;
+
 export async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   const { TEST_DATABASE_URL } = process.env;
   if (TEST_DATABASE_URL) {
     project.provide('postgresUrl', TEST_DATABASE_URL);
     return undefined;
   }
-  const server = await startPostgres();
+  const server = await startPostgres({ parent: folderInMemory() });
   project.provide('postgresUrl', server.url);
   return server.stop;
 }
@@ -29,8 +34,25 @@ export interface PostgresServer {
   readonly stop: () => Promise<void>;
 }
 
-export async function startPostgres(flags: readonly string[] = []): Promise<PostgresServer> {
-  const server = await startEmbeddedPostgres({ flags: ['-c', 'max_connections=300', ...flags], handlesSignals: false });
+/** Each test makes a schema and drops it: files on a disk would be synchronized hundreds of times. */
+function folderInMemory(): string {
+  const shared = '/dev/shm';
+  if (!existsSync(shared)) return tmpdir();
+  const { bavail, bsize } = statfsSync(shared);
+  return bavail * bsize < FREE_BYTES_MIN ? tmpdir() : shared;
+}
+
+interface PostgresOptions {
+  readonly parent?: string;
+  readonly flags?: readonly string[];
+}
+
+export async function startPostgres({ parent, flags = [] }: PostgresOptions = {}): Promise<PostgresServer> {
+  const server = await startEmbeddedPostgres({
+    ...(parent !== undefined && { parent }),
+    flags: ['-c', 'max_connections=300', ...flags],
+    handlesSignals: false,
+  });
   const { child } = server;
   return {
     url: server.url,

@@ -163,7 +163,7 @@ describe('a start', () => {
   });
 
   it('refuses a server that would lose accepted moves', async () => {
-    const server = await startPostgres(['-c', 'fsync=off']);
+    const server = await startPostgres({ flags: ['-c', 'fsync=off'] });
     atEnd(server.stop);
     expect(await problem(server.url)).toMatch('fsync=off');
   });
