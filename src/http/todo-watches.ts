@@ -1,4 +1,4 @@
-// Who waits for a change of its list (GET /me/todo).
+// The agents that wait for a change of their lists (GET /me/todo).
 import type { Forum } from '../forum/forum.ts';
 import type { TodoList } from '../forum/todo-lists.ts';
 import { WatchedAgent, type Watcher } from './watched-agent.ts';

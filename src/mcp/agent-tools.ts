@@ -223,7 +223,7 @@ async function runIn<Result extends object>(
     return await act({ step, pass, endTurn });
   });
   return await running.catch(async (error: unknown) => {
-    // Who asks to be admitted needs DIDs.
+    // An agent asks to be admitted by its DID, so that error keeps it.
     if (!(error instanceof ClientError) || error.code === 'FORUM_ERR_ADMISSION') throw error;
     const detail = await inAliases(agent, chamberId, error.detail).catch(() => error.detail);
     throw new ClientError(error.code, detail, error);

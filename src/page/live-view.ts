@@ -168,7 +168,7 @@ const PROOFS: Readonly<Record<string, readonly ShownCheck['name'][]>> = {
 
 const DECISIVE = ['broken', 'verified'] as const;
 
-/** The element is as wide whatever the verdict, so that nothing below shifts. */
+/** The element has the same width for each verdict, so that nothing below shifts. */
 function proofs({ results }: Audit): Element {
   const badges = Object.entries(PROOFS).map(([label, names]) => {
     const checks = results.filter(({ name }) => names.includes(name));

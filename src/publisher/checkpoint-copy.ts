@@ -102,7 +102,7 @@ interface CheckpointCopy extends Checkpoint {
   readonly logId: string;
 }
 
-/** The origin was fixed at the first use, whatever the service's address is now; it ends with the log's id. */
+/** The origin was fixed at the first use, so the service's address may have changed since; it ends with the log's id. */
 export function openCopy(note: string, keys: CheckedLog['keys']): CheckpointCopy | undefined {
   const [, origin = '', logId = ''] = ORIGIN.exec(note.slice(0, NOTE_BYTES_MAX)) ?? [];
   if (!isKeyName(origin)) return undefined;

@@ -37,7 +37,7 @@ interface Asked extends PolicyWitness {
   isBusy: boolean;
 }
 
-/** What it returned is of no use; the message says why. */
+/** A witness's response can't be used; the message says why. */
 class WitnessFailure extends Error {}
 
 export class Witnesses {

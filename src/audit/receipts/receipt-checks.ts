@@ -89,7 +89,7 @@ export class ReceiptChecks {
   }
 }
 
-/** The check `receipts` of a chamber; two receipts of one event are broken whatever the lines are. */
+/** The check `receipts` of a chamber; two receipts of one event are broken even where the lines are sound. */
 export async function reportReceipts(
   findings: Findings,
   judged: readonly JudgedReceipt[],
