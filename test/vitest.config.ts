@@ -46,12 +46,12 @@ const CHAIN = [
 ];
 
 /**
- * Suites whose services and services `npm run test:postgres` puts on PostgreSQL. In the two left out the order of steps, or of all
- * chambers' lines, is that of one process.
+ * Suites whose services `npm run test:postgres` puts on PostgreSQL. Of those left out, one never reaches a store, and in the others
+ * the order of steps, or of all chambers' lines, is that of one process.
  */
 const ON_BOTH_STORES = [
   'test/forum/{forum,long-accounts,snapshots}.test.ts',
-  'test/http/!(todo|todo-waits).test.ts',
+  'test/http/!(raw-requests|todo|todo-waits).test.ts',
   'test/stream/!(all-chambers).test.ts',
   'test/journey.test.ts',
 ];
@@ -151,7 +151,8 @@ export default defineConfig({
       { extends: true, test: { name: 'service', include: SERVICE, ...limit(90_000), ...KEEPS_MODULES } },
       { extends: true, test: { name: 'chain', include: CHAIN, ...limit(90_000), ...KEEPS_MODULES } },
       ...(JUDGES ? [{ extends: true as const, test: { name: 'judges', include: JUDGED, ...limit(120_000) } }] : []),
-      ...(hasPostgres()
+      // With TEST_STORE=sqlite they are left to `npm run test:postgres`.
+      ...(TEST_STORE !== 'sqlite' && hasPostgres()
         ? [
             {
               extends: true as const,

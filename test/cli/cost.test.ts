@@ -2,7 +2,6 @@
 import { existsSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import type { AttackName } from '../client/attacker.ts';
 import { AGAIN, Costs, casesOf, expectCheap, NODE, peakMibOf, TOO_LARGE } from '../client/cost.ts';
 import { startSeat } from '../mcp/seat-process.ts';
 
@@ -28,19 +27,19 @@ describe('the command line', AGAIN, () => {
     if (TOO_LARGE.has(attack)) expect(attacked.requests).toBe(command.startsWith('move') ? 2 : 1);
   });
 
-  it.each<AttackName>(['gzipBomb', 'smallValues', 'longText', 'shapes'])(
-    'pays little for doctor with %s',
-    async (attack) => {
-      expectCheap(await costs.attackedBy(attack, 'doctor', (url) => costs.runCli(['doctor', url])));
+  it.each(casesOf({ doctor: ['gzipBomb', 'smallValues', 'longText', 'shapes'] }))(
+    'pays little for %s with %s',
+    async (command, attack) => {
+      expectCheap(await costs.attackedBy(attack, command, (url) => costs.runCli([command, url])));
     },
   );
 });
 
 describe('a seat for a model', AGAIN, () => {
-  it.each<AttackName>(['none', 'gzipBomb', 'endlessEvent', 'smallValues', 'shapes', 'longText', 'reveals'])(
-    'pays little for %s',
-    async (attack) => {
-      const attacked = await costs.attackedBy(attack, 'mcp', async (url) => {
+  it.each(casesOf({ mcp: ['endlessEvent', 'none', 'gzipBomb', 'reveals', 'smallValues', 'shapes', 'longText'] }))(
+    'pays little: %s with %s',
+    async (command, attack) => {
+      const attacked = await costs.attackedBy(attack, command, async (url) => {
         const peakFile = costs.newPeakFile();
         const env = { NODE_OPTIONS: NODE.join(' '), TEST_PEAK_FILE: peakFile };
         const seat = await startSeat('modern', { url, keyFile: costs.keyFile, env });

@@ -8,6 +8,8 @@ import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS }
 import { wrongShapes } from '../kit/wrong-shapes.ts';
 import { type Run, run } from './run.ts';
 
+/** Two of six for each member, other ones for the next member, so that `npm test` is short; SHAPES=all tries them all. */
+const isTried = (index: number) => process.env['SHAPES'] === 'all' || (index + Math.floor(index / 6)) % 3 === 0;
 const WALLET = `--wallet=0x${'11'.repeat(20)}`;
 
 const LINES = join(tmpdir(), `wrong-shapes-${process.pid}.ndjson`);
@@ -64,7 +66,7 @@ it.each([
   const unclear: string[] = [];
   let named = 0;
   for (const [altered, body] of honest) {
-    for (const { path, value } of wrongShapes(parsed(body))) {
+    for (const { path, value } of [...wrongShapes(parsed(body))].filter((_, index) => isTried(index))) {
       hostile.alter = (url, sent) =>
         url === altered && isError(sent) === isError(body) ? `${JSON.stringify(value)}\n` : sent;
       const { exitCode, out, err } = await chambers(words);

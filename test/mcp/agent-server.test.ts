@@ -16,7 +16,7 @@ import { temporaryFolder } from '../kit/temporary.ts';
 import { until } from '../kit/until.ts';
 import { ERAS, type Era, type SeatProcess, startSeat } from './seat-process.ts';
 
-const KILLS = 12;
+const KILLS = Number(process.env['SEAT_KILLS'] ?? 4);
 /** A call takes about so long. */
 const KILL_MILLIS_MAX = 60;
 

@@ -11,9 +11,9 @@ describe.skipIf(process.platform !== 'linux')('a soak', () => {
     const store = { DATABASE_PATH: temporaryDatabase() };
     const load = {
       roundsPerQuarter: 1,
-      chambersPerRound: 8,
-      rpcCalls: 16_000,
-      pageLoadsPerRound: 20,
+      chambersPerRound: 5,
+      rpcCalls: 6_000,
+      pageLoadsPerRound: 10,
       freezeMillis: 12_000,
     };
     expect(await runSoak({ folder: temporaryFolder(), store, ...load })).toEqual([]);
