@@ -1,13 +1,13 @@
 // A signature and a commitment worked out step by step: test vectors for every implementation.
-import { createPrivateKey, sign } from 'node:crypto';
+import { sign } from 'node:crypto';
 import { encodeOpening } from '../crypto/commitment.ts';
 import { contentDigestOf } from '../crypto/content-digest.ts';
+import { privateKeyOf } from '../keys/private-key.ts';
 import * as sample from '../moves/samples.ts';
+import { fromHex } from '../vocabulary/values.ts';
 
 export const EXAMPLE_URL = 'https://chambers.example.org';
 export const EXAMPLE_PARAMS = `("@method" "@target-uri" "content-digest");created=1893499200;keyid="${sample.ALICE}";alg="ed25519";nonce="qL9zR1mV"`;
-/** PKCS #8 before the 32 bytes of an Ed25519 seed (RFC 8410). */
-const PKCS8_PREFIX = '302e020100300506032b657004220420';
 
 /** GET /me, signed with the key of RFC 8032, 7.1, test 1. */
 export function workedSignature() {
@@ -16,9 +16,8 @@ export function workedSignature() {
 "@target-uri": ${EXAMPLE_URL}/me
 "content-digest": ${contentDigest}
 "@signature-params": ${EXAMPLE_PARAMS}`;
-  const key = Buffer.from(PKCS8_PREFIX + sample.SAMPLE_SEED.slice(2), 'hex');
-  const privateKey = createPrivateKey({ key, format: 'der', type: 'pkcs8' });
-  const signature = sign(null, Buffer.from(signatureBase), privateKey).toString('base64');
+  const key = privateKeyOf(fromHex(sample.SAMPLE_SEED));
+  const signature = sign(null, Buffer.from(signatureBase), key).toString('base64');
   return { contentDigest, signatureBase, signature };
 }
 

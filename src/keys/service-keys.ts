@@ -1,13 +1,10 @@
 // The keys that a service signs with, in the name of one log: some for receipts, some for checkpoints. Keys are only added, so that
 // a reader of an old signature still finds its public key. Pure: key-file.ts reads and writes them.
-import { getPublicKey, hashes } from '@noble/ed25519';
-import { sha512 } from '@noble/hashes/sha2.js';
 import * as v from 'valibot';
 import { type Jwk, thumbprintOf, toJwk } from '../crypto/jwk.ts';
 import { timestamp } from '../vocabulary/schemas.ts';
 import { fromHex, LOG_ID, type Millis, type PinnedKeys, toTimestamp } from '../vocabulary/values.ts';
-
-hashes.sha512 = sha512;
+import { publicKeyOf } from './private-key.ts';
 
 export const KEY_USES = ['receipts', 'checkpoints'] as const;
 export type KeyUse = (typeof KEY_USES)[number];
@@ -118,7 +115,7 @@ export function parseKeys(text: string): ServiceKeys {
   }
   const read = keys.map(({ use, seed, from, until }) => {
     const bytes = fromHex(seed);
-    const publicKey = getPublicKey(bytes);
+    const publicKey = publicKeyOf(bytes);
     const thumbprint = thumbprintOf(publicKey);
     const [begin, end] = [Date.parse(from), until === null ? null : Date.parse(until)];
     return { use, seed: bytes, publicKey, thumbprint, from: begin, until: end };

@@ -30,7 +30,6 @@ import { streamEndpoints } from '../stream/endpoints.ts';
 import { streamRoutes } from '../stream/routes.ts';
 import type { Subscriptions } from '../stream/subscription.ts';
 import { type PolicyWitness, parsePolicy } from '../tlog/policy.ts';
-import type { Sign } from '../verifier/signer.ts';
 import type { SignatureVerifierPool } from '../verifier/verifier.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { ChainLink } from './chain.ts';
@@ -107,8 +106,7 @@ export const NO_CHAIN: ChainLink = {
 
 interface EdgeOptions {
   readonly chain: ChainLink;
-  readonly verifier: Pick<SignatureVerifierPool, 'verify'>;
-  readonly sign: Sign;
+  readonly verifier: Pick<SignatureVerifierPool, 'verify' | 'sign'>;
   readonly version: string;
   /** The log's name, once it is known: it may depend on the address that the service listens on. */
   readonly origin: Promise<string>;
@@ -135,7 +133,7 @@ export interface Composition extends Core {
 }
 
 export function composeService(core: Core, options: EdgeOptions): Composition {
-  const { chain, verifier, sign, version, origin, checkpointCopy } = options;
+  const { chain, verifier, version, origin, checkpointCopy } = options;
   // Who asks for it gets the error.
   origin.catch(() => {});
   const { config, logger, forum, keys, access, agentRate, observation } = core;
@@ -157,7 +155,7 @@ export function composeService(core: Core, options: EdgeOptions): Composition {
       verify: verifier.verify,
       sign: (seed, text) => {
         receipts++;
-        return sign(seed, text);
+        return verifier.sign(seed, text);
       },
       networkOf,
       requireRegistration: admissionControl.requireRegistration.bind(admissionControl),

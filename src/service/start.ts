@@ -15,7 +15,6 @@ import { describeDatabase } from '../log/postgres/database-url.ts';
 import type { OnMigration } from '../log/sqlite/migration.ts';
 import { openSqliteStore } from '../log/sqlite/store.ts';
 import { checkpointCopyPath, requireExtends } from '../publisher/checkpoint-copy.ts';
-import { createSigner } from '../verifier/signer.ts';
 import { createVerifier, type SignatureVerifierPool } from '../verifier/verifier.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { ChainLink } from './chain.ts';
@@ -142,7 +141,6 @@ async function serve(options: ServiceOptions, core: Core, chain: ChainLink): Pro
   const composed = composeService(core, {
     chain,
     verifier,
-    sign: createSigner(),
     version,
     origin: origin.promise,
     checkpointCopy,

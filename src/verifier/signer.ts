@@ -1,24 +1,24 @@
-// Signs with the service's keys off the main thread, in libuv's thread pool.
-import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
+// Signs with the service's keys off the main thread: by libsodium on a verification thread, or by node:crypto in libuv's thread pool.
+import { type KeyObject, sign } from 'node:crypto';
+import { privateKeyOf } from '../keys/private-key.ts';
 
 /** Resolves to the 64-byte Ed25519 signature over the message by the key with this 32-byte seed. */
 export type Sign = (seed: Uint8Array, message: Uint8Array) => Promise<Uint8Array>;
 
-/** RFC 8410: the bytes before the seed of an Ed25519 private key. */
-const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex');
+/** One message to sign, and where its signature goes. */
+export interface SignJob {
+  readonly seed: Uint8Array;
+  readonly message: Uint8Array;
+  readonly resolve: (signature: Uint8Array) => void;
+  readonly reject: (error: Error) => void;
+}
 
-/** Keeps the key object of each seed: a service has few. */
-export function createSigner(): Sign {
+/** Signs by node:crypto. Keeps the key object of each seed: a service has few. */
+export function createNodeSigner(): (job: SignJob) => void {
   const keys = new Map<Uint8Array, KeyObject>();
-  return (seed, message) => {
-    let key = keys.get(seed);
-    if (key === undefined) {
-      key = createPrivateKey({ key: Buffer.concat([PKCS8_HEAD, seed]), format: 'der', type: 'pkcs8' });
-      keys.set(seed, key);
-    }
-    const signingKey = key;
-    return new Promise((resolve, reject) => {
-      sign(null, message, signingKey, (error, signature) => (error === null ? resolve(signature) : reject(error)));
-    });
+  return ({ seed, message, resolve, reject }) => {
+    const key = keys.get(seed) ?? privateKeyOf(seed);
+    keys.set(seed, key);
+    sign(null, message, key, (error, signature) => (error === null ? resolve(signature) : reject(error)));
   };
 }

@@ -1,27 +1,64 @@
-// The program of a verification thread: loads libsodium's binding, whose path is its workerData, and verifies batches.
+// The program of a verification thread: loads libsodium's binding, whose path is its workerData, and verifies and signs batches.
 import { createRequire } from 'node:module';
 import { parentPort, workerData } from 'node:worker_threads';
-import { HEAD_BYTES, KEY_BYTES, LENGTH_BYTES, READY, SIGNATURE_BYTES } from './sodium-thread.ts';
+import { type Batch, KEY_BYTES, LENGTH_BYTES, READY, SIGNATURE_BYTES } from './sodium-thread.ts';
 
 /** The part of libsodium's binding that is used. */
 interface Sodium {
   crypto_sign_verify_detached(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean;
+  crypto_sign_detached(signature: Uint8Array, message: Uint8Array, secretKey: Uint8Array): void;
+  crypto_sign_seed_keypair(publicKey: Uint8Array, secretKey: Uint8Array, seed: Uint8Array): void;
 }
 
 const sodium: Sodium = createRequire(import.meta.url)(workerData);
 
-parentPort?.on('message', (block: ArrayBuffer) => {
+parentPort?.on('message', (batch: Batch) => {
+  const answers = batch.kind === 'verify' ? verified(batch) : signed(batch);
+  parentPort?.postMessage(answers, [answers.buffer]);
+});
+parentPort?.postMessage(READY);
+
+/** A byte for each job, 1 for valid. */
+function verified({ block, jobs }: Batch): Uint8Array<ArrayBuffer> {
   const numbers = new DataView(block);
-  const answers: number[] = [];
-  for (let at = 0; at < block.byteLength; ) {
+  const answers = new Uint8Array(jobs);
+  for (let job = 0, at = 0; job < jobs; job++) {
     const messageLength = numbers.getUint32(at, true);
     const publicKey = new Uint8Array(block, at + LENGTH_BYTES, KEY_BYTES);
     const signature = new Uint8Array(block, at + LENGTH_BYTES + KEY_BYTES, SIGNATURE_BYTES);
-    const message = new Uint8Array(block, at + HEAD_BYTES, messageLength);
-    answers.push(sodium.crypto_sign_verify_detached(signature, message, publicKey) ? 1 : 0);
-    at += HEAD_BYTES + messageLength;
+    at += LENGTH_BYTES + KEY_BYTES + SIGNATURE_BYTES;
+    answers[job] = Number(
+      sodium.crypto_sign_verify_detached(signature, new Uint8Array(block, at, messageLength), publicKey),
+    );
+    at += messageLength;
   }
-  const bytes = Uint8Array.from(answers);
-  parentPort?.postMessage(bytes, [bytes.buffer]);
-});
-parentPort?.postMessage(READY);
+  return answers;
+}
+
+const secretKeys = new Map<string, Uint8Array>();
+
+/** The signatures of the jobs, joined. */
+function signed({ block, jobs }: Batch): Uint8Array<ArrayBuffer> {
+  const numbers = new DataView(block);
+  const signatures = new Uint8Array(jobs * SIGNATURE_BYTES);
+  for (let job = 0, at = 0; job < jobs; job++) {
+    const messageLength = numbers.getUint32(at, true);
+    const secretKey = secretKeyOf(new Uint8Array(block, at + LENGTH_BYTES, KEY_BYTES));
+    at += LENGTH_BYTES + KEY_BYTES;
+    const signature = signatures.subarray(job * SIGNATURE_BYTES, (job + 1) * SIGNATURE_BYTES);
+    sodium.crypto_sign_detached(signature, new Uint8Array(block, at, messageLength), secretKey);
+    at += messageLength;
+  }
+  return signatures;
+}
+
+/** libsodium's secret key of a seed; a service has few. */
+function secretKeyOf(seed: Uint8Array): Uint8Array {
+  const name = Buffer.from(seed).toString('base64');
+  const known = secretKeys.get(name);
+  if (known !== undefined) return known;
+  const secretKey = new Uint8Array(2 * KEY_BYTES);
+  sodium.crypto_sign_seed_keypair(new Uint8Array(KEY_BYTES), secretKey, seed);
+  secretKeys.set(name, secretKey);
+  return secretKey;
+}

@@ -1,9 +1,11 @@
-// Verifies Ed25519 signatures off the main thread, by the rule of isSignedBy, fairly by caller. Keys must have passed weaknessOf.
+// Verifies Ed25519 signatures off the main thread, by the rule of isSignedBy, fairly by caller: keys must have passed weaknessOf. Signs
+// there, too.
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { hasSmallOrderR, type SignatureVerifier } from '../crypto/verify.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { createFallbackVerifier, createNodeVerifier } from './node-verifier.ts';
+import { createNodeSigner, type Sign, type SignJob } from './signer.ts';
 import { KEY_BYTES, type LostThread, SIGNATURE_BYTES, SodiumThread } from './sodium-thread.ts';
 import { type QueueLimits, type VerifyJob, VerifyQueue } from './verify-queue.ts';
 
@@ -41,6 +43,7 @@ export interface VerifierOptions {
 
 export interface SignatureVerifierPool {
   readonly verify: SignatureVerifier;
+  readonly sign: Sign;
   /** Ends the threads; pending signatures still get results. */
   readonly close: () => Promise<void>;
   /** How many threads verify with libsodium now. */
@@ -54,10 +57,13 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
   const inFlightMax = IN_FLIGHT_PER_THREAD_MAX * Math.max(1, threadCount);
   const verifyByNode = createNodeVerifier(options.keysMax ?? KEYS_MAX, settle);
   const verifyByFallback = createFallbackVerifier(options.fallbackPauseMillis ?? FALLBACK_PAUSE_MILLIS);
+  const signByNode = createNodeSigner();
   const threads = new Set<SodiumThread>();
   const waiting = new VerifyQueue(options.queueLimits);
   /** Started, and not yet sent. */
   const due: VerifyJob[] = [];
+  /** Those of one turn of the event loop: a batch of commands is answered in one. */
+  const toSign: SignJob[] = [];
   let inFlight = 0;
   let isClosed = false;
 
@@ -78,15 +84,27 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
 
   function sendDue(): void {
     while (due.length > 0) {
-      let least: SodiumThread | undefined;
-      for (const thread of threads)
-        if (thread.isReady && (least === undefined || thread.batches < least.batches)) least = thread;
+      const least = leastBusy();
       if (least === undefined) {
         for (const job of due.splice(0)) verifyByNode(job);
       } else if (least.batches < BATCHES_PER_THREAD_MAX) {
-        least.send(due.splice(0, batchJobsMax));
+        least.verify(due.splice(0, batchJobsMax));
       } else return;
     }
+  }
+
+  function leastBusy(): SodiumThread | undefined {
+    let least: SodiumThread | undefined;
+    for (const thread of threads)
+      if (thread.isReady && (least === undefined || thread.batches < least.batches)) least = thread;
+    return least;
+  }
+
+  function signDue(): void {
+    const jobs = toSign.splice(0);
+    const thread = leastBusy();
+    if (thread === undefined) jobs.forEach(signByNode);
+    else thread.sign(jobs);
   }
 
   function settle(job: VerifyJob, outcome: boolean | Error): void {
@@ -98,9 +116,10 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
     if (next !== undefined) start(next);
   }
 
-  function onLost(thread: SodiumThread, { unanswered, wasReady, reason }: LostThread): void {
+  function onLost(thread: SodiumThread, { unverified, unsigned, wasReady, reason }: LostThread): void {
     threads.delete(thread);
-    for (const job of unanswered) verifyByNode(job);
+    unverified.forEach(verifyByNode);
+    unsigned.forEach(signByNode);
     sendDue();
     if (isClosed) return;
     onThreadLost(reason);
@@ -118,6 +137,11 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
         else if (!waiting.push(job, caller)) reject(tooManyWaiting());
       });
     },
+    sign: (seed, message) =>
+      new Promise((resolve, reject) => {
+        if (toSign.length === 0) setImmediate(signDue);
+        toSign.push({ seed, message, resolve, reject });
+      }),
     async close() {
       isClosed = true;
       await Promise.all([...threads].map((thread) => thread.close()));

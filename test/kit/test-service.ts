@@ -9,7 +9,6 @@ import type { EventLog } from '../../src/log/log.ts';
 import { originOf } from '../../src/log/origin.ts';
 import type { Store } from '../../src/log/store.ts';
 import { type Composition, composeCore, composeService, NO_CHAIN } from '../../src/service/compose.ts';
-import { createSigner } from '../../src/verifier/signer.ts';
 import { createVerifier, type SignatureVerifierPool } from '../../src/verifier/verifier.ts';
 import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { TestClock } from './clock.ts';
@@ -89,8 +88,7 @@ export class TestService {
     });
     this.composed = composeService(core, {
       chain: NO_CHAIN,
-      verifier: verify === undefined ? verifier : { verify },
-      sign: createSigner(),
+      verifier: verify === undefined ? verifier : { ...verifier, verify },
       version: '1.2.3',
       origin: originOf(opened.meta, opened.log.logId, PUBLIC_URL),
       checkpointCopy: undefined,

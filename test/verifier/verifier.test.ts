@@ -2,7 +2,7 @@ import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { hashes, verify as nobleVerify } from '@noble/ed25519';
+import { hashes, sign as nobleSign, verify as nobleVerify } from '@noble/ed25519';
 import { sha512 } from '@noble/hashes/sha2.js';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { hasSmallOrderR, isSignedBy, toVerifyingKey, type VerifyCaller } from '../../src/crypto/verify.ts';
@@ -160,6 +160,25 @@ describe('without a working libsodium', () => {
     const pool = await readyPool({ sodiumPath, onThreadLost });
     expect(await pool.verify(publicKey, message, signature, CALLER)).toBe(true);
     expect(onThreadLost).toHaveBeenCalledWith('odd');
+  });
+});
+
+describe('signs', () => {
+  const seeds = [new Uint8Array(32).fill(7), new Uint8Array(32).fill(8)];
+  const messages = Array.from({ length: 40 }, (_, index) => Buffer.from('m'.repeat(index)));
+  const dying = 'exports.crypto_sign_seed_keypair = () => {}; exports.crypto_sign_detached = () => process.exit(1);';
+
+  test.each([
+    ['by libsodium', { threads: 1 }],
+    ['by node:crypto', { threads: 0 }],
+    ['by node:crypto once a thread dies over its work', { threads: 1, sodiumPath: binding('dying.cjs', dying) }],
+  ])('%s what each key is asked to, in the order of the calls', async (_, options) => {
+    const pool = await readyPool(options);
+    const jobs = messages.map((message, index) => [seeds[index % 2] as Uint8Array, message] as const);
+    const signatures = await Promise.all(jobs.map(([seed, message]) => pool.sign(seed, message)));
+    expect(signatures.map((each) => Buffer.from(each))).toEqual(
+      jobs.map(([seed, message]) => Buffer.from(nobleSign(message, seed))),
+    );
   });
 });
 
