@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import { LISTED_MAX } from '../../projections/admission.ts';
 import { ForumError, invalid } from '../vocabulary/errors.ts';
 import { did, id } from '../vocabulary/schemas.ts';
+import { withCommas } from '../vocabulary/values.ts';
 import { sentDid } from './admission.ts';
 import { accountEventId, defineMove } from './move.ts';
 import { requireCreator, requirePhase } from './rules.ts';
@@ -43,7 +44,7 @@ export const admit = defineMove({
   texts: {
     tag: 'Moves',
     summary: 'Admit an agent, as the creator of a chamber that lists its agents, in LOBBY',
-    description: `Adds a DID to \`admission.dids\`, up to ${LISTED_MAX.toLocaleString('en')} with those listed at creation. The agent need not be registered yet, and takes its seat by joining.`,
+    description: `Adds a DID to \`admission.dids\`, up to ${withCommas(LISTED_MAX)} with those listed at creation. The agent need not be registered yet, and takes its seat by joining.`,
     answered: 'The event.',
     errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
     guide: { when: 'LOBBY, by the creator, with `admission.dids`', body: '{"did"}' },

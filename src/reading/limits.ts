@@ -50,7 +50,3 @@ export class LimitError extends Error {
     this.limit = limit;
   }
 }
-
-export function count(number: number): string {
-  return number.toLocaleString('en');
-}

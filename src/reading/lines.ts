@@ -1,6 +1,7 @@
 // Lines of hostile input, one at a time, so that a log of any length passes through in flat memory.
 import { concatBytes } from '@noble/hashes/utils.js';
-import { count, LimitError, type ReadLimits } from './limits.ts';
+import { withCommas } from '../vocabulary/values.ts';
+import { LimitError, type ReadLimits } from './limits.ts';
 
 export interface RawLine {
   /** The line without its line break. */
@@ -20,7 +21,7 @@ export async function* splitLines(
   let partsBytes = 0;
   const requireBytes = (bytes: number) => {
     if (bytes > lineBytesMax)
-      throw new LimitError('lineBytesMax', `it holds a line of more than ${count(lineBytesMax)} bytes`);
+      throw new LimitError('lineBytesMax', `it holds a line of more than ${withCommas(lineBytesMax)} bytes`);
   };
   for await (const chunk of chunks) {
     let start = 0;

@@ -1,5 +1,7 @@
 // A JSON array of hostile input, parsed one item at a time: a long list costs its items and not also its whole text.
-import { count, LimitError, type ReadLimits } from './limits.ts';
+
+import { withCommas } from '../vocabulary/values.ts';
+import { LimitError, type ReadLimits } from './limits.ts';
 import { parseModestJson } from './parse.ts';
 
 export type ListLimits = Pick<ReadLimits, 'listBytesMax' | 'listCharsMax' | 'itemBytesMax' | 'jsonValuesMax'>;
@@ -49,7 +51,7 @@ class ListParser {
     const { listBytesMax } = this.#limits;
     this.#bytes += chunk.length;
     if (this.#bytes > listBytesMax)
-      throw new LimitError('listBytesMax', `it is a list of more than ${count(listBytesMax)} bytes`);
+      throw new LimitError('listBytesMax', `it is a list of more than ${withCommas(listBytesMax)} bytes`);
     return chunk.every((byte) => (this.#isInString ? this.#takeOfString(byte) : this.#take(byte)));
   }
 
@@ -77,13 +79,13 @@ class ListParser {
   #countValue(): void {
     const { jsonValuesMax } = this.#limits;
     if (++this.#values > jsonValuesMax)
-      throw new LimitError('jsonValuesMax', `it is a list of more than ${count(jsonValuesMax)} values`);
+      throw new LimitError('jsonValuesMax', `it is a list of more than ${withCommas(jsonValuesMax)} values`);
   }
 
   #keep(byte: number): true {
     const { itemBytesMax } = this.#limits;
     if (this.#itemBytes === itemBytesMax)
-      throw new LimitError('itemBytesMax', `it holds an item of more than ${count(itemBytesMax)} bytes`);
+      throw new LimitError('itemBytesMax', `it holds an item of more than ${withCommas(itemBytesMax)} bytes`);
     this.#item[this.#itemBytes++] = byte;
     return true;
   }
@@ -103,7 +105,7 @@ class ListParser {
     this.#chars += charsOf(item);
     const { listCharsMax } = this.#limits;
     if (this.#chars > listCharsMax)
-      throw new LimitError('listCharsMax', `its texts have more than ${count(listCharsMax)} characters`);
+      throw new LimitError('listCharsMax', `its texts have more than ${withCommas(listCharsMax)} characters`);
     this.items.push(item);
     return item !== undefined;
   }

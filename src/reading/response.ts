@@ -1,6 +1,7 @@
 // One response, read within limits of bytes, values and time. Everything that asks another operator's service reads through it.
 import { concatBytes } from '@noble/hashes/utils.js';
-import { count, LimitError, type ReadLimits } from './limits.ts';
+import { withCommas } from '../vocabulary/values.ts';
+import { LimitError, type ReadLimits } from './limits.ts';
 import { type RawLine, splitLines } from './lines.ts';
 import { linkedSignal } from './linked-signal.ts';
 import { type ListLimits, readList } from './list.ts';
@@ -79,7 +80,7 @@ export class OpenResponse {
       this.#silence.restart();
       bytes += chunk.length;
       if (bytes > responseBytesMax) {
-        throw new LimitError('responseBytesMax', `it is longer than ${count(responseBytesMax)} bytes`);
+        throw new LimitError('responseBytesMax', `it is longer than ${withCommas(responseBytesMax)} bytes`);
       }
       yield chunk;
     }

@@ -1,6 +1,6 @@
 // JSON that reads the same to every reader: hostile text is parsed strictly (src/http/README.md), values are written canonically (RFC 8785).
 import { invalid } from './errors.ts';
-import type { JsonObject, JsonValue } from './values.ts';
+import { type JsonObject, type JsonValue, withCommas } from './values.ts';
 
 /**
  * Serialises a JSON value canonically: members sorted by UTF-16 code units, ECMAScript numbers and strings, no white space.
@@ -97,7 +97,7 @@ function countMembers(text: string, valuesMax: number): number {
         depth--;
         break;
     }
-    if (values > valuesMax) throw invalid(`it holds more than ${valuesMax.toLocaleString('en')} values`);
+    if (values > valuesMax) throw invalid(`it holds more than ${withCommas(valuesMax)} values`);
   }
   return members;
 }

@@ -1,6 +1,7 @@
 // Path and query parameters: text from the URL to values, or an error that names the parameter.
 import { invalid } from './errors.ts';
 import { suggestion } from './suggestion.ts';
+import { withCommas } from './values.ts';
 
 /** Text that is an id, unless it is beyond the exact integers. */
 export const ID = /^[1-9]\d{0,15}$/;
@@ -55,5 +56,5 @@ export function parseInteger(name: string, text: string | undefined, { min, max 
   if (text === undefined) return undefined;
   const value = NATURAL.test(text) ? Number(text) : Number.NaN;
   if (value >= min && value <= max) return value;
-  throw invalid(`${name}: must be an integer from ${min} to ${max.toLocaleString('en')}`);
+  throw invalid(`${name}: must be an integer from ${min} to ${withCommas(max)}`);
 }

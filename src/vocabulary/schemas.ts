@@ -11,6 +11,7 @@ import {
   type JsonObject,
   type JsonValue,
   toTimestamp,
+  withCommas,
 } from './values.ts';
 
 export const NAME_CHARS_MAX = 120;
@@ -27,7 +28,7 @@ export function integer(min: number, max: number, note = '') {
 }
 
 export function characters(min: number, max: number) {
-  const message = `must be a string of ${min} to ${max.toLocaleString('en')} characters`;
+  const message = `must be a string of ${min} to ${withCommas(max)} characters`;
   return v.pipe(v.string(message), v.minLength(min, message), v.maxLength(max, message));
 }
 

@@ -1,7 +1,8 @@
 // Lines of hostile input, one at a time, so that a log of any length passes through in flat memory; and the errors of input
 // that can't be audited at all, as opposed to a log that is broken.
-import { count, LimitError, READ_LIMITS, type ReadLimits } from '../../reading/limits.ts';
+import { LimitError, READ_LIMITS, type ReadLimits } from '../../reading/limits.ts';
 import { type RawLine, splitLines } from '../../reading/lines.ts';
+import { withCommas } from '../../vocabulary/values.ts';
 
 export type { RawLine } from '../../reading/lines.ts';
 
@@ -53,5 +54,6 @@ export async function* lineLimited(lines: AsyncIterable<RawLine>): AsyncGenerato
 
 /** Throws UnusableInput beyond the limit. */
 export function requireLines(lines: number, linesMax: number, option: string): void {
-  if (lines > linesMax) throw new UnusableInput(`it holds more than ${count(linesMax)} lines: ${option} allows more`);
+  if (lines > linesMax)
+    throw new UnusableInput(`it holds more than ${withCommas(linesMax)} lines: ${option} allows more`);
 }

@@ -1,4 +1,5 @@
 // What people see while they wait: a bar on standard error, where that is a terminal, with the rate and the time left.
+import { withCommas } from '../../vocabulary/values.ts';
 
 const BAR_CHARS = 30;
 const REDRAW_MILLIS = 100;
@@ -24,8 +25,8 @@ export class Progress {
 }
 
 export function progressText(lines: number, share: number | undefined, seconds: number): string {
-  const rate = seconds > 0 ? `, ${Math.round(lines / seconds).toLocaleString('en')} a second` : '';
-  const count = `${lines.toLocaleString('en')} events${rate}`;
+  const rate = seconds > 0 ? `, ${withCommas(Math.round(lines / seconds))} a second` : '';
+  const count = `${withCommas(lines)} events${rate}`;
   if (share === undefined || share === 0) return count;
   const done = Math.min(1, share);
   return `${bar(done)} ${count}, ${timeOf((seconds * (1 - done)) / done)} left`;

@@ -1,5 +1,6 @@
 // The report for people, in lines of 80 characters: the verdict first, then what is broken or undecided and why.
 import { paint } from '../../process/terminal.ts';
+import { withCommas } from '../../vocabulary/values.ts';
 import { visibleLine } from '../../vocabulary/visible.ts';
 import { CHECK_NAMES } from './findings.ts';
 import type { AuditReport, ChamberReport, ReportedCheck } from './report-types.ts';
@@ -114,7 +115,7 @@ function summary({ counts, checks, brokenEvents, unsignedMoves, logId, verdict }
 }
 
 function count(number: number, noun: string): string {
-  return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`;
+  return `${withCommas(number)} ${noun}${number === 1 ? '' : 's'}`;
 }
 
 /** Breaks the text between words; longer words stay whole. */

@@ -1,11 +1,11 @@
 // A service as the auditor sees it: its lines, page by page, and the responses to compare them with. None of it is trusted,
 // and every response is bounded in size and time.
 import * as v from 'valibot';
-import { count, LimitError, READ_LIMITS, type ReadLimits } from '../../reading/limits.ts';
+import { LimitError, READ_LIMITS, type ReadLimits } from '../../reading/limits.ts';
 import { type OpenResponse, openResponse } from '../../reading/response.ts';
 import { parseJson } from '../../vocabulary/json.ts';
 import { id } from '../../vocabulary/schemas.ts';
-import type { JsonValue, Millis } from '../../vocabulary/values.ts';
+import { type JsonValue, type Millis, withCommas } from '../../vocabulary/values.ts';
 import {
   INPUT_LIMITS,
   type InputLimits,
@@ -20,7 +20,7 @@ const PAGE_LINES = 1_000;
 const LIST_CHAMBERS = 200;
 /** Their ids take 80 MB. */
 const CHAMBERS_MAX = 10_000_000;
-const TOO_MANY_CHAMBERS = `it lists more than ${CHAMBERS_MAX.toLocaleString('en')} chambers: select one with --chamber`;
+const TOO_MANY_CHAMBERS = `it lists more than ${withCommas(CHAMBERS_MAX)} chambers: select one with --chamber`;
 const GAPS_NAMED_MAX = 1_000;
 const OK = 200;
 const CONFLICT = 409;
@@ -104,7 +104,7 @@ export class AuditedService {
       for await (const line of lineLimited(this.#reachable(response.lines(this.#limits)))) {
         cursor++;
         if (cursor - before > limit)
-          throw new UnusableInput(`a page of its events holds more than ${count(limit)} lines`);
+          throw new UnusableInput(`a page of its events holds more than ${withCommas(limit)} lines`);
         yield line;
       }
       // A cache may have the last page of a chamber that was over as it was then: the service itself is asked for what came after.
