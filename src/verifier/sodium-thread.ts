@@ -39,7 +39,9 @@ export interface ThreadListener {
   readonly onLost: (thread: SodiumThread, lost: LostThread) => void;
 }
 
-type Sent = { readonly verify: readonly VerifyJob[] } | { readonly sign: readonly SignJob[] };
+export type Jobs =
+  | { readonly kind: 'verify'; readonly jobs: readonly VerifyJob[] }
+  | { readonly kind: 'sign'; readonly jobs: readonly SignJob[] };
 
 /** An idle thread does not keep the process alive. */
 export class SodiumThread {
@@ -48,7 +50,7 @@ export class SodiumThread {
   /** The number of batches sent and not yet returned. */
   batches = 0;
   readonly #worker: Worker;
-  readonly #sent: Sent[] = [];
+  readonly #sent: Jobs[] = [];
   #reason = 'it ended';
 
   /** `sodiumPath` is the resolved path of the `sodium-native` module. */
@@ -60,11 +62,13 @@ export class SodiumThread {
         this.isReady = true;
         return;
       }
-      const sent = this.#sent.shift() ?? { verify: [] };
+      const { kind, jobs } = this.#sent.shift() as Jobs;
       if (--this.batches === 0) this.#worker.unref();
       onAnswer();
-      if ('verify' in sent) sent.verify.forEach((job, index) => void settle(job, answers[index] === 1));
-      else sent.sign.forEach((job, index) => void job.resolve(signatureAt(answers, index)));
+      for (let index = 0; index < jobs.length; index++) {
+        if (kind === 'verify') settle(jobs[index] as VerifyJob, answers[index] === 1);
+        else (jobs[index] as SignJob).resolve(signatureAt(answers, index));
+      }
     });
     this.#worker.on('error', (error) => {
       this.#reason = error.message;
@@ -72,40 +76,31 @@ export class SodiumThread {
     this.#worker.on('exit', () => {
       const unanswered = this.#sent.splice(0);
       onLost(this, {
-        unverified: unanswered.flatMap((sent) => ('verify' in sent ? sent.verify : [])),
-        unsigned: unanswered.flatMap((sent) => ('sign' in sent ? sent.sign : [])),
+        unverified: unanswered.flatMap(({ kind, jobs }) => (kind === 'verify' ? jobs : [])),
+        unsigned: unanswered.flatMap(({ kind, jobs }) => (kind === 'sign' ? jobs : [])),
         wasReady: this.isReady,
         reason: this.#reason,
       });
     });
   }
 
-  verify(jobs: readonly VerifyJob[]): void {
-    const parts = jobs.map(({ publicKey, signature, message }) => [publicKey, signature, message]);
-    this.#send('verify', { verify: jobs }, parts);
-  }
-
-  sign(jobs: readonly SignJob[]): void {
-    const parts = jobs.map(({ seed, message }) => [seed, message]);
-    this.#send('sign', { sign: jobs }, parts);
-  }
-
-  /** The whole batch changes threads as one block of bytes, so nothing is cloned. The last part of each job is its message. */
-  #send(kind: Batch['kind'], sent: Sent, jobs: readonly (readonly Uint8Array[])[]): void {
+  /** The whole batch changes threads as one block of bytes, so nothing is cloned. */
+  send(sent: Jobs): void {
     if (this.batches++ === 0) this.#worker.ref();
     this.#sent.push(sent);
+    const { kind, jobs } = sent;
+    const headBytes = LENGTH_BYTES + KEY_BYTES + (kind === 'verify' ? SIGNATURE_BYTES : 0);
     let size = 0;
-    for (const parts of jobs) for (const { length } of parts) size += length;
-    const block = new Uint8Array(size + jobs.length * LENGTH_BYTES);
+    for (const { message } of jobs) size += headBytes + message.length;
+    const block = new Uint8Array(size);
     const numbers = new DataView(block.buffer);
     let at = 0;
-    for (const parts of jobs) {
-      numbers.setUint32(at, parts.at(-1)?.length ?? 0, true);
-      at += LENGTH_BYTES;
-      for (const part of parts) {
-        block.set(part, at);
-        at += part.length;
-      }
+    for (const job of jobs) {
+      numbers.setUint32(at, job.message.length, true);
+      block.set('seed' in job ? job.seed : job.publicKey, at + LENGTH_BYTES);
+      if ('signature' in job) block.set(job.signature, at + LENGTH_BYTES + KEY_BYTES);
+      block.set(job.message, at + headBytes);
+      at += headBytes + job.message.length;
     }
     this.#worker.postMessage({ kind, jobs: jobs.length, block: block.buffer } satisfies Batch, [block.buffer]);
   }

@@ -35,30 +35,23 @@ function verified({ block, jobs }: Batch): Uint8Array<ArrayBuffer> {
   return answers;
 }
 
-const secretKeys = new Map<string, Uint8Array>();
-
 /** The signatures of the jobs, joined. */
 function signed({ block, jobs }: Batch): Uint8Array<ArrayBuffer> {
   const numbers = new DataView(block);
   const signatures = new Uint8Array(jobs * SIGNATURE_BYTES);
+  const secretKey = new Uint8Array(2 * KEY_BYTES);
+  let seed: Uint8Array | undefined;
   for (let job = 0, at = 0; job < jobs; job++) {
     const messageLength = numbers.getUint32(at, true);
-    const secretKey = secretKeyOf(new Uint8Array(block, at + LENGTH_BYTES, KEY_BYTES));
+    const due = new Uint8Array(block, at + LENGTH_BYTES, KEY_BYTES);
+    // All of a batch are by one key, unless keys are rotated.
+    if (seed === undefined || Buffer.compare(seed, due) !== 0)
+      sodium.crypto_sign_seed_keypair(new Uint8Array(KEY_BYTES), secretKey, due);
+    seed = due;
     at += LENGTH_BYTES + KEY_BYTES;
     const signature = signatures.subarray(job * SIGNATURE_BYTES, (job + 1) * SIGNATURE_BYTES);
     sodium.crypto_sign_detached(signature, new Uint8Array(block, at, messageLength), secretKey);
     at += messageLength;
   }
   return signatures;
-}
-
-/** libsodium's secret key of a seed; a service has few. */
-function secretKeyOf(seed: Uint8Array): Uint8Array {
-  const name = Buffer.from(seed).toString('base64');
-  const known = secretKeys.get(name);
-  if (known !== undefined) return known;
-  const secretKey = new Uint8Array(2 * KEY_BYTES);
-  sodium.crypto_sign_seed_keypair(new Uint8Array(KEY_BYTES), secretKey, seed);
-  secretKeys.set(name, secretKey);
-  return secretKey;
 }

@@ -83,28 +83,19 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
   }
 
   function sendDue(): void {
-    while (due.length > 0) {
-      const least = leastBusy();
+    while (due.length + toSign.length > 0) {
+      let least: SodiumThread | undefined;
+      for (const thread of threads)
+        if (thread.isReady && (least === undefined || thread.batches < least.batches)) least = thread;
       if (least === undefined) {
-        for (const job of due.splice(0)) verifyByNode(job);
+        due.splice(0).forEach(verifyByNode);
+        toSign.splice(0).forEach(signByNode);
+      } else if (toSign.length > 0) {
+        least.send({ kind: 'sign', jobs: toSign.splice(0) });
       } else if (least.batches < BATCHES_PER_THREAD_MAX) {
-        least.verify(due.splice(0, batchJobsMax));
+        least.send({ kind: 'verify', jobs: due.splice(0, batchJobsMax) });
       } else return;
     }
-  }
-
-  function leastBusy(): SodiumThread | undefined {
-    let least: SodiumThread | undefined;
-    for (const thread of threads)
-      if (thread.isReady && (least === undefined || thread.batches < least.batches)) least = thread;
-    return least;
-  }
-
-  function signDue(): void {
-    const jobs = toSign.splice(0);
-    const thread = leastBusy();
-    if (thread === undefined) jobs.forEach(signByNode);
-    else thread.sign(jobs);
   }
 
   function settle(job: VerifyJob, outcome: boolean | Error): void {
@@ -139,7 +130,7 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
     },
     sign: (seed, message) =>
       new Promise((resolve, reject) => {
-        if (toSign.length === 0) setImmediate(signDue);
+        if (toSign.length === 0) setImmediate(sendDue);
         toSign.push({ seed, message, resolve, reject });
       }),
     async close() {
