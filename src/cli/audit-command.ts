@@ -1,7 +1,8 @@
 // `chambers audit`, which the package chambers-audit provides on its own.
 
-import type { InputLimits } from '../audit/line/input.ts';
+import { INPUT_LIMITS, type InputLimits } from '../audit/line/input.ts';
 import { VERSION } from '../process/version.ts';
+import { withCommas } from '../vocabulary/values.ts';
 import type { CommandSpec, Input } from './command.ts';
 import { toInteger, toOptionalInteger } from './values.ts';
 import { requireWritable, writeWhole } from './write-whole.ts';
@@ -25,10 +26,10 @@ export const auditCommand = {
     '--allow-reorganized': 'with --rpc: transactions may be in other blocks than recorded',
     '--timeout <seconds>':
       'how long a service or a chain may be silent (default: 30; a response takes at most 20 times as long)',
-    '--max-lines <count>': 'of a chamber (default: 10,000,000)',
-    '--max-account-lines <count>': 'of an account (default: 100,000)',
-    '--max-line-bytes <count>': 'of a line (default: 4,194,304)',
-    '--max-response-bytes <count>': 'of any other response (default: 2,097,152)',
+    '--max-lines <count>': `of a chamber (default: ${withCommas(INPUT_LIMITS.linesMax)})`,
+    '--max-account-lines <count>': `of an account (default: ${withCommas(INPUT_LIMITS.accountLinesMax)})`,
+    '--max-line-bytes <count>': `of a line (default: ${withCommas(INPUT_LIMITS.lineBytesMax)})`,
+    '--max-response-bytes <count>': `of any other response (default: ${withCommas(INPUT_LIMITS.responseBytesMax)})`,
     '--outcome': "print the chamber's outcome instead of the report, in the bytes of GET /chambers/:id/outcome",
     '--verbose': 'print every check of every chamber',
     '--report <file>': 'write the report of --json to a file, with version, time and options',

@@ -198,6 +198,14 @@ describe('a service is caught that', () => {
     expect((await audit(toText(rechained(forged)))).broken).toEqual(['registration']);
   });
 
+  test('leaves out all account lines, but not the wallets of joins', async () => {
+    const older = moves.map(({ payload, ...line }) => {
+      const { accountEventId: _, ...rest } = payload as Line;
+      return { ...line, payload: rest };
+    });
+    expect((await audit(toText(rechained(older)))).broken).toEqual(['registration']);
+  });
+
   test('leaves out all account lines and takes a wallet that the account did not bind before', async () => {
     const older = (creatorWallet: Json) =>
       moves.map(({ payload, ...line }) => {

@@ -53,10 +53,9 @@ export class AccountReferences implements Iterable<AccountReference> {
     const { accountEventId } = event.payload;
     const at = Date.parse(ts);
     const recorded = type === 'chamber.proposed' && isWalletOfSeat ? {} : recordedIn(event);
-    if (accountEventId !== undefined) {
-      this.#firstNaming ??= eventId;
-      if (!isOfNamingType(event) || recorded.walletProven !== undefined) this.#firstOfEvery ??= eventId;
-    }
+    if (accountEventId !== undefined) this.#firstNaming ??= eventId;
+    const isOfEvery = accountEventId !== undefined && !isOfNamingType(event);
+    if (isOfEvery || recorded.walletProven !== undefined) this.#firstOfEvery ??= eventId;
     const newest = this.#newest.get(did);
     if (!isOfNamingType(event) && newest !== undefined && newest.accountEventId === accountEventId) {
       newest.lastEventId = eventId;
@@ -99,18 +98,18 @@ export class AccountReferences implements Iterable<AccountReference> {
   }
 
   #omissionOf(reference: AccountReference): string | undefined {
-    const { lastEventId, accountEventId, type, recorded } = reference;
+    const { lastEventId, accountEventId, did, type, recorded } = reference;
     const every = this.#firstOfEvery ?? Number.POSITIVE_INFINITY;
     const first = isOfNamingType(reference) ? (this.#firstNaming ?? every) : every;
+    if (accountEventId === undefined && recorded.walletProven !== undefined)
+      return `event ${lastEventId} records the wallet of ${did}, but names no line of its account`;
     if (accountEventId === undefined) {
       return first < lastEventId
         ? `event ${lastEventId} names no account line, although event ${first} does`
         : undefined;
     }
     const isBareJoin = type === 'chamber.joined' && recorded.walletProven === undefined;
-    return isBareJoin && every < lastEventId
-      ? `event ${lastEventId} does not record the wallet of ${reference.did}`
-      : undefined;
+    return isBareJoin && every < lastEventId ? `event ${lastEventId} does not record the wallet of ${did}` : undefined;
   }
 }
 
