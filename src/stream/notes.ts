@@ -91,10 +91,11 @@ export class PhaseNotes {
     this.#timer = setTimeout(() => void this.atHead(this.#cursor), Math.min(TIMER_MS_MAX, Math.max(1, end - now)));
   }
 
-  /** One for each phase that was not empty. */
+  /** One for each phase that was not empty: a phase with lines may begin and end within a millisecond. */
   *#changesTo(phase: Phase, state: ChamberState): Generator<string> {
     for (let from = this.#phase as Phase; isLater(phase, from); from = this.#phase as Phase) {
-      const { to, at } = changeAfter(from, state, this.#committedAt ?? state.lastAt);
+      const { to: next, at } = changeAfter(from, state, this.#committedAt ?? state.lastAt);
+      const to = isLater(next, phase) ? phase : next;
       this.#phase = to;
       yield JSON.stringify({ note: 'phase', from, to, at: toTimestamp(at) });
     }

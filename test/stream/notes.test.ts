@@ -1,5 +1,6 @@
 // Notes on a chamber's stream: only for readers that ask for them, after the lines that came before, each change once.
 import { expect, it } from 'vitest';
+import { PhaseNotes } from '../../src/stream/notes.ts';
 import { deadlinesFrom, recordCommit } from '../kit/chambers.ts';
 import { START } from '../kit/clock.ts';
 import { type Consumer, consume, openSource, subscribe, take } from '../kit/consumers.ts';
@@ -26,7 +27,7 @@ async function paced(running: Running, changes: object = {}) {
 
 const notes = ({ lines }: Consumer) => lines.map((line) => JSON.parse(line)).filter((message) => 'note' in message);
 /** What came, in short: ids of events and kinds of notes. */
-const order = ({ lines }: Consumer) =>
+const order = ({ lines }: Pick<Consumer, 'lines'>) =>
   lines.map((line) => {
     const { eventId, note, to } = JSON.parse(line);
     return note === undefined ? eventId : (to ?? note);
@@ -77,6 +78,37 @@ async function recordEnd(running: Running, id: number): Promise<void> {
   running.clock.set(Date.parse(deadlinesFrom(START).allocateRevealDeadline));
   await recordCommit(running.service.forum, id);
 }
+
+it('notes a phase before its lines, though it began and ended within the millisecond of one page', async () => {
+  const running = await run();
+  const { id, ann, bob, act } = await paced(running);
+  await act(ann, 'start');
+  const { forum } = running.service;
+  const sent: string[] = [];
+  const phaseNotes = new PhaseNotes(forum, { chamberId: id, after: 0, head: 4, send: (text) => void sent.push(text) });
+  const read = async (after: number) => {
+    const page = await forum.store.log.readPage(id, after, 100);
+    for (const part of phaseNotes.partsOf(page)) sent.push(typeof part === 'string' ? part : part.ndjson.toString());
+    await phaseNotes.atHead(after + page.count);
+  };
+  await read(0);
+  for (const by of [ann, bob, ann, bob]) await act(by, 'pass');
+  await read(4);
+  phaseNotes.stop();
+  expect(order({ lines: sent.join('\n').split('\n').filter(Boolean) })).toEqual([
+    1,
+    2,
+    3,
+    4,
+    'caught-up',
+    5,
+    6,
+    'DEBATE',
+    7,
+    8,
+    'ALLOCATE_COMMIT',
+  ]);
+});
 
 it('notes a phase that the clock ends', async () => {
   const running = await run();
