@@ -153,7 +153,7 @@ function pathOf(command: Command): string {
 
 /** The command with its arguments, without `chambers`. */
 function termOf(command: Command): string {
-  const args = command.usage().replace(/ ?(--|\[options\]).*/, '');
+  const args = command.usage().replace(/ ?(\(?--|\[options\]).*/, '');
   return `${pathOf(command).replace('chambers ', '')} ${args}`.trimEnd();
 }
 

@@ -13,14 +13,15 @@ type Summarized = Pick<
 
 export function summary(chamber: Summarized, { service: { baseUrl } }: ForumClient): readonly string[] {
   const { chamberId, name, phase, now, phaseEndsAt, turnEndsAt, currentTurnAgent } = chamber;
+  const isOver = phase === 'ALLOCATE_REVEAL' && phaseEndsAt !== null && phaseEndsAt <= now;
   const left = phaseEndsAt === null ? '' : `, ${leftUntil(phaseEndsAt, now)} left`;
   const turnLeft = turnEndsAt === null ? '' : ` (${leftUntil(turnEndsAt, now)} left)`;
   const turn = currentTurnAgent === null ? [] : [`turn of ${shortAgent(currentTurnAgent)}${turnLeft}`];
   return [
     paint('bold', visibleLine(`Chamber ${chamberId}: ${name}`)),
-    [`${phase}${left}`, ...turn].join('; '),
+    isOver ? `${phase} is over; the root waits for the chain` : [`${phase}${left}`, ...turn].join('; '),
     `${baseUrl}/chambers/${chamberId}`,
-    `Next: ${nextCommand(phase, chamberId, baseUrl)}`,
+    `Next: ${nextCommand(isOver ? 'COMMITTED' : phase, chamberId, baseUrl)}`,
   ];
 }
 
