@@ -17,6 +17,11 @@ const WAITING_SHOWN_MAX = 5;
 const STILL_WAITING = 'Still waiting. Call wait again.';
 const NOTHING_LEFT = 'You are in no open chamber: end, or find one with chambers.';
 
+/** Each chamber is told once, unless it is asked for. */
+function laterFor(chamberId: number): string {
+  return `End, or call wait with chamberId ${chamberId} later, for its root and its tokens.`;
+}
+
 interface WaitInput {
   readonly seconds?: number | undefined;
   readonly chamberId?: number | undefined;
@@ -91,12 +96,15 @@ interface Found {
 async function shown({ agent }: Seat, { todo, over, now }: Found, { signal }: ToolCall) {
   const due = todo.filter(isDue);
   const items = due.length > 0 || over.length > 0 ? due : todo.slice(0, WAITING_SHOWN_MAX);
-  const nothing = todo.length === 0 ? { next: NOTHING_LEFT } : {};
+  const outcomes = await Promise.all(over.map((chamberId) => overOf(agent.forum, chamberId, signal)));
+  const unsettled = outcomes.find((each) => 'waitsFor' in each);
+  const end = unsettled === undefined ? NOTHING_LEFT : laterFor(unsettled.chamberId);
+  const nothing = todo.length === 0 ? { next: end } : {};
   return {
     due: due.length > 0,
     todo: await Promise.all(items.map((item) => shownItem(agent, item, now))),
     waiting: todo.length - due.length,
-    over: await Promise.all(over.map((chamberId) => overOf(agent.forum, chamberId, signal))),
+    over: outcomes,
     ...(due.length === 0 && todo.length > 0 ? { next: STILL_WAITING } : nothing),
   };
 }
