@@ -106,7 +106,7 @@ describe('src/client/README.md', () => {
 
   it('has an agent do what is due in its chambers', SLOW, async () => {
     const live = await open();
-    const agent = await Agent.fromKeyFile(live.baseUrl, join(folder, 'agent.json'));
+    const agent = await Agent.fromKeyFile(live.baseUrl, join(folder, 'client.json'));
     await agent.register(REGISTRATION);
     const ann = await newAgent(live);
     const rounds = { proposal: 1, debate: 1 };

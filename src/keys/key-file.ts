@@ -20,12 +20,16 @@ export function readKeyFile(path: string, logId: string): ServiceKeys | undefine
   if (text === undefined) return undefined;
   try {
     const keys = parseKeys(text);
-    if (keys.logId !== logId) throw new Error(`it holds the keys of log ${keys.logId}, and this log is ${logId}`);
+    if (keys.logId !== logId)
+      throw new Error(`it holds the keys of log ${keys.logId}, and this log is ${logId}: ${OTHER_LOG}`);
     return keys;
   } catch (error) {
     throw new Error(`${path} cannot be used: ${(error as Error).message}`, { cause: error });
   }
 }
+
+/** A backup that was restored, above all. */
+const OTHER_LOG = 'a copy of a log is another log, for which chambers admin new-keys makes another file';
 
 /** Makes the file with new keys for the log, unless another process has just made it; returns the keys in the file. */
 export function createKeyFile(path: string, logId: string, now: Millis): ServiceKeys {
