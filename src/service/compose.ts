@@ -134,7 +134,7 @@ export interface Composition extends Core {
 
 export function composeService(core: Core, options: EdgeOptions): Composition {
   const { chain, verifier, version, origin, checkpointCopy } = options;
-  // Who asks for it gets the error.
+  // A caller that awaits it gets the error.
   origin.catch(() => {});
   const { config, logger, forum, keys, access, agentRate, observation } = core;
   const admissionControl = openAdmissionControl(config);

@@ -39,11 +39,20 @@ export class PhaseNotes {
     this.#cursor = options.after;
   }
 
+  /** Resolves once the chamber's state has the lines of the page, which may be on disk before; undefined if it has them. */
+  known(page: Page): Promise<unknown> | undefined {
+    if (this.#phase === undefined) return undefined;
+    const { chamberId } = this.#options;
+    const { lastEventId = 0 } = this.#forum.chamberInMemory(chamberId)?.state ?? {};
+    return lastEventId >= this.#cursor + page.count ? undefined : this.#forum.chamber(chamberId);
+  }
+
   /**
-   * The page, which must go to the reader, in parts: between the lines of two phases the notes of the change. If the chamber is not in
-   * memory, the notes come at the head.
+   * The page, which must go to the reader, in parts: between the lines of two phases the notes of the change. If the chamber's state has
+   * not its lines, the notes come at the head.
    */
   *partsOf(page: Page): Generator<Page | string> {
+    if (this.#isStopped) return;
     const first = this.#cursor + 1;
     this.#cursor += page.count;
     if (this.#phase === undefined) return yield page;

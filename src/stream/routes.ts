@@ -227,16 +227,17 @@ function wantsNotes(c: Context): boolean {
 }
 
 function withNotes(consumer: Annotated, notes: PhaseNotes): Consumer {
+  const handOver = (page: Page) => {
+    let room: Promise<void> | undefined;
+    for (const part of notes.partsOf(page)) {
+      if (typeof part === 'string') consumer.note(part);
+      else room = consumer.take(part);
+    }
+    return room;
+  };
   return {
     ...consumer,
-    take: (page) => {
-      let room: Promise<void> | undefined;
-      for (const part of notes.partsOf(page)) {
-        if (typeof part === 'string') consumer.note(part);
-        else room = consumer.take(part);
-      }
-      return room;
-    },
+    take: (page) => notes.known(page)?.then(() => handOver(page)) ?? handOver(page),
     atHead: (cursor) => notes.atHead(cursor),
     end: (reason) => {
       notes.stop();

@@ -110,6 +110,32 @@ it('notes a phase before its lines, though it began and ended within the millise
   ]);
 });
 
+it('hands a page over once the state has its lines, as with lines of another node', async () => {
+  const running = await run();
+  const { id, ann, bob, act } = await paced(running);
+  await act(ann, 'start');
+  const { forum } = running.service;
+  const before = await forum.chamber(id);
+  let isBehind = true;
+  const behind = {
+    now: () => forum.now(),
+    chamberInMemory: () => (isBehind ? before : forum.chamberInMemory(id)),
+    chamber: async () => {
+      isBehind = false;
+      return forum.chamber(id);
+    },
+  };
+  const phaseNotes = new PhaseNotes(behind, { chamberId: id, after: 4, head: 4, send: () => {} });
+  await phaseNotes.atHead(4);
+  isBehind = true;
+  for (const by of [ann, bob, ann, bob]) await act(by, 'pass');
+  const page = await forum.store.log.readPage(id, 4, 100);
+  await phaseNotes.known(page);
+  const parts = [...phaseNotes.partsOf(page)];
+  phaseNotes.stop();
+  expect(parts.map((part) => (typeof part === 'string' ? JSON.parse(part).to : part.count))).toEqual([2, 'DEBATE', 2]);
+});
+
 it('notes a phase that the clock ends', async () => {
   const running = await run();
   const lobbyDeadline = iso(START + 300);
