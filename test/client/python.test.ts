@@ -409,7 +409,7 @@ async function play(
   });
   child.stdin.end(own);
   await events(live, members, ({ type }) => type === 'chamber.joined');
-  const { did } = JSON.parse(readFileSync(join(folder, 'agent.json'), 'utf8')) as { readonly did: string };
+  const { did } = JSON.parse(readFileSync(join(folder, 'client.json'), 'utf8')) as { readonly did: string };
   return { exited, did };
 }
 
