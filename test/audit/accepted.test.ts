@@ -4,77 +4,45 @@ import { expect, test } from 'vitest';
 import { baseOf } from '../../src/audit/line/evidence.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { run } from '../kit/service.ts';
-import { digestOf, type Signer } from '../kit/signer.ts';
+import type { Signer } from '../kit/signer.ts';
 import { PUBLIC_URL, TestService } from '../kit/test-service.ts';
 import { audit, type Line, parse, rechained, signedLine, toText } from './forge.ts';
+import { ACCEPTED, inForm, REFUSED, type RequestForm } from './request-forms.ts';
 
-interface Oddity {
-  readonly path?: string;
-  readonly body?: string;
-  /** Signature-Input without its label, from components and times. */
-  readonly params?: (created: number, did: string) => string;
-  readonly digest?: (body: string) => string;
-}
-
-const COMPONENTS = '("@method" "@target-uri" "content-digest")';
-const usual = (created: number, did: string) => `${COMPONENTS};created=${created};keyid="${did}";alg="ed25519"`;
-
-const ODDITIES: readonly (readonly [string, Oddity])[] = [
-  ['nothing odd', {}],
-  ['a query', { path: '/chambers/1/debate?x=/chambers/2/pass' }],
-  ['an id that is %-encoded', { path: '/chambers/%31/debate' }],
-  [
-    'components in another order',
-    { params: (created, did) => usual(created, did).replace(COMPONENTS, '("content-digest" "@target-uri" "@method")') },
-  ],
-  [
-    'parameters in another order',
-    { params: (created, did) => `${COMPONENTS};alg="ed25519";keyid="${did}";created=${created}` },
-  ],
-  [
-    'a nonce with escapes, and an end',
-    { params: (created, did) => `${usual(created, did)};nonce="\\"\\\\";expires=${created + 9}` },
-  ],
-  ['another digest beside', { digest: (body) => `sha-512=:${'A'.repeat(86)}==:, ${digestOf(body)}` }],
-  [
-    'a body with white space and members in any order',
-    { body: ' {\n\t"refinement" : {"b":1,"a":[2.50, 1e2]}, "comment":"\\u00e9 \\/ \ud83c\udf31"}\r\n' },
-  ],
-  [
-    'names that objects have already',
-    { body: '{"comment":"x","refinement":{"__proto__":{"a":1},"constructor":null,"toString":[]}}' },
-  ],
-  ['text at the edge of Unicode', { body: JSON.stringify({ comment: '\u0000\u2028\u{10ffff}\ufeff' }) }],
-];
-
-async function debate(service: TestService, by: Signer, oddity: Oddity): Promise<number> {
-  const { path = '/chambers/1/debate', body = '{"comment":"Hello"}', params = usual, digest = digestOf } = oddity;
-  const input = params(service.clock.seconds, by.did);
-  const contentDigest = digest(body);
-  const values = { '@method': 'POST', '@target-uri': PUBLIC_URL + path, 'content-digest': contentDigest };
-  const [, covered = ''] = /^\(([^)]*)\)/.exec(input) ?? [];
-  const lines = covered.split(' ').map((name) => `${name}: ${values[JSON.parse(name) as keyof typeof values]}`);
-  const signature = by.signText([...lines, `"@signature-params": ${input}`].join('\n'));
+async function debate(service: TestService, by: Signer, form: RequestForm): Promise<number> {
+  const { path = '/chambers/1/debate', body = '{"comment":"Hello"}' } = form;
+  const request = inForm(form, by, { url: PUBLIC_URL + path, body, created: service.clock.seconds });
   const headers = {
     'content-type': 'application/json',
-    'content-digest': contentDigest,
-    'signature-input': `sig1=${input}`,
-    signature: `sig1=:${signature}:`,
+    'content-digest': request.contentDigest,
+    'signature-input': request.signatureInput,
+    signature: request.signature,
   };
   return (await service.send({ method: 'POST', path, body, headers })).status;
 }
 
-test.each(ODDITIES)('%s', async (_what, oddity) => {
+async function inDebate(): Promise<{ readonly service: TestService; readonly ann: Signer }> {
   const service = new TestService();
   const ann = await service.agent();
   await openChamber(service, [ann]);
   await enterPhase(service, 1, 'DEBATE');
-  expect(await debate(service, ann, oddity)).toBe(200);
+  return { service, ann };
+}
+
+test.each(ACCEPTED)('%s', async (_what, form) => {
+  const { service, ann } = await inDebate();
+  expect(await debate(service, ann, form)).toBe(200);
   const { broken, check } = await audit(toText(await service.lines(1)));
   expect(broken).toEqual([]);
   for (const name of ['form', 'digest', 'signature', 'target', 'rules', 'payload', 'age'] as const) {
     expect(check(name).verdict, name).toBe('verified');
   }
+});
+
+test('no form is accepted that the auditor refuses', async () => {
+  const { service, ann } = await inDebate();
+  for (const [what, form] of REFUSED) expect([400, 401], what).toContain(await debate(service, ann, form));
+  expect(await debate(service, ann, {})).toBe(200);
 });
 
 const HOSTS = [

@@ -134,7 +134,13 @@ export const ALONE_SOUND: readonly Alone[] = [
 
 export const ALONE_BROKEN: readonly Alone[] = [
   ['an admission left out', rewritten(moves.toSpliced(ADMITTED - 1, 1)), ADMITTED + 1],
-  ['an admission by another than the creator', admittedByBob(), ADMITTED],
+  ['an admission by another than the creator', rewritten(moves.with(ADMITTED - 1, admission({ by: BOB }))), ADMITTED],
+  ['an admission of an agent on the list', rewritten([...moves.slice(0, ADMITTED), admission({})]), ADMITTED + 1],
+  [
+    'an admission after the lobby',
+    rewritten([...moves.slice(0, PROPOSED), admission({ of: CAT, at: atOf(moves, PROPOSED), accountEventId: 3 })]),
+    PROPOSED + 1,
+  ],
   ['an admission of another agent than was asked for', ofMoves(ADMITTED, { did: CAT.did }), ADMITTED],
   ['a list of agents that nobody asked for', ofMoves(CREATED, { admission: { dids: [] } }), CREATED],
   ['a creation without the chain of its token', rewritten(without(moves, CREATED, 'token')), CREATED],
@@ -283,11 +289,10 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
   ];
 }
 
-function admittedByBob(): string {
-  const at = atOf(moves, ADMITTED);
-  const body = { did: BOB.did };
-  const line = signedLine({ by: BOB, at, type: 'chamber.admitted', path: 'admit', body, payload: body });
-  return rewritten(moves.with(ADMITTED - 1, line));
+function admission({ by = ANN, of = BOB, at = atOf(moves, ADMITTED), accountEventId = 2 }): Line {
+  const body = { did: of.did };
+  const payload = { ...body, accountEventId };
+  return signedLine({ by, at, type: 'chamber.admitted', path: 'admit', body, payload });
 }
 
 function twoSeats(): string {

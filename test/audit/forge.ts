@@ -44,7 +44,7 @@ export function rechained(records: readonly Line[]): string[] {
 export interface ForgedMove {
   readonly by: Signer;
   readonly type: string;
-  /** Behind the chamber's path, e.g. `join`. */
+  /** Behind the chamber's path, e.g. `join`; from the root where it begins with `/`. */
   readonly path: string;
   readonly at: number;
   readonly body?: Json;
@@ -58,7 +58,8 @@ export interface ForgedMove {
 
 /** A line with a right signature, whether or not the move is allowed. */
 export function signedLine({ type, path, payload, origin = PUBLIC_URL, ...move }: ForgedMove): Line {
-  const request = signedRequest({ ...move, type, targetUri: `${origin}/chambers/1/${path}` });
+  const targetUri = origin + (path.startsWith('/') ? path : `/chambers/1/${path}`);
+  const request = signedRequest({ ...move, type, targetUri });
   return lineOf(1, { ...move, type, request, payload: { accountEventId: 1, ...payload } });
 }
 

@@ -29,6 +29,12 @@ const proposal = {
   body: wall,
   payload: { ...wall, ideaId: 'idea-4', slot: 4, creatorWallet: ANN_JOINED?.['walletAddress'] ?? null },
 };
+const again = { ...wall, ticker: 'soil' };
+const secondIdea = { body: again, payload: { ...proposal.payload, ...again, ideaId: 'idea-2', slot: 2 } };
+const onIdea = (ideaId: string) => ({
+  body: { comment: 'Hi', ideaId },
+  payload: { ...debate('Hi').payload, ideaId },
+});
 const other = { allocations: [{ ideaId: 'idea-3', bps: 9_999 }], salt: ALLOCATIONS.cat.reveal.salt };
 
 type Content = Pick<ForgedMove, 'body' | 'payload'>;
@@ -37,6 +43,12 @@ type Content = Pick<ForgedMove, 'body' | 'payload'>;
 type Row = readonly [title: string, eventId: number, code: string, by: Signer, path: string, hour: number, Content];
 
 const ROWS: readonly Row[] = [
+  ['an admission to a chamber without a list', 5, 'VALIDATION', ANN, 'admit', 1 / 60, sameOf({ did: EVE.did })],
+  ['a start of a chamber without rounds', 5, 'VALIDATION', ANN, 'start', 1 / 60, { payload: {} }],
+  ['a proposal whose ticker is taken, in another case', 6, 'CONFLICT', ANN, 'propose', 1, secondIdea],
+  ['a comment on an idea that does not exist', 9, 'NOT_FOUND', ANN, 'debate', 2, onIdea('idea-9')],
+  ['a commitment by a non-member', 15, 'MEMBER', EVE, 'allocate/commit', 3.5, sameOf(ALLOCATIONS.ann.commit)],
+  ['a second reveal', 17, 'CONFLICT', ANN, 'allocate/reveal', 4.5, revealOf(ALLOCATIONS.ann)],
   ['a comment by a non-member', 9, 'MEMBER', EVE, 'debate', 2, debate('Hi')],
   ['a comment out of turn', 9, 'TURN', CAT, 'debate', 2, debate('Hi')],
   ['a pass out of turn', 6, 'TURN', BOB, 'pass', 1, { payload: { nextTurnAgent: CAT.did } }],

@@ -208,7 +208,7 @@ const ABI = parseAbi([
 ]);
 export const REGISTRY = '0x5FbDB2315678afecb367f032d93F642f64180aa3';
 export const FACTORY = '0xe7f1725E7734CE288F8367e1Bb143E90bb3F0512';
-const RELAYER = privateKeyToAccount(`0x${'42'.repeat(32)}`);
+export const RELAYER = privateKeyToAccount(`0x${'42'.repeat(32)}`);
 
 function deployment(): Hex {
   const text = { ideaId: 'idea-1', name: 'Compost for all', ticker: 'SOIL', description: DESCRIPTION };

@@ -27,7 +27,9 @@ import {
   withLine,
 } from './forgeries.ts';
 import * as paced from './paced-vectors.ts';
+import * as rules from './rule-vectors.ts';
 import { ALLOCATIONS, ANN, BOB, CAT, FACTORY, REGISTRY, signed } from './sample.ts';
+import { wrongForms } from './transaction-forms.ts';
 
 export interface Vector {
   readonly file: string;
@@ -356,6 +358,12 @@ async function serviceEvents(): Promise<readonly Row[]> {
   ];
 }
 
+async function transactions(): Promise<readonly Row[]> {
+  const { payload } = recordOf(DEPLOY) as unknown as { payload: RelayTransaction };
+  const forms = await wrongForms(payload);
+  return forms.map(([title, forged]): Row => [title, altered(DEPLOY, { ...forged }), DEPLOY]);
+}
+
 /** A call of another contract than the one before it. */
 async function secondRegistry(): Promise<string> {
   const raised = MOVES + 2;
@@ -439,6 +447,9 @@ export async function vectors(): Promise<Made> {
   add('evidence', 'broken', EVIDENCE);
   add('rule', 'broken', RULES);
   add('service-event', 'broken', await serviceEvents());
+  add('rule-honest', 'sound', rules.SOUND);
+  add('rule-more', 'broken', rules.BROKEN);
+  add('transaction', 'broken', await transactions());
   add('chain', 'sound', OF_CHAIN);
   add('chain-undecided', 'undecided', [
     ...UNDECIDED_CHAIN,

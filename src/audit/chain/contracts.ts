@@ -7,10 +7,12 @@ import {
   encodeFunctionData,
   getAbiItem,
   type Hex,
+  hexToBigInt,
   keccak256,
   parseAbi,
   parseTransaction,
   recoverTransactionAddress,
+  serializeTransaction,
   slice,
   type TransactionSerialized,
 } from 'viem';
@@ -38,12 +40,18 @@ export const ABI = parseAbi([
  * chamber knows: the rest of a quorum deployment is the operator's.
  */
 export async function readTransaction(rawTransaction: Hex) {
-  const { chainId, nonce = 0, data = '0x', to, value, type } = parseTransaction(rawTransaction);
-  if (type !== 'eip1559' || rawTransaction !== rawTransaction.toLowerCase())
+  const transaction = parseTransaction(rawTransaction);
+  const { chainId, nonce = 0, data = '0x', to, value, type } = transaction;
+  // No chain accepts another encoding, nor the larger of the two values of s (EIP-2).
+  const isCanonical = serializeTransaction(transaction) === rawTransaction;
+  if (type !== 'eip1559' || !isCanonical || hexToBigInt(transaction.s ?? '0x0') > LARGEST_S)
     throw new Error('not as the relayer writes it');
   const from = await recoverTransactionAddress({ serializedTransaction: rawTransaction as TransactionSerialized });
   return { chainId, nonce, txHash: keccak256(rawTransaction), from, to, value, data, ...readCall(data) };
 }
+
+/** Half the order of secp256k1. */
+const LARGEST_S = 0x7fff_ffff_ffff_ffff_ffff_ffff_ffff_ffff_5d57_6e73_57a4_501d_dfe9_2f46_681b_20a0n;
 
 const SELECTOR_BYTES = 4;
 

@@ -1,0 +1,117 @@
+// Vectors of rules that the sample logs do not meet: creations, a full chamber, allocations, and forms of signed requests.
+import { commitmentHash } from '../../src/crypto/commitment.ts';
+import { deadlinesFrom } from '../kit/chambers.ts';
+import { HOUR, START } from '../kit/clock.ts';
+import { PUBLIC_URL } from '../kit/test-service.ts';
+import { type Json, type Line, rechained, signedLine, toText } from './forge.ts';
+import { AFTER_HONEST, honest, line, moves, payloadOf, request, withLine } from './forgeries.ts';
+import { ACCEPTED, inForm, REFUSED, type RequestForm } from './request-forms.ts';
+import { ALLOCATIONS, ANN, BOB, CAT } from './sample.ts';
+
+type Row = readonly [title: string, text: string, ...eventIds: number[]];
+
+const rewritten = (lines: readonly Line[]) => toText(rechained(lines));
+const BY_DEFAULT = { name: 'A shed', minBackersForGraduation: 1, turnSeconds: null };
+const WITH_TURNS = { turnSeconds: 60 };
+const iso = (hours: number) => new Date(START + hours * HOUR).toISOString();
+
+/** The line of a creation with such members in its body, and in its payload as a service would store them. */
+function creation(members: Line, stored: Line = {}): Line {
+  const body: Line = { name: BY_DEFAULT.name, ...deadlinesFrom(START), ...members };
+  const isDeadline = (name: string) => name.endsWith('Deadline');
+  const [deadlines, rest] = [true, false].map((which) =>
+    Object.fromEntries(Object.entries(body).filter(([name]) => isDeadline(name) === which)),
+  ) as [Line, Line];
+  const payload = { ...BY_DEFAULT, ...rest, deadlines: { ...deadlines, ...stored } };
+  return signedLine({ by: ANN, type: 'chamber.created', path: '/chambers', at: START, body, payload });
+}
+
+const join = (by: typeof ANN, turnOrder: number): Line => {
+  const { walletAddress = null } = payloadOf(moves[1 + [ANN, BOB, CAT].indexOf(by)] as Line);
+  const payload = { turnOrder, walletAddress, walletProven: false };
+  return signedLine({ by, type: 'chamber.joined', path: 'join', at: START + turnOrder, payload });
+};
+const created = (title: string, members: Line, stored?: Line): Row => [
+  title,
+  rewritten([creation(members, stored), join(ANN, 0)]),
+];
+const wrong = (title: string, members: Line): Row => [...created(title, members), 1];
+
+const joined = (maxMembers: number) =>
+  rewritten([creation({ maxMembers }), ...[ANN, BOB, CAT].map((member, index) => join(member, index))]);
+
+/** The moves, in which CAT committed to such an allocation, and reveals it. */
+function revealing(allocations: Line[], salt = ALLOCATIONS.cat.reveal.salt as string): string {
+  const terms = { chamberId: 1, did: CAT.did, allocations, salt } as unknown as Parameters<typeof commitmentHash>[0];
+  const commitment = { commitment: commitmentHash(terms) };
+  const reveal = { allocations, salt };
+  const [COMMITTED, LAST] = [14, moves.length];
+  const at = Date.parse(String(moves[COMMITTED - 1]?.['ts']));
+  const content = (body: Line) => ({ by: CAT, body: body as Json, payload: body });
+  return rewritten([
+    ...moves.slice(0, COMMITTED - 1),
+    signedLine({ type: 'allocation.committed', path: 'allocate/commit', at, ...content(commitment) }),
+    ...moves.slice(COMMITTED, LAST),
+    signedLine({
+      ...{ type: 'allocation.revealed', path: 'allocate/reveal', at: START + 4.5 * HOUR },
+      ...content(reveal),
+    }),
+  ]);
+}
+const share = (ideaId: string, bps: number): Line => ({ ideaId, bps });
+
+/** One more comment, its request in that form. */
+function formed(form: RequestForm): string {
+  const { path = '/chambers/1/debate', body = String(request['body']) } = form;
+  const { comment = '', refinement = null } = JSON.parse(body) as Line;
+  const signed = inForm(form, CAT, { url: PUBLIC_URL + path, body, created: honest.at / 1000 });
+  return withLine(AFTER_HONEST, {
+    ...line,
+    payload: { ...payloadOf(line), comment, refinement },
+    request: { ...request, targetUri: PUBLIC_URL + path, ...signed },
+  });
+}
+
+const INNER: Readonly<Record<string, Line>> = {
+  'rounds of proposals alone': { rounds: { proposal: 1 }, ...WITH_TURNS },
+  'no round of debate': { rounds: { proposal: 1, debate: 0 }, ...WITH_TURNS },
+  '101 rounds': { rounds: { proposal: 101, debate: 1 }, ...WITH_TURNS },
+  'a list that names an agent twice': { admission: { dids: [BOB.did, BOB.did] } },
+  'a balance of 0 to be held': { admission: { token: { address: `0x${'11'.repeat(20)}`, minBalance: 0 } } },
+};
+
+export const SOUND: readonly Row[] = [
+  created('a creation that says no more than it must', {}),
+  created('a creation whose equal deadlines skip the debate', deadlinesFrom(START, [1, 2, 2, 3, 4])),
+  created(
+    'a deadline with an offset and more digits than are kept',
+    { allocateRevealDeadline: '2030-01-01T06:00:00.0009999+01:00' },
+    { allocateRevealDeadline: iso(5) },
+  ),
+  created('an admission without a rule', { admission: {} }),
+  ['a chamber as full as it may be', joined(3)],
+  ['a reveal of 10,000 bps, one idea at 0', revealing([share('idea-3', 10_000), share('idea-1', 0)])],
+  ['a reveal of nothing', revealing([])],
+  ...ACCEPTED.map(([title, form]): Row => [`a request: ${title}`, formed(form)]),
+];
+
+export const BROKEN: readonly Row[] = [
+  wrong('a creation whose lobby ends as it is made', { lobbyDeadline: iso(0) }),
+  wrong('a deadline before the one before it', deadlinesFrom(START, [1, 3, 2, 4, 5])),
+  wrong('rounds without the seconds of a turn', { rounds: { proposal: 1, debate: 1 } }),
+  ...Object.entries(INNER).map(([title, members]) => wrong(title, members)),
+  wrong('turns of no seconds', { turnSeconds: 0 }),
+  wrong('a chamber of one member', { maxMembers: 1 }),
+  wrong('a chamber of 257 members', { maxMembers: 257 }),
+  wrong('graduation without a backer', { minBackersForGraduation: 0 }),
+  wrong('a name of 121 characters', { name: 'n'.repeat(121) }),
+  wrong('an unknown member in a body', { nam: 'A shed' }),
+  wrong('null for turnSeconds in a body', { turnSeconds: null }),
+  ['a second creation of a chamber', rewritten([creation({}), creation({ name: 'Another shed' })]), 2],
+  ['a join to a full chamber', joined(2), 4],
+  ['a reveal of 10,001 bps', revealing([share('idea-3', 10_000), share('idea-1', 1)]), 17],
+  ['a reveal that names an idea twice', revealing([share('idea-3', 1), share('idea-3', 1)]), 17],
+  ['a reveal of an idea that does not exist', revealing([share('idea-4', 1)]), 17],
+  ['a salt of 15 bytes', revealing([share('idea-3', 1)], `0x${'5a'.repeat(15)}`), 17],
+  ...REFUSED.map(([title, form]): Row => [`a request: ${title}`, formed(form), AFTER_HONEST]),
+];
