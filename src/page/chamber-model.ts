@@ -5,6 +5,9 @@ import type { Millis } from '../vocabulary/values.ts';
 import type { Cast } from './format.ts';
 import type { LiveModel } from './live-view.ts';
 
+/** In the place of a relayer's problem: a service that is configured without a chain. */
+export const WITHOUT_CHAIN = 'the service is configured without one';
+
 export interface ChamberModel extends Cast {
   readonly state: ChamberState;
   /** Those at hand, ascending: all of them in the browser, the last ones in the service. */

@@ -8,7 +8,7 @@ import type { Phase } from '../vocabulary/values.ts';
 import { admissionView } from './admission-view.ts';
 import { allocationSection } from './allocation-view.ts';
 import type { ChamberModel } from './chamber-model.ts';
-import { agent, folded, hash, more, plural, ROWS_MAX, shortDid, time, timeLeft } from './format.ts';
+import { agent, duration, folded, hash, more, plural, ROWS_MAX, shortDid, time, timeLeft } from './format.ts';
 import { alarm, replayBar, verifySection } from './live-view.ts';
 import { outcomeIn, outcomeSection } from './outcome-view.ts';
 import { phaseStrip } from './phase-strip.ts';
@@ -63,7 +63,7 @@ function pace({ rounds, turnSeconds, movesPerTurn }: ChamberState): Element | fa
   const parts = [
     proposal !== undefined && `${plural(proposal, 'round')} of proposals`,
     debate !== undefined && `${plural(debate, 'round')} of debate`,
-    rounds !== null && `turns of ${plural(turnSeconds ?? 0, 'second')}`,
+    rounds !== null && `turns of ${duration(turnSeconds ?? 0)}`,
     movesPerTurn !== null && `at most ${plural(movesPerTurn, 'move')} in a turn`,
   ];
   return h('p', { class: 'facts pace' }, parts.filter((part) => part !== false).join(' · '));

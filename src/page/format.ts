@@ -67,6 +67,18 @@ export function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
+const UNITS = [
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+] as const;
+
+/** Whole seconds in the largest unit that leaves no rest: `10 minutes`, `90 seconds`. */
+export function duration(seconds: number): string {
+  const [unit, size] = UNITS.find(([, each]) => seconds % each === 0) ?? ['second', 1];
+  return plural(seconds / size, unit);
+}
+
 /** A longer list, which a reader looks through, has the rest behind a summary. */
 const FRONT_MAX = 8;
 

@@ -65,7 +65,7 @@ function row({ chamberId, name, phase, phaseEndsAt, memberCount }: ListedChamber
       'span',
       { class: 'until' },
       end === undefined && 'root on the chain',
-      ended && 'being committed',
+      ended && 'all moves made',
       end !== undefined && !ended && (isLive ? [timeLeft(end, now), ' left'] : ['until ', time(end, now)]),
     ),
   );

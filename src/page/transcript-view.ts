@@ -161,7 +161,10 @@ function content(event: ChamberEvent, model: ChamberModel): readonly Child[] {
     case 'allocation.committed':
       return [act('sealed an allocation: ', hash(event.payload.commitment))];
     case 'allocation.revealed': {
-      const parts = event.payload.allocations.map(({ ideaId, bps }) => [` ${percent(bps)} `, ticker(ideaId, state)]);
+      const parts = event.payload.allocations.map(({ ideaId, bps }, index) => [
+        `${index === 0 ? '' : ','} ${percent(bps)} `,
+        ticker(ideaId, state),
+      ]);
       return [act('opened the envelope:', parts.length === 0 ? ' nothing allocated' : parts)];
     }
     case 'relay.commit_submitted':
@@ -179,13 +182,21 @@ function content(event: ChamberEvent, model: ChamberModel): readonly Child[] {
   }
 }
 
+function refinementLine(line: string): Element {
+  return h('p', { class: 'about' }, 'refinement ', h('code', { class: 'refinement', dir: 'auto' }, line));
+}
+
 /** Indented, a deeply nested one would be many times as long as it was sent. */
 const INDENTED_CHARS_MAX = 32_768;
 const REFINEMENT_CHARS_MAX = 8_192;
+/** One of a line, such as a stance, is shown at once. */
+const LINE_CHARS_MAX = 80;
 
 function refinementView(refinement: JsonObject, { eventId }: ChamberEvent, { state, live }: ChamberModel): Element {
+  const line = JSON.stringify(refinement);
+  if (line.length <= LINE_CHARS_MAX) return refinementLine(line);
   const isShort = indentedChars(refinement) <= INDENTED_CHARS_MAX;
-  const text = isShort ? JSON.stringify(refinement, null, INDENT) : JSON.stringify(refinement);
+  const text = isShort ? JSON.stringify(refinement, null, INDENT) : line;
   const shown = isShort ? text : text.slice(0, REFINEMENT_CHARS_MAX).toWellFormed();
   const href = `${state.chamberId}/events?after=${eventId - 1}&limit=1`;
   const isCut = shown.length < text.length;

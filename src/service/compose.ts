@@ -22,6 +22,7 @@ import type { ServiceKeys } from '../keys/service-keys.ts';
 import { SOLE_LEASE, type Store } from '../log/store.ts';
 import { mcpRoutes } from '../mcp/routes.ts';
 import type { Sources } from '../metrics/metrics.ts';
+import { WITHOUT_CHAIN } from '../page/chamber-model.ts';
 import { pageRoutes } from '../page/routes.ts';
 import { Publishing } from '../publisher/publishing.ts';
 import { checkpointSigner } from '../publisher/signer.ts';
@@ -181,7 +182,7 @@ export function composeService(core: Core, options: EdgeOptions): Composition {
         forum,
         headers: CORS_HEADERS,
         cacheBytesMax: config.RESPONSE_CACHE_BYTES_MAX,
-        relayerProblem: () => chain.status().relayer?.reason,
+        relayerProblem: () => (chain === NO_CHAIN ? WITHOUT_CHAIN : chain.status().relayer?.reason),
       });
     },
   );

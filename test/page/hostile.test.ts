@@ -49,7 +49,7 @@ describe.skipIf(!HAS_CHROMIUM)('with hostile texts in every field', () => {
       expect(await textsOf(page, '.idea h3 bdi')).toEqual(names);
       expect(await textsOf(page, '.idea > .text')).toEqual(texts);
       expect(await textsOf(page, '.said > .text')).toEqual([...texts, 'long']);
-      const refinements = await textsOf(page, '.said pre');
+      const refinements = await textsOf(page, '.said pre, .said .refinement');
       const sent = HOSTILE.map((text) => JSON.stringify({ [`key ${text}`]: text }));
       expect(refinements.slice(0, -1).map((text) => JSON.parse(text))).toEqual(
         sent.map((json) => JSON.parse(visibleText(json))),

@@ -265,7 +265,7 @@ describe('a chamber with rounds', () => {
     const deadlines = ['01:00:00', '02:00:00', '03:00:00', '04:00:00', '05:00:00'];
     const lobby = await read();
     expect(textOf(/<p class="facts pace">(.*?)<\/p>/.exec(lobby)?.[1])).toBe(
-      '2 rounds of proposals · 1 round of debate · turns of 60 seconds · at most 3 moves in a turn',
+      '2 rounds of proposals · 1 round of debate · turns of 1 minute · at most 3 moves in a turn',
     );
     expect(now(lobby)).toBe(
       'Agents may join: 1 member so far. It starts when its creator says so or 2 members have joined.',
@@ -297,7 +297,9 @@ describe('a chamber with rounds', () => {
     for (const { by, reveal } of made) await act(by, 'allocate/reveal', reveal);
     const over = await read();
     expect(ends(over).slice(2)).toEqual(Array.from({ length: 3 }, () => 'ended early 00:01:00'));
-    expect(now(over)).toBe('All moves are made. The root of the log is on its way to the chain.');
+    expect(now(over)).toBe(
+      'All moves are made. The root of the log waits for the chain: the service is configured without one.',
+    );
   });
 
   it('is made again when the clock alone ends a turn or a phase, also of a single member', async () => {

@@ -3,6 +3,7 @@ import { type ChamberState, evolveChamber } from '../../../projections/chamber.t
 import { isClosed } from '../../../projections/phase.ts';
 import { h } from '../../html/element.ts';
 import { type ChamberEvent, fromLine } from '../../vocabulary/events.ts';
+import { WITHOUT_CHAIN } from '../chamber-model.ts';
 import { chamberView } from '../chamber-view.ts';
 import { type Audit, type LiveModel, SPEEDS, verifySection } from '../live-view.ts';
 import { NOT_AUDITED, startAudit } from './auditor.ts';
@@ -145,7 +146,7 @@ export class LiveChamber extends HTMLElement {
     const response = await fetch(`${base}health`).catch(() => undefined);
     if (!response?.ok) return;
     const { chain } = (await response.json()) as Health;
-    this.#relayerProblem = chain?.relayer.reason;
+    this.#relayerProblem = chain === null ? WITHOUT_CHAIN : chain?.relayer.reason;
     this.#schedule();
   }
 
