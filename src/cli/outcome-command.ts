@@ -27,7 +27,8 @@ async function outcome(input: Input): Promise<void> {
 function forPeople(view: OutcomeView): readonly string[] {
   const { chamberId, name, committed, revealed, abstainedBps, merkleRoot, committedTxHash, endedAt } = view;
   const share = (bps: number) => (revealed === 0 ? '–' : `${((100 * bps) / (BPS_TOTAL * revealed)).toFixed(1)} %`);
-  const ideas = view.ideas.map(({ ideaId, ticker, backers, totalBps, name, ...idea }) => [
+  const byShare = view.ideas.toSorted((one, other) => other.totalBps - one.totalBps);
+  const ideas = byShare.map(({ ideaId, ticker, backers, totalBps, name, ...idea }) => [
     ideaId,
     ticker,
     backers,

@@ -38,6 +38,7 @@ const EXIT_OF: Partial<Record<ClientErrorCode, number>> = {
   CLIENT_ERR_EARLY: EXIT.conflict,
   FORUM_ERR_TURN: EXIT.conflict,
   FORUM_ERR_MEMBER: EXIT.conflict,
+  FORUM_ERR_FORBIDDEN: EXIT.conflict,
   FORUM_ERR_ADMISSION: EXIT.conflict,
   FORUM_ERR_CONFLICT: EXIT.conflict,
   FORUM_ERR_UNAVAILABLE: EXIT.unreachable,
