@@ -15,7 +15,7 @@ const KEEPS_MODULES = { isolate: false };
 
 const LONG = [
   'test/outcomes.test.ts',
-  'test/audit/{bytes,forgeries,independence,registrations,verdict}.test.ts',
+  'test/audit/{bytes,compare-accounts,forgeries,independence,verdict}.test.ts',
   'test/forum/{memory,simulation,snapshots}.test.ts',
   'test/docs/linter.test.ts',
   'test/page/bounded.test.ts',

@@ -5,7 +5,7 @@ import { stat } from 'node:fs/promises';
 import { createVerifier } from '../verifier/verifier.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { type Accounts, listedAccounts, ServiceAccounts } from './account/accounts.ts';
-import { compareAccounts, type JudgeContractProof } from './account/registrations.ts';
+import { compareAccounts, type JudgeContractProof } from './account/compare-accounts.ts';
 import type { AuditedChain } from './chain/chain-reader.ts';
 import { ChamberAudit, type OnEvent, type SetAside } from './chamber/chamber-audit.ts';
 import { TwofoldTree } from './chamber/merkle-root.ts';

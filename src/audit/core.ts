@@ -1,6 +1,6 @@
 // The auditor for any runtime: the command, the page and other programs audit with it. It needs nothing of Node.
 export { type Accounts, listedAccounts } from './account/accounts.ts';
-export { compareAccounts } from './account/registrations.ts';
+export { compareAccounts } from './account/compare-accounts.ts';
 export { type AuditOptions, ChamberAudit, type StartedLine } from './chamber/chamber-audit.ts';
 export type { MoveTree } from './chamber/move-tree.ts';
 export { type AuditContext, auditContext } from './context.ts';

@@ -1,7 +1,7 @@
 // What forgers do to an export: lines taken apart, altered, and put together again with right numbers and hashes.
 import { expect } from 'vitest';
 import { type Accounts, listedAccounts } from '../../src/audit/account/accounts.ts';
-import { compareAccounts } from '../../src/audit/account/registrations.ts';
+import { compareAccounts } from '../../src/audit/account/compare-accounts.ts';
 import type { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
 import { judgeContractProof } from '../../src/audit/chain/contract-proofs.ts';
 import { readTransaction } from '../../src/audit/chain/contracts.ts';

@@ -2,7 +2,7 @@
 // delays, raises fees, refuses deployments and reorganizes. HONEST_CHAMBERS=200 plays more of them, HONEST_SEED others.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { isClosed, phaseAt, turnHolderAt } from '../../projections/phase.ts';
-import { compareAccounts } from '../../src/audit/account/registrations.ts';
+import { compareAccounts } from '../../src/audit/account/compare-accounts.ts';
 import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
 import { compareChain } from '../../src/audit/chain/claims.ts';
 import { SOLE_LEASE } from '../../src/log/store.ts';
