@@ -375,7 +375,7 @@ it('no document runs a program that npx would fetch where it is not installed', 
   expect(files.filter((file) => /npx chambers/.test(textOf(file)))).toEqual([]);
 });
 
-it('bin/chambers runs the command line, whatever the folder', () => {
+it('bin/chambers runs the command line from any folder', () => {
   const { stdout, status } = spawnSync(join(ROOT, 'bin/chambers'), ['--version'], { cwd: '/', encoding: 'utf8' });
   expect({ stdout, status }).toEqual({ stdout: `${VERSION}\n`, status: 0 });
 });
