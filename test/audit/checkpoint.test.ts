@@ -105,7 +105,7 @@ describe('the published log', () => {
     expect(verdicts).toEqual(['not evaluated', 'verified']);
   });
 
-  it('is cosigned by the witnesses of a policy, or is broken for those who ask for them', { timeout: 60_000 }, async () => {
+  it('is cosigned by the witnesses asked for, or broken', { timeout: 60_000 }, async () => {
     const [seed, stranger] = [new Uint8Array(32).fill(5), new Uint8Array(32).fill(6)];
     const witness = toNoteKey('witness.test/w1', NOTE_KEY_TYPES.cosignature, publicKeyOf(seed));
     const absent = toNoteKey('witness.test/w2', NOTE_KEY_TYPES.cosignature, publicKeyOf(stranger));
