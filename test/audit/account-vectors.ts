@@ -160,6 +160,7 @@ export const ALONE_BROKEN: readonly Alone[] = [
     'a join by an earlier account line than the creation before it',
     ofMoves(ANN_JOINED, { accountEventId: 1 }),
     CREATED,
+    ADMITTED,
     ANN_JOINED,
   ],
   [

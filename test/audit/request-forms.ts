@@ -116,7 +116,7 @@ export const REFUSED: readonly (readonly [title: string, form: RequestForm])[] =
   ['a nonce that is a number', { params: changed(/$/, ';nonce=1') }],
   ['an unknown parameter', { params: changed(/$/, ';tag="x"') }],
   ['five labels of others', { fields: withLabels(['a', 'b', 'c', 'd', 'e']) }],
-  ['a label of another that is no inner list with parameters', { fields: withLabels(['a'], '("@method"') }],
+  ['a label of another whose list is not closed', { fields: withLabels(['a'], '("@method"') }],
   ['over 4,096 characters of others', { fields: withLabels(['a'], `("@method");keyid="${'k'.repeat(4_096)}"`) }],
   [
     'a label in Signature-Input alone',
