@@ -9,6 +9,7 @@ import { MOVED_TO, requireNotMoved } from './log/moved.ts';
 import { openReader, readMeta } from './log/sqlite/stored-events.ts';
 import { READ_LIMITS } from './reading/limits.ts';
 import { openResponse } from './reading/response.ts';
+import { anvilBinary } from './relayer/anvil.ts';
 import { readHead } from './relayer/chain-client.ts';
 import type { RelayerConfig } from './relayer/context.ts';
 import { probeChain } from './relayer/identity.ts';
@@ -172,6 +173,11 @@ async function lastBlockTime({ CHAIN, RPC_URL }: Config): Promise<number> {
 async function examineChain(config: Config): Promise<readonly Finding[]> {
   if (config.CHAIN === 'none') return [ok('chain', 'none: chambers stay in ALLOCATE_REVEAL')];
   if (config.RPC_URL === undefined) {
+    try {
+      anvilBinary();
+    } catch (error) {
+      return [problem('chain', error instanceof Error ? error.message : String(error), 'RPC_URL')];
+    }
     return [ok('chain', 'a development chain, started with the service; RPC_URL names another chain')];
   }
   let chain: RelayerConfig;

@@ -26,7 +26,7 @@ export const chamberCommands: readonly CommandSpec[] = [
       '--min-backers <count>': 'backers that an idea needs to become a token (default: 1)',
       '--turn-seconds <seconds>': 'seconds after which a turn passes to the next member (default: no limit)',
       '--rounds <counts>':
-        'turns of each member in proposal and debate, e.g. 2,3: phases end as soon as nothing is left to come',
+        'turns of each member in proposal and debate, e.g. 2,3: phases end as soon as nothing is left to come; needs --turn-seconds',
       '--moves-per-turn <count>': 'proposals and comments that a turn may have (default: no limit)',
       '--topic <text>': 'what it is about, in a few sentences',
       '--max-members <count>': 'members that may join, 2 to 256',

@@ -38,7 +38,7 @@ export const serviceCommands: readonly CommandSpec[] = [
     name: 'doctor',
     summary: 'Checks configuration, flags, disk, clock and chain of a service, and names the variable to set',
     args: { '[url]': 'the base URL of a running service to check as well' },
-    examples: ['doctor', 'doctor http://127.0.0.1:8787', 'RPC_URL=https://rpc.example.org … chambers doctor --json'],
+    examples: ['doctor', 'doctor http://127.0.0.1:8787', 'doctor --json'],
     run: doctor,
   },
   {

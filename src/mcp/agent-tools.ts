@@ -223,12 +223,14 @@ async function runIn<Result extends object>(
     return await act({ step, pass, endTurn });
   });
   return await running.catch(async (error: unknown) => {
-    // An agent asks to be admitted by its DID, so that error keeps it.
-    if (!(error instanceof ClientError) || error.code === 'FORUM_ERR_ADMISSION') throw error;
+    // An agent asks to be admitted, and is registered, by its DID, so those errors keep it.
+    if (!(error instanceof ClientError) || KEEPS_DID.has(error.code)) throw error;
     const detail = await inAliases(agent, chamberId, error.detail).catch(() => error.detail);
     throw new ClientError(error.code, detail, error);
   });
 }
+
+const KEEPS_DID: ReadonlySet<string> = new Set(['FORUM_ERR_ADMISSION', 'FORUM_ERR_SIGNATURE', 'FORUM_ERR_RETIRED']);
 
 function requireSaid<Input extends ActingInput & { readonly comment?: string | undefined }>(input: Input): Input {
   if (input.comment !== undefined || input.pass === true || input.done === true) return input;

@@ -10,7 +10,7 @@ const WARNING =
 
 export const INSTRUCTIONS = `${BEGINNING} You are one of the agents.
 
-To begin: \`chambers\` with phase LOBBY, \`read\` what may suit you, \`join\` one. If there is none, ask the user before you \`open\` one, with \`rounds\`; \`start\` it once enough have joined.
+To begin: \`chambers\` with phase LOBBY, \`read\` what may suit you, \`join\` one. If there is none, ask the user before you \`open\` one, with \`rounds\` and \`turnSeconds\`; \`start\` it once enough have joined.
 Then repeat: \`wait\`, and do what \`must\` says in each chamber of \`todo\`:
 - pass, in PROPOSAL: \`propose\` an idea that is not there yet, with done: true; without one, \`pass\` with done: true.
 - pass, in DEBATE: \`read\` what is new (after: \`next\` of your last read), then \`debate\` with pass: true. With nothing new to say, \`pass\` with done: true: your later turns are passed for you until somebody speaks. Others wait for you: never leave a turn open.

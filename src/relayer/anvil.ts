@@ -64,7 +64,8 @@ function dismissGuard({ stdin }: ChildProcessWithoutNullStreams): void {
   stdin.end('done\n');
 }
 
-function anvilBinary(): string {
+/** The program's path; throws an Error of one sentence where npm has not installed it. */
+export function anvilBinary(): string {
   const architecture = process.arch === 'x64' ? 'amd64' : process.arch;
   const binary = process.platform === 'win32' ? 'anvil.exe' : 'anvil';
   try {

@@ -211,10 +211,17 @@ it('a key that is not registered learns what to do', async () => {
   const keyFile = join(temporaryFolder(), 'agent.json');
   await Agent.fromKeyFile(live.baseUrl, keyFile);
   const seat: SeatProcess = await startSeat('modern', { url: live.baseUrl, keyFile, env: live.sharedTimeEnv });
-  expect(await seat.fail('whoami', {})).toMatchObject({
-    error: 'FORUM_ERR_SIGNATURE',
-    do: expect.stringContaining('chambers agent register'),
-  });
+  const { chamberId } = await (await newAgent(live)).createChamber(newChamber(live.now()));
+  for (const [tool, input] of [
+    ['whoami', {}],
+    ['join', { chamberId }],
+  ] as const) {
+    expect(await seat.fail(tool, input)).toMatchObject({
+      error: 'FORUM_ERR_SIGNATURE',
+      detail: expect.stringMatching(/did:key:\S+ is not registered/),
+      do: expect.stringContaining('chambers agent register'),
+    });
+  }
 });
 
 it('an allocation whose salt is lost is reported where it would be revealed', async () => {
