@@ -15,16 +15,17 @@ export async function wrongForms(logged: RelayTransaction): Promise<readonly (re
   const fields = fromRlp(slice(raw, 1)) as Fields;
   const { data, to, nonce, chainId } = parseTransaction(raw);
   const call = { data, to, nonce, chainId, gas: 500_000n, gasPrice: 100n };
-  const with_ = (changes: Readonly<Record<number, Hex>>) => concat([TYPE, toRlp(Object.assign([...fields], changes))]);
+  const withFields = (changes: Readonly<Record<number, Hex>>) =>
+    concat([TYPE, toRlp(Object.assign([...fields], changes))]);
   const otherS = numberToHex(CURVE_ORDER - BigInt(fields[S] as Hex));
   const otherParity = fields[Y_PARITY] === '0x' ? '0x01' : '0x';
   const forms: readonly (readonly [string, Hex])[] = [
     ['without a type', await RELAYER.signTransaction({ type: 'legacy', ...call } as Legacy)],
     ['of type 1', await RELAYER.signTransaction({ type: 'eip2930', ...call } as Legacy)],
     ['with a byte after it', `${raw}00`],
-    ['whose nonce has a leading zero', with_({ [NONCE]: concat(['0x00', fields[NONCE] as Hex]) })],
-    ['with the other s', with_({ [S]: otherS, [Y_PARITY]: otherParity })],
-    ['with an r of 0', with_({ [R]: '0x' })],
+    ['whose nonce has a leading zero', withFields({ [NONCE]: concat(['0x00', fields[NONCE] as Hex]) })],
+    ['with the other s', withFields({ [S]: otherS, [Y_PARITY]: otherParity })],
+    ['with an r of 0', withFields({ [R]: '0x' })],
     ['whose priority fee is above its fee', await signedAnew(fields.with(PRIORITY_FEE, '0x65'))],
   ];
   return forms.map(([title, rawTransaction]) => [
