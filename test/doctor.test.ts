@@ -31,6 +31,17 @@ describe('doctor', () => {
     expect(await complaints({ DATABASE_PATH: join(temporaryFolder(), 'chambers.db') })).toEqual([]);
   });
 
+  it('finds out that there is no Anvil for the development chain, as a start does', async () => {
+    const { arch } = process;
+    Object.defineProperty(process, 'arch', { value: 'mips' });
+    try {
+      const detail = expect.stringMatching(/^no Anvil is installed for \w+ mips: set RPC_URL/);
+      expect(await complaints({})).toEqual([{ subject: 'chain', level: 'problem', variable: 'RPC_URL', detail }]);
+    } finally {
+      Object.defineProperty(process, 'arch', { value: arch });
+    }
+  });
+
   it('names every wrong variable of a configuration', async () => {
     const findings = await complaints({ PORT: 'http', CONFIRMATIONS: '-1' });
     expect(findings.map(({ subject, level, variable }) => [subject, level, variable])).toEqual([
