@@ -171,8 +171,10 @@ function nextDeadline({ turnEndsAt, phaseEndsAt }: Todo): Millis {
 }
 
 export function todoView(todo: Todo, turnHolder: string | null): TodoView {
-  const { membership, phase, must, may, phaseEndsAt, turnEndsAt } = todo;
+  const { membership, phase, must, may } = todo;
   const { chamber, member, lastEventId } = membership;
+  const phaseEndsAt = todo.phaseEndsAt === null ? null : toTimestamp(todo.phaseEndsAt);
+  const turnEndsAt = todo.turnEndsAt === null ? null : toTimestamp(todo.turnEndsAt);
   return {
     chamberId: chamber.chamberId,
     name: chamber.name,
@@ -180,30 +182,32 @@ export function todoView(todo: Todo, turnHolder: string | null): TodoView {
     must,
     may,
     turnHolder,
-    phaseEndsAt: phaseEndsAt === null ? null : toTimestamp(phaseEndsAt),
-    turnEndsAt: turnEndsAt === null ? null : toTimestamp(turnEndsAt),
+    phaseEndsAt,
+    turnEndsAt,
     committed: member.hasCommitted,
     revealed: member.hasRevealed,
     lastEventId,
-    why: must === 'wait' ? whyOf(todo, turnHolder) : null,
+    why: must === 'wait' ? whyOf(todo, { turnHolder, phaseEndsAt, turnEndsAt }) : null,
     missedTurns: todo.missedTurns,
   };
 }
 
 /** What is awaited while the agent has nothing to do. */
-function whyOf(todo: Todo, turnHolder: string | null): string {
-  const { membership, phase, phaseEndsAt, turnEndsAt, isClosed, isRetired } = todo;
+function whyOf(
+  todo: Todo,
+  { turnHolder, phaseEndsAt: end, turnEndsAt }: Pick<TodoView, 'turnHolder' | 'phaseEndsAt' | 'turnEndsAt'>,
+): string {
+  const { membership, phase, isClosed, isRetired } = todo;
   const { rounds, creatorDid } = membership.chamber;
-  if (phaseEndsAt === null) return 'The chamber is over.';
+  if (end === null) return 'The chamber is over.';
   if (isRetired) return 'Your key was retired: it can make no more moves.';
-  const end = toTimestamp(phaseEndsAt);
   switch (phase) {
     case 'LOBBY':
       return `Members may join until ${end}${rounds === null ? '' : `, or until ${creatorDid} starts the chamber`}.${refusal(todo)}`;
     case 'PROPOSAL':
     case 'DEBATE':
       if (turnHolder === null) return `The chamber has no members; ${phase} ends at ${end}.`;
-      return `It is the turn of ${turnHolder} until it passes, at the latest until ${toTimestamp(turnEndsAt ?? phaseEndsAt)}.`;
+      return `It is the turn of ${turnHolder} until it passes, at the latest until ${turnEndsAt ?? end}.`;
     case 'ALLOCATE_COMMIT':
       return `Members may commit until ${end}.`;
     case 'ALLOCATE_REVEAL':

@@ -57,7 +57,7 @@ export const ideaRoutes: readonly Route[] = [
     example: [proposed],
     handle: async ({ forum }, c) => {
       const { state } = await forum.findChamber(c.req.param('id'));
-      return new Response(ReadableStream.from(ideasText(ideaViews(state), currentPayer())), { headers: JSON_HEADERS });
+      return listResponse(ideaViews(state));
     },
   }),
   readRoute({
@@ -74,8 +74,7 @@ export const ideaRoutes: readonly Route[] = [
       requireQuery(c.req.url, ['limit']);
       const limit = parseInteger('limit', c.req.query('limit'), LIST_LIMIT) ?? LIST_LIMIT.fallback;
       const first = await readGraduated(forum.store, { limit: Math.min(limit, IDEAS_PER_PAGE) });
-      const ideas = graduatedIdeas(forum.store, { first, limit });
-      return new Response(ReadableStream.from(ideasText(ideas, currentPayer())), { headers: JSON_HEADERS });
+      return listResponse(graduatedIdeas(forum.store, { first, limit }));
     },
   }),
   readRoute({
@@ -121,16 +120,28 @@ async function* graduatedIdeas(
   }
 }
 
+type Ideas = Iterable<IdeaView> | AsyncIterable<IdeaView>;
+
+/** Most lists are one piece, which needs no stream. */
+async function listResponse(ideas: Ideas): Promise<Response> {
+  const pieces = ideasText(ideas, currentPayer());
+  const first = await pieces.next();
+  const body = first.done ? first.value : ReadableStream.from(continued(first.value, pieces));
+  return new Response(body, { headers: JSON_HEADERS });
+}
+
+async function* continued(first: Buffer, rest: AsyncGenerator<Buffer, Buffer>): AsyncGenerator<Buffer> {
+  yield first;
+  yield yield* rest;
+}
+
 const PIECE_CHARS = 65_536;
 
 /**
- * JSON in pieces: the ideas of a full chamber are megabytes. A slow reader keeps one piece of them in memory, and other work
- * runs between two pieces.
+ * JSON in pieces, the last of which is returned: the ideas of a full chamber are megabytes. A slow reader keeps one piece of them in
+ * memory, and other work runs between two pieces.
  */
-async function* ideasText(
-  ideas: Iterable<IdeaView> | AsyncIterable<IdeaView>,
-  payer: Payer | undefined,
-): AsyncGenerator<Uint8Array> {
+async function* ideasText(ideas: Ideas, payer: Payer | undefined): AsyncGenerator<Buffer, Buffer> {
   workFor(payer);
   let piece = '[';
   let separator = '';
@@ -143,7 +154,7 @@ async function* ideasText(
     await setImmediate();
     workFor(payer);
   }
-  yield Buffer.from(`${piece}]`);
+  return Buffer.from(`${piece}]`);
 }
 
 function parseChamberId(text: string | undefined): number | undefined {
