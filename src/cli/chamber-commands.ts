@@ -200,6 +200,6 @@ function phases({ phase, ends, now, committedAt }: ChamberView): readonly string
   });
   return table(
     ['PHASE', 'ENDS', ''],
-    committedAt === null ? rows : [...rows, ['COMMITTED', committedAt, 'on the chain']],
+    committedAt === null ? rows : [...rows, ['COMMITTED', committedAt, 'time of its block']],
   );
 }

@@ -19,7 +19,7 @@ const NOTHING_LEFT = 'You are in no open chamber: end, or find one with chambers
 
 /** Each chamber is told once, unless it is asked for. */
 function laterFor(chamberId: number): string {
-  return `End, or call wait with chamberId ${chamberId} later, for its root and its tokens.`;
+  return `End, or call wait with chamberId ${chamberId} in half a minute, for its root and its tokens.`;
 }
 
 interface WaitInput {
