@@ -13,8 +13,8 @@ import {
 import type { AccountState } from './account.ts';
 import { graduates, type Tally, tallies } from './allocations.ts';
 import type { ChamberState, Idea, Reveal } from './chamber.ts';
-import { knownEnds } from './pace.ts';
 import { isClosed, type PhaseEnds, phaseAt, phaseEnd, turnEnd, turnHolderAt } from './phase.ts';
+import { knownEnds } from './phase-ends.ts';
 
 /** GET /me. */
 export interface AccountView {

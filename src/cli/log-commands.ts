@@ -1,7 +1,7 @@
 // Commands about a chamber's log: following it, exporting it and auditing it.
 import { type FileHandle, open } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import { phaseOf } from '../../projections/pace.ts';
+import { phaseOf } from '../../projections/phase-ends.ts';
 import { ChamberFold } from '../client/chamber-fold.ts';
 import { ClientError } from '../client/error.ts';
 import { type Cursor, follow, START } from '../client/events.ts';

@@ -7,7 +7,7 @@ import type { Quota } from '../connections/quota.ts';
 import type { SignatureVerifier } from '../crypto/verify.ts';
 import type { Forum } from '../forum/forum.ts';
 import type { ServiceKeys } from '../keys/service-keys.ts';
-import type { RateLimit } from './admission.ts';
+import type { RateLimit } from './request-limits.ts';
 import type { TodoWatches } from './todo-watches.ts';
 
 export type ForumEnv = { Bindings: Partial<HttpBindings> };

@@ -5,10 +5,10 @@ import { createAdaptorServer, type WebSocketServerLike } from '@hono/node-server
 import { WebSocketServer } from 'ws';
 import {
   AcceptedHosts,
-  type Admission,
   type ConnectionWait,
   type Fetch,
   hardenedServer,
+  type RequestLimit,
   withUpgradeErrors,
 } from './request-hardening.ts';
 import { hardenSockets } from './upgrades.ts';
@@ -32,15 +32,15 @@ const MESSAGE_BYTES_MAX = 1_024;
 
 interface HttpServerOptions {
   readonly fetch: Fetch;
-  readonly admission: Admission;
+  readonly requestLimit: RequestLimit;
   readonly connectionWait: ConnectionWait;
   readonly limits: ServerLimits;
 }
 
 /** A server that does not listen yet. */
-export function createHttpServer({ fetch, admission, connectionWait, limits }: HttpServerOptions): Server {
+export function createHttpServer({ fetch, requestLimit, connectionWait, limits }: HttpServerOptions): Server {
   const { HEADER_BYTES_MAX: headBytesMax, PIPELINED_REQUESTS_MAX: pipelinedMax } = limits;
-  const hardening = { admission, connectionWait, headBytesMax, pipelinedMax, hosts: new AcceptedHosts() };
+  const hardening = { requestLimit, connectionWait, headBytesMax, pipelinedMax, hosts: new AcceptedHosts() };
   const webSockets = new WebSocketServer({
     noServer: true,
     // No subprotocol is supported, and ws would accept the first that the client offers.

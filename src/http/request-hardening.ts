@@ -18,13 +18,13 @@ import { writeResponse } from './bare-socket.ts';
 import { errorResponse } from './response.ts';
 
 /** Why a request is rejected before it is read: too many from its address, or the service is stopping. */
-export type Admission = (incoming: IncomingMessage) => ForumError | undefined;
+export type RequestLimit = (incoming: IncomingMessage) => ForumError | undefined;
 
 /** How long no request of a new connection should be read: its address took more of the main thread than it may. */
 export type ConnectionWait = (socket: Socket) => Millis;
 
 export interface Hardening {
-  readonly admission: Admission;
+  readonly requestLimit: RequestLimit;
   readonly connectionWait: ConnectionWait;
   readonly headBytesMax: number;
   readonly hosts: AcceptedHosts;
@@ -37,7 +37,7 @@ export interface Hardening {
  * serve one request of a connection at a time.
  */
 export function hardenedServer(hardening: Hardening) {
-  const { admission, connectionWait, pipelinedMax } = hardening;
+  const { requestLimit, connectionWait, pipelinedMax } = hardening;
   return (options: ServerOptions, listener: RequestListener): Server => {
     const waitForTurn = pipelines(pipelinedMax);
     const server = createServer(options, function handle(incoming, outgoing): void {
@@ -45,7 +45,7 @@ export function hardenedServer(hardening: Hardening) {
         waitForTurn(incoming, outgoing, handle);
         return;
       }
-      const problem = admission(incoming) ?? headProblem(incoming, hardening);
+      const problem = requestLimit(incoming) ?? headProblem(incoming, hardening);
       if (problem === undefined) listener(incoming, outgoing);
       else if (problem.code === 'FORUM_ERR_RATE') setTimeout(respond, RATE_DELAY_MS, incoming, outgoing, problem);
       else respond(incoming, outgoing, problem);

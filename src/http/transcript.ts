@@ -2,7 +2,7 @@
 // in the Markdown they can't break out of their fence, in the JSON they are apart, in `words`.
 import * as v from 'valibot';
 import type { ChamberState } from '../../projections/chamber.ts';
-import { phaseOf } from '../../projections/pace.ts';
+import { phaseOf } from '../../projections/phase-ends.ts';
 import type { EventLog } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
 import type { Names } from '../moves/move.ts';

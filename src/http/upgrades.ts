@@ -10,12 +10,12 @@ import { errorResponse, HttpError } from './response.ts';
 
 const STREAM_TARGET = /^([^?]*\/chambers\/[^/?]+\/stream|\/events)(\?|$)/;
 
-interface SocketHardening extends Pick<Hardening, 'admission' | 'headBytesMax' | 'hosts'> {
+interface SocketHardening extends Pick<Hardening, 'requestLimit' | 'headBytesMax' | 'hosts'> {
   readonly webSockets: WebSocketServer;
 }
 
 export function hardenSockets(server: Server, { webSockets, ...hardening }: SocketHardening): void {
-  const { admission, headBytesMax } = hardening;
+  const { requestLimit, headBytesMax } = hardening;
   // The first listener, because the adapter ignores a request whose Upgrade header is removed here.
   server.prependListener('upgrade', (request: IncomingMessage, socket: Duplex, rest: Buffer) => {
     const { method, url = '', headers, httpVersion } = request;
@@ -31,7 +31,7 @@ export function hardenSockets(server: Server, { webSockets, ...hardening }: Sock
     const isGet = method === 'GET' && httpVersion === '1.1';
     const isOffered = isGet && upgrade?.toLowerCase() === 'websocket' && STREAM_TARGET.test(url);
     const problem = isOffered
-      ? (admission(request) ?? headProblem(request, hardening) ?? versionProblem(headers))
+      ? (requestLimit(request) ?? headProblem(request, hardening) ?? versionProblem(headers))
       : undefined;
     if (isOffered && problem === undefined) return;
     delete headers.upgrade;

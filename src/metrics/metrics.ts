@@ -114,11 +114,11 @@ export function requestObserver(registry: Registry, routeOf: RouteOf): (answered
   };
 }
 
-/** Requests that admission control rejects reach no route. */
+/** Requests that the limits reject reach no route. */
 export function rejectionCounter(registry: Registry): (reason: string) => void {
   const rejections = new Counter({
     name: 'chambers_requests_rejected_total',
-    help: 'Requests rejected by admission control: address_rate (429) or stopping (503)',
+    help: 'Requests rejected before any route: address_rate (429) or stopping (503)',
     labelNames: ['reason'],
     registers: [registry],
   });

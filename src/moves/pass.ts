@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { holderAfterPass } from '../../projections/pace.ts';
+import { holderAfterPass } from '../../projections/phase-ends.ts';
 import { did, id } from '../vocabulary/schemas.ts';
 import { accountEventId, defineMove } from './move.ts';
 import { requireTurn } from './rules.ts';

@@ -1,6 +1,7 @@
 // The phases of a chamber as a line: which are over, which is on, and when each ends.
-import { knownEnds } from '../../projections/pace.ts';
+
 import type { PhaseEnds } from '../../projections/phase.ts';
+import { knownEnds } from '../../projections/phase-ends.ts';
 import { type Child, type Element, h } from '../html/element.ts';
 import { DEADLINES, PHASES, type Phase } from '../vocabulary/values.ts';
 import type { ChamberModel } from './chamber-model.ts';

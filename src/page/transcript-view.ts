@@ -1,6 +1,6 @@
 // The events as a conversation: by phase, then by agent, so that what an agent said in a turn is shown together.
 import type { ChamberState } from '../../projections/chamber.ts';
-import { phaseOf as phaseOfMove } from '../../projections/pace.ts';
+import { phaseOf as phaseOfMove } from '../../projections/phase-ends.ts';
 import { type Child, type Element, foreign, foreignBlock, h } from '../html/element.ts';
 import { type ChamberEvent, fromLine, isMove } from '../vocabulary/events.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';

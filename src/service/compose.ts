@@ -9,13 +9,13 @@ import { Quota } from '../connections/quota.ts';
 import { baseUrlOf, docsRoutes } from '../docs/routes.ts';
 import { Forum } from '../forum/forum.ts';
 import { AccessList } from '../http/access-list.ts';
-import { AdmissionControl, RateLimit } from '../http/admission.ts';
 import { createApp, httpRoutes, routeOf } from '../http/app.ts';
 import { compressionRoutes } from '../http/compression.ts';
 import type { ForumApp } from '../http/context.ts';
 import { readGateRoutes } from '../http/read-gate.ts';
 import { readBody } from '../http/request.ts';
-import type { Admission, ConnectionWait, Fetch } from '../http/request-hardening.ts';
+import type { ConnectionWait, Fetch, RequestLimit } from '../http/request-hardening.ts';
+import { RateLimit, RequestLimits } from '../http/request-limits.ts';
 import { CORS_HEADERS } from '../http/response.ts';
 import { TodoWatches } from '../http/todo-watches.ts';
 import type { ServiceKeys } from '../keys/service-keys.ts';
@@ -24,7 +24,7 @@ import { mcpRoutes } from '../mcp/routes.ts';
 import type { Sources } from '../metrics/metrics.ts';
 import { WITHOUT_CHAIN } from '../page/chamber-model.ts';
 import { pageRoutes } from '../page/routes.ts';
-import { Publishing } from '../publisher/publishing.ts';
+import { PublishLoop } from '../publisher/publish-loop.ts';
 import { checkpointSigner } from '../publisher/signer.ts';
 import { Witnesses } from '../publisher/witnesses.ts';
 import { streamEndpoints } from '../stream/endpoints.ts';
@@ -121,10 +121,10 @@ export interface Composition extends Core {
   /** Serves a request that was admitted. */
   readonly fetch: Fetch;
   /** Is asked before each request is served. */
-  readonly admission: Admission;
+  readonly requestLimit: RequestLimit;
   readonly connectionWait: ConnectionWait;
   /** Does nothing until it is started. */
-  readonly publishing: Publishing;
+  readonly publishing: PublishLoop;
   /** What the composition itself knows of what metrics show. */
   readonly sources: Omit<Sources, 'connections' | 'lostLogLines'>;
   /** Rejects new requests and ends streams and waits. */
@@ -138,8 +138,8 @@ export function composeService(core: Core, options: EdgeOptions): Composition {
   // A caller that awaits it gets the error.
   origin.catch(() => {});
   const { config, logger, forum, keys, access, agentRate, observation } = core;
-  const admissionControl = openAdmissionControl(config);
-  const networkOf = admissionControl.networkOf.bind(admissionControl);
+  const requestLimits = openRequestLimits(config);
+  const networkOf = requestLimits.networkOf.bind(requestLimits);
   const liveness = new Liveness({
     pingIntervalMs: config.STREAM_PING_SECONDS * 1000,
     deadAfterMs: config.STREAM_DEAD_SECONDS * 1000,
@@ -159,7 +159,7 @@ export function composeService(core: Core, options: EdgeOptions): Composition {
         return verifier.sign(seed, text);
       },
       networkOf,
-      requireRegistration: admissionControl.requireRegistration.bind(admissionControl),
+      requireRegistration: requestLimits.requireRegistration.bind(requestLimits),
       env: config.NODE_ENV,
       allowUnsigned: config.DEV_ALLOW_UNSIGNED,
       maxBodyBytes: config.MAX_BODY_BYTES,
@@ -175,7 +175,7 @@ export function composeService(core: Core, options: EdgeOptions): Composition {
       readGateRoutes(first, {
         networkOf,
         underWay: new Quota(config.READS_PER_ADDRESS_MAX, 'reads from your address that are not taken yet'),
-        workError: admissionControl.workError.bind(admissionControl),
+        workError: requestLimits.workError.bind(requestLimits),
       });
       compressionRoutes(first);
       pageRoutes(first, {
@@ -192,14 +192,14 @@ export function composeService(core: Core, options: EdgeOptions): Composition {
     liveness,
     quota,
     networkOf,
-    workWait: admissionControl.workWait.bind(admissionControl),
+    workWait: requestLimits.workWait.bind(requestLimits),
     headers: CORS_HEADERS,
   });
   const readJson: Parameters<typeof mcpRoutes>[1]['readJson'] = async (c) =>
     (await readBody(c, config.MAX_BODY_BYTES)).json;
   mcpRoutes(app, { ...shared, baseUrlOf: (c) => baseUrlOf(c, shared), headers: CORS_HEADERS, readJson });
   docsRoutes(app, { ...shared, limits: config, endpoints: [...httpRoutes, ...streamEndpoints] });
-  const publishing = new Publishing({
+  const publishing = new PublishLoop({
     tree: forum.store.tree,
     log: forum.store.log,
     lease: forum.store.nodes?.lease('publisher') ?? SOLE_LEASE,
@@ -213,11 +213,11 @@ export function composeService(core: Core, options: EdgeOptions): Composition {
     app,
     publishing,
     fetch: observation.observe(app.fetch, (method, path) => routeOf(app, method, path)),
-    admission: observation.watch(admissionControl.reject.bind(admissionControl)),
-    connectionWait: admissionControl.connectionWait.bind(admissionControl),
+    requestLimit: observation.watch(requestLimits.reject.bind(requestLimits)),
+    connectionWait: requestLimits.connectionWait.bind(requestLimits),
     sources: { ...sourcesOf(forum, { chain, quota, streams, publishing }), receipts: () => receipts },
     drain: () => {
-      admissionControl.close();
+      requestLimits.close();
       access.close();
       streams.stop();
       todoWatches.close();
@@ -231,8 +231,8 @@ function readWitnesses({ WITNESS_POLICY_FILE: path }: Config): readonly PolicyWi
   return readConfigured('WITNESS_POLICY_FILE', () => parsePolicy(readFileSync(path, 'utf8'))).witnesses;
 }
 
-function openAdmissionControl(config: Config): AdmissionControl {
-  return new AdmissionControl({
+function openRequestLimits(config: Config): RequestLimits {
+  return new RequestLimits({
     trustedProxies: toBlockList(config.TRUSTED_PROXIES),
     perAddress: { perSecond: config.RATE_PER_ADDRESS_PER_SECOND, burst: config.RATE_PER_ADDRESS_BURST },
     workPerAddress: { perSecond: config.WORK_MS_PER_ADDRESS_PER_SECOND, burst: config.WORK_MS_PER_ADDRESS_BURST },
@@ -247,7 +247,7 @@ interface Observed {
   readonly chain: ChainLink;
   readonly quota: Quota;
   readonly streams: Subscriptions;
-  readonly publishing: Publishing;
+  readonly publishing: PublishLoop;
 }
 
 function sourcesOf(

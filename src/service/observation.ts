@@ -5,7 +5,7 @@ import type { Config } from '../config.ts';
 import type { BatchReport } from '../forum/pipeline.ts';
 import type { Failure } from '../http/context.ts';
 import { listen } from '../http/http-server.ts';
-import type { Admission, Fetch } from '../http/request-hardening.ts';
+import type { Fetch, RequestLimit } from '../http/request-hardening.ts';
 import { requestIdOf } from '../http/response.ts';
 import {
   type Answered,
@@ -23,8 +23,8 @@ export interface Observation {
   readonly onBatch: ((report: BatchReport) => void) | undefined;
   /** The handler, measured for metrics and the debug log. */
   observe(fetch: Fetch, routeOf: RouteOf): Fetch;
-  /** The admission control, with its rejections counted if metrics are served. */
-  watch(admission: Admission): Admission;
+  /** The limits on requests, with their rejections counted if metrics are served. */
+  watch(requestLimit: RequestLimit): RequestLimit;
   /** Serves the metrics on a separate port, which the service's callers need not reach. */
   serve(sources: Sources): Promise<{ close(): void }>;
 }
@@ -48,11 +48,11 @@ export function openObservation({ METRICS_PORT: port, METRICS_HOST: host }: Conf
         return response;
       };
     },
-    watch: (admission) => {
-      if (registry === undefined) return admission;
+    watch: (requestLimit) => {
+      if (registry === undefined) return requestLimit;
       const count = rejectionCounter(registry);
       return (incoming) => {
-        const rejection = admission(incoming);
+        const rejection = requestLimit(incoming);
         if (rejection !== undefined) count(rejection.code === 'FORUM_ERR_RATE' ? 'address_rate' : 'stopping');
         return rejection;
       };

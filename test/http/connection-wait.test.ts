@@ -3,8 +3,8 @@ import type { Server } from 'node:http';
 import { afterEach, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { toBlockList } from '../../src/connections/client-address.ts';
-import { AdmissionControl } from '../../src/http/admission.ts';
 import { createHttpServer, listen } from '../../src/http/http-server.ts';
+import { RequestLimits } from '../../src/http/request-limits.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 
 /** Milliseconds of the main thread: the first request takes more than an address may at once. */
@@ -19,7 +19,7 @@ afterEach(() => server?.close());
 /** How long the second connection should wait, and when the first of its requests is handed over, in milliseconds. */
 async function secondConnection(trustedProxies: readonly string[], busyMillis: number) {
   const waits: number[] = [];
-  const control = new AdmissionControl({
+  const control = new RequestLimits({
     trustedProxies: toBlockList(trustedProxies),
     perAddress: NO_LIMIT,
     workPerAddress: WORK,
@@ -32,7 +32,7 @@ async function secondConnection(trustedProxies: readonly string[], busyMillis: n
       while (performance.now() < until);
       return new Response('ok');
     },
-    admission: (incoming) => {
+    requestLimit: (incoming) => {
       handedOver.push(performance.now());
       return control.reject(incoming);
     },

@@ -1,6 +1,6 @@
 // Parts of a service with other members: methods that wait, fail, count or report something else when a test wants it.
 import { vi } from 'vitest';
-import type { RateLimit } from '../../src/http/admission.ts';
+import type { RateLimit } from '../../src/http/request-limits.ts';
 
 /** The part with other members. */
 export function withMembers<Part extends object>(part: Part, members: Partial<Part>): Part {

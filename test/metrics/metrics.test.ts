@@ -59,7 +59,7 @@ describe('metrics', () => {
     expect(text).not.toContain(`/chambers/${id}`);
   });
 
-  it('count the requests that admission control rejects', async () => {
+  it('count the requests that are rejected before any route', async () => {
     const lines: string[] = [];
     const limits = { RATE_PER_ADDRESS_PER_SECOND: '1', RATE_PER_ADDRESS_BURST: '1' };
     const { url } = await run({ METRICS_PORT: '0', ...limits }, new TestClock(), logTo(lines, 'info'));

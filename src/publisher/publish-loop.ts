@@ -7,7 +7,7 @@ import { writeCheckpointCopy } from './checkpoint-copy.ts';
 import { PUBLISH_INTERVAL_MS, type PublisherOptions, publishOnce, TreeDamaged } from './publisher.ts';
 import type { Witnesses } from './witnesses.ts';
 
-interface PublishingOptions extends PublisherOptions {
+interface PublishLoopOptions extends PublisherOptions {
   readonly log: Pick<EventLog, 'lastPlace'>;
   /** Undefined for a log that ends with the process. */
   readonly copyPath: string | undefined;
@@ -15,8 +15,8 @@ interface PublishingOptions extends PublisherOptions {
   readonly witnesses: Witnesses;
 }
 
-export class Publishing {
-  readonly #options: PublishingOptions;
+export class PublishLoop {
+  readonly #options: PublishLoopOptions;
   readonly #problems = new RepeatedLog();
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> = Promise.resolve();
@@ -28,7 +28,7 @@ export class Publishing {
   #isTreeDamaged = false;
   readonly #failing = new Set<keyof typeof PROBLEMS>();
 
-  constructor(options: PublishingOptions) {
+  constructor(options: PublishLoopOptions) {
     this.#options = options;
   }
 

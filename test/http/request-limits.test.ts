@@ -1,6 +1,6 @@
 // Token buckets: what each caller may ask for, by a clock that the test moves.
 import { describe, expect, it } from 'vitest';
-import { RateLimit } from '../../src/http/admission.ts';
+import { RateLimit } from '../../src/http/request-limits.ts';
 import { rateError } from '../../src/vocabulary/errors.ts';
 
 function limitOf(perSecond: number, burst: number, callersMax?: number) {

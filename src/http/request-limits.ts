@@ -1,4 +1,4 @@
-// Admission control: rejects the requests of addresses and agents that send too many, and all requests once the service is stopping.
+// Rejects the requests of addresses and agents that send too many, and all requests once the service is stopping.
 import type { IncomingMessage } from 'node:http';
 import type { BlockList, Socket } from 'node:net';
 import { clientNetwork } from '../connections/client-address.ts';
@@ -80,7 +80,7 @@ export class RateLimit {
   }
 }
 
-interface AdmissionOptions {
+interface RequestLimitsOptions {
   readonly trustedProxies: BlockList;
   readonly perAddress: RateLimits;
   /** Milliseconds of the main thread. */
@@ -94,7 +94,7 @@ interface Client extends Payer {
   readonly network: string;
 }
 
-export class AdmissionControl {
+export class RequestLimits {
   readonly #trustedProxies: BlockList;
   readonly #clients = new WeakMap<Socket, Client>();
   readonly #rate: RateLimit;
@@ -102,7 +102,7 @@ export class AdmissionControl {
   readonly #registrations: RateLimit;
   #isClosed = false;
 
-  constructor({ trustedProxies, perAddress, workPerAddress, registrationsPerAddress }: AdmissionOptions) {
+  constructor({ trustedProxies, perAddress, workPerAddress, registrationsPerAddress }: RequestLimitsOptions) {
     this.#trustedProxies = trustedProxies;
     this.#rate = new RateLimit(perAddress);
     this.#work = new RateLimit(workPerAddress);
@@ -123,7 +123,7 @@ export class AdmissionControl {
     return client;
   }
 
-  /** Closes admission: from now on every request is rejected with FORUM_ERR_UNAVAILABLE. */
+  /** Closes: from now on every request is rejected with FORUM_ERR_UNAVAILABLE. */
   close(): void {
     this.#isClosed = true;
   }
