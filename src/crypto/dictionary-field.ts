@@ -14,6 +14,8 @@ export function dictionaryMembers(field: string): ReadonlyMap<string, string> | 
 }
 
 function keysOf(field: string): readonly string[] {
+  // RFC 8941 has spaces at the end of a field; the library takes tabs too.
+  if (/\t *$/.test(field)) return [];
   try {
     return [...parseDictionary(field).keys()];
   } catch {

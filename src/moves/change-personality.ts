@@ -1,11 +1,10 @@
 import * as v from 'valibot';
 import type { AccountState } from '../../projections/account.ts';
 import { exactly, personality, sentPersonality } from '../vocabulary/schemas.ts';
-import { type Move, parseBody } from './move.ts';
+import type { Move } from './move.ts';
 import * as sample from './samples.ts';
 
 const body = exactly({ patch: sentPersonality });
-const merged = exactly({ personality: sentPersonality });
 
 /** PUT /personality: merged per key, arrays replaced whole. */
 export const changePersonality: Move<
@@ -18,18 +17,14 @@ export const changePersonality: Move<
   path: '/personality',
   event: 'agent.personality_changed',
   body,
+  earlierBody: exactly({ patch: personality }),
   payload: v.strictObject({
     patch: personality,
     personality,
   }) as v.GenericSchema as Move<'agent.personality_changed'>['payload'],
   response: v.strictObject({ personality }),
 
-  decide({ patch }, { state }) {
-    const personality = { ...state.personality, ...patch };
-    // Members from an earlier release may exceed today's limits: they must be replaced before others can change.
-    parseBody({ body: merged }, { json: { personality } });
-    return { patch, personality };
-  },
+  decide: ({ patch }, { state }) => ({ patch, personality: { ...state.personality, ...patch } }),
   answer: ({ payload }) => ({ personality: payload.personality }),
   impliedBody: ({ patch }) => ({ patch: { ...patch } }),
   narrate: () => 'changes the personality',

@@ -1,7 +1,7 @@
 // The schema of every event record of a chamber: the published event schemas and the auditor's check are both made from it.
 // They stay as wide as everything that an earlier release wrote.
 import * as v from 'valibot';
-import { address, bytes, count, did, hash, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
+import { address, count, described, did, hash, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
 import type { ServicePayloads } from '../vocabulary/service-payloads.ts';
 import { changePersonality } from './change-personality.ts';
 import type { Move } from './move.ts';
@@ -38,7 +38,7 @@ const transaction = {
   chainId: id,
   nonce: count,
   txHash: hash('of the signed transaction'),
-  rawTransaction: bytes('the signed transaction'),
+  rawTransaction: described(/^0x([0-9a-f]{2})+$/, 'the signed transaction'),
 };
 
 const servicePayloads: { readonly [Type in keyof ServicePayloads]: v.GenericSchema<ServicePayloads[Type]> } = {

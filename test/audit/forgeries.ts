@@ -133,7 +133,7 @@ export const ALTERED: readonly [title: string, eventId: number, payload: Line, c
   ['a failure for an idea that has its token', 22, { ideaId: 'idea-1' }, 'service-events'],
   ['a transaction of another nonce', 17, { nonce: 8 }, 'transactions'],
   ['a transaction of another chain', 18, { chainId: 1 }, 'transactions'],
-  ['a transaction in capitals', 17, { rawTransaction: capitals(16) }, 'transactions'],
+  ['a transaction in capitals', 17, { rawTransaction: capitals(16) }, 'form'],
 ];
 
 /** All of them as files. */

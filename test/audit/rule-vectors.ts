@@ -72,6 +72,10 @@ function formed(form: RequestForm): string {
   });
 }
 
+/** One more comment, whose refinement is an object around that many arrays, one in another. */
+const around = (arrays: number) =>
+  formed({ body: `{"comment":"x","refinement":{"a":${'['.repeat(arrays)}${']'.repeat(arrays)}}}` });
+
 const INNER: Readonly<Record<string, Line>> = {
   'rounds of proposals alone': { rounds: { proposal: 1 }, ...WITH_TURNS },
   'no round of debate': { rounds: { proposal: 1, debate: 0 }, ...WITH_TURNS },
@@ -92,6 +96,7 @@ export const SOUND: readonly Row[] = [
   ['a chamber as full as it may be', joined(3)],
   ['a reveal of 10,000 bps, one idea at 0', revealing([share('idea-3', 10_000), share('idea-1', 0)])],
   ['a reveal of nothing', revealing([])],
+  ['a refinement of 16 levels, 15 of which are arrays', around(15)],
   ...ACCEPTED.map(([title, form]): Row => [`a request: ${title}`, formed(form)]),
 ];
 
@@ -113,5 +118,6 @@ export const BROKEN: readonly Row[] = [
   ['a reveal that names an idea twice', revealing([share('idea-3', 1), share('idea-3', 1)]), 17],
   ['a reveal of an idea that does not exist', revealing([share('idea-4', 1)]), 17],
   ['a salt of 15 bytes', revealing([share('idea-3', 1)], `0x${'5a'.repeat(15)}`), 17],
+  ['a refinement of 17 levels, 16 of which are arrays', around(16), AFTER_HONEST],
   ...REFUSED.map(([title, form]): Row => [`a request: ${title}`, formed(form), AFTER_HONEST]),
 ];

@@ -192,6 +192,7 @@ const COPIES: readonly Row[] = [
   ['line breaks of Windows', raw(LINES).replaceAll('\n', '\r\n'), 1],
   ['a byte order mark', `\uFEFF${text}`, 1],
   ['a comment altered, and no hash set right', replaced(11, lineOf(11).replace('No walls', 'No halls')), 11],
+  ['another hash of the line before', replaced(11, lineOf(11).replace(/"prev":"[^"]*"/, `"prev":"${OTHER_HASH}"`)), 11],
   ['the last move altered, and no hash set right', replaced(MOVES, lineOf(MOVES).replace('6000', '6001')), MOVES],
 ];
 
@@ -242,6 +243,14 @@ const EVIDENCE: readonly Row[] = [
   [
     'a component less than is due',
     withRequest({ signatureInput: inputWith(/ ?"@target-uri"()/, () => '') }),
+    AFTER_HONEST,
+  ],
+  [
+    'a tab at the end of a field',
+    withRequest({
+      signatureInput: `a=("@method"), ${String(request['signatureInput'])}\t`,
+      signature: `a=:AA==:, ${String(request['signature'])}\t`,
+    }),
     AFTER_HONEST,
   ],
   [

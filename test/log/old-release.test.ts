@@ -4,7 +4,7 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { describe, expect, it } from 'vitest';
 
-import { auditFile } from '../../src/audit/audit.ts';
+import { auditFile, auditService } from '../../src/audit/audit.ts';
 import { type Running, run } from '../kit/service.ts';
 import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 
@@ -129,6 +129,17 @@ describe.each([
       const { verdict } = await auditFile(path, { chamberId, policy });
       expect([chamberId, verdict === 'broken']).toEqual([chamberId, auditExitCode !== 0]);
     }
+  });
+
+  it('is audited with its accounts, which held more and need not be published', async () => {
+    const running = await open();
+    const policy = { maxAgeSeconds: 86_400, maxSkewSeconds: 86_400, allowUnsigned: true };
+    const { chambers } = await auditService(running.url, { policy });
+    for (const { chamberId, checks } of chambers) {
+      const registration = checks.find(({ name }) => name === 'registration');
+      expect([chamberId, registration?.findings]).toEqual([chamberId, []]);
+    }
+    expect(chambers.length).toBeGreaterThanOrEqual(expected.chambers.length);
   });
 
   it('publishes no line of an account whose evidence covers an e-mail address', async () => {

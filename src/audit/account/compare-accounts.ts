@@ -92,7 +92,7 @@ function contractProblem(proof: ContractProof, outcome: Outcome | undefined, did
 /** A wallet that the account never had until then, or none, where all of it is published. */
 function foreignWallet({ at, recorded }: AccountReference, account: AccountLog): string | undefined {
   const { entries, firstEventId, problem } = account;
-  if (problem !== undefined || firstEventId !== 1) return problem;
+  if (problem !== undefined || firstEventId !== 1 || entries.length === 0) return problem;
   const past = entries.filter((entry) => entry.at <= at);
   if (past.length === 0) return 'its agent was not registered yet';
   const wallet = walletIn(recorded);
