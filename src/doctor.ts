@@ -6,9 +6,10 @@ import { type Config, ConfigError, describeProblem, readConfig, VARIABLES } from
 import { SERVICE_NAME } from './http/service.ts';
 import { readAnyKeyFile, readKeyFile } from './keys/key-file.ts';
 import { MOVED_TO, requireNotMoved } from './log/moved.ts';
-import { openReader, readMeta } from './log/sqlite/stored-events.ts';
+import { readLog, readMeta } from './log/sqlite/stored-events.ts';
 import { READ_LIMITS } from './reading/limits.ts';
 import { openResponse } from './reading/response.ts';
+import { tlsHint } from './reading/tls-hint.ts';
 import { anvilBinary } from './relayer/anvil.ts';
 import { readHead } from './relayer/chain-client.ts';
 import type { RelayerConfig } from './relayer/context.ts';
@@ -147,20 +148,6 @@ function lastEventTime(databasePath: string): number {
   return line === undefined ? 0 : Date.parse((JSON.parse(line) as { readonly ts: string }).ts);
 }
 
-/** Undefined without a database, or with an unreadable one, which fsck reports. */
-function readLog<T>(databasePath: string, read: (db: ReturnType<typeof openReader>) => T): T | undefined {
-  try {
-    const db = openReader(databasePath);
-    try {
-      return read(db);
-    } finally {
-      db.close();
-    }
-  } catch {
-    return undefined;
-  }
-}
-
 async function lastBlockTime({ CHAIN, RPC_URL }: Config): Promise<number> {
   if (CHAIN === 'none' || RPC_URL === undefined) return 0;
   const rpc = openRpc(RPC_URL, { timeoutMillis: PROBE_MILLIS });
@@ -197,8 +184,29 @@ async function examineChain(config: Config): Promise<readonly Finding[]> {
   return [ok('chain', `chain ${chainId}, the contracts accept the relayer ${relayer}, which has ${balance} wei`)];
 }
 
-/** The findings for a running service. Throws an Error of one sentence if no service responds at that URL. */
-export async function examineService(url: string): Promise<readonly Finding[]> {
+/** The findings for the service at that URL. */
+export async function examineService(
+  url: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<readonly Finding[]> {
+  return [
+    ...examineUrl(url, env),
+    ...(await examineResponses(url).catch((error) => [problem('service', error.message)])),
+  ];
+}
+
+/** Clients sign the URL that they use, and the service verifies its own. */
+function examineUrl(url: string, { PUBLIC_URL }: Readonly<Record<string, string | undefined>>): readonly Finding[] {
+  const addresses = PUBLIC_URL?.split(',').map((address) => address.trim()) ?? [];
+  if (addresses.length === 0 || addresses.some((address) => isSameOrigin(address, url))) return [];
+  return [warning('service', `signed requests are for ${addresses.join(' or ')}, not for ${url}`, 'PUBLIC_URL')];
+}
+
+function isSameOrigin(one: string, other: string): boolean {
+  return URL.canParse(one) && URL.canParse(other) && new URL(one).origin === new URL(other).origin;
+}
+
+async function examineResponses(url: string): Promise<readonly Finding[]> {
   const base = url.replace(/\/+$/, '');
   const info = await ask(`${base}/`);
   const { name, version } = info.body;
@@ -239,8 +247,8 @@ async function ask(url: string) {
     return { response, body };
   } catch (error) {
     const { message, cause } = error as Error;
-    throw new Error(`no service responds at ${url}: ${cause instanceof Error ? cause.message : message}`, {
-      cause: error,
-    });
+    const { code = '', message: reason } = (cause ?? { message }) as NodeJS.ErrnoException;
+    const hint = tlsHint(code);
+    throw new Error(`no service responds at ${url}: ${hint === undefined ? reason : code + hint}`, { cause: error });
   }
 }

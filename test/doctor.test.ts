@@ -118,10 +118,23 @@ describe('doctor', () => {
 
   it('asks a running service as well', async () => {
     const { url, service } = await runService({ DATABASE_PATH: ':memory:' });
-    expect((await examineService(`${url}/`)).map(({ level }) => level)).toEqual(['ok', 'ok', 'ok', 'ok']);
+    expect((await examineService(`${url}/`, {})).map(({ level }) => level)).toEqual(['ok', 'ok', 'ok', 'ok']);
     await service.stop();
-    await expect(examineService(url)).rejects.toThrow(`no service responds at ${url}/: `);
-    await expect(examineService('localhost')).rejects.toThrow('no service responds at localhost/: ');
+    for (const asked of [url, 'localhost'])
+      expect(await examineService(asked, {})).toEqual([
+        expect.objectContaining({
+          ...{ subject: 'service', level: 'problem' },
+          detail: expect.stringContaining(`no service responds at ${asked}/: `),
+        }),
+      ]);
+  });
+
+  it('finds a URL for which nobody can sign', async () => {
+    const { url } = await runService({ DATABASE_PATH: ':memory:' });
+    const levels = async (PUBLIC_URL: string) =>
+      (await examineService(url, { PUBLIC_URL })).map(({ level, variable }) => [level, variable]);
+    expect(await levels('https://chambers.example.org')).toContainEqual(['warning', 'PUBLIC_URL']);
+    expect(await levels(`https://chambers.example.org, ${url}`)).not.toContainEqual(['warning', 'PUBLIC_URL']);
   });
 
   it('finds an RPC that does not respond', async () => {

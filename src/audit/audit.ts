@@ -297,7 +297,8 @@ async function readAccounts(
 
 async function sizeOf(path: string): Promise<number> {
   const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    throw new UnusableInput(error.code === 'ENOENT' ? 'file not found' : `it can’t be read: ${error.code}`);
+    const hint = /^\d+$/.test(path) ? `; a chamber of a service is URL --chamber=${path}` : '';
+    throw new UnusableInput(error.code === 'ENOENT' ? `file not found${hint}` : `it can’t be read: ${error.code}`);
   });
   if (stats.isDirectory()) throw new UnusableInput('it is a directory, not a file');
   return stats.size;

@@ -6,7 +6,7 @@ import { visibleLine } from '../vocabulary/visible.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { agentOf, forumOf, interruptible, keyFileOf, signedCall } from './environment.ts';
 import { MCP_OPTIONS, mcpConfig } from './mcp-config.ts';
-import { CommandError, print, printMembers, printNotice, table } from './output.ts';
+import { CommandError, members, print, printMembers, printNotice, table } from './output.ts';
 import { play } from './play.ts';
 import { walletOf } from './private-key.ts';
 import { leftUntil, nextCommand } from './summary.ts';
@@ -177,15 +177,19 @@ async function register(input: Input): Promise<void> {
   printMembers(input.isJson, await signedCall(input, (agent, options) => agent.register(registration, options)));
 }
 
+const RETIRED = 'Retired: the service accepts nothing of this key any more. This can’t be undone.';
+
 async function retire(input: Input): Promise<void> {
   const { 'wallet-key-file': keyFile } = input.options;
   const [did] = input.args;
   if (keyFile === undefined) {
     if (did !== undefined) throw new CommandError('usage', `${did} is retired by a wallet: set --wallet-key-file`);
-    printMembers(input.isJson, await signedCall(input, (agent, options) => agent.retire(options)));
+    const answer = await signedCall(input, (agent, options) => agent.retire(options));
+    print(input.isJson, answer, [...members(answer), RETIRED]);
     return;
   }
   const forum = forumOf(input);
   const wallet = await walletOf(keyFile);
-  printMembers(input.isJson, await forum.retire(did ?? (await agentOf(input)).did, wallet));
+  const answer = await forum.retire(did ?? (await agentOf(input)).did, wallet);
+  print(input.isJson, answer, [...members(answer), RETIRED]);
 }

@@ -1,5 +1,5 @@
 // Commands that create, list and show chambers.
-import type { ChamberView } from '../../projections/views.ts';
+import type { AllocationsView, ChamberView } from '../../projections/views.ts';
 import { readDids } from '../http/access-list.ts';
 import { type Admission, PHASES, type TokenRule } from '../vocabulary/values.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
@@ -29,7 +29,7 @@ export const chamberCommands: readonly CommandSpec[] = [
         'turns of each member in proposal and debate, e.g. 2,3: phases end as soon as nothing is left to come; needs --turn-seconds',
       '--moves-per-turn <count>': 'proposals and comments that a turn may have (default: no limit)',
       '--topic <text>': 'what it is about, in a few sentences',
-      '--max-members <count>': 'members that may join, 2 to 256',
+      '--max-members <count>': 'members that may join, 2 to 256; with --rounds the last one starts the chamber',
       '--admit <file>': 'file of the DIDs that may join, one a line; # starts a comment (default: everybody)',
       '--proven-wallets': 'only agents with a proven wallet may join, one for each wallet',
       '--token <address>': 'ERC-20 or ERC-721 contract: only agents whose proven wallet holds it may join',
@@ -168,9 +168,12 @@ async function show(input: Input): Promise<void> {
   const view = await forum.chamber(chamberId);
   const { members: dids } = view;
   const ideas = input.isJson ? [] : await forum.chamberIdeas(chamberId);
+  const isAllocating = view.phase === 'ALLOCATE_COMMIT' || view.phase === 'ALLOCATE_REVEAL';
+  const allocations = input.isJson || !isAllocating ? undefined : await forum.allocations(chamberId);
   const rows = ideas.map((idea) => IDEA_COLUMNS.map((column) => idea[column]));
   print(input.isJson, view, [
     ...summary(view, forum),
+    ...(allocations === undefined ? [] : [progress(view, allocations)]),
     '',
     ...facts(view),
     ...phases(view),
@@ -179,6 +182,12 @@ async function show(input: Input): Promise<void> {
     '',
     ...table(['IDEA', 'TICKER', 'BACKERS', 'BPS', 'TOKEN', 'NAME'], rows, 'No ideas yet.'),
   ]);
+}
+
+/** How many members a phase of allocations waits for. */
+function progress({ members: { length } }: ChamberView, { phase, committed, revealed }: AllocationsView): string {
+  const commits = `committed: ${committed.length} of ${length}`;
+  return phase === 'ALLOCATE_COMMIT' ? commits : `${commits}; revealed: ${revealed.length} of ${committed.length}`;
 }
 
 /** What was set, and what the chain holds. */

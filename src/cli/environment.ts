@@ -13,8 +13,8 @@ const DEFAULT_URL = 'http://127.0.0.1:8787';
 const PATIENCE_MILLIS = 3_000;
 
 export function urlOf({ options: { url } }: Input): string {
-  const { CHAMBERS_URL = DEFAULT_URL } = process.env;
-  return url ?? CHAMBERS_URL;
+  // An empty variable is an absent one, as it is for the service.
+  return url ?? (process.env['CHAMBERS_URL'] || DEFAULT_URL);
 }
 
 export function forumOf(input: Input): ForumClient {
@@ -22,8 +22,7 @@ export function forumOf(input: Input): ForumClient {
 }
 
 export function keyFileOf({ options: { key } }: Input): string {
-  const { CHAMBERS_KEY_FILE = join(homedir(), '.chambers', 'agent.json') } = process.env;
-  return key ?? CHAMBERS_KEY_FILE;
+  return key ?? (process.env['CHAMBERS_KEY_FILE'] || join(homedir(), '.chambers', 'agent.json'));
 }
 
 export async function agentOf(input: Input): Promise<Agent> {

@@ -1,5 +1,6 @@
 // Errors of the service as the command line reports them: with the chamber, the service, and the command that helps.
 import { ClientError } from '../client/error.ts';
+import type { AdmissionRule } from '../vocabulary/values.ts';
 import type { CommandSpec, Input } from './command.ts';
 import { forumOf } from './environment.ts';
 
@@ -7,15 +8,37 @@ import { forumOf } from './environment.ts';
 export function explain(error: unknown, { args = {} }: CommandSpec, input: Input): unknown {
   if (!(error instanceof ClientError)) return error;
   const service = () => input.args.find((arg) => URL.canParse(arg)) ?? forumOf(input).service.baseUrl;
-  if (error.step === 'registration') {
-    const register = `chambers agent register --wallet=ADDRESS --email=ADDRESS${optionsOf(input)}`;
-    return new ClientError(error.code, `this agent is not registered at ${service()}: run ${register}`, error);
-  }
   const isOfChamber = '<id>' in args || '<url-or-id>' in args;
-  if (error.code !== 'FORUM_ERR_NOT_FOUND' || !isOfChamber) return error;
   const chamberId = input.args.find((arg) => !URL.canParse(arg));
-  return new ClientError(error.code, `chamber ${chamberId} not found at ${service()}`, error);
+  const detail = () => {
+    if (error.step === 'registration') {
+      const register = `chambers agent register --wallet=ADDRESS --email=ADDRESS${optionsOf(input)}`;
+      return `this agent is not registered at ${service()}: run ${register}`;
+    }
+    const origin = originOf(error);
+    if (origin !== undefined && origin !== new URL(service()).origin)
+      return `${service()} is ${origin} for what is signed: use that URL (--url, CHAMBERS_URL), or correct its PUBLIC_URL`;
+    if (error.code === 'FORUM_ERR_NOT_FOUND' && isOfChamber) return `chamber ${chamberId} not found at ${service()}`;
+    if (error.code === 'FORUM_ERR_PHASE' && isOfChamber)
+      return `${error.detail}; chambers chamber show ${chamberId} says what is next`;
+    if (error.failedRules === undefined) return undefined;
+    return [error.detail, ...error.failedRules.map((rule) => ADMITTING[rule](chamberId))].join('; ');
+  };
+  const explained = detail();
+  return explained === undefined ? error : new ClientError(error.code, explained, error);
 }
+
+/** The origin that the service expected in a signature that does not verify. */
+function originOf({ expected }: ClientError): string | undefined {
+  const [, target = ''] = /^"@target-uri": (.*)$/m.exec(expected?.signatureBase ?? '') ?? [];
+  return URL.canParse(target) ? new URL(target).origin : undefined;
+}
+
+const ADMITTING: Readonly<Record<AdmissionRule, (chamberId: string | undefined) => string>> = {
+  dids: (chamberId) => `its creator runs chambers move admit ${chamberId} --did=DID`,
+  provenWallets: () => 'run chambers agent register --wallet-key-file=FILE --email=ADDRESS',
+  token: () => 'get the token into the proven wallet',
+};
 
 /** Those that the next command needs too. */
 function optionsOf({ options: { url, key } }: Input): string {

@@ -30,6 +30,7 @@ export const initCommand: CommandSpec = {
     '--label <name>': 'a name for people',
     '--yes': 'ask nothing: take the defaults for what no option says',
     '--out <file>': 'write the configuration to this new file instead of printing it',
+    '--force': 'replace the file of --out',
     ...MCP_OPTIONS,
   },
   examples: ['init', 'init --out=.mcp.json', 'init --yes --email=ada@example.org --max-open=1'],
@@ -38,7 +39,7 @@ export const initCommand: CommandSpec = {
 
 async function init(input: Input): Promise<void> {
   const { options, isJson } = input;
-  if (options['out'] !== undefined) await requireWritable(options['out'], false);
+  if (options['out'] !== undefined) await requireWritable(options['out'], options['force'] !== undefined);
   const questions = new Questions(options['yes'] !== undefined);
   const note = (line: string) => printNotice(isJson, visibleLine(line));
   try {
@@ -70,7 +71,7 @@ async function init(input: Input): Promise<void> {
     const config = `${JSON.stringify(mcpConfig(settled), null, 2)}\n`;
     const { out } = options;
     if (out === undefined) process.stdout.write(config);
-    else await writeWhole(out, () => whole(config), false);
+    else await writeWhole(out, () => whole(config), options['force'] !== undefined);
     const where = out === undefined ? 'Add this to' : `${out} is`;
     note(`${where} the configuration of an MCP host. Then tell the model: take part in a chamber.`);
   } finally {

@@ -1,6 +1,6 @@
 // Makes and changes the keys with which a service signs receipts and checkpoints.
-import { type Config, readConfig } from '../config.ts';
-import { createKeyFile, rotateKeyFile } from '../keys/key-file.ts';
+import { type Config, readConfig, VARIABLES } from '../config.ts';
+import { createKeyFile, readKeyFile, rotateKeyFile } from '../keys/key-file.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { CommandSpec } from './command.ts';
 import { CommandError, printMembers } from './output.ts';
@@ -25,6 +25,7 @@ export const keyCommands: readonly CommandSpec[] = [
       const file = named ?? SERVICE_KEY_FILE;
       if (!file) throw new CommandError('usage', 'no file to write: set SERVICE_KEY_FILE or use --file');
       const isAdded = await isRegularFile(file);
+      if (isAdded) await requireSameLog(file);
       const keys = isAdded
         ? rotateKeyFile(file, { now, until: toInstant(oldUntil, now) })
         : createKeyFile(file, await openLogId(readConfig({ ...process.env, SERVICE_KEY_FILE: file })), now);
@@ -38,6 +39,15 @@ function toInstant(text: string | undefined, now: Millis): Millis {
   const instant = text === 'now' ? now : Date.parse(text);
   if (instant >= now) return instant;
   throw new CommandError('usage', `--old-until: “${text}” is not now or a time in the future`);
+}
+
+/** Keys are added to those of the database's log, also while the service runs. A database on a server names its log to the service alone. */
+async function requireSameLog(file: string): Promise<void> {
+  const { readLog, readMeta } = await import('../log/sqlite/stored-events.ts');
+  const { DATABASE_URL, DATABASE_PATH } = process.env;
+  const path = DATABASE_PATH || VARIABLES.DATABASE_PATH.fallback;
+  const logId = DATABASE_URL ? undefined : readLog(path, (db) => readMeta(db, 'log_id'));
+  if (logId !== undefined) readKeyFile(file, logId);
 }
 
 /** The log id of the configured database, which is made where there is none; no service may run on it. */

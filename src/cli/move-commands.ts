@@ -2,10 +2,11 @@
 import * as v from 'valibot';
 import type { Agent } from '../client/agent.ts';
 import type { CallOptions } from '../client/exchange.ts';
+import { ideaIdOf } from '../client/ideas.ts';
 import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { signedCall } from './environment.ts';
-import { CommandError, printMembers } from './output.ts';
+import { CommandError, members, print, printMembers } from './output.ts';
 import { toAllocation, toChamberId, toJsonObject } from './values.ts';
 
 const OPTIONS = { ...URL_OPTION, ...KEY_OPTION };
@@ -24,7 +25,11 @@ export const moveCommands: readonly CommandSpec[] = [
     run: async (input) => {
       const allocations = input.args.slice(1).map(toAllocation);
       const chamberId = toChamberId(input.args[0]);
-      printMembers(input.isJson, await signedCall(input, (agent, call) => agent.commit(chamberId, allocations, call)));
+      const answer = await signedCall(input, (agent, call) => agent.commit(chamberId, allocations, call));
+      print(input.isJson, answer, [
+        ...members(answer),
+        `Next, once commits are closed: chambers move reveal ${chamberId}`,
+      ]);
     },
   },
   {
@@ -66,8 +71,9 @@ function toSpec(move: AnyChamberMove): readonly CommandSpec[] {
       ([, { value }]) => value === 'IDEA',
     );
     const idea = input.options[ideaOption];
+    // Looked up even where it is an id, so that what is not found is the idea, and the ideas are named.
     const namedIdea = async ({ forum }: Agent, call: CallOptions) =>
-      idea === undefined ? {} : { [ideaMember]: await forum.ideaId(chamberId, idea, call) };
+      idea === undefined ? {} : { [ideaMember]: ideaIdOf(await forum.chamber(chamberId, call), idea, 'DEBATE') };
     checkBody(move, body);
     const made = async (agent: Agent, call: CallOptions) =>
       agent.move(move.path, chamberId, { ...body, ...(await namedIdea(agent, call)) }, call);

@@ -123,7 +123,7 @@ const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const;
 
 async function doctor({ args: [url], isJson }: Input): Promise<number> {
   const { examine, examineService } = await import('../doctor.ts');
-  const asked = url === undefined ? [] : await examineService(url);
+  const asked = url === undefined ? [] : await examineService(url, process.env);
   const findings = [...(await examine(process.env)), ...asked];
   const isHealthy = findings.every(({ level }) => level !== 'problem');
   const rows = findings.map(({ subject, level, variable, detail }) => [subject, level, variable, detail]);

@@ -6,6 +6,7 @@ import { LimitError, type ReadLimits } from '../reading/limits.ts';
 import { parseModestJson } from '../reading/parse.ts';
 import { type Fetch, type OpenResponse, openResponse } from '../reading/response.ts';
 import { listOf, type Shape } from '../reading/shape.ts';
+import { tlsHint } from '../reading/tls-hint.ts';
 import {
   ERROR_CODES,
   type ErrorData,
@@ -275,7 +276,7 @@ async function attemptOnce(
       const error = tooLarge(`the response of ${baseUrl} is not read further: ${message}${doubt}`, cause);
       return { error, isUnknown: true };
     }
-    const hint = WITHOUT_TLS.has(reason) ? HTTP_ONLY : contact.isMade ? '' : IS_IT_RUNNING;
+    const hint = tlsHint(reason) ?? (contact.isMade ? '' : IS_IT_RUNNING);
     const problem = `no response from ${baseUrl}: ${reason}${hint}`;
     const error = new ClientError('CLIENT_ERR_UNREACHABLE', problem, { cause });
     return { error, isUnknown: !NEVER_SENT.test(reason) };
@@ -284,9 +285,6 @@ async function attemptOnce(
   }
 }
 
-const HTTP_ONLY = '. It does not speak TLS: use http:// instead of https://';
-/** How OpenSSL takes a response of plain HTTP. */
-const WITHOUT_TLS: ReadonlySet<string> = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG']);
 const IS_IT_RUNNING = '. Is the service running? Start it (npm start), or set its URL';
 
 /** An error code of Node's fetch. */

@@ -29,7 +29,8 @@ export function readKeyFile(path: string, logId: string): ServiceKeys | undefine
 }
 
 /** A backup that was restored, above all. */
-const OTHER_LOG = 'a copy of a log is another log, for which chambers admin new-keys makes another file';
+const OTHER_LOG =
+  'a copy of a log is another log: set SERVICE_KEY_FILE to a new path, where chambers admin new-keys makes keys';
 
 /** Makes the file with new keys for the log, unless another process has just made it; returns the keys in the file. */
 export function createKeyFile(path: string, logId: string, now: Millis): ServiceKeys {

@@ -57,6 +57,9 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   CLIENT_ERR_LIMIT: { do: 'tell the operator what the detail says; go on without such moves', when: NEVER },
 };
 
+/** A chamber takes members in LOBBY alone. */
+const JOIN_FIRST = 'join, if it is in LOBBY and you have not; then call wait';
+
 /** Remedies that depend on the tool. */
 const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<ClientErrorCode, Remedy>>>>> = {
   open: {
@@ -84,16 +87,16 @@ const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<ClientErrorCo
   },
   propose: {
     FORUM_ERR_CONFLICT: { do: 'choose another ticker if yours is taken; pass if no move is left', when: NOW },
-    FORUM_ERR_PHASE: { do: 'call wait; ideas are proposed in PROPOSAL only', when: NEVER },
+    FORUM_ERR_PHASE: { do: `${JOIN_FIRST}; ideas are proposed in PROPOSAL only`, when: 'in PROPOSAL' },
   },
   debate: {
     FORUM_ERR_CONFLICT: { do: 'pass: no move is left in this turn', when: NOW },
-    FORUM_ERR_PHASE: { do: 'call wait; comments are made in DEBATE only', when: 'in DEBATE' },
+    FORUM_ERR_PHASE: { do: `${JOIN_FIRST}; comments are made in DEBATE only`, when: 'in DEBATE' },
     FORUM_ERR_NOT_FOUND: { do: 'take ideaId or ticker from read', when: NOW },
   },
   allocate: {
     FORUM_ERR_CONFLICT: { do: 'call wait: you have committed, and that can’t be changed', when: NEVER },
-    FORUM_ERR_PHASE: { do: 'call wait; shares are committed in ALLOCATE_COMMIT only', when: 'in ALLOCATE_COMMIT' },
+    FORUM_ERR_PHASE: { do: `${JOIN_FIRST}; shares are committed in ALLOCATE_COMMIT only`, when: 'in ALLOCATE_COMMIT' },
   },
 };
 

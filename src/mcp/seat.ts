@@ -98,9 +98,10 @@ export class Seat {
           this.#notify(todo);
         }
       } catch (error) {
-        const problem = String((error as Error).message);
-        if (!signal.aborted && problem !== reported) this.#report(`the service is not followed: ${problem}`);
-        reported = problem;
+        // The message may hold the time.
+        const condition = error instanceof ClientError ? `${error.code} ${error.step}` : String(error);
+        if (!signal.aborted && condition !== reported) this.#report(`the service is not followed: ${textOf(error)}`);
+        reported = condition;
       }
       await pause(backoffMillis(failures), signal).catch(() => {});
     }
@@ -150,6 +151,11 @@ export class Seat {
 }
 
 /** Why an allocation can't be revealed and, where its salt is lost, what can still be done. */
+function textOf(error: unknown): string {
+  const { message, step } = error as Partial<ClientError>;
+  return step === 'registration' ? `${message}; run chambers agent register` : String(message);
+}
+
 function problemOf(error: unknown, phaseEndsAt: TodoView['phaseEndsAt']): string {
   if (!(error instanceof ClientError) || error.code !== 'CLIENT_ERR_COMMITMENT')
     return String((error as Error).message);

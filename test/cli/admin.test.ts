@@ -8,6 +8,21 @@ import { run } from './run.ts';
 
 const { did } = new Signer();
 
+describe('chambers admin new-keys', () => {
+  it('adds keys to the file of the database’s log, and to no other', async () => {
+    const folder = temporaryFolder();
+    const newKeys = (database: string, file = 'keys.json') =>
+      run(['admin', 'new-keys', '--json', `--file=${join(folder, file)}`], { DATABASE_PATH: join(folder, database) });
+    for (const added of [false, true]) expect(JSON.parse((await newKeys('one.db')).out)).toMatchObject({ added });
+    const before = readFileSync(join(folder, 'keys.json'), 'utf8');
+    await newKeys('other.db', 'other.json');
+    const { exitCode, err } = await newKeys('other.db');
+    expect(exitCode).toBe(1);
+    expect(err).toContain('set SERVICE_KEY_FILE to a new path');
+    expect(readFileSync(join(folder, 'keys.json'), 'utf8')).toBe(before);
+  });
+});
+
 describe.each([
   ['ban', 'unban', 'BAN_LIST_FILE'],
   ['allow', 'disallow', 'ALLOW_LIST_FILE'],

@@ -124,6 +124,14 @@ describe('chambers init', SLOW, () => {
     expect(readFileSync(join(folder, 'taken.json'), 'utf8')).toBe('{}');
   });
 
+  it('replaces a configuration where that was asked for', async () => {
+    const out = join(folder, 'replaced.json');
+    writeFileSync(out, '{}');
+    const options = ['--wallet', WALLET, '--email', EMAIL, '--out', out, '--yes', '--force'];
+    expect(await init([], `--url=${live.baseUrl}`, `--key=${keyFile}`, ...options)).toMatchObject({ exitCode: 0 });
+    expect(JSON.parse(readFileSync(out, 'utf8'))).toHaveProperty('mcpServers');
+  });
+
   it('does not change the wallet of a registered agent', async () => {
     const words = ['init', `--url=${live.baseUrl}`, `--key=${keyFile}`, `--email=${EMAIL}`, '--yes'];
     await run([...words, `--wallet=${WALLET}`]);

@@ -3,7 +3,9 @@ import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { tlsHint } from '../../src/reading/tls-hint.ts';
 import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
+import { run as runService } from '../kit/service.ts';
 import { type Run, run } from './run.ts';
 
 let live: LiveService;
@@ -57,21 +59,56 @@ it('an unknown idea is answered with the ideas, and a ticker is as good as an id
   const other = await newAgent(live);
   const { chamberId } = await other.createChamber(newChamber(live.now()));
   await chambers(`move join ${chamberId}`);
-  const early = 'FORUM_ERR_PHASE: expected phase ALLOCATE_COMMIT, actual phase LOBBY';
+  const next = `; chambers chamber show ${chamberId} says what is next`;
+  const early = `FORUM_ERR_PHASE: expected phase ALLOCATE_COMMIT, actual phase LOBBY${next}`;
   expect(await chambers(`move commit ${chamberId} nothing=1`)).toMatchObject({ exitCode: 5, err: early });
-  const reveal = 'FORUM_ERR_PHASE: expected phase ALLOCATE_REVEAL, actual phase LOBBY';
+  const reveal = `FORUM_ERR_PHASE: expected phase ALLOCATE_REVEAL, actual phase LOBBY${next}`;
   expect(await chambers(`move reveal ${chamberId}`)).toMatchObject({ exitCode: 5, err: reveal });
   live.advance(PHASE_MILLIS);
   await chambers(`move propose ${chamberId} --name=Tea --ticker=TEA`);
   live.advance(PHASE_MILLIS);
   expect(await chambers(`move debate ${chamberId} --comment=Green? --idea=tea`)).toMatchObject({ exitCode: 0 });
-  const unknown = `idea MILK not found in chamber ${chamberId}: its ideas are idea-1 (TEA)`;
-  const debated = await chambers(`move debate ${chamberId} --comment=White? --idea=MILK`);
-  expect(debated).toMatchObject({ exitCode: 2, err: `CLIENT_ERR_INPUT: ${unknown}` });
+  const unknown = (idea: string) => {
+    const detail = `idea ${idea} not found in chamber ${chamberId}: its ideas are idea-1 (TEA)`;
+    return { exitCode: 2, err: `CLIENT_ERR_INPUT: ${detail}` };
+  };
+  for (const idea of ['MILK', 'idea-9'])
+    expect(await chambers(`move debate ${chamberId} --comment=White? --idea=${idea}`)).toEqual(
+      expect.objectContaining(unknown(idea)),
+    );
   live.advance(PHASE_MILLIS);
-  const committed = await chambers(`move commit ${chamberId} MILK=1`);
-  expect(committed).toMatchObject({ exitCode: 2, err: `CLIENT_ERR_INPUT: ${unknown}` });
-  expect(await chambers(`move commit ${chamberId} TEA=6000`)).toMatchObject({ exitCode: 0 });
+  for (const idea of ['MILK', 'idea-9'])
+    expect(await chambers(`move commit ${chamberId} ${idea}=1`)).toMatchObject(unknown(idea));
+  expect((await chambers(`chamber show ${chamberId}`)).out).toContain('committed: 0 of 1');
+  expect(await chambers(`move commit ${chamberId} TEA=6000`)).toMatchObject({
+    exitCode: 0,
+    out: expect.stringContaining(`chambers move reveal ${chamberId}`),
+  });
+  live.advance(PHASE_MILLIS);
+  expect((await chambers(`chamber show ${chamberId}`)).out).toContain('committed: 1 of 1; revealed: 0 of 1');
+});
+
+it('rules of admission name the commands that satisfy them', async () => {
+  const other = await newAgent(live);
+  const admission = { dids: [other.did], provenWallets: true as const };
+  const { chamberId } = await other.createChamber({ ...newChamber(live.now()), admission });
+  const { exitCode, err } = await chambers(`move join ${chamberId}`);
+  expect(exitCode).toBe(5);
+  expect(err).toContain(`chambers move admit ${chamberId} --did=`);
+  expect(err).toContain('chambers agent register --wallet-key-file=');
+});
+
+it('a service with another public address says which', async () => {
+  const { url } = await runService({ PUBLIC_URL: 'https://chambers.example.org' });
+  const words = ['agent', 'register', '--wallet=0x1111111111111111111111111111111111111111', '--email=a@example.org'];
+  const { exitCode, err } = await run(words, { CHAMBERS_URL: url, CHAMBERS_KEY_FILE: key });
+  expect(exitCode).toBe(4);
+  expect(err).toContain(`${url} is https://chambers.example.org for what is signed: use that URL`);
+});
+
+it('a certificate that is not trusted is named by a variable', () => {
+  expect(tlsHint('DEPTH_ZERO_SELF_SIGNED_CERT')).toContain('NODE_EXTRA_CA_CERTS=');
+  expect(tlsHint('ECONNREFUSED')).toBeUndefined();
 });
 
 it('the configuration for an MCP client has absolute paths only', async () => {

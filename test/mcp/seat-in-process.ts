@@ -16,6 +16,8 @@ export interface SeatOptions {
   readonly folder?: string;
   readonly isReadOnly?: boolean;
   readonly limits?: AllowanceLimits;
+  /** true by default. */
+  readonly isRegistered?: boolean;
   readonly callMillisMax?: number;
   /** The network between the seat and the service. */
   readonly network?: (fetch: Fetch) => Fetch;
@@ -34,10 +36,10 @@ export interface TestSeat {
   close(): Promise<void>;
 }
 
-/** A registered agent's seat. */
+/** An agent's seat. */
 export async function openSeat(options: SeatOptions = {}): Promise<TestSeat> {
   const { service = new TestService(), folder = temporaryFolder(), network = (fetch) => fetch } = options;
-  const { isReadOnly = false, limits = {}, callMillisMax } = options;
+  const { isReadOnly = false, limits = {}, isRegistered = true, callMillisMax } = options;
   // There are no streams without a socket: the seat hears of a change when it is asked.
   const direct: Fetch = async (url, init) => {
     const isStream = new Headers(init.headers).get('accept') === 'text/event-stream';
@@ -48,7 +50,7 @@ export async function openSeat(options: SeatOptions = {}): Promise<TestSeat> {
   const keyFile = join(folder, 'agent.json');
   const agent = await Agent.fromKeyFile(forum, keyFile);
   const registering = await Agent.fromKeyFile(new ForumClient(PUBLIC_URL, { fetch: direct, clock }), keyFile);
-  await registering.register({ ...registrationOf(new Signer()), operatorEmail: 'op@example.org' });
+  if (isRegistered) await registering.register({ ...registrationOf(new Signer()), operatorEmail: 'op@example.org' });
   const reports: string[] = [];
   const report = (line: string) => void reports.push(line);
   const callsFolder = join(folder, 'calls');

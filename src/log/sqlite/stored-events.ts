@@ -1,4 +1,5 @@
 // The events as a database file holds them, read by programs other than the service.
+import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import type { StoredEvent } from '../stored-stream.ts';
 import { reasonOf, requireOneName } from './database-file.ts';
@@ -17,7 +18,7 @@ export function openReader(path: string): Database.Database {
   let db: Database.Database | undefined;
   try {
     // Even a reader discards a write-ahead log that has lost its file.
-    requireOneName(path);
+    if (!existsSync(requireOneName(path))) throw new Error('file not found');
     db = new Database(path, { readonly: true, fileMustExist: true });
     const version = db.pragma('user_version', { simple: true }) as number;
     if (version > 0) requireOwnTables(db);
@@ -51,6 +52,20 @@ function* inOrder(db: Database.Database, stream: 'chamber_id' | 'account'): Gene
      FROM events WHERE position = ?`,
   );
   for (const position of positions.pluck().iterate()) yield event.get(position) as PositionedEvent;
+}
+
+/** Undefined without a database, or with an unreadable one, which fsck reports. */
+export function readLog<T>(databasePath: string, read: (db: Database.Database) => T): T | undefined {
+  try {
+    const db = openReader(databasePath);
+    try {
+      return read(db);
+    } finally {
+      db.close();
+    }
+  } catch {
+    return undefined;
+  }
 }
 
 export function readMeta(db: Database.Database, name: string): string | undefined {

@@ -1,0 +1,19 @@
+// What the seat of an agent tells its operator.
+import { expect, it } from 'vitest';
+import { TestService } from '../kit/test-service.ts';
+import { until } from '../kit/until.ts';
+import { openSeat } from './seat-in-process.ts';
+
+it('a key that is not registered is reported once, with the command that registers it', async () => {
+  const service = new TestService();
+  let requests = 0;
+  const network = () => async (url: string, init: RequestInit) => {
+    requests++;
+    // The error holds the service's time.
+    service.clock.advance(1_000);
+    return await service.app.fetch(new Request(url, init), {});
+  };
+  const { reports } = await openSeat({ service, isRegistered: false, network });
+  await until(() => requests > 3);
+  expect(reports).toEqual([expect.stringMatching(/is not registered .*; run chambers agent register$/)]);
+});
