@@ -197,7 +197,7 @@ export async function examineService(
 
 /** Clients sign the URL that they use, and the service verifies its own. */
 function examineUrl(url: string, { PUBLIC_URL }: Readonly<Record<string, string | undefined>>): readonly Finding[] {
-  const addresses = PUBLIC_URL?.split(',').map((address) => address.trim()) ?? [];
+  const addresses = PUBLIC_URL?.split(',').flatMap((address) => address.trim() || []) ?? [];
   if (addresses.length === 0 || addresses.some((address) => isSameOrigin(address, url))) return [];
   return [warning('service', `signed requests are for ${addresses.join(' or ')}, not for ${url}`, 'PUBLIC_URL')];
 }
