@@ -45,6 +45,8 @@ export interface RequestBody {
 
 const NO_BODY: RequestBody = { bytes: new Uint8Array(0), text: '', json: undefined };
 const JSON_TYPE = /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
+/** The line of such a request, which also holds what was decided, is within the limit of clients and auditors (READ_LIMITS). */
+const BODY_VALUES_MAX = 40_000;
 
 /** Throws FORUM_ERR_TOO_LARGE, FORUM_ERR_MEDIA_TYPE or FORUM_ERR_VALIDATION, in this order. */
 export async function readBody(c: ForumContext, maxBytes: number): Promise<RequestBody> {
@@ -81,5 +83,5 @@ export async function readBody(c: ForumContext, maxBytes: number): Promise<Reque
   }
   if (!isUtf8(bytes)) throw invalid('body: the bytes are not UTF-8');
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
-  return { bytes, text, json: parseJson(text) };
+  return { bytes, text, json: parseJson(text, BODY_VALUES_MAX) };
 }

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
+import { auditService } from '../../src/audit/audit.ts';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { consume, openSource, subscribe } from '../kit/consumers.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
@@ -16,6 +17,23 @@ const RATE_REFUSAL = { status: 429, body: { error: 'FORUM_ERR_RATE' } };
 function me({ url, clock }: Running, by: Signer) {
   return send(url, prepare('GET', '/me', { by, publicUrl: url, now: clock.read() }));
 }
+
+describe('the values of a body', () => {
+  it('are as many as auditors read in a line, however long a body may be', async () => {
+    const running = await run({ MAX_BODY_BYTES: '1000000' });
+    const { by, id } = await debating(running);
+    const debate = (values: number) => {
+      const body = { comment: 'x', refinement: { a: new Array(values).fill(0) } };
+      const { url, clock } = running;
+      return send(url, prepare('POST', `/chambers/${id}/debate`, { by, body, publicUrl: url, now: clock.read() }));
+    };
+    const detail = expect.stringContaining('40,000 values');
+    expect(await debate(40_000)).toMatchObject({ status: 400, body: { error: 'FORUM_ERR_VALIDATION', detail } });
+    expect(await debate(39_000)).toMatchObject({ status: 200 });
+    const { chambers } = await auditService(running.url, { chamberId: id });
+    expect(chambers).toMatchObject([{ verdict: 'verified', moves: 3 }]);
+  });
+});
 
 describe('the rate of an address', () => {
   it('is refused with 429 and Retry-After before any other check', async () => {
