@@ -65,7 +65,8 @@ function row({ chamberId, name, phase, phaseEndsAt, memberCount }: ListedChamber
       'span',
       { class: 'until' },
       end === undefined && 'root on the chain',
-      ended && 'all moves made',
+      // Until the service says what follows.
+      ended && (phase === 'ALLOCATE_REVEAL' ? 'root awaited' : 'ending …'),
       end !== undefined && !ended && (isLive ? [timeLeft(end, now), ' left'] : ['until ', time(end, now)]),
     ),
   );

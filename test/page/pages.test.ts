@@ -6,9 +6,10 @@ import { toHtml } from '../../src/html/element.ts';
 import { Assets } from '../../src/page/assets.ts';
 import { chamberView } from '../../src/page/chamber-view.ts';
 import { PAGE_POLICY } from '../../src/page/document.ts';
-import type { JsonObject } from '../../src/vocabulary/values.ts';
+import { listView } from '../../src/page/list-view.ts';
+import { type JsonObject, toTimestamp } from '../../src/vocabulary/values.ts';
 import { visibleText } from '../../src/vocabulary/visible.ts';
-import { ANN, BOB, created, joined } from '../kit/brief-events.ts';
+import { ANN, BOB, created, DEADLINES_HOURLY, joined } from '../kit/brief-events.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { START } from '../kit/clock.ts';
 import { fold } from '../kit/given.ts';
@@ -217,6 +218,17 @@ describe('a chamber without scripts', () => {
     const last = (await pageOf(service, '/?before=2')).html;
     expect([...last.matchAll(/href="chambers\/(\d+)"/g)].map(([, chamberId]) => chamberId)).toEqual(['1']);
     expect((await pageOf(service, '/?before=x')).html).toContain('href="chambers/51"');
+  });
+
+  it.each([
+    ['LOBBY', 'ending …'],
+    ['ALLOCATE_COMMIT', 'ending …'],
+    ['ALLOCATE_REVEAL', 'root awaited'],
+  ] as const)('the list says of %s, once it is over by the clock: %s', (phase, words) => {
+    const about = { chamberId: 1, name: 'Garden', memberCount: 1, deadlines: DEADLINES_HOURLY };
+    const chambers = [{ ...about, phase, phaseEndsAt: toTimestamp(START) }];
+    const html = toHtml(listView({ chambers, now: START, hasMore: false, isLive: true, search: '' }));
+    expect(html).toContain(`<span class="until">${words}</span>`);
   });
 });
 
