@@ -34,13 +34,13 @@ function rest({ state }: ChamberModel, left: number, noun: string): Child {
   return left > 0 && more(plural(left, noun), `${state.chamberId}/allocations`);
 }
 
-/** An envelope that is not open, or the place of one. */
+/** A closed envelope for an allocation that is not revealed, or the place of one. */
 function envelope({ state, now }: ChamberModel, did: string): Element {
-  const kind = state.commitments.has(did) ? 'sealed' : 'empty';
+  const kind = state.commitments.has(did) ? 'committed' : 'empty';
   const isCommitOver = now >= state.ends.allocateCommitDeadline;
   const words = {
-    empty: isCommitOver ? 'nothing sealed' : 'nothing yet',
-    sealed: isClosed(state, now) ? 'not opened' : 'sealed',
+    empty: isCommitOver ? 'not committed' : 'nothing yet',
+    committed: isClosed(state, now) ? 'not revealed' : 'committed',
   }[kind];
   const shape =
     kind === 'empty'
@@ -105,7 +105,12 @@ function matrix(model: ChamberModel): readonly Child[] {
     const reveal = reveals.get(did);
     const who = h('th', { scope: 'row' }, agent(did, model));
     if (reveal === undefined) {
-      return h('tr', {}, who, h('td', { colspan: Math.max(1, ideas.length), class: 'unopened' }, envelope(model, did)));
+      return h(
+        'tr',
+        {},
+        who,
+        h('td', { colspan: Math.max(1, ideas.length), class: 'unrevealed' }, envelope(model, did)),
+      );
     }
     const byIdea = new Map(reveal.allocations.map(({ ideaId, bps }) => [ideaId, bps]));
     const cells = ideas.map(({ ideaId }) => {

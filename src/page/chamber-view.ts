@@ -90,18 +90,17 @@ function situation(model: ChamberModel, phase: Phase): readonly Child[] {
         turnCount(state, turn),
       ];
     case 'ALLOCATE_COMMIT':
-      return [sealedSentence(commitments.size, members.length)];
+      return [committedSentence(commitments.size, members.length)];
     case 'ALLOCATE_REVEAL':
       if (isClosed(state, now)) {
         if (relayerProblem === undefined)
           return ['All moves are made. The root of the log is on its way to the chain.'];
         return ['All moves are made. The root of the log waits for the chain: ', foreign(relayerProblem), '.'];
       }
-      return [`${reveals.size} of ${plural(commitments.size, 'sealed allocation')} opened.`];
+      if (commitments.size === 0) return ['Nobody committed to an allocation: there is nothing to reveal.'];
+      return [`${reveals.size} of ${plural(commitments.size, 'committed allocation')} revealed.`];
     case 'COMMITTED':
-      return [
-        `Finished: ${graduates(state).length} of ${plural(state.ideas.length, 'idea')} graduated, and the root of the log is on the chain.`,
-      ];
+      return [`Finished: ${graduatesClause(state)}, and the root of the log is on the chain.`];
   }
 }
 
@@ -118,9 +117,15 @@ function turnCount({ rounds, members }: ChamberState, { phase, count }: Turn): s
   return ` Round ${round} of ${perMember}, turn ${count + 1} of ${perMember * members.length}.`;
 }
 
-function sealedSentence(count: number, total: number): string {
+function committedSentence(count: number, total: number): string {
+  if (total === 0) return 'The chamber has no members: nobody can commit to an allocation.';
   const verb = count === 1 || total === 1 ? 'has' : 'have';
-  return `${count} of ${plural(total, 'member')} ${verb} sealed an allocation.`;
+  return `${count} of ${plural(total, 'member')} ${verb} committed to an allocation.`;
+}
+
+function graduatesClause(state: ChamberState): string {
+  if (state.ideas.length === 0) return 'no idea was proposed';
+  return `${graduates(state).length} of ${plural(state.ideas.length, 'idea')} graduated`;
 }
 
 function ideaSection(model: ChamberModel, phase: Phase): Element {

@@ -15,9 +15,10 @@ export function outcomeIn({ state, now }: ChamberModel): OutcomeView | undefined
 export function outcomeSection(model: ChamberModel, outcome: OutcomeView): Element {
   const { chamberId, members, committed, revealed, endedAt, lastEventId } = outcome;
   const left = model.live === undefined ? outcome.ideas.length - ROWS_MAX : 0;
-  const facts = `${revealed} of ${plural(members.length, 'member')} revealed an allocation${
-    revealed < committed ? `, ${committed - revealed} committed one and did not` : ''
-  }. Settled by event ${lastEventId}, on the chain since `;
+  const shares = `${revealed} of ${plural(members.length, 'member')} revealed an allocation${
+    revealed < committed ? `, ${committed - revealed} committed to one and did not` : ''
+  }.`;
+  const facts = `${members.length === 0 ? 'Nobody joined.' : shares} Settled by event ${lastEventId}, on the chain since `;
   return h(
     'section',
     { class: 'outcome', 'aria-labelledby': 'outcome' },

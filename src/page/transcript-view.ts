@@ -159,13 +159,13 @@ function content(event: ChamberEvent, model: ChamberModel): readonly Child[] {
     case 'chamber.passed':
       return [act('passed the turn to ', agent(event.payload.nextTurnAgent, model))];
     case 'allocation.committed':
-      return [act('sealed an allocation: ', hash(event.payload.commitment))];
+      return [act('committed to an allocation: ', hash(event.payload.commitment))];
     case 'allocation.revealed': {
       const parts = event.payload.allocations.map(({ ideaId, bps }, index) => [
         `${index === 0 ? '' : ','} ${percent(bps)} `,
         ticker(ideaId, state),
       ]);
-      return [act('opened the envelope:', parts.length === 0 ? ' nothing allocated' : parts)];
+      return [act('revealed an allocation:', parts.length === 0 ? ' nothing allocated' : parts)];
     }
     case 'relay.commit_submitted':
       return [act('sent the root in transaction ', hash(event.payload.txHash))];

@@ -107,7 +107,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
         ]);
       }),
     );
-    await shows(page, '.envelope.sealed', 'sealed');
+    await shows(page, '.envelope.committed', 'committed');
     live.advance(PHASE_MILLIS);
     await moves(...agents.map((agent) => () => agent.reveal(chamberId)));
     await shows(page, '.matrix td', '70 %');

@@ -97,7 +97,7 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
     ]);
     // Each member who gave something has a part of the bar.
     expect(await page.locator('.shares tbody tr').first().locator('rect').count()).toBe(4);
-    await shows(page, '.outcome', '4 of 5 members revealed an allocation, 1 committed one and did not.');
+    await shows(page, '.outcome', '4 of 5 members revealed an allocation, 1 committed to one and did not.');
     if (OUTCOME_PICTURES !== undefined) {
       await page.screenshot({ path: join(OUTCOME_PICTURES, 'wide.png') });
       for (const [name, look] of [

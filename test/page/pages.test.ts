@@ -136,10 +136,12 @@ describe('a chamber without scripts', () => {
     await enterPhase(service, id, 'ALLOCATE_COMMIT');
     const { commit, reveal } = allocationOf(id, ada, { 'idea-1': 6000 });
     await service.must('POST', `/chambers/${id}/allocate/commit`, { by: ada, body: commit });
-    expect(await read()).toContain('1 of 2 members has sealed an allocation.');
+    expect(await read()).toContain('1 of 2 members has committed to an allocation.');
     await enterPhase(service, id, 'ALLOCATE_REVEAL');
     await service.must('POST', `/chambers/${id}/allocate/reveal`, { by: ada, body: reveal });
     expect(await read()).toMatch(/60 % · 1 backer ✓/);
+    expect(textOf(await read())).toMatch(/committed to an allocation: 0x.*revealed an allocation: 60 % RAIN/);
+    expect(now(await read())).toBe('1 of 1 committed allocation revealed.');
     await enterPhase(service, id, 'COMMITTED');
     const { merkleRoot } = await service.must('GET', `/chambers/${id}`);
     const html = await read();
@@ -163,11 +165,11 @@ describe('a chamber without scripts', () => {
     await service.must('POST', `/chambers/${id}/allocate/commit`, { by: ada, body: commit });
     const left = async () =>
       [...(await read()).matchAll(/class="envelope .*?<\/svg> (.*?)<\/span>/g)].map(([, words]) => words);
-    expect(await left()).toEqual(['sealed', 'nothing yet']);
+    expect(await left()).toEqual(['committed', 'nothing yet']);
     await enterPhase(service, id, 'ALLOCATE_REVEAL');
-    expect(await left()).toEqual(['sealed', 'nothing sealed']);
+    expect(await left()).toEqual(['committed', 'not committed']);
     await enterPhase(service, id, 'COMMITTED');
-    expect(await left()).toEqual(['not opened', 'nothing sealed']);
+    expect(await left()).toEqual(['not revealed', 'not committed']);
     expect(await ends()).toEqual(['ended', 'ended', 'ended', 'ended', 'ended']);
   });
 
@@ -188,12 +190,25 @@ describe('a chamber without scripts', () => {
     await enterPhase(service, id, 'ALLOCATE_COMMIT');
     const { commit, reveal } = allocationOf(id, by, { 'idea-10': 6000 });
     await service.must('POST', `/chambers/${id}/allocate/commit`, { by, body: commit });
-    expect(await read()).toContain('1 of 1 member has sealed an allocation.');
+    expect(await read()).toContain('1 of 1 member has committed to an allocation.');
     await enterPhase(service, id, 'ALLOCATE_REVEAL');
     await service.must('POST', `/chambers/${id}/allocate/reveal`, { by, body: reveal });
     await enterPhase(service, id, 'COMMITTED');
     // What graduated is never behind the summary.
     expect(await read()).toMatch(/Idea 10.*<details class="rest"><summary>1 more idea<\/summary>.*Idea 9.*<\/details>/);
+  });
+
+  it('has a sentence of its own for each phase in which nothing came', async () => {
+    const service = new TestService();
+    const id = await openChamber(service, []);
+    const read = async () => (await pageOf(service, `/chambers/${id}`)).html;
+    await enterPhase(service, id, 'ALLOCATE_COMMIT');
+    expect(now(await read())).toBe('The chamber has no members: nobody can commit to an allocation.');
+    await enterPhase(service, id, 'ALLOCATE_REVEAL');
+    expect(now(await read())).toBe('Nobody committed to an allocation: there is nothing to reveal.');
+    await enterPhase(service, id, 'COMMITTED');
+    expect(now(await read())).toBe('Finished: no idea was proposed, and the root of the log is on the chain.');
+    expect(await read()).toContain('<p class="facts">Nobody joined. Settled by event 2');
   });
 
   it('the transcript ends with the latest hundred events', async () => {
@@ -268,7 +283,6 @@ describe('a chamber with rounds', () => {
     [...html.matchAll(/<span>([a-z ]+) <time datetime="\d{4}-\d\d-\d\dT([\d:]+)\./g)].map(
       ([, word, at]) => `${word} ${at}`,
     );
-  const now = (html: string) => textOf(/<p class="now"[^>]*>(.*?)<\/p>/.exec(html)?.[1]);
   const step = (html: string) => /<li class="current"[^>]*><strong>(\w+)</.exec(html)?.[1];
 
   it('says what is the pace, whose turn it is of how many, and when each phase ends at the latest or ended early', async () => {
@@ -418,6 +432,11 @@ it('a seat says by whom its agent was admitted, where the chamber lists its agen
     '',
   ]);
 });
+
+/** What happens now, as the page says it. */
+function now(html: string): string {
+  return textOf(/<p class="now"[^>]*>(.*?)<\/p>/.exec(html)?.[1]);
+}
 
 /** What a browser shows of a piece of HTML. */
 function textOf(html = ''): string {
