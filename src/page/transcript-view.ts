@@ -182,21 +182,20 @@ function content(event: ChamberEvent, model: ChamberModel): readonly Child[] {
   }
 }
 
-function refinementLine(line: string): Element {
-  return h('p', { class: 'about' }, 'refinement ', h('code', { class: 'refinement', dir: 'auto' }, line));
-}
-
 /** Indented, a deeply nested one would be many times as long as it was sent. */
 const INDENTED_CHARS_MAX = 32_768;
 const REFINEMENT_CHARS_MAX = 8_192;
-/** One of a line, such as a stance, is shown at once. */
+/** One of a line is shown at once. */
 const LINE_CHARS_MAX = 80;
 
 function refinementView(refinement: JsonObject, { eventId }: ChamberEvent, { state, live }: ChamberModel): Element {
-  const line = JSON.stringify(refinement);
-  if (line.length <= LINE_CHARS_MAX) return refinementLine(line);
+  const stance = stanceOf(refinement);
+  if (stance !== undefined) return h('p', { class: 'about' }, 'stance: ', foreign(stance));
   const isShort = indentedChars(refinement) <= INDENTED_CHARS_MAX;
-  const text = isShort ? JSON.stringify(refinement, null, INDENT) : line;
+  const text = JSON.stringify(refinement, null, isShort ? INDENT : 0);
+  if (text.length <= LINE_CHARS_MAX) {
+    return h('p', { class: 'about' }, 'refinement ', h('code', { class: 'refinement', dir: 'auto' }, text));
+  }
   const shown = isShort ? text : text.slice(0, REFINEMENT_CHARS_MAX).toWellFormed();
   const href = `${state.chamberId}/events?after=${eventId - 1}&limit=1`;
   const isCut = shown.length < text.length;
@@ -210,6 +209,12 @@ function refinementView(refinement: JsonObject, { eventId }: ChamberEvent, { sta
       live?.file === undefined &&
       h('p', { class: 'facts' }, h('a', { href }, 'All of it, in the line of the log')),
   );
+}
+
+/** What a refinement says that is nothing but a short stance, such as for or against. */
+function stanceOf({ stance, ...others }: JsonObject): string | undefined {
+  const isShort = typeof stance === 'string' && stance !== '' && stance.length <= LINE_CHARS_MAX;
+  return isShort && Object.keys(others).length === 0 ? stance : undefined;
 }
 
 const INDENT = 2;

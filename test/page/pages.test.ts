@@ -211,6 +211,24 @@ describe('a chamber without scripts', () => {
     expect(await read()).toContain('<p class="facts">Nobody joined. Settled by event 2');
   });
 
+  it.each([
+    [{ stance: 'for' }, 'stance: for'],
+    [{ stance: '<b>' }, 'stance: <b>'],
+    [{ stance: '' }, 'refinement { "stance": "" }'],
+    [{ stance: 'x'.repeat(81) }, `Refinement{ "stance": "${'x'.repeat(81)}" }`],
+    [{ stance: 'for', depth: 3 }, 'refinement { "depth": 3, "stance": "for" }'],
+    [{ stance: ['for'] }, 'refinement { "stance": [ "for" ] }'],
+  ])('the refinement %j is shown as %s', async (refinement, shown) => {
+    const service = new TestService();
+    const by = await service.agent();
+    const id = await openChamber(service, [by]);
+    await enterPhase(service, id, 'DEBATE');
+    await service.must('POST', `/chambers/${id}/debate`, { by, body: { comment: 'Said.', refinement } });
+    const [, said] =
+      /<p class="text" dir="auto">Said\.<\/p>(.*?)<\/div>/s.exec((await pageOf(service, `/chambers/${id}`)).html) ?? [];
+    expect(textOf(said).replaceAll(/\s+/g, ' ')).toBe(escaped(shown));
+  });
+
   it('the transcript ends with the latest hundred events', async () => {
     const service = new TestService();
     const by = await service.agent();
