@@ -1,10 +1,11 @@
 // The events as a conversation: by phase, then by agent, so that what an agent said in a turn is shown together.
 import type { ChamberState } from '../../projections/chamber.ts';
+import { isClosed, phaseAt } from '../../projections/phase.ts';
 import { phaseOf as phaseOfMove } from '../../projections/phase-ends.ts';
 import { type Child, type Element, foreign, foreignBlock, h } from '../html/element.ts';
 import { type ChamberEvent, fromLine, isMove } from '../vocabulary/events.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
-import type { JsonObject, JsonValue, Phase } from '../vocabulary/values.ts';
+import { type JsonObject, type JsonValue, PHASES, type Phase } from '../vocabulary/values.ts';
 import type { ChamberModel } from './chamber-model.ts';
 import { agent, hash, PHASE_NAMES, percent, time } from './format.ts';
 import { eventMark, type LiveModel } from './live-view.ts';
@@ -50,7 +51,20 @@ export function transcriptSection(model: ChamberModel): Element {
     h('h2', {}, 'Transcript', events.length > CHUNK_EVENTS && h('small', {}, ' ', latest)),
     first > 1 && h('p', { class: 'facts' }, `The last events, from number ${first}. `, allLines),
     ...chunks,
+    ...emptyPhase(model),
   );
+}
+
+/** The current phase, where no event of it came; turns that ran out are no events. */
+function emptyPhase(model: ChamberModel): readonly Child[] {
+  const { state, events, now } = model;
+  const [last, phase] = [events.at(-1), phaseAt(state, now)];
+  if (last === undefined || PHASES.indexOf(phaseOf(last, model)) >= PHASES.indexOf(phase)) return [];
+  return [divider(phase), h('p', { class: 'empty' }, isClosed(state, now) ? 'Nothing.' : 'Nothing yet.')];
+}
+
+function divider(phase: Phase): Element {
+  return h('h3', { class: 'divider' }, PHASE_NAMES[phase]);
 }
 
 interface LivePlace {
@@ -78,7 +92,7 @@ function chunk(model: ChamberModel, start: number): Element {
   for (const turn of turnsOf(model, model.events.slice(start, start + CHUNK_EVENTS))) {
     const [first] = turn;
     const next = phaseOf(first, model);
-    if (next !== phase) children.push(h('h3', { class: 'divider' }, PHASE_NAMES[next]));
+    if (next !== phase) children.push(divider(next));
     phase = next;
     const isContinued = children.length === 0 && before !== undefined && isSameTurn(before, first, model);
     children.push(turnView(turn, model, isContinued));

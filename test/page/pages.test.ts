@@ -10,8 +10,8 @@ import { listView } from '../../src/page/list-view.ts';
 import { type JsonObject, toTimestamp } from '../../src/vocabulary/values.ts';
 import { visibleText } from '../../src/vocabulary/visible.ts';
 import { ANN, BOB, created, DEADLINES_HOURLY, joined } from '../kit/brief-events.ts';
-import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
-import { START } from '../kit/clock.ts';
+import { allocationOf, deadlinesFrom, enterPhase, openChamber, recordCommit } from '../kit/chambers.ts';
+import { HOUR, START } from '../kit/clock.ts';
 import { fold } from '../kit/given.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
@@ -209,6 +209,33 @@ describe('a chamber without scripts', () => {
     await enterPhase(service, id, 'COMMITTED');
     expect(now(await read())).toBe('Finished: no idea was proposed, and the root of the log is on the chain.');
     expect(await read()).toContain('<p class="facts">Nobody joined. Settled by event 2');
+  });
+
+  it('the transcript ends with the current phase, also if nothing came in it', async () => {
+    const service = new TestService();
+    const by = await service.agent();
+    const id = await openChamber(service, [by]);
+    const end = async () => {
+      const { html } = await pageOf(service, `/chambers/${id}`);
+      return [...html.matchAll(/<h3 class="divider">(\w+)<\/h3>(?:<p class="empty">([\w ]+)\.<)?/g)].map(
+        ([, ...words]) => words,
+      );
+    };
+    const lobby = ['Lobby', undefined];
+    expect(await end()).toEqual([lobby]);
+    await enterPhase(service, id, 'PROPOSAL');
+    expect(await end()).toEqual([lobby, ['Proposal', 'Nothing yet']]);
+    await enterPhase(service, id, 'ALLOCATE_COMMIT');
+    expect(await end()).toEqual([lobby, ['Commit', 'Nothing yet']]);
+    const { commit } = allocationOf(id, by);
+    await service.must('POST', `/chambers/${id}/allocate/commit`, { by, body: commit });
+    const committed = ['Commit', undefined];
+    expect(await end()).toEqual([lobby, committed]);
+    await enterPhase(service, id, 'ALLOCATE_REVEAL');
+    service.clock.advance(HOUR);
+    expect(await end()).toEqual([lobby, committed, ['Reveal', 'Nothing']]);
+    await recordCommit(service.forum, id);
+    expect(await end()).toEqual([lobby, committed, ['Committed', undefined]]);
   });
 
   it.each([
