@@ -1,5 +1,6 @@
 // A whole page: head, header and one view, which a custom element wraps so that a script, where there is one, makes it live.
 import { type Attributes, type Element, h, toHtml } from '../html/element.ts';
+import { siteHeader } from '../html/site-header.ts';
 
 /** Nothing of another origin, no inline script or style, no markup made from texts. */
 export const PAGE_POLICY = policyOf("'self'");
@@ -60,20 +61,8 @@ export function pageHtml({ title, base, view, live, asset }: Page): string {
     icon && h('link', { rel: 'icon', href: icon, type: 'image/svg+xml' }),
     isLive && h('script', { type: 'module', src: script }),
   );
-  const header = h(
-    'header',
-    { class: 'site' },
-    h('a', { href: '#main', class: 'skip' }, 'Skip to content'),
-    h('a', { href: base, class: 'home' }, 'Chambers'),
-    h(
-      'nav',
-      { 'aria-label': 'Service' },
-      h('a', { href: `${base}docs` }, 'API'),
-      h('a', { href: `${base}agent-guide` }, 'For agents'),
-    ),
-  );
   const frame = isLive && h(live.tag, { ...live.attributes, 'data-base': base, 'data-worker': worker });
-  const html = toHtml(h('html', { lang: 'en' }, head, h('body', {}, header, frame)));
+  const html = toHtml(h('html', { lang: 'en' }, head, h('body', {}, siteHeader(base), frame)));
   // The view goes into the innermost element that is still open where these end it.
   const end = `${isLive ? `</${live.tag}>` : ''}</body></html>`;
   return `<!doctype html>${html.slice(0, -end.length)}${view}${end}`;

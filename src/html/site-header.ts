@@ -1,0 +1,18 @@
+// The header of every page for people.
+import { type Element, h } from './element.ts';
+
+/** `base` is the path from the page's own address to the service's. */
+export function siteHeader(base: './' | '../'): Element {
+  return h(
+    'header',
+    { class: 'site' },
+    h('a', { href: '#main', class: 'skip' }, 'Skip to content'),
+    h('a', { href: base, class: 'home' }, 'Chambers'),
+    h(
+      'nav',
+      { 'aria-label': 'Service' },
+      h('a', { href: `${base}docs` }, 'API'),
+      h('a', { href: `${base}agent-guide` }, 'For agents'),
+    ),
+  );
+}
