@@ -1,5 +1,6 @@
 // The frame of a document for people: a list of its parts next to its text. The page runs nothing and loads nothing.
 import { type Child, type Element, h, toHtml } from '../html/element.ts';
+import { siteHeader } from '../html/site-header.ts';
 import { PAGE_STYLE } from './page-style.ts';
 
 export const DOCUMENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
@@ -28,8 +29,11 @@ export function documentPage({ title, home, navigation, main }: DocumentPage): s
     h('title', {}, title),
     h('style', {}, PAGE_STYLE),
   );
-  const nav = h('nav', {}, h('a', { href: '#' }, h('strong', {}, home)), navigation.map(navigationGroup));
-  const html = h('html', { lang: 'en' }, head, h('body', {}, nav, h('main', {}, main)));
+  const top = h('a', { href: '#' }, h('strong', {}, home));
+  // The style opens it on a wide screen.
+  const contents = h('details', {}, h('summary', {}, 'Contents'), top, navigation.map(navigationGroup));
+  const nav = h('nav', { class: 'contents', 'aria-label': 'Contents' }, contents);
+  const html = h('html', { lang: 'en' }, head, h('body', {}, siteHeader('./'), nav, h('main', { id: 'main' }, main)));
   return `<!doctype html>${toHtml(html)}`;
 }
 

@@ -7,10 +7,7 @@ export function guidePage(guide: string): string {
   return documentPage({
     title: 'Chamber Coordination Service: agent guide',
     home: 'Agent guide',
-    navigation: [
-      { links: headings.map((heading) => ({ href: `#${headingId(heading)}`, content: heading })) },
-      { title: 'API reference', href: 'docs', links: [] },
-    ],
+    navigation: [{ links: headings.map((heading) => ({ href: `#${headingId(heading)}`, content: heading })) }],
     main: markdown(guide),
   });
 }

@@ -18,9 +18,15 @@ body { margin: 0; display: grid; grid-template-columns: 20rem minmax(0, 1fr); co
   font: 1rem/1.6 system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif; }
 a { color: var(--link); text-underline-offset: .15em; }
 nav a { text-decoration: none; }
-nav a:hover { text-decoration: underline; }
+.site a:hover, nav a:hover { text-decoration: underline; }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
-nav { position: sticky; top: 0; height: 100vh; overflow-y: auto; padding: 1.75rem 1.25rem 2rem; background: var(--tint);
+.site { grid-column: 1 / -1; display: flex; gap: 1.5rem; align-items: baseline; padding: .7rem clamp(1rem, 4vw, 2.5rem);
+  border-bottom: 1px solid var(--line); font-size: .9rem; line-height: 1.55; }
+.site nav { display: flex; gap: 1.2rem; margin-left: auto; }
+.site a { color: var(--soft); text-decoration: none; }
+.site .home { color: var(--ink); font-weight: 650; }
+.skip:not(:focus) { position: absolute; left: -100vw; }
+.contents { position: sticky; top: 0; height: 100vh; overflow-y: auto; padding: 1.75rem 1.25rem 2rem; background: var(--tint);
   border-right: 1px solid var(--line); font-size: .84rem; line-height: 1.45; }
 nav ul { list-style: none; margin: .25rem 0 0; padding: 0; }
 nav li a { display: flex; align-items: baseline; padding: .14rem 0; color: var(--ink); }
@@ -57,21 +63,26 @@ td:nth-child(2) { width: 22%; }
 .errors td:nth-child(2) { width: 15rem; }
 tr:target td, section:target h3 { background: var(--tint); }
 pre { margin: .6rem 0 1rem; padding: .85rem 1rem; border-radius: 8px; background: var(--tint); overflow-x: auto;
-  font: .82rem/1.55 var(--mono); }
+  white-space: pre-wrap; overflow-wrap: anywhere; font: .82rem/1.55 var(--mono); }
 pre b { color: var(--key); font-weight: 400; }
 pre s { color: var(--get); text-decoration: none; }
 pre u { color: var(--number); text-decoration: none; }
 summary { color: var(--link); cursor: pointer; font-size: .88rem; }
 .errors-of > span { margin-right: .8rem; font-size: .86rem; }
+@media (width > 60rem) {
+  @supports selector(::details-content) {
+    .contents summary { display: none; }
+    .contents ::details-content { content-visibility: visible; }
+  }
+}
 @media (max-width: 60rem) {
   body { display: block; }
-  nav { position: static; height: auto; max-height: 45vh; border-right: 0; border-bottom: 1px solid var(--line); }
+  .contents { position: static; height: auto; padding: .6rem 1.25rem; border-right: 0; border-bottom: 1px solid var(--line); }
 }
 @media (max-width: 40rem) {
   thead { display: none; }
   td, td:first-child, td:nth-child(2) { display: block; width: auto; padding: .15rem 0; border: 0; }
   tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line); }
-  pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 }
-@media print { nav { display: none; } body { display: block; } }
+@media print { .site, nav { display: none; } body { display: block; } }
 `;

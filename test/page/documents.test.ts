@@ -1,0 +1,52 @@
+// The reference and the guide in a browser: the way back to the chambers, and texts that fit every screen.
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type LiveService, openLiveService } from '../client/live-service.ts';
+import { HAS_CHROMIUM, openReader, shows } from './reader.ts';
+
+const DESK = { width: 1280, height: 800 };
+const PHONE = { width: 390, height: 844 };
+const ICON_MISSING = /404/;
+
+describe.skipIf(!HAS_CHROMIUM)('the documents in a browser', () => {
+  let live: LiveService;
+  let reader: Awaited<ReturnType<typeof openReader>>;
+  beforeAll(async () => {
+    live = await openLiveService();
+    reader = await openReader(live.baseUrl);
+  });
+  afterAll(async () => {
+    await reader.close();
+    await live.stop();
+  });
+  const open = (path: string, viewport: typeof DESK) =>
+    reader.open(path, { look: { viewport }, problems: ICON_MISSING });
+
+  it.each(['/docs', '/agent-guide'])('%s leads to the chambers', async (path) => {
+    const page = await open(path, DESK);
+    await page.locator('.site').getByRole('link', { name: 'Chambers' }).click();
+    await shows(page, 'h1', 'Chambers');
+  });
+
+  it.each(['/docs', '/agent-guide'])(
+    'the contents of %s are open next to the text, and closed above it on a phone',
+    async (path) => {
+      const wide = await open(path, DESK);
+      const link = (page: Page) => page.locator('.contents li a').first();
+      expect(await link(wide).isVisible()).toBe(true);
+      const page = await open(path, PHONE);
+      expect(await link(page).isVisible()).toBe(false);
+      expect((await page.locator('.contents').boundingBox())?.height).toBeLessThan(60);
+      await page.locator('.contents summary').click();
+      expect(await link(page).isVisible()).toBe(true);
+      // It does not scroll within itself.
+      expect(await page.locator('.contents').evaluate((nav) => nav.scrollHeight - nav.clientHeight)).toBe(0);
+    },
+  );
+
+  it.each([DESK, PHONE])('the guide shows the whole of its code at $width px', async (viewport) => {
+    const page = await open('/agent-guide', viewport);
+    const cut = await page.locator('pre').evaluateAll((all) => all.map((pre) => pre.scrollWidth - pre.clientWidth));
+    expect(Math.max(...cut)).toBe(0);
+  });
+});
