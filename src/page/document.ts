@@ -1,5 +1,5 @@
 // A whole page: head, header and one view, which a custom element wraps so that a script, where there is one, makes it live.
-import { type Attributes, type Element, h, toHtml } from '../html/element.ts';
+import { type Attributes, type Element, foreign, h, toHtml } from '../html/element.ts';
 import { siteHeader } from '../html/site-header.ts';
 
 /** Nothing of another origin, no inline script or style, no markup made from texts. */
@@ -70,6 +70,16 @@ export function pageHtml({ title, base, view, live, asset }: Page): string {
 
 /** The page of an error. */
 export function errorView(status: number, detail: string): Element {
-  const title = status === 404 ? 'Not found' : `Error ${status}`;
-  return h('main', { id: 'main' }, h('h1', {}, title), h('p', { dir: 'auto' }, detail));
+  return h('main', { id: 'main' }, h('h1', {}, `Error ${status}`), h('p', { dir: 'auto' }, detail));
+}
+
+/** The page of a chamber that does not exist; the id is the reader's text. */
+export function notFoundView(id: string): Element {
+  return h(
+    'main',
+    { id: 'main' },
+    h('h1', {}, 'Not found'),
+    h('p', {}, 'There is no chamber ', foreign(id), '.'),
+    h('p', {}, h('a', { href: '../' }, 'All chambers')),
+  );
 }

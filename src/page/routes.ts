@@ -10,7 +10,7 @@ import { type ErrorBody, ForumError } from '../vocabulary/errors.ts';
 import { parseId } from '../vocabulary/parameters.ts';
 import { Assets } from './assets.ts';
 import { ChamberPages, WholePage } from './chamber-pages.ts';
-import { errorView, pageHtml, pagePolicy } from './document.ts';
+import { errorView, notFoundView, pageHtml, pagePolicy } from './document.ts';
 import { listView } from './list-view.ts';
 
 interface PageOptions {
@@ -88,7 +88,9 @@ async function listPage(c: Context, forum: Forum, asset: PathOf) {
 }
 
 async function errorPage(c: Context, asset: PathOf): Promise<string> {
+  const { status } = c.res;
   const { detail } = (await c.res.clone().json()) as ErrorBody;
   const base = c.req.path === '/' ? './' : '../';
-  return pageHtml({ title: 'Error', base, view: toHtml(errorView(c.res.status, detail)), asset });
+  const view = status === 404 ? notFoundView(c.req.param('id') ?? '') : errorView(status, detail);
+  return pageHtml({ title: status === 404 ? 'Not found' : 'Error', base, view: toHtml(view), asset });
 }

@@ -68,10 +68,14 @@ describe('GET / and GET /chambers/:id', () => {
     }
   });
 
-  it('the error of a page says what is wrong', async () => {
-    const { response, html } = await pageOf(new TestService(), '/chambers/9');
+  it.each([
+    ['9', '9'],
+    ['%3Cb%3E', '&lt;b&gt;'],
+  ])('a chamber that does not exist is named, with a link to the others: %s', async (id, shown) => {
+    const { response, html } = await pageOf(new TestService(), `/chambers/${id}`);
     expect(response.status).toBe(404);
-    expect(html).toContain('<h1>Not found</h1><p dir="auto">chamber not found</p>');
+    expect(html).toContain(`<h1>Not found</h1><p>There is no chamber <bdi>${shown}</bdi>.</p>`);
+    expect(html).toContain('<a href="../">All chambers</a>');
   });
 
   it('pages forbid everything but files of the service', async () => {
