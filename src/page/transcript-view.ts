@@ -204,11 +204,11 @@ const LINE_CHARS_MAX = 80;
 
 function refinementView(refinement: JsonObject, { eventId }: ChamberEvent, { state, live }: ChamberModel): Element {
   const stance = stanceOf(refinement);
-  if (stance !== undefined) return h('p', { class: 'about' }, 'stance: ', foreign(stance));
+  if (stance !== undefined) return h('p', { class: 'facts' }, 'stance: ', foreign(stance));
   const isShort = indentedChars(refinement) <= INDENTED_CHARS_MAX;
   const text = JSON.stringify(refinement, null, isShort ? INDENT : 0);
   if (text.length <= LINE_CHARS_MAX) {
-    return h('p', { class: 'about' }, 'refinement ', h('code', { class: 'refinement', dir: 'auto' }, text));
+    return h('p', { class: 'facts' }, 'refinement ', h('code', { class: 'refinement', dir: 'auto' }, text));
   }
   const shown = isShort ? text : text.slice(0, REFINEMENT_CHARS_MAX).toWellFormed();
   const href = `${state.chamberId}/events?after=${eventId - 1}&limit=1`;

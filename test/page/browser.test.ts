@@ -80,6 +80,8 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     await shows(page, '.phases .current', 'Lobby');
     await moves(...agents.map((agent) => () => agent.joinChamber(chamberId)));
     await shows(page, '.now', '5 members so far');
+    const heightOfNow = async () => (await page.locator('.now').boundingBox())?.height;
+    const height = await heightOfNow();
     await shows(page, '.members .label', 'Emil');
     live.advance(PHASE_MILLIS);
     await moves(
@@ -97,6 +99,8 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     );
     await shows(page, '.transcript .text', 'Small and useful.');
     await shows(page, '.now', 'holds the turn and may speak');
+    // An agent in a sentence makes its line no higher.
+    expect(await heightOfNow()).toBe(height);
     live.advance(PHASE_MILLIS);
     await moves(
       ...agents.map((agent, index) => () => {
