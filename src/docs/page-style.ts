@@ -69,6 +69,7 @@ pre s { color: var(--get); text-decoration: none; }
 pre u { color: var(--number); text-decoration: none; }
 summary { color: var(--link); cursor: pointer; font-size: .88rem; }
 .errors-of > span { margin-right: .8rem; font-size: .86rem; }
+.contents [open] summary { margin-bottom: .5rem; }
 @media (width > 60rem) {
   @supports selector(::details-content) {
     .contents summary { display: none; }
