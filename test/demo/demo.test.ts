@@ -19,8 +19,8 @@ async function runDemo(words: readonly string[], env: Readonly<Record<string, st
   return { out, err, exitCode };
 }
 
-/** How long the chamber took to be committed, and whether it was before even the first of its deadlines. */
-async function timesOf(file: string) {
+/** Whether the chamber was committed before even the first of its deadlines. */
+async function wasPaced(file: string): Promise<boolean> {
   const events = (await readFile(file, 'utf8'))
     .trim()
     .split('\n')
@@ -28,8 +28,7 @@ async function timesOf(file: string) {
   const created = events[0];
   const committed = events.find(({ type }) => type === 'chamber.committed');
   if (created?.type !== 'chamber.created' || committed === undefined) throw new Error('the chamber is not committed');
-  const [began, ended] = [Date.parse(created.ts), Date.parse(committed.ts)];
-  return { millis: ended - began, isPaced: ended < Date.parse(created.payload.deadlines.lobbyDeadline) };
+  return Date.parse(committed.ts) < Date.parse(created.payload.deadlines.lobbyDeadline);
 }
 
 const CLOSED_FOLDER = closedFolder(import.meta.dirname);
@@ -53,10 +52,7 @@ describe('the demo', () => {
       expect(out.match(/^token of (REPAIR|RIVER) +0x[0-9a-fA-F]{40}$/gm)).toHaveLength(2);
       expect(out).toContain('audited: verified');
       const [file = ''] = /\S+\.ndjson$/m.exec(out) ?? [];
-      const { isPaced, millis } = await timesOf(file);
-      expect(isPaced).toBe(true);
-      // The node that is killed is replaced after seconds.
-      expect(millis).toBeLessThan(words.length > 0 ? 45_000 : 15_000);
+      expect(await wasPaced(file)).toBe(true);
       expect(await auditFile(file, {})).toMatchObject({ verdict: 'verified', counts: { verified: 17 } });
     },
   );
