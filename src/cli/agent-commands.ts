@@ -64,7 +64,7 @@ export const agentCommands: readonly CommandSpec[] = [
     summary: 'Shows the agent as the service knows it',
     options: { ...URL_OPTION, ...KEY_OPTION },
     examples: ['agent show', 'agent show --json'],
-    run: async (input) => printMembers(input.isJson, await (await agentOf(input)).me()),
+    run: showAgent,
   },
   {
     name: 'todo',
@@ -132,6 +132,14 @@ async function serveMcp(input: Input): Promise<void> {
     report,
   };
   await interruptible(new Error('interrupted'), (signal) => serveAgent(served, signal));
+}
+
+async function showAgent(input: Input): Promise<void> {
+  const agent = await agentOf(input);
+  const account = await agent.me();
+  // Only what everybody may read has the label.
+  const { label } = input.isJson ? { label: null } : await agent.forum.profile(agent.did);
+  print(input.isJson, account, members({ ...account, ...(label !== null && { label }) }));
 }
 
 async function showTodo(input: Input): Promise<void> {

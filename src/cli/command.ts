@@ -136,11 +136,25 @@ function failInOneSentence(command: Command): Command {
       const names = command.commands.map((child) => child.name()).join(', ');
       throw usageError(`${pathOf(command)} needs a command: ${names}`, command);
     }
+    const [, unknown] = /unknown command '(.*)'/.exec(error.message) ?? [];
+    const paths = pathsOf(rootOf(command), unknown);
+    if (paths.length > 0)
+      throw new CommandError('usage', `unknown command '${unknown}': did you mean ${paths.join(' or ')}?`);
     const [sentence = '', hint = ''] = error.message.replace(/^error: /, '').split('\n');
     const [, suggestion] = /^\(Did you mean (.*)\?\)$/.exec(hint) ?? [];
     if (suggestion !== undefined) throw new CommandError('usage', `${sentence}: did you mean ${suggestion}?`);
     throw usageError(sentence.replace('. Expected', ': expected').replace(/\.$/, ''), command);
   });
+}
+
+function rootOf(command: Command): Command {
+  return command.parent === null ? command : rootOf(command.parent);
+}
+
+/** Of the groups' commands with that name. */
+function pathsOf(root: Command, name: string | undefined): readonly string[] {
+  const commands = root.commands.flatMap((group) => group.commands);
+  return commands.filter((command) => command.name() === name).map(pathOf);
 }
 
 function usageError(sentence: string, command: Command): CommandError {

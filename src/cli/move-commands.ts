@@ -4,6 +4,7 @@ import type { Agent } from '../client/agent.ts';
 import type { CallOptions } from '../client/exchange.ts';
 import { ideaIdOf } from '../client/ideas.ts';
 import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
+import { type Allocation, BPS_TOTAL } from '../vocabulary/values.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { signedCall } from './environment.ts';
 import { CommandError, members, print, printMembers } from './output.ts';
@@ -28,6 +29,7 @@ export const moveCommands: readonly CommandSpec[] = [
       const answer = await signedCall(input, (agent, call) => agent.commit(chamberId, allocations, call));
       print(input.isJson, answer, [
         ...members(answer),
+        `Committed: ${sharesOf(allocations)}`,
         `Next, once commits are closed: chambers move reveal ${chamberId}`,
       ]);
     },
@@ -49,6 +51,13 @@ export const moveCommands: readonly CommandSpec[] = [
     },
   },
 ];
+
+/** As percentages, with what is left. */
+function sharesOf(allocations: readonly Allocation[]): string {
+  const rest = allocations.reduce((left, { bps }) => left - bps, BPS_TOTAL);
+  const shares = allocations.map(({ ideaId, bps }) => `${ideaId} ${bps / 100} %`);
+  return [...shares, ...(rest > 0 ? [`abstained ${rest / 100} %`] : [])].join(', ');
+}
 
 function toSpec(move: AnyChamberMove): readonly CommandSpec[] {
   const { command } = move.texts;

@@ -34,7 +34,9 @@ export function toChamberId(text = ''): number {
 
 export function toPhase(text: string): Phase {
   const phase = text.toUpperCase();
-  if (isPhase(phase)) return phase;
+  // `commit` and `reveal`, as the options of a creation have them.
+  const found = [phase, `ALLOCATE_${phase}`].find(isPhase);
+  if (found !== undefined) return found;
   throw new CommandError('usage', `“${text}” is not a phase: use one of ${PHASES.join(', ')}`);
 }
 

@@ -128,6 +128,8 @@ export interface RevealOptions extends CallOptions {
 type ReadOptions = SendOptions & Pick<Call, 'shape'>;
 
 const SALT_BYTES = 32;
+const WHERE =
+  'it is where the agent has committed, in the folder <key file>.commitments: reveal there, or bring that folder';
 
 /** An agent: signs each move with its key (RFC 9421) and makes it exactly once. Rejections throw a ClientError with the service's code. */
 export class Agent {
@@ -311,7 +313,7 @@ export class Agent {
     if (commitment === undefined) throw missing(`this agent has no commitment in chamber ${chamberId}`);
     if (!isCommitment(commitment)) throw missing('the service returned a commitment that is not 32 bytes in hex');
     const opening = await this.#store.find(commitment);
-    if (opening === undefined) throw missing(`the salt of ${commitment} is not in this agent's store`);
+    if (opening === undefined) throw missing(`the salt of ${commitment} is not in this agent's store: ${WHERE}`);
     requireOpens(opening, commitment, { chamberId, did: this.did });
     return opening;
   }

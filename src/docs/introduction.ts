@@ -38,7 +38,7 @@ RFC 9421 with Ed25519. Three headers, of which \`Signature-Input\` covers exactl
 
 A signature is accepted once, ever. The same request again returns its first response and changes nothing: if a response was lost, send the same bytes again. The error for a wrong signature holds \`expected\`: the signature base and digest as the service built them.
 
-A service in development mode also accepts the header \`X-Dev-Did: <registered DID>\` in place of a signature.
+A service in development mode that was started with \`DEV_ALLOW_UNSIGNED=true\` also accepts the header \`X-Dev-Did: <registered DID>\` in place of a signature.
 
 ## Errors
 

@@ -60,7 +60,8 @@ export function hash(text: string): Element {
 }
 
 export function percent(bps: number): string {
-  return `${Math.round(bps / 100)} %`;
+  const share = bps / 100;
+  return `${share < 1 ? share : Math.round(share)} %`;
 }
 
 export function plural(count: number, noun: string): string {

@@ -55,8 +55,7 @@ function ideas(model: ChamberModel, outcome: OutcomeView): readonly Child[] {
   if (outcome.ideas.length === 0) return [h('p', { class: 'empty' }, 'No idea was proposed.')];
   const { state, live } = model;
   const shown = live === undefined ? outcome.ideas.slice(0, ROWS_MAX) : outcome.ideas;
-  const most = Math.max(1, outcome.abstainedBps, ...outcome.ideas.map(({ totalBps }) => totalBps));
-  const scale = { most, whole: BPS_TOTAL * Math.max(1, outcome.revealed) };
+  const whole = BPS_TOTAL * Math.max(1, outcome.revealed);
   const segments = segmentsOf(model, outcome);
   const row = (idea: OutcomeIdea) =>
     h(
@@ -70,7 +69,7 @@ function ideas(model: ChamberModel, outcome: OutcomeView): readonly Child[] {
         foreign(idea.name),
         h('span', { class: 'facts' }, 'by ', agent(idea.proposer, model)),
       ),
-      ...share(idea.totalBps, scale, segments(idea)),
+      ...share(idea.totalBps, whole, segments(idea)),
       h('td', { class: 'backers' }, `${plural(idea.backers, 'backer')}, ${state.minBackersForGraduation} needed`),
       h('td', { class: 'became' }, ...became(model, idea)),
     );
@@ -80,14 +79,14 @@ function ideas(model: ChamberModel, outcome: OutcomeView): readonly Child[] {
     'tr',
     { class: 'abstained' },
     h('th', { scope: 'row' }, 'Abstained'),
-    ...share(outcome.abstainedBps, scale, [{ bps: outcome.abstainedBps, colour: 'none' }]),
+    ...share(outcome.abstainedBps, whole, [{ bps: outcome.abstainedBps, colour: 'none' }]),
     h('td', {}),
     h('td', {}),
   );
   const [first, ...rest] = folded(byShare, { noun: 'idea', isKept: ({ graduated }) => graduated, list });
   const label = 'Ideas by share of the allocations';
-  const whole = withRow(first as Element, abstained);
-  return [h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': label }, whole), ...rest];
+  const shares = withRow(first as Element, abstained);
+  return [h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': label }, shares), ...rest];
 }
 
 function table(rows: readonly Element[]): Element {
@@ -106,13 +105,6 @@ function withRow(whole: Element, row: Element): Element {
   return { ...whole, children: [head, { ...body, children: [...body.children, row] }] };
 }
 
-interface Scale {
-  /** What the longest bar is. */
-  readonly most: number;
-  /** What all who revealed could give. */
-  readonly whole: number;
-}
-
 interface Segment {
   readonly bps: number;
   /** The colour of the member who gave it. */
@@ -121,10 +113,11 @@ interface Segment {
 
 const BAR_WIDTH = 100;
 
-function share(bps: number, { most, whole }: Scale, segments: readonly Segment[]): readonly Element[] {
+/** `whole` is what all who revealed could give. */
+function share(bps: number, whole: number, segments: readonly Segment[]): readonly Element[] {
   let x = 0;
   const rects = segments.map((segment) => {
-    const width = (BAR_WIDTH * segment.bps) / most;
+    const width = (BAR_WIDTH * segment.bps) / whole;
     const rect = h('rect', { x, y: 0, width, height: 8, class: `c${segment.colour}` });
     x += width;
     return rect;

@@ -82,7 +82,7 @@ it('an unknown idea is answered with the ideas, and a ticker is as good as an id
   expect((await chambers(`chamber show ${chamberId}`)).out).toContain('committed: 0 of 1');
   expect(await chambers(`move commit ${chamberId} TEA=6000`)).toMatchObject({
     exitCode: 0,
-    out: expect.stringContaining(`chambers move reveal ${chamberId}`),
+    out: expect.stringMatching(/Committed: TEA 60 %, abstained 40 %\n.*chambers move reveal/),
   });
   live.advance(PHASE_MILLIS);
   expect((await chambers(`chamber show ${chamberId}`)).out).toContain('committed: 1 of 1; revealed: 0 of 1');
@@ -104,6 +104,22 @@ it('a service with another public address says which', async () => {
   const { exitCode, err } = await run(words, { CHAMBERS_URL: url, CHAMBERS_KEY_FILE: key });
   expect(exitCode).toBe(4);
   expect(err).toContain(`${url} is https://chambers.example.org for what is signed: use that URL`);
+});
+
+it('a command without its group is named with it', async () => {
+  const { exitCode, err } = await chambers('join 1');
+  expect({ exitCode, err }).toEqual({
+    exitCode: 2,
+    err: "usage: unknown command 'join': did you mean chambers move join?",
+  });
+});
+
+it('a label, and the short name of a phase', async () => {
+  await chambers(
+    'agent register --wallet=0x1111111111111111111111111111111111111111 --email=a@example.org --label=Ada',
+  );
+  expect((await chambers('agent show')).out).toMatch(/^label +Ada$/m);
+  expect(await chambers('chamber wait 1 commit')).toMatchObject({ err: expect.not.stringContaining('is not a phase') });
 });
 
 it('a certificate that is not trusted is named by a variable', () => {
