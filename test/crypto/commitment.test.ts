@@ -14,7 +14,7 @@ describe('a commitment', () => {
 
   it('encodes as viem does', () => {
     const parameters = parseAbiParameters('uint256, string, (string ideaId, uint256 bps)[], bytes');
-    const text = fc.string({ unit: 'binary', maxLength: 70 });
+    const text = fc.string({ unit: 'grapheme', maxLength: 70 });
     const allocations = fc.array(fc.record({ ideaId: text, bps: fc.nat() }), { maxLength: 5 });
     const salt = fc.uint8Array({ maxLength: 70 }).map(toHex);
     fc.assert(
