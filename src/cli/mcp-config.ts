@@ -22,5 +22,8 @@ export function mcpConfig(input: Input): object {
   });
   const [url, keyFile] = [forumOf(input).service.baseUrl, resolve(keyFileOf(input))];
   const args = [CLI, 'mcp', `--url=${url}`, `--key=${keyFile}`, ...passed];
-  return { mcpServers: { chambers: { command: process.execPath, args } } };
+  // A host does not pass its user's variables on, and without this one a private certificate is not trusted.
+  const { NODE_EXTRA_CA_CERTS: certificates } = process.env;
+  const env = certificates ? { env: { NODE_EXTRA_CA_CERTS: resolve(certificates) } } : {};
+  return { mcpServers: { chambers: { command: process.execPath, args, ...env } } };
 }

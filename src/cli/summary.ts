@@ -21,7 +21,7 @@ export function summary(chamber: Summarized, { service: { baseUrl } }: ForumClie
     paint('bold', visibleLine(`Chamber ${chamberId}: ${name}`)),
     isOver ? `${phase} is over; the root waits for the chain` : [`${phase}${left}`, ...turn].join('; '),
     `${baseUrl}/chambers/${chamberId}`,
-    `Next: ${nextCommand(isOver ? 'COMMITTED' : phase, chamberId, baseUrl)}`,
+    `Next: ${isOver ? `chambers chamber wait ${chamberId} committed` : nextCommand(phase, chamberId, baseUrl)}`,
   ];
 }
 

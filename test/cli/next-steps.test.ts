@@ -139,6 +139,12 @@ it('the configuration for an MCP client has absolute paths only', async () => {
   expect(rest).toEqual(['mcp', `--url=${live.baseUrl}`, `--key=${resolve('nowhere.json')}`]);
 });
 
+it('the configuration for an MCP client trusts the certificates that its maker trusts', async () => {
+  const env = { CHAMBERS_URL: live.baseUrl, NODE_EXTRA_CA_CERTS: 'ca.pem' };
+  const { out } = await run(['mcp', '--print-config', `--key=${key}`], env);
+  expect(JSON.parse(out).mcpServers.chambers.env).toEqual({ NODE_EXTRA_CA_CERTS: resolve('ca.pem') });
+});
+
 it('a file that is not a key file is not told to change its mode', async () => {
   const notes = join(folder, 'notes.txt');
   writeFileSync(notes, 'hello');
