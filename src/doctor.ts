@@ -2,6 +2,7 @@
 import { constants } from 'node:fs';
 import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { formatEther } from 'viem';
 import { type Config, ConfigError, describeProblem, readConfig, VARIABLES } from './config.ts';
 import { SERVICE_NAME } from './http/service.ts';
 import { readAnyKeyFile, readKeyFile } from './keys/key-file.ts';
@@ -181,7 +182,8 @@ async function examineChain(config: Config): Promise<readonly Finding[]> {
     ...report.warnings.map((mismatch) => warning('chain', mismatch.problem, mismatch.variable)),
   ];
   if (found.length > 0) return found;
-  return [ok('chain', `chain ${chainId}, the contracts accept the relayer ${relayer}, which has ${balance} wei`)];
+  const funds = balance === undefined ? '' : `, which has ${formatEther(balance)} ether`;
+  return [ok('chain', `chain ${chainId}, the contracts accept the relayer ${relayer}${funds}`)];
 }
 
 /** The findings for the service at that URL. */

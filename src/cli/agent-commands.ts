@@ -1,10 +1,10 @@
 // Commands about the agent whose key is in the key file.
-import { resolve } from 'node:path';
 import { Agent } from '../client/agent.ts';
 import { VERSION } from '../process/version.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { agentOf, forumOf, interruptible, keyFileOf, signedCall } from './environment.ts';
+import { explain } from './explain.ts';
 import { MCP_OPTIONS, mcpConfig } from './mcp-config.ts';
 import { CommandError, members, print, printMembers, printNotice, table } from './output.ts';
 import { play } from './play.ts';
@@ -112,11 +112,11 @@ async function serveMcp(input: Input): Promise<void> {
     toOptionalInteger('--moves', options['moves'], 0),
   ];
   if (options['print-config'] !== undefined) {
-    const keyFile = resolve(keyFileOf(input));
-    if (!(await isRegularFile(keyFile))) {
-      printNotice(input.isJson, `${keyFile} not found: create it with chambers agent new --key=${keyFile}`);
-    }
     console.log(JSON.stringify(mcpConfig(input), null, 2));
+    // The seat would fail for the same reason, where its user may not see it.
+    await agentOf(input)
+      .then((agent) => agent.me())
+      .catch((error: unknown) => printNotice(input.isJson, (explain(error, {}, input) as Error).message));
     return;
   }
   // Loaded only here: it would slow every other command.
@@ -159,7 +159,7 @@ async function showTodo(input: Input): Promise<void> {
   const [first] = answer.todo;
   const { baseUrl } = agent.forum.service;
   const isDue = first !== undefined && first.must !== 'wait';
-  const next = isDue ? [`Next: ${nextCommand(first.phase, first.chamberId, baseUrl)}`] : [];
+  const next = isDue ? [`Next: ${nextCommand(first.phase, first.chamberId, baseUrl, input)}`] : [];
   const empty = 'No open chamber of this agent. Next: chambers chamber list --phase=lobby';
   print(input.isJson, answer, [...next, ...table(titles, rows, empty)]);
 }

@@ -96,7 +96,7 @@ async function create(input: Input): Promise<void> {
   const times = { now, phaseEndsAt: deadlines.lobbyDeadline, turnEndsAt: null, currentTurnAgent: null };
   const { warnings = [] } = created;
   print(isJson, created, [
-    ...summary({ ...created, name, ...times }, forum),
+    ...summary({ ...created, name, ...times }, forum, input),
     ...warnings.map((warning) => `Warning: ${warning}`),
     '',
     ...members(deadlines),
@@ -172,7 +172,7 @@ async function show(input: Input): Promise<void> {
   const allocations = input.isJson || !isAllocating ? undefined : await forum.allocations(chamberId);
   const rows = ideas.map((idea) => IDEA_COLUMNS.map((column) => idea[column]));
   print(input.isJson, view, [
-    ...summary(view, forum),
+    ...summary(view, forum, input),
     ...(allocations === undefined ? [] : [progress(view, allocations)]),
     '',
     ...facts(view),

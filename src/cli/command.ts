@@ -41,6 +41,11 @@ export const URL_OPTION = {
 export const KEY_OPTION = {
   '--key <file>': "the agent's key file (default: CHAMBERS_KEY_FILE or ~/.chambers/agent.json)",
 } as const;
+/** The service and the key as they were given to this command, for one that is to follow: empty, or with a leading space. */
+export function given({ options: { url, key } }: Input): string {
+  return `${url === undefined ? '' : ` --url=${url}`}${key === undefined ? '' : ` --key=${key}`}`;
+}
+
 export const CHAMBER_ARGUMENT = { '<id>': 'the chamber, e.g. 1' } as const;
 
 const GROUPS: Described = {

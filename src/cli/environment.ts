@@ -28,7 +28,7 @@ export function keyFileOf({ options: { key } }: Input): string {
 export async function agentOf(input: Input): Promise<Agent> {
   const path = keyFileOf(input);
   if (await isRegularFile(path)) return await Agent.fromKeyFile(forumOf(input), path);
-  throw new CommandError('usage', `key file ${path} not found: create one with chambers agent new`);
+  throw new CommandError('usage', `key file ${path} not found: chambers init --key=${path} creates and registers it`);
 }
 
 const WAITING = 'No response yet; the request may have been accepted and is repeated until there is one. Ctrl-C stops.';

@@ -1,18 +1,18 @@
 // Errors of the service as the command line reports them: with the chamber, the service, and the command that helps.
 import { ClientError } from '../client/error.ts';
 import type { AdmissionRule } from '../vocabulary/values.ts';
-import type { CommandSpec, Input } from './command.ts';
+import { type CommandSpec, given, type Input } from './command.ts';
 import { forumOf } from './environment.ts';
 
 /** The same error with more to its detail, or the error itself. */
-export function explain(error: unknown, { args = {} }: CommandSpec, input: Input): unknown {
+export function explain(error: unknown, { args = {} }: Pick<CommandSpec, 'args'>, input: Input): unknown {
   if (!(error instanceof ClientError)) return error;
   const service = () => input.args.find((arg) => URL.canParse(arg)) ?? forumOf(input).service.baseUrl;
   const isOfChamber = '<id>' in args || '<url-or-id>' in args;
   const chamberId = input.args.find((arg) => !URL.canParse(arg));
   const detail = () => {
     if (error.step === 'registration') {
-      const register = `chambers agent register --wallet=ADDRESS --email=ADDRESS${optionsOf(input)}`;
+      const register = `chambers agent register --wallet=ADDRESS --email=ADDRESS${given(input)}`;
       return `this agent is not registered at ${service()}: run ${register}`;
     }
     const origin = originOf(error);
@@ -39,8 +39,3 @@ const ADMITTING: Readonly<Record<AdmissionRule, (chamberId: string | undefined) 
   provenWallets: () => 'run chambers agent register --wallet-key-file=FILE --email=ADDRESS',
   token: () => 'get the token into the proven wallet',
 };
-
-/** Those that the next command needs too. */
-function optionsOf({ options: { url, key } }: Input): string {
-  return `${url === undefined ? '' : ` --url=${url}`}${key === undefined ? '' : ` --key=${key}`}`;
-}

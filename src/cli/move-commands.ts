@@ -5,7 +5,7 @@ import type { CallOptions } from '../client/exchange.ts';
 import { ideaIdOf } from '../client/ideas.ts';
 import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
 import { type Allocation, BPS_TOTAL } from '../vocabulary/values.ts';
-import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
+import { CHAMBER_ARGUMENT, type CommandSpec, given, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { signedCall } from './environment.ts';
 import { CommandError, members, print, printMembers } from './output.ts';
 import { toAllocation, toChamberId, toJsonObject } from './values.ts';
@@ -30,7 +30,7 @@ export const moveCommands: readonly CommandSpec[] = [
       print(input.isJson, answer, [
         ...members(answer),
         `Committed: ${sharesOf(allocations)}`,
-        `Next, once commits are closed: chambers move reveal ${chamberId}`,
+        `Next, once commits are closed: chambers move reveal ${chamberId}${given(input)}`,
       ]);
     },
   },

@@ -5,13 +5,14 @@ import { paint } from '../process/terminal.ts';
 import { shortAgent, timeLeft } from '../vocabulary/short.ts';
 import type { Phase } from '../vocabulary/values.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
+import { given as givenOptions, type Input } from './command.ts';
 
 type Summarized = Pick<
   ChamberView,
   'chamberId' | 'name' | 'phase' | 'now' | 'phaseEndsAt' | 'turnEndsAt' | 'currentTurnAgent'
 >;
 
-export function summary(chamber: Summarized, { service: { baseUrl } }: ForumClient): readonly string[] {
+export function summary(chamber: Summarized, { service: { baseUrl } }: ForumClient, input: Input): readonly string[] {
   const { chamberId, name, phase, now, phaseEndsAt, turnEndsAt, currentTurnAgent } = chamber;
   const isOver = phase === 'ALLOCATE_REVEAL' && phaseEndsAt !== null && phaseEndsAt <= now;
   const left = phaseEndsAt === null ? '' : `, ${leftUntil(phaseEndsAt, now)} left`;
@@ -21,7 +22,7 @@ export function summary(chamber: Summarized, { service: { baseUrl } }: ForumClie
     paint('bold', visibleLine(`Chamber ${chamberId}: ${name}`)),
     isOver ? `${phase} is over; the root waits for the chain` : [`${phase}${left}`, ...turn].join('; '),
     `${baseUrl}/chambers/${chamberId}`,
-    `Next: ${isOver ? `chambers chamber wait ${chamberId} committed` : nextCommand(phase, chamberId, baseUrl)}`,
+    `Next: ${isOver ? `chambers chamber wait ${chamberId} committed${givenOptions(input)}` : nextCommand(phase, chamberId, baseUrl, input)}`,
   ];
 }
 
@@ -29,15 +30,17 @@ export function leftUntil(timestamp: string, now: string): string {
   return timeLeft(Date.parse(timestamp), Date.parse(now));
 }
 
-const NEXT: Readonly<Record<Phase, (id: number, url: string) => string>> = {
-  LOBBY: (id) => `chambers move join ${id}`,
-  PROPOSAL: (id) => `chambers move propose ${id} --name=NAME --ticker=TICKER, then chambers move pass ${id}`,
-  DEBATE: (id) => `chambers move debate ${id} --comment=TEXT, then chambers move pass ${id}`,
-  ALLOCATE_COMMIT: (id) => `chambers move commit ${id} TICKER=BPS`,
-  ALLOCATE_REVEAL: (id) => `chambers move reveal ${id}`,
-  COMMITTED: (id, url) => `chambers audit ${url} --chamber=${id}`,
+/** `given` are the options of this command that the next one needs too. */
+const NEXT: Readonly<Record<Phase, (id: number, given: string, url: string) => string>> = {
+  LOBBY: (id, given) => `chambers move join ${id}${given}`,
+  PROPOSAL: (id, given) =>
+    `chambers move propose ${id} --name=NAME --ticker=TICKER${given}, then chambers move pass ${id}${given}`,
+  DEBATE: (id, given) => `chambers move debate ${id} --comment=TEXT${given}, then chambers move pass ${id}${given}`,
+  ALLOCATE_COMMIT: (id, given) => `chambers move commit ${id} TICKER=BPS${given}`,
+  ALLOCATE_REVEAL: (id, given) => `chambers move reveal ${id}${given}`,
+  COMMITTED: (id, _given, url) => `chambers audit ${url} --chamber=${id}`,
 };
 
-export function nextCommand(phase: Phase, chamberId: number, baseUrl: string): string {
-  return NEXT[phase](chamberId, baseUrl);
+export function nextCommand(phase: Phase, chamberId: number, baseUrl: string, input: Input): string {
+  return NEXT[phase](chamberId, givenOptions(input), baseUrl);
 }

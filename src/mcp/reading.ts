@@ -9,6 +9,7 @@ import { integer } from '../vocabulary/schemas.ts';
 import { PHASES } from '../vocabulary/values.ts';
 import { visibleLine, visibleText, visibleValue } from '../vocabulary/visible.ts';
 import { errorBody } from './errors.ts';
+import { secondsLeft } from './names.ts';
 import { readTool } from './read-tool.ts';
 import { type AnyTool, described, NOTE, READS, requireShort, tool } from './tool.ts';
 
@@ -31,10 +32,12 @@ export function readingTools(forum: ForumClient, did?: string): readonly AnyTool
       }),
       output: v.object({ chambers: v.array(v.object({ chamberId: v.number(), phase: v.string() })) }),
       run: async ({ phase, limit = CHAMBERS.fallback, before }, { signal }) => {
-        const items = await forum.chambers({ phase, limit, before }, { signal });
-        const chambers = items.map(({ chamberId, phase, name, memberCount }) => ({
+        const items = await forum.chambers({ phase, limit, before, ends: 1 }, { signal });
+        const now = new Date(forum.service.clock.now()).toISOString();
+        const chambers = items.map(({ chamberId, phase, phaseEndsAt, name, memberCount }) => ({
           chamberId,
           phase,
+          secondsLeft: secondsLeft({ now, phaseEndsAt: phaseEndsAt ?? null, turnEndsAt: null }),
           name,
           memberCount,
         }));

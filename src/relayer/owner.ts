@@ -5,6 +5,7 @@ import {
   type Address,
   decodeFunctionResult,
   encodeFunctionData,
+  formatEther,
   getContractAddress,
   type Hex,
   isAddressEqual,
@@ -132,7 +133,9 @@ async function sendInOrder({ rpc, account, onSent }: Owner, calls: readonly Owne
   const cost = gases.reduce((sum, gas) => sum + gas, 0n) * fees.maxFeePerGas;
   const balance = await readBalance(rpc, from);
   if (balance < cost)
-    throw new OwnerError(`the account ${from} has ${balance} wei and needs ${cost} on chain ${chainId}`);
+    throw new OwnerError(
+      `the account ${from} has ${formatEther(balance)} ether and needs ${formatEther(cost)} on chain ${chainId}`,
+    );
   for (const [index, { what, to, data }] of calls.entries()) {
     const unsigned = { chainId, nonce: first + index, to: to ?? null, data, gas: gases[index] ?? 0n, ...fees };
     const { rawTransaction, txHash } = await signTransaction(account, unsigned);

@@ -140,7 +140,7 @@ test.each<readonly [string, readonly string[], Readonly<Record<string, string>>,
     'an owner without funds',
     ['deploy', `--relayer=${RELAYER}`],
     { OWNER_PRIVATE_KEY: `0x${'0d'.repeat(32)}` },
-    /^failure: the account 0x\w+ has 0 wei/,
+    /^failure: the account 0x\w+ has 0 ether and needs 0\.0/,
   ],
   ['no registry', ['set-relayer', NEXT], {}, /^usage: set --registry or CHAMBER_REGISTRY_ADDRESS$/],
 ])('%s is named in one sentence before anything is sent', async (_title, words, changes, sentence) => {

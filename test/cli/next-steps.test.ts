@@ -132,11 +132,28 @@ it('the configuration for an MCP client has absolute paths only', async () => {
     CHAMBERS_URL: live.baseUrl,
   });
   const { command, args } = JSON.parse(out).mcpServers.chambers;
-  expect({ exitCode, err }).toMatchObject({ exitCode: 0, err: expect.stringContaining('chambers agent new --key=/') });
+  expect({ exitCode, err }).toMatchObject({
+    exitCode: 0,
+    err: expect.stringContaining('chambers init --key=nowhere.json'),
+  });
   expect(command).toBe(process.execPath);
   const [cli, ...rest] = args;
   expect(existsSync(cli)).toBe(true);
   expect(rest).toEqual(['mcp', `--url=${live.baseUrl}`, `--key=${resolve('nowhere.json')}`]);
+});
+
+it('the next command has the options that this one was given', async () => {
+  const { chamberId } = await (await newAgent(live)).createChamber(newChamber(live.now()));
+  const { out } = await run(['chamber', 'show', `${chamberId}`, `--url=${live.baseUrl}`]);
+  expect(out).toContain(`Next: chambers move join ${chamberId} --url=${live.baseUrl}\n`);
+});
+
+it('the configuration for an MCP client comes with what would stop its seat', async () => {
+  const unregistered = join(folder, 'unregistered.json');
+  await chambers(`agent new --key=${unregistered}`);
+  const { out, err } = await chambers(`mcp --print-config --key=${unregistered}`);
+  expect(JSON.parse(out).mcpServers.chambers.args).toContain(`--key=${unregistered}`);
+  expect(err).toMatch(/not registered .*: run chambers agent register .*--key=/);
 });
 
 it('the configuration for an MCP client trusts the certificates that its maker trusts', async () => {

@@ -74,7 +74,7 @@ describe('wrong usage', () => {
   it('is a move without a key', async () => {
     const { exitCode, err } = await run(['move', 'join', '1', '--key=/nowhere/agent.json']);
     expect(exitCode).toBe(2);
-    expect(err).toContain('chambers agent new');
+    expect(err).toContain('chambers init --key=/nowhere/agent.json');
   });
 });
 

@@ -51,7 +51,7 @@ function toBlock(chamber: ChamberReport, isVerbose: boolean, isOnly = false): st
   const rows = [paint('bold', wrapped(head)), `root ${root ?? '–'}`];
   if (isVerbose) {
     const verdict = isOnly ? [] : ['', wrapped(sentence)];
-    return [...rows, ...verdict, '', ...checks.flatMap(toRows), '', summary(chamber)].join('\n');
+    return [...rows, ...verdict, '', ...checks.flatMap(toRows), '', summary(chamber, true)].join('\n');
   }
   for (const [index, cause] of causes.slice(0, CAUSES_SHOWN_MAX).entries()) {
     const title = causes.length === 1 ? 'What shows it:' : `${cause.sentence}:`;
@@ -65,7 +65,7 @@ function toBlock(chamber: ChamberReport, isVerbose: boolean, isOnly = false): st
   if (others.length > 0) rows.push('', 'Further findings:', ...others);
   const open = checks.filter(({ verdict }) => verdict === 'undecided');
   if (open.length > 0) rows.push('', 'Undecided:', ...open.map(({ name, note }) => item(name, note ?? '')));
-  return [...rows, '', summary(chamber)].join('\n');
+  return [...rows, '', summary(chamber, false)].join('\n');
 }
 
 type Wanted = (finding: ReportedCheck['findings'][number]) => boolean;
@@ -100,7 +100,8 @@ function toRows({ name, title, verdict, counts, findings, findingsLeftOut, note 
   ];
 }
 
-function summary({ counts, checks, brokenEvents, unsignedMoves, logId, verdict }: ChamberReport): string {
+function summary(chamber: ChamberReport, isVerbose: boolean): string {
+  const { counts, checks, brokenEvents, unsignedMoves, logId, verdict } = chamber;
   const { verified, broken, undecided, notEvaluated, total } = counts;
   const open = undecided === 0 ? '' : `${undecided} undecided, `;
   const unsigned = unsignedMoves === 0 ? '' : ` Moves that nobody signed: ${unsignedMoves}.`;
@@ -109,7 +110,7 @@ function summary({ counts, checks, brokenEvents, unsignedMoves, logId, verdict }
     brokenEvents.slice(0, EVENTS_SHOWN_MAX).join(', ') + (brokenEvents.length > EVENTS_SHOWN_MAX ? ' …' : '');
   const rows = [sum + (brokenEvents.length === 0 ? '' : ` Events named: ${shown}.`)];
   const names = checks.filter(({ verdict }) => verdict === 'not evaluated').map(({ name }) => name);
-  if (names.length > 0) rows.push(`Not evaluated (--verbose says why): ${names.join(', ')}.`);
+  if (names.length > 0 && !isVerbose) rows.push(`Not evaluated (--verbose says why): ${names.join(', ')}.`);
   if (logId === null && verdict !== 'broken') rows.push(FILE_ALONE);
   return rows.map((row) => wrapped(row)).join('\n');
 }
