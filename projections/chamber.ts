@@ -3,9 +3,9 @@ import { type ChamberEvent, isMove, type MoveEvent } from '../src/vocabulary/eve
 import { unreachable } from '../src/vocabulary/unreachable.ts';
 import { type Allocation, DEADLINES, type DeadlineName, type Hex, type Millis } from '../src/vocabulary/values.ts';
 import type { AdmissionState } from './admission.ts';
-import { afterPass, afterSpeech, NO_TURNS, type Turns } from './phase.ts';
 import { endsAfter, type PaceState } from './phase-ends.ts';
 import { evolveSettlement, NOT_SETTLED } from './settlement.ts';
+import { afterPass, afterSpeech, NO_TURNS, type Turns } from './turn.ts';
 
 export interface Idea {
   readonly ideaId: string;

@@ -1,9 +1,10 @@
 // Rows of the read model: what lists and look-ups need without folding a chamber.
 import { DEADLINES, type Millis } from '../src/vocabulary/values.ts';
-import { graduates, tallies } from './allocations.ts';
 import type { ChamberState } from './chamber.ts';
-import { type PhaseEnds, phaseBy, phaseEnd, type Turns } from './phase.ts';
+import { graduates, tallies } from './graduation.ts';
+import { type PhaseEnds, phaseBy, phaseEnd } from './phase.ts';
 import { deploymentOf } from './settlement.ts';
+import type { Turns } from './turn.ts';
 import { deadlinesView, type IdeaView, ideaView, type ListedChamber, timeView } from './views.ts';
 
 export interface ChamberListing {

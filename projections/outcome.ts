@@ -2,8 +2,8 @@
 // All who have the lines make the same text, byte for byte.
 import { canonicalJson } from '../src/vocabulary/json.ts';
 import { BPS_TOTAL, type Hex, type Millis, toTimestamp } from '../src/vocabulary/values.ts';
-import { graduates, tallies } from './allocations.ts';
 import type { ChamberState, Seat } from './chamber.ts';
+import { graduates, tallies } from './graduation.ts';
 import { isClosed, phaseAt } from './phase.ts';
 import { type Committed, deploymentOf, isDeployed } from './settlement.ts';
 

@@ -1,16 +1,8 @@
 // When the phases of a chamber end: at their deadlines, and in a chamber with rounds as soon as nothing is left to come.
 import type { ChamberEvent } from '../src/vocabulary/events.ts';
 import { DEADLINES, type DeadlineName, type Millis, PHASES, type Phase } from '../src/vocabulary/values.ts';
-import {
-  afterPass,
-  hasTurns,
-  type PhaseEnds,
-  phaseAt,
-  type TurnPhase,
-  type TurnState,
-  turnMillis,
-  turnsOf,
-} from './phase.ts';
+import { type PhaseEnds, phaseAt } from './phase.ts';
+import { afterPass, hasTurns, type TurnPhase, type TurnState, turnMillis, turnsOf } from './turn.ts';
 
 /** The part of a chamber's state that determines when its phases end. */
 export interface PaceState extends TurnState {

@@ -1,19 +1,9 @@
 // What an agent has to do in each of its chambers (GET /me/todo): from rows of the derived tables and the clock, without folding.
 import { type Millis, type Phase, toTimestamp } from '../src/vocabulary/values.ts';
 import type { ChamberListing, MemberListing } from './listings.ts';
-import {
-  isClosed,
-  missedTurns,
-  NO_TURNS,
-  nextClockChange,
-  phaseBy,
-  phaseEnd,
-  type Turn,
-  type Turns,
-  turnAt,
-  turnEnd,
-} from './phase.ts';
+import { isClosed, phaseBy, phaseEnd } from './phase.ts';
 import { NOT_SETTLED } from './settlement.ts';
+import { missedTurns, NO_TURNS, nextClockChange, type Turn, type Turns, turnAt, turnEnd } from './turn.ts';
 
 /** The one word that says what the chamber waits for from the agent. */
 export type Must = 'pass' | 'commit' | 'reveal' | 'wait';

@@ -11,10 +11,11 @@ import {
   toTimestamp,
 } from '../src/vocabulary/values.ts';
 import type { AccountState } from './account.ts';
-import { graduates, type Tally, tallies } from './allocations.ts';
 import type { ChamberState, Idea, Reveal } from './chamber.ts';
-import { isClosed, type PhaseEnds, phaseAt, phaseEnd, turnEnd, turnHolderAt } from './phase.ts';
+import { graduates, type Tally, tallies } from './graduation.ts';
+import { isClosed, type PhaseEnds, phaseAt, phaseEnd } from './phase.ts';
 import { knownEnds } from './phase-ends.ts';
+import { turnEnd, turnHolderAt } from './turn.ts';
 
 /** GET /me. */
 export interface AccountView {

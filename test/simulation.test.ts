@@ -2,10 +2,11 @@
 // chambers that ask for a token. After every step what the service shows is compared with a fresh fold of its lines and with a
 // root of merkletreejs.
 import { beforeAll, describe, expect, it } from 'vitest';
-import { graduates } from '../projections/allocations.ts';
 import type { ChamberState } from '../projections/chamber.ts';
-import { isClosed, phaseAt, turnHolderAt } from '../projections/phase.ts';
+import { graduates } from '../projections/graduation.ts';
+import { isClosed, phaseAt } from '../projections/phase.ts';
 import { deploymentOf } from '../projections/settlement.ts';
+import { turnHolderAt } from '../projections/turn.ts';
 import { type ChamberMoveOperation, chamberMoves, moveOfEvent } from '../src/moves/registry.ts';
 import { spawnAnvil } from '../src/relayer/anvil.ts';
 import { openRpc } from '../src/relayer/rpc.ts';

@@ -38,7 +38,7 @@ const SERVICE = [
 ];
 const CHAIN = [
   'test/{demo,relayer,soak}/**/*.test.ts',
-  'test/audit/{admission,claims,honest,mutations,service}.test.ts',
+  'test/audit/{admission,compare-chain,honest,mutations,service}.test.ts',
   'test/mcp/take-part.test.ts',
   'test/http/{contract-wallets,proofs,token-admission}.test.ts',
   'test/page/chain.test.ts',

@@ -8,7 +8,7 @@ import { type Accounts, listedAccounts, ServiceAccounts } from './account/accoun
 import { compareAccounts, type JudgeContractProof } from './account/compare-accounts.ts';
 import type { AuditedChain } from './chain/chain-reader.ts';
 import { ChamberAudit, type OnEvent, type SetAside } from './chamber/chamber-audit.ts';
-import { TwofoldTree } from './chamber/merkle-root.ts';
+import { TwofoldTree } from './chamber/twofold-tree.ts';
 import { type AuditContext, auditContext } from './context.ts';
 import { FileInput, KeptInput } from './line/file-input.ts';
 import {
@@ -248,13 +248,13 @@ function noChainAsked({ findings, balanceClaims }: ChamberAudit): void {
 /** What asks a chain is loaded only for one: it takes 30 MB. */
 async function askChain(audit: ChamberAudit, { chamberId }: Source, chain?: AuditedChain): Promise<void> {
   if (chain === undefined) return noChainAsked(audit);
-  const { compareChain } = await import('./chain/claims.ts');
+  const { compareChain } = await import('./chain/compare-chain.ts');
   await compareChain(audit, chain, chamberId ?? audit.decisions.state?.chamberId);
 }
 
 async function contractJudge(chain?: AuditedChain): Promise<JudgeContractProof | undefined> {
   if (chain === undefined) return undefined;
-  const { judgeContractProof } = await import('./chain/contract-proofs.ts');
+  const { judgeContractProof } = await import('./chain/contract-signatures.ts');
   return (proof) => judgeContractProof(proof, chain);
 }
 

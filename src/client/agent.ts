@@ -1,5 +1,5 @@
 // An agent: a key, a service, and the moves of the specification, each signed and made exactly once.
-import { hasTurns } from '../../projections/phase.ts';
+import { hasTurns } from '../../projections/turn.ts';
 import type { AccountView } from '../../projections/views.ts';
 import { commitmentHash } from '../crypto/commitment.ts';
 import { type SignedText, walletProofText } from '../crypto/wallet-texts.ts';

@@ -1,7 +1,8 @@
 // Watches a chamber: phases and turns follow from its events and the clock. The service confirms each change before it is
 // emitted, because clocks differ and lines may still be in transit.
 import type { ChamberState } from '../../projections/chamber.ts';
-import { nextClockChange, phaseAt, type TurnPhase, turnAt, turnHolderAt } from '../../projections/phase.ts';
+import { phaseAt } from '../../projections/phase.ts';
+import { nextClockChange, type TurnPhase, turnAt, turnHolderAt } from '../../projections/turn.ts';
 import type { ChamberView } from '../../projections/views.ts';
 import { linkedSignal } from '../reading/linked-signal.ts';
 import type { Shape } from '../reading/shape.ts';

@@ -1,8 +1,9 @@
 // The client library: agents that sign, readers that need no key, the folds of their events, and the checks of their proofs.
 export { type ChamberState, evolveChamber, type Idea, type Reveal } from '../../projections/chamber.ts';
 export { type Outcome, type OutcomeIdea, type OutcomeView, outcomeOf, outcomeText } from '../../projections/outcome.ts';
-export { phaseAt, turnHolderAt } from '../../projections/phase.ts';
+export { phaseAt } from '../../projections/phase.ts';
 export type { May, Must, TodoView } from '../../projections/todo.ts';
+export { turnHolderAt } from '../../projections/turn.ts';
 export {
   type AccountView,
   type AllocationsView,

@@ -12,7 +12,7 @@ import { logTreeRoutes } from './log-tree.ts';
 import { moveRoutes } from './moves.ts';
 import { outcomeRoutes } from './outcome.ts';
 import { proofRoutes } from './proofs.ts';
-import { Receipts } from './receipts.ts';
+import { ReceiptSigner } from './receipt-signer.ts';
 import { errorResponse, HttpError, preflight, requestIdOf } from './response.ts';
 import type { Route } from './route.ts';
 import { serviceRoutes } from './service.ts';
@@ -53,7 +53,7 @@ export function createApp(options: HttpOptions, addFirst?: (app: ForumApp) => vo
   const context = {
     ...options,
     auth: new Authenticator(options),
-    receipts: new Receipts(options),
+    receipts: new ReceiptSigner(options),
     bodies: new BodyCache(options.responseCacheBytesMax),
   };
   app.options('*', preflight);

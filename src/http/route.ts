@@ -4,11 +4,11 @@ import type { Endpoint, ResponseDescription } from '../vocabulary/endpoint.ts';
 import type { Authenticator } from './authenticate.ts';
 import type { BodyCache } from './body-cache.ts';
 import type { ForumContext, HttpOptions } from './context.ts';
-import type { Receipts } from './receipts.ts';
+import type { ReceiptSigner } from './receipt-signer.ts';
 
 export interface RouteContext extends HttpOptions {
   readonly auth: Authenticator;
-  readonly receipts: Receipts;
+  readonly receipts: ReceiptSigner;
   readonly bodies: BodyCache;
 }
 

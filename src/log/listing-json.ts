@@ -2,7 +2,8 @@
 // deadlines only, and everybody may join. Members are written in a fixed order: a state that comes from a command, a line or a snapshot
 // has its own, and a rebuild must make the same bytes.
 import type { ChamberListing } from '../../projections/listings.ts';
-import { NO_TURNS, type PhaseEnds, type Turns } from '../../projections/phase.ts';
+import type { PhaseEnds } from '../../projections/phase.ts';
+import { NO_TURNS, type Turns } from '../../projections/turn.ts';
 import { DEADLINES } from '../vocabulary/values.ts';
 
 /** Earlier releases have written the name of the table. */

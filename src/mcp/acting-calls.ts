@@ -6,7 +6,7 @@
 //   have its result: it was cancelled, or the process ended meanwhile.
 // - Equal calls at the same time share one run; other processes with the same key wait for the lock.
 import { hash, randomUUID } from 'node:crypto';
-import { hasTurns } from '../../projections/phase.ts';
+import { hasTurns } from '../../projections/turn.ts';
 import type { ChamberView } from '../../projections/views.ts';
 import type { Agent } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';

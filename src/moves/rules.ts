@@ -1,5 +1,6 @@
 // The rules that several moves share, in the order in which they are checked: phase, membership, turn; and the age of a signature.
-import { isClosed, phaseAt, phaseEnd, turnAt, turnEnd, turnHolderAt } from '../../projections/phase.ts';
+import { isClosed, phaseAt, phaseEnd } from '../../projections/phase.ts';
+import { turnAt, turnEnd, turnHolderAt } from '../../projections/turn.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
 import type { DecisionContext } from './move.ts';

@@ -1,8 +1,10 @@
 // A chamber on one page: phases, turn, ideas, transcript, allocations, root; with what the browser adds when it is live.
-import { graduates, tallies } from '../../projections/allocations.ts';
+
 import type { ChamberState, Idea } from '../../projections/chamber.ts';
-import { isClosed, phaseAt, type Turn, turnAt, turnEnd } from '../../projections/phase.ts';
+import { graduates, tallies } from '../../projections/graduation.ts';
+import { isClosed, phaseAt } from '../../projections/phase.ts';
 import { deploymentOf, isDeployed } from '../../projections/settlement.ts';
+import { type Turn, turnAt, turnEnd } from '../../projections/turn.ts';
 import { type Child, type Element, foreign, foreignBlock, h } from '../html/element.ts';
 import type { Phase } from '../vocabulary/values.ts';
 import { admissionView } from './admission-view.ts';

@@ -8,7 +8,7 @@ import type { PublishedTree, StoredCheckpoint } from '../log/published-tree.ts';
 import { type Fetch, openResponse } from '../reading/response.ts';
 import { formatAddCheckpoint, TLOG_SIZE } from '../tlog/add-checkpoint.ts';
 import { parseCount } from '../tlog/checkpoint.ts';
-import { formatNote, isNoteSignature, type NoteSignature, parseNote, parseSignatureLines } from '../tlog/note.ts';
+import { formatNote, type NoteSignature, parseNote, parseSignatureLines, signatureBy } from '../tlog/note.ts';
 import type { PolicyWitness } from '../tlog/policy.ts';
 import { nodesOfTiles } from '../tlog/tiled-tree.ts';
 import { TREE } from '../tlog/tree.ts';
@@ -138,7 +138,8 @@ export class Witnesses {
 }
 
 function cosignatureIn(text: string, { key }: PolicyWitness, { note }: StoredCheckpoint): NoteSignature {
-  const own = parseSignatureLines(text)?.find(({ name, keyId }) => name === key.name && keyId === key.keyId);
-  if (own !== undefined && isNoteSignature(parseNote(note)?.text ?? '', key, own)) return own;
-  throw new WitnessFailure('it returned no valid cosignature of its key');
+  const signatures = parseSignatureLines(text) ?? [];
+  const own = signatureBy(key, { text: parseNote(note)?.text ?? '', signatures });
+  if (own === undefined) throw new WitnessFailure('it returned no valid cosignature of its key');
+  return own;
 }

@@ -75,13 +75,6 @@ export interface RoundContext extends RelayerContext {
   readonly usedNonces: Set<number>;
 }
 
-/** The lowest nonce used neither by a block nor by the log: never a counter that only rises. */
-export function lowestFreeNonce({ nonce, usedNonces }: RoundContext): number {
-  let free = nonce;
-  while (usedNonces.has(free)) free++;
-  return free;
-}
-
 /** What stops the relayer and needs an operator: in the service's log and in /health until it is cleared. */
 export class Alerts {
   readonly #logger: Logger;

@@ -1,8 +1,9 @@
 // The relayer's two kinds of work: one commitChamber for a chamber, one deployIdea for a graduate. A job is what the log
 // says about it, the call to make, and how to read the chain's events. Making one is cheap: nothing is encoded before it is used.
 import { type Address, encodeEventTopics, type Hex, parseEventLogs } from 'viem';
-import { graduates } from '../../projections/allocations.ts';
 import type { Idea } from '../../projections/chamber.ts';
+import { graduates } from '../../projections/graduation.ts';
+import { isClosed } from '../../projections/phase.ts';
 import { deploymentOf } from '../../projections/settlement.ts';
 import type { ServiceFact } from '../vocabulary/events.ts';
 import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
@@ -57,6 +58,15 @@ export async function jobsOf(
   return Promise.all(
     jobs.map(async (job) => ({ ...job, submitted: await signers.ownOf(account.address, job.logged) })),
   );
+}
+
+/** Those of the chambers that have closed. */
+export async function readClosed(
+  chamberIds: readonly number[],
+  forum: RelayerContext['forum'],
+): Promise<readonly ClosedChamber[]> {
+  const chambers = await Promise.all(chamberIds.map((chamberId) => forum.chamber(chamberId)));
+  return chambers.filter((chamber) => chamber !== undefined).filter(({ state }) => isClosed(state, forum.now()));
 }
 
 /** Every transaction of the log for a chamber, from any account. */

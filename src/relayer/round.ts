@@ -1,11 +1,10 @@
 // One round of the relayer: read the log and the chain, and advance every open job, and every job that a reorganization
 // took off the chain, by a step. Between rounds it keeps nothing that a restart would not find again.
-import { isClosed } from '../../projections/phase.ts';
-import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
 import { readChainId, readHead, readNonce } from './chain-client.ts';
-import type { ClosedChamber, RelayerContext, RelayerForum, RoundContext } from './context.ts';
+import type { ClosedChamber, RelayerContext, RoundContext } from './context.ts';
 import { isExpectedChain, type VerifiedChain } from './identity.ts';
-import { isLost, type Job, jobsOf, transactionsOf } from './jobs.ts';
+import { isLost, type Job, jobsOf, readClosed, transactionsOf } from './jobs.ts';
+import { readWatchedNonces, type WatchedNonces } from './nonces.ts';
 import { isRejection } from './rpc.ts';
 import { advance, type Step } from './state-machine.ts';
 
@@ -72,11 +71,6 @@ async function openRound(
   return { chambers, watched, round };
 }
 
-async function readClosed(chamberIds: readonly number[], forum: RelayerForum): Promise<readonly ClosedChamber[]> {
-  const chambers = await Promise.all(chamberIds.map((chamberId) => forum.chamber(chamberId)));
-  return chambers.filter((chamber) => chamber !== undefined).filter(({ state }) => isClosed(state, forum.now()));
-}
-
 /** Repeats for as long as outcomes are recorded: the deployments follow the commitment at once. */
 async function advanceChamber(
   chamber: ClosedChamber,
@@ -108,47 +102,4 @@ async function advanceAlone(job: Job, round: RoundContext): Promise<Step> {
     if (stopwatches.elapsed(subject) >= REJECTION_MILLIS) alerts.raise(subject, reason);
     return 'waiting';
   }
-}
-
-/** The newest nonces of the account with their chambers: their transactions may still be taken off the chain. */
-interface WatchedNonces {
-  /** The chain of the transactions; undefined when there were none. */
-  readonly chainId: number | undefined;
-  readonly add: (chamber: ClosedChamber) => Promise<readonly RelayTransaction[]>;
-  /** Chambers with transactions that the chain does not have, or not any more, in the order in which it takes them. */
-  readonly chambersFrom: (nonce: number) => readonly number[];
-}
-
-const WATCHED_MAX = 1_000;
-const CHAMBERS_ON_CHAIN = 8;
-
-/** Reads back through settled chambers until the chain has what a few of them sent: usually the newest. */
-async function readWatchedNonces({ forum, account, signers }: RelayerContext, nonce: number): Promise<WatchedNonces> {
-  const chamberIdByNonce = new Map<number, number>();
-  const add = async (chamber: ClosedChamber) => {
-    const own = await signers.ownOf(account.address, transactionsOf(chamber));
-    for (const transaction of own) chamberIdByNonce.set(transaction.nonce, chamber.state.chamberId);
-    while (chamberIdByNonce.size > WATCHED_MAX) chamberIdByNonce.delete(Math.min(...chamberIdByNonce.keys()));
-    return own;
-  };
-  const chambersFrom = (first: number) => {
-    const missing = [...chamberIdByNonce].filter(([one]) => one >= first).sort(([a], [b]) => a - b);
-    return [...new Set(missing.map(([, chamberId]) => chamberId))];
-  };
-  // More than a round takes: some were open with an alert, and have transactions.
-  for (const chamberId of await forum.unsettledChambers(WATCHED_MAX)) {
-    for (const chamber of await readClosed([chamberId], forum)) await add(chamber);
-  }
-  let chainId: number | undefined;
-  let onChain = 0;
-  for (const chamberId of await forum.settledChambers(WATCHED_MAX)) {
-    const chamber = await forum.chamber(chamberId);
-    if (chamber === undefined) continue;
-    const own = await add(chamber);
-    const transactions = transactionsOf(chamber);
-    chainId ??= transactions[0]?.chainId;
-    const isOnChain = own.length < transactions.length || own.some((transaction) => transaction.nonce < nonce);
-    if (isOnChain && ++onChain === CHAMBERS_ON_CHAIN) break;
-  }
-  return { chainId, add, chambersFrom };
 }

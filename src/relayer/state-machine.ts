@@ -38,9 +38,10 @@ import {
   searchLogs,
   sendRaw,
 } from './chain-client.ts';
-import { lowestFreeNonce, type RelayerContext, type RoundContext } from './context.ts';
+import type { RelayerContext, RoundContext } from './context.ts';
 import { MISCONFIGURED, revertError, revertReason } from './contracts.ts';
 import { type Completion, isLost, type Job } from './jobs.ts';
+import { lowestFreeNonce } from './nonces.ts';
 import {
   decodeTransaction,
   networkFees,

@@ -1,8 +1,9 @@
 // Notes on a chamber's stream, for readers that ask for them: that the reader has caught up, and each change of the phase. A phase
 // changes by an event or by the clock alone, so a note follows from the chamber's state and never from a line.
 import type { ChamberState } from '../../projections/chamber.ts';
-import { phaseAt, phaseBy, phaseEnd, turnHolderAt } from '../../projections/phase.ts';
+import { phaseAt, phaseBy, phaseEnd } from '../../projections/phase.ts';
 import { phaseOf } from '../../projections/phase-ends.ts';
+import { turnHolderAt } from '../../projections/turn.ts';
 import type { Forum } from '../forum/forum.ts';
 import type { Page } from '../log/log.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';

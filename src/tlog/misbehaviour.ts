@@ -9,7 +9,8 @@ import { consistencyProof, consistencyRoots, isPerfect } from '../crypto/merkle-
 import type { ParsedReceipt } from '../crypto/receipt.ts';
 import { parseJson } from '../vocabulary/json.ts';
 import { toHex } from '../vocabulary/values.ts';
-import { cosignedAt, formatNote, isNoteSignature, NOTE_KEY_TYPES, parseVerifierKey } from './note.ts';
+import { parseCosignature } from './cosignature.ts';
+import { formatNote, NOTE_KEY_TYPES, parseVerifierKey, signatureBy } from './note.ts';
 import { openCheckpoint, parseTlogProof, type SignedCheckpoint, verifyTlogProof } from './proof.ts';
 import { hashesAt, TILE_WIDTH, type Tile } from './tile.ts';
 import { nodesOfTiles, openGrowingTree, type ReadTiles, rootOfTiles } from './tiled-tree.ts';
@@ -240,11 +241,11 @@ export function logIdOf(origin: string): string {
 }
 
 /** When the witness cosigned the checkpoint, in seconds since 1970; undefined if it did not. */
-function cosignedBy(witness: string, { note: { text, signatures } }: SignedCheckpoint): bigint | undefined {
+function cosignedBy(witness: string, { note }: SignedCheckpoint): bigint | undefined {
   const key = parseVerifierKey(witness);
   if (key?.type !== NOTE_KEY_TYPES.cosignature) return undefined;
-  const found = signatures.find(({ name, keyId }) => name === key.name && keyId === key.keyId);
-  return found && isNoteSignature(text, key, found) ? cosignedAt(found.bytes) : undefined;
+  const found = signatureBy(key, note);
+  return found && parseCosignature(found.bytes)?.at;
 }
 
 /** Whether the service's time was at least that, in seconds since 1970, when it decided the line. */

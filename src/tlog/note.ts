@@ -5,6 +5,7 @@ import { bytesToHex, concatBytes, hexToBytes, utf8ToBytes } from '@noble/hashes/
 import { base64 } from '@scure/base';
 import { weaknessOf } from '../crypto/did-key.ts';
 import { isSignedBy, toVerifyingKey, type VerifyingKey } from '../crypto/verify.ts';
+import { cosignedMessage, formatCosignature, parseCosignature } from './cosignature.ts';
 
 /** Signature types: by the log itself, and the timestamped one of a witness (c2sp.org/tlog-cosignature). */
 export const NOTE_KEY_TYPES = { ed25519: 0x01, cosignature: 0x04 } as const;
@@ -15,8 +16,6 @@ export const NOTE_SIGNATURES_MAX = 100;
 export const NOTE_BYTES_MAX = 65_536;
 
 const KEY_ID_BYTES = 4;
-const TIMESTAMP_BYTES = 8;
-const SIGNATURE_BYTES = 64;
 const EM_DASH = '\u2014';
 const KEY_NAME = /^[^\s\u0085+]+$/u;
 const SIGNATURE_LINE = /^\u2014 ([^\s\u0085+]+) ([A-Za-z0-9+/]+={0,2})$/u;
@@ -129,13 +128,8 @@ export function signNote(text: string, { name, keyId }: NoteKey, sign: Sign): No
 
 /** `atSeconds`: when the witness makes its statement, in seconds since 1970. */
 export function cosignNote(text: string, { name, keyId }: NoteKey, atSeconds: number, sign: Sign): NoteSignature {
-  const timestamp = new Uint8Array(TIMESTAMP_BYTES);
-  new DataView(timestamp.buffer).setBigUint64(0, BigInt(atSeconds));
-  return { name, keyId, bytes: concatBytes(timestamp, sign(cosignedMessage(text, BigInt(atSeconds)))) };
-}
-
-function cosignedMessage(text: string, atSeconds: bigint): Uint8Array {
-  return utf8ToBytes(`cosignature/v1\ntime ${atSeconds}\n${text}`);
+  const at = BigInt(atSeconds);
+  return { name, keyId, bytes: formatCosignature({ at, signature: sign(cosignedMessage(text, at)) }) };
 }
 
 /** The note's signatures of keys that are known, all of them valid; undefined if one is not, or none is of a known key. */
@@ -150,17 +144,18 @@ export function openNote(note: SignedNote, keys: readonly NoteKey[]): readonly N
   return known.length > 0 ? known : undefined;
 }
 
-export function isNoteSignature(text: string, key: NoteKey, { bytes }: NoteSignature): boolean {
-  if (key.type === NOTE_KEY_TYPES.ed25519) return isSignedBy(key.verifying(), utf8ToBytes(text), bytes);
-  const at = cosignedAt(bytes);
-  return at !== undefined && isSignedBy(key.verifying(), cosignedMessage(text, at), bytes.subarray(TIMESTAMP_BYTES));
+/** The key's valid signature of the note; undefined if it has none. */
+export function signatureBy(key: NoteKey, { text, signatures }: SignedNote): NoteSignature | undefined {
+  return signatures.find((signature) => {
+    return signature.name === key.name && signature.keyId === key.keyId && isNoteSignature(text, key, signature);
+  });
 }
 
-/** When a cosignature says that it was made, in seconds since 1970. */
-export function cosignedAt(bytes: Uint8Array): bigint | undefined {
-  if (bytes.length !== TIMESTAMP_BYTES + SIGNATURE_BYTES) return undefined;
-  const at = new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0);
-  return at < 2n ** 63n ? at : undefined;
+export function isNoteSignature(text: string, key: NoteKey, { bytes }: NoteSignature): boolean {
+  if (key.type === NOTE_KEY_TYPES.ed25519) return isSignedBy(key.verifying(), utf8ToBytes(text), bytes);
+  const cosignature = parseCosignature(bytes);
+  if (cosignature === undefined) return false;
+  return isSignedBy(key.verifying(), cosignedMessage(text, cosignature.at), cosignature.signature);
 }
 
 /** Base64 in its only form, padded. */

@@ -1,10 +1,11 @@
 // Honest logs are sound: random chambers of a real forum, whose roots and tokens the real relayer brings onto a chain that
 // delays, raises fees, refuses deployments and reorganizes. HONEST_CHAMBERS=200 plays more of them, HONEST_SEED others.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { isClosed, phaseAt, turnHolderAt } from '../../projections/phase.ts';
+import { isClosed, phaseAt } from '../../projections/phase.ts';
+import { turnHolderAt } from '../../projections/turn.ts';
 import { compareAccounts } from '../../src/audit/account/compare-accounts.ts';
 import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
-import { compareChain } from '../../src/audit/chain/claims.ts';
+import { compareChain } from '../../src/audit/chain/compare-chain.ts';
 import { SOLE_LEASE } from '../../src/log/store.ts';
 import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
 import { Relayer } from '../../src/relayer/relayer.ts';

@@ -1,8 +1,8 @@
 // The auditor's own arithmetic against the service's: the same answers from other code.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { TwofoldTree } from '../../src/audit/chamber/merkle-root.ts';
 import { leafOf } from '../../src/audit/chamber/sequence.ts';
+import { TwofoldTree } from '../../src/audit/chamber/twofold-tree.ts';
 import { appendLeaf, EMPTY_TREE, leafHash, rootOf } from '../../src/crypto/merkle.ts';
 import { toHex } from '../../src/vocabulary/values.ts';
 import { buffersHeld } from '../kit/memory-held.ts';

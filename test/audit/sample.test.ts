@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { allocationsView, chamberView, ideaViews } from '../../projections/views.ts';
 import { auditFile } from '../../src/audit/audit.ts';
 import { ChamberAudit } from '../../src/audit/chamber/chamber-audit.ts';
-import { TwofoldTree } from '../../src/audit/chamber/merkle-root.ts';
+import { TwofoldTree } from '../../src/audit/chamber/twofold-tree.ts';
 import { readLines } from '../../src/audit/line/input.ts';
 import { playPacedSample, playSample } from './sample.ts';
 import { playAdmissionSample } from './sample-with-admission.ts';

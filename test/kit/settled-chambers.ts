@@ -1,8 +1,10 @@
 // Random chambers from creation to settlement, the same for the same seed: with and without rounds, members who say nothing, commit and
 // do not reveal, or spread their allocation evenly, and deployments that fail. All go through each phase together.
-import { graduates } from '../../projections/allocations.ts';
+
 import type { ChamberState } from '../../projections/chamber.ts';
-import { isClosed, phaseAt, turnHolderAt } from '../../projections/phase.ts';
+import { graduates } from '../../projections/graduation.ts';
+import { isClosed, phaseAt } from '../../projections/phase.ts';
+import { turnHolderAt } from '../../projections/turn.ts';
 import type { ServiceFact } from '../../src/vocabulary/events.ts';
 import { BPS_TOTAL, toTimestamp } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, recordCommit } from './chambers.ts';

@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
 import type { ChamberListing, IdeaListing } from '../../projections/listings.ts';
-import { NO_TURNS, phaseBy } from '../../projections/phase.ts';
+import { phaseBy } from '../../projections/phase.ts';
+import { NO_TURNS } from '../../projections/turn.ts';
 import type { IdeaView } from '../../projections/views.ts';
 import { leafHash } from '../../src/crypto/merkle.ts';
 import { ALL_CHAMBERS, type AppendResult, type EventLog, type LogEntry } from '../../src/log/log.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { evolveChamber } from '../../projections/chamber.ts';
-import { afterPass } from '../../projections/phase.ts';
 import { evolveSettlement, isDeployed, NOT_SETTLED } from '../../projections/settlement.ts';
+import { afterPass } from '../../projections/turn.ts';
 import type { ChamberEvent, ServiceEvent } from '../../src/vocabulary/events.ts';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
 import {

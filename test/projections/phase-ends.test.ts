@@ -1,9 +1,10 @@
 // Phases, turns and ends of chambers with rounds: against an independent oracle at random, and row by row at exact milliseconds.
 import { describe, expect, it } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
-import { isClosed, missedTurns, nextClockChange, phaseAt, turnHolderAt } from '../../projections/phase.ts';
+import { isClosed, phaseAt } from '../../projections/phase.ts';
 import { knownEnds, phaseOf } from '../../projections/phase-ends.ts';
 import { decodeState, encodeState } from '../../projections/snapshot.ts';
+import { missedTurns, nextClockChange, turnHolderAt } from '../../projections/turn.ts';
 import type { ChamberEvent, MoveFact } from '../../src/vocabulary/events.ts';
 import { DEADLINES, type DeadlineName, PHASES, type Phase, toTimestamp } from '../../src/vocabulary/values.ts';
 import {

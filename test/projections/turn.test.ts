@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { nextClockChange, turnHolderAt } from '../../projections/phase.ts';
+import { nextClockChange, turnHolderAt } from '../../projections/turn.ts';
 import { ANN, BOB, CYD, created, DEADLINES_HOURLY, joined, passed } from '../kit/brief-events.ts';
 import { type BriefEvent, fold, HOURS } from '../kit/given.ts';
 

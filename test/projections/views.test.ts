@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { graduates, tallies } from '../../projections/allocations.ts';
+import { graduates, tallies } from '../../projections/graduation.ts';
 import { allocationsView, chamberView, ideaViews } from '../../projections/views.ts';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
 import {

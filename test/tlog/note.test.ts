@@ -1,8 +1,8 @@
 import { createPrivateKey, sign as signEd25519 } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { formatCheckpoint, parseCheckpoint } from '../../src/tlog/checkpoint.ts';
+import { parseCosignature } from '../../src/tlog/cosignature.ts';
 import {
-  cosignedAt,
   cosignNote,
   formatNote,
   formatVerifierKey,
@@ -119,7 +119,7 @@ describe('a cosignature', () => {
     expect(Buffer.from(cosignature.bytes).toString('hex')).toBe(
       `00000000641850cb${Buffer.from(sign(Buffer.from(message))).toString('hex')}`,
     );
-    expect(cosignedAt(cosignature.bytes)).toBe(1_679_315_147n);
+    expect(parseCosignature(cosignature.bytes)?.at).toBe(1_679_315_147n);
     expect(isNoteSignature(text, witness, cosignature)).toBe(true);
   });
 

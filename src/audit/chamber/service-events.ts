@@ -1,7 +1,8 @@
 // The service's own events, which follow the moves: whether the rules allow them, and whether their transactions make the
 // calls that the chamber's state requires. Only the chain shows whether they were executed.
-import { graduates } from '../../../projections/allocations.ts';
+
 import type { ChamberState } from '../../../projections/chamber.ts';
+import { graduates } from '../../../projections/graduation.ts';
 import { phaseEnd } from '../../../projections/phase.ts';
 import { decideServiceFact, ServiceFactRejected } from '../../moves/service-facts.ts';
 import type { ServiceEvent } from '../../vocabulary/events.ts';

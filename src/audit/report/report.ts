@@ -1,6 +1,7 @@
 // The outcome of an audit as a value for programs, with its verdict in one sentence.
-import { graduates } from '../../../projections/allocations.ts';
+
 import type { ChamberState } from '../../../projections/chamber.ts';
+import { graduates } from '../../../projections/graduation.ts';
 import { outcomeOf } from '../../../projections/outcome.ts';
 import { deploymentOf } from '../../../projections/settlement.ts';
 import { type Millis, toTimestamp } from '../../vocabulary/values.ts';

@@ -2,7 +2,7 @@
 // checkpoint, and that extends the checkpoints that the caller has kept.
 import { parseCheckpoint } from '../../tlog/checkpoint.ts';
 import { COVERED_SECONDS_MAX, forkProofByTiles } from '../../tlog/misbehaviour.ts';
-import { isNoteSignature, parseNote } from '../../tlog/note.ts';
+import { parseNote, signatureBy } from '../../tlog/note.ts';
 import type { Policy } from '../../tlog/policy.ts';
 import { isPinned, openCheckpoint, type SignedCheckpoint, UNPINNED, verifyTlogProof } from '../../tlog/proof.ts';
 import { fromHex } from '../../vocabulary/values.ts';
@@ -57,13 +57,7 @@ export class CheckpointAudit {
       findings.notEvaluated(reason, 'witnesses');
       return;
     }
-    const { text, signatures } = checkpoint.note;
-    const cosigners = policy.witnesses.filter(({ key }) =>
-      signatures.some(
-        (signature) =>
-          signature.name === key.name && signature.keyId === key.keyId && isNoteSignature(text, key, signature),
-      ),
-    );
+    const cosigners = policy.witnesses.filter(({ key }) => signatureBy(key, checkpoint.note) !== undefined);
     const isMet = policy.isQuorum(new Set(cosigners.map(({ name }) => name)));
     const problem = `the checkpoint of size ${checkpoint.size} is cosigned by ${cosigners.length} of ${policy.witnesses.length} witnesses, which is no quorum`;
     findings.judge('witnesses', [], !isMet && problem);

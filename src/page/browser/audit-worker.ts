@@ -173,7 +173,7 @@ function comparePublished(audited: ChamberAudit, job: AuditJob): void {
 /** Loads what reads the chain, most of which is viem. */
 async function compareChain(audit: ChamberAudit, { rpc, registry }: NamedChain): Promise<void> {
   const [claims, { AuditedChain }] = await Promise.all([
-    import('../../audit/chain/claims.ts'),
+    import('../../audit/chain/compare-chain.ts'),
     import('../../audit/chain/chain-reader.ts'),
   ]);
   const { moves, decisions, context } = audit;

@@ -2,7 +2,7 @@
 // chamber's last event, which pins all before it, is under it, the log extends the checkpoint that this browser saw before, and the
 // witnesses that the reader names have cosigned it.
 import type { ChamberAudit } from '../../audit/core.ts';
-import { isNoteSignature, type NoteKey, parseVerifierKey } from '../../tlog/note.ts';
+import { type NoteKey, parseVerifierKey, signatureBy } from '../../tlog/note.ts';
 import {
   isPinned,
   openCheckpoint,
@@ -132,21 +132,15 @@ export class PublishedCheck {
     else this.#notEvaluated(`event ${eventId} is under no checkpoint yet`, 'included');
   }
 
-  #judgeWitnesses({ note: { text, signatures } }: SignedCheckpoint): void {
+  #judgeWitnesses({ note }: SignedCheckpoint): void {
     const keys = this.#log.witnesses.map(parseVerifierKey);
-    const cosigners = signatures.slice(1).map(({ name }) => name);
+    const cosigners = note.signatures.slice(1).map(({ name }) => name);
     if (keys.length === 0) {
       const claimed = cosigners.length === 0 ? 'it names no witness' : `it names ${cosigners.join(', ')}`;
       this.#notEvaluated(`${claimed}; name those that you trust below`, 'cosigned');
       return;
     }
-    const missing = keys.filter(
-      (key) =>
-        key === undefined ||
-        !signatures.some(
-          (each) => each.name === key.name && each.keyId === key.keyId && isNoteSignature(text, key, each),
-        ),
-    );
+    const missing = keys.filter((key) => key === undefined || signatureBy(key, note) === undefined);
     const names = missing.map((key) => key?.name ?? 'a name that is no verifier key');
     // A witness may be slow or down: only the reader can say what is missing.
     if (missing.length > 0) this.#notEvaluated(`no cosignature of ${names.join(', ')}`, 'cosigned');

@@ -11,7 +11,7 @@
 //  7. At no moment an agent has more open chambers than allowed.
 
 import type { ChamberState } from '../../../projections/chamber.ts';
-import { nextClockChange } from '../../../projections/phase.ts';
+import { nextClockChange } from '../../../projections/turn.ts';
 import { moveOfEvent } from '../../../src/moves/registry.ts';
 import { requireFresh } from '../../../src/moves/rules.ts';
 import { type ForumEvent, isMove, type MoveEvent } from '../../../src/vocabulary/events.ts';

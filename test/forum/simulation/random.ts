@@ -1,6 +1,7 @@
 // Random requests, steps and faults on several nodes with little memory: one seed leads to one history.
 import type { ChamberState } from '../../../projections/chamber.ts';
-import { isClosed, phaseAt, turnHolderAt } from '../../../projections/phase.ts';
+import { isClosed, phaseAt } from '../../../projections/phase.ts';
+import { turnHolderAt } from '../../../projections/turn.ts';
 import { appendLeaf, EMPTY_TREE, rootOf } from '../../../src/crypto/merkle.ts';
 import type { Forum } from '../../../src/forum/forum.ts';
 import { type ChamberEvent, isMove } from '../../../src/vocabulary/events.ts';

@@ -28,7 +28,7 @@ export interface Answered {
 }
 
 /** Answers accepted commands. */
-export class Receipts {
+export class ReceiptSigner {
   readonly #options: Pick<HttpOptions, 'forum' | 'keys' | 'sign'>;
   /** The thumbprint that the first line of each chamber records. */
   readonly #pinned = new LRUCache<number, { readonly thumbprint: string | undefined }>({ max: CHAMBERS_MAX });

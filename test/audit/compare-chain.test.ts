@@ -1,7 +1,7 @@
 // What a log claims about the chain, against the chain: a token, and a deployment that fails. Forged logs are chained again.
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
-import { compareChain } from '../../src/audit/chain/claims.ts';
+import { compareChain } from '../../src/audit/chain/compare-chain.ts';
 import { deployData } from '../../src/audit/chain/contracts.ts';
 import type { AuditPolicy } from '../../src/audit/policy.ts';
 import type { ChainInfo } from '../../src/client/forum-client.ts';
