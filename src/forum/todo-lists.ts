@@ -26,7 +26,7 @@ export interface TodoList {
   readonly now: Millis;
   readonly items: readonly Todo[];
   /**
-   * Differs from that of every other list. It is made of the list's content, so that all nodes agree on it, before and after
+   * Differs from that of every other list of the agent. It is made of the list's content, so that all nodes agree on it, before and after
    * restarts.
    */
   readonly version: string;
@@ -89,10 +89,10 @@ function mayNeedFold({ chamber, member }: Membership, now: Millis): boolean {
 
 /** Each event of a chamber raises its lastEventId; the rest is what the clock, or the agent's account, changes. */
 function versionOf(items: readonly Todo[]): string {
-  const parts = items.map(
-    ({ membership: { chamber, lastEventId }, phase, must, turnEndsAt, isClosed, isRetired, may }) => {
-      return `${chamber.chamberId} ${lastEventId} ${phase} ${must} ${turnEndsAt} ${isClosed} ${isRetired} ${may}`;
-    },
-  );
+  const parts = items.map((item) => {
+    const { chamber, lastEventId } = item.membership;
+    const { phase, must, turnEndsAt, isClosed, isRetired, may, admission } = item;
+    return `${chamber.chamberId} ${lastEventId} ${phase} ${must} ${turnEndsAt} ${isClosed} ${isRetired} ${may} ${admission.refusal}`;
+  });
   return hash('sha256', parts.join(), 'base64url').slice(0, VERSION_CHARS);
 }

@@ -27,7 +27,7 @@ import {
   timestamp,
 } from '../vocabulary/schemas.ts';
 import { isPhase, PHASES, type Phase } from '../vocabulary/values.ts';
-import { JSON_HEADERS, json } from './response.ts';
+import { json, jsonText } from './response.ts';
 import { type Route, readRoute } from './route.ts';
 
 const phase = v.picklist(PHASES);
@@ -193,7 +193,7 @@ export const chamberRoutes: readonly Route[] = [
       const body = await bodies.body(['allocations', state.chamberId, state.lastEventId, phaseAt(state, now)], () =>
         JSON.stringify(allocationsView(state, now)),
       );
-      return new Response(body, { headers: JSON_HEADERS });
+      return jsonText(body);
     },
   }),
 ];

@@ -10,7 +10,7 @@ import { LIST_LIMIT, limitParameter, POSITIVE, query } from '../vocabulary/endpo
 import { ForumError, invalid } from '../vocabulary/errors.ts';
 import { parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { address, count, did, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
-import { JSON_HEADERS, json } from './response.ts';
+import { json, jsonText } from './response.ts';
 import { type Route, readRoute } from './route.ts';
 
 const idea: v.GenericSchema<IdeaView> = v.strictObject({
@@ -127,7 +127,7 @@ async function listResponse(ideas: Ideas): Promise<Response> {
   const pieces = ideasText(ideas, currentPayer());
   const first = await pieces.next();
   const body = first.done ? first.value : ReadableStream.from(continued(first.value, pieces));
-  return new Response(body, { headers: JSON_HEADERS });
+  return jsonText(body);
 }
 
 async function* continued(first: Buffer, rest: AsyncGenerator<Buffer, Buffer>): AsyncGenerator<Buffer> {

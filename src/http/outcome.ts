@@ -5,7 +5,7 @@ import * as sample from '../moves/samples.ts';
 import { IMMUTABLE } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { address, count, did, hash, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
-import { JSON_HEADERS } from './response.ts';
+import { jsonText } from './response.ts';
 import { type Route, readRoute } from './route.ts';
 
 const outcome: v.GenericSchema<OutcomeView> = v.strictObject({
@@ -97,12 +97,7 @@ export const outcomeRoutes: readonly Route[] = [
         if ('view' in outcome) return outcomeText(outcome.view);
         throw new ForumError('FORUM_ERR_CONFLICT', `chamber ${chamberId} waits for ${outcome.waitsFor}`);
       });
-      const headers = {
-        'Log-Id': forum.store.log.logId,
-        'Cache-Control': IMMUTABLE,
-        ETag: etag,
-      };
-      return new Response(body, { headers: { ...JSON_HEADERS, ...headers } });
+      return jsonText(body, { 'Log-Id': forum.store.log.logId, 'Cache-Control': IMMUTABLE, ETag: etag });
     },
   }),
 ];

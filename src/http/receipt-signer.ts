@@ -14,7 +14,7 @@ import type { ServiceKey } from '../keys/service-keys.ts';
 import { type ForumEvent, fromLine, toLine } from '../vocabulary/events.ts';
 import type { ForumContext, HttpOptions } from './context.ts';
 import { header } from './request.ts';
-import { json, signedJson } from './response.ts';
+import { json, jsonText } from './response.ts';
 
 const CHAMBERS_MAX = 10_000;
 
@@ -65,7 +65,7 @@ export class ReceiptSigner {
     const params = receiptParams(wish, { created, keyid: key.thumbprint });
     const base = receiptBase(wish.components, params, { request, response });
     const signature = await this.#options.sign(key.seed, Buffer.from(base));
-    return signedJson(body, {
+    return jsonText(body, {
       'Content-Digest': response.contentDigest,
       Event: response.event,
       'Log-Id': response.logId,

@@ -27,12 +27,15 @@ export function preflight(): Response {
 
 /** 200 with a value as JSON. */
 export function json(body: unknown, headers?: Readonly<Record<string, string>>): Response {
-  return new Response(JSON.stringify(body), { headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS });
+  return jsonText(JSON.stringify(body), headers);
 }
 
-/** 200 with a body whose exact text is signed. */
-export function signedJson(body: string, headers: Readonly<Record<string, string>>): Response {
-  return new Response(body, { headers: { ...JSON_HEADERS, ...headers } });
+/** 200 with JSON that is made already. */
+export function jsonText(
+  body: string | Uint8Array | ReadableStream,
+  headers?: Readonly<Record<string, string>>,
+): Response {
+  return new Response(body, { headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS });
 }
 
 /** An error that also tells the client something in a header, e.g. Allow. */

@@ -43,8 +43,8 @@ function isDue({ items: [first] }: TodoList): boolean {
 
 interface Following {
   readonly did: string;
-  /** What is sent of a list. */
-  readonly answer: (list: TodoList) => Promise<object>;
+  /** The JSON text that is sent of a list. */
+  readonly answer: (list: TodoList) => Promise<Buffer>;
 }
 
 export function streamLists(
@@ -59,7 +59,7 @@ export function streamLists(
     for await (const list of todoWatches.lists(did, signal)) {
       if (list.version === sent) continue;
       sent = list.version;
-      await sink.send(Buffer.from(`data: ${JSON.stringify(await answer(list))}\n\n`));
+      await sink.send(Buffer.from(`data: ${await answer(list)}\n\n`));
     }
   };
   const open = (sink: EventSink) => {

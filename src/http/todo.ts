@@ -11,7 +11,7 @@ import { parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { count, did, id, timestamp } from '../vocabulary/schemas.ts';
 import { PHASES, toTimestamp } from '../vocabulary/values.ts';
 import { header, readBody } from './request.ts';
-import { json } from './response.ts';
+import { jsonText } from './response.ts';
 import { type Route, readRoute } from './route.ts';
 import { changedList, streamLists } from './todo-waits.ts';
 
@@ -96,24 +96,30 @@ const todoRoute: Route = readRoute<TodoAnswer>({
   }),
   example: TODO_EXAMPLE,
   handle: async (context, c) => {
-    const { auth, forum, maxBodyBytes, todoWatches, waits } = context;
+    const { auth, forum, bodies, maxBodyBytes, todoWatches, waits } = context;
     const { did } = await auth.authenticate(c, await readBody(c, maxBodyBytes));
     requireQuery(c.req.url, ['limit', 'since', 'wait']);
     const limit = parseInteger('limit', c.req.query('limit'), LIMIT) ?? LIMIT.fallback;
     const wait = parseInteger('wait', c.req.query('wait'), WAIT_SECONDS);
     const since = parseVersion(c.req.query('since'));
-    const answer = async (list: TodoList): Promise<TodoAnswer> => ({
-      now: toTimestamp(list.now),
-      todo: await forum.todoLists.views(list, limit),
-      more: list.items.length > limit,
-      version: list.version,
-    });
+    const itemsOf = async (list: TodoList) => JSON.stringify(await forum.todoLists.views(list, limit));
+    /** The text of a TodoAnswer; its items are made once for all responses of a version. */
+    const answer = async (list: TodoList): Promise<Buffer<ArrayBuffer>> => {
+      const { now, items, version } = list;
+      const todo = await bodies.body(['todo', did, limit, version], () => itemsOf(list));
+      const more = items.length > limit;
+      return Buffer.concat([
+        Buffer.from(`{"now":"${toTimestamp(now)}","todo":`),
+        todo,
+        Buffer.from(`,"more":${more},"version":"${version}"}`),
+      ]);
+    };
     if (accepts(header(c, 'accept'), 'text/event-stream')) return streamLists(context, c, { did, answer });
-    if (wait === undefined) return json(await answer(await forum.todoLists.of(did, forum.now())));
+    if (wait === undefined) return jsonText(await answer(await forum.todoLists.of(did, forum.now())));
     const release = waits.hold(did);
     try {
       const body = await answer(await changedList(context, c, { did, since, seconds: wait }));
-      return json(body, todoWatches.isClosed ? { Connection: 'close' } : undefined);
+      return jsonText(body, todoWatches.isClosed ? { Connection: 'close' } : undefined);
     } finally {
       release();
     }

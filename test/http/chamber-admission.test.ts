@@ -222,4 +222,19 @@ describe('GET /me/todo', () => {
     await service.must('POST', `/chambers/${chamberId}/join`, { by: other });
     expect(await todoOf(service, ann)).toMatchObject({ may: [], why: expect.stringContaining('already has a seat') });
   });
+
+  it('is another version when only the reason why it may not join has changed', async () => {
+    const service = new TestService();
+    const [ann, bob] = [await service.agent(), await service.agent()];
+    const admission = { dids: [bob.did], provenWallets: true };
+    const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission };
+    await service.must('POST', '/chambers', { by: ann, body });
+    const before = await todoOf(service, ann);
+    expect(before.why).toContain('provenWallets: ');
+    await service.must('POST', '/register', { by: ann, body: await provenRegistration(service, ann, walletOf(1)) });
+    const after = await todoOf(service, ann);
+    expect(after.may).toEqual(before.may);
+    expect(after.why).not.toContain('provenWallets: ');
+    expect(after.version).not.toBe(before.version);
+  });
 });
