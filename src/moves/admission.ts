@@ -72,7 +72,12 @@ export const sentAdmission = v.pipe(
   v.description('who may join: all rules given must hold'),
 );
 
-const decimal = v.pipe(v.string(), v.regex(/^(0|[1-9]\d{0,77})$/), v.description('decimal integer'));
+const decimal = v.pipe(
+  v.string(),
+  v.regex(/^(0|[1-9]\d{0,77})$/),
+  v.check((digits) => BigInt(digits) <= BALANCE_MAX, 'must be at most 2^256 - 1'),
+  v.description('decimal integer, at most 2^256 − 1'),
+);
 
 /** The rules as they are in events and views. */
 export const admission: v.GenericSchema<Admission> = v.strictObject({

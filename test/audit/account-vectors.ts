@@ -7,6 +7,7 @@ import { type Json, type Line, parse, rechained, signedAccountLine, signedLine, 
 import { text as open, records as openRecords, payloadOf, requestOf } from './forgeries.ts';
 import { ANN, BOB, CAT } from './sample.ts';
 import { FIRST, SECOND, THIRD } from './sample-with-admission.ts';
+import { CURVE_ORDER } from './transaction-forms.ts';
 
 const read = (name: string) => readFileSync(new URL(`../../fixtures/logs/${name}.ndjson`, import.meta.url), 'utf8');
 const text = read('chamber-with-admission');
@@ -114,10 +115,10 @@ async function bobRegistered(how: Registering): Promise<string> {
 /** BOB's account, retired by what a wallet signed. */
 async function bobRetired(
   wallet: typeof SECOND,
-  { issuedAt = atOf(bob, RETIRED), walletAddress = wallet.address } = {},
+  { issuedAt = atOf(bob, RETIRED), walletAddress = wallet.address, accepted = {} as Line } = {},
 ) {
   const proof = await retirementBy(wallet, BOB.did, { issuedAt: iso(issuedAt) });
-  const walletProof = { signature: proof.walletSignature, issuedAt: proof.issuedAt, service: PUBLIC_URL };
+  const walletProof = { signature: proof.walletSignature, issuedAt: proof.issuedAt, service: PUBLIC_URL, ...accepted };
   return ofBob(RETIRED, { walletAddress, walletProof });
 }
 
@@ -150,6 +151,11 @@ export const ALONE_BROKEN: readonly Alone[] = [
   [
     'a balance in another block than that of the creation',
     ofMoves(BOB_JOINED, tokenWith(BOB_JOINED, { blockNumber: 1 })),
+    BOB_JOINED,
+  ],
+  [
+    'a balance that no contract returns',
+    ofMoves(BOB_JOINED, tokenWith(BOB_JOINED, { balance: String(2n ** 256n) })),
     BOB_JOINED,
   ],
   ['a join without a proven wallet', ofMoves(BOB_JOINED, { walletProven: false }), BOB_JOINED],
@@ -272,7 +278,21 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
     ['a proof with another service', text, withProof({ service: 'https://evil.test' }), ...OF_ANN],
     ['a proof that no key of the wallet signed', text, await bobRegistered({ at, signature: OF_CONTRACT }), ...OF_BOB],
     ['a proof a day and a second old', text, await bobRegistered({ at, issuedAt: at - 86_401_000 }), ...OF_BOB],
+    ['a proof with the larger s', text, withProof({ signature: withLargerS(proofIn(ann, PROVEN)) }), ...OF_ANN],
+    ['a proof by a key, with the block of a contract', text, await bobRegistered({ at, accepted: BLOCK }), ...OF_BOB],
+    [
+      'a proof by a contract, without the hash of its block',
+      text,
+      await bobRegistered({ at, signature: OF_CONTRACT, accepted: { chainId: 31_337, blockNumber: 41 } }),
+      ...OF_BOB,
+    ],
     // Retirements.
+    [
+      'a retirement by a key, with the block of a contract',
+      text,
+      await bobRetired(SECOND, { accepted: BLOCK }),
+      ...OF_BOB,
+    ],
     ['a retirement that nobody asked for', text, ofAnn(RETIRED, {}, { request: null }), ...OF_ANN],
     ['a retirement by a wallet that was never proven', text, await bobRetired(THIRD), ...OF_BOB],
     [
@@ -288,6 +308,13 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
       ...OF_BOB,
     ],
   ];
+}
+
+/** The same r with the order of the curve less s, which recovers the same key. */
+function withLargerS({ signature }: Line): string {
+  const [, r = '', s = '', v = ''] = /^0x(.{64})(.{64})(.{2})$/.exec(String(signature)) ?? [];
+  const larger = (CURVE_ORDER - BigInt(`0x${s}`)).toString(16).padStart(64, '0');
+  return `0x${r}${larger}${v === '1b' ? '1c' : '1b'}`;
 }
 
 function admission({ by = ANN, of = BOB, at = atOf(moves, ADMITTED), accountEventId = 2 }): Line {

@@ -81,8 +81,31 @@ const INNER: Readonly<Record<string, Line>> = {
   'no round of debate': { rounds: { proposal: 1, debate: 0 }, ...WITH_TURNS },
   '101 rounds': { rounds: { proposal: 101, debate: 1 }, ...WITH_TURNS },
   'a list that names an agent twice': { admission: { dids: [BOB.did, BOB.did] } },
-  'a balance of 0 to be held': { admission: { token: { address: `0x${'11'.repeat(20)}`, minBalance: 0 } } },
 };
+
+const TOKEN = `0x${'11'.repeat(20)}`;
+
+/** A creation with a rule about a token, and what the service stores of it. */
+function ofToken(minBalance: Json, token: Line): string {
+  const sent = creation({ admission: { token: { address: TOKEN, minBalance } } });
+  const stored = { address: TOKEN, minBalance: String(minBalance), at: 'join' };
+  return rewritten([{ ...sent, payload: { ...payloadOf(sent), admission: { token: stored }, token } }]);
+}
+
+/** The moves, CAT's reveal among them, without CAT's commitment. */
+function uncommitted(): string {
+  const reveal = ALLOCATIONS.cat.reveal as unknown as Line;
+  return rewritten([
+    ...moves.filter(({ did, type }) => did !== CAT.did || type !== 'allocation.committed'),
+    signedLine({
+      ...{ by: CAT, type: 'allocation.revealed', path: 'allocate/reveal', at: START + 4.5 * HOUR },
+      ...{ body: reveal as Json, payload: reveal },
+    }),
+  ]);
+}
+
+const BLOCK = { blockNumber: 41, blockHash: `0x${'c3'.repeat(32)}` };
+const CHAIN = { chainId: 31_337 };
 
 export const SOUND: readonly Row[] = [
   created('a creation that says no more than it must', {}),
@@ -98,6 +121,7 @@ export const SOUND: readonly Row[] = [
   ['a reveal of nothing', revealing([])],
   ['a refinement of 16 levels, 15 of which are arrays', around(15)],
   ...ACCEPTED.map(([title, form]): Row => [`a request: ${title}`, formed(form)]),
+  ['a token to be held at the join', ofToken(1, CHAIN)],
 ];
 
 export const BROKEN: readonly Row[] = [
@@ -120,4 +144,7 @@ export const BROKEN: readonly Row[] = [
   ['a salt of 15 bytes', revealing([share('idea-3', 1)], `0x${'5a'.repeat(15)}`), 17],
   ['a refinement of 17 levels, 16 of which are arrays', around(16), AFTER_HONEST],
   ...REFUSED.map(([title, form]): Row => [`a request: ${title}`, formed(form), AFTER_HONEST]),
+  ['a balance of 0 to be held', ofToken(0, CHAIN), 1],
+  ['the block of a token that is to be held at the join', ofToken(1, { ...CHAIN, ...BLOCK }), 1],
+  ['a reveal of a member that did not commit', uncommitted(), 16],
 ];

@@ -6,7 +6,9 @@ import { RELAYER } from './sample.ts';
 type Fields = readonly (Hex | readonly [])[];
 
 const TYPE = '0x02';
-const CURVE_ORDER = 0xff_ff_ff_ff_ff_ff_ff_ff_ff_ff_ff_ff_ff_ff_ff_fe_ba_ae_dc_e6_af_48_a0_3b_bf_d2_5e_8c_d0_36_41_41n;
+/** Of secp256k1. */
+export const CURVE_ORDER =
+  0xff_ff_ff_ff_ff_ff_ff_ff_ff_ff_ff_ff_ff_ff_ff_fe_ba_ae_dc_e6_af_48_a0_3b_bf_d2_5e_8c_d0_36_41_41n;
 /** Places in the list of EIP-1559. */
 const [NONCE, PRIORITY_FEE, Y_PARITY, R, S] = [1, 2, 9, 10, 11] as const;
 

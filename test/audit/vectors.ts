@@ -3,9 +3,13 @@
 import { encodeFunctionData, type Hex, parseAbi, parseTransaction } from 'viem';
 import { toDid } from '../../src/crypto/did-key.ts';
 import { leafHash } from '../../src/crypto/merkle.ts';
+import { type DeployedIdea, quorumProfile } from '../../src/relayer/contracts.ts';
+import type { QuorumSettings } from '../../src/relayer/quorum-settings.ts';
+import { canonicalJson } from '../../src/vocabulary/json.ts';
 import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
-import { toHex } from '../../src/vocabulary/values.ts';
+import { NO_PREVIOUS, toHex } from '../../src/vocabulary/values.ts';
 import { HOUR, START } from '../kit/clock.ts';
+import { SETTINGS } from '../relayer/quorum-file.ts';
 import * as account from './account-vectors.ts';
 import { auditLines, type ForgedMove, type Json, type Line, rechained, signedLine, toText } from './forge.ts';
 import {
@@ -210,6 +214,7 @@ const RECORDS: readonly Row[] = [
   ['a hash in capitals', replaced(7, capitalPrev(7)), 7],
   ['a signer of a service event', withMembers(COMMITTED, { did: ANN.did }), COMMITTED],
   ['a wallet with a wrong checksum', ofMoves(7, { creatorWallet: WRONG_CHECKSUM }), 7],
+  ['numbers that skip one, whose hashes fit', skipped(7), 7, 8],
 ];
 
 const EVIDENCE: readonly Row[] = [
@@ -276,6 +281,13 @@ const RULES: readonly Row[] = [
   ['an account line before that of the creation', ofMoves(1, { accountEventId: 2 }), 1, 2],
   ['a join without an account line', withMembers(3, withoutAccount(recordOf(3))), 3],
   ['a join without the wallet of its member', withMembers(3, withoutSeat(recordOf(3))), 3],
+  [
+    'a join that says whether its wallet is proven, and not which it is',
+    withMembers(3, lacking(3, 'walletAddress')),
+    3,
+  ],
+  ['a join that names its wallet, and not whether it is proven', withMembers(3, lacking(3, 'walletProven')), 3],
+  ['a join of an earlier release with a label', labelled(), 3],
   ['a comment without an account line', withMembers(9, withoutAccount(recordOf(9))), 9],
   ['two wallets from one account line', ofMoves(8, { creatorWallet: OTHER_WALLET }), 3, 7, 8],
   [
@@ -449,7 +461,7 @@ export async function vectors(): Promise<Made> {
       made.push({ file, accounts, title, verdict, eventIds });
     }
   };
-  add('honest', 'sound', HONEST);
+  add('honest', 'sound', [...HONEST, ['a deployment in the quorum form, which pays', await quorumDeployment()]]);
   add('undecided', 'undecided', [...UNDECIDED, ...leftOut]);
   add('copy', 'broken', COPIES);
   add('record', 'broken', RECORDS);
@@ -519,6 +531,48 @@ function ofSmallOrder(): Line {
 
 function inputWith(pattern: RegExp, change: (value: string) => string): string {
   return String(request['signatureInput']).replace(pattern, (_, value: string) => change(value));
+}
+
+/** The lines from that event on with numbers that are higher by one, and the hashes that follow. */
+function skipped(eventId: number): string {
+  const lines: string[] = [];
+  for (const record of records) {
+    const before = lines.at(-1);
+    const prev = before === undefined ? NO_PREVIOUS : toHex(leafHash(Buffer.from(before)));
+    const number = Number(record['eventId']);
+    lines.push(canonicalJson({ ...record, eventId: number < eventId ? number : number + 1, prev }));
+  }
+  return raw(lines);
+}
+
+function lacking(eventId: number, member: string): Line {
+  const { [member]: _, ...payload } = payloadOf(recordOf(eventId));
+  return { payload };
+}
+
+/** The moves as an earlier release wrote them, of which one join has a label. */
+function labelled(): string {
+  const bare = moves.map(withoutAccount);
+  const joined = bare[2] as Line;
+  return rewritten(bare.with(2, { ...joined, payload: { ...payloadOf(joined), label: 'Bob' } }));
+}
+
+/** The sample's first deployment in the quorum form, and the token that names it. */
+async function quorumDeployment(): Promise<string> {
+  const { payload } = recordOf(DEPLOY) as unknown as { payload: RelayTransaction };
+  const { maxFeePerGas: fee = 0n } = parseTransaction(payload.rawTransaction);
+  const idea = payloadOf(moves.find(({ type }) => type === 'chamber.proposed') as Line);
+  const data = quorumProfile({ ...SETTINGS, value: 1n } as unknown as QuorumSettings).deployCall(
+    1,
+    idea as unknown as DeployedIdea,
+  );
+  const sent = await signed(FACTORY, data, { nonce: payload.nonce, fee, value: 1n });
+  const deployed = { ...payloadOf(recordOf(DEPLOY + 1)), txHash: sent.txHash };
+  return rewritten(
+    records
+      .with(DEPLOY - 1, { ...recordOf(DEPLOY), payload: { ...payloadOf(recordOf(DEPLOY)), ...sent } })
+      .with(DEPLOY, { ...recordOf(DEPLOY + 1), payload: deployed }),
+  );
 }
 
 function capitalPrev(eventId: number): string {

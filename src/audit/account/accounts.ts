@@ -173,7 +173,8 @@ export class AccountLog {
     const { signature: walletSignature, issuedAt, service } = walletProof;
     try {
       const claim = retirementClaim({ walletAddress, walletSignature, issuedAt }, this.#did, [service]);
-      requireProof(claim, this.#recordedAnswer(walletProof, event));
+      const due = requireProof(claim, this.#recordedAnswer(walletProof, event));
+      if (canonicalJson(due) !== canonicalJson(walletProof)) return 'holds a block in which nothing was asked';
     } catch (error) {
       if (!(error instanceof ForumError)) throw error;
       return `is a retirement that ${walletAddress} did not sign`;
