@@ -3,7 +3,7 @@
 //
 // Why no command is lost, doubled, confirmed early, or decided on a state that never was:
 //
-//  1. A command is in one place at a time: being looked up (look-ups.ts) or prepared, waiting, or an outcome of one batch. It leaves with
+//  1. A command is in one place at a time: being looked up (replay-look-ups.ts) or prepared, waiting, or an outcome of one batch. It leaves with
 //     one response. `close` waits until all have left.
 //  2. A decision and the staging of its event are one synchronous step on the states of the open batch, which are those of the batch in
 //     flight where that has touched the stream, else those in memory. So within a process no decision overlooks an earlier one.
@@ -41,8 +41,8 @@ import { type AccountCommand, basisPassed, type Command } from './commands.ts';
 import { Creations } from './creations.ts';
 import { type DecisionOptions, Decisions } from './decisions.ts';
 import { Gathering } from './gathering.ts';
-import { LookUps } from './look-ups.ts';
 import { Preparation } from './preparation.ts';
+import { LookUps } from './replay-look-ups.ts';
 import type { Streams } from './streams.ts';
 
 /** Bounds how long one batch keeps the process from doing anything else. */

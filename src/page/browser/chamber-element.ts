@@ -6,7 +6,6 @@ import { type ChamberEvent, fromLine } from '../../vocabulary/events.ts';
 import { WITHOUT_CHAIN } from '../chamber-model.ts';
 import { chamberView } from '../chamber-view.ts';
 import { type Audit, type LiveModel, SPEEDS, verifySection } from '../live-view.ts';
-import { NOT_AUDITED, startAudit } from './auditor.ts';
 import { Drawing } from './drawing.ts';
 import { DrawnChunks } from './drawn-chunks.ts';
 import { heldCheckpoint, holdCheckpoint } from './held-checkpoint.ts';
@@ -14,6 +13,7 @@ import { linkedEvent, namedChain, namedRoot, namedWitnesses } from './location.t
 import { followLog } from './log-stream.ts';
 import { patchChildren } from './patch.ts';
 import { ServerClock } from './server-clock.ts';
+import { NOT_AUDITED, startAudit } from './start-audit.ts';
 
 /** The part of GET /health that is shown. */
 interface Health {
