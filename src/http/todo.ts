@@ -106,7 +106,7 @@ const todoRoute: Route = readRoute<TodoAnswer>({
     /** The text of a TodoAnswer; its items are made once for all responses of a version. */
     const answer = async (list: TodoList): Promise<Buffer<ArrayBuffer>> => {
       const { now, items, version } = list;
-      const todo = await bodies.body(['todo', did, limit, version], () => itemsOf(list));
+      const todo = await bodies.body(['todo', did, Math.min(limit, items.length), version], () => itemsOf(list));
       const more = items.length > limit;
       return Buffer.concat([
         Buffer.from(`{"now":"${toTimestamp(now)}","todo":`),
