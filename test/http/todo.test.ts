@@ -57,6 +57,37 @@ describe('GET /me/todo', () => {
     expect(await words()).toEqual(['wait', 'wait', 'wait']);
   });
 
+  it('never shows a text that was made for another moment', async () => {
+    const service = new TestService();
+    const agents = [await service.agent(), await service.agent(), await service.agent()];
+    const [ann, bob] = agents as [Signer, Signer];
+    const paced = { rounds: { proposal: 2, debate: 2 }, turnSeconds: 60 };
+    const ids = [
+      await openChamber(service, agents, { turnSeconds: 60 }),
+      await openChamber(service, agents, paced),
+      await openChamber(service, [ann, bob]),
+    ];
+    const seen = new Set<string>();
+    for (let step = 0; service.clock.read() < START + 5.1 * HOUR; step++) {
+      const id = ids[step % ids.length];
+      for (const by of agents) {
+        const shown = await todoOf(service, by);
+        const { todoLists } = service.forum;
+        expect(shown).toEqual(await todoLists.views(await todoLists.of(by.did, service.forum.now()), 200));
+        for (const { phase, must } of shown) seen.add(`${phase} ${must}`);
+        // Accepted where it is due, and else rejected.
+        const share = allocationOf(id ?? 0, by, {});
+        await service.request('POST', `/chambers/${id}/allocate/commit`, { by, body: share.commit });
+        await service.request('POST', `/chambers/${id}/allocate/reveal`, { by, body: share.reveal });
+        if (step % 4 > 0) continue;
+        await service.request('POST', `/chambers/${id}/propose`, { by, body: { name: 'Idea', ticker: `T${step}` } });
+        await service.request('POST', `/chambers/${id}/pass`, { by });
+      }
+      service.clock.advance([1, 59_999, 1, 240_000, 61_000, 1_200_000][step % 6] ?? 0);
+    }
+    expect([...seen]).toEqual(expect.arrayContaining(['PROPOSAL pass', 'DEBATE pass', 'ALLOCATE_REVEAL reveal']));
+  });
+
   it('holds the members of design and specification', async () => {
     const service = new TestService();
     const [ann, bob] = [await service.agent(), await service.agent()];
