@@ -1,4 +1,4 @@
-// A dictionary of structured fields (RFC 8941, 3.2) as text: each member exactly as it was sent.
+// A dictionary of structured fields (RFC 9651, 3.2) as text: each member exactly as it was sent.
 import { parseDictionary } from 'structured-headers';
 
 /** Members by key, in the order sent, without the spaces around; undefined if the field is no dictionary or a key occurs twice. */
@@ -14,7 +14,7 @@ export function dictionaryMembers(field: string): ReadonlyMap<string, string> | 
 }
 
 function keysOf(field: string): readonly string[] {
-  // RFC 8941 has spaces at the end of a field; the library takes tabs too.
+  // RFC 9651 has spaces at the end of a field; the library takes tabs too.
   if (/\t *$/.test(field)) return [];
   try {
     return [...parseDictionary(field).keys()];

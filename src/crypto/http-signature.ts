@@ -147,7 +147,7 @@ function membersOf({ signatureInput, signature }: SignatureHeaders): Members {
   return { inputs, signatures };
 }
 
-const NO_DICTIONARY = 'must be a dictionary (RFC 8941) in which each label occurs once';
+const NO_DICTIONARY = 'must be a dictionary (RFC 9651) in which each label occurs once';
 
 function foreignProblem({ signatureInput, signature }: SignatureHeaders, { inputs, signatures }: Members) {
   const labels = [...inputs.keys()];
@@ -204,7 +204,7 @@ const TYPES = { created: 'number', keyid: 'string', alg: 'string', nonce: 'strin
 /** The parameters after requireParameter has checked them. */
 type Parameters = Omit<SignatureInput, 'params' | 'components'> & { readonly alg: string };
 
-/** Any Signature-Input of the profile: RFC 8941's optional spaces are accepted, and `params` is the canonical form. */
+/** Any Signature-Input of the profile: RFC 9651's optional spaces are accepted, and `params` is the canonical form. */
 function parseInput(header: string): SignatureInput {
   const [, covered] = OPENING.exec(header) ?? [];
   if (covered === undefined)

@@ -181,7 +181,7 @@ export const address = v.pipe(
   v.check(isWalletAddress, CHECKSUM_MESSAGE),
   v.description('EVM address'),
 );
-export const label = v.pipe(v.string(), v.maxLength(LABEL_CHARS_MAX));
+export const label = v.pipe(v.string(), v.minLength(1), v.maxLength(LABEL_CHARS_MAX));
 export const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 export const id = v.pipe(v.number(), v.integer(), v.minValue(1));
 export const ideaId = v.pipe(v.string(), v.regex(/^idea-[1-9]\d*$/), v.description('unique in its chamber'));
