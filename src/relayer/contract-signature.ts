@@ -3,7 +3,10 @@
 import {
   type Address,
   encodeDeployData,
+  encodeFunctionData,
   isErc6492Signature,
+  parseAbi,
+  size,
   universalSignatureValidatorAbi,
   universalSignatureValidatorByteCode,
 } from 'viem';
@@ -30,19 +33,38 @@ export async function acceptedHash(
   // The validator also takes what a private key has signed, by laxer rules than ours.
   if (!isErc6492Signature(signature) && !(await hasCode(rpc, wallet as Address))) return undefined;
   for (const hash of hashes) {
-    const data = encodeDeployData({
-      abi: universalSignatureValidatorAbi,
-      bytecode: universalSignatureValidatorByteCode,
-      args: [wallet as Address, hash, signature],
-    });
-    const call = { to: undefined, data, gas: VALIDATION_GAS_MAX };
+    const call = { ...validationCall(wallet as Address, hash, signature), gas: VALIDATION_GAS_MAX };
     const outcome = await orRevert(readCallAt(rpc, call, blockHash)).catch((error: unknown) => {
       if (isRejection(error) && GAS_USED_UP.test(error.message)) return { result: '0x' as const };
       throw error;
     });
-    if ('result' in outcome && outcome.result !== '0x' && BigInt(outcome.result) === 1n) return hash;
+    if ('result' in outcome && isAcceptance(call, outcome.result)) return hash;
   }
   return undefined;
 }
 
 const GAS_USED_UP = /out ?of ?gas|gas required exceeds|intrinsic gas|InvalidFEOpcode|invalid opcode/i;
+
+const MAGIC_BYTES = 32;
+const MAGIC_VALUE = '0x1626ba7e';
+const WALLET_ABI = parseAbi(['function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)']);
+
+/** The validator fails on a signature that is shorter than the magic bytes of ERC-6492: its wallet is asked itself. */
+function validationCall(wallet: Address, hash: Hex, signature: Hex) {
+  const args = [hash, signature] as const;
+  return size(signature) < MAGIC_BYTES
+    ? { to: wallet, data: encodeFunctionData({ abi: WALLET_ABI, functionName: 'isValidSignature', args }) }
+    : {
+        to: undefined,
+        data: encodeDeployData({
+          abi: universalSignatureValidatorAbi,
+          bytecode: universalSignatureValidatorByteCode,
+          args: [wallet, ...args],
+        }),
+      };
+}
+
+function isAcceptance({ to }: { readonly to: Address | undefined }, result: Hex): boolean {
+  if (to !== undefined) return size(result) === 32 && result.startsWith(MAGIC_VALUE);
+  return result !== '0x' && BigInt(result) === 1n;
+}

@@ -68,6 +68,13 @@ const BLOCK = {
   blockNumber: expect.any(Number),
   blockHash: expect.stringMatching(/^0x[0-9a-f]{64}$/),
 };
+/** A contract that returns the magic value of EIP-1271 whatever it is asked. */
+async function yesWallet(): Promise<Hex> {
+  const address: Hex = `0x${'a1'.repeat(20)}`;
+  await rpc.request('anvil_setCode', [address, '0x631626ba7e60e01b60005260206000f3']);
+  return address;
+}
+
 const SALT: Hex = `0x${'07'.repeat(32)}`;
 
 /** The address at which the factory would deploy OWNER's wallet, and the call. */
@@ -107,6 +114,29 @@ describe('a wallet that is a contract', () => {
     });
     expect(await rpc.request('eth_getCode', [address, 'latest'])).toBe('0x');
   });
+
+  it.each([0, 1, 31, 32])(
+    'proves itself by a signature of %i bytes, as those do that keep approvals on the chain',
+    async (bytes) => {
+      const { service, by } = await open();
+      // It returns the magic value of EIP-1271 whatever it is asked.
+      const address = `0x${'a1'.repeat(20)}`;
+      await rpc.request('anvil_setCode', [address, '0x631626ba7e60e01b60005260206000f3']);
+      const walletSignature = `0x${'5a'.repeat(bytes)}`;
+      await service.must('POST', '/register', {
+        by,
+        body: { ...(await bodyOf(service, by, address)), walletSignature },
+      });
+      expect(await service.must('GET', '/me', { by })).toMatchObject({ walletProven: true });
+      const issuedAt = new Date(service.clock.read()).toISOString();
+      await service.must('POST', `/agents/${by.did}/retire`, {
+        body: { walletAddress: address, walletSignature, issuedAt },
+      });
+      expect(await lastLine(service, by)).toMatchObject({
+        payload: { walletProof: { signature: walletSignature, ...BLOCK } },
+      });
+    },
+  );
 
   it('does not accept what another has signed, nor does an address without code, and the text is shown', async () => {
     const { service, by } = await open();
@@ -176,6 +206,13 @@ describe('an audit that asks the chain', () => {
     const { verdict, findings, note } = check('registration');
     return { verdict, sentence: findings[0]?.sentence ?? note };
   }
+
+  it('verifies an approval that is kept on the chain, whose signature is empty', async () => {
+    const { service, by } = await open();
+    const body = { ...(await bodyOf(service, by, await yesWallet())), walletSignature: '0x' };
+    await service.must('POST', '/register', { by, body });
+    expect(await registration(service, by)).toMatchObject({ verdict: 'verified' });
+  });
 
   it('verifies a wallet that is a contract, and one that is not deployed yet', async () => {
     const deployed = await open();
