@@ -51,7 +51,7 @@ export class TodoLists {
     this.#folds = folds;
   }
 
-  /** The chambers of the agent that are not committed. */
+  /** The chambers of the agent that are not committed; those that it created and did not join in LOBBY only. */
   async of(did: string, now: Millis): Promise<TodoList> {
     const memberships = await this.#lists.listMemberships(did, MEMBERSHIPS_MAX);
     const account = (await this.#folds.account(did))?.state;
@@ -60,7 +60,9 @@ export class TodoLists {
     for (const membership of memberships) {
       const isRestricted = account !== undefined && mayNeedFold(membership, now);
       const admission = isRestricted ? await this.#admissionOf(membership, account) : undefined;
-      items.push(todoOf(membership, { ...context, admission }));
+      const item = todoOf(membership, { ...context, admission });
+      // A creator that did not join has nothing to do in it any more.
+      if (membership.member.turnOrder !== null || item.phase === 'LOBBY') items.push(item);
     }
     items.sort(byUrgency);
     const validUntil = Math.min(...items.map(({ changesAt }) => changesAt));

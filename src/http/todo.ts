@@ -73,7 +73,8 @@ const todoRoute: Route = readRoute<TodoAnswer>({
   path: '/me/todo',
   operationId: 'getTodo',
   tag: 'Accounts',
-  summary: 'What the signer must do now, in every chamber that it created or joined and that is not over',
+  summary:
+    'What the signer must do now, in every chamber that it joined and that is not over, or created and that is in LOBBY',
   description:
     'Most urgent first, of the newest 1,000 chambers. `version` stands for the whole list, what `limit` cuts off included. With `wait` and `since=<version>` the response comes as soon as the list differs from that version, so that a loop that sends the last `version` misses no change. With `wait` alone it comes at once if anything is due (an item whose `must` is not `wait`), otherwise as soon as the list differs from what it is at the request. When the time is up, or the service stops, it is the list as it is then. With `Accept: text/event-stream` the whole response is sent at once and again on each change.',
   signed: 'always',

@@ -35,26 +35,26 @@ describe('GET /me/todo', () => {
     const words = async () => [await short(service, ann), await short(service, bob), await short(service, eve)];
     expect(await words()).toEqual(['wait', 'wait', 'wait join']);
     await enterPhase(service, id, 'PROPOSAL');
-    expect(await words()).toEqual(['pass propose', 'wait', 'wait']);
+    expect(await words()).toEqual(['pass propose', 'wait', 'nothing']);
     await service.must('POST', `/chambers/${id}/propose`, { by: ann, body: { name: 'Idea', ticker: 'ONE' } });
     await service.must('POST', `/chambers/${id}/pass`, { by: ann });
-    expect(await words()).toEqual(['wait', 'pass propose', 'wait']);
+    expect(await words()).toEqual(['wait', 'pass propose', 'nothing']);
     await enterPhase(service, id, 'DEBATE');
-    expect(await words()).toEqual(['pass debate', 'wait', 'wait']);
+    expect(await words()).toEqual(['pass debate', 'wait', 'nothing']);
     await enterPhase(service, id, 'ALLOCATE_COMMIT');
-    expect(await words()).toEqual(['commit', 'commit', 'wait']);
+    expect(await words()).toEqual(['commit', 'commit', 'nothing']);
     const allocation = allocationOf(id, ann, { 'idea-1': 5000 });
     await service.must('POST', `/chambers/${id}/allocate/commit`, {
       by: ann,
       body: allocation.commit,
     });
-    expect(await words()).toEqual(['wait', 'commit', 'wait']);
+    expect(await words()).toEqual(['wait', 'commit', 'nothing']);
     await enterPhase(service, id, 'ALLOCATE_REVEAL');
-    expect(await words()).toEqual(['reveal', 'wait', 'wait']);
+    expect(await words()).toEqual(['reveal', 'wait', 'nothing']);
     await service.must('POST', `/chambers/${id}/allocate/reveal`, { by: ann, body: allocation.reveal });
-    expect(await words()).toEqual(['wait', 'wait', 'wait']);
+    expect(await words()).toEqual(['wait', 'wait', 'nothing']);
     service.clock.advance(2 * HOUR);
-    expect(await words()).toEqual(['wait', 'wait', 'wait']);
+    expect(await words()).toEqual(['wait', 'wait', 'nothing']);
   });
 
   it('never shows a text that was made for another moment', async () => {
