@@ -8,7 +8,7 @@ import {
   type UnmetRule,
   unmetRules,
 } from '../../projections/admission.ts';
-import { parseDid } from '../crypto/did-key.ts';
+import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { MovePayloads } from '../vocabulary/events.ts';
 import { address, count, DID, did, exactly, hash, id, walletAddress } from '../vocabulary/schemas.ts';
@@ -23,9 +23,15 @@ const DID_MESSAGE = 'must be a did:key of an Ed25519 key';
 export const sentDid = v.pipe(
   v.string(DID_MESSAGE),
   v.regex(DID, DID_MESSAGE),
-  v.check((text) => parseDid(text) !== undefined, DID_MESSAGE),
+  v.check(isOfKey, DID_MESSAGE),
   v.description('did:key of an Ed25519 public key'),
 );
+
+/** Of a key that may sign: another one could never join. */
+function isOfKey(did: string): boolean {
+  const publicKey = parseDid(did);
+  return publicKey !== undefined && weaknessOf(publicKey) === undefined;
+}
 
 const BALANCE_MESSAGE = 'must be an integer from 1 to 2^256 - 1, as a number or as a string of decimal digits';
 const sentBalance = v.pipe(

@@ -14,7 +14,7 @@ export function requirePhase({ state, now }: DecisionContext, ...expected: reado
   if (expected.includes(actual) && end !== null) {
     throw new ForumError(
       'FORUM_ERR_PHASE',
-      `${actual} ended at ${toTimestamp(end)}, and the chamber is being committed`,
+      `expected phase ${actual} before ${toTimestamp(end)}, actual phase ${actual} after its end: the chamber is being committed`,
     );
   }
   const until = isOver

@@ -63,9 +63,9 @@ export function streamRoutes(
   app.get('/chambers/:id/stream', async (c) => {
     const kind = kindOf(c);
     const { chamberId, lastEventId } = (await forum.findChamber(c.req.param('id'))).state;
-    const after = readCursor(c, { logId, lastEventId, known: ['after', 'log', 'end', 'notes'] }) ?? lastEventId;
     const hasNotes = wantsNotes(c);
     const overAt = endsWhenSettled(c) ? () => settledAt(forum, chamberId) : undefined;
+    const after = readCursor(c, { logId, lastEventId, known: ['after', 'log', 'end', 'notes'] }) ?? lastEventId;
     if (kind === 'pages') {
       // WebSockets do not say why a handshake was rejected; the same URL by plain GET does.
       quota.require(networkOf(bindingsOf(c).incoming));
@@ -100,10 +100,9 @@ export function streamRoutes(
   app.get('/events', async (c) => {
     const isPages = kindOf(c) === 'pages';
     requireQuery(c.req.url, isPages ? ['after', 'limit', 'log'] : ['after', 'log']);
-    requireLog(c, logId);
+    const limit = isPages ? limitOf(c) : 0;
     const cursor = await readPlace(c, forum);
     if (isPages) {
-      const limit = limitOf(c);
       return lines(c, readAllPages(log, { after: cursor ?? 0, limit, lane: laneOf(limit) }));
     }
     const after = cursor ?? (await log.lastPlace());
@@ -128,8 +127,8 @@ export function streamRoutes(
   }
 
   function respondPage(c: Context, stream: StreamId, { first, lastEventId, isSettled }: Published): Response {
-    const after = Math.max(readCursor(c, { logId, lastEventId, known: ['after', 'limit', 'log'] }) ?? 0, first);
     const limit = limitOf(c);
+    const after = Math.max(readCursor(c, { logId, lastEventId, known: ['after', 'limit', 'log'] }) ?? 0, first);
     const until = Math.min(lastEventId, after + limit);
     const isShared = isSettled !== undefined && c.req.query('log') !== undefined && isSharedPage(after, limit);
     const caching = isShared
@@ -189,23 +188,28 @@ interface CursorRules {
   readonly known: readonly string[];
 }
 
-/** The cursor of a request; throws FORUM_ERR_CONFLICT (another log) or FORUM_ERR_VALIDATION. */
+/** The cursor of a request; throws FORUM_ERR_VALIDATION, or FORUM_ERR_CONFLICT for a well-formed one of another log. */
 function readCursor(c: Context, { logId, lastEventId, known }: CursorRules): number | undefined {
   requireQuery(c.req.url, known);
-  requireLog(c, logId);
   const after = parseCursor(...cursorText(c));
+  requireLog(c, logId);
   requireWithin(lastEventId, after);
   return after;
 }
 
-/** The place of a cursor over all chambers; undefined when absent. Throws FORUM_ERR_VALIDATION. */
+/** The place of a cursor over all chambers; undefined when absent. Throws as readCursor does. */
 async function readPlace(c: Context, forum: Forum): Promise<number | undefined> {
+  const { logId } = forum.store.log;
   const [name, text] = cursorText(c);
-  if (text === undefined || text === '0') return text && 0;
+  if (text === undefined || text === '0') {
+    requireLog(c, logId);
+    return text && 0;
+  }
   const [chamberId, eventId] = text.split(':').map(parseId);
   if (chamberId === undefined || eventId === undefined || text !== `${chamberId}:${eventId}`) {
     throw invalid(`${name}: must be <chamberId>:<eventId> of the last line received, or 0`);
   }
+  requireLog(c, logId);
   const place = await forum.store.log.placeOf(chamberId, eventId);
   if (place === undefined) throw invalid(`${name}: event ${eventId} of chamber ${chamberId} is not in this log`);
   return place;

@@ -60,7 +60,7 @@ describe('a well-signed move that breaks a rule', () => {
     const { code: _, title: __, eventId, ...late } = ILLEGAL.find(({ title }) => title === 'a late reveal') ?? raise();
     const [{ sentence = '' } = {}] = (await auditWith(eventId, signedLine(late))).findings('rules');
     expect(sentence).toContain(
-      'FORUM_ERR_PHASE: ALLOCATE_REVEAL ended at 2030-01-01T05:00:00.000Z, and the chamber is being committed',
+      'FORUM_ERR_PHASE: expected phase ALLOCATE_REVEAL before 2030-01-01T05:00:00.000Z, actual phase ALLOCATE_REVEAL after its end: the chamber is being committed',
     );
   });
 

@@ -124,6 +124,7 @@ describe('GET /events', () => {
     ['?after=9:1', 400, 'FORUM_ERR_VALIDATION'],
     ['?end=settled', 400, 'FORUM_ERR_VALIDATION'],
     ['?after=0&log=another', 409, 'FORUM_ERR_CONFLICT'],
+    ['?after=abc&log=another', 400, 'FORUM_ERR_VALIDATION'],
   ])('rejects %s with %i', async (query, status, error) => {
     const { running } = await interleaved();
     const rejected = { status, body: { error } };

@@ -122,6 +122,8 @@ describe('pages of events', () => {
     ['?after=6', 400],
     ['?after=-1', 400],
     ['?after=1&log=another', 409],
+    ['?after=x&log=another', 400],
+    ['?limit=0&log=another', 400],
   ])('are rejected for %s with %i', async (query, status) => {
     const { running, events } = await withFive();
     expect(await rejection(running, events + query)).toMatchObject({ status, cors: '*' });
