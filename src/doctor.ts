@@ -4,20 +4,22 @@ import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { formatEther } from 'viem';
 import { type Config, ConfigError, describeProblem, readConfig, VARIABLES } from './config.ts';
+import { readListed } from './http/access-list.ts';
 import { SERVICE_NAME } from './http/service.ts';
 import { readAnyKeyFile, readKeyFile } from './keys/key-file.ts';
 import { MOVED_TO, requireNotMoved } from './log/moved.ts';
-import { readLog, readMeta } from './log/sqlite/stored-events.ts';
+import { lastChamberId, readLog, readMeta } from './log/sqlite/stored-events.ts';
 import { READ_LIMITS } from './reading/limits.ts';
 import { openResponse } from './reading/response.ts';
 import { tlsHint } from './reading/tls-hint.ts';
 import { anvilBinary } from './relayer/anvil.ts';
 import { readHead } from './relayer/chain-client.ts';
 import type { RelayerConfig } from './relayer/context.ts';
-import { probeChain } from './relayer/identity.ts';
+import { committedIds, probeChain } from './relayer/identity.ts';
 import { openRpc } from './relayer/rpc.ts';
 import { openAccount } from './relayer/transactions.ts';
 import { configuredChain } from './service/chain.ts';
+import { readWitnesses } from './service/compose.ts';
 
 export interface Finding {
   readonly subject: 'configuration' | 'flags' | 'keys' | 'disk' | 'clock' | 'chain' | 'service';
@@ -28,6 +30,8 @@ export interface Finding {
   readonly variable: string | null;
 }
 
+/** How many of the ids after the last one are looked up in the registry of a restored log. */
+const IDS_PROBED = 100;
 const FREE_BYTES_MIN = 100_000_000;
 const FREE_BYTES_ENOUGH = 1_000_000_000;
 const PROBE_MILLIS = 3_000;
@@ -49,12 +53,7 @@ export async function examine(env: Readonly<Record<string, string | undefined>>)
   try {
     const config = readConfig(env);
     const rest = await Promise.all([examineDisk(config), examineClock(config), examineChain(config)]);
-    return [
-      ok('configuration', 'every variable is valid'),
-      ...examineFlags(config),
-      ...examineKeys(config),
-      ...rest.flat(),
-    ];
+    return [...examineLists(config), ...examineFlags(config), ...examineKeys(config), ...rest.flat()];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return error.problems.map((each) => problem('configuration', describeProblem(each), each.variable));
@@ -73,6 +72,26 @@ function examineFlags(config: Config): readonly Finding[] {
   ];
   const found = isUnsafe.filter(([isSo]) => isSo).map(([, variable, detail]) => warning('flags', detail, variable));
   return found.length > 0 ? found : [ok('flags', 'nothing unsafe is set')];
+}
+
+/** The files that a start reads whole, once every variable is valid. */
+function examineLists(config: Config): readonly Finding[] {
+  const { ALLOW_LIST_FILE, BAN_LIST_FILE } = config;
+  const reads = [
+    () => readListed('ALLOW_LIST_FILE', ALLOW_LIST_FILE),
+    () => readListed('BAN_LIST_FILE', BAN_LIST_FILE),
+    () => readWitnesses(config),
+  ];
+  const found = reads.flatMap((read) => {
+    try {
+      read();
+      return [];
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      return error.problems.map((each) => problem('configuration', each.problem, each.variable));
+    }
+  });
+  return found.length > 0 ? found : [ok('configuration', 'every variable is valid')];
 }
 
 /** The service makes a missing file, but not in production. */
@@ -182,8 +201,21 @@ async function examineChain(config: Config): Promise<readonly Finding[]> {
     ...report.warnings.map((mismatch) => warning('chain', mismatch.problem, mismatch.variable)),
   ];
   if (found.length > 0) return found;
+  const taken = await takenIds(config, chain);
+  if (taken.length > 0) {
+    const detail = `the registry has roots of chambers ${taken.join(', ')}, which this log does not have: it is a copy from before they were created. New chambers would get these ids, and never be committed: deploy contracts anew (deploy/README.md, Backup and restore)`;
+    return [warning('chain', detail, 'CHAMBER_REGISTRY_ADDRESS')];
+  }
   const funds = balance === undefined ? '' : `, which has ${formatEther(balance)} ether`;
   return [ok('chain', `chain ${chainId}, the contracts accept the relayer ${relayer}${funds}`)];
+}
+
+/** The next chambers of a restored log that the registry holds already. A database on a server is not read. */
+async function takenIds({ DATABASE_PATH, DATABASE_URL }: Config, chain: RelayerConfig): Promise<readonly number[]> {
+  const isCopy = readLog(DATABASE_PATH, (db) => readMeta(db, 'copied_from')) !== undefined;
+  if (DATABASE_URL !== undefined || !isCopy) return [];
+  const last = readLog(DATABASE_PATH, lastChamberId) ?? 0;
+  return await committedIds(chain, { from: last + 1, count: IDS_PROBED }).catch(() => []);
 }
 
 /** The findings for the service at that URL. */

@@ -13,6 +13,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { readConfigured } from '../config.ts';
 import { parseDid } from '../crypto/did-key.ts';
 import { RepeatedLog, type Repeats } from '../diagnostics/repeated-log.ts';
 
@@ -67,7 +68,8 @@ export class AccessList {
   #read(): void {
     const { allowFile, banFile } = this.#options;
     const version = this.#currentVersion();
-    const [allowed, banned] = [allowFile, banFile].map((file) => (file === undefined ? undefined : readDids(file)));
+    const allowed = readListed('ALLOW_LIST_FILE', allowFile);
+    const banned = readListed('BAN_LIST_FILE', banFile);
     this.#allowed = allowed;
     this.#banned = banned ?? new Set();
     this.#version = version;
@@ -131,6 +133,14 @@ function withoutDid(text: string, did: string): string {
   return others.join('\n');
 }
 
+/** The list that a variable names, if it does; throws ConfigError. */
+export function readListed(
+  variable: 'ALLOW_LIST_FILE' | 'BAN_LIST_FILE',
+  path: string | undefined,
+): ReadonlySet<string> | undefined {
+  return path === undefined ? undefined : readConfigured(variable, () => readDids(path));
+}
+
 /** The DIDs in a file, one a line. Throws an Error with a one-line message. */
 export function readDids(path: string): ReadonlySet<string> {
   return parseDids(path, readText(path));
@@ -140,7 +150,9 @@ function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new Error(`cannot read the access list ${path}: ${(error as NodeJS.ErrnoException).code}`, { cause: error });
+    const { code } = error as NodeJS.ErrnoException;
+    const remedy = code === 'ENOENT' ? '; it may be empty, and chambers admin allow or ban adds to it' : '';
+    throw new Error(`cannot read the access list ${path}: ${code}${remedy}`, { cause: error });
   }
 }
 

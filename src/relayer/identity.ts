@@ -1,7 +1,7 @@
 // The chain's identity: its id, code at the contracts' addresses, and contracts that accept the relayer. The service does not
 // start on a wrong chain, and the relayer halts on one.
-import type { Address, Hex } from 'viem';
-import { type Block, hasCode, readBalance, readChainId } from './chain-client.ts';
+import { type Address, type Hex, hexToBigInt } from 'viem';
+import { type Block, hasCode, readBalance, readCall, readChainId } from './chain-client.ts';
 import type { RelayerConfig, RelayerContext } from './context.ts';
 import { openRpc, type Rpc, RpcError } from './rpc.ts';
 import { findWiringFaults, type Mismatch, type Wiring } from './wiring.ts';
@@ -35,6 +35,23 @@ export async function probeChain(config: ProbedConfig, relayer: Address): Promis
     if (!(error instanceof RpcError)) throw error;
     const warnings = [{ variable: 'RPC_URL', problem: error.message }];
     return { isReachable: false, chainId: undefined, relayer, balance: undefined, mismatches: [], warnings };
+  } finally {
+    rpc.close();
+  }
+}
+
+/** Those of `count` chambers, from that id on, of which the registry has a root. Rejects with RpcError. */
+export async function committedIds(
+  { rpcUrl, contracts, registryAddress: to }: ProbedConfig,
+  { from, count }: { readonly from: number; readonly count: number },
+): Promise<readonly number[]> {
+  const rpc = openRpc(rpcUrl, { timeoutMillis: PROBE_TIMEOUT_MILLIS });
+  try {
+    const ids = Array.from({ length: count }, (_, index) => from + index);
+    const roots = await Promise.all(
+      ids.map(async (id) => contracts.readRoot(await readCall(rpc, { to, data: contracts.rootCall(id) }))),
+    );
+    return ids.filter((_, index) => hexToBigInt(roots[index] ?? '0x0') !== 0n);
   } finally {
     rpc.close();
   }

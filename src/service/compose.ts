@@ -60,7 +60,7 @@ export interface Core {
 export function composeCore({ config, logger, store, keys, clock, onFatal }: CoreOptions): Core {
   const observation = openObservation(config, logger);
   const { onBatch } = observation;
-  const access = readConfigured(null, () => openAccessList(config, logger));
+  const access = openAccessList(config, logger);
   const agentRate = new RateLimit({
     perSecond: config.RATE_PER_DID_PER_SECOND,
     burst: config.RATE_PER_DID_BURST,
@@ -226,7 +226,7 @@ export function composeService(core: Core, options: EdgeOptions): Composition {
   };
 }
 
-function readWitnesses({ WITNESS_POLICY_FILE: path }: Config): readonly PolicyWitness[] {
+export function readWitnesses({ WITNESS_POLICY_FILE: path }: Config): readonly PolicyWitness[] {
   if (path === undefined) return [];
   return readConfigured('WITNESS_POLICY_FILE', () => parsePolicy(readFileSync(path, 'utf8'))).witnesses;
 }
