@@ -162,6 +162,11 @@ export const VARIABLES = {
   MAX_BODY_BYTES: variable(65_536, integer(1, 16_777_216), 'largest request body'),
   MEMBERS_MAX: variable(256, integer(1, 100_000), 'members of a chamber'),
   IDEAS_MAX: variable(256, integer(1, 100_000), 'ideas of a chamber'),
+  CHAMBER_ID_MIN: variable(
+    1,
+    integer(1, 1_000_000_000),
+    'the lowest id of a new chamber: after a restore above those that the registry has roots of',
+  ),
   CHAMBERS_OPEN_PER_DID_MAX: limit(100_000, 100, 'chambers of one creator that are not committed'),
   RATE_PER_DID_PER_SECOND: limit(10_000, 50, 'signed requests of one agent, sustained'),
   RATE_PER_DID_BURST: limit(20_000, 200, 'signed requests of one agent, at once'),

@@ -203,19 +203,24 @@ async function examineChain(config: Config): Promise<readonly Finding[]> {
   if (found.length > 0) return found;
   const taken = await takenIds(config, chain);
   if (taken.length > 0) {
-    const detail = `the registry has roots of chambers ${taken.join(', ')}, which this log does not have: it is a copy from before they were created. New chambers would get these ids, and never be committed: deploy contracts anew (deploy/README.md, Backup and restore)`;
-    return [warning('chain', detail, 'CHAMBER_REGISTRY_ADDRESS')];
+    const above = (taken.at(-1) ?? 0) + 1;
+    const detail = `the registry has roots of chambers ${taken.join(', ')}, which this log does not have, being a copy of an earlier one: new chambers with these ids could not be committed, so set it to ${above} or more`;
+    return [warning('chain', detail, 'CHAMBER_ID_MIN')];
   }
   const funds = balance === undefined ? '' : `, which has ${formatEther(balance)} ether`;
   return [ok('chain', `chain ${chainId}, the contracts accept the relayer ${relayer}${funds}`)];
 }
 
 /** The next chambers of a restored log that the registry holds already. A database on a server is not read. */
-async function takenIds({ DATABASE_PATH, DATABASE_URL }: Config, chain: RelayerConfig): Promise<readonly number[]> {
+async function takenIds(
+  { DATABASE_PATH, DATABASE_URL, CHAMBER_ID_MIN }: Config,
+  chain: RelayerConfig,
+): Promise<readonly number[]> {
   const isCopy = readLog(DATABASE_PATH, (db) => readMeta(db, 'copied_from')) !== undefined;
   if (DATABASE_URL !== undefined || !isCopy) return [];
   const last = readLog(DATABASE_PATH, lastChamberId) ?? 0;
-  return await committedIds(chain, { from: last + 1, count: IDS_PROBED }).catch(() => []);
+  const from = Math.max(last + 1, CHAMBER_ID_MIN);
+  return await committedIds(chain, { from, count: IDS_PROBED }).catch(() => []);
 }
 
 /** The findings for the service at that URL. */

@@ -73,6 +73,17 @@ describe('doctor', () => {
     expect(finding).toMatchObject({ subject: 'disk', level: 'problem', variable: 'DATABASE_PATH' });
   });
 
+  it.each(['ALLOW_LIST_FILE', 'BAN_LIST_FILE', 'WITNESS_POLICY_FILE'])(
+    'finds a file that a start could not read: %s',
+    async (variable) => {
+      const detail = expect.stringContaining('/nowhere/list');
+      expect(await complaints({ ...SOUND, [variable]: '/nowhere/list' })).toContainEqual({
+        ...{ subject: 'configuration', level: 'problem' },
+        ...{ variable, detail },
+      });
+    },
+  );
+
   it('finds a log that has moved', async () => {
     const path = temporaryDatabase();
     await openSqliteStore(path).close();

@@ -74,7 +74,8 @@ const NOT_FOUND = 404;
 export async function auditService(baseUrl: string, request: AuditRequest): Promise<ServiceReport> {
   const service = new AuditedService(baseUrl, { ...INPUT_LIMITS, ...request.limits });
   const { chamberId: only } = request;
-  const { chamberIds, problems } = only === undefined ? await service.chambers() : { chamberIds: [only], problems: [] };
+  const { chamberIds, problems } =
+    only === undefined ? await service.chambers(request.policy) : { chamberIds: [only], problems: [] };
   if (chamberIds.length === 0) throw new UnusableInput('it has no chambers, there is nothing to audit');
   await requireAccounts(request);
   return await withVerifier(async (verify) => {

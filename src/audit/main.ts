@@ -111,13 +111,23 @@ function checkedPolicy({
   factories,
   allowUnsigned,
   allowReorganized,
+  allowSkippedIds,
 }: AuditArguments) {
   requireAddresses('--registry', registries);
   requireAddresses('--factory', factories);
   for (const origin of origins ?? []) if (!isUrl(origin)) throw new UnusableInput('--origin must be an http(s) URL');
   // The check reads the requests' URLs in their own form, without a slash at the end.
   const bases = origins?.map((origin) => new URL(origin).href.replace(/\/+$/, ''));
-  return { maxAgeSeconds, maxSkewSeconds, origins: bases, registries, factories, allowUnsigned, allowReorganized };
+  return {
+    maxAgeSeconds,
+    maxSkewSeconds,
+    origins: bases,
+    registries,
+    factories,
+    allowUnsigned,
+    allowReorganized,
+    allowSkippedIds,
+  };
 }
 
 function toReceipts(path: string): GivenReceipts {

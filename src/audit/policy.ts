@@ -11,4 +11,6 @@ export interface AuditPolicy {
   readonly allowUnsigned?: boolean | undefined;
   /** Transactions may be in other blocks than the lines record. */
   readonly allowReorganized?: boolean | undefined;
+  /** A restore may have skipped ids of chambers. */
+  readonly allowSkippedIds?: boolean | undefined;
 }

@@ -24,6 +24,7 @@ export const auditCommand = {
     '--max-skew <seconds>': "the service's SIGNATURE_MAX_SKEW_SECONDS",
     '--allow-unsigned': 'moves without a signature are not broken: a log of development mode',
     '--allow-reorganized': 'with --rpc: transactions may be in other blocks than recorded',
+    '--allow-skipped-ids': 'chambers that a service does not list may be ids that a restore skipped',
     '--timeout <seconds>':
       'how long a service or a chain may be silent (default: 30; a response takes at most 20 times as long)',
     '--max-lines <count>': `of a chamber (default: ${withCommas(INPUT_LIMITS.linesMax)})`,
@@ -76,6 +77,7 @@ async function audit({ args: [target = ''], options, isJson }: Input): Promise<n
     factories: toList(factory),
     allowUnsigned: options['allow-unsigned'] !== undefined,
     allowReorganized: options['allow-reorganized'] !== undefined,
+    allowSkippedIds: options['allow-skipped-ids'] !== undefined,
     limits: limitsOf(options),
     json: isJson,
     verbose: verbose !== undefined,

@@ -80,9 +80,9 @@ function reportMigration(logger: Logger): OnMigration {
 async function openStore({ config, logger, onFatal }: ServiceOptions) {
   const onDamage = ({ stream, eventId, message }: StreamDamaged) =>
     logger.error({ stream, eventId }, `alert raised: ${message}; restore a backup`);
-  const { DATABASE_URL: url, DATABASE_CONNECTIONS_MAX: connectionsMax } = config;
+  const { DATABASE_URL: url, DATABASE_CONNECTIONS_MAX: connectionsMax, CHAMBER_ID_MIN: chamberIdMin } = config;
   if (url === undefined) {
-    const options = { onCorruption: onFatal, onDamage, onMigration: reportMigration(logger) };
+    const options = { chamberIdMin, onCorruption: onFatal, onDamage, onMigration: reportMigration(logger) };
     return { store: openSqliteStore(config.DATABASE_PATH, options), now: Date.now };
   }
   // Loaded only when used: it would slow every other start.
@@ -95,7 +95,7 @@ async function openStore({ config, logger, onFatal }: ServiceOptions) {
         "this machine's clock drifted from the database's, which the service uses",
       );
     });
-  const store = await openPostgresStore({ url, connectionsMax, onDamage, onDrift });
+  const store = await openPostgresStore({ url, connectionsMax, chamberIdMin, onDamage, onDrift });
   return { store, now: () => store.clock.now() };
 }
 

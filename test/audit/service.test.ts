@@ -171,6 +171,8 @@ describe('a service whose list of chambers', () => {
     list((ids) => ids.filter((id) => id !== 1));
     expect(await run({})).toBe(3);
     expect(problems()).toEqual(['the service does not list chamber 1']);
+    expect(await run({ allowSkippedIds: true })).toBe(0);
+    await run({});
     expect(chambers().map(({ chamberId, verdict }) => [chamberId, verdict])).toEqual([[2, 'verified']]);
   });
 

@@ -1,9 +1,16 @@
+import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { examine } from '../../src/doctor.ts';
+import { backupDatabase } from '../../src/log/sqlite/backup.ts';
 import type { RelayerConfig } from '../../src/relayer/context.ts';
+import { commitChamberCall } from '../../src/relayer/contracts.ts';
 import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
 import { probeChain } from '../../src/relayer/identity.ts';
 import { openRpc } from '../../src/relayer/rpc.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
+import { openChamber } from '../kit/chambers.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
+import { TestService } from '../kit/test-service.ts';
 import { openFaultProxy } from './fault-proxy.ts';
 import { recordingLogger } from './relayer-chain.ts';
 
@@ -45,6 +52,39 @@ test('a probe of an unavailable RPC finds no mismatch, because it may come back'
   const report = await probe({ ...config, rpcUrl: proxy.url });
   expect(report).toMatchObject({ isReachable: false, mismatches: [] });
   expect(report.warnings).toEqual([{ variable: 'RPC_URL', problem: 'RPC unreachable (ECONNREFUSED)' }]);
+});
+
+test('doctor finds the ids that the registry of a restored log has, and the lowest free one', async () => {
+  const rpc = openRpc(config.rpcUrl);
+  const { address: from } = openAccount(config.privateKey);
+  await rpc.request('anvil_impersonateAccount', [from]);
+  for (const chamberId of [3, 5]) {
+    const data = commitChamberCall(chamberId, `0x${'ab'.repeat(32)}`);
+    await rpc.request('eth_sendTransaction', [{ from, to: config.registryAddress, data }]);
+  }
+  rpc.close();
+  const path = join(temporaryFolder(), 'chambers.db');
+  const service = new TestService({ path });
+  for (const _ of [1, 2]) await openChamber(service, [await service.agent()]);
+  await service.close();
+  const copy = `${path}.copy`;
+  await backupDatabase(path, copy);
+  const examined = async (env: Readonly<Record<string, string>>) => {
+    const findings = await examine({
+      RPC_URL: config.rpcUrl,
+      CHAMBER_REGISTRY_ADDRESS: config.registryAddress,
+      IDEA_FACTORY_ADDRESS: config.factoryAddress,
+      RELAYER_PRIVATE_KEY: config.privateKey,
+      ...env,
+    });
+    return findings.filter(({ subject, level }) => subject === 'chain' && level !== 'ok');
+  };
+  const detail = expect.stringMatching(/ roots of chambers 3, 5, .* set it to 6 or more$/);
+  expect(await examined({ DATABASE_PATH: copy })).toEqual([
+    { subject: 'chain', level: 'warning', variable: 'CHAMBER_ID_MIN', detail },
+  ]);
+  expect(await examined({ DATABASE_PATH: copy, CHAMBER_ID_MIN: '6' })).toEqual([]);
+  expect(await examined({ DATABASE_PATH: path })).toEqual([]);
 });
 
 test('an invalid private key is rejected without being quoted', () => {

@@ -15,6 +15,7 @@ import {
   Unreachable,
   UnusableInput,
 } from '../line/input.ts';
+import type { AuditPolicy } from '../policy.ts';
 
 const PAGE_LINES = 1_000;
 const LIST_CHAMBERS = 200;
@@ -152,8 +153,10 @@ export class AuditedService {
     }
   }
 
-  /** Every chamber that the service lists, oldest first: ids fall by one to 1. The problems are sentences. */
-  async chambers(): Promise<{ readonly chamberIds: readonly number[]; readonly problems: readonly string[] }> {
+  /** Every chamber that the service lists, oldest first: ids fall by one to 1, unless they may be skipped. The problems are sentences. */
+  async chambers({
+    allowSkippedIds = false,
+  }: AuditPolicy = {}): Promise<{ readonly chamberIds: readonly number[]; readonly problems: readonly string[] }> {
     const chamberIds: number[] = [];
     const problems: string[] = [];
     let last: number | undefined;
@@ -169,13 +172,13 @@ export class AuditedService {
           );
           return { chamberIds: chamberIds.reverse(), problems };
         }
-        if (last !== undefined) noteMissing(chamberId + 1, last - 1, problems);
+        if (last !== undefined && !allowSkippedIds) noteMissing(chamberId + 1, last - 1, problems);
         if (chamberIds.push(chamberId) > CHAMBERS_MAX) throw new UnusableInput(TOO_MANY_CHAMBERS);
         last = chamberId;
       }
       isLast = page.output.length < LIST_CHAMBERS;
     }
-    if (last !== undefined) noteMissing(1, last - 1, problems);
+    if (last !== undefined && !allowSkippedIds) noteMissing(1, last - 1, problems);
     return { chamberIds: chamberIds.reverse(), problems };
   }
 

@@ -15,14 +15,21 @@ export interface Batch {
 /** What is written as a whole or not at all: the lead, and what follows it. */
 export type Chain = readonly LogEntry[];
 
-/** Runs the statement; returns the chains whose lead was not inserted. Without `isSearch` it fails for a competitor. */
+interface InsertOptions {
+  /** Without it the statement fails for a competitor. */
+  readonly isSearch: boolean;
+  /** The lowest id of a new chamber, which needs no chamber before it. */
+  readonly chamberIdMin: number;
+}
+
+/** Runs the statement; returns the chains whose lead was not inserted. */
 export async function insert(
   client: pg.Client,
   { entries, registrations }: Batch,
-  isSearch: boolean,
+  { isSearch, chamberIdMin }: InsertOptions,
 ): Promise<readonly Chain[]> {
   const chains = chainsOf(entries);
-  const rows = rowsOf(chains);
+  const rows = rowsOf(chains, chamberIdMin);
   const written = [...derivedRows(rows), ...registrationRows(registrations, chains)];
   const parts: Part[] = written.map(([part]) => part);
   if (isSearch) parts.push('search');
@@ -47,12 +54,12 @@ interface Row {
   readonly lease: string | null;
 }
 
-function rowsOf(chains: ReadonlyMap<string, Chain>): readonly Row[] {
+function rowsOf(chains: ReadonlyMap<string, Chain>, chamberIdMin: number): readonly Row[] {
   const rows: Row[] = [];
   for (const [lead, chain] of chains) {
     const { lease = null } = chain.find((entry) => entry.lease !== undefined) ?? {};
     for (const entry of chain)
-      rows.push({ entry, lead, before: entry === chain[0] ? predecessor(entry) : null, lease });
+      rows.push({ entry, lead, before: entry === chain[0] ? predecessor(entry, chamberIdMin) : null, lease });
   }
   return rows;
 }
@@ -74,8 +81,8 @@ function chainsOf(entries: readonly LogEntry[]): ReadonlyMap<string, LogEntry[]>
 }
 
 /** Number 0 of a stream is always there. */
-function predecessor(lead: LogEntry): Pick<LogEntry, 'stream' | 'eventId'> {
-  if (isCreation(lead) && lead.stream > 1) return { stream: lead.stream - 1, eventId: 1 };
+function predecessor(lead: LogEntry, chamberIdMin: number): Pick<LogEntry, 'stream' | 'eventId'> {
+  if (isCreation(lead) && lead.stream > chamberIdMin) return { stream: lead.stream - 1, eventId: 1 };
   return { stream: lead.stream, eventId: lead.eventId - 1 };
 }
 

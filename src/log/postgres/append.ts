@@ -36,10 +36,12 @@ const SEARCHES = 64;
 
 export class Appender {
   readonly #damages: Damages;
+  readonly #chamberIdMin: number;
   #searchesLeft = 0;
 
-  constructor(damages: Damages) {
+  constructor(damages: Damages, chamberIdMin = 1) {
     this.#damages = damages;
+    this.#chamberIdMin = chamberIdMin;
   }
 
   /** `isRepeated`: an earlier attempt may have been committed. */
@@ -60,7 +62,7 @@ export class Appender {
     for (;;) {
       const isSearch = isRepeated || this.#searchesLeft > 0;
       try {
-        const lost = await insert(client, remaining, isSearch);
+        const lost = await insert(client, remaining, { isSearch, chamberIdMin: this.#chamberIdMin });
         this.#searchesLeft = lost.length > 0 ? SEARCHES : Math.max(0, this.#searchesLeft - 1);
         const isOurs = isRepeated && lost.length > 0 ? await findWritten(client, lost) : new Set<LogEntry>();
         for (const chain of lost) {
@@ -96,7 +98,8 @@ export class Appender {
       signatureKeys: [...signatures, ...keys, ...known],
       confirmsHeads,
     };
-    const { lastEventIds, lastChamberId, found } = await lookUp(client, asked, this.#damages);
+    const { lastEventIds, found, ...last } = await lookUp(client, asked, this.#damages);
+    const lastChamberId = Math.max(last.lastChamberId, this.#chamberIdMin - 1);
     const headOf = (stream: StreamId) => (stream === ALL_CHAMBERS ? lastChamberId : (lastEventIds.get(stream) ?? 0));
     const moved = new Map<StreamId, number>();
     for (const stream of conflicts) moved.set(stream, headOf(stream));

@@ -31,6 +31,8 @@ interface Parts {
   readonly writes: Writes;
   readonly damages: Damages;
   readonly nodes: PostgresNodes;
+  /** The lowest id of a new chamber. */
+  readonly chamberIdMin: number;
 }
 
 export class PostgresEventLog implements EventLog {
@@ -50,7 +52,7 @@ export class PostgresEventLog implements EventLog {
     this.#parts = parts;
     this.#query = parts.connections.query;
     this.#reads = { query: this.#query, damages: parts.damages };
-    this.#appender = new Appender(parts.damages);
+    this.#appender = new Appender(parts.damages, parts.chamberIdMin);
   }
 
   async append(batch: AppendBatch): Promise<AppendResult> {
@@ -94,7 +96,8 @@ export class PostgresEventLog implements EventLog {
     const [row] = await (stream === ALL_CHAMBERS
       ? this.#query<HeadRow>('last chamber', 'SELECT max(chamber_id) AS head FROM chambers', [])
       : this.#query<HeadRow>('head', 'SELECT max(event_id) AS head FROM events WHERE stream = $1', [String(stream)]));
-    return Number(row?.head ?? 0);
+    const head = Number(row?.head ?? 0);
+    return stream === ALL_CHAMBERS ? Math.max(head, this.#parts.chamberIdMin - 1) : head;
   }
 
   async readAll(after: number, limit: number): Promise<OrderedPage> {

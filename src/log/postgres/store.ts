@@ -21,6 +21,8 @@ export interface PostgresStoreOptions {
   readonly url: string;
   /** Three more serve moves and wake-ups. */
   readonly connectionsMax: number;
+  /** The lowest id of a new chamber, the same for all nodes; 1 by default. */
+  readonly chamberIdMin?: number;
   /** Called once for each stream in which damage is met. */
   readonly onDamage?: (damage: StreamDamaged) => void;
   /** Called when the database's clock has drifted from this machine's. */
@@ -110,7 +112,7 @@ function compose(connections: Connections, options: PostgresStoreOptions, { logI
   return {
     clock,
     nodes,
-    log: new PostgresEventLog(logId, { connections, writes, damages, nodes }),
+    log: new PostgresEventLog(logId, { connections, writes, damages, nodes, chamberIdMin: options.chamberIdMin ?? 1 }),
     lists: new PostgresLists(query),
     tree: new PostgresPublishedTree({ logId, connections, damages }),
     meta: new PostgresMeta({ query, writes, lastAt }),

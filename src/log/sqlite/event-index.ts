@@ -100,16 +100,16 @@ export class EventIndex {
   readonly filter: SignatureFilter;
   #memtable = emptyMemtable();
   #flushing: FlushProgress;
-  /** 0 in an empty log. */
+  /** The id before that of the next chamber; 0 in an empty log. */
   lastChamberId: number;
 
   /** Reads the events above the watermark; throws if one of them is not its stream's next, which another program appended. */
-  constructor(db: Database) {
+  constructor(db: Database, chamberIdMin = 1) {
     this.#statements = prepare(db);
     const newest = this.#statements.lastSecond.get();
     const isCut = newest !== undefined && newest.length < Uint32Array.BYTES_PER_ELEMENT;
     this.filter = new SignatureFilter(isCut ? 0 : (newest?.readUInt32BE() ?? -1) + 1);
-    this.lastChamberId = this.#statements.lastChamberId.get() ?? 0;
+    this.lastChamberId = Math.max(this.#statements.lastChamberId.get() ?? 0, chamberIdMin - 1);
     const watermark = this.#statements.watermark.get() ?? Number.NaN;
     const last = this.#statements.lastPosition.get() ?? 0;
     if (isCut || !(watermark >= 0 && watermark <= last)) throw new Error('the index is damaged: run chambers rebuild');

@@ -16,6 +16,8 @@ import { PhaseSteps } from './phase-steps.ts';
 import { SqlitePublishedTree } from './published-tree.ts';
 
 export interface SqliteStoreOptions {
+  /** The lowest id of a new chamber; 1 by default. */
+  readonly chamberIdMin?: number;
   /** Called before any method rejects with the error: the process must stop. */
   readonly onCorruption?: (error: LogCorruption) => void;
   /** Called once for each stream in which damage is met. */
@@ -35,10 +37,10 @@ export function openSqliteStore(path: string, options: SqliteStoreOptions = {}):
   }
 }
 
-function compose(file: DatabaseFile, { onCorruption = () => {}, onDamage }: SqliteStoreOptions): Store {
+function compose(file: DatabaseFile, { onCorruption = () => {}, onDamage, chamberIdMin }: SqliteStoreOptions): Store {
   const access = new Access(file, onCorruption);
   const { db } = file;
-  const index = new EventIndex(db);
+  const index = new EventIndex(db, chamberIdMin);
   const memberships = new Memberships(db, index);
   const phases = new PhaseSteps(access);
   const meta = new SqliteMeta(access, phases);

@@ -70,9 +70,7 @@ export function readLog<T>(databasePath: string, read: (db: Database.Database) =
 
 /** The highest id of a chamber; 0 without one. */
 export function lastChamberId(db: Database.Database): number {
-  return (
-    db.prepare<[], number>("SELECT coalesce(max(stream), 0) FROM stream_events WHERE stream < ''").pluck().get() ?? 0
-  );
+  return db.prepare<[], number>('SELECT coalesce(max(chamber_id), 0) FROM chambers').pluck().get() ?? 0;
 }
 
 export function readMeta(db: Database.Database, name: string): string | undefined {

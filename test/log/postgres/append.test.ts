@@ -55,6 +55,19 @@ describe('chambers that a batch creates', () => {
     );
     expect(await store.log.append({ entries: [created(3)] })).toEqual(NONE);
   });
+
+  it('begin at the lowest id that new chambers may have', async () => {
+    const { url, store: before } = await open();
+    await before.log.append({ entries: [created(1)] });
+    const store = await openStore(url, { chamberIdMin: 1_000 });
+    const other = await openStore(url, { chamberIdMin: 1_000 });
+    expect(await store.log.lastEventId(ALL_CHAMBERS)).toBe(999);
+    expect(await store.log.append({ entries: [created(1_001)] })).toEqual(moved([1_001, 0], [ALL_CHAMBERS, 999]));
+    expect(await store.log.append({ entries: [created(1_000), created(1_001)] })).toEqual(NONE);
+    expect(await other.log.append({ entries: [created(1_000)] })).toEqual(moved([1_000, 1], [ALL_CHAMBERS, 1_001]));
+    expect(await other.log.append({ entries: [created(1_002)] })).toEqual(NONE);
+    expect(await before.log.append({ entries: [created(1_003)] })).toEqual(NONE);
+  });
 });
 
 describe('an entry whose signer’s account has grown since it was decided', () => {
