@@ -77,6 +77,8 @@ export const chamberCommands: readonly CommandSpec[] = [
 async function create(input: Input): Promise<void> {
   const { options, isJson } = input;
   const { name = '', topic } = options;
+  if (options['rounds'] !== undefined && options['turn-seconds'] === undefined)
+    throw new CommandError('usage', '--rounds needs --turn-seconds');
   const lengths = PHASE_OPTIONS.map((phase) => options[phase] ?? DEFAULT_LENGTH);
   const deadlines = toDeadlines(lengths, Date.now());
   const chamber = {

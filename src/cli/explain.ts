@@ -19,8 +19,10 @@ export function explain(error: unknown, { args = {} }: Pick<CommandSpec, 'args'>
     if (origin !== undefined && origin !== new URL(service()).origin)
       return `${service()} is ${origin} for what is signed: use that URL (--url, CHAMBERS_URL), or correct its PUBLIC_URL`;
     if (error.code === 'FORUM_ERR_NOT_FOUND' && isOfChamber) return `chamber ${chamberId} not found at ${service()}`;
-    if (error.code === 'FORUM_ERR_PHASE' && isOfChamber)
-      return `${error.detail}; chambers chamber show ${chamberId} says what is next`;
+    if (error.code === 'CLIENT_ERR_EARLY')
+      return `${error.detail}; chambers chamber wait ${chamberId} allocate_reveal waits until they are`;
+    if ((error.code === 'FORUM_ERR_PHASE' || error.code === 'FORUM_ERR_TURN') && isOfChamber)
+      return `${error.detail}; chambers todo${given(input)} says what this agent can do now`;
     if (error.failedRules === undefined) return undefined;
     return [error.detail, ...error.failedRules.map((rule) => ADMITTING[rule](chamberId))].join('; ');
   };

@@ -22,13 +22,23 @@ export function summary(chamber: Summarized, { service: { baseUrl } }: ForumClie
     paint('bold', visibleLine(`Chamber ${chamberId}: ${name}`)),
     isOver ? `${phase} is over; the root waits for the chain` : [`${phase}${left}`, ...turn].join('; '),
     `${baseUrl}/chambers/${chamberId}`,
-    `Next: ${isOver ? `chambers chamber wait ${chamberId} committed${givenOptions(input)}` : nextCommand(phase, chamberId, baseUrl, input)}`,
+    `${isOver ? 'Next' : WHO[phase]}: ${isOver ? `chambers chamber wait ${chamberId} committed${givenOptions(input)}` : nextCommand(phase, chamberId, baseUrl, input)}`,
   ];
 }
 
 export function leftUntil(timestamp: string, now: string): string {
   return timeLeft(Date.parse(timestamp), Date.parse(now));
 }
+
+/** Whose move it is, as the reader may be another. */
+const WHO: Readonly<Record<Phase, string>> = {
+  LOBBY: 'Next',
+  PROPOSAL: 'Next, for the member in turn',
+  DEBATE: 'Next, for the member in turn',
+  ALLOCATE_COMMIT: 'Next, for members that have not committed',
+  ALLOCATE_REVEAL: 'Next, for members that have not revealed',
+  COMMITTED: 'Next',
+};
 
 /** `given` are the options of this command that the next one needs too. */
 const NEXT: Readonly<Record<Phase, (id: number, given: string, url: string) => string>> = {

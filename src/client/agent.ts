@@ -384,8 +384,9 @@ export class Agent {
 /** Rejects what could be committed to but never revealed. */
 function checkAllocations(allocations: readonly Allocation[]): void {
   const invalid = (detail: string) => new ClientError('CLIENT_ERR_INPUT', detail);
-  const isRepeated = new Set(allocations.map(({ ideaId }) => ideaId)).size < allocations.length;
-  if (isRepeated) throw invalid('an idea is listed twice');
+  const ids = allocations.map(({ ideaId }) => ideaId);
+  const repeated = ids.find((id, index) => ids.indexOf(id) < index);
+  if (repeated !== undefined) throw invalid(`${repeated} is listed twice`);
   const isWhole = allocations.every(({ bps }) => Number.isInteger(bps) && bps >= 0);
   if (!isWhole) throw invalid(`bps must be integers from 0 to ${BPS_TOTAL}`);
   const total = allocations.reduce((sum, { bps }) => sum + bps, 0);

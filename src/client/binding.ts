@@ -168,7 +168,7 @@ export async function untilRevealable(
   const left = () => closedAt - (clock.local.now() + binding.clockAheadMillis);
   if (!(left() <= EARLY_MILLIS_MAX)) {
     const seconds = Math.ceil(left() / 1000);
-    const problem = `commits in chamber ${chamberId} are open until ${textOf(closedAt)}, for ${seconds} s by this machine’s clock`;
+    const problem = `commits in chamber ${chamberId} are open until ${textOf(closedAt)} at the latest, for ${seconds} s by this machine’s clock`;
     throw new ClientError('CLIENT_ERR_EARLY', `${problem}; ${OTHERWISE}`);
   }
   while (left() > 0) await clock.local.sleep(left(), signal);

@@ -348,8 +348,17 @@ function readFailure(baseUrl: string, { status, headers }: OpenResponse, body: u
     const problem = `${baseUrl} returned ${status}, but the response is not from the service`;
     return { error: new ClientError('CLIENT_ERR_UNREACHABLE', problem, { status }), isUnknown: true, ...wait };
   }
-  const problem = `${baseUrl} returned ${status} in an unknown format: check the base URL`;
+  const problem = `${baseUrl} returned ${status} in an unknown format: ${otherUrl(baseUrl, status, headers)}`;
   return { error: new ClientError('CLIENT_ERR_ANSWER', problem, { status }), isUnknown: false };
+}
+
+/** Where the service may be instead. A proxy redirects plain HTTP, or says 400 to it on a port that speaks TLS. */
+function otherUrl(baseUrl: string, status: number, headers: OpenResponse['headers']): string {
+  const location = headers.get('Location');
+  const target = location !== null && URL.canParse(location, baseUrl) ? new URL(location, baseUrl).origin : undefined;
+  if (target !== undefined && target !== new URL(baseUrl).origin) return `it redirects to ${target}, so use that URL`;
+  const isPlain = status === 400 && baseUrl.startsWith('http:');
+  return `check the base URL${isPlain ? '; if it speaks TLS, use https:// instead of http://' : ''}`;
 }
 
 /** The header Retry-After says how long to wait, because a gateway may have written it. */
@@ -387,7 +396,8 @@ function isExpected(value: unknown): value is ExpectedSignature {
 const NEVER_SENT =
   /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT|ERR_TLS|ERR_SSL|bad port/;
 
-function reasonOf(error: unknown): string {
+/** The code or message of what made a request fail. */
+export function reasonOf(error: unknown): string {
   const { cause = error } = (error ?? {}) as { readonly cause?: unknown };
   const { code, message } = (cause ?? {}) as { readonly code?: unknown; readonly message?: unknown };
   return String(code ?? message ?? error);

@@ -57,7 +57,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
   FORUM_ERR_FORBIDDEN: {
     when: 'the operator has banned the agent, or it is not on the allow-list: it may not register, create or join; or a start or an admission by another agent than the creator',
     remedy: 'ask the operator; chambers joined before can be finished',
-    detail: `${sample.BOB} is not allowed here`,
+    detail: `${sample.BOB} is not allowed here: the operator of the service decides who may register, create and join`,
   },
   FORUM_ERR_RETIRED: {
     when: 'the key of the agent was retired, by itself or by one of its wallets: no new request of it is accepted',

@@ -33,7 +33,7 @@ nav li a { display: flex; align-items: baseline; padding: .14rem 0; color: var(-
 nav li a span:last-child { min-width: 0; overflow-wrap: break-word; }
 nav h6 { margin: 1.1rem 0 0; font-size: .78rem; }
 nav h6 a { color: var(--soft); }
-main { padding: 2.5rem clamp(1.25rem, 5vw, 4.5rem) 6rem; max-width: 62rem; }
+main { overflow-wrap: break-word; padding: 2.5rem clamp(1.25rem, 5vw, 4.5rem) 6rem; max-width: 62rem; }
 main p, main ul, main ol { margin: .5rem 0; max-width: 46rem; }
 h1, h2 { line-height: 1.2; letter-spacing: -.01em; }
 h1 { margin: 0; font-size: 2rem; }

@@ -155,7 +155,10 @@ export class Decisions {
       pending.isCounted = true;
     }
     if (NEED_PERMISSION.has(operation) && !this.#options.permits(did)) {
-      throw new ForumError('FORUM_ERR_FORBIDDEN', `${did} is not allowed here`);
+      throw new ForumError(
+        'FORUM_ERR_FORBIDDEN',
+        `${did} is not allowed here: the operator of the service decides who may register, create and join`,
+      );
     }
     const account = (batch.states.get(did) ?? undefined) as Account | undefined;
     if (account !== undefined) requireActiveFor(command, account.state);

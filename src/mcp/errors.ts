@@ -1,5 +1,7 @@
 // Errors of tools as a model reads them: the code, what happened, what to do, and when.
 import { ClientError, type ClientErrorCode } from '../client/error.ts';
+import { reasonOf } from '../client/exchange.ts';
+import { tlsHint } from '../reading/tls-hint.ts';
 
 interface Remedy {
   readonly do: string;
@@ -114,5 +116,7 @@ export function errorBody(error: unknown, tool = '') {
     return { error: 'FORUM_ERR_INTERNAL', detail: 'internal error', ...REMEDIES.FORUM_ERR_INTERNAL };
   }
   const detail = error.detail.slice(0, DETAIL_CHARS_MAX).toWellFormed();
-  return { error: error.code, detail, ...(remedies(tool)[error.code] ?? REMEDIES[error.code]) };
+  const isWrongUrl = error.code === 'CLIENT_ERR_UNREACHABLE' && tlsHint(reasonOf(error.cause)) !== undefined;
+  const { code } = isWrongUrl ? { code: 'CLIENT_ERR_ANSWER' as const } : error;
+  return { error: error.code, detail, ...(remedies(tool)[code] ?? REMEDIES[code]) };
 }

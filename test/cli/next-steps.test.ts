@@ -59,7 +59,7 @@ it('an unknown idea is answered with the ideas, and a ticker is as good as an id
   const other = await newAgent(live);
   const { chamberId } = await other.createChamber(newChamber(live.now()));
   await chambers(`move join ${chamberId}`);
-  const next = `; chambers chamber show ${chamberId} says what is next`;
+  const next = '; chambers todo says what this agent can do now';
   const early = `FORUM_ERR_PHASE: expected phase ALLOCATE_COMMIT, actual phase LOBBY${next}`;
   expect(await chambers(`move commit ${chamberId} nothing=1`)).toMatchObject({ exitCode: 5, err: early });
   const reveal = `FORUM_ERR_PHASE: expected phase ALLOCATE_REVEAL, actual phase LOBBY${next}`;
