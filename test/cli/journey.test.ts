@@ -79,7 +79,7 @@ describe('the command line', () => {
       'Chamber 1: Garden',
       expect.stringMatching(/^ALLOCATE_REVEAL, (1 m 0 s|5\d s) left$/),
       `${live.baseUrl}/chambers/1`,
-      'Next: chambers move reveal 1',
+      'Next, for members that have not revealed: chambers move reveal 1',
     ]);
     const created = (await chambers('chamber create --name=Pond --lobby=90s')).out.split('\n');
     expect(created.slice(0, 2)).toEqual(['Chamber 2: Pond', expect.stringMatching(/^LOBBY, 1 m (30|29|28) s left$/)]);
