@@ -112,6 +112,18 @@ async function bobRegistered(how: Registering): Promise<string> {
   return accountsOf({ and: bob.with(PROVEN - 1, { ...line, ts: iso(acceptedAt) }) });
 }
 
+/** BOB's account, whose registration brought the time of a proof, and no signature of a wallet. */
+function bobHalfProven(): string {
+  const at = atOf(bob, PROVEN);
+  const content = { pubkeyHex: BOB.pubkeyHex, walletAddress: SECOND.address, personality: {} };
+  const { agentId = '' } = payloadOf(recordIn(bob, PROVEN));
+  const line = signedAccountLine({
+    ...{ by: BOB, at, type: 'agent.registered', path: '/register' },
+    ...{ body: { ...content, issuedAt: iso(at) }, payload: { agentId, ...content } },
+  });
+  return accountsOf({ and: bob.with(PROVEN - 1, line) });
+}
+
 /** BOB's account, retired by what a wallet signed. */
 async function bobRetired(
   wallet: typeof SECOND,
@@ -286,6 +298,7 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
       await bobRegistered({ at, signature: OF_CONTRACT, accepted: { chainId: 31_337, blockNumber: 41 } }),
       ...OF_BOB,
     ],
+    ['a proof of which the request brought half', text, bobHalfProven(), ...OF_BOB],
     // Retirements.
     [
       'a retirement by a key, with the block of a contract',

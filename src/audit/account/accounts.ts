@@ -149,6 +149,8 @@ export class AccountLog {
     if (event.type === register.event) {
       const { walletProof } = event.payload;
       const sent = parseBody(register, { json });
+      if ((sent.walletSignature === undefined) !== (sent.issuedAt === undefined))
+        return 'was asked for with half of the proof of a wallet';
       if (sent.walletSignature !== undefined && walletProof === undefined)
         return 'lacks the proof of a wallet that its request brought';
       due = register.decide(sent, {
