@@ -53,12 +53,16 @@ rm "$folder"/chambers.db*
 echo '4. restore'
 cp "$folder/backup.db" "$DATABASE_PATH"
 chambers fsck > /dev/null
+chambers new-log > /dev/null 2>&1
 start
 chambers export 1 --out="$folder/after.ndjson"
 cmp "$folder/before.ndjson" "$folder/after.ndjson"
 chambers audit "$CHAMBERS_URL" > /dev/null
 
 echo '5. the restored service takes moves'
+chambers agent new --key="$folder/second.json" > /dev/null
+chambers agent register --key="$folder/second.json" --wallet=0x2222222222222222222222222222222222222222 --email=drill@example.org > /dev/null
+chambers move join 1 --key="$folder/second.json" > /dev/null
 chambers chamber create --name='After the drill' --lobby=1h --proposal=1h --debate=1h --commit=1h --reveal=1h > /dev/null
 kill -TERM "$pid"
 wait "$pid"

@@ -2,6 +2,7 @@
 import type { AllocationsView, ChamberView } from '../../projections/views.ts';
 import { readDids } from '../http/access-list.ts';
 import { type Admission, PHASES, type TokenRule } from '../vocabulary/values.ts';
+import { visibleLine } from '../vocabulary/visible.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { forumOf, interruptible, signedCall } from './environment.ts';
 import { CommandError, members, print, printMembers, table } from './output.ts';
@@ -172,9 +173,12 @@ async function show(input: Input): Promise<void> {
   const ideas = input.isJson ? [] : await forum.chamberIdeas(chamberId);
   const isAllocating = view.phase === 'ALLOCATE_COMMIT' || view.phase === 'ALLOCATE_REVEAL';
   const allocations = input.isJson || !isAllocating ? undefined : await forum.allocations(chamberId);
+  const isOver = view.phase === 'ALLOCATE_REVEAL' && view.phaseEndsAt !== null && view.phaseEndsAt <= view.now;
+  const problem = input.isJson || !isOver ? undefined : (await forum.health()).chain?.relayer?.reason;
   const rows = ideas.map((idea) => IDEA_COLUMNS.map((column) => idea[column]));
   print(input.isJson, view, [
     ...summary(view, forum, input),
+    ...(problem === undefined ? [] : [`The relayer reports: ${visibleLine(problem)}`]),
     ...(allocations === undefined ? [] : [progress(view, allocations)]),
     '',
     ...facts(view),

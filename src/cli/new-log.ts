@@ -17,8 +17,12 @@ export const newLogCommand: CommandSpec = {
   run: async ({ options: { 'key-file': named }, isJson }) => {
     const { DATABASE_URL, DATABASE_PATH, SERVICE_KEY_FILE } = readConfig(process.env);
     const database = DATABASE_URL ?? DATABASE_PATH;
+    const { logId, copiedFrom } = await readIds(database);
+    // A backup has an id of its own, and the keys are those of the log that it was made of.
+    const defaults = [logId, copiedFrom].map((id) => defaultKeyFile(DATABASE_PATH, id));
+    const [ofLog = '', ofSource = ''] = defaults;
     const configured = named ?? SERVICE_KEY_FILE;
-    const before = configured ?? defaultKeyFile(DATABASE_PATH, await readLogId(database));
+    const before = configured ?? (readAnyKeyFile(ofLog) === undefined && readAnyKeyFile(ofSource) ? ofSource : ofLog);
     const keys = readAnyKeyFile(before);
     if (keys === undefined) throw new CommandError('usage', `${before} not found: name the key file with --key-file`);
     const copy = checkpointCopyPath(before);
@@ -29,7 +33,7 @@ export const newLogCommand: CommandSpec = {
     }
     const former: FormerLog | undefined = opened && { logId: opened.logId, size: opened.size, note: note as string };
     const renewed = await renew(database, former);
-    const keyFile = configured ?? defaultKeyFile(DATABASE_PATH, renewed.logId);
+    const keyFile = SERVICE_KEY_FILE ?? defaultKeyFile(DATABASE_PATH, renewed.logId);
     bequeathKeyFile(before, keyFile, renewed.logId);
     const published = { formerLog: former?.logId ?? null, formerSize: former?.size ?? null };
     printMembers(isJson, { ...renewed, keyFile, ...published });
@@ -40,17 +44,17 @@ export const newLogCommand: CommandSpec = {
   },
 };
 
-async function readLogId(database: string): Promise<string> {
+async function readIds(database: string): Promise<{ readonly logId: string; readonly copiedFrom: string }> {
   if (isPostgres(database)) {
     const { openPostgresStore } = await import('../log/postgres/store.ts');
     const store = await openPostgresStore({ url: database, connectionsMax: 1 });
     await store.close();
-    return store.log.logId;
+    return { logId: store.log.logId, copiedFrom: '' };
   }
   const { openReader, readMeta } = await import('../log/sqlite/stored-events.ts');
   const db = openReader(database);
   try {
-    return readMeta(db, 'log_id') ?? '';
+    return { logId: readMeta(db, 'log_id') ?? '', copiedFrom: readMeta(db, 'copied_from') ?? '' };
   } finally {
     db.close();
   }

@@ -87,6 +87,10 @@ export interface ChainInfo {
   readonly factoryAddress: Hex;
   /** Only for a development chain that the service runs itself. */
   readonly rpcUrl?: string;
+  readonly relayer?: {
+    /** Why the relayer can't put something on the chain. */
+    readonly reason?: string;
+  };
 }
 
 /** The root that a chamber would have if it were committed now. */

@@ -50,6 +50,7 @@ const chain = object({
   registryAddress: text,
   factoryAddress: text,
   rpcUrl: optional(text),
+  relayer: optional(object({ reason: optional(text) })),
 });
 export const HEALTH = object({ ok: flag, env: text, chain: optional(nullable(chain)) });
 

@@ -29,8 +29,7 @@ export function readKeyFile(path: string, logId: string): ServiceKeys | undefine
 }
 
 /** A backup that was restored, above all. */
-const OTHER_LOG =
-  'a copy of a log is another log: set SERVICE_KEY_FILE to a new path, where chambers admin new-keys makes keys';
+const OTHER_LOG = 'a copy of a log is another log: chambers new-log goes on with it, and keeps these keys for it';
 
 /** Makes the file with new keys for the log, unless another process has just made it; returns the keys in the file. */
 export function createKeyFile(path: string, logId: string, now: Millis): ServiceKeys {
