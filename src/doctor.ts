@@ -8,7 +8,7 @@ import { readListed } from './http/access-list.ts';
 import { SERVICE_NAME } from './http/service.ts';
 import { readAnyKeyFile, readKeyFile } from './keys/key-file.ts';
 import { MOVED_TO, requireNotMoved } from './log/moved.ts';
-import { lastChamberId, readLog, readMeta } from './log/sqlite/stored-events.ts';
+import { lastChambers, readLog, readMeta } from './log/sqlite/stored-events.ts';
 import { READ_LIMITS } from './reading/limits.ts';
 import { openResponse } from './reading/response.ts';
 import { tlsHint } from './reading/tls-hint.ts';
@@ -30,7 +30,7 @@ export interface Finding {
   readonly variable: string | null;
 }
 
-/** How many of the ids after the last one are looked up in the registry of a restored log. */
+/** How many ids after the last one, and of open chambers, are looked up in the registry of a restored log. */
 const IDS_PROBED = 100;
 const FREE_BYTES_MIN = 100_000_000;
 const FREE_BYTES_ENOUGH = 1_000_000_000;
@@ -201,26 +201,33 @@ async function examineChain(config: Config): Promise<readonly Finding[]> {
     ...report.warnings.map((mismatch) => warning('chain', mismatch.problem, mismatch.variable)),
   ];
   if (found.length > 0) return found;
-  const taken = await takenIds(config, chain);
-  if (taken.length > 0) {
-    const above = (taken.at(-1) ?? 0) + 1;
-    const detail = `the registry has roots of chambers ${taken.join(', ')}, which this log does not have, being a copy of an earlier one: new chambers with these ids could not be committed, so set it to ${above} or more`;
-    return [warning('chain', detail, 'CHAMBER_ID_MIN')];
-  }
+  const taken = await examineRoots(config, chain);
+  if (taken.length > 0) return taken;
   const funds = balance === undefined ? '' : `, which has ${formatEther(balance)} ether`;
   return [ok('chain', `chain ${chainId}, the contracts accept the relayer ${relayer}${funds}`)];
 }
 
-/** The next chambers of a restored log that the registry holds already. A database on a server is not read. */
-async function takenIds(
+/** What the registry has roots of beside the committed chambers of a restored log. A database on a server is not read. */
+async function examineRoots(
   { DATABASE_PATH, DATABASE_URL, CHAMBER_ID_MIN }: Config,
   chain: RelayerConfig,
-): Promise<readonly number[]> {
+): Promise<readonly Finding[]> {
   const isCopy = readLog(DATABASE_PATH, (db) => readMeta(db, 'copied_from')) !== undefined;
   if (DATABASE_URL !== undefined || !isCopy) return [];
-  const last = readLog(DATABASE_PATH, lastChamberId) ?? 0;
+  const { last = 0, open = [] } = readLog(DATABASE_PATH, (db) => lastChambers(db, IDS_PROBED)) ?? {};
   const from = Math.max(last + 1, CHAMBER_ID_MIN);
-  return await committedIds(chain, { from, count: IDS_PROBED }).catch(() => []);
+  const next = Array.from({ length: IDS_PROBED }, (_, index) => from + index);
+  const [taken, ended] = await Promise.all([next, open].map((ids) => committedIds(chain, ids).catch(() => [])));
+  const found: Finding[] = [];
+  if (taken !== undefined && taken.length > 0) {
+    const detail = `the registry has roots of chambers ${taken.join(', ')}, which this log does not have, being a copy of an earlier one: new chambers with these ids could not be committed, so set it to ${(taken.at(-1) ?? 0) + 1} or more`;
+    found.push(warning('chain', detail, 'CHAMBER_ID_MIN'));
+  }
+  if (ended !== undefined && ended.length > 0) {
+    const detail = `the registry has roots of chambers ${ended.join(', ')}, which are open in this copy of a log: those of which moves were lost can’t be committed`;
+    found.push(warning('chain', detail));
+  }
+  return found;
 }
 
 /** The findings for the service at that URL. */

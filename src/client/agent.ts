@@ -310,7 +310,10 @@ export class Agent {
     const missing = (problem: string) => new ClientError('CLIENT_ERR_COMMITMENT', problem);
     const canCommit = phase === 'ALLOCATE_COMMIT' || phase === 'ALLOCATE_REVEAL';
     if (commitment === undefined && !canCommit) throw phaseError('ALLOCATE_REVEAL', phase);
-    if (commitment === undefined) throw missing(`this agent has no commitment in chamber ${chamberId}`);
+    if (commitment === undefined) {
+      const rest = phase === 'ALLOCATE_COMMIT' ? ': commit first' : ', and commits are closed';
+      throw missing(`this agent has no commitment in chamber ${chamberId}${rest}`);
+    }
     if (!isCommitment(commitment)) throw missing('the service returned a commitment that is not 32 bytes in hex');
     const opening = await this.#store.find(commitment);
     if (opening === undefined) throw missing(`the salt of ${commitment} is not in this agent's store: ${WHERE}`);

@@ -40,14 +40,13 @@ export async function probeChain(config: ProbedConfig, relayer: Address): Promis
   }
 }
 
-/** Those of `count` chambers, from that id on, of which the registry has a root. Rejects with RpcError. */
+/** Those of the chambers of which the registry has a root. Rejects with RpcError. */
 export async function committedIds(
   { rpcUrl, contracts, registryAddress: to }: ProbedConfig,
-  { from, count }: { readonly from: number; readonly count: number },
+  ids: readonly number[],
 ): Promise<readonly number[]> {
   const rpc = openRpc(rpcUrl, { timeoutMillis: PROBE_TIMEOUT_MILLIS });
   try {
-    const ids = Array.from({ length: count }, (_, index) => from + index);
     const roots = await Promise.all(
       ids.map(async (id) => contracts.readRoot(await readCall(rpc, { to, data: contracts.rootCall(id) }))),
     );

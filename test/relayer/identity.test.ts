@@ -58,7 +58,7 @@ test('doctor finds the ids that the registry of a restored log has, and the lowe
   const rpc = openRpc(config.rpcUrl);
   const { address: from } = openAccount(config.privateKey);
   await rpc.request('anvil_impersonateAccount', [from]);
-  for (const chamberId of [3, 5]) {
+  for (const chamberId of [2, 3, 5]) {
     const data = commitChamberCall(chamberId, `0x${'ab'.repeat(32)}`);
     await rpc.request('eth_sendTransaction', [{ from, to: config.registryAddress, data }]);
   }
@@ -82,8 +82,14 @@ test('doctor finds the ids that the registry of a restored log has, and the lowe
   const detail = expect.stringMatching(/ roots of chambers 3, 5, .* set it to 6 or more$/);
   expect(await examined({ DATABASE_PATH: copy })).toEqual([
     { subject: 'chain', level: 'warning', variable: 'CHAMBER_ID_MIN', detail },
+    {
+      subject: 'chain',
+      level: 'warning',
+      variable: null,
+      detail: expect.stringContaining(' chambers 2, which are open'),
+    },
   ]);
-  expect(await examined({ DATABASE_PATH: copy, CHAMBER_ID_MIN: '6' })).toEqual([]);
+  expect(await examined({ DATABASE_PATH: copy, CHAMBER_ID_MIN: '6' })).toMatchObject([{ variable: null }]);
   expect(await examined({ DATABASE_PATH: path })).toEqual([]);
 });
 
