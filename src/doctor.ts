@@ -4,7 +4,6 @@ import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { formatEther } from 'viem';
 import { type Config, ConfigError, describeProblem, readConfig, VARIABLES } from './config.ts';
-import { readListed } from './http/access-list.ts';
 import { SERVICE_NAME } from './http/service.ts';
 import { readAnyKeyFile, readKeyFile } from './keys/key-file.ts';
 import { MOVED_TO, requireNotMoved } from './log/moved.ts';
@@ -19,7 +18,7 @@ import { committedIds, probeChain } from './relayer/identity.ts';
 import { openRpc } from './relayer/rpc.ts';
 import { openAccount } from './relayer/transactions.ts';
 import { configuredChain } from './service/chain.ts';
-import { readWitnesses } from './service/compose.ts';
+import { readLists, readWitnesses } from './service/compose.ts';
 
 export interface Finding {
   readonly subject: 'configuration' | 'flags' | 'keys' | 'disk' | 'clock' | 'chain' | 'service';
@@ -76,15 +75,9 @@ function examineFlags(config: Config): readonly Finding[] {
 
 /** The files that a start reads whole, once every variable is valid. */
 function examineLists(config: Config): readonly Finding[] {
-  const { ALLOW_LIST_FILE, BAN_LIST_FILE } = config;
-  const reads = [
-    () => readListed('ALLOW_LIST_FILE', ALLOW_LIST_FILE),
-    () => readListed('BAN_LIST_FILE', BAN_LIST_FILE),
-    () => readWitnesses(config),
-  ];
-  const found = reads.flatMap((read) => {
+  const found = [readLists, readWitnesses].flatMap((read) => {
     try {
-      read();
+      read(config);
       return [];
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;

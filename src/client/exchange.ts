@@ -396,8 +396,12 @@ function isExpected(value: unknown): value is ExpectedSignature {
 const NEVER_SENT =
   /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT|ERR_TLS|ERR_SSL|bad port/;
 
-/** The code or message of what made a request fail. */
-export function reasonOf(error: unknown): string {
+/** Whether the URL is at fault, not the service: it has the other scheme, or a certificate that is not trusted here. */
+export function isTlsMismatch({ cause }: ClientError): boolean {
+  return cause !== undefined && tlsHint(reasonOf(cause)) !== undefined;
+}
+
+function reasonOf(error: unknown): string {
   const { cause = error } = (error ?? {}) as { readonly cause?: unknown };
   const { code, message } = (cause ?? {}) as { readonly code?: unknown; readonly message?: unknown };
   return String(code ?? message ?? error);

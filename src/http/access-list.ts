@@ -13,7 +13,6 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { readConfigured } from '../config.ts';
 import { parseDid } from '../crypto/did-key.ts';
 import { RepeatedLog, type Repeats } from '../diagnostics/repeated-log.ts';
 
@@ -68,8 +67,7 @@ export class AccessList {
   #read(): void {
     const { allowFile, banFile } = this.#options;
     const version = this.#currentVersion();
-    const allowed = readListed('ALLOW_LIST_FILE', allowFile);
-    const banned = readListed('BAN_LIST_FILE', banFile);
+    const [allowed, banned] = [allowFile, banFile].map((file) => (file === undefined ? undefined : readDids(file)));
     this.#allowed = allowed;
     this.#banned = banned ?? new Set();
     this.#version = version;
@@ -131,14 +129,6 @@ function withDid(text: string, did: string): string {
 function withoutDid(text: string, did: string): string {
   const others = text.split('\n').filter((line) => didOf(line) !== did);
   return others.join('\n');
-}
-
-/** The list that a variable names, if it does; throws ConfigError. */
-export function readListed(
-  variable: 'ALLOW_LIST_FILE' | 'BAN_LIST_FILE',
-  path: string | undefined,
-): ReadonlySet<string> | undefined {
-  return path === undefined ? undefined : readConfigured(variable, () => readDids(path));
 }
 
 /** The DIDs in a file, one a line. Throws an Error with a one-line message. */

@@ -1,7 +1,6 @@
 // Errors of tools as a model reads them: the code, what happened, what to do, and when.
 import { ClientError, type ClientErrorCode } from '../client/error.ts';
-import { reasonOf } from '../client/exchange.ts';
-import { tlsHint } from '../reading/tls-hint.ts';
+import { isTlsMismatch } from '../client/exchange.ts';
 
 interface Remedy {
   readonly do: string;
@@ -116,7 +115,7 @@ export function errorBody(error: unknown, tool = '') {
     return { error: 'FORUM_ERR_INTERNAL', detail: 'internal error', ...REMEDIES.FORUM_ERR_INTERNAL };
   }
   const detail = error.detail.slice(0, DETAIL_CHARS_MAX).toWellFormed();
-  const isWrongUrl = error.code === 'CLIENT_ERR_UNREACHABLE' && tlsHint(reasonOf(error.cause)) !== undefined;
+  const isWrongUrl = error.code === 'CLIENT_ERR_UNREACHABLE' && isTlsMismatch(error);
   const { code } = isWrongUrl ? { code: 'CLIENT_ERR_ANSWER' as const } : error;
   return { error: error.code, detail, ...(remedies(tool)[code] ?? REMEDIES[code]) };
 }

@@ -8,7 +8,7 @@ import { Liveness } from '../connections/liveness.ts';
 import { Quota } from '../connections/quota.ts';
 import { baseUrlOf, docsRoutes } from '../docs/routes.ts';
 import { Forum } from '../forum/forum.ts';
-import { AccessList } from '../http/access-list.ts';
+import { AccessList, readDids } from '../http/access-list.ts';
 import { createApp, httpRoutes, routeOf } from '../http/app.ts';
 import { compressionRoutes } from '../http/compression.ts';
 import type { ForumApp } from '../http/context.ts';
@@ -60,7 +60,8 @@ export interface Core {
 export function composeCore({ config, logger, store, keys, clock, onFatal }: CoreOptions): Core {
   const observation = openObservation(config, logger);
   const { onBatch } = observation;
-  const access = openAccessList(config, logger);
+  readLists(config);
+  const access = readConfigured(null, () => openAccessList(config, logger));
   const agentRate = new RateLimit({
     perSecond: config.RATE_PER_DID_PER_SECOND,
     burst: config.RATE_PER_DID_BURST,
@@ -87,6 +88,12 @@ export function composeCore({ config, logger, store, keys, clock, onFatal }: Cor
     ...(onBatch && { onBatch }),
   });
   return { config, logger, forum, keys, access, agentRate, observation };
+}
+
+/** Throws a ConfigError that names the variable of a list that can't be read. */
+export function readLists({ ALLOW_LIST_FILE: allowFile, BAN_LIST_FILE: banFile }: Config): void {
+  if (allowFile !== undefined) readConfigured('ALLOW_LIST_FILE', () => readDids(allowFile));
+  if (banFile !== undefined) readConfigured('BAN_LIST_FILE', () => readDids(banFile));
 }
 
 function openAccessList(config: Config, logger: Logger): AccessList {

@@ -18,7 +18,7 @@ describe('chambers admin new-keys', () => {
     await newKeys('other.db', 'other.json');
     const { exitCode, err } = await newKeys('other.db');
     expect(exitCode).toBe(1);
-    expect(err).toContain('set SERVICE_KEY_FILE to a new path');
+    expect(err).toContain('chambers new-log goes on with it');
     expect(readFileSync(join(folder, 'keys.json'), 'utf8')).toBe(before);
   });
 });
