@@ -93,3 +93,10 @@ it('what to do depends on the tool', () => {
   expect(conflict('allocate')).not.toContain('ticker');
   expect(conflict('propose')).toContain('ticker');
 });
+
+it('a URL of the wrong scheme is the operator’s to correct, and a service that is silent is asked again', () => {
+  const unreachable = (code: string) =>
+    errorBody(new ClientError('CLIENT_ERR_UNREACHABLE', '', { cause: Object.assign(new Error(), { code }) })).do;
+  expect(unreachable('ERR_SSL_WRONG_VERSION_NUMBER')).toContain('--url');
+  expect(unreachable('ECONNREFUSED')).toContain('again');
+});
