@@ -16,7 +16,13 @@ async function start() {
   const server = await startPostgres();
   const service = await startProcess('', { DATABASE_URL: server.url });
   const signalAll = (signal: NodeJS.Signals) => {
-    for (const pid of processTree(server.pid())) process.kill(pid, signal);
+    for (const pid of processTree(server.pid())) {
+      try {
+        process.kill(pid, signal);
+      } catch {
+        // A worker of the server's own has ended since it was listed.
+      }
+    }
   };
   atEnd(async () => {
     signalAll('SIGCONT');
