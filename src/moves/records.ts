@@ -92,11 +92,11 @@ export const accountRecordSchemas: Readonly<Record<string, v.GenericSchema>> = O
 
 function recordOf(type: string, payload: v.GenericSchema, author: Record<'did' | 'request', v.GenericSchema>) {
   const record = v.strictObject({
-    eventId: v.pipe(id, v.description('1, 2, 3 … within the chamber, without gaps')),
+    eventId: v.pipe(id, v.description('1, 2, 3 … within its stream (a chamber, or an account), without gaps')),
     chamberId: id,
     type: v.literal(type),
     did: author.did,
-    ts: v.pipe(timestamp, v.description("the service's clock when it decided; never falls within a log")),
+    ts: v.pipe(timestamp, v.description("the service's clock when it decided; never falls within a stream")),
     prev: hash('leaf hash of the event before it, zeros for the first'),
     payload,
     request: author.request,

@@ -115,7 +115,7 @@ type Records<Payloads, Common> = {
     /** 1, 2, 3 … within its stream, without gaps. */
     readonly eventId: number;
     readonly type: Type;
-    /** ISO 8601 UTC with milliseconds; never falls within a log. */
+    /** ISO 8601 UTC with milliseconds; never falls within a stream. */
     readonly ts: string;
     /** Leaf hash of the event before it in the stream. */
     readonly prev: Hex;
