@@ -24,7 +24,11 @@ export const newLogCommand: CommandSpec = {
     const configured = named ?? SERVICE_KEY_FILE;
     const before = configured ?? (readAnyKeyFile(ofLog) === undefined && readAnyKeyFile(ofSource) ? ofSource : ofLog);
     const keys = readAnyKeyFile(before);
-    if (keys === undefined) throw new CommandError('usage', `${before} not found: name the key file with --key-file`);
+    if (keys === undefined)
+      throw new CommandError(
+        'usage',
+        `${before} not found: name the key file with --key-file, or, if it is lost, leave this out and make one with chambers admin new-keys`,
+      );
     const copy = checkpointCopyPath(before);
     const note = readCheckpointCopy(copy);
     const opened = note === undefined ? undefined : openCopy(note, keys.all('checkpoints'));

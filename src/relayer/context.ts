@@ -75,6 +75,8 @@ export interface RoundContext extends RelayerContext {
   readonly usedNonces: Set<number>;
 }
 
+const ALERTS_NAMED_MAX = 3;
+
 /** What stops the relayer and needs an operator: in the service's log and in /health until it is cleared. */
 export class Alerts {
   readonly #logger: Logger;
@@ -102,10 +104,12 @@ export class Alerts {
     return this.#raised.size;
   }
 
-  /** The oldest, in a sentence. */
+  /** In a sentence, the newest first: one that stays, such as a root that the log lost, must not hide another. */
   get reason(): string | undefined {
-    const [first] = this.#raised;
-    return first?.join(': ');
+    if (this.#raised.size === 0) return undefined;
+    const newest = [...this.#raised].slice(-ALERTS_NAMED_MAX).reverse();
+    const more = this.#raised.size - newest.length;
+    return newest.map((alert) => alert.join(': ')).join('; ') + (more > 0 ? `; and ${more} more` : '');
   }
 }
 
