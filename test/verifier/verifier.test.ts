@@ -133,7 +133,7 @@ describe('without a working libsodium', () => {
     const onThreadLost = vi.fn();
     const pool = createPool({ sodiumPath, onThreadLost });
     expect(await pool.verify(publicKey, message, signature, CALLER)).toBe(true);
-    await vi.waitFor(() => expect(onThreadLost).toHaveBeenCalled());
+    await vi.waitFor(() => expect(onThreadLost).toHaveBeenCalled(), { timeout: 20_000 });
     expect(await pool.verify(publicKey, message, flip(signature, 300), CALLER)).toBe(false);
     expect(pool.readyThreads()).toBe(0);
     expect(onThreadLost).toHaveBeenCalledTimes(1);
@@ -148,7 +148,7 @@ describe('without a working libsodium', () => {
     const answers = signatures.map((each) => pool.verify(publicKey, message, each, CALLER));
     expect(await Promise.all(answers)).toEqual(signatures.map((each) => each === signature));
     expect(onThreadLost).toHaveBeenCalledTimes(1);
-    await vi.waitFor(() => expect(pool.readyThreads()).toBe(1));
+    await vi.waitFor(() => expect(pool.readyThreads()).toBe(1), { timeout: 20_000 });
   });
 
   test('a thread that throws over its work: node:crypto verifies', async () => {

@@ -230,7 +230,7 @@ describe('a batch', () => {
     const store = await openStore(await temporaryPostgres());
     const { forum } = new TestService({ store, wrapLog });
     // A node that begins to listen wakes its own followers.
-    await vi.waitFor(() => expect(store.nodes.state().isListening).toBe(true));
+    await vi.waitFor(() => expect(store.nodes.state().isListening).toBe(true), { timeout: 20_000 });
     let wakes = 0;
     forum.follow(ALL_CHAMBERS, () => wakes++);
     const caller = { did: 'did:key:z6Mk', request: null, signature: null, times: null };
