@@ -1,5 +1,6 @@
 // Who may join a chamber, over HTTP on a real log: from a refusal to a seat.
 import { describe, expect, it } from 'vitest';
+import { toDid } from '../../src/crypto/did-key.ts';
 import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
@@ -172,6 +173,17 @@ describe('the text of the guide gets a fresh client from 403 to a seat by one re
     const body = { ...content, walletAddress: wallet.address, issuedAt, walletSignature };
     await service.must('POST', '/register', { by: bob, body });
     await service.must('POST', `/chambers/${id}/join`, { by: bob });
+  });
+});
+
+it('a list names no key that could never join', async () => {
+  const service = new TestService();
+  const by = await service.agent();
+  const did = toDid(Uint8Array.of(1, ...new Array(31).fill(0)));
+  const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission: { dids: [did] } };
+  expect(await service.request('POST', '/chambers', { by, body })).toMatchObject({
+    status: 400,
+    body: { error: 'FORUM_ERR_VALIDATION', detail: expect.stringContaining('must be a did:key of an Ed25519 key') },
   });
 });
 
