@@ -20,7 +20,7 @@ export function explain(error: unknown, { args = {} }: Pick<CommandSpec, 'args'>
       return `${service()} is ${origin} for what is signed: use that URL (--url, CHAMBERS_URL), or correct its PUBLIC_URL`;
     if (error.code === 'FORUM_ERR_NOT_FOUND' && isOfChamber) return `chamber ${chamberId} not found at ${service()}`;
     if (error.code === 'CLIENT_ERR_EARLY')
-      return `${error.detail}; chambers chamber wait ${chamberId} allocate_reveal waits until they are`;
+      return `${error.detail}; chambers chamber wait ${chamberId} allocate_reveal${given(withoutKey(input))} waits until they are`;
     if ((error.code === 'FORUM_ERR_PHASE' || error.code === 'FORUM_ERR_TURN') && isOfChamber)
       return `${error.detail}; chambers todo${given(input)} says what this agent can do now`;
     if (error.failedRules === undefined) return undefined;
@@ -41,3 +41,7 @@ const ADMITTING: Readonly<Record<AdmissionRule, (chamberId: string | undefined) 
   provenWallets: () => 'run chambers agent register --wallet-key-file=FILE --email=ADDRESS',
   token: () => 'get the token into the proven wallet',
 };
+
+function withoutKey(input: Input): Input {
+  return { ...input, options: { url: input.options['url'] } };
+}

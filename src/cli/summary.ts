@@ -22,7 +22,9 @@ export function summary(chamber: Summarized, { service: { baseUrl } }: ForumClie
     paint('bold', visibleLine(`Chamber ${chamberId}: ${name}`)),
     isOver ? `${phase} is over; the root waits for the chain` : [`${phase}${left}`, ...turn].join('; '),
     `${baseUrl}/chambers/${chamberId}`,
-    `${isOver ? 'Next' : WHO[phase]}: ${isOver ? `chambers chamber wait ${chamberId} committed${givenOptions(input)}` : nextCommand(phase, chamberId, baseUrl, input)}`,
+    isOver
+      ? `Next: chambers chamber wait ${chamberId} committed${givenOptions(input)}`
+      : `${WHO[phase]}: ${nextCommand(phase, chamberId, baseUrl, input)}`,
   ];
 }
 

@@ -1,6 +1,5 @@
 // Passes for an agent that has nothing more to say in a phase: until the phase ends, or another member proposes or debates, when the
 // agent is asked again.
-
 import type { TodoView } from '../../projections/todo.ts';
 import { hasTurns } from '../../projections/turn.ts';
 import type { Agent } from '../client/agent.ts';

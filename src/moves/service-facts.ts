@@ -1,6 +1,5 @@
 // Decides whether the service may append a service fact to a closed chamber: the core asks before it appends, the
 // auditor when it reads. Whether the chain agrees is not decided here.
-
 import type { ChamberState } from '../../projections/chamber.ts';
 import { isGraduate } from '../../projections/graduation.ts';
 import { isClosed } from '../../projections/phase.ts';

@@ -1,5 +1,4 @@
 // Allocations: an envelope for each member, then agents × ideas as a matrix, and the tally as bars.
-
 import type { Idea } from '../../projections/chamber.ts';
 import { tallies } from '../../projections/graduation.ts';
 import { isClosed } from '../../projections/phase.ts';

@@ -1,5 +1,4 @@
 // A chamber on one page: phases, turn, ideas, transcript, allocations, root; with what the browser adds when it is live.
-
 import type { ChamberState, Idea } from '../../projections/chamber.ts';
 import { graduates, tallies } from '../../projections/graduation.ts';
 import { isClosed, phaseAt } from '../../projections/phase.ts';

@@ -1,15 +1,7 @@
 // Whether a wallet that is a contract, or can be deployed as one, accepts a signature (EIP-1271, ERC-6492): the universal validator of
 // ERC-6492 runs in a call that changes nothing. Wallets may be hostile: their gas is bounded.
-import {
-  type Address,
-  encodeDeployData,
-  encodeFunctionData,
-  isErc6492Signature,
-  parseAbi,
-  size,
-  universalSignatureValidatorAbi,
-  universalSignatureValidatorByteCode,
-} from 'viem';
+import { type Address, isErc6492Signature } from 'viem';
+import { isAcceptance, validationCall } from '../crypto/validation-call.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import { hasCode, orRevert, readCallAt } from './chain-client.ts';
 import { isRejection, type Rpc } from './rpc.ts';
@@ -33,7 +25,7 @@ export async function acceptedHash(
   // The validator also takes what a private key has signed, by laxer rules than ours.
   if (!isErc6492Signature(signature) && !(await hasCode(rpc, wallet as Address))) return undefined;
   for (const hash of hashes) {
-    const call = { ...validationCall(wallet as Address, hash, signature), gas: VALIDATION_GAS_MAX };
+    const call = { ...validationCall(wallet, hash, signature), gas: VALIDATION_GAS_MAX };
     const outcome = await orRevert(readCallAt(rpc, call, blockHash)).catch((error: unknown) => {
       if (isRejection(error) && GAS_USED_UP.test(error.message)) return { result: '0x' as const };
       throw error;
@@ -44,27 +36,3 @@ export async function acceptedHash(
 }
 
 const GAS_USED_UP = /out ?of ?gas|gas required exceeds|intrinsic gas|InvalidFEOpcode|invalid opcode/i;
-
-const MAGIC_BYTES = 32;
-const MAGIC_VALUE = '0x1626ba7e';
-const WALLET_ABI = parseAbi(['function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)']);
-
-/** The validator fails on a signature that is shorter than the magic bytes of ERC-6492: its wallet is asked itself. */
-function validationCall(wallet: Address, hash: Hex, signature: Hex) {
-  const args = [hash, signature] as const;
-  return size(signature) < MAGIC_BYTES
-    ? { to: wallet, data: encodeFunctionData({ abi: WALLET_ABI, functionName: 'isValidSignature', args }) }
-    : {
-        to: undefined,
-        data: encodeDeployData({
-          abi: universalSignatureValidatorAbi,
-          bytecode: universalSignatureValidatorByteCode,
-          args: [wallet, ...args],
-        }),
-      };
-}
-
-function isAcceptance({ to }: { readonly to: Address | undefined }, result: Hex): boolean {
-  if (to !== undefined) return size(result) === 32 && result.startsWith(MAGIC_VALUE);
-  return result !== '0x' && BigInt(result) === 1n;
-}

@@ -1,6 +1,5 @@
 // Random chambers from creation to settlement, the same for the same seed: with and without rounds, members who say nothing, commit and
 // do not reveal, or spread their allocation evenly, and deployments that fail. All go through each phase together.
-
 import type { ChamberState } from '../../projections/chamber.ts';
 import { graduates } from '../../projections/graduation.ts';
 import { isClosed, phaseAt } from '../../projections/phase.ts';

@@ -34,7 +34,7 @@ export interface ChainCall {
 }
 
 interface ChainRead {
-  readonly to?: Address;
+  readonly to?: Address | undefined;
   readonly data: Hex;
   readonly gas: bigint;
 }

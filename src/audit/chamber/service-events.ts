@@ -1,6 +1,5 @@
 // The service's own events, which follow the moves: whether the rules allow them, and whether their transactions make the
 // calls that the chamber's state requires. Only the chain shows whether they were executed.
-
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { graduates } from '../../../projections/graduation.ts';
 import { phaseEnd } from '../../../projections/phase.ts';

@@ -1,5 +1,4 @@
 // The outcome of an audit as a value for programs, with its verdict in one sentence.
-
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { graduates } from '../../../projections/graduation.ts';
 import { outcomeOf } from '../../../projections/outcome.ts';

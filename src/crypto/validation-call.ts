@@ -1,0 +1,42 @@
+// The call that asks a wallet that is a contract, or can be deployed as one, whether it accepts a signature (EIP-1271, ERC-6492), and what its
+// result says.
+import {
+  type Address,
+  encodeDeployData,
+  encodeFunctionData,
+  parseAbi,
+  size,
+  universalSignatureValidatorAbi,
+  universalSignatureValidatorByteCode,
+} from 'viem';
+import type { Hex } from '../vocabulary/values.ts';
+
+const MAGIC_BYTES = 32;
+const MAGIC_VALUE = '0x1626ba7e';
+const WALLET_ABI = parseAbi(['function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)']);
+
+/** `to` is undefined where the call runs the universal validator of ERC-6492, which changes nothing. */
+export interface ValidationCall {
+  readonly to: Address | undefined;
+  readonly data: Hex;
+}
+
+/** The validator fails on a signature that is shorter than the magic bytes of ERC-6492: its wallet is asked itself. */
+export function validationCall(wallet: string, hash: Hex, signature: Hex): ValidationCall {
+  const address = wallet.toLowerCase() as Address;
+  if (size(signature) < MAGIC_BYTES) {
+    const args = [hash, signature] as const;
+    return { to: address, data: encodeFunctionData({ abi: WALLET_ABI, functionName: 'isValidSignature', args }) };
+  }
+  const data = encodeDeployData({
+    abi: universalSignatureValidatorAbi,
+    bytecode: universalSignatureValidatorByteCode,
+    args: [address, hash, signature],
+  });
+  return { to: undefined, data };
+}
+
+export function isAcceptance({ to }: ValidationCall, result: Hex): boolean {
+  if (to !== undefined) return result.startsWith(MAGIC_VALUE);
+  return result !== '0x' && BigInt(result) === 1n;
+}
