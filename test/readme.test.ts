@@ -3,7 +3,7 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { Agent, type ForumClient } from '../src/client/index.ts';
 import { VARIABLES } from '../src/config.ts';
 import { commitmentHash } from '../src/crypto/commitment.ts';
@@ -21,6 +21,7 @@ import {
 import { advanceChain } from './client/play-chamber.ts';
 import { ROOT } from './kit/programs.ts';
 import { atEnd, temporaryFolder } from './kit/temporary.ts';
+import { eventually } from './kit/until.ts';
 import { startServer } from './mcp/seat-process.ts';
 
 const PAGES = globSync(['*.md', '.github/*.md', 'deploy/*.md', 'src/**/README.md', 'test/**/README.md'], { cwd: ROOT });
@@ -72,7 +73,7 @@ describe('README.md', () => {
     // Long phases, which end when their moves are made, however long the commands take.
     const commands = commandsOf(README, 'chamber create').replaceAll(/=\d+s\b/g, '=1h');
     const pasted = pasteCommands(commands, live.baseUrl, live.sharedTimeEnv);
-    await Promise.race([pasted, vi.waitFor(() => live.forum.chamber(1), SLOW)]);
+    await Promise.race([pasted, eventually(() => live.forum.chamber(1), SLOW.timeout)]);
     const turns = ['chamber.passed', 'chamber.passed'];
     await Promise.race([
       pasted,
@@ -364,7 +365,7 @@ function paste(program: string, url: string, chamberId = 1): Pasted {
   child.stdin?.end(own);
   return {
     ended: closed.then(() => output),
-    printed: (text) => vi.waitFor(() => expect(output).toMatch(text), { timeout: 180_000 }),
+    printed: (text) => eventually(() => expect(output).toMatch(text), 180_000),
     advance: (millis) => void child.send(millis),
     kill,
   };

@@ -131,6 +131,7 @@ export default defineConfig({
     // Processes that tests start need not strip and compile the sources each time.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url)) },
     maxWorkers: WORKERS,
+    expect: { poll: { timeout: 25_000 } },
     sequence: { sequencer: ByProject },
     // A worker continues with other files: what one replaced is restored.
     restoreMocks: true,

@@ -11,6 +11,7 @@ import { formatVerifierKey, NOTE_KEY_TYPES, parseVerifierKey, toNoteKey } from '
 import { publicKeyOf, signWith } from '../../src/tlog/sign.ts';
 import { debating, newAgent, type Running, run } from '../kit/service.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
+import { eventually } from '../kit/until.ts';
 
 let printed = '';
 beforeEach(() => {
@@ -31,14 +32,11 @@ async function audit(running: Running, options = {}) {
 
 async function covered({ service }: Running): Promise<string> {
   const { log, tree } = service.forum.store;
-  return vi.waitFor(
-    async () => {
-      const checkpoint = await tree.checkpoint();
-      expect(checkpoint?.size).toBe(await log.lastPlace());
-      return checkpoint?.note ?? '';
-    },
-    { timeout: 20_000 },
-  );
+  return eventually(async () => {
+    const checkpoint = await tree.checkpoint();
+    expect(checkpoint?.size).toBe(await log.lastPlace());
+    return checkpoint?.note ?? '';
+  }, 20_000);
 }
 
 async function keyOf({ url }: Running): Promise<string> {
@@ -130,7 +128,7 @@ describe('the published log', () => {
     const running = await run({ WITNESS_POLICY_FILE: policy });
     logs.push(parseVerifierKey(await keyOf(running)) ?? expect.fail('no key'));
     await debating(running);
-    await vi.waitFor(async () => expect(await covered(running)).toContain('witness.test/w1'), { timeout: 30_000 });
+    await eventually(async () => expect(await covered(running)).toContain('witness.test/w1'), 30_000);
     expect((await audit(running, { witnesses: policy })).checkOf('witnesses')?.verdict).toBe('verified');
     const { exitCode, checkOf } = await audit(running, { witnesses: strict });
     expect([exitCode, checkOf('witnesses')?.verdict]).toEqual([3, 'broken']);

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createWitnessServer } from '../../src/mirror/witness-server.ts';
 import { WitnessState } from '../../src/mirror/witness-state.ts';
 import type { Service } from '../../src/service/start.ts';
@@ -16,6 +16,7 @@ import { newChamber } from '../client/live-service.ts';
 import { covered, ForkedService, publishedKeys } from '../kit/fork.ts';
 import { hasPython } from '../kit/python.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { eventually } from '../kit/until.ts';
 
 const CHECKER = fileURLToPath(new URL('check_proof.py', import.meta.url));
 const SLOW = { timeout: 180_000 };
@@ -195,12 +196,12 @@ describe('a service with two histories', () => {
     await Promise.all([one.stop(), two.stop()]);
     const first = await world.open('one', { WITNESS_POLICY_FILE: policy });
     await world.agent('eve');
-    await vi.waitFor(async () => expect(await covered(first)).toContain('witness.test/w1'), { timeout: 30_000 });
+    await eventually(async () => expect(await covered(first)).toContain('witness.test/w1'), 30_000);
     await first.stop();
     const second = await world.open('two', { WITNESS_POLICY_FILE: policy });
     await dan.joinChamber(chamberId);
     for (const name of ['fay', 'gus', 'hal', 'ida']) await world.agent(name);
-    await vi.waitFor(() => expect(files).not.toEqual([]), { timeout: 30_000 });
+    await eventually(() => expect(files).not.toEqual([]), 30_000);
     await expectProof(files[0] ?? '', 'two-checkpoints', second);
   });
 

@@ -1,8 +1,9 @@
 // What a hostile service costs the command line, and a seat for a model: bounded memory, one request and a bounded time.
 import { existsSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { AGAIN, Costs, casesOf, expectCheap, NODE, peakMibOf, TOO_LARGE } from '../client/cost.ts';
+import { eventually } from '../kit/until.ts';
 import { startSeat } from '../mcp/seat-process.ts';
 
 const costs = Costs.forThisFile();
@@ -48,7 +49,7 @@ describe('a seat for a model', AGAIN, () => {
         // Meanwhile the stream of its todo is read, too.
         await setTimeout(2_000);
         await seat.client.close();
-        await vi.waitFor(() => expect(existsSync(peakFile)).toBe(true), { timeout: 10_000 });
+        await eventually(() => expect(existsSync(peakFile)).toBe(true), 10_000);
         return { output: seat.bytes().slice(-300), peakMib: peakMibOf(peakFile) };
       });
       expectCheap(attacked);

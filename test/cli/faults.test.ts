@@ -6,13 +6,14 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { follow, START } from '../../src/client/events.ts';
 import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
 import { type LiveService, newAgent, newChamber, openLiveService } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { CLI } from '../kit/programs.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { eventually } from '../kit/until.ts';
 import { type Run, run } from './run.ts';
 
 const PROCESS_MILLIS_MAX = 30_000;
@@ -104,7 +105,7 @@ describe('a tail', () => {
     const whole = readFileSync(out, 'utf8');
     writeFileSync(out, whole.split('\n').slice(0, 2).join('\n').concat('\n'));
     const child = start(['chamber', 'tail', id, `--out=${out}`, `--url=${live.baseUrl}`], 'pipe');
-    await vi.waitFor(() => expect(readFileSync(out, 'utf8')).toBe(whole), PROCESS_MILLIS_MAX);
+    await eventually(() => expect(readFileSync(out, 'utf8')).toBe(whole), PROCESS_MILLIS_MAX);
     child.kill('SIGINT');
     expect(await exitOf(child)).toBe(0);
   });
@@ -176,7 +177,7 @@ describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
     });
     const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
     const child = start(['export', '1', `--out=${join(folder, 'chamber.ndjson')}`, `--url=${url}`], 'pipe');
-    await vi.waitFor(() => expect(readdirSync(folder)).toHaveLength(1), PROCESS_MILLIS_MAX);
+    await eventually(() => expect(readdirSync(folder)).toHaveLength(1), PROCESS_MILLIS_MAX);
     child.kill('SIGINT');
     expect(await exitOf(child)).toBe(130);
     expect(readdirSync(folder)).toEqual([]);

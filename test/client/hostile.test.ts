@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Agent, type ChamberEvent, ForumClient, folderStore, type StoredOpening } from '../../src/client/index.ts';
 import { toLine } from '../../src/vocabulary/events.ts';
 import { run } from '../cli/run.ts';
@@ -248,10 +248,10 @@ describe('a seat for a model', () => {
     await agent.commit(CHAMBER_ID, SECRET);
     claimRevealPhase();
     const seat = await startSeat('modern', { url: hostile.url, keyFile, env: live.sharedTimeEnv });
-    await vi.waitFor(() => expect(seat.bytes()).toContain('not revealed in chamber 1'), { timeout: 60_000 });
+    await eventually(() => expect(seat.bytes()).toContain('not revealed in chamber 1'), 60_000);
     expect(isToldTheSecret()).toBe(false);
     live.advance(PHASE_MILLIS);
-    await vi.waitFor(() => expect(seat.bytes()).toContain('revealed in chamber 1\n'), { timeout: 60_000 });
+    await eventually(() => expect(seat.bytes()).toContain('revealed in chamber 1\n'), 60_000);
   });
 });
 
@@ -303,6 +303,8 @@ try:
 except ChamberError as error:
     print(error.code)
 `;
+
+import { eventually } from '../kit/until.ts';
 
 /** Runs it by the service's clock. */
 async function runPython(...args: readonly string[]): Promise<string> {

@@ -1,13 +1,14 @@
 // A chamber from its creation to its token, on a real chain: every response and every line fits the documents.
 
 import { writeFileSync } from 'node:fs';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { commitmentHash } from '../../src/crypto/commitment.ts';
 import { ERROR_CODES } from '../../src/vocabulary/errors.ts';
 import { DEADLINES } from '../../src/vocabulary/values.ts';
 import { Signer } from '../kit/signer.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
+import { eventually } from '../kit/until.ts';
 import { proofBy, retirementBy, walletOf } from '../kit/wallets.ts';
 import { type LiveService, startLive } from './live-service.ts';
 
@@ -303,7 +304,7 @@ async function readLog(id: number) {
   const { log } = body as { readonly log: { readonly prefix: string } };
   const paths = [`/chambers/${id}/events/1/tlog-proof`, `/agents/${ann.did}/events/1/tlog-proof`];
   for (const path of paths) {
-    await vi.waitFor(async () => expect((await fetch(live.url + path)).status).toBe(200), 10_000);
+    await eventually(async () => expect((await fetch(live.url + path)).status).toBe(200), 10_000);
     await live.call('GET', path);
   }
   const { body: checkpoint } = await live.call('GET', `${log.prefix}/checkpoint`);

@@ -1,11 +1,12 @@
 // A database restored behind what was published: the service does not start on it, and goes on as another log.
 import { copyFileSync, rmSync } from 'node:fs';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { parseVerifierKey } from '../../src/tlog/note.ts';
 import { openCheckpoint } from '../../src/tlog/proof.ts';
 import { run as runCli } from '../cli/run.ts';
 import { newAgent, type Running, run } from '../kit/service.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
+import { eventually } from '../kit/until.ts';
 
 interface Log {
   readonly logId: string;
@@ -20,14 +21,11 @@ async function logOf({ url }: Running): Promise<Log> {
 /** The note that covers so many lines. */
 async function published({ url }: Running, { prefix, checkpointKey }: Log, size: number): Promise<string> {
   const key = parseVerifierKey(checkpointKey) ?? expect.fail('no verifier key');
-  return vi.waitFor(
-    async () => {
-      const note = await (await fetch(url + prefix + '/checkpoint')).text();
-      expect(openCheckpoint(note, key)?.size).toBe(size);
-      return note;
-    },
-    { timeout: 20_000 },
-  );
+  return eventually(async () => {
+    const note = await (await fetch(url + prefix + '/checkpoint')).text();
+    expect(openCheckpoint(note, key)?.size).toBe(size);
+    return note;
+  }, 20_000);
 }
 
 it('does not start on an old copy, and goes on as a new log that publishes the old one’s last checkpoint', async () => {

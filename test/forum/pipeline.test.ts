@@ -1,6 +1,6 @@
 // The invariants of the pipeline, one after another, on a real log whose appends wait or fail, and which a second forum extends too,
 // as another process would.
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { EventLog } from '../../src/log/log.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { workFor } from '../../src/process/main-thread.ts';
@@ -12,6 +12,7 @@ import { actBefore, countTokens, Gate, withMembers } from '../kit/members.ts';
 import { Random } from '../kit/random.ts';
 import type { Signer } from '../kit/signer.ts';
 import { PUBLIC_URL, registrationOf, TestService, type TestServiceOptions } from '../kit/test-service.ts';
+import { eventually } from '../kit/until.ts';
 import { verifyChamber } from '../kit/verify-chamber.ts';
 import { newSignatureKey } from '../log/entries.ts';
 
@@ -46,7 +47,7 @@ async function inDebate({ wrapLog = (log) => log, ...options }: TestServiceOptio
   await submit(service, 'debate', ann);
   for (const by of [ann, bob]) await other.must('GET', '/me', { by });
   await other.must('GET', `/chambers/${chamberId}`);
-  const isHeld = () => vi.waitFor(() => expect(gate.isClosed).toBe(false));
+  const isHeld = () => eventually(() => expect(gate.isClosed).toBe(false));
   /** Resolves with the move once its append waits at the gate; with it, the next append to come waits too. */
   const hold = async <Result>(move: () => Promise<Result>) => {
     gate.isClosed = true;
@@ -315,7 +316,7 @@ describe('the pipeline', () => {
     await someTurns();
     expect([await shown(), seen.toSorted()]).toEqual([5, ['answered', 'woken']]);
     // A rejection is confirmed by an append too.
-    await vi.waitFor(() => openGate());
+    await eventually(() => openGate());
     expect(await rejected).toBe('FORUM_ERR_PHASE');
     expect(seen.toSorted()).toEqual(['answered', 'rejected', 'woken']);
   });
@@ -415,11 +416,11 @@ describe('the pipeline', () => {
       );
     counted.isClosed = true;
     const second = create(service);
-    await vi.waitFor(() => expect(counted.isClosed).toBe(false));
+    await eventually(() => expect(counted.isClosed).toBe(false));
     const first = await create(other);
     appended.isClosed = true;
     const inFlight = service.agent();
-    await vi.waitFor(() => expect(appended.isClosed).toBe(false));
+    await eventually(() => expect(appended.isClosed).toBe(false));
     // Decided in the open batch, as the second creation is then.
     const join = service.forum.submit({ operation: 'join', chamberId: 1, ...command(bob, {}) });
     await someTurns();

@@ -5,6 +5,7 @@ import { expect, it, vi } from 'vitest';
 import { appendDebates } from '../kit/debates.ts';
 import { call, debating, run } from '../kit/service.ts';
 import { atEnd, temporaryDatabase } from '../kit/temporary.ts';
+import { eventually } from '../kit/until.ts';
 
 const BULK_READERS = 200;
 const BULK_EVENTS = 300;
@@ -35,7 +36,7 @@ it(
     const pagesOf = (id: number) => reading.mock.calls.filter(([stream]) => stream === id).length;
     for (let reader = 0; reader < BULK_READERS; reader++)
       readInBulk(running.url, `/chambers/${bulk.id}/events?limit=10000`);
-    await vi.waitFor(() => expect(pagesOf(bulk.id)).toBeGreaterThan(BULK_READERS + BULK_EVENTS), { timeout: 20_000 });
+    await eventually(() => expect(pagesOf(bulk.id)).toBeGreaterThan(BULK_READERS + BULK_EVENTS), 20_000);
 
     const requests = [
       { id: read.id, send: () => call(running, read.by, ['GET', `/chambers/${read.id}`]) },

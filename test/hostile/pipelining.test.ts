@@ -5,6 +5,7 @@ import { expect, it, vi } from 'vitest';
 import { appendDebates } from '../kit/debates.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { debating, run } from '../kit/service.ts';
+import { eventually } from '../kit/until.ts';
 import { get } from '../kit/wire.ts';
 
 const CONNECTIONS = 4;
@@ -26,7 +27,7 @@ it('a connection has one request under way, and no page is read before its respo
     flooding.socket.pause();
     flooding.write(request.repeat(REQUESTS));
   }
-  await vi.waitFor(() => expect(reading).toHaveBeenCalled());
+  await eventually(() => expect(reading).toHaveBeenCalled());
   expect((await get(running.url, '/health')).status).toBe(200);
   await sleep(QUIET_MS);
   expect(reading.mock.calls.length).toBeLessThan(CONNECTIONS * PAGES_PER_CONNECTION_MAX);

@@ -8,6 +8,7 @@ import { deadlinesFrom } from '../kit/chambers.ts';
 import { openSource, take } from '../kit/consumers.ts';
 import { call, newAgent, type Running, run } from '../kit/service.ts';
 import type { Signer } from '../kit/signer.ts';
+import { eventually } from '../kit/until.ts';
 
 const TODO = '/me/todo';
 
@@ -93,7 +94,7 @@ describe('server-sent events of /me/todo', () => {
     await pass(ann);
     await expect(end).rejects.toThrow();
     failing.mockRestore();
-    const again = await vi.waitFor(() => openTodo(running, bob));
+    const again = await eventually(() => openTodo(running, bob));
     expect(await next(again)).toMatchObject({ todo: [{ must: 'pass' }] });
   });
 
@@ -136,12 +137,12 @@ describe('server-sent events of /me/todo', () => {
     const signed = bob.sign({ method: 'GET', url, body: undefined, created: running.clock.seconds });
     const opening = fetch(url, { headers: { ...signed, accept: 'text/event-stream' }, signal: reader.signal });
     const gone = expect(opening.then((response) => response.text())).rejects.toThrow();
-    await vi.waitFor(() => expect([isReading, followed]).toEqual([true, 2]));
+    await eventually(() => expect([isReading, followed]).toEqual([true, 2]));
     reader.abort();
     await gone;
     await closed;
     proceed();
-    await vi.waitFor(() => expect(followed).toBe(0), { timeout: 5_000 });
+    await eventually(() => expect(followed).toBe(0), 5_000);
   });
 
   it('respond to HEAD without opening a stream', async () => {
@@ -161,7 +162,7 @@ describe('server-sent events of /me/todo', () => {
     await next(source);
     await expect(openTodo(running, bob)).rejects.toThrow('429');
     await source.return(undefined);
-    await vi.waitFor(() => openTodo(running, bob));
+    await eventually(() => openTodo(running, bob));
   });
 
   it('hold nothing more after thousands of keep-alives', async () => {
@@ -206,7 +207,7 @@ describe('a wait at /me/todo', () => {
     const headers = bob.sign({ method: 'GET', url, body: undefined, created: running.clock.seconds });
     const waiting = fetch(url, { headers });
     // The first read finds the chamber, the second one follows it.
-    await vi.waitFor(() => expect(reads.mock.calls.length).toBeGreaterThanOrEqual(2));
+    await eventually(() => expect(reads.mock.calls.length).toBeGreaterThanOrEqual(2));
     const [response] = await Promise.all([waiting, running.stop()]);
     expect(response.headers.get('connection')).toBe('close');
     expect(await response.json()).toMatchObject({ todo: [{ must: 'wait' }], version });

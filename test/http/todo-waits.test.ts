@@ -7,6 +7,7 @@ import { HOUR } from '../kit/clock.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { TestService } from '../kit/test-service.ts';
+import { eventually } from '../kit/until.ts';
 
 /** Longer than a test may take: a response comes earlier, or the test fails. */
 const LONG = 'wait=60';
@@ -35,7 +36,7 @@ const pass = (service: TestService, id: number, by: Signer) => service.must('POS
 function begun({ forum }: TestService): () => Promise<void> {
   const reads = vi.spyOn(forum.todoLists, 'of');
   // The first read finds the chambers; the second one follows them.
-  return () => vi.waitFor(() => expect(reads.mock.calls.length).toBeGreaterThanOrEqual(2));
+  return () => eventually(() => expect(reads.mock.calls.length).toBeGreaterThanOrEqual(2));
 }
 
 /** How many streams are followed now. */
@@ -221,9 +222,9 @@ describe('a waiting request', IN_TIME, () => {
     const count = followed(service.forum);
     const { version } = await get(ann);
     const waits = [get(ann, `${LONG}&since=${version}`), get(ann, `${LONG}&since=${version}`)];
-    await vi.waitFor(() => expect(count()).toBe(1 + ids.length));
+    await eventually(() => expect(count()).toBe(1 + ids.length));
     service.clock.advance(5 * HOUR);
     await Promise.all([...waits, enterPhase(service, ids[0] as number, 'COMMITTED')]);
-    await vi.waitFor(() => expect(count()).toBe(0));
+    await eventually(() => expect(count()).toBe(0));
   });
 });

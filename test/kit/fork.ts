@@ -2,13 +2,14 @@
 // with one clock.
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { Agent, ForumClient } from '../../src/client/index.ts';
 import type { Service } from '../../src/service/start.ts';
 import { REGISTRATION } from '../client/live-service.ts';
 import { AdvancedClock } from './clock.ts';
 import { openService, type Settings } from './open-service.ts';
 import { atEnd, temporaryFolder } from './temporary.ts';
+import { eventually } from './until.ts';
 
 const PUBLIC_URL = 'http://forum.test';
 const SECOND_MILLIS = 1_000;
@@ -59,14 +60,11 @@ export class ForkedService {
 
 /** Resolves to the checkpoint once it covers all lines. */
 export function covered({ forum: { store } }: Service): Promise<string> {
-  return vi.waitFor(
-    async () => {
-      const checkpoint = await store.tree.checkpoint();
-      expect(checkpoint?.size).toBe(await store.log.lastPlace());
-      return checkpoint?.note ?? '';
-    },
-    { timeout: 20_000 },
-  );
+  return eventually(async () => {
+    const checkpoint = await store.tree.checkpoint();
+    expect(checkpoint?.size).toBe(await store.log.lastPlace());
+    return checkpoint?.note ?? '';
+  }, 20_000);
 }
 
 /** The receipts' thumbprint and the checkpoints' verifier key, as the service publishes them. */

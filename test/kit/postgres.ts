@@ -57,6 +57,8 @@ export function holdMigrations(url: string): Promise<pg.Client> {
 async function hold(url: string, lock: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
+  // A test that fails meanwhile must not keep those that wait, or the drop of its schema.
+  atEnd(() => client.end());
   await client.query(`BEGIN; ${lock}`);
   return client;
 }

@@ -1,6 +1,6 @@
 // What the ports of a store promise, of any store.
 import { createHash } from 'node:crypto';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ChamberListing, IdeaListing } from '../../projections/listings.ts';
 import { phaseBy } from '../../projections/phase.ts';
 import { NO_TURNS } from '../../projections/turn.ts';
@@ -13,6 +13,7 @@ import type { StreamId } from '../../src/log/stream-id.ts';
 import { ENTRIES } from '../../src/tlog/tile.ts';
 import { cursorOf } from '../../src/vocabulary/events.ts';
 import { PHASES } from '../../src/vocabulary/values.ts';
+import { eventually } from '../kit/until.ts';
 import { created, deadlines, entry, listing, newSignatureKey } from './entries.ts';
 
 const [ANN, BOB] = ['did:key:zAnn', 'did:key:zBob'];
@@ -260,7 +261,7 @@ export function describePort(open: () => Promise<Opened>): void {
   describe('a lease', () => {
     it('is held soon where no other process wants it, again after a reopening, and lets its holder append', async () => {
       const { store, reopen } = await open();
-      const isHeld = (lease: Lease) => vi.waitFor(() => expect(lease.token).toBeDefined(), { timeout: 15_000 });
+      const isHeld = (lease: Lease) => eventually(() => expect(lease.token).toBeDefined(), 15_000);
       const lease = leaseOf(store);
       await isHeld(lease);
       const entries = [entry(1, 1, { lease: lease.token }), entry(1, 2, { lease: lease.token })];
@@ -613,7 +614,7 @@ export function describeTree(open: () => Promise<Opened>): void {
 /** The token of a lease once it is held. */
 async function held(store: Store): Promise<string> {
   const lease = leaseOf(store);
-  return vi.waitFor(() => lease.token ?? expect.fail('the lease is not held yet'), { timeout: 15_000 });
+  return eventually(() => lease.token ?? expect.fail('the lease is not held yet'), 15_000);
 }
 
 /** A store of one process needs none. */

@@ -1,7 +1,7 @@
 // A mirror of a real service: it holds what the service has, resumes, and proves what contradicts it.
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { leafHash } from '../../src/crypto/merkle.ts';
 import { Inconsistent, Mirror } from '../../src/mirror/mirror.ts';
 import { NotServed } from '../../src/mirror/published-log.ts';
@@ -13,6 +13,7 @@ import { rootOfTiles } from '../../src/tlog/tiled-tree.ts';
 import { run as runCli } from '../cli/run.ts';
 import { debating, newAgent, type Running, run } from '../kit/service.ts';
 import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
+import { eventually } from '../kit/until.ts';
 
 /** A service that has published all of its lines; the address in its log's name stays the same wherever it is started. */
 async function published(path: string, settings = {}): Promise<Running & { readonly key: NoteKey }> {
@@ -23,9 +24,7 @@ async function published(path: string, settings = {}): Promise<Running & { reado
 
 async function covered({ service }: Running): Promise<void> {
   const { log, tree } = service.forum.store;
-  await vi.waitFor(async () => expect((await tree.checkpoint())?.size).toBe(await log.lastPlace()), {
-    timeout: 20_000,
-  });
+  await eventually(async () => expect((await tree.checkpoint())?.size).toBe(await log.lastPlace()), 20_000);
 }
 
 async function stepped(url: string, folder: string) {

@@ -5,7 +5,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { consistencyProof } from '../../src/crypto/merkle-proof.ts';
 import { addCheckpoint, type WitnessedTree } from '../../src/mirror/witness.ts';
 import { createWitnessServer } from '../../src/mirror/witness-server.ts';
@@ -31,6 +31,7 @@ import { nodesOfTiles, openGrowingTree } from '../../src/tlog/tiled-tree.ts';
 import { TREE } from '../../src/tlog/tree.ts';
 import { newAgent, run } from '../kit/service.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { eventually } from '../kit/until.ts';
 
 function keyed(name: string, type: NoteKey['type']) {
   const seed = randomBytes(32);
@@ -185,15 +186,12 @@ describe('a service with witnesses', () => {
     logs.push(parseVerifierKey((await checkpoint()).key) ?? expect.fail('no key'));
     for (const round of [1, 2, 3]) {
       await newAgent(running);
-      await vi.waitFor(
-        async () => {
-          const note = parseNote((await checkpoint()).note);
-          const cosignature = note?.signatures.find(({ name }) => name === witness.key.name);
-          expect(note?.text.split('\n')[1]).toBe(String(round));
-          expect(isNoteSignature(note?.text ?? '', witness.key, cosignature ?? expect.fail('not cosigned'))).toBe(true);
-        },
-        { timeout: 15_000, interval: 100 },
-      );
+      await eventually(async () => {
+        const note = parseNote((await checkpoint()).note);
+        const cosignature = note?.signatures.find(({ name }) => name === witness.key.name);
+        expect(note?.text.split('\n')[1]).toBe(String(round));
+        expect(isNoteSignature(note?.text ?? '', witness.key, cosignature ?? expect.fail('not cosigned'))).toBe(true);
+      }, 15_000);
     }
     expect(await metric('chambers_witness_cosignatures_total')).toBe(3);
     expect(await metric('chambers_witness_failures_total')).toBe(0);
@@ -219,12 +217,10 @@ describe('a service with witnesses', () => {
     });
     const { running, checkpoint, metric, lines: logged } = await asking(lines);
     await newAgent(running);
-    await vi.waitFor(async () => expect((await checkpoint()).note).toMatch(/\n1\n/), { timeout: 15_000 });
+    await eventually(async () => expect((await checkpoint()).note).toMatch(/\n1\n/), 15_000);
     await newAgent(running);
-    await vi.waitFor(async () => expect((await checkpoint()).note).toMatch(/\n2\n/), { timeout: 15_000 });
-    await vi.waitFor(async () => expect(await metric('chambers_witness_failures_total')).toBe(urls.length), {
-      timeout: 15_000,
-    });
+    await eventually(async () => expect((await checkpoint()).note).toMatch(/\n2\n/), 15_000);
+    await eventually(async () => expect(await metric('chambers_witness_failures_total')).toBe(urls.length), 15_000);
     expect((parseNote((await checkpoint()).note)?.signatures ?? []).map(({ name }) => name)).toHaveLength(1);
     expect(logged.join('')).toMatch('it says that it cosigned a checkpoint of size 999999');
     expect(await metric('chambers_checkpoint_ok')).toBe(1);

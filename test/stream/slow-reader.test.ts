@@ -5,6 +5,7 @@ import { expect, it, vi } from 'vitest';
 import { consume } from '../kit/consumers.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { call, debating, run } from '../kit/service.ts';
+import { eventually } from '../kit/until.ts';
 
 const EVENTS = 200;
 /** Some 120 KB a line: together far more than the buffers of two sockets hold. */
@@ -43,7 +44,7 @@ it('causes no more reads once it is closing, even with a full socket', async () 
     `GET /chambers/${id}/stream?after=0 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
     `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${randomBytes(16).toString('base64')}\r\n\r\n`;
   closing.write(Buffer.concat([Buffer.from(handshake), CLOSE_FRAME]));
-  await vi.waitFor(() => expect(reading).toHaveBeenCalled());
+  await eventually(() => expect(reading).toHaveBeenCalled());
   await sleep(QUIET_MS);
   // There are more than EVENTS / 3 pages in all.
   expect(reading.mock.calls.length).toBeLessThan(EVENTS / 10);

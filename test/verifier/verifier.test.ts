@@ -7,6 +7,7 @@ import { sha512 } from '@noble/hashes/sha2.js';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { hasSmallOrderR, isSignedBy, toVerifyingKey, type VerifyCaller } from '../../src/crypto/verify.ts';
 import { createVerifier, type SignatureVerifierPool, type VerifierOptions } from '../../src/verifier/verifier.ts';
+import { eventually } from '../kit/until.ts';
 import { type EdgeSignature, edgeSignatures, signatureWithIdentityAsR, smallOrderPoints } from './edge-signatures.ts';
 
 hashes.sha512 = sha512;
@@ -133,7 +134,7 @@ describe('without a working libsodium', () => {
     const onThreadLost = vi.fn();
     const pool = createPool({ sodiumPath, onThreadLost });
     expect(await pool.verify(publicKey, message, signature, CALLER)).toBe(true);
-    await vi.waitFor(() => expect(onThreadLost).toHaveBeenCalled(), { timeout: 20_000 });
+    await eventually(() => expect(onThreadLost).toHaveBeenCalled(), 20_000);
     expect(await pool.verify(publicKey, message, flip(signature, 300), CALLER)).toBe(false);
     expect(pool.readyThreads()).toBe(0);
     expect(onThreadLost).toHaveBeenCalledTimes(1);
@@ -148,7 +149,7 @@ describe('without a working libsodium', () => {
     const answers = signatures.map((each) => pool.verify(publicKey, message, each, CALLER));
     expect(await Promise.all(answers)).toEqual(signatures.map((each) => each === signature));
     expect(onThreadLost).toHaveBeenCalledTimes(1);
-    await vi.waitFor(() => expect(pool.readyThreads()).toBe(1), { timeout: 20_000 });
+    await eventually(() => expect(pool.readyThreads()).toBe(1), 20_000);
   });
 
   test('a thread that throws over its work: node:crypto verifies', async () => {
@@ -271,7 +272,7 @@ function createPool(options: VerifierOptions): SignatureVerifierPool {
 
 async function readyPool(options: VerifierOptions): Promise<SignatureVerifierPool> {
   const pool = createPool(options);
-  await vi.waitFor(() => expect(pool.readyThreads()).toBe(options.threads ?? 1), { timeout: 10_000 });
+  await eventually(() => expect(pool.readyThreads()).toBe(options.threads ?? 1), 10_000);
   return pool;
 }
 

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { copyLog } from '../../../src/log/copy.ts';
 import { fsckPostgres } from '../../../src/log/postgres/maintenance.ts';
 import { openPostgresStore } from '../../../src/log/postgres/store.ts';
@@ -26,6 +26,7 @@ import { CLI } from '../../kit/programs.ts';
 import { Signer } from '../../kit/signer.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../../kit/temporary.ts';
 import { registrationOf, TestService } from '../../kit/test-service.ts';
+import { eventually } from '../../kit/until.ts';
 
 const isUrl = (place: string) => place.startsWith('postgres:');
 
@@ -158,7 +159,7 @@ describe('a copy', () => {
   });
 });
 
-const PATIENTLY = { timeout: 60_000, interval: 20 };
+const WAIT_MILLIS = 60_000;
 
 /** Starts the copy in a process of its own, which can be killed. */
 function startCopy(from: string, to: string) {
@@ -185,7 +186,7 @@ describe('a copy that is killed', () => {
     // The copy has written every event when it waits for this table.
     const client = await holdTable(from, 'registrations');
     const { kill } = startCopy(from, to);
-    await vi.waitFor(async () => expect(await waitersFor(from, 'registrations')).toBe(1), PATIENTLY);
+    await eventually(async () => expect(await waitersFor(from, 'registrations')).toBe(1), WAIT_MILLIS);
     if (!isUrl(to)) expect(existsSync(`${to}.partial`)).toBe(true);
     const blocked = debate('while it is copied');
     await kill();
@@ -205,7 +206,7 @@ describe('a copy that is killed', () => {
     const { shown, streams } = await write(from);
     const client = await holdMigrations(to);
     const { kill } = startCopy(from, to);
-    await vi.waitFor(async () => expect(await migrationWaiters(to)).toBe(1), PATIENTLY);
+    await eventually(async () => expect(await migrationWaiters(to)).toBe(1), WAIT_MILLIS);
     await expect(open(from)).rejects.toThrow('another process is using it');
     await kill();
     await client.end();

@@ -1,7 +1,7 @@
 // The server goes away: no answered move is lost, none is doubled, and the nodes outlive it.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { AppendResult, EventLog, LogEntry, Registration } from '../../../src/log/log.ts';
 import { readPages } from '../../../src/log/pages.ts';
 import { NO_LIMITS } from '../../../src/moves/move.ts';
@@ -14,6 +14,7 @@ import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { startPostgres } from '../../kit/postgres-server.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { type Prepared, TestService } from '../../kit/test-service.ts';
+import { eventually } from '../../kit/until.ts';
 import { entry, newSignatureKey } from '../entries.ts';
 
 /** A chamber in DEBATE, and the history of its only member's comments. */
@@ -155,8 +156,8 @@ describe('an append whose backend ends while it waits for a standby', () => {
     const known = entry(1, 2);
     const entries = [known, entry(ANN, 1, { signature: null })];
     const append = store.log.append({ entries, registrations: [registration] });
-    await vi.waitFor(async () => expect(await execute(server.url, END_WAITING)).toHaveLength(1), PATIENCE);
-    await vi.waitFor(async () => expect(await other.log.lastEventId(1)).toBe(2), PATIENCE);
+    await eventually(async () => expect(await execute(server.url, END_WAITING)).toHaveLength(1), 20_000);
+    await eventually(async () => expect(await other.log.lastEventId(1)).toBe(2), 20_000);
     return { append, known, registration, other, endWait: () => setStandby('') };
   }
 
@@ -203,7 +204,6 @@ interface Written {
 
 const ANN = 'did:key:zAnn';
 const NONE: AppendResult = { moved: new Map(), found: new Map() };
-const PATIENCE = { timeout: 20_000 };
 const END_WAITING = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
 
 /** A TCP proxy that cuts every connection at the n-th piece of data from now on, with or without handing that piece over. */

@@ -1,12 +1,13 @@
 // Wake-ups between nodes: after every append, also one of many streams, and also if none was received.
 import pg from 'pg';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ALL_CHAMBERS } from '../../../src/log/log.ts';
 import { Connections } from '../../../src/log/postgres/connections.ts';
 import { Growth } from '../../../src/log/postgres/growth.ts';
 import type { StreamId } from '../../../src/log/stream-id.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { atEnd } from '../../kit/temporary.ts';
+import { eventually } from '../../kit/until.ts';
 import { entry } from '../entries.ts';
 
 async function openNodes(followed: readonly StreamId[]) {
@@ -17,7 +18,7 @@ async function openNodes(followed: readonly StreamId[]) {
     followed: () => followed,
     wake: (stream) => void (stream !== ALL_CHAMBERS && woken.push(stream)),
   });
-  await vi.waitFor(() => expect(reader.nodes.state().isListening).toBe(true), { timeout: 60_000 });
+  await eventually(() => expect(reader.nodes.state().isListening).toBe(true), 60_000);
   // Any stream may have grown before it listened.
   expect(woken).toEqual(expect.arrayContaining([...followed]));
   woken.length = 0;
@@ -34,12 +35,12 @@ it('a node sends no notifications until it has heard of another one, which then 
   outsider.on('notification', ({ payload = '' }) => void heard.push(payload));
   await outsider.query(`LISTEN chambers_${store.log.logId}`);
   store.nodes.onGrowth({ followed: () => [], wake: () => {} });
-  await vi.waitFor(() => expect(heard).toEqual(['?']), { timeout: 60_000 });
+  await eventually(() => expect(heard).toEqual(['?']), 60_000);
   await store.log.append({ entries: [entry(1, 1)] });
   await outsider.query(`NOTIFY chambers_${store.log.logId}, '?'`);
-  await vi.waitFor(() => expect(heard.filter((payload) => payload !== '?')).toEqual(['']), { timeout: 60_000 });
+  await eventually(() => expect(heard.filter((payload) => payload !== '?')).toEqual(['']), 60_000);
   await store.log.append({ entries: [entry(1, 2)] });
-  await vi.waitFor(() => expect(heard.at(-1)).toBe('1'), { timeout: 60_000 });
+  await eventually(() => expect(heard.at(-1)).toBe('1'), 60_000);
 });
 
 it('a connection whose notification failed is ended before another one is opened', async () => {
@@ -56,8 +57,8 @@ it('a connection whose notification failed is ended before another one is opened
   const growth = new Growth({ connect, channel: 'x'.repeat(64), heads: async () => new Map() });
   for (let count = 1; count <= 10; count++) {
     growth.announce([count]);
-    await vi.waitFor(() => expect(opened.length).toBe(count), { timeout: 5_000 });
-    await vi.waitFor(() => expect(ended).toBe(count), { timeout: 5_000 });
+    await eventually(() => expect(opened.length).toBe(count), 5_000);
+    await eventually(() => expect(ended).toBe(count), 5_000);
   }
   growth.close();
 });
@@ -74,13 +75,13 @@ describe('another node', () => {
       hasRevealed: false,
     } as const;
     await writer.log.append({ entries: [entry(1, 1, { listings: [member] }), entry('did:key:zAnn', 1)] });
-    await vi.waitFor(() => expect(woken).toEqual([1, 'did:key:zAnn', 'did:key:zBob']), { timeout: 60_000 });
+    await eventually(() => expect(woken).toEqual([1, 'did:key:zAnn', 'did:key:zBob']), 60_000);
   });
 
   it('is told to look at all that it follows when more has grown than a message holds', async () => {
     const { writer, woken } = await openNodes([1, 7]);
     await writer.log.append({ entries: Array.from({ length: 3_000 }, (_, index) => entry(index + 1, 1)) });
-    await vi.waitFor(() => expect(woken).toEqual([1, 7]), { timeout: 60_000 });
+    await eventually(() => expect(woken).toEqual([1, 7]), 60_000);
   });
 
   it('listens again after its connections were cut, and hears of what grew meanwhile', async () => {
@@ -90,22 +91,22 @@ describe('another node', () => {
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()",
     );
     await writer.log.append({ entries: [entry(1, 1)] });
-    await vi.waitFor(() => expect(woken).toContain(1), { timeout: 60_000 });
+    await eventually(() => expect(woken).toContain(1), 60_000);
   });
 
   it('finds growth of which it was not told', async () => {
     const { url, woken } = await openNodes([1, 2]);
     await execute(url, "INSERT INTO events VALUES ('2', 1, 1, '', NULL, NULL, 0, NULL)");
-    await vi.waitFor(() => expect(woken).toContain(2), { timeout: 60_000 });
+    await eventually(() => expect(woken).toContain(2), 60_000);
   });
 
   it('is not told of its own appends', async () => {
     const { writer, reader, woken } = await openNodes([]);
     await writer.log.append({ entries: [entry(1, 1)] });
-    await vi.waitFor(() => expect(woken).toEqual([1]), { timeout: 60_000 });
+    await eventually(() => expect(woken).toEqual([1]), 60_000);
     await reader.log.append({ entries: [entry(2, 1)] });
     await writer.log.append({ entries: [entry(3, 1)] });
-    await vi.waitFor(() => expect(woken).toContain(3), { timeout: 60_000 });
+    await eventually(() => expect(woken).toContain(3), 60_000);
     expect(woken).toEqual([1, 3]);
   });
 });

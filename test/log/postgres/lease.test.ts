@@ -1,6 +1,6 @@
 // A lease among nodes: one holds it at a time, and what a former holder appends is refused.
 import pg from 'pg';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Damages } from '../../../src/log/damage.ts';
 import { ALL_CHAMBERS, type AppendResult, type LogEntry } from '../../../src/log/log.ts';
 import { Appender } from '../../../src/log/postgres/append.ts';
@@ -11,6 +11,7 @@ import { enterPhase, openChamber } from '../../kit/chambers.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { TestService } from '../../kit/test-service.ts';
+import { eventually } from '../../kit/until.ts';
 import { entry } from '../entries.ts';
 
 const NONE: AppendResult = { moved: new Map(), found: new Map() };
@@ -18,7 +19,7 @@ const moved = (...heads: (readonly [StreamId, number])[]): AppendResult => ({ ..
 const END_NOW = "UPDATE leases SET ends_at = '-infinity'";
 
 async function held(lease: Lease): Promise<string> {
-  await vi.waitFor(() => expect(lease.token).toBeDefined(), { timeout: 15_000 });
+  await eventually(() => expect(lease.token).toBeDefined(), 15_000);
   return lease.token as string;
 }
 
@@ -65,7 +66,7 @@ describe('a lease', () => {
     const late = [entry(1, 2), entry(1, 3, { lease: token }), entry(2, 1), entry('did:key:zAnn', 1, { lease: token })];
     expect(await one.log.append({ entries: late })).toEqual(moved([1, 1], ['did:key:zAnn', 0]));
     expect([await one.log.lastEventId(1), await one.log.lastEventId(2)]).toEqual([1, 1]);
-    await vi.waitFor(() => expect(first.token).toBe(undefined), { timeout: 15_000 });
+    await eventually(() => expect(first.token).toBe(undefined), 15_000);
     first.stop();
   });
 
@@ -96,7 +97,7 @@ describe('a lease', () => {
     const { url, token } = await openTwo();
     const [client, taker] = await Promise.all([connect(url), connect(url)]);
     const waits = () =>
-      vi.waitFor(async () => {
+      eventually(async () => {
         const waiting = await execute(url, "SELECT query FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
         expect(waiting.filter(({ query }) => /leases/.test(String(query))).length).toBeGreaterThan(0);
       });

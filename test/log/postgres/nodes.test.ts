@@ -19,6 +19,7 @@ import {
   TestService,
   type TestServiceOptions,
 } from '../../kit/test-service.ts';
+import { eventually } from '../../kit/until.ts';
 import { verifyChamber, verifyLists } from '../../kit/verify-chamber.ts';
 import { newSignatureKey } from '../entries.ts';
 
@@ -91,7 +92,7 @@ describe('the same signed request at every node at once', () => {
       }));
       const request = create('Last');
       const late = other.send(request);
-      await vi.waitFor(() => expect(gate.isClosed).toBe(false));
+      await eventually(() => expect(gate.isClosed).toBe(false));
       const answer = await first.send(request);
       expect(answer).toMatchObject({ status: 200, body: { chamberId: 1 } });
       expect((await first.send(create('Another'))).status).toBe(409);
@@ -107,7 +108,7 @@ describe('the same signed request at every node at once', () => {
       const [request, competing] = [create('Last'), create('Competing')];
       const lost = other.send(competing);
       const late = other.send(request);
-      await vi.waitFor(() => expect(gate.isClosed).toBe(false));
+      await eventually(() => expect(gate.isClosed).toBe(false));
       const answer = await first.send(request);
       expect(answer).toMatchObject({ status: 200, body: { chamberId: 1 } });
       gate.open();
@@ -206,14 +207,14 @@ it('moves need no read of the database, and those that come while one is written
   isSilent = true;
   gate.isClosed = true;
   const held = debate(1);
-  await vi.waitFor(() => expect(gate.isClosed).toBe(false));
+  await eventually(() => expect(gate.isClosed).toBe(false));
   const others = debate(8);
   await someTurns();
   const { open } = gate;
   gate.isClosed = true;
   open();
   await held;
-  await vi.waitFor(() => expect(gate.isClosed).toBe(false));
+  await eventually(() => expect(gate.isClosed).toBe(false));
   gate.isClosed = true;
   gate.open();
   expect((await others).map(({ eventId }) => eventId)).toEqual([5, 6, 7, 8, 9, 10, 11, 12]);
@@ -230,7 +231,7 @@ describe('a batch', () => {
     const store = await openStore(await temporaryPostgres());
     const { forum } = new TestService({ store, wrapLog });
     // A node that begins to listen wakes its own followers.
-    await vi.waitFor(() => expect(store.nodes.state().isListening).toBe(true), { timeout: 20_000 });
+    await eventually(() => expect(store.nodes.state().isListening).toBe(true), 20_000);
     let wakes = 0;
     forum.follow(ALL_CHAMBERS, () => wakes++);
     const caller = { did: 'did:key:z6Mk', request: null, signature: null, times: null };
@@ -358,7 +359,7 @@ describe('a move that a node decides on what it has in memory', () => {
     for (let event = 0; event < events; event++) await debate(first, behind);
     gate.isClosed = true;
     const late = debate(stale, behind);
-    await vi.waitFor(() => expect(gate.isClosed).toBe(false));
+    await eventually(() => expect(gate.isClosed).toBe(false));
     expect(await debate(stale, other)).toMatchObject({ eventId: 4 });
     gate.open();
     expect(await late).toMatchObject({ eventId: 4 + events });
@@ -375,7 +376,7 @@ describe('a move that a node decides on what it has in memory', () => {
     const [busy, other] = [await openChamber(first, [by]), await openChamber(first, [by])];
     await enterPhase(first, busy, 'DEBATE');
     await debate(cold, other);
-    const isHeld = () => vi.waitFor(() => expect(gate.isClosed).toBe(false));
+    const isHeld = () => eventually(() => expect(gate.isClosed).toBe(false));
     gate.isClosed = true;
     const late = debate(cold, busy);
     await isHeld();
@@ -404,7 +405,7 @@ describe('a move that a node decides on what it has in memory', () => {
     expect(answer).toMatchObject({ status: 200, body: { eventId: 4 } });
     gate.isClosed = true;
     const held = service.send(prepare('held'));
-    await vi.waitFor(() => expect(gate.isClosed).toBe(false));
+    await eventually(() => expect(gate.isClosed).toBe(false));
     // One batch holds them all.
     const beside = [request, prepare('beside'), request].map((each) => service.send(each));
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -412,7 +413,7 @@ describe('a move that a node decides on what it has in memory', () => {
     gate.isClosed = true;
     open();
     await held;
-    await vi.waitFor(() => expect(gate.isClosed).toBe(false));
+    await eventually(() => expect(gate.isClosed).toBe(false));
     gate.isClosed = true;
     gate.open();
     const [replay, honest, another] = await Promise.all(beside);

@@ -2,12 +2,13 @@
 // log, whose size never falls.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { Mirror } from '../../../src/mirror/mirror.ts';
 import { temporaryPostgres } from '../../kit/postgres.ts';
 import { type ServiceProcess, startProcess } from '../../kit/service-process.ts';
 import { Signer } from '../../kit/signer.ts';
 import { temporaryFolder } from '../../kit/temporary.ts';
+import { eventually } from '../../kit/until.ts';
 import { prepare, registrationOf, send } from '../../kit/wire.ts';
 import { watchCheckpoints } from '../../nodes/checkpoint-watch.ts';
 
@@ -43,7 +44,7 @@ it('a publisher that is frozen and wakes late publishes nothing, and sizes never
     }
   });
 
-  await vi.waitFor(() => expect(watch.largest()).toBeGreaterThan(0), { timeout: 20_000 });
+  await eventually(() => expect(watch.largest()).toBeGreaterThan(0), 20_000);
   for (let round = 0; round < ROUNDS; round++) {
     // Any of them may publish: each is frozen or killed in turn.
     const index = round % NODES;
@@ -58,7 +59,7 @@ it('a publisher that is frozen and wakes late publishes nothing, and sizes never
       nodes[index] = await start();
       await sleep(FROZEN_MS);
     }
-    await vi.waitFor(() => expect(watch.largest()).toBeGreaterThan(before), { timeout: 60_000 });
+    await eventually(() => expect(watch.largest()).toBeGreaterThan(before), 60_000);
     if (round % 2 === 0) process.kill(node.pid, 'SIGCONT');
     frozen.delete(node);
   }

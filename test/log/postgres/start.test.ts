@@ -1,12 +1,13 @@
 // Opening a database: its log is created once, and never in a database that can't hold it.
 import pg from 'pg';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ALL_CHAMBERS } from '../../../src/log/log.ts';
 import { openPostgresStore, probeDatabase } from '../../../src/log/postgres/store.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { startPostgres } from '../../kit/postgres-server.ts';
 import { runService } from '../../kit/service-process.ts';
 import { atEnd } from '../../kit/temporary.ts';
+import { eventually } from '../../kit/until.ts';
 import { entry } from '../entries.ts';
 
 const ANN = 'did:key:zAnn';
@@ -139,11 +140,11 @@ describe('a start', () => {
     await holder.query("BEGIN; SELECT FROM meta WHERE name = 'schema_version' FOR UPDATE");
     const { child, exited } = await runService({ DATABASE_URL: url });
     const waiting = () => execute(url, `${UPGRADES} AND wait_event_type = 'Lock'`);
-    await vi.waitFor(async () => expect(await waiting()).toHaveLength(1), { timeout: 20_000 });
+    await eventually(async () => expect(await waiting()).toHaveLength(1), 20_000);
     child.kill('SIGKILL');
     expect((await exited).signal).toBe('SIGKILL');
     await holder.end();
-    await vi.waitFor(async () => expect(await execute(url, UPGRADES)).toEqual([]), { timeout: 20_000 });
+    await eventually(async () => expect(await execute(url, UPGRADES)).toEqual([]), 20_000);
     expect([await columns(), await version()]).toEqual([old, [{ value: '3' }]]);
     const store = await openStore(url);
     expect([await store.log.readSnapshot(1), await version()]).toEqual([snapshot, [{ value: '6' }]]);

@@ -11,6 +11,7 @@ import { PHASES } from '../../../src/vocabulary/values.ts';
 import { openChamber } from '../../kit/chambers.ts';
 import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
 import { TestService } from '../../kit/test-service.ts';
+import { eventually } from '../../kit/until.ts';
 import { asSchema2, entry, intrude } from '../entries.ts';
 
 const CHAMBERS = 250;
@@ -84,7 +85,7 @@ it('overdue rows are moved on by themselves, a hundred at a time', async () => {
   const overdue = intrude(path).prepare('SELECT count(*) FROM chamber_phases WHERE next_deadline <= 1000').pluck();
   await store.meta.persistClock(1_000);
   expect(overdue.get()).toBe(CHAMBERS - 100);
-  await vi.waitFor(() => expect(overdue.get()).toBe(0), { timeout: 10_000 });
+  await eventually(() => expect(overdue.get()).toBe(0), 10_000);
 });
 
 it('counts open chambers up to the limit that the caller needs', async () => {
