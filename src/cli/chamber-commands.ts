@@ -1,11 +1,12 @@
 // Commands that create, list and show chambers.
+import { phaseEnd } from '../../projections/phase.ts';
 import type { AllocationsView, ChamberView } from '../../projections/views.ts';
 import { readDids } from '../http/access-list.ts';
-import { type Admission, PHASES, type TokenRule } from '../vocabulary/values.ts';
+import { type Admission, PHASES, type TokenRule, toTimestamp } from '../vocabulary/values.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { forumOf, interruptible, signedCall } from './environment.ts';
-import { CommandError, members, print, printMembers, table } from './output.ts';
+import { CommandError, members, print, printMembers, printNotice, table } from './output.ts';
 import { leftUntil, summary } from './summary.ts';
 import { toChamberId, toDeadlines, toOptionalInteger, toPhase, toRounds } from './values.ts';
 
@@ -151,12 +152,19 @@ async function list(input: Input): Promise<void> {
   print(input.isJson, chambers, table(['ID', 'PHASE', 'LEFT', 'MEMBERS', 'NAME'], rows, empty));
 }
 
-/** Prints the phase once it is there; an error if it is over. */
+/** Prints the phase once it is there, and until then each one that must end first, with its end; an error if it is over. */
 async function waitFor(input: Input): Promise<void> {
   const [chamberId, awaited] = [toChamberId(input.args[0]), toPhase(input.args[1] ?? '')];
   await interruptible(new CommandError('failure', 'interrupted'), async (signal) => {
-    for await (const { phase } of forumOf(input).watch(chamberId, { signal })) {
-      if (PHASES.indexOf(phase) < PHASES.indexOf(awaited)) continue;
+    for await (const { phase, state } of forumOf(input).watch(chamberId, { signal })) {
+      if (PHASES.indexOf(phase) < PHASES.indexOf(awaited)) {
+        const end = toTimestamp(phaseEnd(state, phase) ?? 0);
+        printNotice(
+          input.isJson,
+          `waiting for ${awaited}: chamber ${chamberId} is in ${phase}, at the latest until ${end}`,
+        );
+        continue;
+      }
       if (phase === awaited) return printMembers(input.isJson, { chamberId, phase });
       throw new CommandError('conflict', `chamber ${chamberId} is in ${phase}: ${awaited} is over`);
     }

@@ -18,7 +18,8 @@ export function explain(error: unknown, { args = {} }: Pick<CommandSpec, 'args'>
     const origin = originOf(error);
     if (origin !== undefined && origin !== new URL(service()).origin)
       return `${service()} is ${origin} for what is signed: use that URL (--url, CHAMBERS_URL), or correct its PUBLIC_URL`;
-    if (error.code === 'FORUM_ERR_NOT_FOUND' && isOfChamber) return `chamber ${chamberId} not found at ${service()}`;
+    if (error.code === 'FORUM_ERR_NOT_FOUND' && isOfChamber)
+      return `chamber ${chamberId} not found at ${service()}; chambers chamber list --url=${service()} lists those that are there`;
     if (error.code === 'CLIENT_ERR_EARLY')
       return `${error.detail}; chambers chamber wait ${chamberId} allocate_reveal${given(withoutKey(input))} waits until they are`;
     if ((error.code === 'FORUM_ERR_PHASE' || error.code === 'FORUM_ERR_TURN') && isOfChamber)

@@ -148,7 +148,8 @@ async function fsck({ args, options, isJson }: Input): Promise<number> {
     if (!isJson) console.log(`${paint('red', visibleLine(place))}: ${visibleLine(problem)}`);
   };
   const summary = isPostgres(database) ? await fsckPostgres(database, report) : fsckDatabase(database, report);
-  const result = { ...summary, ...repair };
+  const file = isPostgres(database) ? {} : { file: database };
+  const result = { ...file, ...summary, ...repair };
   print(isJson, { ...result, found: faults }, members(result));
   return summary.faults === 0 ? EXIT.ok : EXIT.verification;
 }

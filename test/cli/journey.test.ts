@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type LiveService, newAgent, newChamber, openLiveService, WALLET } from '../client/live-service.ts';
 import { fetchWithoutDate } from '../kit/fetch-without-date.ts';
+import { eventually } from '../kit/until.ts';
 import { walletOf } from '../kit/wallets.ts';
 import { type Run, run } from './run.ts';
 
@@ -88,6 +89,12 @@ describe('the command line', () => {
 
   it('waits for a phase, and says when it is over', async () => {
     expect(await json('chamber wait 2 lobby')).toEqual({ chamberId: 2, phase: 'LOBBY' });
+    const waiting = chambers('chamber wait 2 proposal');
+    await eventually(() => expect(console.error).toHaveBeenCalled());
+    live.advance(91_000);
+    const { out, err } = await waiting;
+    expect(err).toMatch(/^waiting for PROPOSAL: chamber 2 is in LOBBY, at the latest until 20[^\n]*Z$/);
+    expect(out).toMatch(/PROPOSAL/);
     const over = await chambers('chamber wait 1 debate');
     expect(over).toMatchObject({ exitCode: 5, err: expect.stringContaining('DEBATE is over') });
   });

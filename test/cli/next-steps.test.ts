@@ -48,9 +48,10 @@ it.each([
 ])('a chamber that is not there is reported in the same words: %s', async (words) => {
   await chambers('agent register --wallet=0x1111111111111111111111111111111111111111 --email=a@example.org');
   const { exitCode, err } = await chambers(words);
+  const list = `chambers chamber list --url=${live.baseUrl} lists those that are there`;
   expect({ exitCode, err }).toEqual({
     exitCode: 2,
-    err: `FORUM_ERR_NOT_FOUND: chamber 999 not found at ${live.baseUrl}`,
+    err: `FORUM_ERR_NOT_FOUND: chamber 999 not found at ${live.baseUrl}; ${list}`,
   });
 });
 
