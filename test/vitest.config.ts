@@ -131,6 +131,8 @@ export default defineConfig({
     // Processes that tests start need not strip and compile the sources each time.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url)) },
     maxWorkers: WORKERS,
+    // Node runs the sources itself: Vite's runner takes a tenth more, and would transform them first.
+    experimental: { viteModuleRunner: false, nodeLoader: false },
     expect: { poll: { timeout: 25_000 } },
     sequence: { sequencer: ByProject },
     // A worker continues with other files: what one replaced is restored.

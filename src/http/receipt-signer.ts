@@ -31,7 +31,11 @@ export interface Answered {
 export class ReceiptSigner {
   readonly #options: Pick<HttpOptions, 'forum' | 'keys' | 'sign'>;
   /** The thumbprint that the first line of each chamber records. */
-  readonly #pinned = new LRUCache<number, { readonly thumbprint: string | undefined }>({ max: CHAMBERS_MAX });
+  readonly #pinned = new LRUCache<number, { readonly thumbprint: string | undefined }>({
+    // With `max` it would allocate for all of them at once.
+    maxSize: CHAMBERS_MAX,
+    sizeCalculation: () => 1,
+  });
 
   constructor(options: Pick<HttpOptions, 'forum' | 'keys' | 'sign'>) {
     this.#options = options;

@@ -9,7 +9,7 @@ import { mutants } from './simulation/mutants.ts';
 const PROGRAM = fileURLToPath(new URL('simulation/main.ts', import.meta.url));
 const {
   SIMULATION_SEED = String(Date.now() % 1_000_000),
-  SIMULATION_SECONDS = '10',
+  SIMULATION_SECONDS = '5',
   SIMULATION_SENDS = '3',
 } = process.env;
 const EXHAUSTIVE_MS = 600_000;

@@ -453,7 +453,9 @@ export function describePort(open: () => Promise<Opened>): void {
         lastEventId: 3,
       };
       await log.append({ entries: [entry(2, 2, { listings: [listing(2, { isCommitted: true })] })] });
-      expect(await lists.listMemberships(ANN, 9)).toMatchObject([open3, open1]);
+      const earlier = await lists.listMemberships(ANN, 9);
+      const copy = structuredClone(earlier);
+      expect(earlier).toMatchObject([open3, open1]);
       expect(await lists.listMemberships(ANN, 1)).toMatchObject([open3]);
       await log.append({ entries: [entry(3, 2, { listings: [listing(3, { memberCount: 1 })] }), entry(1, 4)] });
       expect(await lists.listMemberships(ANN, 9)).toMatchObject([
@@ -465,6 +467,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect(own3).toMatchObject({ member: { turnOrder: 0, hasCommitted: true }, lastEventId: 3 });
       await log.append({ entries: [entry(3, 4, { listings: [listing(3, { isCommitted: true })] })] });
       expect(await lists.listMemberships(ANN, 9)).toMatchObject([{ ...open1, lastEventId: 4 }]);
+      expect(earlier).toEqual(copy);
       const chambersOf = (before?: number) => lists.listChambersOf(ANN, { before, limit: 9 });
       expect((await chambersOf()).map(({ chamberId }) => chamberId)).toEqual([3, 2, 1]);
       expect((await chambersOf(2)).map(({ chamberId }) => chamberId)).toEqual([1]);

@@ -13,7 +13,7 @@ import { until } from '../kit/until.ts';
 import { openSeat, type TestSeat } from './seat-in-process.ts';
 
 /** ACTING_CUTS=500 cuts as often. */
-const CUTS = Number(process.env['ACTING_CUTS'] ?? 100);
+const CUTS = Number(process.env['ACTING_CUTS'] ?? 50);
 /** The time on a loaded machine. */
 const CUT_MILLIS_MAX = 6_000;
 const CUTS_PER_SERVICE = 25;

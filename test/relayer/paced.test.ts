@@ -13,8 +13,8 @@ import type { ChambersToPlay, Played } from './paced-agent.ts';
 
 const AGENTS = 8;
 /** PACED_CHAMBERS=100 plays as many in parallel. */
-const CHAMBERS = Number(process.env['PACED_CHAMBERS'] ?? 10);
-const CHAMBERS_ALONE = 3;
+const CHAMBERS = Number(process.env['PACED_CHAMBERS'] ?? 4);
+const CHAMBERS_ALONE = 2;
 const MILLIS_PER_CHAMBER = 20_000;
 const PROGRAM = fileURLToPath(new URL('./paced-agent.ts', import.meta.url));
 

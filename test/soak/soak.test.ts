@@ -11,9 +11,9 @@ describe.skipIf(process.platform !== 'linux')('a soak', () => {
     const store = { DATABASE_PATH: temporaryDatabase() };
     const load = {
       roundsPerQuarter: 1,
-      chambersPerRound: 5,
-      rpcCalls: 6_000,
-      pageLoadsPerRound: 10,
+      chambersPerRound: 3,
+      rpcCalls: 3_000,
+      pageLoadsPerRound: 5,
       freezeMillis: 12_000,
     };
     expect(await runSoak({ folder: temporaryFolder(), store, ...load })).toEqual([]);

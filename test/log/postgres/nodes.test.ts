@@ -25,7 +25,7 @@ import { newSignatureKey } from '../entries.ts';
 
 const NODES = 3;
 /** The rounds have eight requests each, and each request is sent to all nodes. */
-const { REQUEST_ROUNDS = '50' } = process.env;
+const { REQUEST_ROUNDS = '25' } = process.env;
 const ROUNDS = Number(REQUEST_ROUNDS);
 
 async function openNodes(options: TestServiceOptions = {}) {
