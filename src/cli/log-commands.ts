@@ -67,8 +67,13 @@ async function tail(input: Input): Promise<void> {
   const chamberId = toChamberId(input.args[0]);
   await untilInterrupted(async (signal) => {
     const target = { forum: forumOf(input), chamberId, signal };
-    if (out !== undefined) await tailToFile(target, out);
-    else await tailToTerminal(target, toInteger('--after', after, 0), input.isJson);
+    try {
+      if (out !== undefined) await tailToFile(target, out);
+      else await tailToTerminal(target, toInteger('--after', after, 0), input.isJson);
+    } catch (error) {
+      if (!(error instanceof ClientError) || error.head === undefined) throw error;
+      throw new CommandError('verification', `the log of the service ends at event ${error.head} now; ${RESTORED}`);
+    }
   });
 }
 
@@ -119,6 +124,8 @@ async function tailToTerminal(target: Target, after: number, isJson: boolean): P
   }
 }
 
+const RESTORED = 'a service that was restored from a backup has lost later events, and goes on with other ones';
+
 /** The service knows its head: service events follow the last move. */
 async function requireHead({ forum, chamberId, signal }: Target, after: number, source: string): Promise<void> {
   if (after === 0) return;
@@ -126,7 +133,7 @@ async function requireHead({ forum, chamberId, signal }: Target, after: number, 
     await forum.history(chamberId, { after, signal }).next();
   } catch (error) {
     if (!(error instanceof ClientError) || error.head === undefined) throw error;
-    throw new CommandError('usage', `${source}: event ${after} is beyond the last event, ${error.head}`);
+    throw new CommandError('usage', `${source}: event ${after} is beyond the last event, ${error.head}; ${RESTORED}`);
   }
 }
 
@@ -148,7 +155,7 @@ async function tailToFile(target: Target, path: string): Promise<void> {
     const isBroken = error instanceof ClientError && error.code === 'CLIENT_ERR_CHAIN';
     if (!isBroken || resumedAfter === 0) throw error;
     const problem = `event ${resumedAfter + 1} of the service does not follow its last line`;
-    throw new CommandError('verification', `${path} is not the log of this chamber: ${problem}`);
+    throw new CommandError('verification', `${path} is not the log of this chamber: ${problem}; ${RESTORED}`);
   } finally {
     await file.close();
   }

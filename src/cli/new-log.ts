@@ -27,7 +27,7 @@ export const newLogCommand: CommandSpec = {
     if (keys === undefined)
       throw new CommandError(
         'usage',
-        `${before} not found: name the key file with --key-file, or, if it is lost, leave this out and make one with chambers admin new-keys`,
+        `${before} not found: name the key file with --key-file, or, if it is lost, run chambers admin new-keys instead of new-log`,
       );
     const copy = checkpointCopyPath(before);
     const note = readCheckpointCopy(copy);

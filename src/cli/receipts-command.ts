@@ -43,8 +43,9 @@ async function receipts(input: Input): Promise<number> {
       verdict,
       reason,
     ]);
-    const broken = listed.filter(({ verdict }) => verdict === 'broken').length;
-    const sum = `${listed.length} receipts, ${broken} broken`;
+    const count = (counted: string) => listed.filter(({ verdict }) => verdict === counted).length;
+    const broken = count('broken');
+    const sum = `${listed.length} receipts, ${broken} broken, ${count('not evaluated')} not evaluated`;
     print(input.isJson, { receipts: listed }, [
       ...table(['CHAMBER', 'EVENT', 'SIGNED', 'VERDICT', 'WHY'], rows, 'No receipts.'),
       '',

@@ -44,7 +44,9 @@ export function keyProblem(
   if (!directory.has(keyid)) return 'its key is not in the key directory of the service';
   if (created >= endOf(keyid)) return 'it is of a key that had ended';
   const isRight = pinned === undefined || pinned === keyid || created >= endOf(pinned);
-  return isRight ? undefined : 'it is not of the key that its chamber pins';
+  return isRight
+    ? undefined
+    : 'it is not of the key that its chamber pins: a service that has lost its keys signs with new ones';
 }
 
 /** The 32 bytes of a public key in base64url; undefined for a key that must not be used. */

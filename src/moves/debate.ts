@@ -64,7 +64,11 @@ export const debate = defineMove({
       options: {
         comment: { member: 'comment', value: 'TEXT', help: 'the comment' },
         idea: { member: 'ideaId', value: 'IDEA', help: 'the idea it is about, by id or ticker, e.g. idea-1' },
-        refinement: { member: 'refinement', value: 'JSON', help: 'any JSON object, e.g. {"stance":"support"}' },
+        refinement: {
+          member: 'refinement',
+          value: 'JSON',
+          help: 'any JSON object, e.g. {"stance":"for"}, which the page and MCP count, or "against"',
+        },
       },
     },
   },

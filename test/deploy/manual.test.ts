@@ -43,6 +43,19 @@ it(
   },
 );
 
+it('as-service.sh runs commands as the unit runs the service', () => {
+  const read = (name: string) => readFileSync(join(ROOT, 'deploy', name), 'utf8');
+  const unit = read('chambers.service');
+  const script = read('as-service.sh');
+  const settings = ['Environment', 'EnvironmentFile', 'DynamicUser', 'StateDirectory', 'WorkingDirectory', 'UMask'];
+  const ofUnit = [...unit.matchAll(/^(\w+)=(.*)$/gm)].filter(([, name = '']) => settings.includes(name));
+  expect(ofUnit.length).toBeGreaterThan(settings.length);
+  for (const [line, name, value] of ofUnit)
+    expect(script).toContain(name === 'Environment' ? `--setenv=${value}` : `--property=${line}`);
+  // A dynamic user has the name of its unit.
+  expect(script).toContain('--property=User=chambers');
+});
+
 it('the sample for CONTRACTS_FILE is valid', () => {
   expect(Object.keys(readQuorumSettings(join(ROOT, 'deploy/quorum.example.json')))).toContain('bps');
 });
