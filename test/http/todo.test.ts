@@ -57,8 +57,20 @@ describe('GET /me/todo', () => {
     expect(await words()).toEqual(['wait', 'wait', 'nothing']);
   });
 
-  it('never shows a text that was made for another moment', async () => {
+  it('never shows a list that was made for another moment', async () => {
     const service = new TestService();
+    const { lists } = service.store;
+    const read = lists.listMemberships.bind(lists);
+    /** A list is kept for an array, so a copy gets one that is made now. */
+    const madeNow = async (by: Signer) => {
+      const copies = vi
+        .spyOn(lists, 'listMemberships')
+        .mockImplementation(async (...query) => [...(await read(...query))]);
+      const { todoLists } = service.forum;
+      const views = await todoLists.views(await todoLists.of(by.did, service.forum.now()), 200);
+      copies.mockRestore();
+      return views;
+    };
     const agents = [await service.agent(), await service.agent(), await service.agent()];
     const [ann, bob] = agents as [Signer, Signer];
     const paced = { rounds: { proposal: 2, debate: 2 }, turnSeconds: 60 };
@@ -72,8 +84,7 @@ describe('GET /me/todo', () => {
       const id = ids[step % ids.length];
       for (const by of agents) {
         const shown = await todoOf(service, by);
-        const { todoLists } = service.forum;
-        expect(shown).toEqual(await todoLists.views(await todoLists.of(by.did, service.forum.now()), 200));
+        expect(shown).toEqual(await madeNow(by));
         for (const { phase, must } of shown) seen.add(`${phase} ${must}`);
         // Accepted where it is due, and else rejected.
         const share = allocationOf(id ?? 0, by, {});
@@ -86,6 +97,10 @@ describe('GET /me/todo', () => {
       service.clock.advance([1, 59_999, 1, 240_000, 61_000, 1_200_000][step % 6] ?? 0);
     }
     expect([...seen]).toEqual(expect.arrayContaining(['PROPOSAL pass', 'DEBATE pass', 'ALLOCATE_REVEAL reveal']));
+    expect(await todoOf(service, ann)).toHaveLength(ids.length);
+    await service.must('POST', '/me/retire', { by: ann });
+    const reasons = (await todoOf(service, ann)).map(({ why }) => why);
+    expect(reasons).toEqual(ids.map(() => expect.stringMatching(/^Your key was retired/)));
   });
 
   it('holds the members of design and specification', async () => {
