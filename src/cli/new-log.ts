@@ -17,7 +17,8 @@ export const newLogCommand: CommandSpec = {
   run: async ({ options: { 'key-file': named }, isJson }) => {
     const { DATABASE_URL, DATABASE_PATH, SERVICE_KEY_FILE } = readConfig(process.env);
     const database = DATABASE_URL ?? DATABASE_PATH;
-    const { logId, copiedFrom } = await readIds(database);
+    const { logId, copiedFrom, isEmpty } = await readState(database);
+    if (isEmpty) throw new CommandError('usage', 'the database has no lines: put a copy of the log in its place first');
     // A backup has an id of its own, and the keys are those of the log that it was made of.
     const defaults = [logId, copiedFrom].map((id) => defaultKeyFile(DATABASE_PATH, id));
     const [ofLog = '', ofSource = ''] = defaults;
@@ -48,17 +49,25 @@ export const newLogCommand: CommandSpec = {
   },
 };
 
-async function readIds(database: string): Promise<{ readonly logId: string; readonly copiedFrom: string }> {
+interface DatabaseState {
+  readonly logId: string;
+  readonly copiedFrom: string;
+  readonly isEmpty: boolean;
+}
+
+async function readState(database: string): Promise<DatabaseState> {
   if (isPostgres(database)) {
     const { openPostgresStore } = await import('../log/postgres/store.ts');
     const store = await openPostgresStore({ url: database, connectionsMax: 1 });
+    const isEmpty = (await store.log.lastPlace()) === 0;
     await store.close();
-    return { logId: store.log.logId, copiedFrom: '' };
+    return { logId: store.log.logId, copiedFrom: '', isEmpty };
   }
   const { openReader, readMeta } = await import('../log/sqlite/stored-events.ts');
   const db = openReader(database);
   try {
-    return { logId: readMeta(db, 'log_id') ?? '', copiedFrom: readMeta(db, 'copied_from') ?? '' };
+    const isEmpty = db.prepare('SELECT 1 FROM events LIMIT 1').get() === undefined;
+    return { logId: readMeta(db, 'log_id') ?? '', copiedFrom: readMeta(db, 'copied_from') ?? '', isEmpty };
   } finally {
     db.close();
   }

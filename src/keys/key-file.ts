@@ -28,8 +28,9 @@ export function readKeyFile(path: string, logId: string): ServiceKeys | undefine
   }
 }
 
-/** A backup that was restored, above all. */
-const OTHER_LOG = 'a copy of a log is another log: chambers new-log goes on with it, and keeps these keys for it';
+/** The database was lost, and the start has made an empty one; or it is a backup that was restored. */
+const OTHER_LOG =
+  'put back a database that was lost, or a copy of it; a copy is another log: chambers new-log goes on with it, and keeps these keys for it';
 
 /** Makes the file with new keys for the log, unless another process has just made it; returns the keys in the file. */
 export function createKeyFile(path: string, logId: string, now: Millis): ServiceKeys {

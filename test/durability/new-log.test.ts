@@ -67,3 +67,18 @@ it('does not start on an old copy, and goes on as a new log that publishes the o
   const oldKey = parseVerifierKey(old.checkpointKey)?.publicKey ?? new Uint8Array();
   expect(keys.map(({ x }) => x)).toContain(Buffer.from(oldKey).toString('base64url'));
 });
+
+it('does not take an empty database for a copy of the log that was lost', async () => {
+  const path = temporaryDatabase();
+  const settings = { DATABASE_PATH: path, SERVICE_KEY_FILE: `${path}.keys.json` };
+  const first = await run(settings);
+  await newAgent(first);
+  await first.stop();
+  for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });
+  await expect(run(settings)).rejects.toThrow(/it holds the keys of log .*: put back a database that was lost/);
+  expect(await runCli(['new-log'], settings)).toEqual({
+    exitCode: 2,
+    out: '',
+    err: 'usage: the database has no lines: put a copy of the log in its place first',
+  });
+});
