@@ -316,12 +316,7 @@ async function serviceEvents(): Promise<readonly Row[]> {
     ['a transaction of an idea that did not graduate', altered(DEPLOY, { ideaId: 'idea-3' }), DEPLOY],
     ['a transaction of another idea', altered(DEPLOY, { ideaId: 'idea-2' }), DEPLOY],
     ['a deployment sent before the commitment', rewritten(changedPlaces(COMMITTED)), COMMITTED],
-    [
-      'a commitment by the transaction of a deployment',
-      altered(COMMITTED, { txHash: payload.txHash }),
-      COMMITTED,
-      DEPLOY,
-    ],
+    ['a commitment by the transaction of a deployment', altered(COMMITTED, { txHash: payload.txHash }), DEPLOY],
     ['a failure by the transaction of another idea', altered(LAST, { txHash: payload.txHash }), LAST],
     ['a second token of an idea', rewritten([...records, later(21)]), LAST + 1],
     ['a second failure of an idea', rewritten([...records, later(LAST)]), LAST + 1],
