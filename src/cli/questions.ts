@@ -33,7 +33,11 @@ export class Questions {
     while (true) {
       process.stderr.write(`${text}${fallback === undefined ? '' : ` [${fallback}]`}: `);
       const { value: line, done } = await this.#answers.next();
-      if (done) throw new CommandError('usage', `no answer: set ${option}, or answer the questions on standard input`);
+      if (done)
+        throw new CommandError(
+          'usage',
+          `no answer: set ${option}, or answer the questions on standard input; --yes takes the defaults`,
+        );
       const answer = line.trim() || fallback;
       try {
         if (answer !== undefined) return await check(answer);
