@@ -214,7 +214,7 @@ const RECORDS: readonly Row[] = [
   ['a hash in capitals', replaced(7, capitalPrev(7)), 7],
   ['a signer of a service event', withMembers(COMMITTED, { did: ANN.did }), COMMITTED],
   ['a wallet with a wrong checksum', ofMoves(7, { creatorWallet: WRONG_CHECKSUM }), 7],
-  ['numbers that skip one, whose hashes fit', skipped(7), 7, 8],
+  ['numbers that skip one, whose hashes fit', skipped(7), 7],
 ];
 
 const EVIDENCE: readonly Row[] = [
