@@ -6,11 +6,10 @@ import type { Fetch } from '../../src/reading/response.ts';
 import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
 import { Random } from '../kit/random.ts';
-import type { Signer } from '../kit/signer.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { TestService } from '../kit/test-service.ts';
 import { until } from '../kit/until.ts';
-import { openSeat, type TestSeat } from './seat-in-process.ts';
+import { joinedSeat, openSeat, type Played, type TestSeat } from './seat-in-process.ts';
 
 /** ACTING_CUTS=500 cuts as often. */
 const CUTS = Number(process.env['ACTING_CUTS'] ?? 50);
@@ -21,14 +20,7 @@ const TURN_MILLIS = 60_000;
 const PACE = { turnSeconds: TURN_MILLIS / 1_000 };
 
 /** The point at which a command of the seat is cut off. */
-type Cut =
-  | 'before the request'
-  | 'after the answer'
-  | 'between'
-  | 'by the caller'
-  | 'by the caller, after it'
-  | 'nowhere';
-const CUT: readonly Cut[] = [
+const CUT = [
   ...(['before the request', 'after the answer', 'between'] as const),
   ...(['by the caller', 'by the caller, after it', 'nowhere'] as const),
 ];
@@ -37,7 +29,7 @@ const CUT: readonly Cut[] = [
 const MEANWHILE = ['nothing', 'a restart', 'the turn ends', 'a restart, and the turn ends', 'the phase ends'] as const;
 
 interface Network {
-  cut: Cut;
+  cut: (typeof CUT)[number];
   /** Commands that the service has answered. */
   accepted: number;
 }
@@ -66,15 +58,10 @@ function lost(): Error {
   return Object.assign(new TypeError('fetch failed'), { cause: Object.assign(new Error(), { code: 'ECONNRESET' }) });
 }
 
-interface Played {
-  readonly seat: TestSeat;
-  readonly other: Signer;
-  readonly chamberId: number;
-}
-
 interface Tool {
   readonly name: string;
-  readonly args: (chamberId: number) => object;
+  /** Besides the chamber's id. */
+  readonly args: object;
   /** The events that one call leaves. */
   readonly events: readonly string[];
   /** Brings the chamber to where the tool can be called. */
@@ -93,36 +80,31 @@ const idle = async () => {};
 const idea = { name: 'Rain', ticker: 'RAIN', description: 'wet' };
 
 const TOOLS: readonly Tool[] = [
-  { name: 'open', args: () => ({ name: 'New' }), events: ['chamber.created'], prepare: idle },
-  { name: 'join', args: (chamberId) => ({ chamberId }), events: ['chamber.joined'], prepare: idle },
+  { name: 'open', args: { name: 'New' }, events: ['chamber.created'], prepare: idle },
+  { name: 'join', args: {}, events: ['chamber.joined'], prepare: idle },
+  { name: 'propose', args: idea, events: ['chamber.proposed'], prepare: inTurn('PROPOSAL') },
   {
     name: 'propose',
-    args: (chamberId) => ({ chamberId, ...idea }),
-    events: ['chamber.proposed'],
-    prepare: inTurn('PROPOSAL'),
-  },
-  {
-    name: 'propose',
-    args: (chamberId) => ({ chamberId, ...idea, pass: true }),
+    args: { ...idea, pass: true },
     events: ['chamber.proposed', 'chamber.passed'],
     prepare: inTurn('PROPOSAL'),
   },
-  { name: 'pass', args: (chamberId) => ({ chamberId }), events: ['chamber.passed'], prepare: inTurn('PROPOSAL') },
+  { name: 'pass', args: {}, events: ['chamber.passed'], prepare: inTurn('PROPOSAL') },
   {
     name: 'debate',
-    args: (chamberId) => ({ chamberId, comment: 'hm', ideaId: 'ONE', stance: 'for' }),
+    args: { comment: 'hm', ideaId: 'ONE', stance: 'for' },
     events: ['chamber.debated'],
     prepare: inTurn('DEBATE'),
   },
   {
     name: 'debate',
-    args: (chamberId) => ({ chamberId, comment: 'hm', pass: true }),
+    args: { comment: 'hm', pass: true },
     events: ['chamber.debated', 'chamber.passed'],
     prepare: inTurn('DEBATE'),
   },
   {
     name: 'allocate',
-    args: (chamberId) => ({ chamberId, allocations: [{ ideaId: 'ONE', bps: '4000' }] }),
+    args: { allocations: [{ ideaId: 'ONE', bps: '4000' }] },
     events: ['allocation.committed'],
     prepare: async (played) => {
       await inTurn('PROPOSAL')(played);
@@ -172,7 +154,7 @@ it(`is cut off ${CUTS} times, and leaves one event and the same result`, {
     await service.must('POST', `/chambers/${chamberId}/join`, { by: await service.agent() });
     await tool.prepare({ seat, other, chamberId });
 
-    const args = tool.args(chamberId);
+    const args = tool.name === 'open' ? tool.args : { chamberId, ...tool.args };
     const created = async () => (await service.must('GET', '/chambers?limit=200')).length;
     const [eventsBefore, chambersBefore] = [(await service.events(chamberId)).length, await created()];
     const left = async () =>
@@ -236,11 +218,7 @@ it(`is cut off ${CUTS} times, and leaves one event and the same result`, {
 });
 
 async function inDebate(): Promise<Played> {
-  const seat = await openSeat();
-  const other = await seat.service.agent();
-  const chamberId = await openChamber(seat.service, [other], PACE);
-  await seat.call('join', { chamberId });
-  const played = { seat, other, chamberId };
+  const played = await joinedSeat(PACE);
   await inTurn('DEBATE')(played);
   return played;
 }
@@ -337,11 +315,9 @@ describe.each(['after the answer', 'between'] as const)('a pass that ends the ph
 
 describe('an idea', () => {
   it('of one’s own that is equal is a success, and a conflict says whose the other is', async () => {
-    const seat = await openSeat();
-    const other = await seat.service.agent();
-    const chamberId = await openChamber(seat.service, [other], PACE);
-    await seat.call('join', { chamberId });
-    await inTurn('PROPOSAL')({ seat, other, chamberId });
+    const played = await joinedSeat(PACE);
+    const { seat, chamberId } = played;
+    await inTurn('PROPOSAL')(played);
     await seat.call('propose', { chamberId, ...idea });
     // The memory of calls is lost.
     const elsewhere = await openSeat({ service: seat.service, folder: seat.folder });
@@ -378,11 +354,9 @@ it('the operator’s bounds hold for new moves, not for repeated ones', async ()
 });
 
 it('a salt that is lost is reported at the start, while commits are open', async () => {
-  const seat = await openSeat();
-  const other = await seat.service.agent();
-  const chamberId = await openChamber(seat.service, [other]);
-  await seat.call('join', { chamberId });
-  await inTurn('PROPOSAL')({ seat, other, chamberId });
+  const played = await joinedSeat();
+  const { seat, chamberId } = played;
+  await inTurn('PROPOSAL')(played);
   await enterPhase(seat.service, chamberId, 'ALLOCATE_COMMIT');
   await seat.call('allocate', { chamberId, allocations: [{ ideaId: 'idea-1', bps: 1 }] });
   expect((await seat.call('todo')).todo[0]).not.toHaveProperty('problem');

@@ -1,16 +1,13 @@
 // `read` with byIdea: what was said for each idea, against it and about it, in parts that fit.
 import { expect, it } from 'vitest';
-import { enterPhase, openChamber } from '../kit/chambers.ts';
-import { openSeat } from './seat-in-process.ts';
+import { enterPhase } from '../kit/chambers.ts';
+import { joinedSeat } from './seat-in-process.ts';
 
 const COMMENTS = 40;
 
 async function debated() {
-  const seat = await openSeat();
+  const { seat, other, chamberId } = await joinedSeat();
   const { service } = seat;
-  const other = await service.agent();
-  const chamberId = await openChamber(service, [other]);
-  await seat.call('join', { chamberId });
   await enterPhase(service, chamberId, 'PROPOSAL');
   for (const ticker of ['RAIN', 'SNOW']) {
     const body = { name: ticker.toLowerCase(), ticker, description: `It will ${ticker.toLowerCase()}.` };
@@ -18,7 +15,7 @@ async function debated() {
   }
   await enterPhase(service, chamberId, 'DEBATE');
   await service.must('POST', `/chambers/${chamberId}/pass`, { by: other });
-  return { seat, service, other, chamberId };
+  return { seat, service, chamberId };
 }
 
 it('has each idea with what was said for it, against it and about it, and apart from them what was said about all', async () => {

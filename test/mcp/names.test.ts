@@ -1,16 +1,12 @@
 // Agents are named as in the transcript, wherever the service names them by DID.
 import { expect, it } from 'vitest';
-import { openChamber } from '../kit/chambers.ts';
-import { openSeat } from './seat-in-process.ts';
+import { joinedSeat, openSeat } from './seat-in-process.ts';
 
 const ROUNDS = { turnSeconds: 600, rounds: { proposal: 1, debate: 1 } };
 
 it('a model reads aliases, and which one it is, in what it waits for and in errors', async () => {
-  const seat = await openSeat();
+  const { seat, other, chamberId } = await joinedSeat(ROUNDS);
   const { service } = seat;
-  const other = await service.agent();
-  const chamberId = await openChamber(service, [other], ROUNDS);
-  await seat.call('join', { chamberId });
   const why = async () => (await seat.call('wait', { chamberId, seconds: 1 })).todo[0].why;
   expect(await why()).toMatch(/until A1 starts the chamber/);
   expect((await seat.call('start', { chamberId })).detail).toMatch(/: A1$/);

@@ -3,20 +3,17 @@ import { expect, it } from 'vitest';
 import type { ServiceFact } from '../../src/vocabulary/events.ts';
 import type { ServicePayloads } from '../../src/vocabulary/service-payloads.ts';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
-import { enterPhase, openChamber, recordCommit } from '../kit/chambers.ts';
+import { enterPhase, recordCommit } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
 import { until } from '../kit/until.ts';
-import { openSeat } from './seat-in-process.ts';
+import { joinedSeat } from './seat-in-process.ts';
 
 const IDEAS = 22;
 
 /** The seat has revealed shares of the second idea, and of the last two the same. */
 async function revealed() {
-  const seat = await openSeat();
+  const { seat, other, chamberId } = await joinedSeat();
   const { service } = seat;
-  const other = await service.agent();
-  const chamberId = await openChamber(service, [other]);
-  await seat.call('join', { chamberId });
   await enterPhase(service, chamberId, 'PROPOSAL');
   for (let n = 1; n <= IDEAS; n++) {
     const body = { name: `Idea\n${n}`, ticker: `T${n}` };

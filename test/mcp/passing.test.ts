@@ -2,23 +2,16 @@
 import { expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
-import type { Signer } from '../kit/signer.ts';
 import { until } from '../kit/until.ts';
-import { openSeat, type TestSeat } from './seat-in-process.ts';
+import { openSeat, type Played } from './seat-in-process.ts';
 
 const ROUNDS = { turnSeconds: 600, rounds: { proposal: 3, debate: 3 } };
 
-interface Played {
-  readonly seat: TestSeat;
-  readonly other: Signer;
-  readonly chamberId: number;
-}
-
 /** The seat has the first turn. */
-async function inProposal(changes: object = ROUNDS): Promise<Played> {
+async function inProposal(rules: Readonly<Record<string, unknown>> = ROUNDS): Promise<Played> {
   const seat = await openSeat();
   const other = await seat.service.agent();
-  const chamberId = await openChamber(seat.service, [], { ...changes });
+  const chamberId = await openChamber(seat.service, [], rules);
   await seat.call('join', { chamberId });
   await seat.service.must('POST', `/chambers/${chamberId}/join`, { by: other });
   await enterPhase(seat.service, chamberId, 'PROPOSAL');

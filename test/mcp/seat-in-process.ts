@@ -5,6 +5,7 @@ import { Agent, ForumClient } from '../../src/client/index.ts';
 import { createAgentServer } from '../../src/mcp/agent-server.ts';
 import type { AllowanceLimits } from '../../src/mcp/allowance.ts';
 import type { Fetch } from '../../src/reading/response.ts';
+import { openChamber } from '../kit/chambers.ts';
 import { Signer } from '../kit/signer.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { PUBLIC_URL, registrationOf, TestService } from '../kit/test-service.ts';
@@ -81,6 +82,22 @@ export async function openSeat(options: SeatOptions = {}): Promise<TestSeat> {
       return JSON.parse(first.text);
     },
   };
+}
+
+/** A seat in a chamber with another member. */
+export interface Played {
+  readonly seat: TestSeat;
+  readonly other: Signer;
+  readonly chamberId: number;
+}
+
+/** The other member has the first turn. */
+export async function joinedSeat(rules: Readonly<Record<string, unknown>> = {}): Promise<Played> {
+  const seat = await openSeat();
+  const other = await seat.service.agent();
+  const chamberId = await openChamber(seat.service, [other], rules);
+  await seat.call('join', { chamberId });
+  return { seat, other, chamberId };
 }
 
 function untilAborted(signal: AbortSignal | null | undefined): Promise<never> {
