@@ -2,31 +2,28 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { follow, START } from '../../src/client/events.ts';
 import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
-import { type LiveService, newAgent, newChamber, openLiveService } from '../client/live-service.ts';
+import { newAgent, newChamber, sharedLiveService } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { CLI } from '../kit/programs.ts';
-import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { serve } from '../kit/serve.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
 import { eventually } from '../kit/until.ts';
 import { type Run, run } from './run.ts';
 
 const PROCESS_MILLIS_MAX = 30_000;
 
-let live: LiveService;
+const live = sharedLiveService();
 let folder: string;
 beforeAll(async () => {
-  live = await openLiveService();
   const agent = await newAgent(live);
   await agent.createChamber(newChamber(live.now()));
   await agent.joinChamber(1);
 });
-afterAll(() => live.stop());
 beforeEach(() => {
   folder = temporaryFolder();
 });
@@ -49,7 +46,7 @@ describe('an export', () => {
     const out = join(folder, 'chamber.ndjson');
     writeFileSync(out, 'mine');
     const [first = ''] = (await (await fetch(`${live.baseUrl}/chambers/1/events`)).text()).split('\n');
-    const url = await serve(`${first}\n${first}\n`);
+    const url = await serve((_request, answer) => answer.end(`${first}\n${first}\n`));
     const broken = await chambers('export', url, '1', `--out=${out}`, '--force');
     expect(broken).toMatchObject({ exitCode: 3, err: expect.stringContaining('the log is broken') });
     expect(await chambers('export', '99', `--out=${join(folder, 'new.ndjson')}`)).toMatchObject({ exitCode: 2 });
@@ -169,13 +166,7 @@ describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
   );
 
   it('leaves nothing behind when an export is interrupted', async () => {
-    const silent = createServer(() => {}).listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    atEnd(() => {
-      silent.closeAllConnections();
-      silent.close();
-    });
-    const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const url = await serve(() => {});
     const child = start(['export', '1', `--out=${join(folder, 'chamber.ndjson')}`, `--url=${url}`], 'pipe');
     await eventually(() => expect(readdirSync(folder)).toHaveLength(1), PROCESS_MILLIS_MAX);
     child.kill('SIGINT');
@@ -186,7 +177,9 @@ describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
   it('says that it waits while the fate of a move is unknown, and ends on SIGINT', async () => {
     const key = join(folder, 'agent.json');
     await chambers('agent', 'new', `--key=${key}`);
-    const child = start(['move', 'join', '1', `--key=${key}`, `--url=${await serve(null)}`, '--json'], 'pipe');
+    // It cuts every connection off after the request.
+    const url = await serve((request) => request.resume().once('end', () => request.socket.destroy()));
+    const child = start(['move', 'join', '1', `--key=${key}`, `--url=${url}`, '--json'], 'pipe');
     const [notice] = (await once(child.stderr ?? child, 'data')) as [Buffer];
     expect(JSON.parse(notice.toString())).toEqual({ notice: expect.stringMatching(/No response yet.*Ctrl-C/) });
     child.kill('SIGINT');
@@ -199,21 +192,6 @@ describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
     expect(exitCode).toBe(6);
   });
 });
-
-/** A service that always sends this text; null cuts every connection off after the request. */
-async function serve(response: string | null): Promise<string> {
-  const server = createServer(async (request, answer) => {
-    for await (const _ of request);
-    if (response === null) request.socket.destroy();
-    else answer.end(response);
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  atEnd(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 function start(words: readonly string[], stdout: number | 'pipe'): ChildProcess {
   return spawn(process.execPath, [CLI, ...words], { stdio: ['ignore', stdout, 'pipe'] });

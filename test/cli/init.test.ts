@@ -4,8 +4,8 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { privateKeyToAddress } from 'viem/accounts';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type LiveService, openLiveService, WALLET } from '../client/live-service.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { sharedLiveService, WALLET } from '../client/live-service.ts';
 import { isInstalled } from '../deploy/recipes.ts';
 import { CLI } from '../kit/programs.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
@@ -15,11 +15,7 @@ import { run } from './run.ts';
 const SLOW = { timeout: 120_000 };
 const EMAIL = 'ada@example.org';
 
-let live: LiveService;
-beforeAll(async () => {
-  live = await openLiveService();
-});
-afterAll(() => live.stop());
+const live = sharedLiveService();
 
 let folder: string;
 let keyFile: string;

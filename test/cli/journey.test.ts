@@ -1,8 +1,7 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type LiveService, newAgent, newChamber, openLiveService, WALLET } from '../client/live-service.ts';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { newAgent, newChamber, sharedLiveService, WALLET } from '../client/live-service.ts';
 import { fetchWithoutDate } from '../kit/fetch-without-date.ts';
 import { eventually } from '../kit/until.ts';
 import { walletOf } from '../kit/wallets.ts';
@@ -10,16 +9,7 @@ import { type Run, run } from './run.ts';
 
 const MINUTE_MILLIS = 60_000;
 
-let live: LiveService;
-let folder: string;
-beforeAll(async () => {
-  live = await openLiveService();
-  folder = await mkdtemp(join(tmpdir(), 'cli-'));
-});
-afterAll(async () => {
-  await live.stop();
-  await rm(folder, { recursive: true });
-});
+const live = sharedLiveService();
 
 // The command line runs in this process, by the live service's clock.
 beforeEach(() => {
@@ -28,7 +18,7 @@ beforeEach(() => {
 });
 
 const chambers = (words: string, who = 'ada'): Promise<Run> =>
-  run(words.split(' '), { CHAMBERS_URL: live.baseUrl, CHAMBERS_KEY_FILE: join(folder, `${who}.json`) });
+  run(words.split(' '), { CHAMBERS_URL: live.baseUrl, CHAMBERS_KEY_FILE: join(live.folder, `${who}.json`) });
 
 async function json(words: string, who?: string): Promise<unknown> {
   const { exitCode, out, err } = await chambers(`${words} --json`, who);
@@ -100,7 +90,7 @@ describe('the command line', () => {
   });
 
   it('exports the lines of the log', async () => {
-    const path = join(folder, 'chamber-1.ndjson');
+    const path = join(live.folder, 'chamber-1.ndjson');
     expect((await chambers(`export 1 --out=${path}`)).exitCode).toBe(0);
     const response = await fetch(`${live.baseUrl}/chambers/1/events`);
     expect(await readFile(path, 'utf8')).toBe(await response.text());
@@ -109,7 +99,7 @@ describe('the command line', () => {
 
 describe('the wallet of an agent', () => {
   it('signs for the key at the registration, and retires a key that is lost', async () => {
-    const keyFile = join(folder, 'wallet.key');
+    const keyFile = join(live.folder, 'wallet.key');
     await writeFile(keyFile, `0x${'1'.padStart(64, '0')}\n`);
     const { did } = (await json('agent new', 'eve')) as { did: string };
     await json(`agent register --wallet-key-file=${keyFile} --email=e@example.org`, 'eve');
@@ -142,7 +132,7 @@ describe('the wallet of an agent', () => {
   });
 
   it('needs a private key in its file, which is not shown', async () => {
-    const path = join(folder, 'no.key');
+    const path = join(live.folder, 'no.key');
     await writeFile(path, 'secret words');
     const failed = await chambers(`agent register --wallet-key-file=${path} --email=a@example.org --json`);
     expect(failed).toMatchObject({
@@ -187,7 +177,7 @@ describe('exit codes', () => {
   });
 
   it('3 if a file to continue is not a copy of the log', async () => {
-    const path = join(folder, 'forged.ndjson');
+    const path = join(live.folder, 'forged.ndjson');
     await writeFile(path, '{"eventId":1,"chamberId":1,"prev":"0x00"}\n');
     expect(await chambers(`chamber tail 1 --out=${path}`)).toMatchObject({ exitCode: 3 });
   });

@@ -1,25 +1,17 @@
 // Errors of commands name the next step, in the same words wherever they come from.
-import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { tlsHint } from '../../src/reading/tls-hint.ts';
-import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
+import { newAgent, newChamber, PHASE_MILLIS, sharedLiveService } from '../client/live-service.ts';
 import { run as runService } from '../kit/service.ts';
 import { type Run, run } from './run.ts';
 
-let live: LiveService;
-let folder: string;
+const live = sharedLiveService();
 let key: string;
 beforeAll(async () => {
-  live = await openLiveService();
-  folder = mkdtempSync(join(tmpdir(), 'next-steps-'));
-  key = join(folder, 'ada.json');
+  key = join(live.folder, 'ada.json');
   await chambers('agent new');
-});
-afterAll(async () => {
-  await live.stop();
-  rmSync(folder, { recursive: true });
 });
 
 const chambers = (words: string): Promise<Run> =>
@@ -150,7 +142,7 @@ it('the next command has the options that this one was given', async () => {
 });
 
 it('the configuration for an MCP client comes with what would stop its seat', async () => {
-  const unregistered = join(folder, 'unregistered.json');
+  const unregistered = join(live.folder, 'unregistered.json');
   await chambers(`agent new --key=${unregistered}`);
   const { out, err } = await chambers(`mcp --print-config --key=${unregistered}`);
   expect(JSON.parse(out).mcpServers.chambers.args).toContain(`--key=${unregistered}`);
@@ -164,7 +156,7 @@ it('the configuration for an MCP client trusts the certificates that its maker t
 });
 
 it('a file that is not a key file is not told to change its mode', async () => {
-  const notes = join(folder, 'notes.txt');
+  const notes = join(live.folder, 'notes.txt');
   writeFileSync(notes, 'hello');
   chmodSync(notes, 0o644);
   const { exitCode, err } = await chambers(`todo --key=${notes}`);

@@ -2,8 +2,8 @@
 import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { newAgent, newChamber, PHASE_MILLIS, sharedLiveService } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { CLI } from '../kit/programs.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
@@ -14,12 +14,8 @@ interface Ended {
   readonly err: string;
 }
 
-let live: LiveService;
-beforeAll(async () => {
-  live = await openLiveService();
-  await playChamber();
-});
-afterAll(() => live.stop());
+const live = sharedLiveService();
+beforeAll(playChamber);
 
 /** Chamber 1 is settled, its idea without a token; chamber 2 is in its lobby. */
 async function playChamber(): Promise<void> {

@@ -1,14 +1,12 @@
 // An agent that takes part without proposing or debating, on a clock that the test moves.
 import { expect, it } from 'vitest';
 import { playChamber } from '../../src/cli/play.ts';
-import { newAgent, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
-import { atEnd } from '../kit/temporary.ts';
+import { newAgent, newChamber, PHASE_MILLIS, runLiveService } from '../client/live-service.ts';
 import { until } from '../kit/until.ts';
 import { run } from './run.ts';
 
 it('joins, passes, commits to the same share for each idea, reveals, and ends', async () => {
-  const live = await openLiveService();
-  atEnd(() => live.stop());
+  const live = await runLiveService();
   const speaker = await newAgent(live);
   const { chamberId } = await speaker.createChamber(newChamber(live.now()));
   await speaker.joinChamber(chamberId);

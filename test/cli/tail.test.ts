@@ -1,43 +1,27 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFile, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { appendFile, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Agent } from '../../src/client/index.ts';
-import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
+import { newAgent, newChamber, PHASE_MILLIS, sharedLiveService } from '../client/live-service.ts';
 import { CLI } from '../kit/programs.ts';
 import { until } from '../kit/until.ts';
 
 const MOVES = 60;
 
-let live: LiveService;
-let folder: string;
-beforeAll(async () => {
-  live = await openLiveService();
-  folder = await mkdtemp(join(tmpdir(), 'tail-'));
-}, 180_000);
-afterAll(async () => {
-  await live.stop();
-  await rm(folder, { recursive: true });
-});
+const live = sharedLiveService();
 
 it('a tail that is killed again and again writes each event once', async () => {
   const agent = await newAgent(live);
   const { chamberId } = await agent.createChamber(newChamber(live.now()));
   await agent.joinChamber(chamberId);
   live.advance(2 * PHASE_MILLIS);
-  const out = join(folder, 'chamber.ndjson');
+  const out = join(live.folder, 'chamber.ndjson');
   const talking = talk(agent, chamberId);
   while (countLines(await textOf(out)) < MOVES) {
-    const tail = spawn(process.execPath, [
-      CLI,
-      'chamber',
-      'tail',
-      `${chamberId}`,
-      `--out=${out}`,
-      `--url=${live.baseUrl}`,
-    ]);
+    const words = ['chamber', 'tail', `${chamberId}`, `--out=${out}`, `--url=${live.baseUrl}`];
+    const tail = spawn(process.execPath, [CLI, ...words]);
     await killAfterMore(tail, out, 7);
     // The file ends as if the kill had come in the middle of a write.
     await appendFile(out, '{"chamberId":');
@@ -53,16 +37,8 @@ it('a tail of all chambers prints their lines as they are, from a cursor on', as
   const { chamberId } = await agent.createChamber(newChamber(live.now()));
   const { chamberId: other } = await agent.createChamber(newChamber(live.now()));
   await agent.joinChamber(chamberId);
-  const words = [CLI, 'tail', `--after=${chamberId}:1`, '--json', `--url=${live.baseUrl}`];
-  const tail = spawn(process.execPath, words);
-  const ended = once(tail, 'exit');
-  let text = '';
-  for await (const chunk of tail.stdout) {
-    text += chunk;
-    if (text.split('\n').length > 2) break;
-  }
-  tail.kill('SIGKILL');
-  await ended;
+  const words = ['tail', `--after=${chamberId}:1`, '--json', `--url=${live.baseUrl}`];
+  const text = await printedBy(words, (printed) => printed.split('\n').length > 2);
   const linesOf = async (id: number) => (await fetch(`${live.baseUrl}/chambers/${id}/events`)).text();
   const [, joined] = (await linesOf(chamberId)).split('\n');
   expect(text).toBe(`${await linesOf(other)}${joined}\n`);
@@ -75,17 +51,24 @@ it('the event that ends a phase is under that phase', async () => {
   await agent.joinChamber(chamberId);
   await agent.start(chamberId);
   await agent.pass(chamberId);
-  const tail = spawn(process.execPath, [CLI, 'chamber', 'tail', `${chamberId}`, `--url=${live.baseUrl}`]);
-  const ended = once(tail, 'exit');
-  let text = '';
-  for await (const chunk of tail.stdout) {
-    text += chunk;
-    if (text.includes('passes')) break;
-  }
-  tail.kill('SIGKILL');
-  await ended;
+  const words = ['chamber', 'tail', `${chamberId}`, `--url=${live.baseUrl}`];
+  const text = await printedBy(words, (printed) => printed.includes('passes'));
   expect(text.match(/── [A-Z]+|starts|passes/g)).toEqual(['── LOBBY', 'starts', '── PROPOSAL', 'passes']);
 });
+
+/** What the command has printed when that is enough; then it is killed. */
+async function printedBy(words: readonly string[], isEnough: (printed: string) => boolean): Promise<string> {
+  const child = spawn(process.execPath, [CLI, ...words]);
+  const ended = once(child, 'exit');
+  let printed = '';
+  for await (const chunk of child.stdout) {
+    printed += chunk;
+    if (isEnough(printed)) break;
+  }
+  child.kill('SIGKILL');
+  await ended;
+  return printed;
+}
 
 /** Speaks until the chamber has all its events. */
 async function talk(agent: Agent, chamberId: number): Promise<void> {

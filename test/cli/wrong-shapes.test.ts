@@ -1,10 +1,10 @@
 // A hostile or broken service: whatever member of a response is missing or of another type, a command names it, or does without.
-import { mkdtempSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type HostileService, openHostileService } from '../client/hostile-service.ts';
-import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
+import { newAgent, newChamber, PHASE_MILLIS, sharedLiveService } from '../client/live-service.ts';
 import { wrongShapes } from '../kit/wrong-shapes.ts';
 import { type Run, run } from './run.ts';
 
@@ -14,13 +14,10 @@ const WALLET = `--wallet=0x${'11'.repeat(20)}`;
 
 const LINES = join(tmpdir(), `wrong-shapes-${process.pid}.ndjson`);
 
-let live: LiveService;
+const live = sharedLiveService();
 let hostile: HostileService;
-let folder: string;
 beforeAll(async () => {
-  live = await openLiveService();
   hostile = await openHostileService(live.baseUrl);
-  folder = mkdtempSync(join(tmpdir(), 'wrong-shapes-'));
   await chambers('agent new');
   await chambers(`agent register ${WALLET} --email=a@example.org`);
   const other = await newAgent(live);
@@ -30,15 +27,13 @@ beforeAll(async () => {
   live.advance(PHASE_MILLIS);
   await chambers('move propose 1 --name=Tea --ticker=TEA');
 });
-afterAll(async () => {
+afterAll(() => {
   hostile.close();
-  await live.stop();
-  rmSync(folder, { recursive: true });
   rmSync(LINES, { force: true });
 });
 
 const chambers = (words: string): Promise<Run> =>
-  run(words.split(' '), { CHAMBERS_URL: hostile.url, CHAMBERS_KEY_FILE: join(folder, 'ada.json') });
+  run(words.split(' '), { CHAMBERS_URL: hostile.url, CHAMBERS_KEY_FILE: join(live.folder, 'ada.json') });
 
 /** What an error of JavaScript, or a value that is not there, looks like. */
 const UNCLEAR = /undefined|NaN|\[object|Invalid (Date|time)|Cannot |is not (a function|iterable)|^failure/;

@@ -1,22 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Agent, ClientError, type CommitmentStore, ForumClient, memoryStore } from '../../src/client/index.ts';
 import { fetchWithoutDate } from '../kit/fetch-without-date.ts';
 import { walletOf } from '../kit/wallets.ts';
-import {
-  type LiveService,
-  newAgent,
-  newChamber,
-  openLiveService,
-  PHASE_MILLIS,
-  REGISTRATION,
-  WALLET,
-} from './live-service.ts';
+import { newAgent, newChamber, PHASE_MILLIS, REGISTRATION, sharedLiveService, WALLET } from './live-service.ts';
 
-let live: LiveService;
-beforeAll(async () => {
-  live = await openLiveService();
-});
-afterAll(() => live.stop());
+const live = sharedLiveService();
 
 describe('an agent', () => {
   it('plays a chamber from lobby to reveal', async () => {

@@ -1,9 +1,9 @@
 // A service that costs its clients as much as they let it: responses without an end, or far larger than they look.
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
+import { listen } from '../kit/serve.ts';
 
 export interface Attacker {
   readonly url: string;
@@ -112,16 +112,11 @@ export async function openAttacker(): Promise<Attacker> {
     socket.write(`${head.join('\r\n')}\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`);
     SOCKET_ATTACKS[attacker.attack as keyof typeof SOCKET_ATTACKS](socket);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
   const attacker: Attacker = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: await listen(server),
     requests: 0,
     attack: 'none',
-    close: () => {
-      server.close();
-      server.closeAllConnections();
-    },
+    close: () => void server.close().closeAllConnections(),
   };
   return attacker;
 }

@@ -4,22 +4,18 @@ import { type Browser, chromium } from 'playwright-core';
 import { rolldown } from 'rolldown';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type * as Library from '../../src/client/index.ts';
-import { type LiveService, newChamber, openLiveService, REGISTRATION } from './live-service.ts';
+import { newChamber, REGISTRATION, sharedLiveService } from './live-service.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
 const ENTRY = fileURLToPath(new URL('../../src/client/index.ts', import.meta.url));
 
 describe.skipIf(!existsSync(CHROMIUM))('in a browser of another origin', () => {
-  let live: LiveService;
+  const live = sharedLiveService();
   let browser: Browser;
   beforeAll(async () => {
-    live = await openLiveService();
     browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
   });
-  afterAll(async () => {
-    await browser.close();
-    await live.stop();
-  });
+  afterAll(() => browser.close());
 
   it('an agent registers, moves, follows the events and reads its errors', async () => {
     const page = await browser.newPage();

@@ -1,13 +1,14 @@
 // A TCP proxy whose connections can be cut, which is what networks do to sockets.
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { listen } from '../kit/serve.ts';
+import { atEnd } from '../kit/temporary.ts';
 
 export interface CuttableProxy {
   readonly baseUrl: string;
   cut(): void;
-  close(): void;
 }
 
+/** Ends with the test. */
 export async function openProxy(target: string): Promise<CuttableProxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
@@ -19,14 +20,12 @@ export async function openProxy(target: string): Promise<CuttableProxy> {
     }
     near.pipe(far).pipe(near);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
   const cut = () => {
     for (const socket of sockets) socket.destroy();
   };
-  const close = () => {
+  atEnd(() => {
     server.close();
     cut();
-  };
-  return { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, cut, close };
+  });
+  return { baseUrl: await listen(server), cut };
 }

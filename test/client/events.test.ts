@@ -1,10 +1,7 @@
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { WebSocketServer } from 'ws';
 import {
   type AccountEvent,
@@ -14,21 +11,21 @@ import {
   fileCursor,
   type VerifiedLine,
 } from '../../src/client/index.ts';
+import { serve } from '../kit/serve.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
 import { openProxy } from './cuttable-proxy.ts';
-import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from './live-service.ts';
+import { newAgent, newChamber, PHASE_MILLIS, runLiveService, sharedLiveService } from './live-service.ts';
 
 const MOVES = 40;
 
 // The discard port: nothing listens there.
 const UNUSED = 'http://127.0.0.1:9';
 
-let stage: LiveService;
+const stage = sharedLiveService();
 let agent: Agent;
 beforeAll(async () => {
-  stage = await openLiveService();
   agent = await newAgent(stage);
 });
-afterAll(() => stage.stop());
 
 describe('events', () => {
   it('arrive once each and in order while the connection is cut repeatedly', async () => {
@@ -41,7 +38,6 @@ describe('events', () => {
       if (eventId < MOVES) await agent.debate(chamberId, { comment: `after ${eventId}` });
       else break;
     }
-    proxy.close();
     expect(seen).toEqual(Array.from({ length: MOVES }, (_, i) => i + 1));
   });
 
@@ -57,7 +53,6 @@ describe('events', () => {
       if (event.eventId === 2) proxy.cut();
       if (cursor === goal) break;
     }
-    proxy.close();
     const cursors = [one, two].flatMap((id) => [1, 2, 3].map((eventId) => `${id}:${eventId}`));
     expect(seen).toEqual([...cursors, goal]);
     const resumed = await stage.forum.allLines({ after: `${two}:3` }).next();
@@ -68,14 +63,12 @@ describe('events', () => {
 
   it('resume after a stored cursor', async () => {
     const chamberId = await talkingChamber();
-    const folder = await mkdtemp(join(tmpdir(), 'cursor-'));
-    const cursorStore = fileCursor(join(folder, 'cursor.json'));
+    const cursorStore = fileCursor(join(temporaryFolder(), 'cursor.json'));
     const first = await take(stage.forum.lines(chamberId, { cursorStore }), 3);
     // The third was being handled when the reader stopped, so it comes again.
     const rest = await take(stage.forum.lines(chamberId, { cursorStore }), 1);
     expect([...first, ...rest].map(({ eventId }) => eventId)).toEqual([1, 2, 3, 3]);
     expect(await cursorStore.load()).toEqual({ eventId: 2, leaf: first[1]?.leaf });
-    await rm(folder, { recursive: true });
   });
 
   it('are the same lines as in the history', async () => {
@@ -119,7 +112,7 @@ describe('events', () => {
   });
 
   it('of too many streams are rejected with the reason', async () => {
-    const small = await openLiveService({ STREAMS_PER_ADDRESS_MAX: '1' });
+    const small = await runLiveService({ STREAMS_PER_ADDRESS_MAX: '1' });
     const { chamberId } = await (await newAgent(small)).createChamber(newChamber(small.now()));
     const open = small.forum.lines(chamberId);
     await open.next();
@@ -128,26 +121,22 @@ describe('events', () => {
       await expect(refused.next()).rejects.toMatchObject({ code: 'FORUM_ERR_RATE' });
     }
     await open.return(undefined);
-    await small.stop();
   });
 
   it('are unreachable where HTTP gets through and WebSockets do not', async () => {
     const chamberId = await talkingChamber();
-    const withoutUpgrades = createServer(async (request, response) => {
+    const withoutUpgrades = await serve(async (request, response) => {
       const { status, headers, body } = await fetch(stage.baseUrl + request.url, {
         headers: { accept: request.headers.accept ?? '' },
       });
       response.writeHead(status, { 'content-type': headers.get('content-type') ?? '' }).flushHeaders();
       response.once('close', () => void body?.cancel());
     });
-    await once(withoutUpgrades.listen(0, '127.0.0.1'), 'listening');
-    const { port } = withoutUpgrades.address() as AddressInfo;
-    const forum = new ForumClient(`http://127.0.0.1:${port}`, { patienceMillis: 0 });
+    const forum = new ForumClient(withoutUpgrades, { patienceMillis: 0 });
     await expect(take(forum.lines(chamberId), 1)).rejects.toMatchObject({
       code: 'CLIENT_ERR_UNREACHABLE',
       detail: expect.stringContaining('proxy'),
     });
-    withoutUpgrades.close().closeAllConnections();
   });
 
   it('of a service that never responded are unreachable', async () => {

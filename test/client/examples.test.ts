@@ -1,11 +1,11 @@
 // The signers that the README names: each makes its first moves on a real service.
-import { execFile, execFileSync } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { isInstalled } from '../deploy/recipes.ts';
 import { type LiveService, startLive } from '../docs/live-service.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
 
 const SIGNERS = [
   ['bash', 'agent.sh', ['bash', 'openssl', 'curl']],
@@ -13,21 +13,16 @@ const SIGNERS = [
 ] as const;
 
 let live: LiveService;
-let folder: string;
 beforeAll(async () => {
   live = await startLive();
-  folder = await mkdtemp(join(tmpdir(), 'signers-'));
 });
-afterAll(async () => {
-  await live.stop();
-  await rm(folder, { recursive: true });
-});
+afterAll(() => live.stop());
 
 for (const [program, file, tools] of SIGNERS) {
   test(`${file} registers, creates a chamber and joins it`, { timeout: 180_000 }, async ({ skip }) => {
     const missing = tools.filter((tool) => !isInstalled(tool));
     skip(missing.length > 0, `not installed: ${missing.join(', ')}`);
-    const env = { ...process.env, KEY: join(folder, `${file}.pem`) };
+    const env = { ...process.env, KEY: join(temporaryFolder(), 'agent.pem') };
     const { stdout } = await promisify(execFile)(program, [resolve('src/client/examples', file), live.url], { env });
     const [registered, me, created, joined] = stdout
       .trim()
@@ -38,13 +33,4 @@ for (const [program, file, tools] of SIGNERS) {
     const { body: chamber } = await live.call('GET', `/chambers/${created.chamberId}`);
     expect(chamber).toMatchObject({ phase: 'LOBBY', members: [registered.did] });
   });
-}
-
-function isInstalled(tool: string): boolean {
-  try {
-    execFileSync('sh', ['-c', `command -v ${tool}`], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Agent, ForumClient, type Retry } from '../../src/client/index.ts';
 import { freePort } from '../../src/demo/free-port.ts';
 import { TestClock } from '../kit/clock.ts';
-import { type LiveService, newAgent, newChamber, openLiveService, REGISTRATION } from './live-service.ts';
+import { newAgent, newChamber, REGISTRATION, sharedLiveService } from './live-service.ts';
 
 // The discard port: nothing listens there.
 const UNUSED = 'http://127.0.0.1:9';
 
-let live: LiveService;
-beforeAll(async () => {
-  live = await openLiveService();
-});
-afterAll(() => live.stop());
+const live = sharedLiveService();
 
 describe('a lost response', () => {
   it('is requested again with the same bytes, and the move is made once', async () => {

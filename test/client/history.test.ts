@@ -1,11 +1,5 @@
 // Client, Python client and auditor read history in the pages that all readers have in common, so that a cache in front of the service
 // has them. The cache here keeps what is immutable, as nginx does in the deploy kit.
-import { execFile } from 'node:child_process';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { AuditedService } from '../../src/audit/service/service-reader.ts';
 import { ForumClient } from '../../src/client/index.ts';
@@ -13,10 +7,9 @@ import { IMMUTABLE } from '../../src/vocabulary/endpoint.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
 import { appendDebates } from '../kit/debates.ts';
-import { ROOT } from '../kit/programs.ts';
-import { python } from '../kit/python.ts';
+import { python, runPython } from '../kit/python.ts';
+import { serve } from '../kit/serve.ts';
 import { debating, type Running, run } from '../kit/service.ts';
-import { atEnd } from '../kit/temporary.ts';
 
 const SLOW = { timeout: 120_000 };
 /** The root of a chamber that is over is one more event. */
@@ -47,16 +40,13 @@ async function openCache({ url: origin }: Running): Promise<Cache> {
     const { 'content-encoding': _, 'content-length': _length, ...headers } = Object.fromEntries(response.headers);
     return { status: response.status, headers, body: await response.text() };
   };
-  const server = createServer(async ({ url: path = '' }, response) => {
+  const url = await serve(async ({ url: path = '' }, response) => {
     const page = pages.get(path) ?? (await forward(path));
     if (page.headers['cache-control'] === IMMUTABLE) pages.set(path, page);
     response.writeHead(page.status, page.headers).end(page.body);
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  atEnd(() => void server.close().closeAllConnections());
-  const { port } = server.address() as AddressInfo;
   const cache: Cache = {
-    url: `http://127.0.0.1:${port}`,
+    url,
     origin,
     pages,
     asked: () => {
@@ -188,8 +178,6 @@ next(reader.history(chamber_id))
 
 python('the Python client reads whole pages too', SLOW, async () => {
   chamberId = await settled(1_199);
-  const env = { ...process.env, PYTHONPATH: join(ROOT, 'src/client/python'), PYTHONDONTWRITEBYTECODE: '1' };
-  const { stdout } = await promisify(execFile)('python3', ['-c', READ, cache.url, `${chamberId}`], { env });
-  expect(stdout).toBe('1200\n');
+  expect(await runPython(READ, [cache.url, `${chamberId}`])).toBe('1200\n');
   expect(cache.asked()).toEqual([page(0, 1_000, ''), page(1_000), page(0)]);
 });

@@ -1,8 +1,8 @@
 // Stands before a real service and answers what the test says instead of it: a service that lies, or that never ends.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
+import { listen } from '../kit/serve.ts';
 
 export interface HostileService {
   readonly url: string;
@@ -42,17 +42,12 @@ export async function openHostileService(real: string): Promise<HostileService> 
   server.on('request', (_, response) => {
     response.sendDate = false;
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
   const hostile: HostileService = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: await listen(server),
     received: [],
     alter: (_path, body) => body,
     answer: () => false,
-    close: () => {
-      server.close();
-      server.closeAllConnections();
-    },
+    close: () => void server.close().closeAllConnections(),
   };
   return hostile;
 }

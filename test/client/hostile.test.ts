@@ -1,18 +1,16 @@
 // A hostile service learns nothing from an agent but what the agent meant to tell it: no allocation before commits are closed, no file.
-import { execFile } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { Agent, type ChamberEvent, ForumClient, folderStore, type StoredOpening } from '../../src/client/index.ts';
 import { toLine } from '../../src/vocabulary/events.ts';
 import { run } from '../cli/run.ts';
-import { ROOT } from '../kit/programs.ts';
-import { python } from '../kit/python.ts';
+import { python, runPython } from '../kit/python.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { eventually } from '../kit/until.ts';
 import { startSeat } from '../mcp/seat-process.ts';
 import { type HostileService, openHostileService } from './hostile-service.ts';
-import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS, REGISTRATION } from './live-service.ts';
+import { type LiveService, newAgent, newChamber, PHASE_MILLIS, REGISTRATION, runLiveService } from './live-service.ts';
 
 const CHAMBER_ID = 1;
 const SECRET = [{ ideaId: 'idea-1', bps: 1234 }];
@@ -22,14 +20,11 @@ let hostile: HostileService;
 let folder: string;
 let keyFile: string;
 beforeEach(async () => {
-  live = await openLiveService();
+  live = await runLiveService();
   hostile = await openHostileService(live.baseUrl);
+  atEnd(hostile.close);
   folder = temporaryFolder();
   keyFile = join(folder, 'agent.json');
-});
-afterEach(async () => {
-  hostile.close();
-  await live.stop();
 });
 
 /** An agent in chamber 1, which has an idea and is in ALLOCATE_COMMIT. */
@@ -69,6 +64,14 @@ function replaceCreation(change: (created: Created) => ChamberEvent): void {
 }
 
 type Created = Extract<ChamberEvent, { type: 'chamber.created' }>;
+
+/** The service names a commitment whose path leads to a copy of the agent's opening, outside of its folder. */
+function nameAnotherFile(): void {
+  const [stored = ''] = readdirSync(`${keyFile}.commitments`);
+  copyFileSync(join(`${keyFile}.commitments`, stored), join(folder, 'other.json'));
+  hostile.alter = (path, body) =>
+    path.endsWith('/allocations') ? body.replace(/"commitment":"[^"]*"/, '"commitment":"../other"') : body;
+}
 
 /** The digits alone may be in a hash by chance. */
 const isToldTheSecret = () => hostile.received.some((request) => /"bps":\s*1234\b|salt/.test(request));
@@ -155,10 +158,7 @@ describe('an agent of the JavaScript client', () => {
     const agent = await inCommitPhase();
     await agent.commit(CHAMBER_ID, SECRET);
     live.advance(PHASE_MILLIS);
-    const [stored = ''] = readdirSync(`${keyFile}.commitments`);
-    writeFileSync(join(folder, 'other.json'), readFileSync(join(`${keyFile}.commitments`, stored)));
-    hostile.alter = (path, body) =>
-      path.endsWith('/allocations') ? body.replace(/"commitment":"[^"]*"/, '"commitment":"../other"') : body;
+    nameAnotherFile();
     await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
     expect(isToldTheSecret()).toBe(false);
     const store = folderStore(`${keyFile}.commitments`);
@@ -193,28 +193,28 @@ describe('an agent of the JavaScript client', () => {
 describe('an agent of the Python client', () => {
   python('reveals nothing while commits are open, whatever phase and time the service claims', async () => {
     await inCommitPhase();
-    expect(await runPython(hostile.url, keyFile, 'commit')).toBe('{"ok": true}');
+    expect(await inPython(hostile.url, keyFile, 'commit')).toBe('{"ok": true}');
     claimRevealPhase();
-    expect(await runPython(hostile.url, keyFile, 'reveal')).toBe('CLIENT_ERR_EARLY');
+    expect(await inPython(hostile.url, keyFile, 'reveal')).toBe('CLIENT_ERR_EARLY');
     expect(isToldTheSecret()).toBe(false);
     live.advance(PHASE_MILLIS);
-    expect(await runPython(hostile.url, keyFile, 'reveal')).toBe('{"ok": true, "verified": true}');
+    expect(await inPython(hostile.url, keyFile, 'reveal')).toBe('{"ok": true, "verified": true}');
   });
 
   python('reveals nothing elsewhere, and what an earlier version stored only when it is told to', async () => {
     await inCommitPhase();
-    await runPython(hostile.url, keyFile, 'commit');
+    await inPython(hostile.url, keyFile, 'commit');
     live.advance(PHASE_MILLIS);
-    expect(await runPython(live.baseUrl, keyFile, 'reveal')).toBe('CLIENT_ERR_COMMITMENT');
+    expect(await inPython(live.baseUrl, keyFile, 'reveal')).toBe('CLIENT_ERR_COMMITMENT');
     editOpening(({ binding: _, ...opening }) => opening);
-    expect(await runPython(hostile.url, keyFile, 'reveal')).toBe('CLIENT_ERR_COMMITMENT');
+    expect(await inPython(hostile.url, keyFile, 'reveal')).toBe('CLIENT_ERR_COMMITMENT');
     expect(isToldTheSecret()).toBe(false);
-    expect(await runPython(hostile.url, keyFile, 'trust')).toBe('{"ok": true, "verified": true}');
+    expect(await inPython(hostile.url, keyFile, 'trust')).toBe('{"ok": true, "verified": true}');
   });
 
   python('shares its openings with the JavaScript client', async () => {
     const agent = await inCommitPhase();
-    await runPython(hostile.url, keyFile, 'commit');
+    await inPython(hostile.url, keyFile, 'commit');
     await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_EARLY' });
     live.advance(PHASE_MILLIS);
     expect(await agent.reveal(CHAMBER_ID)).toEqual({ ok: true, verified: true });
@@ -223,21 +223,18 @@ describe('an agent of the Python client', () => {
   python('commits to nothing in a chamber whose creator did not sign its deadlines', async () => {
     await inCommitPhase();
     replaceCreation((created) => ({ ...created, payload: inThePast(created) }));
-    expect(await runPython(hostile.url, keyFile, 'commit')).toBe('CLIENT_ERR_CHAIN');
+    expect(await inPython(hostile.url, keyFile, 'commit')).toBe('CLIENT_ERR_CHAIN');
     replaceCreation((created) => ({ ...created, request: null }));
-    expect(await runPython(hostile.url, keyFile, 'commit')).toBe('CLIENT_ERR_CHAIN');
+    expect(await inPython(hostile.url, keyFile, 'commit')).toBe('CLIENT_ERR_CHAIN');
     expect(hostile.received.filter((request) => request.includes('allocate/commit'))).toEqual([]);
   });
 
   python('reads no file that the service names', async () => {
     await inCommitPhase();
-    await runPython(hostile.url, keyFile, 'commit');
+    await inPython(hostile.url, keyFile, 'commit');
     live.advance(PHASE_MILLIS);
-    const [stored = ''] = readdirSync(`${keyFile}.commitments`);
-    writeFileSync(join(folder, 'other.json'), readFileSync(join(`${keyFile}.commitments`, stored)));
-    hostile.alter = (path, body) =>
-      path.endsWith('/allocations') ? body.replace(/"commitment":"[^"]*"/, '"commitment":"../other"') : body;
-    expect(await runPython(hostile.url, keyFile, 'reveal')).toBe('CLIENT_ERR_COMMITMENT');
+    nameAnotherFile();
+    expect(await inPython(hostile.url, keyFile, 'reveal')).toBe('CLIENT_ERR_COMMITMENT');
     expect(isToldTheSecret()).toBe(false);
   });
 });
@@ -304,12 +301,7 @@ except ChamberError as error:
     print(error.code)
 `;
 
-import { eventually } from '../kit/until.ts';
-
 /** Runs it by the service's clock. */
-async function runPython(...args: readonly string[]): Promise<string> {
-  const { PYTHONPATH = '' } = live.sharedTimeEnv;
-  const env = { ...process.env, ...live.sharedTimeEnv, PYTHONPATH: `${PYTHONPATH}:${ROOT}/src/client/python` };
-  const { stdout } = await promisify(execFile)('python3', ['-c', PYTHON, ...args], { env });
-  return stdout.trim();
+async function inPython(...args: readonly string[]): Promise<string> {
+  return (await runPython(PYTHON, args, { env: live.sharedTimeEnv })).trim();
 }

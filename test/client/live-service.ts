@@ -3,6 +3,7 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { beforeAll } from 'vitest';
 import { Agent, ForumClient, type ForumClientOptions, type NewChamber } from '../../src/client/index.ts';
 import { pause } from '../../src/client/time.ts';
 import type { Service } from '../../src/service/start.ts';
@@ -10,6 +11,8 @@ import { DEADLINES } from '../../src/vocabulary/values.ts';
 import { AdvancedClock } from '../kit/clock.ts';
 import { fetchWithoutDate } from '../kit/fetch-without-date.ts';
 import { openService, type Settings } from '../kit/open-service.ts';
+import { PYTHON_CLIENT } from '../kit/python.ts';
+import { atEnd } from '../kit/temporary.ts';
 import { until } from '../kit/until.ts';
 
 export const WALLET = `0x${'11'.repeat(20)}`;
@@ -21,6 +24,8 @@ const PYTHON_MOVED_CLOCK = fileURLToPath(new URL('../kit/python', import.meta.ur
 
 export interface LiveService {
   readonly baseUrl: string;
+  /** For files of the tests: it is removed when the service stops. */
+  readonly folder: string;
   readonly service: Service;
   readonly forum: ForumClient;
   /** Options of clients whose clock is the service's, so that advance() also ends their waits. */
@@ -65,12 +70,13 @@ export async function openLiveService(settings: Settings = {}): Promise<LiveServ
   };
   return {
     baseUrl: service.url,
+    folder,
     service,
     forum: new ForumClient(service.url),
     sharedTime: { clock: { now, sleep }, fetch: fetchWithoutDate },
     sharedTimeEnv: {
       NODE_OPTIONS: `--import=${MOVED_CLOCK}`,
-      PYTHONPATH: PYTHON_MOVED_CLOCK,
+      PYTHONPATH: `${PYTHON_MOVED_CLOCK}:${PYTHON_CLIENT}`,
       TEST_CLOCK_FILE: clockFile,
     },
     advance,
@@ -83,6 +89,23 @@ export async function openLiveService(settings: Settings = {}): Promise<LiveServ
       rmSync(folder, { recursive: true });
     },
   };
+}
+
+/** One that stops at the end of the test. */
+export async function runLiveService(settings: Settings = {}): Promise<LiveService> {
+  const live = await openLiveService(settings);
+  atEnd(live.stop);
+  return live;
+}
+
+/** One for all tests of a file, or of a describe block: its members are there once it has started. */
+export function sharedLiveService(settings: Settings = {}): LiveService {
+  const live = {} as LiveService;
+  beforeAll(async () => {
+    Object.assign(live, await openLiveService(settings));
+    return live.stop;
+  });
+  return live;
 }
 
 /** A registered agent, by the service's clock unless the options say otherwise. */

@@ -2,8 +2,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer, type RequestListener, request, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, request, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
@@ -18,21 +17,16 @@ import { type Hex, toHex } from '../../src/vocabulary/values.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { appendDebates } from '../kit/debates.ts';
 import { ROOT } from '../kit/programs.ts';
-import { python } from '../kit/python.ts';
+import { PYTHON_CLIENT, PYTHON_ENV, python, runPython } from '../kit/python.ts';
 import { isValidReceipt, readKeys, unkeptPromises } from '../kit/receipts.ts';
+import { listen, serve } from '../kit/serve.ts';
 import { debating, run } from '../kit/service.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { walletOf } from '../kit/wallets.ts';
-import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from './live-service.ts';
+import { type LiveService, newAgent, newChamber, PHASE_MILLIS, runLiveService } from './live-service.ts';
 
-const FOLDER = join(ROOT, 'src/client/python');
-const ENV = { ...process.env, PYTHONPATH: FOLDER, PYTHONDONTWRITEBYTECODE: '1' };
 /** The environment of programs whose clock is the service's, but hours behind. */
-const behind = ({ sharedTimeEnv }: LiveService) => {
-  const { PYTHONPATH = '' } = sharedTimeEnv;
-  const TEST_CLOCK_BEHIND = `${2 * PHASE_MILLIS}`;
-  return { ...ENV, ...sharedTimeEnv, PYTHONPATH: `${PYTHONPATH}:${FOLDER}`, TEST_CLOCK_BEHIND };
-};
+const behind = ({ sharedTimeEnv }: LiveService) => ({ ...sharedTimeEnv, TEST_CLOCK_BEHIND: `${2 * PHASE_MILLIS}` });
 const SLOW = { timeout: 120_000 };
 
 const VECTORS = `
@@ -45,19 +39,14 @@ for each in json.load(sys.stdin)["vectors"]:
 python('hashes commitments as the vectors do', SLOW, async () => {
   const text = readFileSync(join(ROOT, 'fixtures/vectors/commitment.json'), 'utf8');
   const { vectors } = JSON.parse(text) as { readonly vectors: readonly { readonly commitment: string }[] };
-  const running = promisify(execFile)('python3', ['-c', VECTORS], { env: ENV });
-  running.child.stdin?.end(text);
-  const { stdout } = await running;
+  const stdout = await runPython(VECTORS, [], { input: text });
   expect(stdout.trim().split('\n')).toEqual(vectors.map(({ commitment }) => commitment));
 });
 
 python('compiles the samples of the API reference', SLOW, async () => {
-  const live = await openLiveService();
-  atEnd(() => live.stop());
-  const document = await (await fetch(`${live.baseUrl}/openapi.json`)).text();
-  const running = promisify(execFile)('python3', ['-c', COMPILE], { env: ENV });
-  running.child.stdin?.end(document);
-  expect(Number((await running).stdout)).toBeGreaterThan(20);
+  const live = await runLiveService();
+  const input = await (await fetch(`${live.baseUrl}/openapi.json`)).text();
+  expect(Number(await runPython(COMPILE, [], { input }))).toBeGreaterThan(20);
 });
 
 const COMPILE = `
@@ -70,8 +59,10 @@ print(len(sources))
 `;
 
 python('signs with a wallet as others verify it', SLOW, async () => {
-  const { stdout } = await promisify(execFile)('python3', ['-c', SIGNATURES], { env: ENV });
-  const { address, signed } = JSON.parse(stdout) as { address: string; signed: [message: string, signature: Hex][] };
+  const { address, signed } = JSON.parse(await runPython(SIGNATURES, [])) as {
+    address: string;
+    signed: [message: string, signature: Hex][];
+  };
   expect(address).toBe(walletOf(6).address);
   expect(new Set(signed.map(([, signature]) => signature.slice(-2)))).toEqual(new Set(['1b', '1c']));
   for (const [message, signature] of signed)
@@ -90,14 +81,11 @@ python(
   'proves its wallet, by a clock hours behind the service’s; admits, is refused, and is retired by the wallet',
   SLOW,
   async () => {
-    const live = await openLiveService();
-    atEnd(() => live.stop());
+    const live = await runLiveService();
     live.advance(PHASE_MILLIS);
     const admission = { dids: [], provenWallets: true };
     const body = JSON.stringify({ ...newChamber(live.now()), admission });
-    const { stdout } = await promisify(execFile)('python3', ['-c', ADMISSION, live.baseUrl, body], {
-      env: behind(live),
-    });
+    const stdout = await runPython(ADMISSION, [live.baseUrl, body], { env: behind(live) });
     const { did, stranger, ...seen } = JSON.parse(stdout);
     expect(seen).toEqual({
       refused: ['FORUM_ERR_ADMISSION', ['dids', 'provenWallets']],
@@ -138,34 +126,27 @@ print(json.dumps({"did": agent.did, "stranger": stranger.did, **seen}))
 `;
 
 python('fails within 5 s at the first contact, and reports each retry of a later outage', SLOW, async () => {
-  const first = await promisify(execFile)('python3', ['-c', FIRST_CONTACT], { env: ENV });
-  const { message, seconds } = JSON.parse(first.stdout);
+  const { message, seconds } = JSON.parse(await runPython(FIRST_CONTACT, []));
   expect(message).toMatch(/^CLIENT_ERR_UNREACHABLE: no response from .*Connection refused.*Is the service running\?/);
   expect(seconds).toBeLessThan(5.5);
 
   const answer = (_request: unknown, response: ServerResponse) => void response.end('[]');
-  const before = await listenOn(0, answer);
-  const { port } = before.address() as AddressInfo;
-  const child = spawn('python3', ['-c', LATER_OUTAGE, `http://127.0.0.1:${port}`], { env: ENV, stdio: 'pipe' });
+  const before = createServer(answer);
+  const url = await listen(before);
+  const child = spawn('python3', ['-c', LATER_OUTAGE, url], { env: PYTHON_ENV, stdio: 'pipe' });
   child.stderr.pipe(process.stderr);
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   expect((await lines.next()).value).toBe('[]');
-  before.close();
-  before.closeAllConnections();
+  before.close().closeAllConnections();
   child.stdin.end('\n');
   expect((await lines.next()).value).toMatch(/^retry CLIENT_ERR_UNREACHABLE: no response from .*Connection refused>$/);
-  await listenOn(port, answer);
+  const after = createServer(answer);
+  atEnd(() => void after.close().closeAllConnections());
+  await listen(after, Number(new URL(url).port));
   let last = '';
   for (let next = await lines.next(); !next.done; next = await lines.next()) last = next.value;
   expect(last).toBe('[]');
 });
-
-async function listenOn(port: number, answer: RequestListener): Promise<Server> {
-  const server = createServer(answer).listen(port, '127.0.0.1');
-  await once(server, 'listening');
-  atEnd(() => void server.close().closeAllConnections());
-  return server;
-}
 
 const FIRST_CONTACT = `
 import json, time
@@ -187,13 +168,10 @@ print(reader.chambers(), flush=True)
 `;
 
 python('keeps a receipt of each command, and says in each move what it had seen of the chamber', SLOW, async () => {
-  const live = await openLiveService();
-  atEnd(() => live.stop());
+  const live = await runLiveService();
   const key = join(temporaryFolder(), 'agent.json');
   const chamber = { ...newChamber(live.now()), rounds: { proposal: 1, debate: 1 }, turnSeconds: 60 };
-  const argv = ['-c', WITH_RECEIPTS, live.baseUrl, key, JSON.stringify(chamber)];
-  const { stdout } = await promisify(execFile)('python3', argv, { env: ENV });
-  const chamberId = Number(stdout);
+  const chamberId = Number(await runPython(WITH_RECEIPTS, [live.baseUrl, key, JSON.stringify(chamber)]));
   const path = `/chambers/${chamberId}/events?after=0`;
   const lines = (await (await fetch(live.baseUrl + path)).text()).trimEnd().split('\n');
   const events = lines.map((line) => JSON.parse(line) as ChamberEvent);
@@ -254,9 +232,8 @@ python.each([
   ],
   ['over another body', 'content-digest', () => `sha-256=:${'A'.repeat(43)}=:`],
 ])('refuses a receipt %s', SLOW, async (_title, header, alter) => {
-  const live = await openLiveService();
-  atEnd(() => live.stop());
-  const proxy = await listenOn(0, (incoming, response) => {
+  const live = await runLiveService();
+  const proxy = await serve((incoming, response) => {
     const { method = '', url = '', headers } = incoming;
     const forwarded = request(live.baseUrl + url, { method, headers }, (answer) => {
       const value = answer.headers[header];
@@ -266,9 +243,9 @@ python.each([
     });
     incoming.pipe(forwarded);
   });
-  const { port } = proxy.address() as AddressInfo;
-  const { stdout } = await promisify(execFile)('python3', ['-c', REGISTER, `http://127.0.0.1:${port}`], { env: ENV });
-  expect(stdout).toMatch(/^CLIENT_ERR_RECEIPT: the service signed a receipt that does not hold: it/);
+  expect(await runPython(REGISTER, [proxy])).toMatch(
+    /^CLIENT_ERR_RECEIPT: the service signed a receipt that does not hold: it/,
+  );
 });
 
 const REGISTER = `
@@ -281,8 +258,7 @@ except ChamberError as error:
 `;
 
 python('plays a chamber as the README shows, by a clock hours behind the service’s', SLOW, async () => {
-  const live = await openLiveService();
-  atEnd(() => live.stop());
+  const live = await runLiveService();
   live.advance(PHASE_MILLIS);
   const ann = await newAgent(live, live.sharedTime);
   const { chamberId } = await ann.createChamber(newChamber(live.now()));
@@ -302,20 +278,19 @@ python('plays a chamber as the README shows, by a clock hours behind the service
   expect(await exited).toEqual([0, null]);
   const { revealed } = await live.forum.allocations(chamberId);
   expect(revealed).toContainEqual(expect.objectContaining({ did, allocations: [{ ideaId: 'idea-1', bps: 6000 }] }));
-  const { stdout } = await promisify(execFile)('python3', ['-c', READER, live.baseUrl], { env: ENV });
+  const stdout = await runPython(READER, [live.baseUrl]);
   const types: string[] = [];
   for await (const { event: read } of live.forum.history(chamberId)) types.push(read.type);
   expect(JSON.parse(stdout)).toEqual([types, types, types.map((_, index) => `${chamberId}:${index + 1}`)]);
 });
 
 python('plays a chamber with rounds as the README shows, hours before its deadlines', SLOW, async () => {
-  const live = await openLiveService();
-  atEnd(() => live.stop());
+  const live = await runLiveService();
   const ann = await newAgent(live);
   const rounds = { proposal: 1, debate: 2 };
   const { chamberId } = await ann.createChamber({ ...newChamber(live.now()), turnSeconds: 600, rounds });
   await ann.joinChamber(chamberId);
-  const { exited, did } = await play(live, readmeProgram(), chamberId, 2, ENV);
+  const { exited, did } = await play(live, readmeProgram(), chamberId, 2, {});
   await ann.start(chamberId);
   for await (const _ of ann.turns(chamberId)) await ann.pass(chamberId);
   await ann.commit(chamberId, []);
@@ -325,8 +300,7 @@ python('plays a chamber with rounds as the README shows, hours before its deadli
 });
 
 python('plays a chamber alone as the README shows, with one idea and one comment', SLOW, async () => {
-  const live = await openLiveService();
-  atEnd(() => live.stop());
+  const live = await runLiveService();
   live.advance(PHASE_MILLIS);
   const ann = await newAgent(live, live.sharedTime);
   const { chamberId } = await ann.createChamber(newChamber(live.now()));
@@ -350,7 +324,7 @@ python('follows a chamber to its end and verifies its root as the README shows',
   const { by, id } = await debating(service);
   await appendDebates(service, { did: by.did, chamberId: id, count: 4 });
   const program = readmePrograms()[1] ?? '';
-  const following = promisify(execFile)('python3', ['-', `${id}`], { env: ENV });
+  const following = promisify(execFile)('python3', ['-', `${id}`], { env: PYTHON_ENV });
   following.child.stdin?.end(program.replace('http://127.0.0.1:8787', service.url));
   await once(following.child.stdout as Readable, 'data');
   service.clock.advance(5 * PHASE_MILLIS);
@@ -363,7 +337,7 @@ python('follows a chamber to its end and verifies its root as the README shows',
 });
 
 function readmePrograms(): readonly string[] {
-  const text = readFileSync(join(FOLDER, '../README.md'), 'utf8');
+  const text = readFileSync(join(PYTHON_CLIENT, '../README.md'), 'utf8');
   return [...text.matchAll(/<<'PY'\n([\s\S]*?)\nPY\n/g)].map(([, program = '']) => program);
 }
 
@@ -393,13 +367,13 @@ async function play(
   program: string,
   chamberId: number,
   members: number,
-  env: NodeJS.ProcessEnv = behind(live),
+  env: Readonly<Record<string, string>> = behind(live),
 ) {
   const folder = temporaryFolder();
   const own = program.replace('http://127.0.0.1:8787', live.baseUrl).replace('data/', `${folder}/`);
   const child = spawn('python3', ['-', `${chamberId}`], {
     cwd: folder,
-    env,
+    env: { ...PYTHON_ENV, ...env },
     stdio: ['pipe', 'inherit', 'inherit'],
   });
   const exited = once(child, 'exit');

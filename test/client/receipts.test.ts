@@ -1,20 +1,16 @@
 // Receipts and `seen` in the client: asked for, verified, kept, and sent, without a line of the agent's program.
 import { cpSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Agent, ForumClient, type KeptReceipt } from '../../src/client/index.ts';
 import type { PublishedKey } from '../../src/keys/service-keys.ts';
 import { AdvancedClock } from '../kit/clock.ts';
 import { openService } from '../kit/open-service.ts';
 import { isValidReceipt } from '../kit/receipts.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
-import { type LiveService, newChamber, openLiveService, PHASE_MILLIS, REGISTRATION } from './live-service.ts';
+import { newChamber, PHASE_MILLIS, REGISTRATION, sharedLiveService } from './live-service.ts';
 
-let live: LiveService;
-beforeAll(async () => {
-  live = await openLiveService();
-});
-afterAll(() => live.stop());
+const live = sharedLiveService();
 
 type Fetching = (url: string, init: RequestInit) => Promise<Response>;
 

@@ -1,18 +1,17 @@
-import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { Agent, folderStore } from '../../src/client/index.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
 
 const SERVICE = 'http://service.test';
 
 let folder: string;
 let keyFile: string;
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'keys-'));
+beforeEach(() => {
+  folder = temporaryFolder();
   keyFile = join(folder, 'deep', 'agent.json');
 });
-afterEach(() => rm(folder, { recursive: true }));
 
 describe('a key file', () => {
   it('is created for its owner only, and always loads the same agent', async () => {

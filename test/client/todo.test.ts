@@ -1,14 +1,10 @@
 // What an agent must and may do, as its client follows it.
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { Agent, ForumClient } from '../../src/client/index.ts';
 import { openProxy } from './cuttable-proxy.ts';
-import { type LiveService, newAgent, newChamber, openLiveService, REGISTRATION } from './live-service.ts';
+import { newAgent, newChamber, REGISTRATION, sharedLiveService } from './live-service.ts';
 
-let live: LiveService;
-beforeAll(async () => {
-  live = await openLiveService();
-});
-afterAll(() => live.stop());
+const live = sharedLiveService();
 
 it('waits since a version for a change', async () => {
   const [ann, bob] = [await newAgent(live), await newAgent(live)];
@@ -33,6 +29,5 @@ it('follows the list over a connection that is cut, and yields each version once
     proxy.cut();
     await (await newAgent(live)).joinChamber(chamberId);
   }
-  proxy.close();
   expect(lastEventIds).toEqual([1, 2, 3, 4]);
 });

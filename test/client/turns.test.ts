@@ -1,8 +1,8 @@
 // Phases last an hour and end when the test moves the clock, which the service and the clients share.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { type Agent, ForumClient, type Phase } from '../../src/client/index.ts';
 import { heapHeld } from '../kit/memory-held.ts';
-import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from './live-service.ts';
+import { type LiveService, newAgent, newChamber, PHASE_MILLIS, runLiveService } from './live-service.ts';
 
 const TURNS_PER_MEASUREMENT = 10_000;
 
@@ -10,10 +10,9 @@ let live: LiveService;
 let ada: Agent;
 let bob: Agent;
 beforeEach(async () => {
-  live = await openLiveService();
+  live = await runLiveService();
   [ada, bob] = [await newAgent(live, live.sharedTime), await newAgent(live, live.sharedTime)];
 });
-afterEach(() => live.stop());
 
 describe('turns', () => {
   it('rotate, each with the current state, and end with the debate', async () => {

@@ -1,6 +1,9 @@
 // Python for tests of its client and of proofs, which are skipped by name where Python or `cryptography` is missing.
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { it } from 'vitest';
+import { ROOT } from './programs.ts';
 
 function isInstalled(): boolean {
   try {
@@ -15,3 +18,19 @@ function isInstalled(): boolean {
 export const hasPython = isInstalled();
 export const python = hasPython ? it : it.skip;
 if (!hasPython) console.warn('What programs in Python test is skipped: no python3 with cryptography.');
+
+/** The folder of the client, `chambers`. */
+export const PYTHON_CLIENT = join(ROOT, 'src/client/python');
+export const PYTHON_ENV = { ...process.env, PYTHONPATH: PYTHON_CLIENT, PYTHONDONTWRITEBYTECODE: '1' };
+
+interface PythonOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly input?: string;
+}
+
+/** What a program prints that may import the client. */
+export async function runPython(program: string, args: readonly string[], { env, input = '' }: PythonOptions = {}) {
+  const running = promisify(execFile)('python3', ['-c', program, ...args], { env: { ...PYTHON_ENV, ...env } });
+  running.child.stdin?.end(input);
+  return (await running).stdout;
+}

@@ -5,16 +5,15 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { TodoView } from '../../projections/todo.ts';
 import { Agent, type ChamberEvent } from '../../src/client/index.ts';
-import { type LiveService, newChamber, openLiveService, PHASE_MILLIS, REGISTRATION } from '../client/live-service.ts';
-import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { type LiveService, newChamber, PHASE_MILLIS, REGISTRATION, runLiveService } from '../client/live-service.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
 import { type Era, type SeatProcess, startSeat } from './seat-process.ts';
 
 const ERA_OF: readonly Era[] = ['legacy', 'modern', 'legacy', 'modern', 'modern'];
 const CHAMBER_ID = 1;
 
 it('models play a chamber to COMMITTED, and a vote survives kill -9', { timeout: 120_000 }, async () => {
-  const live = await openLiveService({ CHAIN: '' });
-  atEnd(() => live.stop());
+  const live = await runLiveService({ CHAIN: '' });
   const folder = temporaryFolder();
   const keyFiles = ERA_OF.map((_, seat) => join(folder, `agent-${seat}.json`));
   const agents = await Promise.all(keyFiles.map((keyFile) => Agent.fromKeyFile(live.baseUrl, keyFile)));

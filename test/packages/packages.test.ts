@@ -1,16 +1,15 @@
 // The npm packages as their users get them: packed, installed without a network in an empty folder, their README programs run
 // as printed, as ES modules and with require(), on this Node and on a Node 20 where there is one.
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { rolldown } from 'rolldown';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { Move } from '../../src/moves/move.ts';
 import { chamberMoves } from '../../src/moves/registry.ts';
-import { type LiveService, newAgent, newChamber, openLiveService } from '../client/live-service.ts';
+import { newAgent, newChamber, sharedLiveService } from '../client/live-service.ts';
 import { ROOT } from '../kit/programs.ts';
 
 const SLOW = { timeout: 120_000 };
@@ -22,9 +21,9 @@ const SKILL_BYTES_MAX = 6_000;
 const run = promisify(execFile);
 
 let folder: string;
-let live: LiveService;
+const live = sharedLiveService();
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'packages-'));
+  folder = live.folder;
   const { PATH, HOME } = process.env;
   const npm = { cwd: folder, env: { PATH, HOME, NODE_ENV: 'test' } };
   const sources = [join(PACKAGES, 'chambers-client'), join(PACKAGES, 'chambers-audit'), join(ROOT, 'node_modules/ws')];
@@ -35,11 +34,6 @@ beforeAll(async () => {
     .split('\n')
     .map((file) => `./${file}`);
   await run('npm', ['install', '--offline', '--no-audit', '--no-fund', ...files], npm);
-  live = await openLiveService();
-});
-afterAll(async () => {
-  await live.stop();
-  rmSync(folder, { recursive: true });
 });
 
 it('are all that is installed, without anything to compile', () => {
@@ -117,16 +111,7 @@ function orderOf(event: ChamberEvent): number {
 `;
   const files = ['events.mts', 'events.cts'];
   for (const file of files) writeFileSync(join(folder, file), source);
-  const options = [
-    '--strict',
-    '--noEmit',
-    '--module',
-    'nodenext',
-    '--target',
-    'es2023',
-    '--lib',
-    'es2023,dom,dom.asynciterable',
-  ];
+  const options = '--strict --noEmit --module nodenext --target es2023 --lib es2023,dom,dom.asynciterable'.split(' ');
   const compiling = run(join(ROOT, 'node_modules/.bin/tsc'), [...options, '--types', '', ...files], { cwd: folder });
   expect(await compiling.catch(({ stdout }) => stdout)).toMatchObject({ stdout: '' });
 });
