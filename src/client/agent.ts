@@ -198,13 +198,8 @@ export class Agent {
 
   /** What this agent must and may do now, in each of its chambers that is not over, most urgent first. */
   todo({ signal, ...query }: CallOptions & TodoQuery = {}): Promise<Todo> {
-    const call = {
-      method: 'GET',
-      path: `/me/todo${toQuery(query)}`,
-      signer: this.#signer,
-      shape: TODO,
-      waitMillis: (query.wait ?? 0) * 1000,
-    } as const;
+    const [path, waitMillis] = [`/me/todo${toQuery(query)}`, (query.wait ?? 0) * 1000];
+    const call = { method: 'GET', path, signer: this.#signer, shape: TODO, waitMillis } as const;
     return exchange(this.forum.service, call, signal);
   }
 
@@ -276,10 +271,8 @@ export class Agent {
     options: SendOptions = {},
   ): Promise<Readonly<{ ok: boolean }>> {
     const chamber = await this.forum.chamber(chamberId, options);
-    const plain = allocations.map(({ ideaId, bps }) => ({
-      ideaId: ideaIdOf(chamber, ideaId, 'ALLOCATE_COMMIT'),
-      bps,
-    }));
+    const idOf = (named: string) => ideaIdOf(chamber, named, 'ALLOCATE_COMMIT');
+    const plain = allocations.map(({ ideaId, bps }) => ({ ideaId: idOf(ideaId), bps }));
     checkAllocations(plain);
     const binding = bindingFor(this.forum.service, await readProvenChamber(this.forum.service, chamberId, options));
     const salt = toHex(crypto.getRandomValues(new Uint8Array(SALT_BYTES)));

@@ -42,19 +42,12 @@ export class ClientError extends Error implements ErrorData {
   readonly code: ClientErrorCode;
   /** HTTP status of the response; undefined if there was none. */
   readonly status: number | undefined;
-  /** The check of a rejected signature that failed, e.g. registration. */
   readonly step: ErrorData['step'];
-  /** What the service built from a request whose signature does not verify, to compare with one's own. */
   readonly expected: ErrorData['expected'];
-  /** The service's time when it rejected a signature, or a deadline that is past. */
   readonly serviceTime: ErrorData['serviceTime'];
-  /** The last event of the log, where a cursor is beyond it. */
   readonly head: ErrorData['head'];
-  /** What the agent saw of the chamber, and what the service has in its place. */
   readonly history: ErrorData['history'];
-  /** How long to wait before the same call is made again. */
   readonly retryAfterSeconds: ErrorData['retryAfterSeconds'];
-  /** The rules of a chamber's admission that the agent does not meet. */
   readonly failedRules: ErrorData['failedRules'];
 
   constructor(code: ClientErrorCode, detail: string, options: ClientErrorOptions = {}) {

@@ -106,10 +106,8 @@ export async function* allLines(
     heads.set(chamberId, { eventId, leaf: line.leaf });
     if (heads.size > HEADS_MAX) {
       isForgetful = true;
-      for (const oldest of heads.keys()) {
-        heads.delete(oldest);
-        break;
-      }
+      const [oldest = 0] = heads.keys();
+      heads.delete(oldest);
     }
     cursor = `${chamberId}:${eventId}`;
     service.heads.note(chamberId, line);

@@ -158,23 +158,9 @@ export async function exchangeWhole<Result>(
   }
 }
 
-async function prepare(
-  { baseUrl, clock, limits }: Service,
-  {
-    method,
-    path,
-    body,
-    signer,
-    sent,
-    beforeSend,
-    wantsReceipt = false,
-    accept,
-    as = 'json',
-    linesMax = PAGE_LINES_MAX,
-    shape = ANY_OBJECT,
-    waitMillis = 0,
-  }: Call,
-) {
+async function prepare({ baseUrl, clock, limits }: Service, call: Call) {
+  const { method, path, body, signer, sent, beforeSend, wantsReceipt = false, accept } = call;
+  const { as = 'json', linesMax = PAGE_LINES_MAX, shape = ANY_OBJECT, waitMillis = 0 } = call;
   const url = new URL(baseUrl + path).href;
   const text = sent?.body ?? (body === undefined ? '' : JSON.stringify(body));
   const signedAt = clock.now();
@@ -194,40 +180,24 @@ async function prepare(
 }
 
 /** Undefined for a request that asks for no receipt. */
-function toReceiptRequest(
-  method: string,
-  url: string,
-  headers: Readonly<Record<string, string>>,
-): ReceiptRequest | undefined {
-  const {
-    'Content-Digest': contentDigest = '',
-    'Signature-Input': signatureInput = '',
-    Signature: signature = '',
-  } = headers;
+function toReceiptRequest(method: string, targetUri: string, headers: SignedRequest['headers']) {
   if (headers['Accept-Signature'] === undefined) return undefined;
-  return { method, targetUri: url, contentDigest, signatureInput, signature };
+  const field = (name: string) => headers[name] ?? '';
+  const [contentDigest, signatureInput, signature] = [
+    field('Content-Digest'),
+    field('Signature-Input'),
+    field('Signature'),
+  ];
+  return { method, targetUri, contentDigest, signatureInput, signature };
 }
 
 /** Undefined for an unsigned response: a service of an earlier release, or a proxy, may leave the signature out. */
 function readReceipt(request: ReceiptRequest, { status, headers }: OpenResponse, body: string): Receipt | undefined {
-  const signatureInput = headers.get('Signature-Input') ?? '';
-  const event = headers.get('Event');
+  const field = (name: string) => headers.get(name) ?? '';
+  const [event, signatureInput] = [headers.get('Event'), field('Signature-Input')];
   if (event === null || !signatureInput.includes(RECEIPT_TAG)) return undefined;
-  const [contentDigest, logId, signature] = ['Content-Digest', 'Log-Id', 'Signature'].map(
-    (name) => headers.get(name) ?? '',
-  );
-  return {
-    request,
-    response: {
-      status,
-      body,
-      contentDigest: contentDigest ?? '',
-      event,
-      logId: logId ?? '',
-      signatureInput,
-      signature: signature ?? '',
-    },
-  };
+  const [contentDigest, logId, signature] = [field('Content-Digest'), field('Log-Id'), field('Signature')];
+  return { request, response: { status, body, contentDigest, event, logId, signatureInput, signature } };
 }
 
 interface Failure {
@@ -362,14 +332,8 @@ function otherUrl(baseUrl: string, status: number, headers: OpenResponse['header
 }
 
 /** The header Retry-After says how long to wait, because a gateway may have written it. */
-function readData({
-  step,
-  expected,
-  serviceTime,
-  head,
-  history,
-  failedRules,
-}: Readonly<Record<string, unknown>>): ErrorData {
+function readData(members: Readonly<Record<string, unknown>>): ErrorData {
+  const { step, expected, serviceTime, head, history, failedRules } = members;
   return {
     step: SIGNATURE_STEPS.find((known) => known === step),
     ...(isExpected(expected) && { expected }),

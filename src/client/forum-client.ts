@@ -117,6 +117,11 @@ export interface ConsistencyProof {
   readonly proof: readonly Hex[];
 }
 
+interface TranscriptQuery {
+  readonly after?: number | undefined;
+  readonly maxBytes?: number | undefined;
+}
+
 /** A part of a chamber's transcript. */
 export interface Transcript {
   readonly turns: readonly TranscriptTurn[];
@@ -179,12 +184,12 @@ export class ForumClient {
   }
 
   /** What was said and decided, as Markdown; it ends with the eventId to continue after. */
-  transcript(
-    chamberId: number,
-    query: { readonly after?: number | undefined; readonly maxBytes?: number | undefined } = {},
-    options?: CallOptions,
-  ): Promise<string> {
-    const call = { method: 'GET', path: `/chambers/${chamberId}/transcript${toQuery(query)}`, as: 'text' } as const;
+  transcript(chamberId: number, query: TranscriptQuery = {}, options?: CallOptions): Promise<string> {
+    const call = {
+      method: 'GET',
+      path: `/chambers/${chamberId}/transcript${toQuery({ ...query })}`,
+      as: 'text',
+    } as const;
     return exchange(this.service, call, options?.signal);
   }
 
@@ -199,12 +204,8 @@ export class ForumClient {
   }
 
   /** The same event by event: what happened in the words of the service, and apart from it what agents wrote. */
-  transcriptTurns(
-    chamberId: number,
-    query: { readonly after?: number | undefined; readonly maxBytes?: number | undefined } = {},
-    options?: CallOptions,
-  ): Promise<Transcript> {
-    const path = `/chambers/${chamberId}/transcript${toQuery(query)}`;
+  transcriptTurns(chamberId: number, query: TranscriptQuery = {}, options?: CallOptions): Promise<Transcript> {
+    const path = `/chambers/${chamberId}/transcript${toQuery({ ...query })}`;
     return exchange(this.service, { method: 'GET', path, accept: 'application/json' }, options?.signal);
   }
 
