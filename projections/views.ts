@@ -195,13 +195,10 @@ export function deadlinesView(deadlines: ChamberState['deadlines']): Deadlines {
   };
 }
 
-export interface EndsView {
-  readonly lobby: string;
-  readonly proposal: string;
-  readonly debate: string;
-  readonly commit: string;
-  readonly reveal: string;
-}
+/** The phases that end, in their order. */
+export const ENDS = ['lobby', 'proposal', 'debate', 'commit', 'reveal'] as const;
+
+export type EndsView = Readonly<Record<(typeof ENDS)[number], string>>;
 
 function endsView(ends: PhaseEnds): EndsView {
   return {

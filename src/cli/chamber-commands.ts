@@ -1,6 +1,6 @@
 // Commands that create, list and show chambers.
 import { phaseEnd } from '../../projections/phase.ts';
-import type { AllocationsView, ChamberView } from '../../projections/views.ts';
+import { type AllocationsView, type ChamberView, ENDS } from '../../projections/views.ts';
 import { readDids } from '../http/access-list.ts';
 import { type Admission, PHASES, type TokenRule, toTimestamp } from '../vocabulary/values.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
@@ -10,7 +10,6 @@ import { CommandError, members, print, printMembers, printNotice, table } from '
 import { leftUntil, summary } from './summary.ts';
 import { toChamberId, toDeadlines, toOptionalInteger, toPhase, toRounds } from './values.ts';
 
-const PHASE_OPTIONS = ['lobby', 'proposal', 'debate', 'commit', 'reveal'] as const;
 const DEFAULT_LENGTH = '10m';
 
 export const chamberCommands: readonly CommandSpec[] = [
@@ -20,7 +19,7 @@ export const chamberCommands: readonly CommandSpec[] = [
     required: { '--name <name>': 'its name' },
     options: {
       ...Object.fromEntries(
-        PHASE_OPTIONS.map((phase) => [
+        ENDS.map((phase) => [
           `--${phase} <length>`,
           `length of the ${phase} phase: 90s, 10m, 2h, 3d (default: ${DEFAULT_LENGTH})`,
         ]),
@@ -81,7 +80,7 @@ async function create(input: Input): Promise<void> {
   const { name = '', topic } = options;
   if (options['rounds'] !== undefined && options['turn-seconds'] === undefined)
     throw new CommandError('usage', '--rounds needs --turn-seconds');
-  const lengths = PHASE_OPTIONS.map((phase) => options[phase] ?? DEFAULT_LENGTH);
+  const lengths = ENDS.map((phase) => options[phase] ?? DEFAULT_LENGTH);
   const deadlines = toDeadlines(lengths, Date.now());
   const chamber = {
     name,

@@ -3,7 +3,7 @@
 import type { ChamberState } from '../../projections/chamber.ts';
 import { phaseAt } from '../../projections/phase.ts';
 import { nextClockChange, type TurnPhase, turnAt, turnHolderAt } from '../../projections/turn.ts';
-import type { ChamberView } from '../../projections/views.ts';
+import { type ChamberView, ENDS } from '../../projections/views.ts';
 import { linkedSignal } from '../reading/linked-signal.ts';
 import type { Shape } from '../reading/shape.ts';
 import { type Millis, PHASES, type Phase } from '../vocabulary/values.ts';
@@ -75,9 +75,6 @@ export async function* changes(
     reading.release();
   }
 }
-
-/** The ends in the order of the phases. */
-const ENDS = ['lobby', 'proposal', 'debate', 'commit', 'reveal'] as const;
 
 /** The chamber as the service sees it; `head` is its last event. */
 async function readRemote(service: Service, chamberId: number, signal: AbortSignal) {

@@ -2,14 +2,15 @@
 // these shapes allow more than is read: a later version adds members and types.
 import type { OutcomeIdea, OutcomeMember, OutcomeView } from '../../projections/outcome.ts';
 import type { TodoView } from '../../projections/todo.ts';
-import type {
-  AccountView,
-  AllocationsView,
-  ChamberItemView,
-  ChamberView,
-  EndsView,
-  IdeaView,
-  ListedChamber,
+import {
+  type AccountView,
+  type AllocationsView,
+  type ChamberItemView,
+  type ChamberView,
+  ENDS,
+  type EndsView,
+  type IdeaView,
+  type ListedChamber,
 } from '../../projections/views.ts';
 import {
   flag,
@@ -74,13 +75,7 @@ export const CHAMBER = object<ChamberView>({
   ...chamberItem,
   topic: nullable(text),
   admission: optional(nullable(admission)),
-  ends: object<EndsView>({
-    lobby: timestamp,
-    proposal: timestamp,
-    debate: timestamp,
-    commit: timestamp,
-    reveal: timestamp,
-  }),
+  ends: object<EndsView>(Object.fromEntries(ENDS.map((name) => [name, timestamp]))),
   members: texts,
   currentTurnAgent: nullable(text),
   now: timestamp,

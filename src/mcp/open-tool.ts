@@ -1,13 +1,12 @@
 // The tool that creates a chamber: phases by their length instead of deadlines, its pace, and who may join it.
 import * as v from 'valibot';
+import { ENDS } from '../../projections/views.ts';
 import { characters, integer, NAME_CHARS_MAX } from '../vocabulary/schemas.ts';
 import { type Admission, DEADLINES, type DeadlineName, type Millis } from '../vocabulary/values.ts';
 import type { Seat } from './seat.ts';
 import { ADDS, type AnyTool, acting, described, tool } from './tool.ts';
 
 const PHASE_SECONDS = { min: 1, max: 31_536_000, fallback: 600 } as const;
-/** The names of the command line, in the order of DEADLINES. */
-const PHASE_NAMES = ['lobby', 'proposal', 'debate', 'commit', 'reveal'] as const;
 const SECOND_MILLIS = 1_000;
 
 const phaseSeconds = integer(PHASE_SECONDS.min, PHASE_SECONDS.max);
@@ -32,7 +31,7 @@ export function openTool({ agent, calls }: Seat): AnyTool {
       topic: v.optional(described(characters(0, 2_000), 'what it is about')),
       phaseSeconds: v.optional(
         described(
-          v.strictObject(v.entriesFromList(PHASE_NAMES, v.optional(described(phaseSeconds, 'of this phase')))),
+          v.strictObject(v.entriesFromList(ENDS, v.optional(described(phaseSeconds, 'of this phase')))),
           `how long phases last at most (${PHASE_SECONDS.fallback} each)`,
         ),
         {},
@@ -62,12 +61,12 @@ export function openTool({ agent, calls }: Seat): AnyTool {
   });
 }
 
-type PhaseSeconds = Readonly<Partial<Record<(typeof PHASE_NAMES)[number], number | undefined>>>;
+type PhaseSeconds = Readonly<Partial<Record<(typeof ENDS)[number], number | undefined>>>;
 
 function deadlinesOf(phaseSeconds: PhaseSeconds, now: Millis): Record<DeadlineName, Date> {
   let at = now;
   const times = DEADLINES.map((name, phase) => {
-    at += (phaseSeconds[PHASE_NAMES[phase] ?? 'reveal'] ?? PHASE_SECONDS.fallback) * SECOND_MILLIS;
+    at += (phaseSeconds[ENDS[phase] ?? 'reveal'] ?? PHASE_SECONDS.fallback) * SECOND_MILLIS;
     return [name, new Date(at)] as const;
   });
   return Object.fromEntries(times) as Record<DeadlineName, Date>;
