@@ -107,10 +107,10 @@ export const agentCommands: readonly CommandSpec[] = [
 
 async function serveMcp(input: Input): Promise<void> {
   const { options } = input;
-  const [openMax, movesMax] = [
-    toOptionalInteger('--max-open', options['max-open'], 0),
-    toOptionalInteger('--moves', options['moves'], 0),
-  ];
+  const limits = {
+    openMax: toOptionalInteger('--max-open', options['max-open'], 0),
+    movesMax: toOptionalInteger('--moves', options['moves'], 0),
+  };
   if (options['print-config'] !== undefined) {
     console.log(JSON.stringify(mcpConfig(input), null, 2));
     // The seat would fail for the same reason, where its user may not see it.
@@ -127,7 +127,7 @@ async function serveMcp(input: Input): Promise<void> {
     agent,
     callsFolder: `${keyFileOf(input)}.calls`,
     isReadOnly: options['read-only'] !== undefined,
-    limits: { ...(openMax !== undefined && { openMax }), ...(movesMax !== undefined && { movesMax }) },
+    limits,
     version: VERSION,
     report,
   };

@@ -103,10 +103,7 @@ async function keep(report: object, { report: path = '', force, rpc, ...options 
   const auditor = { name: 'chambers audit', version: VERSION };
   const given = { ...options, ...(rpc === undefined ? {} : { rpc: new URL(rpc).host }) };
   const kept = { ...report, auditor, createdAt: new Date().toISOString(), options: given };
-  const texts = async function* () {
-    yield `${JSON.stringify(kept, null, 2)}\n`;
-  };
-  await writeWhole(path, texts, force !== undefined);
+  await writeWhole(path, [`${JSON.stringify(kept, null, 2)}\n`], force !== undefined);
 }
 
 function toList(text: string | undefined): readonly string[] | undefined {

@@ -71,16 +71,12 @@ async function init(input: Input): Promise<void> {
     const config = `${JSON.stringify(mcpConfig(settled), null, 2)}\n`;
     const { out } = options;
     if (out === undefined) process.stdout.write(config);
-    else await writeWhole(out, () => whole(config), options['force'] !== undefined);
+    else await writeWhole(out, [config], options['force'] !== undefined);
     const where = out === undefined ? 'Add this to' : `${out} is`;
     note(`${where} the configuration of an MCP host. Then tell the model: take part in a chamber.`);
   } finally {
     questions.close();
   }
-}
-
-async function* whole(text: string): AsyncGenerator<string> {
-  yield text;
 }
 
 function withOptions(input: Input, options: Input['options']): Input {

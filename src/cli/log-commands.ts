@@ -204,7 +204,7 @@ async function exportLines(input: Input): Promise<void> {
     for await (const text of texts()) yield toPrintedLine(text);
   };
   if (out === undefined) await pipeline(printed, process.stdout, { end: false });
-  else await writeWhole(out, texts, force !== undefined);
+  else await writeWhole(out, texts(), force !== undefined);
   // The accounts are written after the lines, so that every account line that they name is there.
-  if (accountsPath !== undefined) await writeWhole(accountsPath, accounts, force !== undefined);
+  if (accountsPath !== undefined) await writeWhole(accountsPath, accounts(), force !== undefined);
 }

@@ -76,16 +76,15 @@ function toSpec(move: AnyChamberMove): readonly CommandSpec[] {
       return text === undefined ? [] : [[member, value === 'JSON' ? toJsonObject(`--${name}`, text) : text] as const];
     });
     const body = Object.fromEntries(members);
-    const [[ideaOption, { member: ideaMember }] = ['', { member: '' }]] = options.filter(
-      ([, { value }]) => value === 'IDEA',
-    );
-    const idea = input.options[ideaOption];
-    // Looked up even where it is an id, so that what is not found is the idea, and the ideas are named.
-    const namedIdea = async ({ forum }: Agent, call: CallOptions) =>
-      idea === undefined ? {} : { [ideaMember]: ideaIdOf(await forum.chamber(chamberId, call), idea, 'DEBATE') };
     checkBody(move, body);
-    const made = async (agent: Agent, call: CallOptions) =>
-      agent.move(move.path, chamberId, { ...body, ...(await namedIdea(agent, call)) }, call);
+    const named = options.find(([name, { value }]) => value === 'IDEA' && input.options[name] !== undefined);
+    const made = async (agent: Agent, call: CallOptions) => {
+      if (named === undefined) return agent.move(move.path, chamberId, body, call);
+      const [name, { member }] = named;
+      // Looked up even where it is an id, so that what is not found is the idea, and the ideas are named.
+      const ideaId = ideaIdOf(await agent.forum.chamber(chamberId, call), input.options[name] ?? '', 'DEBATE');
+      return agent.move(move.path, chamberId, { ...body, [member]: ideaId }, call);
+    };
     printMembers(input.isJson, await signedCall(input, made));
   };
   return [

@@ -8,7 +8,11 @@ import { CommandError } from './output.ts';
 const EXIT_INTERRUPTED = 130;
 
 /** Writes a new file next to the target and moves it into place once it is complete and on disk. */
-export async function writeWhole(path: string, texts: () => AsyncGenerator<string>, isForced: boolean): Promise<void> {
+export async function writeWhole(
+  path: string,
+  texts: Iterable<string> | AsyncIterable<string>,
+  isForced: boolean,
+): Promise<void> {
   await requireWritable(path, isForced);
   const draft = `${path}.${process.pid}.partial`;
   const onInterrupt = () => {
@@ -17,7 +21,7 @@ export async function writeWhole(path: string, texts: () => AsyncGenerator<strin
   };
   process.once('SIGINT', onInterrupt);
   try {
-    await writeFile(draft, texts(), { flag: 'wx', flush: true });
+    await writeFile(draft, texts, { flag: 'wx', flush: true });
     // A link fails if a file has appeared meanwhile.
     if (isForced) await rename(draft, path);
     else await link(draft, path);
