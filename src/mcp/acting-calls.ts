@@ -111,9 +111,8 @@ export class ActingCalls {
         const save = () => this.#files.save(call.chamberId, calls);
         if (!calls.includes(open)) calls.push(open);
         try {
-          open.result = Object.fromEntries(
-            Object.entries(await act(this.#stepper(open, save, limit.signal), open.phase)),
-          );
+          const made: object = await act(this.#stepper(open, save, limit.signal), open.phase);
+          open.result = { ...made };
         } catch (error) {
           const isUnknown = limit.signal.aborted || (error instanceof ClientError && error.retryable);
           const mayBeMade = open.steps.some(({ result }) => isUnknown || result !== undefined);

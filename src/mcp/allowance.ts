@@ -3,9 +3,9 @@ import { ClientError } from '../client/error.ts';
 
 export interface AllowanceLimits {
   /** Moves of every kind; Infinity by default. */
-  readonly movesMax?: number;
+  readonly movesMax?: number | undefined;
   /** Chambers that may be opened; Infinity by default. */
-  readonly openMax?: number;
+  readonly openMax?: number | undefined;
 }
 
 export class Allowance {

@@ -62,7 +62,7 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
 const JOIN_FIRST = 'join, if it is in LOBBY and you have not; then call wait';
 
 /** Remedies that depend on the tool. */
-const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<ClientErrorCode, Remedy>>>>> = {
+export const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<ClientErrorCode, Remedy>>>>> = {
   open: {
     FORUM_ERR_CONFLICT: { do: 'take part in the chambers that you have opened until one is over', when: 'then' },
     FORUM_ERR_FORBIDDEN: {
@@ -101,11 +101,6 @@ const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<ClientErrorCo
   },
 };
 
-/** What to do about errors of this tool in particular. */
-export function remedies(tool: string): Readonly<Partial<Record<ClientErrorCode, Remedy>>> {
-  return REMEDIES_OF[tool] ?? {};
-}
-
 /** The length of a detail, which may repeat what was sent. */
 const DETAIL_CHARS_MAX = 600;
 
@@ -117,5 +112,5 @@ export function errorBody(error: unknown, tool = '') {
   const detail = error.detail.slice(0, DETAIL_CHARS_MAX).toWellFormed();
   const isWrongUrl = error.code === 'CLIENT_ERR_UNREACHABLE' && isTlsMismatch(error);
   const { code } = isWrongUrl ? { code: 'CLIENT_ERR_ANSWER' as const } : error;
-  return { error: error.code, detail, ...(remedies(tool)[code] ?? REMEDIES[code]) };
+  return { error: error.code, detail, ...(REMEDIES_OF[tool]?.[code] ?? REMEDIES[code]) };
 }

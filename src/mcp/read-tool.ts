@@ -78,18 +78,8 @@ export function readTool(forum: ForumClient, did?: string): AnyTool {
   });
 }
 
-interface ReadState {
-  readonly chamberId: number;
-  readonly phase: string;
-  /** null: not a member; absent for a reader that is no agent. */
-  readonly you?: string | null;
-  readonly yourTurn?: boolean;
-  /** Who has the turn. */
-  readonly turn?: string;
-  readonly secondsLeft: number | null;
-}
-
-function stateOf(chamber: ChamberView, did: string | undefined): ReadState {
+/** `you` is null for an agent that is not a member, and absent for a reader that is no agent; `turn` is who has it. */
+function stateOf(chamber: ChamberView, did: string | undefined) {
   const { phase, currentTurnAgent: holder, members } = chamber;
   const turn = holder === null ? {} : { turn: aliasOf(chamber, holder) };
   const own =
@@ -97,15 +87,13 @@ function stateOf(chamber: ChamberView, did: string | undefined): ReadState {
   return { chamberId: chamber.chamberId, phase, ...own, ...turn, secondsLeft: secondsLeft(chamber) };
 }
 
-async function introduction(
-  forum: ForumClient,
-  chamber: ChamberView,
-  {
-    did,
-    maxBytes,
-    signal,
-  }: { readonly did: string | undefined; readonly maxBytes: number; readonly signal: AbortSignal },
-) {
+interface Reader {
+  readonly did: string | undefined;
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+}
+
+async function introduction(forum: ForumClient, chamber: ChamberView, { did, maxBytes, signal }: Reader) {
   const { members, rounds, movesPerTurn, turnSeconds, minBackersForGraduation } = chamber;
   const labels = await Promise.all(
     members.slice(0, LABELS_MAX).map(async (did) => (await forum.profile(did, { signal })).label),

@@ -150,12 +150,12 @@ export class Seat {
   }
 }
 
-/** Why an allocation can't be revealed and, where its salt is lost, what can still be done. */
 function textOf(error: unknown): string {
   const { message, step } = error as Partial<ClientError>;
   return step === 'registration' ? `${message}; run chambers agent register` : String(message);
 }
 
+/** Why an allocation can't be revealed and, where its salt is lost, what can still be done. */
 function problemOf(error: unknown, phaseEndsAt: TodoView['phaseEndsAt']): string {
   if (!(error instanceof ClientError) || error.code !== 'CLIENT_ERR_COMMITMENT')
     return String((error as Error).message);

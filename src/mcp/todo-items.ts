@@ -14,18 +14,6 @@ export const todoItem = v.object({
   why: v.optional(v.string()),
 });
 
-export interface ShownItem {
-  readonly chamberId: number;
-  readonly name: string;
-  readonly phase: string;
-  readonly must: string;
-  readonly may: readonly string[];
-  readonly secondsLeft: number | null;
-  readonly why?: string;
-  readonly missedTurns?: number;
-  readonly problem?: string;
-}
-
 /** Reveals are made by the seat. */
 export function isDue({ must }: Pick<SeatItem, 'must'>): boolean {
   return must === 'pass' || must === 'commit';
@@ -36,7 +24,7 @@ export function isClosed({ phase, phaseEndsAt }: SeatItem, now: string): boolean
   return phase === 'ALLOCATE_REVEAL' && phaseEndsAt !== null && phaseEndsAt <= now;
 }
 
-export async function shownItem(agent: Agent, item: SeatItem, now: string): Promise<ShownItem> {
+export async function shownItem(agent: Agent, item: SeatItem, now: string) {
   const { chamberId, name, phase, must, may, why, missedTurns, problem } = item;
   return {
     chamberId,

@@ -2,7 +2,7 @@
 import type { Tool } from '@modelcontextprotocol/client';
 import { expect, it } from 'vitest';
 import { ClientError, type ClientErrorCode } from '../../src/client/index.ts';
-import { errorBody, remedies } from '../../src/mcp/errors.ts';
+import { errorBody, REMEDIES_OF } from '../../src/mcp/errors.ts';
 import { INSTRUCTIONS, INSTRUCTIONS_CHARS_MAX, READ_ONLY_INSTRUCTIONS } from '../../src/mcp/instructions.ts';
 import { ERROR_CODES } from '../../src/vocabulary/errors.ts';
 import { openSeat } from './seat-in-process.ts';
@@ -73,7 +73,8 @@ const ACTION =
   /^(ask|call|choose|correct|do|find|go|join|leave|nothing|pass|repeat|report|send|satisfy|slow|start|stop|take|tell|wait)\b/;
 
 it.each([...READING, ...ACTING])('every error of %s says what to do, and when', (name) => {
-  const codes: readonly ClientErrorCode[] = [...ERROR_CODES, ...(Object.keys(remedies(name)) as ClientErrorCode[])];
+  const ofTool = Object.keys(REMEDIES_OF[name] ?? {}) as ClientErrorCode[];
+  const codes: readonly ClientErrorCode[] = [...ERROR_CODES, ...ofTool];
   for (const code of codes) {
     const body = errorBody(new ClientError(code, 'detail'), name);
     expect(body, code).toEqual({
