@@ -1,6 +1,5 @@
 // One request and its response, over as many attempts as needed: a request whose response was lost is sent again with the
 // same bytes, and the service repeats its first response. So a move is made exactly once over any network.
-
 import { acceptReceipt, RECEIPT_TAG, type Receipt, type ReceiptRequest } from '../crypto/receipt.ts';
 import { LimitError, type ReadLimits } from '../reading/limits.ts';
 import { parseModestJson } from '../reading/parse.ts';
@@ -14,8 +13,7 @@ import {
   type HistoryConflict,
   SIGNATURE_STEPS,
 } from '../vocabulary/errors.ts';
-import type { Millis } from '../vocabulary/values.ts';
-import { ADMISSION_RULES } from '../vocabulary/values.ts';
+import { ADMISSION_RULES, type Millis } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
 import type { Heads } from './heads.ts';
 import { ANY_OBJECT } from './shapes.ts';

@@ -15,6 +15,7 @@ import { type Run, run } from './run.ts';
 
 const RELAYER_KEY: Hex = `0x${'0c'.repeat(32)}`;
 const [OWNER, RELAYER] = [openAccount(OWNER_KEY).address, openAccount(RELAYER_KEY).address];
+const DEPLOY = ['deploy', `--relayer=${RELAYER}`];
 /** Stands for an API key in the URL. */
 const SECRET = 'v2-a-key-that-must-not-show-0123456789';
 
@@ -49,7 +50,7 @@ function keyFile(text: string): string {
 }
 
 async function deployed(...options: readonly string[]): Promise<Readonly<Record<string, string>>> {
-  const { exitCode, out } = await contracts(['deploy', `--relayer=${RELAYER}`, ...options]);
+  const { exitCode, out } = await contracts([...DEPLOY, ...options]);
   expect(exitCode).toBe(0);
   return Object.fromEntries(out.split('\n').map((line) => line.split('=')));
 }
@@ -91,54 +92,19 @@ test('the quorum contracts of a rehearsal are deployed and checked in the same w
 test.each<readonly [string, readonly string[], Readonly<Record<string, string>>, RegExp]>([
   ['no RPC', ['deploy'], { RPC_URL: '' }, /^usage: set --rpc or RPC_URL$/],
   ['a wrong RPC', ['deploy', `--rpc=${SECRET}`], {}, /^usage: --rpc must be an http\(s\) URL$/],
-  [
-    'an unreachable RPC',
-    ['deploy', `--rpc=http://127.0.0.1:9/${SECRET}`, `--relayer=${RELAYER}`],
-    {},
-    /^unreachable: .*--rpc or RPC_URL/,
-  ],
+  ['an unreachable RPC', [...DEPLOY, `--rpc=http://127.0.0.1:9/${SECRET}`], {}, /^unreachable: .*--rpc or RPC_URL/],
   ['no relayer', ['deploy'], {}, /^usage: set --relayer or RELAYER_PRIVATE_KEY$/],
   ['a key as relayer', ['deploy', `--relayer=${RELAYER_KEY}`], {}, /^usage: --relayer must be an EVM address/],
   ['the zero address as relayer', ['deploy', `--relayer=0x${'0'.repeat(40)}`], {}, /must not be the zero address/],
-  [
-    'no key',
-    ['deploy', `--relayer=${RELAYER}`],
-    { OWNER_PRIVATE_KEY: '' },
-    /^usage: set --key-file or OWNER_PRIVATE_KEY$/,
-  ],
-  [
-    'a wrong key',
-    ['deploy', `--relayer=${RELAYER}`],
-    { OWNER_PRIVATE_KEY: '0x12' },
-    /^usage: OWNER_PRIVATE_KEY must be a secp256k1/,
-  ],
-  [
-    'a key as the key file',
-    ['deploy', `--relayer=${RELAYER}`, `--key-file=${OWNER_KEY}`],
-    {},
-    /^usage: --key-file takes the path/,
-  ],
-  [
-    'a missing key file',
-    ['deploy', `--relayer=${RELAYER}`, '--key-file=/nowhere/key'],
-    {},
-    /^usage: --key-file: \/nowhere\/key not found$/,
-  ],
-  [
-    'another chain',
-    ['deploy', `--relayer=${RELAYER}`],
-    { CHAIN_ID: '1' },
-    /^failure: CHAIN_ID: the RPC serves chain 31337, expected 1$/,
-  ],
-  [
-    'unknown contracts',
-    ['deploy', `--relayer=${RELAYER}`, '--contracts=own'],
-    {},
-    /^usage: --contracts must be reference or quorum$/,
-  ],
+  ['no key', DEPLOY, { OWNER_PRIVATE_KEY: '' }, /^usage: set --key-file or OWNER_PRIVATE_KEY$/],
+  ['a wrong key', DEPLOY, { OWNER_PRIVATE_KEY: '0x12' }, /^usage: OWNER_PRIVATE_KEY must be a secp256k1/],
+  ['a key as the key file', [...DEPLOY, `--key-file=${OWNER_KEY}`], {}, /^usage: --key-file takes the path/],
+  ['a missing key file', [...DEPLOY, '--key-file=/nowhere/key'], {}, /^usage: --key-file: \/nowhere\/key not found$/],
+  ['another chain', DEPLOY, { CHAIN_ID: '1' }, /^failure: CHAIN_ID: the RPC serves chain 31337, expected 1$/],
+  ['unknown contracts', [...DEPLOY, '--contracts=own'], {}, /^usage: --contracts must be reference or quorum$/],
   [
     'an owner without funds',
-    ['deploy', `--relayer=${RELAYER}`],
+    DEPLOY,
     { OWNER_PRIVATE_KEY: `0x${'0d'.repeat(32)}` },
     /^failure: the account 0x\w+ has 0 ether and needs 0\.0/,
   ],

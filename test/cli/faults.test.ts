@@ -55,26 +55,14 @@ describe('an export', () => {
   });
 
   it.each([
-    [
-      'in a folder that does not exist',
-      '/nowhere/chamber.ndjson',
-      2,
-      'usage: cannot write “/nowhere/chamber.ndjson”: its folder does not exist',
-    ],
-    ['that is a device', '/dev/full', 2, 'usage: /dev/full is not a regular file'],
-    ['that is a folder', '/', 2, 'usage: / is not a regular file'],
-    [
-      'in no folder',
-      '/none/chamber.ndjson',
-      2,
-      'usage: cannot write “/none/chamber.ndjson”: its folder does not exist',
-    ],
-    ['without a name', '', 2, 'usage: cannot write “”: its folder does not exist'],
-  ])('to a file %s is an error', async (_, out, exitCode, detail) => {
+    ['in a folder that does not exist', '/nowhere/1', 'cannot write “/nowhere/1”: its folder does not exist'],
+    ['that is a device', '/dev/full', '/dev/full is not a regular file'],
+    ['that is a folder', '/', '/ is not a regular file'],
+    ['without a name', '', 'cannot write “”: its folder does not exist'],
+  ])('to a file %s is an error', async (_, out, detail) => {
     const failed = await chambers('export', '1', `--out=${out}`, '--force');
-    expect(failed).toMatchObject({ exitCode, err: expect.stringContaining(detail) });
-    expect(failed.err.split('\n')).toHaveLength(1);
-    if (out.endsWith('/')) expect(await chambers('chamber', 'tail', '1', `--out=${out}`)).toMatchObject({ exitCode });
+    expect(failed).toMatchObject({ exitCode: 2, err: `usage: ${detail}` });
+    if (out === '/') expect(await chambers('chamber', 'tail', '1', `--out=${out}`)).toMatchObject({ exitCode: 2 });
   });
 });
 

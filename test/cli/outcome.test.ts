@@ -7,12 +7,7 @@ import { newAgent, newChamber, PHASE_MILLIS, sharedLiveService } from '../client
 import { recordCommit } from '../kit/chambers.ts';
 import { CLI } from '../kit/programs.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
-
-interface Ended {
-  readonly exitCode: number;
-  readonly out: string;
-  readonly err: string;
-}
+import type { Run } from './run.ts';
 
 const live = sharedLiveService();
 beforeAll(playChamber);
@@ -37,7 +32,7 @@ async function playChamber(): Promise<void> {
 }
 
 /** Runs the command as a shell would, with standard output into a pipe. */
-function chambers(...words: readonly string[]): Promise<Ended> {
+function chambers(...words: readonly string[]): Promise<Run> {
   return new Promise((resolve) => {
     const env = { ...process.env, ...live.sharedTimeEnv, CHAMBERS_URL: live.baseUrl };
     execFile(process.execPath, [CLI, ...words], { env }, (error, out, err) =>

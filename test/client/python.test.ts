@@ -216,20 +216,12 @@ Agent.from_key_file(url, key, receipts=False).pass_turn(chamber_id)
 print(chamber_id)
 `;
 
-python.each([
-  ['of another event', 'event', (value: string) => value.replace(/;id=\d+/, ';id=9')],
-  ['of another account', 'event', (value: string) => value.replace(/"did:key:\w+"/, '7')],
-  ['of another request', 'signature-input', (value: string) => value.replace(/nonce="\w/, 'nonce="0a')],
-  [
-    'of an unknown key',
-    'signature-input',
-    (value: string) => value.replace(/keyid="[\w-]+/, `keyid="${'A'.repeat(43)}`),
-  ],
-  [
-    'with another signature',
-    'signature',
-    (value: string) => value.replace(/:\w/, (start) => (start === ':A' ? ':B' : ':A')),
-  ],
+python.each<[string, string, (value: string) => string]>([
+  ['of another event', 'event', (value) => value.replace(/;id=\d+/, ';id=9')],
+  ['of another account', 'event', (value) => value.replace(/"did:key:\w+"/, '7')],
+  ['of another request', 'signature-input', (value) => value.replace(/nonce="\w/, 'nonce="0a')],
+  ['of an unknown key', 'signature-input', (value) => value.replace(/keyid="[\w-]+/, `keyid="${'A'.repeat(43)}`)],
+  ['with another signature', 'signature', (value) => value.replace(/:\w/, (start) => (start === ':A' ? ':B' : ':A'))],
   ['over another body', 'content-digest', () => `sha-256=:${'A'.repeat(43)}=:`],
 ])('refuses a receipt %s', SLOW, async (_title, header, alter) => {
   const live = await runLiveService();

@@ -3,10 +3,9 @@ import { cpSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Agent, ForumClient, type KeptReceipt } from '../../src/client/index.ts';
-import type { PublishedKey } from '../../src/keys/service-keys.ts';
 import { AdvancedClock } from '../kit/clock.ts';
 import { openService } from '../kit/open-service.ts';
-import { isValidReceipt } from '../kit/receipts.ts';
+import { isValidReceipt, readKeys } from '../kit/receipts.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { newChamber, PHASE_MILLIS, REGISTRATION, sharedLiveService } from './live-service.ts';
 
@@ -52,8 +51,7 @@ describe('an agent from a key file', () => {
     expect(receipts.map(({ response }) => response.event.split(';leaf')[0])).toEqual(
       [1, 2, 3].map((eventId) => `${chamberId};id=${eventId}`),
     );
-    const directory = await fetch(`${live.baseUrl}/.well-known/http-message-signatures-directory`);
-    const { keys } = (await directory.json()) as { keys: PublishedKey[] };
+    const keys = await readKeys(live.baseUrl);
     for (const receipt of receipts) expect(await isValidReceipt(receipt, keys)).toBe(true);
   });
 
