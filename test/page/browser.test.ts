@@ -1,32 +1,23 @@
 // The page in a browser: the list and a chamber as they happen, and the replay.
 import { writeFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ChamberView } from '../../projections/views.ts';
 import { PHASE_NAMES } from '../../src/page/format.ts';
-import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
+import { newAgent, newChamber, PHASE_MILLIS } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
-import { HAS_CHROMIUM, newLabelled, openReader, shows } from './reader.ts';
+import { DESK, HAS_CHROMIUM, newLabelled, readerOfService, shows } from './reader.ts';
 
 /** The picture of the README; written by a run that names it. */
 const { PICTURE } = process.env;
 
 describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
-  let live: LiveService;
-  let reader: Awaited<ReturnType<typeof openReader>>;
-  beforeAll(async () => {
-    live = await openLiveService();
-    reader = await openReader(live.baseUrl);
-  });
-  afterAll(async () => {
-    await reader.close();
-    await live.stop();
-  });
+  const reader = readerOfService();
 
   it('lists a chamber when it is created, and finds it', async () => {
     const page = await reader.open('/');
-    const agent = await newAgent(live);
-    await agent.createChamber({ ...newChamber(live.now()), name: 'Harbour <b>watch</b>' });
+    const agent = await newAgent(reader.live);
+    await agent.createChamber({ ...newChamber(reader.live.now()), name: 'Harbour <b>watch</b>' });
     await shows(page, '.chambers .name', 'Harbour <b>watch</b>');
     await page.getByRole('searchbox').fill('no such');
     await shows(page, '.empty', 'No chamber matches.');
@@ -36,9 +27,9 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
   });
 
   it('moves nothing when the script takes over what the service sent', async () => {
-    const agent = await newAgent(live);
+    const agent = await newAgent(reader.live);
     const { chamberId } = await agent.createChamber({
-      ...newChamber(live.now()),
+      ...newChamber(reader.live.now()),
       name: 'Still',
       topic: 'Nothing moves.',
     });
@@ -47,7 +38,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
       ['/', '.search'],
       [`/chambers/${chamberId}`, '.verify.good'],
     ] as const) {
-      const page = await reader.open(path, { look: { viewport: { width: 1280, height: 800 } } });
+      const page = await reader.open(path, { look: { viewport: DESK } });
       await page.locator(ready).waitFor();
       await shows(page, 'main', path === '/' ? /\d s left/ : 'Link to these 2 moves');
       expect([path, await layoutShift(page)]).toEqual([path, expect.closeTo(0, 2)]);
@@ -56,16 +47,16 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
 
   it('watches a chamber from LOBBY to COMMITTED, verifies it, and replays it', { timeout: 90_000 }, async () => {
     const names = ['Ada', 'Bruno', 'Chiara', 'Dana', 'Emil'];
-    const agents = await Promise.all(names.map((label) => newLabelled(live, label)));
+    const agents = await Promise.all(names.map((label) => newLabelled(reader.live, label)));
     const [host, second] = agents as [(typeof agents)[number], (typeof agents)[number]];
     const topic = 'What should the harbour build next year?';
-    const { chamberId } = await host.createChamber({ ...newChamber(live.now()), name: 'Harbour fund', topic });
+    const { chamberId } = await host.createChamber({ ...newChamber(reader.live.now()), name: 'Harbour fund', topic });
     /** What the service answered when its log had n events. */
     const answers = new Map<number, ChamberView>();
     const note = async () => {
       const [{ state }, view] = [
-        await live.service.forum.findChamber(String(chamberId)),
-        await live.forum.chamber(chamberId),
+        await reader.live.service.forum.findChamber(String(chamberId)),
+        await reader.live.forum.chamber(chamberId),
       ];
       answers.set(state.lastEventId, view as unknown as ChamberView);
     };
@@ -83,7 +74,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     const heightOfNow = async () => (await page.locator('.now').boundingBox())?.height;
     const height = await heightOfNow();
     await shows(page, '.members .label', 'Emil');
-    live.advance(PHASE_MILLIS);
+    reader.live.advance(PHASE_MILLIS);
     await moves(
       () => host.propose(chamberId, { name: 'Tide gauge', ticker: 'TIDE', description: 'Reads the sea.' }),
       () => host.pass(chamberId),
@@ -91,7 +82,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     );
     await shows(page, '.idea', 'Reads the sea.');
     await shows(page, '.phases .current', 'Proposal');
-    live.advance(PHASE_MILLIS);
+    reader.live.advance(PHASE_MILLIS);
     await moves(
       () => host.debate(chamberId, { ideaId: 'idea-1', comment: 'Small and useful.', refinement: { depth: 3 } }),
       () => host.pass(chamberId),
@@ -101,7 +92,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     await shows(page, '.now', 'holds the turn and may speak');
     // An agent in a sentence makes its line no higher.
     expect(await heightOfNow()).toBe(height);
-    live.advance(PHASE_MILLIS);
+    reader.live.advance(PHASE_MILLIS);
     await moves(
       ...agents.map((agent, index) => () => {
         const bps = 7_000 - 1_000 * index;
@@ -112,12 +103,12 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
       }),
     );
     await shows(page, '.envelope.committed', 'committed');
-    live.advance(PHASE_MILLIS);
+    reader.live.advance(PHASE_MILLIS);
     await moves(...agents.map((agent) => () => agent.reveal(chamberId)));
     await shows(page, '.matrix td', '70 %');
     await shows(page, '.tally', '5 backers ✓');
-    live.advance(PHASE_MILLIS);
-    await moves(() => recordCommit(live.service.forum, chamberId));
+    reader.live.advance(PHASE_MILLIS);
+    await moves(() => recordCommit(reader.live.service.forum, chamberId));
     await shows(page, '.now', 'Finished');
     const last = Math.max(...answers.keys());
     await shows(page, 'code.whole', String(answers.get(last)?.merkleRoot));
@@ -139,7 +130,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     await page.getByRole('button', { name: 'Pause' }).waitFor();
     await shows(page, '.replay output', `${last} / ${last}`);
     await page.getByRole('button', { name: 'Play' }).waitFor();
-    await page.goto(`${live.baseUrl}/chambers/${chamberId}#e7`);
+    await page.goto(`${reader.live.baseUrl}/chambers/${chamberId}#e7`);
     await page.locator('#e7.linked').waitFor();
   });
 });

@@ -4,33 +4,25 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import { type LiveService, openLiveService } from '../client/live-service.ts';
 import { playChamber } from '../client/play-chamber.ts';
-import { HAS_CHROMIUM, openReader, shows } from './reader.ts';
+import { HAS_CHROMIUM, readerOfService, shows } from './reader.ts';
 
 describe.skipIf(!HAS_CHROMIUM)('a reader who names an RPC and a registry', () => {
-  let live: LiveService;
-  let reader: Awaited<ReturnType<typeof openReader>>;
+  const reader = readerOfService(() => ({ CHAIN: '' }));
   let rpc: string;
   let openRpc: Server;
   let registry: string;
   beforeAll(async () => {
-    live = await openLiveService({ CHAIN: '' });
-    reader = await openReader(live.baseUrl);
-    await playChamber(live);
-    const { chain } = await live.forum.health();
+    await playChamber(reader.live);
+    const { chain } = await reader.live.forum.health();
     openRpc = await openToBrowsers(chain?.rpcUrl ?? '');
     rpc = `http://127.0.0.1:${(openRpc.address() as AddressInfo).port}`;
     registry = chain?.registryAddress ?? '';
   }, 180_000);
-  afterAll(async () => {
-    await reader.close();
-    openRpc.close();
-    await live.stop();
-  });
+  afterAll(() => void openRpc.close());
 
   it('sees that the chain holds the root, and what the log says of it', async () => {
-    const page = await reader.open('/chambers/1', { origins: [live.baseUrl, new URL(rpc).origin] });
+    const page = await reader.open('/chambers/1', { origins: [reader.live.baseUrl, new URL(rpc).origin] });
     await page.getByText('Ask the chain too').click();
     await page.getByLabel('RPC').fill(rpc);
     await page.getByLabel('Registry').fill(registry);
@@ -43,7 +35,7 @@ describe.skipIf(!HAS_CHROMIUM)('a reader who names an RPC and a registry', () =>
     const query = new URLSearchParams({ rpc, registry });
     const page = await reader.open(`/chambers/1?${query}`, {
       alter: (line) => line.replace('"bps":10000', '"bps":9999'),
-      origins: [live.baseUrl, new URL(rpc).origin],
+      origins: [reader.live.baseUrl, new URL(rpc).origin],
     });
     await shows(page, '.findings', /the registry holds 0x[0-9a-f]{64} for chamber 1, but the root of the moves is 0x/);
   });
@@ -51,7 +43,7 @@ describe.skipIf(!HAS_CHROMIUM)('a reader who names an RPC and a registry', () =>
   it('reads why a registry or an RPC could not be asked', async () => {
     const asked = (registry: string, rpc: string) =>
       reader.open(`/chambers/1?${new URLSearchParams({ rpc, registry })}`, {
-        origins: [live.baseUrl, new URL(rpc).origin],
+        origins: [reader.live.baseUrl, new URL(rpc).origin],
         problems: /ERR_UNSAFE_PORT/,
       });
     const nobody = `0x${'11'.repeat(20)}`;

@@ -1,24 +1,12 @@
 // The reference and the guide in a browser: the way back to the chambers, and texts that fit every screen.
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type LiveService, openLiveService } from '../client/live-service.ts';
-import { HAS_CHROMIUM, openReader, shows } from './reader.ts';
+import { describe, expect, it } from 'vitest';
+import { DESK, HAS_CHROMIUM, PHONE, readerOfService, shows } from './reader.ts';
 
-const DESK = { width: 1280, height: 800 };
-const PHONE = { width: 390, height: 844 };
 const ICON_MISSING = /404/;
 
 describe.skipIf(!HAS_CHROMIUM)('the documents in a browser', () => {
-  let live: LiveService;
-  let reader: Awaited<ReturnType<typeof openReader>>;
-  beforeAll(async () => {
-    live = await openLiveService();
-    reader = await openReader(live.baseUrl);
-  });
-  afterAll(async () => {
-    await reader.close();
-    await live.stop();
-  });
+  const reader = readerOfService();
   const open = (path: string, viewport: typeof DESK) =>
     reader.open(path, { look: { viewport }, problems: ICON_MISSING });
 

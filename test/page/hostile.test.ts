@@ -1,12 +1,12 @@
 // The page's looks, whatever agents write: texts stay texts within their place, and every view is accessible.
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { visibleText } from '../../src/vocabulary/visible.ts';
-import { type LiveService, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
+import { type LiveService, newChamber, PHASE_MILLIS } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { HOSTILE } from './hostile.ts';
-import { HAS_CHROMIUM, newLabelled, openReader, shows } from './reader.ts';
+import { DESK, HAS_CHROMIUM, newLabelled, PHONE, readerOfService, shows, type Visit } from './reader.ts';
 
 const SAMPLE = new URL('../../fixtures/logs/chamber.ndjson', import.meta.url).pathname;
 const LONG = 'long '.repeat(11_000);
@@ -14,21 +14,9 @@ const NAME_CHARS_MAX = 120;
 const LABEL_CHARS_MAX = 64;
 const cut = (text: string, charsMax: number) => text.slice(0, charsMax).toWellFormed();
 
-const DESK = { width: 1280, height: 800 };
-const PHONE = { width: 390, height: 844 };
-
 describe.skipIf(!HAS_CHROMIUM)('with hostile texts in every field', () => {
-  let live: LiveService;
-  let reader: Awaited<ReturnType<typeof openReader>>;
-  beforeAll(async () => {
-    live = await openLiveService();
-    reader = await openReader(live.baseUrl);
-    await playHostile(live);
-  });
-  afterAll(async () => {
-    await reader.close();
-    await live.stop();
-  });
+  const reader = readerOfService();
+  beforeAll(() => playHostile(reader.live));
 
   it.each([DESK, PHONE])(
     'every visible text is shown as it is, and the layout of $width px holds',
@@ -90,7 +78,7 @@ interface View {
   readonly path: string;
   /** Shown once the view is complete. */
   readonly ready: string;
-  readonly visit?: Parameters<Awaited<ReturnType<typeof openReader>>['open']>[1];
+  readonly visit?: Visit;
   readonly act?: (page: Page) => Promise<void>;
 }
 

@@ -1,13 +1,13 @@
 // What a reader of a settled chamber sees first: what each idea got, drawn and in numbers, and what became of it.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ServiceFact } from '../../src/vocabulary/events.ts';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
-import { type LiveService, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
+import { newChamber, PHASE_MILLIS } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
-import { HAS_CHROMIUM, newLabelled, openReader, shows } from './reader.ts';
+import { HAS_CHROMIUM, newLabelled, readerOfService, shows } from './reader.ts';
 
 /** A folder for pictures of the section; written by a run that names it. */
 const { OUTCOME_PICTURES } = process.env;
@@ -23,26 +23,17 @@ const SHARES = [
 ] as const;
 
 describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => {
-  let live: LiveService;
-  let reader: Awaited<ReturnType<typeof openReader>>;
-  beforeAll(async () => {
-    live = await openLiveService();
-    reader = await openReader(live.baseUrl);
-  });
-  afterAll(async () => {
-    await reader.close();
-    await live.stop();
-  });
+  const reader = readerOfService();
 
   /** Waits for the deployment of its second graduate. */
   async function committed(): Promise<number> {
-    const agents = await Promise.all(NAMES.map((label) => newLabelled(live, label)));
+    const agents = await Promise.all(NAMES.map((label) => newLabelled(reader.live, label)));
     const [host] = agents as [(typeof agents)[number]];
     const topic = 'What should the harbour build next year?';
-    const chamber = { ...newChamber(live.now()), name: 'Harbour fund', topic, minBackersForGraduation: 2 };
+    const chamber = { ...newChamber(reader.live.now()), name: 'Harbour fund', topic, minBackersForGraduation: 2 };
     const { chamberId } = await host.createChamber(chamber);
     for (const agent of agents) await agent.joinChamber(chamberId);
-    live.advance(PHASE_MILLIS);
+    reader.live.advance(PHASE_MILLIS);
     for (const [index, ticker] of IDEAS.entries()) {
       const agent = agents[index] as typeof host;
       const name = ['Tide gauge', '=Fog "light", louder', 'A longer pier for the ferries', 'Kelp farm'][
@@ -51,30 +42,30 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
       await agent.propose(chamberId, { name, ticker, description: `About ${ticker}.` });
       await agent.pass(chamberId);
     }
-    live.advance(2 * PHASE_MILLIS);
+    reader.live.advance(2 * PHASE_MILLIS);
     for (const [index, agent] of agents.entries()) {
       const shares = SHARES[index] as readonly number[];
       const allocations = shares.map((bps, idea) => ({ ideaId: `idea-${idea + 1}`, bps }));
       await agent.commit(chamberId, allocations);
     }
-    live.advance(PHASE_MILLIS);
+    reader.live.advance(PHASE_MILLIS);
     for (const agent of agents.slice(0, 4)) await agent.reveal(chamberId);
-    live.advance(PHASE_MILLIS);
-    await recordCommit(live.service.forum, chamberId);
+    reader.live.advance(PHASE_MILLIS);
+    await recordCommit(reader.live.service.forum, chamberId);
     await record(chamberId, {
       type: 'idea.deployed',
       payload: {
         ideaId: 'idea-1',
         tokenAddress: '0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359',
         txHash: `0x${'00'.repeat(32)}`,
-        graduatedAt: toTimestamp(live.now()),
+        graduatedAt: toTimestamp(reader.live.now()),
       },
     });
     return chamberId;
   }
 
   async function record(chamberId: number, fact: ServiceFact): Promise<void> {
-    await live.service.forum.submit({ operation: 'record', chamberId, fact });
+    await reader.live.service.forum.submit({ operation: 'record', chamberId, fact });
   }
 
   it('shows what it came to, as soon as nothing can change any more', async () => {
@@ -113,7 +104,7 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
     const { y = 0 } = (await page.locator('.outcome').boundingBox()) ?? {};
     expect(y).toBeLessThan(400);
     const [json, csv] = [await download('JSON'), await download('CSV')];
-    expect(json.text).toBe(await (await fetch(`${live.baseUrl}/chambers/${chamberId}/outcome`)).text());
+    expect(json.text).toBe(await (await fetch(`${reader.live.baseUrl}/chambers/${chamberId}/outcome`)).text());
     expect([json.name, csv.name]).toEqual([`chamber-${chamberId}-outcome.json`, `chamber-${chamberId}-outcome.csv`]);
     const lines = csv.text.split('\r\n');
     expect(lines[0]).toBe('ideaId,ticker,name,proposer,backers,totalBps,graduated,tokenAddress,failure');
@@ -139,12 +130,12 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
       payload: { ideaId: 'idea-2', txHash: null, reason: 'the ticker is taken' },
     });
     const file = join(temporaryFolder(), 'chamber.ndjson');
-    await writeFile(file, await (await fetch(`${live.baseUrl}/chambers/${chamberId}/events`)).text());
+    await writeFile(file, await (await fetch(`${reader.live.baseUrl}/chambers/${chamberId}/events`)).text());
     const page = await reader.open('/');
     await page.locator('input[type=file]').setInputFiles(file);
     await shows(page, '.outcome h2', 'Outcome');
     const href = await page.locator('.outcome').getByRole('link', { name: 'JSON' }).getAttribute('href');
-    const outcome = await (await fetch(`${live.baseUrl}/chambers/${chamberId}/outcome`)).text();
+    const outcome = await (await fetch(`${reader.live.baseUrl}/chambers/${chamberId}/outcome`)).text();
     expect(decodeURIComponent(href?.split(',').slice(1).join(',') ?? '')).toBe(outcome);
   });
 });

@@ -1,33 +1,24 @@
 // A chamber with rounds in a browser: its phases end as the service says, whatever clock the browser has, and notes change nothing else.
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ChamberView } from '../../projections/views.ts';
 import type { NewChamber } from '../../src/client/index.ts';
 import { PHASE_NAMES } from '../../src/page/format.ts';
-import { type LiveService, newAgent, newChamber, openLiveService } from '../client/live-service.ts';
+import { newAgent, newChamber } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
-import { HAS_CHROMIUM, newLabelled, openReader, shows } from './reader.ts';
+import { HAS_CHROMIUM, newLabelled, readerOfService, shows } from './reader.ts';
 
 const PACE: Partial<NewChamber> = { rounds: { proposal: 1, debate: 1 }, turnSeconds: 60 };
 
 describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
-  let live: LiveService;
-  let reader: Awaited<ReturnType<typeof openReader>>;
-  beforeAll(async () => {
-    live = await openLiveService();
-    reader = await openReader(live.baseUrl);
-  });
-  afterAll(async () => {
-    await reader.close();
-    await live.stop();
-  });
+  const reader = readerOfService();
 
   it('sees each phase end with the move that ends it, and replays what the service returned', async () => {
-    const agents = await Promise.all(['Ada', 'Bruno'].map((label) => newLabelled(live, label)));
+    const agents = await Promise.all(['Ada', 'Bruno'].map((label) => newLabelled(reader.live, label)));
     const [ada, bruno] = agents as [(typeof agents)[number], (typeof agents)[number]];
-    const { chamberId: id } = await ada.createChamber({ ...newChamber(live.now()), ...PACE, maxMembers: 2 });
+    const { chamberId: id } = await ada.createChamber({ ...newChamber(reader.live.now()), ...PACE, maxMembers: 2 });
     const answers: ChamberView[] = [];
-    const note = async () => void answers.push((await live.forum.chamber(id)) as unknown as ChamberView);
+    const note = async () => void answers.push((await reader.live.forum.chamber(id)) as unknown as ChamberView);
     await note();
     const page = await reader.open(`/chambers/${id}`);
     await shows(page, '.phases .current', /^Lobbyends by /);
@@ -55,7 +46,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
     }
     await shows(page, '.now', 'All moves are made.');
     await shows(page, '.phases .current', /^Revealended early /);
-    await recordCommit(live.service.forum, id);
+    await recordCommit(reader.live.service.forum, id);
     await note();
     await shows(page, '.now', 'Finished');
     await shows(
@@ -73,9 +64,9 @@ describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
   });
 
   it('sees a phase end by the clock when the service notes it, though its own clock stands still', async () => {
-    const agent = await newAgent(live);
-    const lobbyDeadline = new Date(live.now() + 5_000);
-    const { chamberId } = await agent.createChamber({ ...newChamber(live.now()), ...PACE, lobbyDeadline });
+    const agent = await newAgent(reader.live);
+    const lobbyDeadline = new Date(reader.live.now() + 5_000);
+    const { chamberId } = await agent.createChamber({ ...newChamber(reader.live.now()), ...PACE, lobbyDeadline });
     await agent.joinChamber(chamberId);
     const page = await reader.open(`/chambers/${chamberId}`, {
       script: 'performance.now = () => 0;',
@@ -90,8 +81,8 @@ describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
   });
 
   it('resumes after the last line, not after the last note', async () => {
-    const agent = await newAgent(live);
-    const { chamberId: id } = await agent.createChamber({ ...newChamber(live.now()), ...PACE });
+    const agent = await newAgent(reader.live);
+    const { chamberId: id } = await agent.createChamber({ ...newChamber(reader.live.now()), ...PACE });
     let cuts = 0;
     const page = await reader.open(`/chambers/${id}`, {
       cut: (message) => message.startsWith('{"note":') && ++cuts === 1,

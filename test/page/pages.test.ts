@@ -5,9 +5,9 @@ import { describe, expect, it } from 'vitest';
 import { toHtml } from '../../src/html/element.ts';
 import { Assets } from '../../src/page/assets.ts';
 import { chamberView } from '../../src/page/chamber-view.ts';
-import { PAGE_POLICY } from '../../src/page/document.ts';
+import { pagePolicy } from '../../src/page/document.ts';
 import { listView } from '../../src/page/list-view.ts';
-import { type JsonObject, toTimestamp } from '../../src/vocabulary/values.ts';
+import { type JsonObject, type Phase, toTimestamp } from '../../src/vocabulary/values.ts';
 import { visibleText } from '../../src/vocabulary/visible.ts';
 import { ANN, BOB, created, DEADLINES_HOURLY, joined } from '../kit/brief-events.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber, recordCommit } from '../kit/chambers.ts';
@@ -28,6 +28,18 @@ async function pageOf(
 ): Promise<{ response: Response; html: string }> {
   const response = await service.app.request(path, { headers: { accept } }, {});
   return { response, html: await response.text() };
+}
+
+/** A chamber that so many of its two agents have joined, with its page as it is at the moment. */
+async function openPage(memberCount: 0 | 1 | 2, changes: Readonly<Record<string, unknown>> = {}) {
+  const service = new TestService();
+  const [ann, bob] = [await service.agent(), await service.agent()];
+  const id = await openChamber(service, [ann, bob].slice(0, memberCount), changes);
+  const act = (by: Signer, path: string, body: JsonObject = {}) =>
+    service.must('POST', `/chambers/${id}/${path}`, { by, body });
+  const read = async () => (await pageOf(service, `/chambers/${id}`)).html;
+  const enter = (phase: Exclude<Phase, 'LOBBY'>) => enterPhase(service, id, phase);
+  return { service, id, ann, bob, act, read, enter };
 }
 
 describe('GET / and GET /chambers/:id', () => {
@@ -81,25 +93,23 @@ describe('GET / and GET /chambers/:id', () => {
   it('pages forbid everything but files of the service', async () => {
     const service = new TestService();
     const { response, html } = await pageOf(service, '/');
-    expect(response.headers.get('content-security-policy')).toBe(PAGE_POLICY);
-    expect(PAGE_POLICY).toMatch(/^default-src 'none';/);
-    expect(PAGE_POLICY).not.toMatch(/unsafe|\*|https?:|data:/);
+    expect(response.headers.get('content-security-policy')).toBe(pagePolicy());
+    expect(pagePolicy()).toMatch(/^default-src 'none';/);
+    expect(pagePolicy()).not.toMatch(/unsafe|\*|https?:|data:/);
     expect(html).not.toMatch(/ style=| on\w+=|https?:\/\/|<style|<script>/);
   });
 });
 
 describe('texts of agents', () => {
   it.each(HOSTILE)('%j is shown as a visible text in every place', async (text) => {
-    const service = new TestService();
-    const by = await service.agent();
-    const id = await openChamber(service, [by], { name: text.slice(0, 120) });
-    await enterPhase(service, id, 'PROPOSAL');
+    const { service, id, ann, act, read, enter } = await openPage(1, { name: text.slice(0, 120) });
+    await enter('PROPOSAL');
     const idea = { name: text.slice(0, 120), ticker: 'EVIL', description: text };
-    await service.must('POST', `/chambers/${id}/propose`, { by, body: idea });
-    await enterPhase(service, id, 'DEBATE');
+    await act(ann, 'propose', idea);
+    await enter('DEBATE');
     const refinement = Object.fromEntries([[`key ${text}`, text]]);
-    await service.must('POST', `/chambers/${id}/debate`, { by, body: { comment: text, ideaId: 'idea-1', refinement } });
-    const { html } = await pageOf(service, `/chambers/${id}`);
+    await act(ann, 'debate', { comment: text, ideaId: 'idea-1', refinement });
+    const html = await read();
     const shown = escaped(text);
     expect(html).toContain(`<h1><bdi>${shown}</bdi></h1>`);
     expect(html).toContain(`<title>${shown} · Chamber ${id}</title>`);
@@ -127,26 +137,23 @@ function escaped(text: string): string {
 
 describe('a chamber without scripts', () => {
   it('shows members, turn, ideas, allocations and the root, phase by phase', async () => {
-    const service = new TestService();
-    const [ada, bruno] = [await service.agent(), await service.agent()];
-    const id = await openChamber(service, [ada, bruno], { name: 'Weather' });
-    const read = async () => (await pageOf(service, `/chambers/${id}`)).html;
+    const { service, id, ann, bob, act, read, enter } = await openPage(2, { name: 'Weather' });
     expect(await read()).toContain('Agents may join: 2 members so far.');
-    await enterPhase(service, id, 'PROPOSAL');
-    await service.must('POST', `/chambers/${id}/propose`, { by: ada, body: { name: 'Rain', ticker: 'RAIN' } });
-    expect(await read()).toMatch(new RegExp(`title="${ada.did}".{0,160} holds the turn and may propose`));
-    await service.must('POST', `/chambers/${id}/pass`, { by: ada });
-    expect(await read()).toMatch(new RegExp(`title="${bruno.did}".{0,160} holds the turn and may propose`));
-    await enterPhase(service, id, 'ALLOCATE_COMMIT');
-    const { commit, reveal } = allocationOf(id, ada, { 'idea-1': 6000 });
-    await service.must('POST', `/chambers/${id}/allocate/commit`, { by: ada, body: commit });
+    await enter('PROPOSAL');
+    await act(ann, 'propose', { name: 'Rain', ticker: 'RAIN' });
+    expect(await read()).toMatch(new RegExp(`title="${ann.did}".{0,160} holds the turn and may propose`));
+    await act(ann, 'pass');
+    expect(await read()).toMatch(new RegExp(`title="${bob.did}".{0,160} holds the turn and may propose`));
+    await enter('ALLOCATE_COMMIT');
+    const { commit, reveal } = allocationOf(id, ann, { 'idea-1': 6000 });
+    await act(ann, 'allocate/commit', commit);
     expect(await read()).toContain('1 of 2 members has committed to an allocation.');
-    await enterPhase(service, id, 'ALLOCATE_REVEAL');
-    await service.must('POST', `/chambers/${id}/allocate/reveal`, { by: ada, body: reveal });
+    await enter('ALLOCATE_REVEAL');
+    await act(ann, 'allocate/reveal', reveal);
     expect(await read()).toMatch(/60 % · 1 backer ✓/);
     expect(textOf(await read())).toMatch(/committed to an allocation: 0x.*revealed an allocation: 60 % RAIN/);
     expect(now(await read())).toBe('1 of 1 committed allocation revealed.');
-    await enterPhase(service, id, 'COMMITTED');
+    await enter('COMMITTED');
     const { merkleRoot } = await service.must('GET', `/chambers/${id}`);
     const html = await read();
     expect(html).toContain(`<code class="whole">${merkleRoot}</code>`);
@@ -155,87 +162,76 @@ describe('a chamber without scripts', () => {
   });
 
   it('says of each phase when it ended or ends, and of each member what it left undone', async () => {
-    const service = new TestService();
-    const [ada, bruno] = [await service.agent(), await service.agent()];
-    const id = await openChamber(service, [ada, bruno]);
-    const read = async () => (await pageOf(service, `/chambers/${id}`)).html;
+    const { id, ann, act, read, enter } = await openPage(2);
     const ends = async () => [...(await read()).matchAll(/<span>(ended|until) <time/g)].map(([, word]) => word);
     expect(await ends()).toEqual(['until', 'until', 'until', 'until', 'until']);
-    await enterPhase(service, id, 'PROPOSAL');
-    await service.must('POST', `/chambers/${id}/propose`, { by: ada, body: { name: 'Rain', ticker: 'RAIN' } });
-    await enterPhase(service, id, 'ALLOCATE_COMMIT');
+    await enter('PROPOSAL');
+    await act(ann, 'propose', { name: 'Rain', ticker: 'RAIN' });
+    await enter('ALLOCATE_COMMIT');
     expect(await ends()).toEqual(['ended', 'ended', 'ended', 'until', 'until']);
-    const { commit } = allocationOf(id, ada, { 'idea-1': 6000 });
-    await service.must('POST', `/chambers/${id}/allocate/commit`, { by: ada, body: commit });
+    const { commit } = allocationOf(id, ann, { 'idea-1': 6000 });
+    await act(ann, 'allocate/commit', commit);
     const left = async () =>
       [...(await read()).matchAll(/class="envelope .*?<\/svg> (.*?)<\/span>/g)].map(([, words]) => words);
     expect(await left()).toEqual(['committed', 'nothing yet']);
-    await enterPhase(service, id, 'ALLOCATE_REVEAL');
+    await enter('ALLOCATE_REVEAL');
     expect(await left()).toEqual(['committed', 'not committed']);
-    await enterPhase(service, id, 'COMMITTED');
+    await enter('COMMITTED');
     expect(await left()).toEqual(['not revealed', 'not committed']);
     expect(await ends()).toEqual(['ended', 'ended', 'ended', 'ended', 'ended']);
   });
 
   it('speaks of one as of one, and of many ideas shows the first', async () => {
-    const service = new TestService();
-    const by = await service.agent();
-    const id = await openChamber(service, [by]);
-    const read = async () => (await pageOf(service, `/chambers/${id}`)).html;
+    const { id, ann, act, read, enter } = await openPage(1);
     expect(await read()).toContain('1 member so far.');
-    await enterPhase(service, id, 'PROPOSAL');
+    await enter('PROPOSAL');
     for (let n = 1; n <= 10; n++) {
-      await service.must('POST', `/chambers/${id}/propose`, { by, body: { name: `Idea ${n}`, ticker: `I${n}` } });
+      await act(ann, 'propose', { name: `Idea ${n}`, ticker: `I${n}` });
       if (n === 8) expect(await read()).not.toContain('<details class="rest">');
     }
     expect(await read()).toMatch(
       /<details class="rest"><summary>2 more ideas<\/summary>.*Idea 9.*Idea 10.*<\/details>/,
     );
-    await enterPhase(service, id, 'ALLOCATE_COMMIT');
-    const { commit, reveal } = allocationOf(id, by, { 'idea-10': 6000 });
-    await service.must('POST', `/chambers/${id}/allocate/commit`, { by, body: commit });
+    await enter('ALLOCATE_COMMIT');
+    const { commit, reveal } = allocationOf(id, ann, { 'idea-10': 6000 });
+    await act(ann, 'allocate/commit', commit);
     expect(await read()).toContain('1 of 1 member has committed to an allocation.');
-    await enterPhase(service, id, 'ALLOCATE_REVEAL');
-    await service.must('POST', `/chambers/${id}/allocate/reveal`, { by, body: reveal });
-    await enterPhase(service, id, 'COMMITTED');
+    await enter('ALLOCATE_REVEAL');
+    await act(ann, 'allocate/reveal', reveal);
+    await enter('COMMITTED');
     // What graduated is never behind the summary.
     expect(await read()).toMatch(/Idea 10.*<details class="rest"><summary>1 more idea<\/summary>.*Idea 9.*<\/details>/);
   });
 
   it('has a sentence of its own for each phase in which nothing came', async () => {
-    const service = new TestService();
-    const id = await openChamber(service, []);
-    const read = async () => (await pageOf(service, `/chambers/${id}`)).html;
-    await enterPhase(service, id, 'ALLOCATE_COMMIT');
+    const { read, enter } = await openPage(0);
+    await enter('ALLOCATE_COMMIT');
     expect(now(await read())).toBe('The chamber has no members: nobody can commit to an allocation.');
-    await enterPhase(service, id, 'ALLOCATE_REVEAL');
+    await enter('ALLOCATE_REVEAL');
     expect(now(await read())).toBe('Nobody committed to an allocation: there is nothing to reveal.');
-    await enterPhase(service, id, 'COMMITTED');
+    await enter('COMMITTED');
     expect(now(await read())).toBe('Finished: no idea was proposed, and the root of the log is on the chain.');
     expect(await read()).toContain('<p class="facts">Nobody joined. Settled by event 2');
   });
 
   it('the transcript ends with the current phase, also if nothing came in it', async () => {
-    const service = new TestService();
-    const by = await service.agent();
-    const id = await openChamber(service, [by]);
+    const { service, id, ann, act, read, enter } = await openPage(1);
     const end = async () => {
-      const { html } = await pageOf(service, `/chambers/${id}`);
-      return [...html.matchAll(/<h3 class="divider">(\w+)<\/h3>(?:<p class="empty">([\w ]+)\.<)?/g)].map(
+      return [...(await read()).matchAll(/<h3 class="divider">(\w+)<\/h3>(?:<p class="empty">([\w ]+)\.<)?/g)].map(
         ([, ...words]) => words,
       );
     };
     const lobby = ['Lobby', undefined];
     expect(await end()).toEqual([lobby]);
-    await enterPhase(service, id, 'PROPOSAL');
+    await enter('PROPOSAL');
     expect(await end()).toEqual([lobby, ['Proposal', 'Nothing yet']]);
-    await enterPhase(service, id, 'ALLOCATE_COMMIT');
+    await enter('ALLOCATE_COMMIT');
     expect(await end()).toEqual([lobby, ['Commit', 'Nothing yet']]);
-    const { commit } = allocationOf(id, by);
-    await service.must('POST', `/chambers/${id}/allocate/commit`, { by, body: commit });
+    const { commit } = allocationOf(id, ann);
+    await act(ann, 'allocate/commit', commit);
     const committed = ['Commit', undefined];
     expect(await end()).toEqual([lobby, committed]);
-    await enterPhase(service, id, 'ALLOCATE_REVEAL');
+    await enter('ALLOCATE_REVEAL');
     service.clock.advance(HOUR);
     expect(await end()).toEqual([lobby, committed, ['Reveal', 'Nothing']]);
     await recordCommit(service.forum, id);
@@ -250,25 +246,18 @@ describe('a chamber without scripts', () => {
     [{ stance: 'for', depth: 3 }, 'refinement { "depth": 3, "stance": "for" }'],
     [{ stance: ['for'] }, 'refinement { "stance": [ "for" ] }'],
   ])('the refinement %j is shown as %s', async (refinement, shown) => {
-    const service = new TestService();
-    const by = await service.agent();
-    const id = await openChamber(service, [by]);
-    await enterPhase(service, id, 'DEBATE');
-    await service.must('POST', `/chambers/${id}/debate`, { by, body: { comment: 'Said.', refinement } });
-    const [, said] =
-      /<p class="text" dir="auto">Said\.<\/p>(.*?)<\/div>/s.exec((await pageOf(service, `/chambers/${id}`)).html) ?? [];
+    const { ann, act, read, enter } = await openPage(1);
+    await enter('DEBATE');
+    await act(ann, 'debate', { comment: 'Said.', refinement });
+    const [, said] = /<p class="text" dir="auto">Said\.<\/p>(.*?)<\/div>/s.exec(await read()) ?? [];
     expect(textOf(said).replaceAll(/\s+/g, ' ')).toBe(escaped(shown));
   });
 
   it('the transcript ends with the latest hundred events', async () => {
-    const service = new TestService();
-    const by = await service.agent();
-    const id = await openChamber(service, [by]);
-    await enterPhase(service, id, 'DEBATE');
-    for (let n = 0; n < 100; n++)
-      await service.must('POST', `/chambers/${id}/debate`, { by, body: { comment: `say ${n}` } });
-    const { html } = await pageOf(service, `/chambers/${id}`);
-    expect([...html.matchAll(/ id="e(\d+)"/g)].map(([, eventId]) => Number(eventId))).toEqual(
+    const { ann, act, read, enter } = await openPage(1);
+    await enter('DEBATE');
+    for (let n = 0; n < 100; n++) await act(ann, 'debate', { comment: `say ${n}` });
+    expect([...(await read()).matchAll(/ id="e(\d+)"/g)].map(([, eventId]) => Number(eventId))).toEqual(
       Array.from({ length: 100 }, (_, index) => index + 3),
     );
   });
@@ -318,15 +307,6 @@ it('a chamber with rules of admission says them in words', async () => {
 describe('a chamber with rounds', () => {
   const PACE = { rounds: { proposal: 2, debate: 1 }, turnSeconds: 60, movesPerTurn: 3, maxMembers: 2 };
 
-  async function open(changes: object = {}) {
-    const service = new TestService();
-    const agents = [await service.agent(), await service.agent()] as const;
-    const id = await openChamber(service, agents.slice(0, 1), { ...PACE, ...changes });
-    const act = (by: Signer, path: string, body: JsonObject = {}) =>
-      service.must('POST', `/chambers/${id}/${path}`, { by, body });
-    const read = async () => (await pageOf(service, `/chambers/${id}`)).html;
-    return { service, id, agents, act, read };
-  }
   /** The end of each phase, past or to come; from 00:00, where the clock of the tests starts. */
   const ends = (html: string) =>
     [...html.matchAll(/<span>([a-z ]+) <time datetime="\d{4}-\d\d-\d\dT([\d:]+)\./g)].map(
@@ -335,8 +315,7 @@ describe('a chamber with rounds', () => {
   const step = (html: string) => /<li class="current"[^>]*><strong>(\w+)</.exec(html)?.[1];
 
   it('says what is the pace, whose turn it is of how many, and when each phase ends at the latest or ended early', async () => {
-    const { service, id, agents, act, read } = await open();
-    const [ann, bob] = agents;
+    const { service, id, ann, bob, act, read } = await openPage(1, PACE);
     const deadlines = ['01:00:00', '02:00:00', '03:00:00', '04:00:00', '05:00:00'];
     const lobby = await read();
     expect(textOf(/<p class="facts pace">(.*?)<\/p>/.exec(lobby)?.[1])).toBe(
@@ -378,8 +357,8 @@ describe('a chamber with rounds', () => {
   });
 
   it('is made again when the clock alone ends a turn or a phase, also of a single member', async () => {
-    const { service, agents, act, read } = await open();
-    await act(agents[0], 'start');
+    const { service, ann, act, read } = await openPage(1, PACE);
+    await act(ann, 'start');
     const seen = [];
     for (let turn = 0; turn < 4; turn++) {
       const html = await read();
@@ -395,8 +374,7 @@ describe('a chamber with rounds', () => {
   });
 
   it('has each line under its phase, also if one ends a phase and the next comes in the same millisecond', async () => {
-    const { id, agents, act, read } = await open({ rounds: { proposal: 1, debate: 1 } });
-    const [ann, bob] = agents;
+    const { id, ann, bob, act, read } = await openPage(1, { ...PACE, rounds: { proposal: 1, debate: 1 } });
     await act(bob, 'join');
     for (const by of [ann, bob, ann, bob]) await act(by, 'pass');
     const made = [ann, bob].map((by) => ({ by, ...allocationOf(id, by) }));
@@ -424,8 +402,8 @@ describe('a chamber with rounds', () => {
   });
 
   it('without members keeps its deadlines, and a phase without time did not end early', async () => {
-    const { service, agents, act, read } = await open(deadlinesFrom(START, [1, 2, 2, 4, 5]));
-    await act(agents[0], 'start');
+    const { service, ann, act, read } = await openPage(1, { ...PACE, ...deadlinesFrom(START, [1, 2, 2, 4, 5]) });
+    await act(ann, 'start');
     service.clock.advance(2 * 60_000);
     expect(ends(await read()).slice(0, 4)).toEqual([
       'ended early 00:00:00',

@@ -1,17 +1,20 @@
 // A reader's browser: Debian's Chromium before the page as it is built. Every problem of a page ends its test.
 import { existsSync } from 'node:fs';
-import { chromium, type Page } from 'playwright-core';
-import { expect } from 'vitest';
+import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { beforeAll, expect } from 'vitest';
 import { Agent, ForumClient } from '../../src/client/index.ts';
 import { ASSETS_FOLDER } from '../../src/page/assets.ts';
 import { buildPage } from '../../src/page/build.ts';
-import { type LiveService, REGISTRATION } from '../client/live-service.ts';
+import { type LiveService, openLiveService, REGISTRATION } from '../client/live-service.ts';
+import type { Settings } from '../kit/open-service.ts';
 import { atEnd } from '../kit/temporary.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
 export const HAS_CHROMIUM = existsSync(CHROMIUM);
+export const DESK = { width: 1280, height: 800 };
+export const PHONE = { width: 390, height: 844 };
 
-interface Visit {
+export interface Visit {
   /** Alters the lines and notes of the stream on their way. */
   readonly alter?: (line: string) => string;
   /** Whether the stream's connection is closed after this message. */
@@ -24,12 +27,27 @@ interface Visit {
   readonly problems?: RegExp | undefined;
   /** The origins that the page may ask; its own by default. */
   readonly origins?: readonly string[];
-  readonly look?: Pick<NonNullable<Parameters<Reader['newPage']>[0]>, 'colorScheme' | 'viewport'>;
+  readonly look?: Pick<BrowserContextOptions, 'colorScheme' | 'viewport'>;
 }
 
-type Reader = Awaited<ReturnType<typeof chromium.launch>>;
+/** A live service and a browser before its pages, for all tests of a describe. */
+export function readerOfService(settings: () => Settings | Promise<Settings> = () => ({})) {
+  const reader = {} as { live: LiveService } & Pick<Reader, 'open'>;
+  beforeAll(async () => {
+    const live = await openLiveService(await settings());
+    const { open, close } = await openReader(live.baseUrl);
+    Object.assign(reader, { live, open });
+    return async () => {
+      await close();
+      await live.stop();
+    };
+  });
+  return reader;
+}
 
-export async function openReader(baseUrl: string) {
+type Reader = Awaited<ReturnType<typeof openReader>>;
+
+async function openReader(baseUrl: string) {
   if (!existsSync(ASSETS_FOLDER)) await buildPage(ASSETS_FOLDER);
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
 

@@ -3,7 +3,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { auditFile } from '../../src/audit/audit.ts';
 import {
   cosignNote,
@@ -16,31 +16,26 @@ import {
 import { publicKeyOf, signWith } from '../../src/tlog/sign.ts';
 import { visibleText } from '../../src/vocabulary/visible.ts';
 import { FORGERIES } from '../audit/forgeries.ts';
-import { type LiveService, newAgent, newChamber, openLiveService } from '../client/live-service.ts';
+import { newAgent, newChamber } from '../client/live-service.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
-import { HAS_CHROMIUM, openReader, shows } from './reader.ts';
+import { HAS_CHROMIUM, readerOfService, shows } from './reader.ts';
 
 const POLL = { timeout: 10_000 };
 const SAMPLE = new URL('../../fixtures/logs/chamber.ndjson', import.meta.url);
 
 describe.skipIf(!HAS_CHROMIUM)('the page', () => {
-  let live: LiveService;
-  let reader: Awaited<ReturnType<typeof openReader>>;
+  const reader = readerOfService();
   /** The file of two moves. */
   let path: string;
   let root: string;
   beforeAll(async () => {
-    live = await openLiveService();
-    reader = await openReader(live.baseUrl);
-    const agent = await newAgent(live);
-    const { chamberId } = await agent.createChamber(newChamber(live.now()));
+    const agent = await newAgent(reader.live);
+    const { chamberId } = await agent.createChamber(newChamber(reader.live.now()));
     await agent.joinChamber(chamberId);
     path = `/chambers/${chamberId}`;
-    ({ root } = (await (await fetch(`${live.baseUrl}${path}/merkle-preview`)).json()) as { readonly root: string });
-  });
-  afterAll(async () => {
-    await reader.close();
-    await live.stop();
+    ({ root } = (await (await fetch(`${reader.live.baseUrl}${path}/merkle-preview`)).json()) as {
+      readonly root: string;
+    });
   });
 
   it('names the event of which a proxy alters one byte, with the cause', async () => {
@@ -51,8 +46,8 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
   });
 
   it('a click under way and a form that is being filled in stay as they are, whatever is found meanwhile', async () => {
-    const agent = await newAgent(live);
-    const { chamberId } = await agent.createChamber(newChamber(live.now()));
+    const agent = await newAgent(reader.live);
+    const { chamberId } = await agent.createChamber(newChamber(reader.live.now()));
     const page = await reader.open(`/chambers/${chamberId}`, {
       alter: (line) => line.replace('"turnOrder":0', '"turnOrder":1'),
     });
@@ -104,7 +99,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
   };
   const SLOW = { timeout: 20_000, interval: 200 };
   const proofOf = async (eventId: number) =>
-    (await fetch(`${live.baseUrl}${path}/events/${eventId}/tlog-proof`)).text();
+    (await fetch(`${reader.live.baseUrl}${path}/events/${eventId}/tlog-proof`)).text();
   /** What the service says of the published log, in other words. */
   const alterProof = (page: Page, alter: (text: string) => string) =>
     page.route(/\/tlog-proof$/, async (route) => {
@@ -120,7 +115,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     const notYet = { consistency: 'not evaluated', witnesses: 'not evaluated' };
     await expect.poll(() => badges(page), SLOW).toEqual({ ...proven, ...notYet });
     const first = await proofOf(2);
-    await newAgent(live);
+    await newAgent(reader.live);
     await expect.poll(() => proofOf(2), SLOW).not.toBe(first);
     await page.reload();
     await expect.poll(() => badges(page), SLOW).toEqual({ ...proven, ...notYet, consistency: 'verified' });
@@ -138,12 +133,12 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await alterProof(unsigned, (text) =>
       text.replace(/(\n— \S+ \S{8})./u, (all) => all.slice(0, -1) + (all.endsWith('A') ? 'B' : 'A')),
     );
-    await unsigned.goto(live.baseUrl + path);
+    await unsigned.goto(reader.live.baseUrl + path);
     await shows(unsigned, '.findings', 'what the service calls a checkpoint is not signed by');
     expect(await badges(unsigned)).toMatchObject({ checkpoint: 'broken', inclusion: 'not evaluated' });
     const other = await reader.open('/');
     await alterProof(other, (text) => text.replace(/^index \d+$/m, 'index 0'));
-    await other.goto(live.baseUrl + path);
+    await other.goto(reader.live.baseUrl + path);
     await shows(other, '.findings', 'the service does not prove that event 2 is in its published log');
     expect(await badges(other)).toMatchObject({ checkpoint: 'verified', inclusion: 'broken' });
   });
@@ -219,7 +214,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await page.getByRole('link', { name: 'to the latest event' }).click();
     await expect.poll(() => isOnScreen(page, `#e${first + 1_000}`), POLL).toBe(true);
     await expect.poll(entries, POLL).toBeLessThan(300);
-    await page.goto(`${live.baseUrl}/#e500`);
+    await page.goto(`${reader.live.baseUrl}/#e500`);
     await expect.poll(() => isOnScreen(page, '#e500'), POLL).toBe(true);
     await page.evaluate("dispatchEvent(new Event('beforeprint'))");
     expect(await entries()).toBe(first + 1_000);
