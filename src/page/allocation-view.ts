@@ -5,7 +5,7 @@ import { isClosed } from '../../projections/phase.ts';
 import { type Child, type Element, h } from '../html/element.ts';
 import { BPS_TOTAL } from '../vocabulary/values.ts';
 import type { ChamberModel } from './chamber-model.ts';
-import { agent, folded, more, percent, plural, ROWS_MAX } from './format.ts';
+import { agent, folded, more, percent, plural, shownRows } from './format.ts';
 
 /** The outcome has the tally already. */
 export function allocationSection(model: ChamberModel, { hasOutcome = false } = {}): Element | false {
@@ -23,15 +23,14 @@ export function allocationSection(model: ChamberModel, { hasOutcome = false } = 
 }
 
 function envelopes(model: ChamberModel): readonly Child[] {
-  const { state, live } = model;
-  const { members } = state;
-  const shown = live === undefined ? members.slice(0, ROWS_MAX) : members;
+  const { members } = model.state;
+  const shown = shownRows(model, members);
   const rows = shown.map((did) => h('li', {}, agent(did, model), envelope(model, did)));
   return [h('ul', { class: 'envelopes' }, ...rows), rest(model, members.length - shown.length, 'member')];
 }
 
 function rest({ state }: ChamberModel, left: number, noun: string): Child {
-  return left > 0 && more(plural(left, noun), `${state.chamberId}/allocations`);
+  return more(left, noun, `${state.chamberId}/allocations`);
 }
 
 /** A closed envelope for an allocation that is not revealed, or the place of one. */
@@ -57,9 +56,9 @@ const BAR_WIDTH = 100;
 
 /** Each bar is the idea's share of all that the members could allocate. */
 function tally(model: ChamberModel): readonly Child[] {
-  const { state, live } = model;
+  const { state } = model;
   const byIdea = tallies(state);
-  const shown = live === undefined ? state.ideas.slice(0, ROWS_MAX) : state.ideas;
+  const shown = shownRows(model, state.ideas);
   const most = Math.max(1, ...[...byIdea.values()].map(({ totalBps }) => totalBps));
   const tallyOf = ({ ideaId }: Idea) => byIdea.get(ideaId) ?? { backers: 0, totalBps: 0 };
   const isGraduate = (idea: Idea) => tallyOf(idea).backers >= state.minBackersForGraduation;
@@ -92,9 +91,8 @@ const CELLS_MAX = 8_192;
 
 function matrix(model: ChamberModel): readonly Child[] {
   const { members, reveals } = model.state;
-  const isWhole = model.live !== undefined;
-  const ideas = isWhole ? model.state.ideas : model.state.ideas.slice(0, ROWS_MAX);
-  const shown = isWhole ? members : members.slice(0, Math.floor(CELLS_MAX / Math.max(1, ideas.length)));
+  const ideas = shownRows(model, model.state.ideas);
+  const shown = shownRows(model, members, Math.floor(CELLS_MAX / Math.max(1, ideas.length)));
   const head = h(
     'tr',
     {},

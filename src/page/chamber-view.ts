@@ -9,7 +9,7 @@ import type { Phase } from '../vocabulary/values.ts';
 import { admissionView } from './admission-view.ts';
 import { allocationSection } from './allocation-view.ts';
 import type { ChamberModel } from './chamber-model.ts';
-import { agent, duration, folded, hash, more, plural, ROWS_MAX, shortDid, time, timeLeft } from './format.ts';
+import { agent, duration, folded, hash, more, plural, shortDid, shownRows, time, timeLeft } from './format.ts';
 import { alarm, replayBar, verifySection } from './live-view.ts';
 import { outcomeIn, outcomeSection } from './outcome-view.ts';
 import { phaseStrip } from './phase-strip.ts';
@@ -165,13 +165,12 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
     { class: 'empty' },
     phase === 'LOBBY' || phase === 'PROPOSAL' ? 'None yet.' : 'None was proposed.',
   );
-  const left = state.ideas.length - shown.length;
   return h(
     'section',
     {},
     h('h2', {}, 'Ideas'),
     shown.length === 0 ? empty : folded(shown, { noun: 'idea', isKept: (idea) => winners.has(idea), list }),
-    left > 0 && more(plural(left, 'idea'), `${state.chamberId}/ideas`),
+    more(state.ideas.length - shown.length, 'idea', `${state.chamberId}/ideas`),
   );
 }
 
@@ -241,7 +240,7 @@ function memberSection(model: ChamberModel, phase: Phase): Element {
   const { state, now, labels, retired } = model;
   const { members, seats, admission, creatorDid } = state;
   const turn = turnAt(state, now);
-  const shown = model.live === undefined ? members.slice(0, ROWS_MAX) : members;
+  const shown = shownRows(model, members);
   const rows = shown.map((did, order) =>
     h(
       'li',
@@ -256,13 +255,12 @@ function memberSection(model: ChamberModel, phase: Phase): Element {
   );
   const empty = h('p', { class: 'empty' }, phase === 'LOBBY' ? 'Nobody has joined yet.' : 'Nobody joined.');
   const heading = h('h2', {}, 'Members ', h('small', {}, members.length));
-  const left = members.length - shown.length;
   const list = h('ol', { class: 'members' }, ...rows);
   return h(
     'section',
     {},
     heading,
     rows.length === 0 ? empty : list,
-    left > 0 && more(plural(left, 'member'), `${state.chamberId}`),
+    more(members.length - shown.length, 'member', `${state.chamberId}`),
   );
 }

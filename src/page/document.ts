@@ -2,17 +2,11 @@
 import { type Attributes, type Element, foreign, h, toHtml } from '../html/element.ts';
 import { siteHeader } from '../html/site-header.ts';
 
-/** Nothing of another origin, no inline script or style, no markup made from texts. */
-export const PAGE_POLICY = policyOf("'self'");
-
-/** The policy also allows the origin of the RPC that the reader names. */
+/** Nothing of another origin but the RPC that the reader names, no inline script or style, no markup made from texts. */
 export function pagePolicy(rpcUrl = ''): string {
   const origin = URL.canParse(rpcUrl) ? new URL(rpcUrl).origin : '';
   // A host may hold characters that are special in a policy, such as a semicolon.
-  return /^https?:\/\/[a-z\d.-]+(:\d+)?$/.test(origin) ? policyOf(`'self' ${origin}`) : PAGE_POLICY;
-}
-
-function policyOf(connections: string): string {
+  const connections = /^https?:\/\/[a-z\d.-]+(:\d+)?$/.test(origin) ? `'self' ${origin}` : "'self'";
   return [
     "default-src 'none'",
     "script-src 'self'",

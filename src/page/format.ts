@@ -90,14 +90,18 @@ export function folded<T>(
 ): readonly Child[] {
   const isFront = (item: T, index: number) => index < FRONT_MAX || isKept(item);
   const rest = items.filter((item, index) => !isFront(item, index));
-  const summary = h('summary', {}, `${rest.length} more ${noun}${rest.length === 1 ? '' : 's'}`);
+  const summary = h('summary', {}, plural(rest.length, `more ${noun}`));
   return [list(items.filter(isFront)), rest.length > 0 && h('details', { class: 'rest' }, summary, list(rest))];
 }
 
-/** Rows of a list that the service makes; the browser shows all of them. */
-export const ROWS_MAX = 512;
+const ROWS_MAX = 512;
 
-/** What a list leaves out, with where all of it is. */
-export function more(what: string, href: string): Element {
-  return h('p', { class: 'facts' }, `${what} more: `, h('a', { href }, 'all of them'));
+/** The rows of a list that are shown: the service's page is bounded, the browser has the whole log anyway. */
+export function shownRows<T>({ live }: { readonly live?: unknown }, rows: readonly T[], max = ROWS_MAX): readonly T[] {
+  return live === undefined ? rows.slice(0, max) : rows;
+}
+
+/** How many rows a list leaves out, if any, with where all of them are. */
+export function more(left: number, noun: string, href: string): Element | false {
+  return left > 0 && h('p', { class: 'facts' }, `${plural(left, noun)} more: `, h('a', { href }, 'all of them'));
 }

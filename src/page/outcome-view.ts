@@ -3,7 +3,7 @@ import { type OutcomeIdea, type OutcomeView, outcomeOf, outcomeText } from '../.
 import { type Child, type Element, foreign, h } from '../html/element.ts';
 import { BPS_TOTAL } from '../vocabulary/values.ts';
 import type { ChamberModel } from './chamber-model.ts';
-import { agent, COLOURS, folded, hash, more, plural, ROWS_MAX, time } from './format.ts';
+import { agent, COLOURS, folded, hash, more, plural, shownRows, time } from './format.ts';
 import { outcomeCsv } from './outcome-csv.ts';
 
 /** undefined until the chamber is settled. */
@@ -14,7 +14,6 @@ export function outcomeIn({ state, now }: ChamberModel): OutcomeView | undefined
 
 export function outcomeSection(model: ChamberModel, outcome: OutcomeView): Element {
   const { chamberId, members, committed, revealed, endedAt, lastEventId } = outcome;
-  const left = model.live === undefined ? outcome.ideas.length - ROWS_MAX : 0;
   const shares = `${revealed} of ${plural(members.length, 'member')} revealed an allocation${
     revealed < committed ? `, ${committed - revealed} committed to one and did not` : ''
   }.`;
@@ -25,7 +24,7 @@ export function outcomeSection(model: ChamberModel, outcome: OutcomeView): Eleme
     h('h2', { id: 'outcome' }, 'Outcome ', h('small', {}, ...downloads(model, outcome))),
     ...ideas(model, outcome),
     h('p', { class: 'facts' }, facts, time(Date.parse(endedAt), model.now), '.'),
-    left > 0 && more(plural(left, 'idea'), `${chamberId}/outcome`),
+    more(outcome.ideas.length - shownRows(model, outcome.ideas).length, 'idea', `${chamberId}/outcome`),
   );
 }
 
@@ -53,8 +52,6 @@ function dataUrl(type: string, text: string): string {
 
 function ideas(model: ChamberModel, outcome: OutcomeView): readonly Child[] {
   if (outcome.ideas.length === 0) return [h('p', { class: 'empty' }, 'No idea was proposed.')];
-  const { state, live } = model;
-  const shown = live === undefined ? outcome.ideas.slice(0, ROWS_MAX) : outcome.ideas;
   const whole = BPS_TOTAL * Math.max(1, outcome.revealed);
   const segments = segmentsOf(model, outcome);
   const row = (idea: OutcomeIdea) =>
@@ -70,11 +67,11 @@ function ideas(model: ChamberModel, outcome: OutcomeView): readonly Child[] {
         h('span', { class: 'facts' }, 'by ', agent(idea.proposer, model)),
       ),
       ...share(idea.totalBps, whole, segments(idea)),
-      h('td', { class: 'backers' }, `${plural(idea.backers, 'backer')}, ${state.minBackersForGraduation} needed`),
+      h('td', { class: 'backers' }, `${plural(idea.backers, 'backer')}, ${model.state.minBackersForGraduation} needed`),
       h('td', { class: 'became' }, ...became(model, idea)),
     );
   const list = (listed: readonly OutcomeIdea[]) => table(listed.map(row));
-  const byShare = [...shown].sort((a, b) => b.totalBps - a.totalBps);
+  const byShare = shownRows(model, outcome.ideas).toSorted((a, b) => b.totalBps - a.totalBps);
   const abstained = h(
     'tr',
     { class: 'abstained' },

@@ -17,9 +17,9 @@ interface PageOptions {
   readonly forum: Forum;
   /** Sent with every response. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Why the relayer can't work now; undefined while it can. */
   /** Memory for pages that are made once for all their readers. */
   readonly cacheBytesMax: number;
+  /** Why the relayer can't work now; undefined while it can. */
   readonly relayerProblem: () => string | undefined;
 }
 

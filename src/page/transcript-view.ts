@@ -37,11 +37,9 @@ const CHUNK_EVENTS = 20;
 export function transcriptSection(model: ChamberModel): Element {
   const { state, events, live } = model;
   const first = events[0]?.eventId ?? 1;
-  const linked = live?.linked === undefined ? -1 : events.findIndex(({ eventId }) => eventId === live.linked);
   const chunks: Element[] = [];
   for (let start = 0; start < events.length; start += CHUNK_EVENTS) {
-    const isLinked = start <= linked && linked < start + CHUNK_EVENTS;
-    chunks.push(live === undefined ? chunk(model, start) : liveChunk(model, { live, start, isLinked }));
+    chunks.push(live === undefined ? chunk(model, start) : liveChunk(model, live, start));
   }
   const latest = h('a', { href: `#e${events.at(-1)?.eventId}` }, 'to the latest event');
   const allLines = h('a', { href: `${state.chamberId}/events` }, 'All lines');
@@ -67,17 +65,12 @@ function divider(phase: Phase): Element {
   return h('h3', { class: 'divider' }, PHASE_NAMES[phase]);
 }
 
-interface LivePlace {
-  readonly live: LiveModel;
-  readonly start: number;
-  readonly isLinked: boolean;
-}
-
-function liveChunk(model: ChamberModel, { live, start, isLinked }: LivePlace): Element {
+function liveChunk(model: ChamberModel, live: LiveModel, start: number): Element {
+  const { state, labels } = model;
   const notDrawn = h('div', { class: 'chunk', 'data-place': start });
-  if (!live.isDrawn(start) && !isLinked) return notDrawn;
-  const { state, events, labels } = model;
-  const marks = events.slice(start, start + CHUNK_EVENTS).map(({ eventId }) => {
+  const events = model.events.slice(start, start + CHUNK_EVENTS);
+  if (!live.isDrawn(start) && !events.some(({ eventId }) => eventId === live.linked)) return notDrawn;
+  const marks = events.map(({ eventId }) => {
     return live.linked === eventId ? `#${live.markOf(eventId)}` : live.markOf(eventId)[0];
   });
   // What a chunk depends on besides its events.

@@ -12,7 +12,7 @@ import { Findings } from '../../audit/report/findings.ts';
 import { isWalletAddress } from '../../vocabulary/schemas.ts';
 import type { Hex } from '../../vocabulary/values.ts';
 import type { Audit, NamedChain, NamedRoot, ShownCheck } from '../live-view.ts';
-import { PublishedCheck, type PublishedLog } from './published-check.ts';
+import { PublishedCheck, type PublishedLog, shownCheck } from './published-check.ts';
 
 /** What is to be audited: a service's chamber, or a file. */
 export interface AuditJob {
@@ -123,16 +123,10 @@ function judgeMissing({ findings, lineCount: due }: ChamberAudit, { event }: Sta
 /** Whether the moves are those that the address names; called where they are as many, or never will be. */
 function judgeLink({ moves }: ChamberAudit, { size, root }: NamedRoot): void {
   const found = moves.size === size ? `they have the root ${moves.root()}` : `there are only ${moves.size}`;
-  const isBroken = moves.size !== size || moves.root() !== root;
-  const sentence = `history was changed: the link names the root ${root} of the first ${size} moves, but ${found}`;
-  link = {
-    name: 'link',
-    title: 'the first moves are those that the link names',
-    verdict: isBroken ? 'broken' : 'verified',
-    counts: { verified: isBroken ? 0 : 1, broken: isBroken ? 1 : 0, undecided: 0, notEvaluated: 0 },
-    findings: isBroken ? [{ eventIds: [], sentence }] : [],
-    note: null,
-  };
+  const isRight = moves.size === size && moves.root() === root;
+  const problem = `history was changed: the link names the root ${root} of the first ${size} moves, but ${found}`;
+  const sentence = isRight ? '' : problem;
+  link = shownCheck('link', 'the first moves are those that the link names', { isRight, sentence });
 }
 
 /** Judges whether the service names the root of these very lines; where that can't be said yet, once more in a while. */

@@ -128,10 +128,7 @@ export class LiveChamber extends HTMLElement {
     const { base = '../' } = this.dataset;
     const response = await fetch(`${base}agents/${encodeURIComponent(did)}`).catch(() => undefined);
     if (!response?.ok) return;
-    const { label, retiredAt } = (await response.json()) as {
-      readonly label: string | null;
-      readonly retiredAt?: string;
-    };
+    const { label, retiredAt } = (await response.json()) as { label: string | null; retiredAt?: string };
     if (label !== null) this.#labels.set(did, label);
     if (retiredAt !== undefined) this.#retired.add(did);
     this.#schedule();

@@ -67,19 +67,7 @@ export class PublishedCheck {
   }
 
   results(): readonly ShownCheck[] {
-    return [...this.#outcomes].map(([name, { isRight, sentence }]) => ({
-      name,
-      title: PUBLISHED_CHECKS[name],
-      verdict: isRight === undefined ? 'not evaluated' : isRight ? 'verified' : 'broken',
-      counts: {
-        verified: Number(isRight === true),
-        broken: Number(isRight === false),
-        undecided: 0,
-        notEvaluated: Number(isRight === undefined),
-      },
-      findings: isRight === false ? [{ eventIds: [], sentence }] : [],
-      note: isRight === false ? null : sentence,
-    }));
+    return [...this.#outcomes].map(([name, outcome]) => shownCheck(name, PUBLISHED_CHECKS[name], outcome));
   }
 
   /** Asks the service; what can't be said yet may be asked again. */
@@ -214,6 +202,24 @@ export class PublishedCheck {
       if (!isJudged) this.#outcomes.set(name, { sentence });
     }
   }
+}
+
+/** A check of this browser, as it is shown. */
+export function shownCheck(name: ShownCheck['name'], title: string, { isRight, sentence }: Outcome): ShownCheck {
+  const isBroken = isRight === false;
+  return {
+    name,
+    title,
+    verdict: isRight === undefined ? 'not evaluated' : isRight ? 'verified' : 'broken',
+    counts: {
+      verified: Number(isRight === true),
+      broken: Number(isBroken),
+      undecided: 0,
+      notEvaluated: Number(isRight === undefined),
+    },
+    findings: isBroken ? [{ eventIds: [], sentence }] : [],
+    note: isBroken || sentence === '' ? null : sentence,
+  };
 }
 
 function isSame(one: Uint8Array, other: Uint8Array): boolean {
