@@ -1,6 +1,6 @@
 // What the browser adds to a chamber's page: the replay, each event's mark, and the outcome of the checks.
 import type { CheckName, CheckResult } from '../audit/report/findings.ts';
-import { type Element, foreign, h } from '../html/element.ts';
+import { type Attributes, type Element, foreign, h } from '../html/element.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import { plural } from './format.ts';
 
@@ -245,8 +245,6 @@ function check({ title, verdict, counts, note }: ShownCheck): Element {
 
 /** It loads the page again, whose policy then allows that one origin. */
 function chainForm({ chain, audit }: LiveModel): Element {
-  const field = (title: string, attributes: Element['attributes']) =>
-    h('label', {}, title, h('input', { required: true, autocomplete: 'off', ...attributes }));
   const results = audit.results.filter(({ name }) => name === 'contract' || name === 'claims' || name === 'balances');
   return h(
     'details',
@@ -270,24 +268,23 @@ function chainForm({ chain, audit }: LiveModel): Element {
 
 /** The form is like that of the chain; its keys come from elsewhere, or the service could make them up. */
 function witnessForm({ witnesses }: LiveModel): Element {
-  const keys = h('input', {
-    name: 'witnesses',
-    required: true,
-    autocomplete: 'off',
-    value: witnesses.join(' '),
-    placeholder: 'witness.example.org/w1+a1b2c3d4+BN…',
-  });
+  const placeholder = 'witness.example.org/w1+a1b2c3d4+BN…';
+  const keys = field('Keys', { name: 'witnesses', value: witnesses.join(' '), placeholder });
   return h(
     'details',
     { class: 'witnesses', open: witnesses.length > 0 },
     h('summary', {}, 'Name witnesses'),
-    h('form', {}, h('label', {}, 'Keys', keys), h('button', {}, 'Check')),
+    h('form', {}, keys, h('button', {}, 'Check')),
     h(
       'p',
       { class: 'facts' },
       'Verifier keys, separated by spaces. Take them from a source that you trust, not from this page.',
     ),
   );
+}
+
+function field(title: string, attributes: Attributes): Element {
+  return h('label', {}, title, h('input', { required: true, autocomplete: 'off', ...attributes }));
 }
 
 function stateLink({ size, root }: Audit): Element | false {
