@@ -28,7 +28,7 @@ const SERVICE = [
   'test/client/{agent,browser,cost,events,examples,exchange,history,hostile,lists,python,receipts,todo,turns}.test.ts',
   'test/{doctor,readme}.test.ts',
   'test/http/{ideas,limits,raw-requests,read-gate,signing-proxy,todo-streams}.test.ts',
-  'test/page/{browser,hostile,outcome,paced,verify,waiting}.test.ts',
+  'test/page/{browser,documents,hostile,outcome,paced,verify,waiting}.test.ts',
   'test/docs/{journey,pages}.test.ts',
   'test/log/{damage,old-release}.test.ts',
   'test/log/sqlite/{erase,failed-writes,maintenance,migration,repair-tail,sqlite-log}.test.ts',
