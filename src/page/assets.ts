@@ -3,6 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, extname, join } from 'node:path';
+import { acceptedEncoding, ENCODINGS, type Encoding } from '../vocabulary/accept.ts';
 import { IMMUTABLE } from '../vocabulary/endpoint.ts';
 
 const PACKAGE = createRequire(import.meta.url).resolve('#package');
@@ -13,11 +14,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
 };
-/** Best first. */
-const ENCODINGS = [
-  { name: 'br', extension: '.br' },
-  { name: 'gzip', extension: '.gz' },
-] as const;
+const EXTENSIONS: Readonly<Record<Encoding, string>> = { br: '.br', gzip: '.gz' };
 
 export class Assets {
   readonly #files = new Map<string, Buffer>();
@@ -40,16 +37,19 @@ export class Assets {
     const type = TYPES[extname(name)];
     const plain = this.#files.get(name);
     if (type === undefined || plain === undefined) return undefined;
-    const accepted = new Set(acceptEncoding.split(',').map((each) => each.trim()));
-    const encoding = ENCODINGS.find((each) => accepted.has(each.name) && this.#files.has(name + each.extension));
-    const body = encoding && this.#files.get(name + encoding.extension);
+    const compressed = (each: Encoding) => this.#files.get(name + EXTENSIONS[each]);
+    const encoding = acceptedEncoding(
+      acceptEncoding,
+      ENCODINGS.filter((each) => compressed(each) !== undefined),
+    );
+    const body = encoding && compressed(encoding);
     return new Response(new Uint8Array(body ?? plain), {
       headers: {
         ...headers,
         'Content-Type': type,
         'Cache-Control': IMMUTABLE,
         Vary: 'Accept-Encoding',
-        ...(encoding && { 'Content-Encoding': encoding.name }),
+        ...(encoding && { 'Content-Encoding': encoding }),
       },
     });
   }

@@ -9,7 +9,7 @@ export function accepts(accept: string | undefined, wanted: string): boolean {
 }
 
 /** Best first. */
-const ENCODINGS = ['br', 'gzip'] as const;
+export const ENCODINGS = ['br', 'gzip'] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
 /** The best encoding that an Accept-Encoding header names with a quality above 0 (RFC 9110, 12.5.3); `*` is ignored. */

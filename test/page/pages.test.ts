@@ -479,8 +479,11 @@ describe('built files', () => {
     const assets = new Assets(folder);
     expect([assets.pathOf('page'), assets.pathOf('style')]).toEqual(['assets/page-abcdefgh.js', undefined]);
     const respond = (name: string, encoding: string) => assets.respond(name, encoding, {});
-    const [zipped, plain] = [respond('page-abcdefgh.js', 'br, gzip'), respond('page-abcdefgh.js', 'br;q=1')];
-    expect([await zipped?.text(), zipped?.headers.get('content-encoding')]).toEqual(['zipped', 'gzip']);
+    for (const accepted of ['br, gzip', 'GZIP;q=0.5', 'br;q=1, gzip;q=1']) {
+      const zipped = respond('page-abcdefgh.js', accepted);
+      expect([await zipped?.text(), zipped?.headers.get('content-encoding')]).toEqual(['zipped', 'gzip']);
+    }
+    const plain = respond('page-abcdefgh.js', 'br;q=1, gzip;q=0');
     expect([await plain?.text(), plain?.headers.get('content-encoding')]).toEqual(['plain', null]);
     expect(plain?.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
     expect(respond('page-abcdefgh.js.gz', '')).toBeUndefined();
