@@ -1,15 +1,15 @@
-import { parseTransaction } from 'viem';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Hex } from 'viem';
+import { beforeEach, expect, test } from 'vitest';
 import { sendRaw } from '../../src/relayer/chain-client.ts';
-import { commitChamberCall, creationCode, REFERENCE } from '../../src/relayer/contracts.ts';
+import { commitChamberCall, REFERENCE } from '../../src/relayer/contracts.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
-import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
+import { deployContract } from '../kit/contracts.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
-import { openFaultProxy } from './fault-proxy.ts';
 import {
   byHand,
   expectRecordedOnce,
+  feesOf,
   isSettled,
   onChain,
   openRelayerChain,
@@ -20,19 +20,18 @@ let opened: RelayerChain;
 beforeEach(async () => {
   opened = await openRelayerChain();
 });
-afterEach(() => opened.close());
 
 const GWEI = 1_000_000_000n;
 
 test('a transaction that the pool dropped is rebroadcast unchanged', async () => {
   const { forum, rpc } = opened;
-  await automine(false);
+  await opened.automine(false);
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   opened.relayer();
-  await until(() => inPool(1));
+  await until(() => opened.inPool(1));
   await rpc.request('anvil_dropAllTransactions', []);
-  await until(() => inPool(1));
-  await automine(true);
+  await until(() => opened.inPool(1));
+  await opened.automine(true);
   await until(() => isSettled(forum));
   await expectRecordedOnce(opened);
   expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
@@ -40,10 +39,10 @@ test('a transaction that the pool dropped is rebroadcast unchanged', async () =>
 
 test('a stuck transaction is replaced at its nonce with a fee raised by at least a tenth', async () => {
   const { forum } = opened;
-  await automine(false);
+  await opened.automine(false);
   addChamber(forum, 1, []);
   opened.relayer();
-  await until(() => inPool(1));
+  await until(() => opened.inPool(1));
   opened.clock.ahead += 31_000;
   await until(() => forum.facts('relay.commit_submitted').length === 2);
 
@@ -53,33 +52,18 @@ test('a stuck transaction is replaced at its nonce with a fee raised by at least
   const after = feesOf(second);
   expect(after.maxFeePerGas * 10n).toBeGreaterThanOrEqual(before.maxFeePerGas * 11n);
   expect(after.maxPriorityFeePerGas * 10n).toBeGreaterThanOrEqual(before.maxPriorityFeePerGas * 11n);
-  await automine(true);
+  await opened.automine(true);
   await until(() => isSettled(forum));
   await expectRecordedOnce(opened);
   expect(forum.facts('chamber.committed')).toMatchObject([{ txHash: second?.txHash }]);
 });
 
-test('a base fee above the transaction’s is met by a raised fee', async () => {
-  const { forum, rpc } = opened;
-  await automine(false);
-  addChamber(forum, 1, []);
-  opened.relayer();
-  await until(() => inPool(1));
-  await rpc.request('anvil_setNextBlockBaseFeePerGas', [`0x${(100n * GWEI).toString(16)}`]);
-  await rpc.request('evm_mine', []);
-  opened.clock.ahead += 31_000;
-  await until(() => forum.facts('relay.commit_submitted').length >= 2);
-  await automine(true);
-  await until(() => isSettled(forum));
-  await expectRecordedOnce(opened);
-});
-
 test('fees stop rising while no block is mined', async () => {
   const { forum, rpc } = opened;
-  await automine(false);
+  await opened.automine(false);
   addChamber(forum, 1, []);
   opened.relayer();
-  await until(() => inPool(1));
+  await until(() => opened.inPool(1));
   for (let round = 0; round < 30; round++) {
     const count = forum.facts('relay.commit_submitted').length;
     opened.clock.ahead += 31_000;
@@ -92,17 +76,17 @@ test('fees stop rising while no block is mined', async () => {
   const [first, last] = [feesOf(submitted[0]), feesOf(submitted.at(-1))];
   expect(last.maxFeePerGas).toBeGreaterThan(first.maxFeePerGas);
   expect(last.maxFeePerGas).toBeLessThan(first.maxFeePerGas * 5n);
-  await automine(true);
+  await opened.automine(true);
   await rpc.request('evm_mine', []);
   await until(() => isSettled(forum));
 });
 
 test('the older of two variants counts when it is mined', async () => {
   const { forum, rpc } = opened;
-  await automine(false);
+  await opened.automine(false);
   addChamber(forum, 1, []);
   const relayer = opened.relayer();
-  await until(() => inPool(1));
+  await until(() => opened.inPool(1));
   opened.clock.ahead += 31_000;
   await until(() => forum.facts('relay.commit_submitted').length === 2);
   await relayer.stop();
@@ -167,7 +151,7 @@ test('a restart after a reorganization rebroadcasts lost transactions before it 
 
 test('a relayer without funds raises an alert and resumes when funded', async () => {
   const { forum, rpc } = opened;
-  const relayerAddress = openAccount(opened.chain.config.privateKey).address;
+  const relayerAddress = openAccount(opened.config.privateKey).address;
   await rpc.request('anvil_setBalance', [relayerAddress, '0x0']);
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   const relayer = opened.relayer();
@@ -181,16 +165,16 @@ test('a relayer without funds raises an alert and resumes when funded', async ()
 
 test('funds that run out after signing delay the logged transaction and add no second one', async () => {
   const { forum, rpc } = opened;
-  const relayerAddress = openAccount(opened.chain.config.privateKey).address;
-  await automine(false);
+  const relayerAddress = openAccount(opened.config.privateKey).address;
+  await opened.automine(false);
   addChamber(forum, 1, []);
   const relayer = opened.relayer();
-  await until(() => inPool(1));
+  await until(() => opened.inPool(1));
   await rpc.request('anvil_dropAllTransactions', []);
   await rpc.request('anvil_setBalance', [relayerAddress, '0x0']);
   await until(() => !relayer.status().ok);
   await rpc.request('anvil_setBalance', [relayerAddress, '0x56bc75e2d63100000']);
-  await automine(true);
+  await opened.automine(true);
   await until(() => isSettled(forum));
   expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
   expect(relayer.status().ok).toBe(true);
@@ -198,18 +182,15 @@ test('funds that run out after signing delay the logged transaction and add no s
 
 test('a nonce that another transaction used leads to a new transaction at the next nonce', async () => {
   const { forum, rpc } = opened;
-  await automine(false);
+  await opened.automine(false);
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   opened.relayer();
-  await until(() => inPool(1));
+  await until(() => opened.inPool(1));
   const [first] = forum.facts('relay.commit_submitted');
   await sendRaw(rpc, await byHand(opened, { nonce: first?.nonce ?? 0, fee: 50n * GWEI }));
   await rpc.request('evm_mine', []);
-  await automine(true);
-  await until(() => {
-    opened.clock.ahead += 200;
-    return isSettled(forum);
-  });
+  await opened.automine(true);
+  await opened.untilSettled();
   const second = forum.facts('relay.commit_submitted').at(-1);
   expect(second?.nonce).toBe((first?.nonce ?? 0) + 1);
   await expectRecordedOnce(opened);
@@ -237,12 +218,11 @@ test('our root counts when it is on the chain already, with its own transaction'
 });
 
 test('our root is found through a provider that limits eth_getLogs to 2,000 blocks', async () => {
-  const { forum, rpc, chain } = opened;
+  const { forum, rpc, proxy } = opened;
   addChamber(forum, 1, []);
   await sendRaw(rpc, await byHand(opened, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
   await until(async () => (await onChain(opened, 1)).commits.length === 1);
   for (let batch = 0; batch < 21; batch++) await rpc.request('anvil_mine', ['0x64']);
-  const proxy = await openFaultProxy(chain.config.rpcUrl);
   proxy.fault = (method, [filter]) => {
     if (method !== 'eth_getLogs') return undefined;
     const { fromBlock, toBlock } = filter as { readonly fromBlock: string; readonly toBlock: string };
@@ -252,15 +232,13 @@ test('our root is found through a provider that limits eth_getLogs to 2,000 bloc
   opened.relayer({ rpcUrl: proxy.url });
   await until(() => isSettled(forum));
   await expectRecordedOnce(opened);
-  proxy.close();
 }, 90_000);
 
 test('a node that rejects one job holds up no other, and a lasting rejection raises an alert', async () => {
-  const { forum, chain } = opened;
+  const { forum, proxy } = opened;
   addChamber(forum, 1, []);
   addChamber(forum, 2, []);
   const rejected = commitChamberCall(1, forum.root(1));
-  const proxy = await openFaultProxy(chain.config.rpcUrl);
   proxy.fault = (method, [call]) =>
     method === 'eth_estimateGas' && (call as { readonly data: string }).data === rejected
       ? { kind: 'error', message: 'no luck today' }
@@ -274,19 +252,14 @@ test('a node that rejects one job holds up no other, and a lasting rejection rai
   proxy.fault = () => undefined;
   await until(() => isSettled(forum));
   await until(() => relayer.status().ok);
-  proxy.close();
 });
 
 test('a factory with another relayer raises an alert and fails no idea', async () => {
-  const { forum, rpc, chain } = opened;
-  const [deployer] = (await rpc.request('eth_accounts', [])) as `0x${string}`[];
-  const data = creationCode('IdeaFactory', chain.config.registryAddress, deployer ?? '0x');
-  const hash = await rpc.request('eth_sendTransaction', [{ from: deployer, data }]);
-  const receipt = () =>
-    rpc.request('eth_getTransactionReceipt', [hash]) as Promise<{ contractAddress: `0x${string}` } | null>;
-  await until(async () => (await receipt()) !== null);
+  const { forum, rpc, config } = opened;
+  const [deployer] = (await rpc.request('eth_accounts', [])) as Hex[];
+  const factory = await deployContract(rpc, 'IdeaFactory', config.registryAddress, deployer);
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-  const relayer = opened.relayer({ factoryAddress: (await receipt())?.contractAddress ?? '0x' });
+  const relayer = opened.relayer({ factoryAddress: factory.address });
   await until(() => !relayer.status().ok);
   expect(relayer.status().reason).toMatch(
     /^chain: the factory at 0x\w+: deployIdea refuses the account 0x\w+ \(NotRelayer/,
@@ -333,8 +306,7 @@ test('a token counts when it is on the chain already, with its own transaction',
 });
 
 test('a deployment that reverts in its block is recorded with transaction and reason', async () => {
-  const { forum, chain } = opened;
-  const proxy = await openFaultProxy(chain.config.rpcUrl);
+  const { forum, proxy } = opened;
   let lies = 1;
   proxy.fault = (method) => {
     const isDeployment = forum.facts('chamber.committed').length === 1;
@@ -349,12 +321,10 @@ test('a deployment that reverts in its block is recorded with transaction and re
   expect(forum.facts('idea.deploy_failed')).toEqual([
     { ideaId: 'idea-1', txHash: submitted?.txHash, reason: `ERC20InvalidReceiver(0x${'0'.repeat(40)})` },
   ]);
-  proxy.close();
 });
 
 test('a transaction that ran out of gas is replaced by a new one', async () => {
-  const { forum, chain } = opened;
-  const proxy = await openFaultProxy(chain.config.rpcUrl);
+  const { forum, proxy } = opened;
   let lies = 1;
   proxy.fault = (method) =>
     method === 'eth_estimateGas' && lies-- > 0 ? { kind: 'result', result: '0x7530' } : undefined;
@@ -363,19 +333,4 @@ test('a transaction that ran out of gas is replaced by a new one', async () => {
   await until(() => isSettled(forum));
   expect(forum.facts('relay.commit_submitted')).toHaveLength(2);
   await expectRecordedOnce(opened);
-  proxy.close();
 });
-
-function automine(isOn: boolean): Promise<unknown> {
-  return opened.rpc.request('evm_setAutomine', [isOn]).then(() => isOn && opened.rpc.request('evm_mine', []));
-}
-
-async function inPool(count: number): Promise<boolean> {
-  const { pending } = (await opened.rpc.request('txpool_status', [])) as { readonly pending: string };
-  return Number(pending) === count;
-}
-
-function feesOf(transaction: RelayTransaction | undefined) {
-  const { maxFeePerGas = 0n, maxPriorityFeePerGas = 0n } = parseTransaction(transaction?.rawTransaction ?? '0x');
-  return { maxFeePerGas, maxPriorityFeePerGas };
-}

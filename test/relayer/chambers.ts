@@ -1,5 +1,5 @@
 // Chambers as the relayer finds them: closed, with ideas that some members backed.
-import { toTimestamp } from '../../src/vocabulary/values.ts';
+import { DEADLINES, type Deadlines, toTimestamp } from '../../src/vocabulary/values.ts';
 import type { MemoryForum } from './memory-forum.ts';
 
 const WALLET = '0x90F79bf6EB2c4f870365E785982E1f101E93b906';
@@ -22,13 +22,7 @@ export function addChamber(
   { closesInMillis = 0 }: { readonly closesInMillis?: number } = {},
 ): void {
   const deadline = toTimestamp(Date.now() + closesInMillis);
-  const deadlines = {
-    lobbyDeadline: deadline,
-    proposalDeadline: deadline,
-    debateDeadline: deadline,
-    allocateCommitDeadline: deadline,
-    allocateRevealDeadline: deadline,
-  };
+  const deadlines = Object.fromEntries(DEADLINES.map((name) => [name, deadline])) as Deadlines;
   const created = { name: `Chamber ${chamberId}`, deadlines, minBackersForGraduation: 1, turnSeconds: null };
   forum.move(chamberId, ANN, { type: 'chamber.created', payload: created });
   forum.move(chamberId, ANN, { type: 'chamber.joined', payload: { turnOrder: 0 } });

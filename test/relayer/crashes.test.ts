@@ -1,28 +1,27 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import type { ContractProfile } from '../../src/relayer/contracts.ts';
 import type { ServiceFact } from '../../src/vocabulary/events.ts';
+import { Random } from '../kit/random.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
-import { type FaultProxy, openFaultProxy } from './fault-proxy.ts';
+import type { FaultProxy } from './fault-proxy.ts';
 import { isSettled, onChain, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
 let opened: RelayerChain;
 let proxy: FaultProxy;
-beforeEach(async () => {
-  opened = await openRelayerChain();
-  proxy = await openFaultProxy(opened.chain.config.rpcUrl);
+async function open(owned?: ContractProfile['name']): Promise<void> {
+  opened = await openRelayerChain(owned);
+  proxy = opened.proxy;
   addChamber(opened.forum, 1, [
     { ticker: 'ONE', backers: 1 },
     { ticker: 'TWO', backers: 1 },
   ]);
-});
-afterEach(async () => {
-  await opened.close();
-  proxy.close();
-});
+}
 
 const TYPES = ['relay.commit_submitted', 'chamber.committed', 'relay.deploy_submitted', 'idea.deployed'] as const;
 
 test.each(TYPES)('a log that cannot take %s for a while delays the work but repeats nothing', async (type) => {
+  await open();
   let failures = 0;
   opened.forum.beforeRecord = (fact) => {
     if (fact.type === type && failures++ < 3) throw new Error('the disk is full');
@@ -33,25 +32,31 @@ test.each(TYPES)('a log that cannot take %s for a while delays the work but repe
   await expectOnce();
 });
 
-test.each(TYPES)('a relayer killed before it could log %s leaves nothing that the next one repeats', async (type) => {
-  let isReached = false;
-  opened.forum.beforeRecord = (fact) => {
-    if (fact.type !== type) return;
-    isReached = true;
-    throw new Error('killed');
-  };
-  const first = opened.relayer();
-  await until(() => isReached);
-  await first.stop();
-  opened.forum.beforeRecord = () => {};
-  opened.relayer();
-  await until(() => isSettled(opened.forum));
-  await expectOnce();
-});
+const KINDS = ['reference', 'quorum'] as const;
+
+test.each(KINDS.flatMap((kind) => TYPES.map((type) => [type, kind] as const)))(
+  'a relayer killed before it could log %s leaves nothing that the next one repeats on %s contracts',
+  async (type, kind) => {
+    await open(kind);
+    let isDown = false;
+    opened.forum.beforeRecord = (fact) => {
+      isDown ||= fact.type === type;
+      if (isDown) throw new Error('killed');
+    };
+    const first = opened.relayer();
+    await until(() => isDown);
+    await first.stop();
+    opened.forum.beforeRecord = () => {};
+    opened.relayer();
+    await until(() => isSettled(opened.forum));
+    await expectOnce();
+  },
+);
 
 test.each(['relay.commit_submitted', 'relay.deploy_submitted'] as const)(
   'a relayer killed after it logged %s and before it sent it leaves bytes that the next one sends',
   async (type) => {
+    await open();
     let isLogged = false;
     opened.forum.beforeRecord = (fact) => {
       isLogged ||= fact.type === type;
@@ -70,20 +75,21 @@ test.each(['relay.commit_submitted', 'relay.deploy_submitted'] as const)(
 );
 
 test('relayers killed at random, over a bad RPC and a bad disk, leave one transaction for each job', async () => {
+  await open();
   const { SEED } = process.env;
   const seed = Number(SEED ?? Math.floor(Math.random() * 2 ** 31));
-  const chance = randomFrom(seed);
+  const random = new Random(seed);
   for (let chamberId = 2; chamberId <= 8; chamberId++) {
     addChamber(opened.forum, chamberId, [{ ticker: 'T', backers: 2 }], { closesInMillis: chamberId * 200 });
   }
   opened.forum.beforeRecord = (_fact: ServiceFact) => {
-    if (chance() < 0.1) throw new Error('the disk is full');
+    if (random.chance(0.1)) throw new Error('the disk is full');
   };
-  proxy.fault = () => (chance() < 0.1 ? { kind: chance() < 0.5 ? 'reset' : 'lost' } : undefined);
+  proxy.fault = () => (random.chance(0.1) ? { kind: random.pick(['reset', 'lost']) } : undefined);
   const end = performance.now() + 4_000;
   while (performance.now() < end) {
     const relayer = opened.relayer({ rpcUrl: proxy.url });
-    await new Promise((resolve) => setTimeout(resolve, chance() * 250));
+    await new Promise((resolve) => setTimeout(resolve, random.below(250)));
     await relayer.stop();
   }
   opened.forum.beforeRecord = () => {};
@@ -107,15 +113,4 @@ async function expectOnce(hint = ''): Promise<void> {
   }
   expect(forum.facts('chamber.committed'), hint).toHaveLength(forum.events.size);
   expect(forum.facts('idea.deploy_failed'), hint).toEqual([]);
-}
-
-/** A small generator of numbers in [0, 1) that a seed repeats (mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

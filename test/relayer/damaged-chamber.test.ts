@@ -35,7 +35,7 @@ test('a damaged chamber is not committed and raises one alert, the others are co
 
   const { chain: config } = await read('/health');
   const rpc = openRpc(config.rpcUrl);
-  const commitsOf = async (chamberId: number) => (await onChain({ rpc, chain: { config } }, chamberId)).commits.length;
+  const commitsOf = async (chamberId: number) => (await onChain({ rpc, config }, chamberId)).commits.length;
   expect(await Promise.all([damaged, ...others].map(commitsOf))).toEqual([0, 1, 1]);
   rpc.close();
   expect((await fetch(`${url}/ready`)).status).toBe(200);

@@ -1,10 +1,10 @@
 // A token that exists is never recorded as a failed deployment, even while the node does not report it yet.
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { sendRaw } from '../../src/relayer/chain-client.ts';
-import { REFERENCE } from '../../src/relayer/contracts.ts';
+import { type ContractProfile, REFERENCE } from '../../src/relayer/contracts.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
-import { type Fault, type FaultProxy, openFaultProxy } from './fault-proxy.ts';
+import type { Fault } from './fault-proxy.ts';
 import {
   byHand,
   expectRecordedOnce,
@@ -14,20 +14,15 @@ import {
   type RelayerChain,
 } from './relayer-chain.ts';
 
-let opened: RelayerChain;
-let proxy: FaultProxy;
-beforeEach(async () => {
-  opened = await openRelayerChain();
-  proxy = await openFaultProxy(opened.chain.config.rpcUrl);
+async function open(owned?: ContractProfile['name']): Promise<RelayerChain> {
+  const opened = await openRelayerChain(owned);
   addChamber(opened.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-});
-afterEach(async () => {
-  await opened.close();
-  proxy.close();
-});
+  return opened;
+}
 
 test('a token deployed between the start of the round and the estimate counts', async () => {
-  const { forum } = opened;
+  const opened = await open();
+  const { forum, proxy } = opened;
   const [idea] = forum.state(1).ideas;
   if (idea === undefined) throw new Error('no idea');
   let isDeployed = false;
@@ -44,14 +39,17 @@ test('a token deployed between the start of the round and the estimate counts', 
   await expectRecordedOnce(opened);
 });
 
-const REVERTS: readonly (readonly [string, Fault | undefined])[] = [
-  ['with its reason', undefined],
-  ['without a reason', { kind: 'error', message: 'execution reverted' }],
-];
-test.each(REVERTS)(
-  'a deployment whose traces are late and that reverts, when tried again, %s is waited for',
-  async (_title, revert) => {
-    const { forum } = opened;
+const NO_REASON = { kind: 'error', message: 'execution reverted' } as const;
+test.each<readonly [string, ContractProfile['name'], Fault | undefined]>([
+  ['with IdeaAlreadyDeployed', 'reference', undefined],
+  ['without a reason', 'reference', NO_REASON],
+  ['with TickerTaken', 'quorum', undefined],
+  ['without a reason', 'quorum', NO_REASON],
+])(
+  'a deployment whose traces are late and that reverts, when tried again, %s on %s contracts is waited for',
+  async (_title, kind, revert) => {
+    const opened = await open(kind);
+    const { forum, proxy } = opened;
     let isHidden = true;
     proxy.fault = (method) => {
       if (!isHidden || forum.facts('relay.deploy_submitted').length === 0) return undefined;

@@ -1,10 +1,9 @@
 import { spawn } from 'node:child_process';
-import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { copyFile, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { findLine } from '../../src/process/child-output.ts';
 import { hasCode } from '../../src/relayer/chain-client.ts';
 import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
@@ -12,28 +11,23 @@ import { probeChain } from '../../src/relayer/identity.ts';
 import { Relayer } from '../../src/relayer/relayer.ts';
 import { openRpc } from '../../src/relayer/rpc.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
+import { isAlive } from '../kit/process-tree.ts';
+import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { MemoryForum } from './memory-forum.ts';
 import { expectRecordedOnce, isSettled, onChain, recordingLogger } from './relayer-chain.ts';
 
-let folder: string;
 let stateFile: string;
-const chains: DevChain[] = [];
 /** Less than the time after which a request to the chain is given up. */
 const STOP_MILLIS_MAX = 2_800;
 const SOMEBODY = `0x${'5b'.repeat(20)}`;
 const lines: string[] = [];
 const logger = recordingLogger(lines);
 
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'dev-chain-'));
-  stateFile = join(folder, 'chain.json');
-});
-afterEach(async () => {
+beforeEach(() => {
   lines.length = 0;
-  await Promise.all(chains.splice(0).map((chain) => chain.stop()));
-  await rm(folder, { recursive: true });
+  stateFile = join(temporaryFolder(), 'chain.json');
 });
 
 test('a first start deploys the reference contracts, and a probe finds no problem', async () => {
@@ -61,7 +55,7 @@ test('a later start finds contracts, roots and tokens where they were', async ()
 
 test('a chain whose state is older than the log is brought up to the log', async () => {
   const first = await start({ stateFile });
-  const older = join(folder, 'older.json');
+  const older = `${stateFile}.older`;
   await copyFile(stateFile, older);
   const forum = new MemoryForum();
   for (const chamberId of [1, 2, 3]) addChamber(forum, chamberId, [{ ticker: 'ONE', backers: 1 }]);
@@ -175,7 +169,7 @@ test('a frozen Anvil is replaced from its saved state, chambers are committed on
   await until(() => chain.problem === undefined);
   expect(chain.pid).not.toBe(pid);
   const rpc = openRpc(chain.config.rpcUrl);
-  await expectRecordedOnce({ chain, rpc, forum });
+  await expectRecordedOnce({ rpc, config: chain.config, forum });
   rpc.close();
   expect(messages().filter((message) => message.includes('development chain'))).toEqual([
     'development chain not restarted or not saved',
@@ -222,7 +216,7 @@ describe.each(['SIGKILL', 'SIGTERM', 'SIGINT'] as const)('a process ended by %s'
 
 async function start(options: { readonly stateFile?: string } = {}): Promise<DevChain> {
   const chain = await startDevChain({ logger, ...options });
-  chains.push(chain);
+  atEnd(() => chain.stop());
   return chain;
 }
 
@@ -245,16 +239,8 @@ async function settle(chain: DevChain, forum: MemoryForum): Promise<void> {
 async function look(chain: DevChain, chamberId = 1) {
   const rpc = openRpc(chain.config.rpcUrl);
   try {
-    return await onChain({ chain, rpc }, chamberId);
+    return await onChain({ rpc, config: chain.config }, chamberId);
   } finally {
     rpc.close();
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
   }
 }

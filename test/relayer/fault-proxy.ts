@@ -54,15 +54,10 @@ export async function openFaultProxy(target: string): Promise<FaultProxy> {
     if (fault?.kind === 'reset') return void request.socket.destroy();
     if (fault?.kind === 'status') return void response.writeHead(fault.status).end(fault.body);
     const headers = { 'content-type': 'application/json' };
-    if (fault?.kind === 'result') {
-      response.writeHead(200, headers).end(JSON.stringify({ jsonrpc: '2.0', id, result: fault.result }));
-      return;
-    }
-    if (fault?.kind === 'error') {
-      const error = { code: -32_000, message: fault.message };
-      response.writeHead(200, headers).end(JSON.stringify({ jsonrpc: '2.0', id, error }));
-      return;
-    }
+    const respond = (outcome: object) =>
+      void response.writeHead(200, headers).end(JSON.stringify({ jsonrpc: '2.0', id, ...outcome }));
+    if (fault?.kind === 'result') return respond({ result: fault.result });
+    if (fault?.kind === 'error') return respond({ error: { code: -32_000, message: fault.message } });
     const passed = await (await fetch(target, { method: 'POST', headers, body })).text();
     if (fault?.kind === 'lost') return void request.socket.destroy();
     response.writeHead(200, headers).end(passed);

@@ -1,6 +1,6 @@
 // The relayer shares its thread with the service, so a chamber full of long ideas must not hold that thread.
 import { existsSync, readFileSync } from 'node:fs';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import type { MemoryForum } from './memory-forum.ts';
@@ -20,7 +20,6 @@ let opened: RelayerChain;
 beforeEach(async () => {
   opened = await openRelayerChain();
 });
-afterEach(() => opened.close());
 
 test.skipIf(!existsSync(SCHEDSTAT))('deploys many long ideas in short turns of the event loop', async () => {
   const { forum } = opened;

@@ -1,23 +1,19 @@
 // The jams of a well-known relayer: nonces after a restart, receipts that come late, replacements that the node finds underpriced, an
 // RPC that forgets, and a spike of the base fee. Each ends by itself, with one transaction for each job.
 import { parseTransaction } from 'viem';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { openAccount } from '../../src/relayer/transactions.ts';
 import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
-import { type FaultProxy, openFaultProxy } from './fault-proxy.ts';
+import type { FaultProxy } from './fault-proxy.ts';
 import { expectRecordedOnce, isSettled, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
 let opened: RelayerChain;
 let proxy: FaultProxy;
 beforeEach(async () => {
   opened = await openRelayerChain();
-  proxy = await openFaultProxy(opened.chain.config.rpcUrl);
-});
-afterEach(async () => {
-  await opened.close();
-  proxy.close();
+  proxy = opened.proxy;
 });
 
 const GWEI = 1_000_000_000n;
@@ -26,14 +22,14 @@ const IDEA = [{ ticker: 'ONE', backers: 1 }] as const;
 
 test('a restart fills the nonces that the node lost below others that it kept', async () => {
   const { forum, rpc } = opened;
-  await automine(false);
+  await opened.automine(false);
   for (const chamberId of [1, 2, 3]) addChamber(forum, chamberId, []);
   const first = opened.relayer();
-  await until(() => inPool(3));
+  await until(() => opened.inPool(3));
   await first.stop();
   const [lowest] = forum.facts('relay.commit_submitted');
   await rpc.request('anvil_dropTransaction', [lowest?.txHash]);
-  await automine(true);
+  await opened.automine(true);
   opened.relayer();
   await until(() => isSettled(forum));
   expect(forum.facts('relay.commit_submitted').map(({ nonce }) => nonce)).toEqual([0, 1, 2]);
@@ -51,7 +47,7 @@ test('a restart while the node reports fewer transactions than it has mined repe
   opened.relayer({ rpcUrl: proxy.url });
   await until(() => proxy.requests.filter((method) => method === 'eth_sendRawTransaction').length > 2);
   proxy.fault = () => undefined;
-  await untilSettled();
+  await opened.untilSettled();
   expect(forum.facts('relay.commit_submitted').map(({ nonce }) => nonce)).toEqual([0, 2]);
   await expectRecordedOnce(opened);
 });
@@ -72,17 +68,17 @@ test('receipts, transactions and logs that all come minutes late delay the work 
     await until(() => proxy.requests.length > before + 10);
   }
   proxy.fault = () => undefined;
-  await untilSettled();
+  await opened.untilSettled();
   expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
   await expectRecordedOnce(opened);
 });
 
 test('a node that wants half as much more for a replacement gets it', async () => {
   const { forum, rpc } = opened;
-  await automine(false);
+  await opened.automine(false);
   addChamber(forum, 1, []);
   opened.relayer({ rpcUrl: proxy.url });
-  await until(() => inPool(1));
+  await until(() => opened.inPool(1));
   const [first] = forum.facts('relay.commit_submitted');
   proxy.fault = (method, [raw]) => {
     if (method !== 'eth_sendRawTransaction' || raw === first?.rawTransaction) return undefined;
@@ -93,7 +89,7 @@ test('a node that wants half as much more for a replacement gets it', async () =
   const bytes = (one: RelayTransaction | undefined) => feeOf(one?.rawTransaction);
   await until(() => bytes(forum.facts('relay.commit_submitted').at(-1)) * 2n >= bytes(first) * 3n);
   await until(async () => (await rpc.request('eth_getTransactionByHash', [first?.txHash])) === null);
-  await automine(true);
+  await opened.automine(true);
   await until(() => isSettled(forum));
   await expectRecordedOnce(opened);
 });
@@ -117,17 +113,17 @@ test('an RPC that acknowledges a transaction and forgets it at once gets it agai
 
 test('an RPC that still knows a transaction that its pool has dropped gets one with a raised fee', async () => {
   const { forum, rpc } = opened;
-  await automine(false);
+  await opened.automine(false);
   addChamber(forum, 1, IDEA);
   opened.relayer({ rpcUrl: proxy.url });
-  await until(() => inPool(1));
+  await until(() => opened.inPool(1));
   const [first] = forum.facts('relay.commit_submitted');
   proxy.fault = (method, [raw]) =>
     method === 'eth_sendRawTransaction' && raw === first?.rawTransaction
       ? { kind: 'error', message: 'already known' }
       : undefined;
   await rpc.request('anvil_dropAllTransactions', []);
-  await automine(true);
+  await opened.automine(true);
   opened.clock.ahead += FEE_BUMP_MILLIS;
   await until(() => isSettled(forum));
   await expectRecordedOnce(opened);
@@ -156,12 +152,12 @@ test('a minimum tip above all that the RPC suggests raises an alert until it sug
 
 test('a spike of the base fee holds up no queue: each nonce is raised in its turn', async () => {
   const { forum } = opened;
-  await automine(false);
+  await opened.automine(false);
   for (const chamberId of [1, 2, 3]) addChamber(forum, chamberId, []);
   opened.relayer();
-  await until(() => inPool(3));
+  await until(() => opened.inPool(3));
   await spike(100n * GWEI);
-  await automine(true);
+  await opened.automine(true);
   await until(() => {
     opened.clock.ahead += 1_000;
     return isSettled(forum);
@@ -174,15 +170,15 @@ test('a spike of the base fee holds up no queue: each nonce is raised in its tur
 });
 
 test('a spike that the account cannot pay for is waited out with the transaction that it can', async () => {
-  const { forum, rpc, chain } = opened;
-  await automine(false);
+  const { forum, rpc, config } = opened;
+  await opened.automine(false);
   addChamber(forum, 1, []);
   const relayer = opened.relayer();
-  await until(() => inPool(1));
+  await until(() => opened.inPool(1));
   const { gas = 0n, maxFeePerGas = 0n } = parseTransaction(
     forum.facts('relay.commit_submitted')[0]?.rawTransaction ?? '0x',
   );
-  const { address } = openAccount(chain.config.privateKey);
+  const { address } = openAccount(config.privateKey);
   await rpc.request('anvil_setBalance', [address, `0x${(2n * gas * maxFeePerGas).toString(16)}`]);
   await spike(100n * GWEI);
   opened.clock.ahead += FEE_BUMP_MILLIS;
@@ -190,7 +186,7 @@ test('a spike that the account cannot pay for is waited out with the transaction
   expect(relayer.status().reason).toMatch(/insufficient funds/);
   await rpc.request('anvil_dropAllTransactions', []);
   await spike(GWEI);
-  await automine(true);
+  await opened.automine(true);
   await until(() => isSettled(forum));
   await until(() => relayer.status().ok);
   for (const { rawTransaction } of forum.facts('relay.commit_submitted')) {
@@ -203,24 +199,6 @@ test('a spike that the account cannot pay for is waited out with the transaction
 async function spike(baseFee: bigint): Promise<void> {
   await opened.rpc.request('anvil_setNextBlockBaseFeePerGas', [`0x${baseFee.toString(16)}`]);
   await opened.rpc.request('evm_mine', []);
-}
-
-async function automine(isOn: boolean): Promise<void> {
-  await opened.rpc.request('evm_setAutomine', [isOn]);
-  if (isOn) await opened.rpc.request('evm_mine', []);
-}
-
-async function inPool(count: number): Promise<boolean> {
-  const { pending } = (await opened.rpc.request('txpool_status', [])) as { readonly pending: string };
-  return Number(pending) === count;
-}
-
-/** Moves the clock on, so that what has to last for a while has lasted. */
-async function untilSettled(): Promise<void> {
-  await until(() => {
-    opened.clock.ahead += 200;
-    return isSettled(opened.forum);
-  });
 }
 
 function feeOf(rawTransaction: unknown): bigint {

@@ -32,18 +32,11 @@ export class MemoryForum implements RelayerForum {
   }
 
   async unsettledChambers(limit: number): Promise<readonly number[]> {
-    return this.#closed()
-      .filter((state) => !this.#isSettled(state.chamberId))
-      .map((state) => state.chamberId)
-      .slice(0, limit);
+    return this.#closed({ isSettled: false }).slice(0, limit);
   }
 
   async settledChambers(limit: number): Promise<readonly number[]> {
-    return this.#closed()
-      .filter((state) => this.#isSettled(state.chamberId))
-      .map((state) => state.chamberId)
-      .reverse()
-      .slice(0, limit);
+    return this.#closed({ isSettled: true }).reverse().slice(0, limit);
   }
 
   async chamber(chamberId: number): Promise<ClosedChamber | undefined> {
@@ -91,13 +84,12 @@ export class MemoryForum implements RelayerForum {
     if (isMove(event)) this.#trees.set(chamberId, appendLeaf(tree, leafHash(Buffer.from(toLine(event)))).tree);
   }
 
-  #closed(): readonly ChamberState[] {
-    return [...this.events.keys()].map((id) => this.state(id)).filter((state) => isClosed(state, this.now()));
+  #closed(wanted: { readonly isSettled: boolean }): number[] {
+    const closed = [...this.events.keys()].filter((id) => isClosed(this.state(id), this.now()));
+    return closed.filter((id) => this.#isSettled(id) === wanted.isSettled);
   }
 
   #isSettled(chamberId: number): boolean {
-    const [created] = this.events.get(chamberId) ?? [];
-    if (created === undefined) return false;
     return listingsOf(null, this.state(chamberId)).some((row) => row.kind === 'chamber' && row.isSettled);
   }
 }

@@ -1,10 +1,10 @@
 // The owner's rights in the reference contracts, on a real chain.
 import { type Address, encodeEventTopics, encodeFunctionData, pad, parseAbi, zeroAddress } from 'viem';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { orRevert, readCall, readGas, readLogs } from '../../src/relayer/chain-client.ts';
 import { creationCode, RELAYED_ABI, revertError } from '../../src/relayer/contracts.ts';
 import { type ContractAddresses, readRoles, setRelayer } from '../../src/relayer/owner.ts';
-import { deployFor, fund, NEXT, openOwner } from './owner-account.ts';
+import { fund, NEXT, openOwner } from './owner-account.ts';
 import { openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
 const ABI = parseAbi(['function transferOwnership(address next)', 'function acceptOwnership()']);
@@ -12,10 +12,9 @@ const ABI = parseAbi(['function transferOwnership(address next)', 'function acce
 let opened: RelayerChain;
 let contracts: ContractAddresses;
 beforeEach(async () => {
-  opened = await openRelayerChain();
-  contracts = await deployFor(opened.rpc, opened.chain.config.privateKey);
+  opened = await openRelayerChain('reference');
+  contracts = opened.config;
 });
-afterEach(() => opened.close());
 
 function setRelayerCall(next: Address) {
   return encodeFunctionData({ abi: RELAYED_ABI, functionName: 'setRelayer', args: [next] });

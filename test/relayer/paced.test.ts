@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Agent } from '../../src/client/index.ts';
+import { openRpc } from '../../src/relayer/rpc.ts';
 import type { Service } from '../../src/service/start.ts';
 import { newChamber, REGISTRATION } from '../client/live-service.ts';
 import { openService } from '../kit/open-service.ts';
@@ -105,12 +106,9 @@ async function commitSentAt(chamberId: number): Promise<number> {
   for await (const event of creator.forum.events(chamberId)) {
     if (event.type !== 'relay.commit_submitted') continue;
     const { txHash } = event.payload;
-    await until(async () => {
-      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_getTransactionByHash', params: [txHash] });
-      const headers = { 'content-type': 'application/json' };
-      const response = await fetch(chain?.rpcUrl ?? '', { method: 'POST', headers, body });
-      return ((await response.json()) as { readonly result: object | null }).result !== null;
-    });
+    const rpc = openRpc(chain?.rpcUrl ?? '');
+    await until(async () => (await rpc.request('eth_getTransactionByHash', [txHash])) !== null);
+    rpc.close();
     return Date.now();
   }
   throw new Error(`the stream of chamber ${chamberId} ended`);

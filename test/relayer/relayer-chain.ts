@@ -1,55 +1,91 @@
 // The surroundings of relayer tests: a real development chain, a forum in memory, and relayers that start and stop.
-import { encodeEventTopics, type Hex } from 'viem';
+import { encodeEventTopics, type Hex, parseTransaction } from 'viem';
 import { expect } from 'vitest';
 import { type Logs, readLogs, sendRaw } from '../../src/relayer/chain-client.ts';
 import type { Logger, RelayerConfig } from '../../src/relayer/context.ts';
-import { REGISTRY_ABI } from '../../src/relayer/contracts.ts';
-import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
+import { type ContractProfile, REFERENCE, REGISTRY_ABI } from '../../src/relayer/contracts.ts';
+import { startDevChain } from '../../src/relayer/dev-chain.ts';
 import { Relayer } from '../../src/relayer/relayer.ts';
 import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
 import { openAccount, signTransaction } from '../../src/relayer/transactions.ts';
+import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
+import { atEnd } from '../kit/temporary.ts';
+import { until } from '../kit/until.ts';
+import { type FaultProxy, openFaultProxy } from './fault-proxy.ts';
 import { MemoryForum } from './memory-forum.ts';
+import { deployFor } from './owner-account.ts';
+import { quorumContracts } from './quorum-file.ts';
 
 export interface RelayerChain {
-  readonly chain: DevChain;
+  /** What relayers are started with, unless they are given something else. */
+  readonly config: RelayerConfig & { readonly chainId: number };
   readonly rpc: Rpc;
+  /** In front of the chain, for relayers whose RPC fails. */
+  readonly proxy: FaultProxy;
   readonly forum: MemoryForum;
   /** Every line logged by chain and relayers, as JSON. */
   readonly lines: string[];
   /** The clock by which transactions are stuck: real time plus what a test adds. */
   readonly clock: { ahead: number };
   relayer(changes?: Partial<RelayerConfig>): Relayer;
-  /** Ends relayers and chain. */
-  close(): Promise<void>;
+  /** Whether each transaction is mined at once; those that wait are mined when it is switched on. */
+  automine(isOn: boolean): Promise<void>;
+  /** Whether so many transactions wait for a block. */
+  inPool(count: number): Promise<boolean>;
+  /** Moves the clock on until all chambers are settled, so that what has to last for a while has lasted. */
+  untilSettled(): Promise<void>;
 }
 
-export async function openRelayerChain(): Promise<RelayerChain> {
+/** It ends with the test. The contracts are the development chain's own, or of another owner, of the kind that is `owned`. */
+export async function openRelayerChain(owned?: ContractProfile['name']): Promise<RelayerChain> {
   const lines: string[] = [];
   const logger = recordingLogger(lines);
   const chain = await startDevChain({ logger });
   const rpc = openRpc(chain.config.rpcUrl);
+  const proxy = await openFaultProxy(chain.config.rpcUrl);
   const forum = new MemoryForum();
   const clock = { ahead: 0 };
   const relayers: Relayer[] = [];
+  atEnd(async () => {
+    await Promise.all(relayers.map((relayer) => relayer.stop()));
+    rpc.close();
+    await chain.stop();
+    proxy.close();
+  });
+  const config = {
+    ...chain.config,
+    feeBumpSeconds: 30,
+    ...(owned !== undefined && (await deployFor(rpc, chain.config.privateKey, owned))),
+    contracts: owned === 'quorum' ? quorumContracts() : REFERENCE,
+  };
   return {
-    chain,
+    config,
     rpc,
+    proxy,
     forum,
     lines,
     clock,
     relayer(changes = {}) {
-      const config = { ...chain.config, feeBumpSeconds: 30, ...changes };
       const now = () => performance.now() + clock.ahead;
-      const relayer = new Relayer({ config, forum, logger, clock: now, rpcTimeoutMillis: RPC_TIMEOUT_MILLIS });
+      const options = { forum, logger, clock: now, rpcTimeoutMillis: RPC_TIMEOUT_MILLIS };
+      const relayer = new Relayer({ config: { ...config, ...changes }, ...options });
       relayers.push(relayer);
       relayer.start();
       return relayer;
     },
-    async close() {
-      await Promise.all(relayers.map((relayer) => relayer.stop()));
-      rpc.close();
-      await chain.stop();
+    async automine(isOn) {
+      await rpc.request('evm_setAutomine', [isOn]);
+      if (isOn) await rpc.request('evm_mine', []);
     },
+    async inPool(count) {
+      const { pending } = (await rpc.request('txpool_status', [])) as { readonly pending: string };
+      return Number(pending) === count;
+    },
+    untilSettled: () =>
+      until(() => {
+        clock.ahead += 200;
+        return isSettled(forum);
+      }),
   };
 }
 
@@ -61,16 +97,17 @@ export function recordingLogger(lines: string[]): Logger {
 }
 
 const RPC_TIMEOUT_MILLIS = 500;
+
 export async function isSettled(forum: MemoryForum): Promise<boolean> {
   return (await forum.unsettledChambers(1)).length === 0;
 }
 
 /** The hashes of the transactions that committed a chamber and that deployed its ideas. */
 export async function onChain(
-  { rpc, chain }: { readonly rpc: Rpc; readonly chain: Pick<DevChain, 'config'> },
+  { rpc, config }: { readonly rpc: Rpc; readonly config: Pick<RelayerConfig, 'registryAddress' | 'factoryAddress'> },
   chamberId: number,
 ): Promise<{ readonly commits: readonly Hex[]; readonly deployments: readonly Hex[] }> {
-  const { registryAddress, factoryAddress } = chain.config;
+  const { registryAddress, factoryAddress } = config;
   const toBlock = Number(await rpc.request('eth_blockNumber', []));
   const blocks = { fromBlock: 0, toBlock };
   const args = { chamberId: BigInt(chamberId) };
@@ -94,10 +131,10 @@ interface ByHand {
 
 /** A transaction of the relayer's account that is not in its log. */
 export async function byHand(
-  { chain }: Pick<RelayerChain, 'chain'>,
+  { config }: Pick<RelayerChain, 'config'>,
   { nonce = 0, fee = 10n * GWEI, to, data = '0x' }: ByHand,
 ): Promise<Hex> {
-  const { chainId, privateKey, registryAddress, factoryAddress } = chain.config;
+  const { chainId, privateKey, registryAddress, factoryAddress } = config;
   const address =
     to === undefined ? openAccount(privateKey).address : to === 'registry' ? registryAddress : factoryAddress;
   const fees = { maxFeePerGas: fee, maxPriorityFeePerGas: fee };
@@ -111,7 +148,9 @@ export async function sendForeign(opened: RelayerChain, nonce: number): Promise<
 }
 
 /** The chain has one commitment for every chamber and one deployment for each graduate: those that the log names. */
-export async function expectRecordedOnce(opened: Pick<RelayerChain, 'chain' | 'rpc' | 'forum'>): Promise<void> {
+export async function expectRecordedOnce(
+  opened: Parameters<typeof onChain>[0] & Pick<RelayerChain, 'forum'>,
+): Promise<void> {
   for (const chamberId of opened.forum.events.keys()) {
     const { committed, deployments } = opened.forum.state(chamberId).settlement;
     expect(await onChain(opened, chamberId)).toEqual({
@@ -119,4 +158,9 @@ export async function expectRecordedOnce(opened: Pick<RelayerChain, 'chain' | 'r
       deployments: [...deployments.values()].map(({ outcome }) => outcome?.txHash),
     });
   }
+}
+
+export function feesOf(transaction: Pick<RelayTransaction, 'rawTransaction'> | undefined) {
+  const { maxFeePerGas = 0n, maxPriorityFeePerGas = 0n } = parseTransaction(transaction?.rawTransaction ?? '0x');
+  return { maxFeePerGas, maxPriorityFeePerGas };
 }

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { deploymentOf } from '../../projections/settlement.ts';
 import { readCall } from '../../src/relayer/chain-client.ts';
 import { REFERENCE } from '../../src/relayer/contracts.ts';
@@ -10,10 +10,9 @@ let opened: RelayerChain;
 beforeEach(async () => {
   opened = await openRelayerChain();
 });
-afterEach(() => opened.close());
 
 test('commits the root of a closed chamber and deploys the token of each graduate', async () => {
-  const { forum, rpc, chain } = opened;
+  const { forum, rpc, config } = opened;
   addChamber(forum, 1, [
     { ticker: 'ONE', backers: 2 },
     { ticker: 'TWO', backers: 0 },
@@ -24,7 +23,7 @@ test('commits the root of a closed chamber and deploys the token of each graduat
 
   const { committed, commitSubmitted, deployments } = forum.state(1).settlement;
   expect(committed).toMatchObject({ merkleRoot: forum.root(1), eventCount: 8, txHash: commitSubmitted[0]?.txHash });
-  expect(await readCall(rpc, { to: chain.config.registryAddress, data: REFERENCE.rootCall(1) })).toBe(forum.root(1));
+  expect(await readCall(rpc, { to: config.registryAddress, data: REFERENCE.rootCall(1) })).toBe(forum.root(1));
   expect([...deployments.keys()]).toEqual(['idea-1', 'idea-3']);
   const outcomes = [...deployments.values()].map(({ outcome }) => outcome?.txHash);
   expect(await onChain(opened, 1)).toEqual({ commits: [committed?.txHash], deployments: outcomes });

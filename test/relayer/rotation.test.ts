@@ -1,23 +1,18 @@
 // The relayer's key is changed: the owner appoints the new account, the service restarts with its key, and what hung under the
 // old one completes exactly once.
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { readReceipt, sendRaw } from '../../src/relayer/chain-client.ts';
-import { type ContractAddresses, setRelayer } from '../../src/relayer/owner.ts';
+import { setRelayer } from '../../src/relayer/owner.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
-import { openFaultProxy } from './fault-proxy.ts';
-import { deployFor, fund, NEXT, NEXT_KEY, openOwner } from './owner-account.ts';
+import { fund, NEXT, NEXT_KEY, openOwner } from './owner-account.ts';
 import { expectRecordedOnce, isSettled, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
 let stage: RelayerChain;
-let contracts: ContractAddresses;
 beforeEach(async () => {
-  const opened = await openRelayerChain();
-  contracts = await deployFor(opened.rpc, opened.chain.config.privateKey);
-  stage = { ...opened, chain: { config: { ...opened.chain.config, ...contracts } } as RelayerChain['chain'] };
+  stage = await openRelayerChain('reference');
   await fund(stage.rpc, NEXT);
 });
-afterEach(() => stage.close());
 
 const IDEAS = [
   { ticker: 'ONE', backers: 1 },
@@ -25,21 +20,21 @@ const IDEAS = [
 ] as const;
 
 async function rotate(): Promise<void> {
-  await setRelayer(await openOwner(stage.rpc), contracts, NEXT);
+  await setRelayer(await openOwner(stage.rpc), stage.config, NEXT);
 }
 
 test('a commitment that hung under the old key is made with the new one', async () => {
   const { forum, rpc } = stage;
-  const relayer = stage.relayer(contracts);
-  await rpc.request('evm_setAutomine', [false]);
+  const relayer = stage.relayer();
+  await stage.automine(false);
   addChamber(forum, 1, IDEAS);
   await until(() => forum.facts('relay.commit_submitted').length === 1);
   await relayer.stop();
   await rpc.request('anvil_dropAllTransactions', []);
-  await rpc.request('evm_setAutomine', [true]);
+  await stage.automine(true);
   await rotate();
 
-  stage.relayer({ ...contracts, privateKey: NEXT_KEY });
+  stage.relayer({ privateKey: NEXT_KEY });
   await until(() => isSettled(forum));
   expect(forum.facts('relay.commit_submitted')).toHaveLength(2);
   await expectRecordedOnce(stage);
@@ -47,7 +42,7 @@ test('a commitment that hung under the old key is made with the new one', async 
 
 test('a service that still has the old key raises an alert and sends nothing', async () => {
   const { forum } = stage;
-  const relayer = stage.relayer(contracts);
+  const relayer = stage.relayer();
   addChamber(forum, 1, IDEAS);
   await until(() => isSettled(forum));
   await rotate();
@@ -56,47 +51,45 @@ test('a service that still has the old key raises an alert and sends nothing', a
   expect(relayer.status().reason).toMatch(/^chamber 2: NotRelayer\(0x/);
   await relayer.stop();
 
-  stage.relayer({ ...contracts, privateKey: NEXT_KEY });
+  stage.relayer({ privateKey: NEXT_KEY });
   await until(() => isSettled(forum));
   await expectRecordedOnce(stage);
 });
 
 test('a commitment of the old key that is mined after the change reverts, and the new one counts', async () => {
   const { forum, rpc } = stage;
-  const relayer = stage.relayer(contracts);
-  await rpc.request('evm_setAutomine', [false]);
+  const relayer = stage.relayer();
+  await stage.automine(false);
   addChamber(forum, 1, IDEAS);
   await until(() => forum.facts('relay.commit_submitted').length === 1);
   await relayer.stop();
   const [pending] = forum.facts('relay.commit_submitted');
   await rpc.request('anvil_dropAllTransactions', []);
-  await rpc.request('evm_setAutomine', [true]);
+  await stage.automine(true);
   await rotate();
   await sendRaw(rpc, pending?.rawTransaction ?? '0x');
   await until(async () => (await readReceipt(rpc, pending?.txHash ?? '0x'))?.status === 0);
 
-  stage.relayer({ ...contracts, privateKey: NEXT_KEY });
+  stage.relayer({ privateKey: NEXT_KEY });
   await until(() => isSettled(forum));
   await expectRecordedOnce(stage);
 });
 
 test('what the old key’s last transaction did counts, even where the node would take a second one', async () => {
-  const { forum } = stage;
+  const { forum, proxy } = stage;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   forum.beforeRecord = ({ type }) => {
     if (type === 'idea.deployed') throw new Error('the disk is full');
   };
-  const relayer = stage.relayer(contracts);
+  const relayer = stage.relayer();
   await until(() => stage.lines.some((line) => line.includes('round failed')));
   await relayer.stop();
   forum.beforeRecord = () => {};
   await rotate();
 
-  const proxy = await openFaultProxy(stage.chain.config.rpcUrl);
   proxy.fault = (method) => (method === 'eth_estimateGas' ? { kind: 'result', result: '0x2dc6c0' } : undefined);
-  stage.relayer({ ...contracts, privateKey: NEXT_KEY, rpcUrl: proxy.url });
+  stage.relayer({ privateKey: NEXT_KEY, rpcUrl: proxy.url });
   await until(() => isSettled(forum));
   expect(forum.facts('relay.deploy_submitted')).toHaveLength(1);
   await expectRecordedOnce(stage);
-  proxy.close();
 });

@@ -1,20 +1,20 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { atEnd } from '../kit/temporary.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
-import { API_KEY, type Fault, type FaultProxy, openFaultProxy } from './fault-proxy.ts';
+import { API_KEY, type Fault, type FaultProxy } from './fault-proxy.ts';
 import { isSettled, onChain, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
 let opened: RelayerChain;
 let proxy: FaultProxy;
 beforeEach(async () => {
+  // When the relayers have ended.
+  atEnd(() => {
+    const log = opened.lines.join('\n');
+    for (const secret of [API_KEY, proxy.url, opened.config.privateKey]) expect(log).not.toContain(secret);
+  });
   opened = await openRelayerChain();
-  proxy = await openFaultProxy(opened.chain.config.rpcUrl);
-});
-afterEach(async () => {
-  await opened.close();
-  proxy.close();
-  const log = opened.lines.join('\n');
-  for (const secret of [API_KEY, proxy.url, opened.chain.config.privateKey]) expect(log).not.toContain(secret);
+  proxy = opened.proxy;
 });
 
 const HEARTBEAT_MILLIS = 5_000;
@@ -119,16 +119,15 @@ test('an RPC of another chain halts the relayer with an alert, and nothing is si
 });
 
 test('an RPC that changes its chain during the run halts the relayer until it is back', async () => {
-  await opened.rpc.request('evm_setAutomine', [false]);
+  await opened.automine(false);
   addChamber(opened.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-  const { chainId: _, ...unnamed } = opened.chain.config;
+  const { chainId: _, ...unnamed } = opened.config;
   const relayer = opened.relayer({ ...unnamed, rpcUrl: proxy.url });
   await until(() => opened.forum.facts('relay.commit_submitted').length === 1);
   proxy.fault = (method) => (method === 'eth_chainId' ? { kind: 'result', result: '0xa' } : undefined);
   await until(() => !relayer.status().ok);
   proxy.fault = () => undefined;
-  await opened.rpc.request('evm_setAutomine', [true]);
-  await opened.rpc.request('evm_mine', []);
+  await opened.automine(true);
   await until(() => isSettled(opened.forum));
   await expectOnce();
 });
@@ -142,8 +141,8 @@ test('an address without code halts the relayer', async () => {
 });
 
 test('an address that loses its code during the run halts the relayer until the code is back', async () => {
-  const { forum, rpc, chain } = opened;
-  const { registryAddress } = chain.config;
+  const { forum, rpc, config } = opened;
+  const { registryAddress } = config;
   addChamber(forum, 1, []);
   const relayer = opened.relayer({ rpcUrl: proxy.url });
   await until(() => isSettled(forum));

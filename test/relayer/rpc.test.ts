@@ -1,18 +1,21 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { openRpc, RpcError } from '../../src/relayer/rpc.ts';
+import { atEnd } from '../kit/temporary.ts';
 import { until } from '../kit/until.ts';
-import { API_KEY, openFaultProxy } from './fault-proxy.ts';
+import { API_KEY, type Fault, type FaultProxy, openFaultProxy } from './fault-proxy.ts';
 
-const closers: (() => void)[] = [];
-afterEach(() => {
-  for (const close of closers.splice(0)) close();
-});
+/** A proxy that responds to everything with a fault. */
+async function openFaulty(fault: Fault): Promise<FaultProxy> {
+  const proxy = await openFaultProxy('http://127.0.0.1:9');
+  atEnd(() => proxy.close());
+  proxy.fault = () => fault;
+  return proxy;
+}
 
 test('an error that quotes the URL or its key is redacted', async () => {
-  const proxy = await openFaultProxy('http://127.0.0.1:9');
-  closers.push(proxy.close);
+  const proxy = await openFaulty({ kind: 'hang' });
   proxy.fault = () => ({ kind: 'error', message: `no project ${API_KEY} at ${proxy.url}` });
   const error = await failureOf(proxy.url);
   expect(error).toMatchObject({ kind: 'rejected', message: 'eth_chainId: no project … at …' });
@@ -27,26 +30,20 @@ const ECHOES = [
   'key%20in+query',
 ];
 test.each(ECHOES)('an error that echoes %s of the URL is redacted', async (echo) => {
-  const proxy = await openFaultProxy('http://127.0.0.1:9');
-  closers.push(proxy.close);
-  proxy.fault = () => ({ kind: 'error', message: `no project <${echo}> here` });
+  const proxy = await openFaulty({ kind: 'error', message: `no project <${echo}> here` });
   const { port } = new URL(proxy.url);
   const url = `http://ann-the-user:pass%2Fword@127.0.0.1:${port}/v2/k%2Be%2By-in-the-path?key=key%20in+query`;
   expect((await failureOf(url)).message).toBe('eth_chainId: no project <…> here');
 });
 
 test('a password with an invalid percent sign is used as it is', async () => {
-  const proxy = await openFaultProxy('http://127.0.0.1:9');
-  closers.push(proxy.close);
-  proxy.fault = () => ({ kind: 'result', result: '0x1' });
+  const proxy = await openFaulty({ kind: 'result', result: '0x1' });
   const { port } = new URL(proxy.url);
   expect(await openRpc(`http://ann:100%zz@127.0.0.1:${port}/`).request('eth_chainId', [])).toBe('0x1');
 });
 
 test('a long error is truncated', async () => {
-  const proxy = await openFaultProxy('http://127.0.0.1:9');
-  closers.push(proxy.close);
-  proxy.fault = () => ({ kind: 'error', message: 'x'.repeat(10_000) });
+  const proxy = await openFaulty({ kind: 'error', message: 'x'.repeat(10_000) });
   expect((await failureOf(proxy.url)).message.length).toBeLessThan(400);
 });
 
@@ -57,17 +54,16 @@ test('user and password of the URL are sent as a header', async () => {
     response.end('{"jsonrpc":"2.0","id":1,"result":"0x1"}');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  closers.push(() => server.closeAllConnections());
-  closers.push(() => void server.close());
+  atEnd(() => {
+    server.close().closeAllConnections();
+  });
   const { port } = server.address() as AddressInfo;
   await openRpc(`http://ann:pass%20word@127.0.0.1:${port}/`).request('eth_chainId', []);
   expect(seen).toEqual([`Basic ${Buffer.from('ann:pass word').toString('base64')}`]);
 });
 
 test('closing aborts pending requests', async () => {
-  const proxy = await openFaultProxy('http://127.0.0.1:9');
-  closers.push(proxy.close);
-  proxy.fault = () => ({ kind: 'hang' });
+  const proxy = await openFaulty({ kind: 'hang' });
   const rpc = openRpc(proxy.url);
   const failure = rpc.request('eth_chainId', []).catch((error: unknown) => error);
   await until(() => proxy.requests.length > 0);

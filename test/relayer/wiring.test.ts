@@ -1,15 +1,14 @@
 // Wrong wiring is named before the first root: each fault with the variable to change.
-import type { Address, Hex } from 'viem';
+import type { Address } from 'viem';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readReceipt } from '../../src/relayer/chain-client.ts';
 import type { RelayerConfig } from '../../src/relayer/context.ts';
-import { creationCode, REFERENCE } from '../../src/relayer/contracts.ts';
+import { REFERENCE } from '../../src/relayer/contracts.ts';
 import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
 import { setRelayer } from '../../src/relayer/owner.ts';
 import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
 import { findWiringFaults } from '../../src/relayer/wiring.ts';
-import { until } from '../kit/until.ts';
+import { deployContract } from '../kit/contracts.ts';
 import { deployFor, NEXT, NEXT_KEY, openOwner } from './owner-account.ts';
 import { quorumContracts } from './quorum-file.ts';
 import { recordingLogger } from './relayer-chain.ts';
@@ -33,13 +32,6 @@ async function faults(changes: Partial<typeof sound & { readonly relayer: Addres
   return findWiringFaults(rpc, { ...sound, relayer, ...changes });
 }
 
-async function create(data: Hex): Promise<Address> {
-  const hash = (await rpc.request('eth_sendTransaction', [{ from: relayer, data }])) as Hex;
-  await until(async () => (await readReceipt(rpc, hash)) !== null);
-  const receipt = (await rpc.request('eth_getTransactionReceipt', [hash])) as { readonly contractAddress: Address };
-  return receipt.contractAddress;
-}
-
 test('the development chain’s own contracts are sound: ChamberNotCommitted is no fault', async () => {
   expect(await faults()).toEqual([]);
 });
@@ -61,7 +53,7 @@ test('swapped addresses are found when the account is wrong too', async () => {
 });
 
 test('a factory with swapped constructor arguments is found', async () => {
-  const factoryAddress = await create(creationCode('IdeaFactory', relayer, sound.registryAddress));
+  const { address: factoryAddress } = await deployContract(rpc, 'IdeaFactory', relayer, sound.registryAddress);
   expect(await faults({ factoryAddress })).toMatchObject([
     { variable: 'IDEA_FACTORY_ADDRESS', problem: expect.stringContaining('constructor arguments swapped') },
   ]);
@@ -87,7 +79,7 @@ test('contracts that refuse the caller are found, until their owner appoints it'
 });
 
 test('other contracts are found by their empty reverts', async () => {
-  const registryAddress = await create(creationCode('quorum/QuorumFactory', relayer));
+  const { address: registryAddress } = await deployContract(rpc, 'quorum/QuorumFactory', relayer);
   const found = await faults({ registryAddress });
   expect(found.map(({ variable }) => variable)).toEqual(['CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS']);
 });

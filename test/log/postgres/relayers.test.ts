@@ -71,7 +71,7 @@ it('a leader that is frozen and woken sends nothing of its own', { timeout: 2 * 
   const rpc = openRpc(chain.config.rpcUrl);
   atEnd(() => rpc.close());
   for (let chamberId = 1; chamberId <= CHAMBERS; chamberId++) {
-    const { commits, deployments } = await onChain({ rpc, chain }, chamberId);
+    const { commits, deployments } = await onChain({ rpc, config: chain.config }, chamberId);
     expect([commits.length, deployments.length]).toEqual([1, IDEAS]);
   }
   const { rpcUrl, registryAddress } = chain.config;
