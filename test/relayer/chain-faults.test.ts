@@ -9,6 +9,7 @@ import { addChamber } from './chambers.ts';
 import {
   byHand,
   expectRecordedOnce,
+  expectSettledOnce,
   feesOf,
   isSettled,
   onChain,
@@ -32,8 +33,7 @@ test('a transaction that the pool dropped is rebroadcast unchanged', async () =>
   await rpc.request('anvil_dropAllTransactions', []);
   await until(() => opened.inPool(1));
   await opened.automine(true);
-  await until(() => isSettled(forum));
-  await expectRecordedOnce(opened);
+  await expectSettledOnce(opened);
   expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
 });
 
@@ -53,8 +53,7 @@ test('a stuck transaction is replaced at its nonce with a fee raised by at least
   expect(after.maxFeePerGas * 10n).toBeGreaterThanOrEqual(before.maxFeePerGas * 11n);
   expect(after.maxPriorityFeePerGas * 10n).toBeGreaterThanOrEqual(before.maxPriorityFeePerGas * 11n);
   await opened.automine(true);
-  await until(() => isSettled(forum));
-  await expectRecordedOnce(opened);
+  await expectSettledOnce(opened);
   expect(forum.facts('chamber.committed')).toMatchObject([{ txHash: second?.txHash }]);
 });
 
@@ -95,9 +94,8 @@ test('the older of two variants counts when it is mined', async () => {
   await sendRaw(rpc, first?.rawTransaction ?? '0x');
   await rpc.request('evm_mine', []);
   opened.relayer();
-  await until(() => isSettled(forum));
+  await expectSettledOnce(opened);
   expect(forum.facts('chamber.committed')).toMatchObject([{ txHash: first?.txHash }]);
-  await expectRecordedOnce(opened);
 });
 
 test('an outcome waits for its confirmations, and a transaction reorganized away before that is rebroadcast', async () => {
@@ -112,8 +110,7 @@ test('an outcome waits for its confirmations, and a transaction reorganized away
   await rpc.request('anvil_mine', ['0x1']);
   expect(forum.facts('chamber.committed')).toEqual([]);
   await rpc.request('anvil_mine', ['0x1']);
-  await until(() => isSettled(forum));
-  await expectRecordedOnce(opened);
+  await expectSettledOnce(opened);
   expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
 });
 
@@ -145,8 +142,7 @@ test('a restart after a reorganization rebroadcasts lost transactions before it 
   await rpc.request('anvil_reorg', [2, []]);
   addChamber(forum, 2, [{ ticker: 'TWO', backers: 1 }]);
   opened.relayer();
-  await until(() => isSettled(forum));
-  await expectRecordedOnce(opened);
+  await expectSettledOnce(opened);
 });
 
 test('a relayer without funds raises an alert and resumes when funded', async () => {
@@ -158,8 +154,7 @@ test('a relayer without funds raises an alert and resumes when funded', async ()
   await until(() => !relayer.status().ok);
   expect(relayer.status().reason).toBe(`funds: relayer account ${relayerAddress} has insufficient funds for gas`);
   await rpc.request('anvil_setBalance', [relayerAddress, '0x56bc75e2d63100000']);
-  await until(() => isSettled(forum));
-  await expectRecordedOnce(opened);
+  await expectSettledOnce(opened);
   expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 0, leads: true });
 });
 
@@ -190,10 +185,9 @@ test('a nonce that another transaction used leads to a new transaction at the ne
   await sendRaw(rpc, await byHand(opened, { nonce: first?.nonce ?? 0, fee: 50n * GWEI }));
   await rpc.request('evm_mine', []);
   await opened.automine(true);
-  await opened.untilSettled();
+  await expectSettledOnce(opened, 200);
   const second = forum.facts('relay.commit_submitted').at(-1);
   expect(second?.nonce).toBe((first?.nonce ?? 0) + 1);
-  await expectRecordedOnce(opened);
 });
 
 test('nonces that were used by hand are skipped', async () => {
@@ -201,9 +195,8 @@ test('nonces that were used by hand are skipped', async () => {
   for (const nonce of [0, 1, 2]) await sendRaw(rpc, await byHand(opened, { nonce }));
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   opened.relayer();
-  await until(() => isSettled(forum));
+  await expectSettledOnce(opened);
   expect(forum.facts('relay.commit_submitted')).toMatchObject([{ nonce: 3 }]);
-  await expectRecordedOnce(opened);
 });
 
 test('our root counts when it is on the chain already, with its own transaction', async () => {
@@ -212,9 +205,8 @@ test('our root counts when it is on the chain already, with its own transaction'
   await sendRaw(rpc, await byHand(opened, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
   await until(async () => (await onChain(opened, 1)).commits.length === 1);
   opened.relayer();
-  await until(() => isSettled(forum));
+  await expectSettledOnce(opened);
   expect(forum.facts('relay.commit_submitted')).toEqual([]);
-  await expectRecordedOnce(opened);
 });
 
 test('our root is found through a provider that limits eth_getLogs to 2,000 blocks', async () => {
@@ -230,8 +222,7 @@ test('our root is found through a provider that limits eth_getLogs to 2,000 bloc
     return isTooWide ? { kind: 'error', message: 'block range too large' } : undefined;
   };
   opened.relayer({ rpcUrl: proxy.url });
-  await until(() => isSettled(forum));
-  await expectRecordedOnce(opened);
+  await expectSettledOnce(opened);
 }, 90_000);
 
 test('a node that rejects one job holds up no other, and a lasting rejection raises an alert', async () => {
@@ -300,9 +291,8 @@ test('a token counts when it is on the chain already, with its own transaction',
   await sendRaw(rpc, await byHand(opened, { nonce: 1, to: 'factory', data: REFERENCE.deployCall(1, idea) }));
   await until(async () => (await onChain(opened, 1)).deployments.length === 1);
   opened.relayer();
-  await until(() => isSettled(forum));
+  await expectSettledOnce(opened);
   expect(forum.facts('idea.deploy_failed')).toEqual([]);
-  await expectRecordedOnce(opened);
 });
 
 test('a deployment that reverts in its block is recorded with transaction and reason', async () => {
@@ -330,7 +320,6 @@ test('a transaction that ran out of gas is replaced by a new one', async () => {
     method === 'eth_estimateGas' && lies-- > 0 ? { kind: 'result', result: '0x7530' } : undefined;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   opened.relayer({ rpcUrl: proxy.url });
-  await until(() => isSettled(forum));
+  await expectSettledOnce(opened);
   expect(forum.facts('relay.commit_submitted')).toHaveLength(2);
-  await expectRecordedOnce(opened);
 });

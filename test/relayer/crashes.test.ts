@@ -48,7 +48,6 @@ test.each(KINDS.flatMap((kind) => TYPES.map((type) => [type, kind] as const)))(
     await first.stop();
     opened.forum.beforeRecord = () => {};
     opened.relayer();
-    await until(() => isSettled(opened.forum));
     await expectOnce();
   },
 );
@@ -67,7 +66,6 @@ test.each(['relay.commit_submitted', 'relay.deploy_submitted'] as const)(
     await first.stop();
     const [logged] = opened.forum.facts(type);
     opened.relayer();
-    await until(() => isSettled(opened.forum));
     await expectOnce();
     const { commits, deployments } = await onChain(opened, 1);
     expect([...commits, ...deployments]).toContain(logged?.txHash);
@@ -94,13 +92,13 @@ test('relayers killed at random, over a bad RPC and a bad disk, leave one transa
   }
   opened.forum.beforeRecord = () => {};
   opened.relayer();
-  await until(() => isSettled(opened.forum));
   await expectOnce(`seed ${seed}`);
 });
 
-/** Every job has one transaction in the log and one on the chain, and they are the same. */
+/** Every chamber is settled; each job has one transaction in the log and one on the chain, and they are the same. */
 async function expectOnce(hint = ''): Promise<void> {
   const { forum } = opened;
+  await until(() => isSettled(forum));
   for (const [chamberId, events] of forum.events) {
     const submitted = events.filter((event) => event.type === 'relay.commit_submitted');
     const deploys = events.filter((event) => event.type === 'relay.deploy_submitted');

@@ -5,14 +5,7 @@ import { type ContractProfile, REFERENCE } from '../../src/relayer/contracts.ts'
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import type { Fault } from './fault-proxy.ts';
-import {
-  byHand,
-  expectRecordedOnce,
-  isSettled,
-  onChain,
-  openRelayerChain,
-  type RelayerChain,
-} from './relayer-chain.ts';
+import { byHand, expectSettledOnce, onChain, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
 async function open(owned?: ContractProfile['name']): Promise<RelayerChain> {
   const opened = await openRelayerChain(owned);
@@ -34,9 +27,8 @@ test('a token deployed between the start of the round and the estimate counts', 
     return undefined;
   };
   opened.relayer({ rpcUrl: proxy.url });
-  await until(() => isSettled(forum));
+  await expectSettledOnce(opened);
   expect(forum.facts('idea.deploy_failed')).toEqual([]);
-  await expectRecordedOnce(opened);
 });
 
 const NO_REASON = { kind: 'error', message: 'execution reverted' } as const;
@@ -65,9 +57,8 @@ test.each<readonly [string, ContractProfile['name'], Fault | undefined]>([
     });
     expect(forum.facts('idea.deploy_failed')).toEqual([]);
     isHidden = false;
-    await until(() => isSettled(forum));
+    await expectSettledOnce(opened);
     expect(relayer.status().ok).toBe(true);
     expect(forum.facts('relay.deploy_submitted')).toHaveLength(1);
-    await expectRecordedOnce(opened);
   },
 );

@@ -7,7 +7,7 @@ import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts'
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import type { FaultProxy } from './fault-proxy.ts';
-import { expectRecordedOnce, isSettled, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
+import { expectSettledOnce, isSettled, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
 let opened: RelayerChain;
 let proxy: FaultProxy;
@@ -31,9 +31,8 @@ test('a restart fills the nonces that the node lost below others that it kept', 
   await rpc.request('anvil_dropTransaction', [lowest?.txHash]);
   await opened.automine(true);
   opened.relayer();
-  await until(() => isSettled(forum));
+  await expectSettledOnce(opened);
   expect(forum.facts('relay.commit_submitted').map(({ nonce }) => nonce)).toEqual([0, 1, 2]);
-  await expectRecordedOnce(opened);
 });
 
 test('a restart while the node reports fewer transactions than it has mined repeats none', async () => {
@@ -47,9 +46,8 @@ test('a restart while the node reports fewer transactions than it has mined repe
   opened.relayer({ rpcUrl: proxy.url });
   await until(() => proxy.requests.filter((method) => method === 'eth_sendRawTransaction').length > 2);
   proxy.fault = () => undefined;
-  await opened.untilSettled();
+  await expectSettledOnce(opened, 200);
   expect(forum.facts('relay.commit_submitted').map(({ nonce }) => nonce)).toEqual([0, 2]);
-  await expectRecordedOnce(opened);
 });
 
 test('receipts, transactions and logs that all come minutes late delay the work and repeat nothing', async () => {
@@ -68,9 +66,8 @@ test('receipts, transactions and logs that all come minutes late delay the work 
     await until(() => proxy.requests.length > before + 10);
   }
   proxy.fault = () => undefined;
-  await opened.untilSettled();
+  await expectSettledOnce(opened, 200);
   expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
-  await expectRecordedOnce(opened);
 });
 
 test('a node that wants half as much more for a replacement gets it', async () => {
@@ -90,8 +87,7 @@ test('a node that wants half as much more for a replacement gets it', async () =
   await until(() => bytes(forum.facts('relay.commit_submitted').at(-1)) * 2n >= bytes(first) * 3n);
   await until(async () => (await rpc.request('eth_getTransactionByHash', [first?.txHash])) === null);
   await opened.automine(true);
-  await until(() => isSettled(forum));
-  await expectRecordedOnce(opened);
+  await expectSettledOnce(opened);
 });
 
 test('an RPC that acknowledges a transaction and forgets it at once gets it again with a raised fee', async () => {
@@ -106,9 +102,8 @@ test('an RPC that acknowledges a transaction and forgets it at once gets it agai
   opened.relayer({ rpcUrl: proxy.url });
   await until(() => proxy.requests.filter((method) => method === 'eth_sendRawTransaction').length > 2);
   opened.clock.ahead += FEE_BUMP_MILLIS;
-  await until(() => isSettled(forum));
+  await expectSettledOnce(opened);
   expect(forum.facts('relay.commit_submitted').map(({ nonce }) => nonce)).toEqual([0, 0]);
-  await expectRecordedOnce(opened);
 });
 
 test('an RPC that still knows a transaction that its pool has dropped gets one with a raised fee', async () => {
@@ -125,8 +120,7 @@ test('an RPC that still knows a transaction that its pool has dropped gets one w
   await rpc.request('anvil_dropAllTransactions', []);
   await opened.automine(true);
   opened.clock.ahead += FEE_BUMP_MILLIS;
-  await until(() => isSettled(forum));
-  await expectRecordedOnce(opened);
+  await expectSettledOnce(opened);
 });
 
 test('a minimum tip above all that the RPC suggests raises an alert until it suggests enough', async () => {
@@ -145,9 +139,8 @@ test('a minimum tip above all that the RPC suggests raises an alert until it sug
   const { fault } = proxy;
   proxy.fault = (method, params) =>
     method === 'eth_maxPriorityFeePerGas' ? { kind: 'result', result: '0x5d21dba00' } : fault(method, params);
-  await until(() => isSettled(forum));
+  await expectSettledOnce(opened);
   await until(() => relayer.status().ok);
-  await expectRecordedOnce(opened);
 });
 
 test('a spike of the base fee holds up no queue: each nonce is raised in its turn', async () => {
@@ -158,15 +151,11 @@ test('a spike of the base fee holds up no queue: each nonce is raised in its tur
   await until(() => opened.inPool(3));
   await spike(100n * GWEI);
   await opened.automine(true);
-  await until(() => {
-    opened.clock.ahead += 1_000;
-    return isSettled(forum);
-  });
+  await expectSettledOnce(opened, 1_000);
   const nonces = forum.facts('chamber.committed').length;
   expect(nonces).toBe(3);
   const fees = forum.facts('relay.commit_submitted').map(({ rawTransaction }) => feeOf(rawTransaction));
   for (const fee of fees) expect(fee).toBeLessThan(1_000n * GWEI);
-  await expectRecordedOnce(opened);
 });
 
 test('a spike that the account cannot pay for is waited out with the transaction that it can', async () => {
@@ -187,12 +176,11 @@ test('a spike that the account cannot pay for is waited out with the transaction
   await rpc.request('anvil_dropAllTransactions', []);
   await spike(GWEI);
   await opened.automine(true);
-  await until(() => isSettled(forum));
+  await expectSettledOnce(opened);
   await until(() => relayer.status().ok);
   for (const { rawTransaction } of forum.facts('relay.commit_submitted')) {
     expect(feeOf(rawTransaction)).toBeLessThanOrEqual(2n * maxFeePerGas);
   }
-  await expectRecordedOnce(opened);
 });
 
 /** The base fee of the next block, which is mined without any transaction that pays less. */

@@ -5,13 +5,14 @@ import { deployContract } from '../kit/contracts.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import {
-  expectRecordedOnce,
+  expectSettledOnce,
   feesOf,
   isSettled,
   onChain,
   openRelayerChain,
   type RelayerChain,
   sendForeign,
+  untilSettled,
 } from './relayer-chain.ts';
 
 let opened: RelayerChain;
@@ -34,9 +35,8 @@ test('a nonce gap that a reorganization left below a signed transaction is fille
   await until(() => forum.facts('relay.commit_submitted').length === 1);
   await rpc.request('evm_revert', [snapshot]);
   await opened.automine(true);
-  await opened.untilSettled();
+  await expectSettledOnce(opened, 200);
   expect(forum.facts('relay.commit_submitted').map(({ nonce }) => nonce)).toEqual([2, 0]);
-  await expectRecordedOnce(opened);
 });
 
 test('a node that reports too high a nonce for a while delays the work', async () => {
@@ -46,8 +46,7 @@ test('a node that reports too high a nonce for a while delays the work', async (
   opened.relayer({ rpcUrl: proxy.url });
   await until(() => forum.facts('relay.commit_submitted').length === 1);
   proxy.fault = () => undefined;
-  await opened.untilSettled();
-  await expectRecordedOnce(opened);
+  await expectSettledOnce(opened, 200);
 });
 
 test('recorded transactions above a nonce gap are brought back too', async () => {
@@ -79,7 +78,7 @@ test('a recorded transaction that was lost gets a raised fee at its nonce and ho
   expect(relayer.status().pending).toBeGreaterThan(0);
   await opened.automine(true);
   await untilOnChain(1, IDEAS.length);
-  await opened.untilSettled();
+  await untilSettled(opened, 200);
   const [first, second] = forum.state(1).settlement.commitSubmitted;
   expect(second?.nonce).toBe(first?.nonce);
   expect(feesOf(second).maxFeePerGas * 10n).toBeGreaterThanOrEqual(feesOf(first).maxFeePerGas * 11n);
@@ -106,7 +105,7 @@ test('a new key starts at its own nonces and continues the old key’s open work
   const { address: registryAddress } = await deployContract(rpc, 'ChamberRegistry', address);
   const { address: factoryAddress } = await deployContract(rpc, 'IdeaFactory', registryAddress, address);
   opened.relayer({ privateKey, registryAddress, factoryAddress });
-  await opened.untilSettled();
+  await untilSettled(opened, 200);
   expect(forum.state(2).settlement.commitSubmitted.map(({ nonce }) => nonce)).toEqual([3, 0]);
   expect(await onChain({ rpc, config: { registryAddress, factoryAddress } }, 2)).toMatchObject({
     commits: [expect.anything()],

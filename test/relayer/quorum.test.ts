@@ -6,7 +6,7 @@ import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { NEXT_KEY } from './owner-account.ts';
 import { quorumContracts, SETTINGS } from './quorum-file.ts';
-import { expectRecordedOnce, isSettled, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
+import { expectSettledOnce, isSettled, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
 let stage: RelayerChain;
 beforeEach(async () => {
@@ -21,8 +21,7 @@ test('commits the root and deploys each graduate, with what the file says', asyn
     { ticker: 'NONE', backers: 0 },
   ]);
   stage.relayer();
-  await until(() => isSettled(forum));
-  await expectRecordedOnce(stage);
+  await expectSettledOnce(stage);
   expect(forum.facts('idea.deployed')).toHaveLength(2);
   const salts = forum.facts('relay.deploy_submitted').map(({ rawTransaction }) => {
     const { data = '0x' } = parseTransaction(rawTransaction);

@@ -32,8 +32,6 @@ export interface RelayerChain {
   automine(isOn: boolean): Promise<void>;
   /** Whether so many transactions wait for a block. */
   inPool(count: number): Promise<boolean>;
-  /** Moves the clock on until all chambers are settled, so that what has to last for a while has lasted. */
-  untilSettled(): Promise<void>;
 }
 
 /** It ends with the test. The contracts are the development chain's own, or of another owner, of the kind that is `owned`. */
@@ -81,11 +79,6 @@ export async function openRelayerChain(owned?: ContractProfile['name']): Promise
       const { pending } = (await rpc.request('txpool_status', [])) as { readonly pending: string };
       return Number(pending) === count;
     },
-    untilSettled: () =>
-      until(() => {
-        clock.ahead += 200;
-        return isSettled(forum);
-      }),
   };
 }
 
@@ -145,6 +138,20 @@ export async function byHand(
 /** Uses up a nonce of the relayer's account with a transaction that is not in its log. */
 export async function sendForeign(opened: RelayerChain, nonce: number): Promise<void> {
   await sendRaw(opened.rpc, await byHand(opened, { nonce }));
+}
+
+/** At each look the clock moves on by so many milliseconds, so that what has to last for a while has lasted. */
+export async function untilSettled({ forum, clock }: RelayerChain, ahead = 0): Promise<void> {
+  await until(() => {
+    clock.ahead += ahead;
+    return isSettled(forum);
+  });
+}
+
+/** Every chamber is settled, and each job is done once. */
+export async function expectSettledOnce(opened: RelayerChain, ahead = 0): Promise<void> {
+  await untilSettled(opened, ahead);
+  await expectRecordedOnce(opened);
 }
 
 /** The chain has one commitment for every chamber and one deployment for each graduate: those that the log names. */

@@ -6,7 +6,7 @@ import { setRelayer } from '../../src/relayer/owner.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { fund, NEXT, NEXT_KEY, openOwner } from './owner-account.ts';
-import { expectRecordedOnce, isSettled, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
+import { expectSettledOnce, isSettled, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
 let stage: RelayerChain;
 beforeEach(async () => {
@@ -35,9 +35,8 @@ test('a commitment that hung under the old key is made with the new one', async 
   await rotate();
 
   stage.relayer({ privateKey: NEXT_KEY });
-  await until(() => isSettled(forum));
+  await expectSettledOnce(stage);
   expect(forum.facts('relay.commit_submitted')).toHaveLength(2);
-  await expectRecordedOnce(stage);
 });
 
 test('a service that still has the old key raises an alert and sends nothing', async () => {
@@ -52,8 +51,7 @@ test('a service that still has the old key raises an alert and sends nothing', a
   await relayer.stop();
 
   stage.relayer({ privateKey: NEXT_KEY });
-  await until(() => isSettled(forum));
-  await expectRecordedOnce(stage);
+  await expectSettledOnce(stage);
 });
 
 test('a commitment of the old key that is mined after the change reverts, and the new one counts', async () => {
@@ -71,8 +69,7 @@ test('a commitment of the old key that is mined after the change reverts, and th
   await until(async () => (await readReceipt(rpc, pending?.txHash ?? '0x'))?.status === 0);
 
   stage.relayer({ privateKey: NEXT_KEY });
-  await until(() => isSettled(forum));
-  await expectRecordedOnce(stage);
+  await expectSettledOnce(stage);
 });
 
 test('what the old key’s last transaction did counts, even where the node would take a second one', async () => {
@@ -89,7 +86,6 @@ test('what the old key’s last transaction did counts, even where the node woul
 
   proxy.fault = (method) => (method === 'eth_estimateGas' ? { kind: 'result', result: '0x2dc6c0' } : undefined);
   stage.relayer({ privateKey: NEXT_KEY, rpcUrl: proxy.url });
-  await until(() => isSettled(forum));
+  await expectSettledOnce(stage);
   expect(forum.facts('relay.deploy_submitted')).toHaveLength(1);
-  await expectRecordedOnce(stage);
 });

@@ -39,7 +39,6 @@ describe.each(FAULTS)('an RPC that %s', (_title, fault) => {
     await until(() => proxy.requests.length >= 3 && relayer.status().reason !== undefined);
     expect(relayer.status()).toMatchObject({ ok: true, pending: 1 });
     proxy.fault = () => undefined;
-    await until(() => isSettled(opened.forum));
     await expectOnce();
   });
 });
@@ -76,7 +75,6 @@ test.each(FAULTS.slice(1, 4))(
     const relayer = opened.relayer({ rpcUrl: proxy.url });
     await until(() => proxy.requests.length >= 8);
     proxy.fault = () => undefined;
-    await until(() => isSettled(opened.forum));
     await expectOnce();
     await until(() => relayer.status().reason === undefined);
   },
@@ -87,7 +85,6 @@ test('a lost response to a sent transaction leads to no second transaction', asy
   proxy.fault = (method) => (method === 'eth_sendRawTransaction' && lost++ < 2 ? { kind: 'lost' } : undefined);
   addChamber(opened.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   opened.relayer({ rpcUrl: proxy.url });
-  await until(() => isSettled(opened.forum));
   await expectOnce();
 });
 
@@ -101,7 +98,6 @@ test('late receipts do not count as failures', async () => {
   await until(() => proxy.requests.length > before + 20);
   expect(opened.forum.facts('relay.commit_submitted')).toHaveLength(1);
   proxy.fault = () => undefined;
-  await until(() => isSettled(opened.forum));
   await expectOnce();
 });
 
@@ -128,7 +124,6 @@ test('an RPC that changes its chain during the run halts the relayer until it is
   await until(() => !relayer.status().ok);
   proxy.fault = () => undefined;
   await opened.automine(true);
-  await until(() => isSettled(opened.forum));
   await expectOnce();
 });
 
@@ -191,8 +186,10 @@ test('a log with transactions of another chain halts the relayer', async () => {
   expect(relayer.status().reason).toContain('serves chain 31337, expected 5');
 });
 
+/** The one chamber is settled, by one transaction for each job. */
 async function expectOnce(): Promise<void> {
   const { forum } = opened;
+  await until(() => isSettled(forum));
   expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
   expect(forum.facts('relay.deploy_submitted')).toHaveLength(1);
   expect(await onChain(opened, 1)).toEqual({
