@@ -55,26 +55,23 @@ const OUTAGE = 'every round fails';
 export class Relayer {
   readonly #clock: () => Millis;
   readonly #stopping = new AbortController();
+  /** What outlasts a hold of the lease. */
+  readonly #lasting: Omit<RelayerContext, 'alerts' | 'repeats' | 'stopwatches'>;
   #running: Promise<void> | undefined;
-  #context: RelayerContext;
   #hold: Hold;
 
   constructor({ config, forum, logger, clock = () => performance.now(), rpcTimeoutMillis }: RelayerOptions) {
     this.#clock = clock;
-    const repeats = new RepeatedLog(clock);
-    this.#context = {
+    this.#lasting = {
       rpc: openRpc(config.rpcUrl, { timeoutMillis: rpcTimeoutMillis }),
       account: openAccount(config.privateKey),
       signers: new Signers(),
       config,
       forum,
       logger,
-      alerts: new Alerts(logger, repeats),
-      repeats,
-      stopwatches: new Stopwatches(clock),
       failed: { count: 0 },
     };
-    this.#hold = openHold(forum.lease());
+    this.#hold = this.#openHold(forum.lease());
   }
 
   start(): void {
@@ -84,12 +81,12 @@ export class Relayer {
   /** Resolves when the current round has ended; the next start continues from there. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    this.#context.rpc.close();
+    this.#lasting.rpc.close();
     await this.#running;
   }
 
   status(): RelayerStatus {
-    const { alerts, failed, forum } = this.#context;
+    const { alerts, failed, forum } = this.#hold.context;
     const { count, reason = this.#hold.outage?.reason } = alerts;
     const rest = { pending: this.#hold.pending, failed: failed.count, leads: forum.lease() !== undefined };
     return reason === undefined ? { ok: true, ...rest } : { ok: count === 0, reason, ...rest };
@@ -102,17 +99,21 @@ export class Relayer {
 
   /** Plays a round if one is due, and returns the milliseconds until the next look. */
   async #tick(): Promise<Millis> {
-    const { forum, alerts } = this.#context;
+    const { forum, logger } = this.#lasting;
     const lease = forum.lease();
-    if (lease !== this.#hold.lease) this.#changeHold(lease);
+    if (lease !== this.#hold.lease) {
+      this.#hold = this.#openHold(lease);
+      const role = lease === undefined ? 'standing by: another node relays' : 'leading: this node relays';
+      logger.info({}, `relayer ${role}`);
+    }
     if (lease === undefined) return IDLE_MILLIS;
     const hold = this.#hold;
     const startedAt = this.#clock();
     try {
       // Chambers with an alert are not counted, so they do not delay others.
-      const chamberIds = await forum.unsettledChambers(CHAMBERS_PER_ROUND + alerts.count);
+      const chamberIds = await forum.unsettledChambers(CHAMBERS_PER_ROUND + hold.context.alerts.count);
       if (!this.#isDue(chamberIds)) return IDLE_MILLIS;
-      const result = await playRound(chamberIds, { ...this.#context, lease }, hold.memory);
+      const result = await playRound(chamberIds, { ...hold.context, lease }, hold.memory);
       this.#endOutage();
       hold.pending = result?.pending ?? 0;
       if (result !== undefined) return this.#plan(result);
@@ -124,20 +125,20 @@ export class Relayer {
   }
 
   /** Another node may have acted between two holds, so nothing is remembered from the last one. */
-  #changeHold(lease: string | undefined): void {
-    const { logger } = this.#context;
+  #openHold(lease: string | undefined): Hold {
     const repeats = new RepeatedLog(this.#clock);
-    this.#hold = openHold(lease);
-    this.#context = {
-      ...this.#context,
-      alerts: new Alerts(logger, repeats),
-      repeats,
-      stopwatches: new Stopwatches(this.#clock),
+    const alerts = new Alerts(this.#lasting.logger, repeats);
+    return {
+      lease,
+      context: { ...this.#lasting, alerts, repeats, stopwatches: new Stopwatches(this.#clock) },
+      memory: { watched: undefined, unmined: [], chainId: undefined, verifiedHead: undefined },
+      known: new Set(),
+      nextAt: Number.NEGATIVE_INFINITY,
+      delay: 0,
+      failures: 0,
+      outage: undefined,
+      pending: 0,
     };
-    logger.info(
-      {},
-      lease === undefined ? 'relayer standing by: another node relays' : 'relayer leading: this node relays',
-    );
   }
 
   /** New work starts at once; old work and the heartbeat wait for their time. */
@@ -160,7 +161,7 @@ export class Relayer {
   }
 
   #noteOutage(reason: string, startedAt: Millis): void {
-    const { alerts, logger, repeats } = this.#context;
+    const { alerts, logger, repeats } = this.#hold.context;
     const { since } = this.#hold.outage ?? { since: startedAt };
     this.#hold.outage = { reason, since };
     repeats.report(OUTAGE, reason, (more) => logger.warn({ reason, ...more }, 'round failed, relayer retrying'));
@@ -168,7 +169,7 @@ export class Relayer {
   }
 
   #endOutage(): void {
-    const { alerts, logger, repeats } = this.#context;
+    const { alerts, logger, repeats } = this.#hold.context;
     if (this.#hold.outage === undefined) return;
     this.#hold.outage = undefined;
     alerts.clear(OUTAGE);
@@ -179,6 +180,7 @@ export class Relayer {
 /** The state of one hold of the lease. */
 interface Hold {
   readonly lease: string | undefined;
+  readonly context: RelayerContext;
   readonly memory: RoundMemory;
   /** Chambers of the last look: a new one starts a round at once. */
   known: ReadonlySet<number>;
@@ -187,19 +189,6 @@ interface Hold {
   failures: number;
   outage: { readonly reason: string; readonly since: Millis } | undefined;
   pending: number;
-}
-
-function openHold(lease: string | undefined): Hold {
-  return {
-    lease,
-    memory: { watched: undefined, unmined: [], chainId: undefined, verifiedHead: undefined },
-    known: new Set(),
-    nextAt: Number.NEGATIVE_INFINITY,
-    delay: 0,
-    failures: 0,
-    outage: undefined,
-    pending: 0,
-  };
 }
 
 /** Errors of libraries may hold the RPC's URL, so only the service's own are quoted. */

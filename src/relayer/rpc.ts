@@ -2,6 +2,7 @@
 // API key, nor a response that is not JSON-RPC.
 import { BaseError, http, RpcRequestError } from 'viem';
 import { LimitError, READ_LIMITS } from '../reading/limits.ts';
+import { linkedSignal } from '../reading/linked-signal.ts';
 import { limitedFetch, UNLIMITED_BY_VIEM } from '../reading/response.ts';
 
 export class RpcError extends Error {
@@ -51,30 +52,23 @@ export function openRpc(
     fetchOptions: { headers, redirect: 'follow' },
     onFetchResponse: requireStatus,
   })({});
-  const pending = new Set<AbortController>();
-  let isClosed = false;
+  const closing = new AbortController();
   return {
     async request(method, params) {
-      if (isClosed) throw new RpcError('unavailable', 'the RPC connection is closed');
-      const abort = new AbortController();
-      const timer = setTimeout(() => abort.abort('timeout'), timeoutMillis);
-      pending.add(abort);
+      if (closing.signal.aborted) throw new RpcError('unavailable', 'the RPC connection is closed');
+      const { signal, release } = linkedSignal(closing.signal, timeoutMillis);
       try {
-        const result: unknown = await transport.request({ method, params }, { signal: abort.signal });
+        const result: unknown = await transport.request({ method, params }, { signal });
         if (result === undefined) throw new RpcError('unavailable', NOT_JSON_RPC);
         return result;
       } catch (error) {
-        if (abort.signal.reason === 'timeout') throw new RpcError('unavailable', 'RPC request timed out');
-        throw toRpcError(error, method, secrets);
+        const isLate = signal.aborted && !closing.signal.aborted;
+        throw isLate ? new RpcError('unavailable', 'RPC request timed out') : toRpcError(error, method, secrets);
       } finally {
-        clearTimeout(timer);
-        pending.delete(abort);
+        release();
       }
     },
-    close() {
-      isClosed = true;
-      for (const abort of pending) abort.abort('closed');
-    },
+    close: () => closing.abort('closed'),
   };
 }
 
