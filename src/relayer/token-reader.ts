@@ -1,6 +1,7 @@
-// What the chain says to a chamber's rule about a token, and about the signature of a wallet that is a contract. Contracts may be hostile and the node slow: gas and time are bounded, and so
-// is the number of questions under way.
-import type { Address, Hex } from 'viem';
+// What the chain says to a chamber's rule about a token, and about the signature of a wallet that is a contract, or can be deployed as one
+// (EIP-1271, ERC-6492). Contracts may be hostile and the node slow: gas and time are bounded, and so is the number of questions under way.
+import { type Address, type Hex, isErc6492Signature } from 'viem';
+import { isAcceptance, validationCall } from '../crypto/validation-call.ts';
 import { Slots } from '../forum/slots.ts';
 import type {
   BalanceQuestion,
@@ -13,8 +14,7 @@ import type {
 } from '../moves/chain-question.ts';
 import { ForumError, invalid } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
-import { hasCode, orRevert, readCallAt, readChainId, readHead } from './chain-client.ts';
-import { acceptedHash } from './contract-signature.ts';
+import { type Call, hasCode, orRevert, readCallAt, readChainId, readHead } from './chain-client.ts';
 import { isRejection, openRpc, type Rpc, RpcError } from './rpc.ts';
 
 /** The time from the question to its result, with the wait for others. */
@@ -22,6 +22,8 @@ const ANSWER_MILLIS_MAX: Millis = 5_000;
 const UNDER_WAY_MAX = 32;
 /** Honest tokens take less than a tenth of it. */
 const BALANCE_GAS_MAX = 1_000_000n;
+/** The deployment of a wallet takes some millions of gas at most. */
+const VALIDATION_GAS_MAX = 10_000_000n;
 
 const ZERO_ADDRESS: Address = `0x${'0'.repeat(40)}`;
 /** balanceOf(address), of ERC-20 and ERC-721. */
@@ -99,8 +101,14 @@ export class TokenReader implements ChainReader {
   async #signature({ wallet, hashes, signature }: SignatureQuestion): Promise<ChainAnswers['signature']> {
     const [chainId, head] = await Promise.all([this.#requireChain(this.#chainId), readHead(this.#rpc)]);
     const { number: blockNumber, hash: blockHash } = head;
-    const hash = await acceptedHash(this.#rpc, hashes, { wallet, signature, blockHash });
-    return hash === undefined ? null : { chainId, blockNumber, blockHash, hash };
+    // An account without code signs with its key, and the validator would take that by laxer rules than ours.
+    if (!isErc6492Signature(signature) && !(await hasCode(this.#rpc, wallet as Address))) return null;
+    for (const hash of hashes) {
+      const call = { ...validationCall(wallet, hash, signature), gas: VALIDATION_GAS_MAX };
+      const outcome = await this.#callAt(call, blockHash, GAS_OR_INVALID);
+      if ('result' in outcome && isAcceptance(call, outcome.result)) return { chainId, blockNumber, blockHash, hash };
+    }
+    return null;
   }
 
   async #requireChain(expected: number | undefined): Promise<number> {
@@ -112,20 +120,27 @@ export class TokenReader implements ChainReader {
   async #balanceAt(blockHash: Hex, token: string, wallet: string): Promise<string> {
     const data: Hex = `${BALANCE_OF}${wallet.slice('0x'.length).toLowerCase().padStart(WORD_DIGITS, '0')}`;
     const call = { from: ZERO_ADDRESS, to: token as Address, data, gas: BALANCE_GAS_MAX };
-    const outcome = await orRevert(readCallAt(this.#rpc, call, blockHash)).catch((error: unknown) => {
-      if (isRejection(error) && OUT_OF_GAS.test(error.message))
-        throw hostile(token, `used more than ${BALANCE_GAS_MAX} gas`);
-      throw error;
-    });
+    const outcome = await this.#callAt(call, blockHash, OUT_OF_GAS);
+    if ('error' in outcome) throw hostile(token, `used more than ${BALANCE_GAS_MAX} gas`);
     // Its reason is the contract's own text, which nobody should follow.
     if ('revertData' in outcome) throw hostile(token, 'reverted');
     const digits = outcome.result.slice('0x'.length);
     if (digits.length !== WORD_DIGITS) throw hostile(token, `returned ${digits.length / 2} bytes, not 32`);
     return BigInt(outcome.result).toString();
   }
+
+  /** What the call returns or reverts with, or the error by which it used up its gas, as `usedUp` tells it from others. */
+  async #callAt(call: Call & { readonly gas: bigint }, blockHash: Hex, usedUp: RegExp) {
+    return orRevert(readCallAt(this.#rpc, call, blockHash)).catch((error: unknown) => {
+      if (isRejection(error) && usedUp.test(error.message)) return { error };
+      throw error;
+    });
+  }
 }
 
 const OUT_OF_GAS = /out ?of ?gas|gas required exceeds|intrinsic gas/i;
+/** An invalid instruction takes all the gas that is left. */
+const GAS_OR_INVALID = new RegExp(`${OUT_OF_GAS.source}|InvalidFEOpcode|invalid opcode`, 'i');
 
 /** No wallet meets the rule while the contract does so. */
 function hostile(token: string, problem: string): ForumError {
