@@ -188,7 +188,7 @@ async function examineChain(config: Config): Promise<readonly Finding[]> {
     return [problem('chain', reason, 'CONTRACTS_FILE')];
   }
   const { address } = openAccount(chain.privateKey);
-  const { chainId, relayer, balance, ...report } = await probeChain(chain, address);
+  const { chainId, balance, ...report } = await probeChain(chain, address);
   const found = [
     ...report.mismatches.map((mismatch) => problem('chain', mismatch.problem, mismatch.variable)),
     ...report.warnings.map((mismatch) => warning('chain', mismatch.problem, mismatch.variable)),
@@ -197,7 +197,7 @@ async function examineChain(config: Config): Promise<readonly Finding[]> {
   const taken = await examineRoots(config, chain);
   if (taken.length > 0) return taken;
   const funds = balance === undefined ? '' : `, which has ${formatEther(balance)} ether`;
-  return [ok('chain', `chain ${chainId}, the contracts accept the relayer ${relayer}${funds}`)];
+  return [ok('chain', `chain ${chainId}, the contracts accept the relayer ${address}${funds}`)];
 }
 
 /** What the registry has roots of beside the committed chambers of a restored log. A database on a server is not read. */

@@ -7,9 +7,8 @@ import { openRpc, type Rpc, RpcError } from './rpc.ts';
 import { findWiringFaults, type Mismatch, type Wiring } from './wiring.ts';
 
 export interface ChainReport {
-  readonly isReachable: boolean;
+  /** undefined when the RPC is unavailable. */
   readonly chainId: number | undefined;
-  readonly relayer: Address;
   /** Wei; undefined when the RPC is unavailable. */
   readonly balance: bigint | undefined;
   /** Problems that prevent the start. */
@@ -30,11 +29,11 @@ export async function probeChain(config: ProbedConfig, relayer: Address): Promis
     const mismatches = await findMismatches(rpc, chainId, { ...config, relayer });
     const problem = `relayer account ${relayer} has no funds for gas on chain ${chainId}`;
     const warnings = balance === 0n ? [{ variable: 'RELAYER_PRIVATE_KEY', problem }] : [];
-    return { isReachable: true, chainId, relayer, balance, mismatches, warnings };
+    return { chainId, balance, mismatches, warnings };
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
     const warnings = [{ variable: 'RPC_URL', problem: error.message }];
-    return { isReachable: false, chainId: undefined, relayer, balance: undefined, mismatches: [], warnings };
+    return { chainId: undefined, balance: undefined, mismatches: [], warnings };
   } finally {
     rpc.close();
   }
