@@ -1,7 +1,7 @@
 // The copy of the last checkpoint outside the database, on each node. A database that is behind it, or has another root at its size, is
 // not the log that was published: a start on it would publish a second history.
 import { readFileSync } from 'node:fs';
-import { open, rename, rm } from 'node:fs/promises';
+import { open, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { ServiceKey } from '../keys/service-keys.ts';
 import type { EventLog } from '../log/log.ts';
@@ -34,22 +34,12 @@ export async function writeCheckpointCopy(path: string, note: string): Promise<v
   // Several nodes on one machine may share the file.
   const draft = `${path}.${process.pid}.partial`;
   try {
-    await writeFlushed(draft, note);
+    await writeFile(draft, note, { mode: 0o600, flush: true });
     await rename(draft, path);
     await flushFolder(dirname(path));
   } catch (error) {
     await rm(draft, { force: true }).catch(() => {});
     throw error;
-  }
-}
-
-async function writeFlushed(path: string, text: string): Promise<void> {
-  const file = await open(path, 'w', 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
   }
 }
 

@@ -5,6 +5,7 @@
 //    extends. So sizes only rise, no two notes contradict each other, and a publisher that wakes late publishes nothing.
 // 3. Nothing is kept in memory between two checkpoints. Each begins with the stored tiles, whose root must be that of the stored note: a
 //    store that was changed behind the service's back is noticed before the next note is signed.
+import { hash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import type { PublishedTree, StoredCheckpoint } from '../log/published-tree.ts';
 import type { Lease } from '../log/store.ts';
@@ -12,7 +13,6 @@ import { formatCheckpoint, parseCheckpoint } from '../tlog/checkpoint.ts';
 import { formatNote, parseNote } from '../tlog/note.ts';
 import { type GrowingTree, openGrowingTree } from '../tlog/tiled-tree.ts';
 import { HASH_BYTES, treeHash } from '../tlog/tree.ts';
-import { sha256 } from './sha256.ts';
 import type { CheckpointSigner } from './signer.ts';
 
 export const PUBLISH_INTERVAL_MS = 1_000;
@@ -21,7 +21,8 @@ const LEAVES_AT_ONCE = 1_024;
 /** A log that is behind, after a migration for example, catches up in steps of this size, each of them a transaction. */
 export const LEAVES_PER_CHECKPOINT_MAX = 32_768;
 
-const TREE = treeHash(sha256);
+/** By node:crypto: several times as fast as plain JavaScript for the few bytes of a node. */
+const TREE = treeHash((data) => hash('sha256', data, 'buffer'));
 
 /** The stored tiles are not those of the stored checkpoint: nothing is signed before an operator has looked. */
 export class TreeDamaged extends Error {}

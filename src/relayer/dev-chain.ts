@@ -1,7 +1,7 @@
 // The development chain: an Anvil of the service's own with the reference contracts, so that `npm start` needs nothing
 // else. Its state survives on disk, replaced whole, so a reader finds the old state or the new one, never a torn one.
 import { existsSync } from 'node:fs';
-import { open, rename } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
@@ -211,13 +211,7 @@ async function saveState(rpc: Rpc, file: string, head: Block): Promise<Hex | und
   const { dump, hash } = (await dumpBetweenBlocks(rpc, head)) ?? {};
   if (dump === undefined) return undefined;
   const draft = `${file}.new`;
-  const handle = await open(draft, 'w', 0o600);
-  try {
-    await handle.writeFile(await toText(Buffer.from(dump.slice(2), 'hex')));
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await writeFile(draft, await toText(Buffer.from(dump.slice(2), 'hex')), { mode: 0o600, flush: true });
   await rename(draft, file);
   return hash;
 }

@@ -1,6 +1,5 @@
 // Checkpoints as they are published and served: every line is under them, and what a reader gets verifies.
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { leafHash } from '../../src/crypto/merkle.ts';
@@ -9,50 +8,32 @@ import { SOLE_LEASE, type Store } from '../../src/log/store.ts';
 import { readCheckpointCopy, requireExtends, writeCheckpointCopy } from '../../src/publisher/checkpoint-copy.ts';
 import { LEAVES_PER_CHECKPOINT_MAX, publishOnce, TreeDamaged } from '../../src/publisher/publisher.ts';
 import { checkpointSigner } from '../../src/publisher/signer.ts';
-import { type NoteKey, parseVerifierKey } from '../../src/tlog/note.ts';
+import { parseVerifierKey } from '../../src/tlog/note.ts';
 import { openCheckpoint, verifyTlogProof } from '../../src/tlog/proof.ts';
+import { publicKeyOf } from '../../src/tlog/sign.ts';
 import { parseEntries, tilePath, tilesBetween } from '../../src/tlog/tile.ts';
 import { nodesOfTiles, rootOfTiles } from '../../src/tlog/tiled-tree.ts';
 import { TREE } from '../../src/tlog/tree.ts';
 import { openChamber } from '../kit/chambers.ts';
 import { openTestStore } from '../kit/store.ts';
-import { atEnd } from '../kit/temporary.ts';
+import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { TestService } from '../kit/test-service.ts';
 import { entry } from '../log/entries.ts';
 
-interface Reply {
-  readonly status: number;
-  readonly bytes: Uint8Array;
-  readonly text: string;
-  readonly headers: Headers;
-}
-
-class Reader {
-  readonly service: TestService;
-  readonly prefix: string;
-  readonly key: NoteKey;
-
-  private constructor(service: TestService, prefix: string, key: NoteKey) {
-    this.service = service;
-    this.prefix = prefix;
-    this.key = key;
-  }
-
-  static async of(service: TestService): Promise<Reader> {
-    const { log } = await service.must('GET', '/');
-    return new Reader(service, log.prefix, parseVerifierKey(log.checkpointKey) ?? expect.fail('no verifier key'));
-  }
-
-  async get(path: string): Promise<Reply> {
-    const response = await this.service.app.request(path, {}, {});
+async function openReader(service: TestService) {
+  const { log } = await service.must('GET', '/');
+  const prefix: string = log.prefix;
+  const key = parseVerifierKey(log.checkpointKey) ?? expect.fail('no verifier key');
+  const get = async (path: string) => {
+    const response = await service.app.request(path, {}, {});
     const bytes = new Uint8Array(await response.arrayBuffer());
     return { status: response.status, bytes, text: Buffer.from(bytes).toString(), headers: response.headers };
-  }
-
-  async checkpoint() {
-    const { text } = await this.get(`${this.prefix}/checkpoint`);
-    return openCheckpoint(text, this.key) ?? expect.fail(`no checkpoint: ${text}`);
-  }
+  };
+  const checkpoint = async () => {
+    const { text } = await get(`${prefix}/checkpoint`);
+    return openCheckpoint(text, key) ?? expect.fail(`no checkpoint: ${text}`);
+  };
+  return { prefix, key, get, checkpoint };
 }
 
 async function published(moves = 3) {
@@ -60,7 +41,7 @@ async function published(moves = 3) {
   const members = [await service.agent(), await service.agent()];
   const chamberId = await openChamber(service, members);
   for (let move = 3; move < moves; move++) members.push(await service.agent());
-  const reader = await Reader.of(service);
+  const reader = await openReader(service);
   await service.publish();
   return { service, members, chamberId, reader };
 }
@@ -99,7 +80,7 @@ describe('a checkpoint', () => {
 
   it('that is not there, or of another log, is 404', async () => {
     const service = new TestService();
-    const { prefix } = await Reader.of(service);
+    const { prefix } = await openReader(service);
     expect((await service.request('GET', `${prefix}/checkpoint`)).status).toBe(404);
     expect((await service.request('GET', `/log/${'0'.repeat(32)}/checkpoint`)).status).toBe(404);
     expect((await service.request('GET', `/log/${'0'.repeat(32)}/index`)).status).toBe(404);
@@ -200,12 +181,8 @@ describe('a tlog-proof', () => {
   });
 });
 
-const signing = { seed: new Uint8Array(32).fill(7), publicKey: Buffer.from(KEY_OF_SEVENS(), 'hex') };
-
-/** The key of the seed of 32 sevens. */
-function KEY_OF_SEVENS(): string {
-  return 'ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c';
-}
+const seed = new Uint8Array(32).fill(7);
+const signing = { seed, publicKey: publicKeyOf(seed) };
 
 function store(path?: string): Store {
   const opened = openTestStore(path);
@@ -289,7 +266,7 @@ describe('the publisher', () => {
   });
 
   describe('at the start, with its copy of the last checkpoint', () => {
-    const path = () => join(mkdtempSync(join(tmpdir(), 'checkpoint-')), 'keys.json.checkpoint');
+    const path = () => join(temporaryFolder(), 'keys.json.checkpoint');
 
     async function copied(lines: number) {
       const opened = store(':memory:');
