@@ -61,34 +61,15 @@ export interface ErrorData {
   readonly failedRules?: readonly AdmissionRule[] | undefined;
 }
 
-/** The same as members of a body. */
-export function toMembers({
-  step,
-  expected,
-  serviceTime,
-  head,
-  history,
-  retryAfterSeconds: retryAfter,
-  failedRules,
-}: ErrorData) {
-  return {
-    ...(step !== undefined && { step }),
-    ...(expected && { expected }),
-    ...(serviceTime !== undefined && { serviceTime }),
-    ...(head !== undefined && { head }),
-    ...(history && { history }),
-    ...(retryAfter !== undefined && { retryAfter }),
-    ...(failedRules !== undefined && { failedRules }),
-  };
+/** The same as members of a body, whose JSON leaves out those that are undefined. */
+export function toMembers(data: ErrorData) {
+  const { step, expected, serviceTime, head, history, retryAfterSeconds: retryAfter, failedRules } = data;
+  return { step, expected, serviceTime, head, history, retryAfter, failedRules };
 }
 
 export interface ErrorBody extends Partial<ReturnType<typeof toMembers>> {
   readonly error: ErrorCode;
   readonly detail: string;
-}
-
-interface ForumErrorOptions extends ErrorData {
-  readonly cause?: unknown;
 }
 
 /** An error that the caller may read: `detail` names what was wrong and reveals no internals. */
@@ -102,21 +83,15 @@ export class ForumError extends Error implements ErrorData {
   readonly retryAfterSeconds: ErrorData['retryAfterSeconds'];
   readonly failedRules: ErrorData['failedRules'];
 
-  constructor(code: ErrorCode, detail: string, options: ForumErrorOptions = {}) {
+  constructor(code: ErrorCode, detail: string, { cause, ...data }: ErrorData & { readonly cause?: unknown } = {}) {
     // Any client can cause such an error, and its stack trace would cost more than all else in a rejected request.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
-    super(detail, { cause: options.cause });
+    super(detail, { cause });
     Error.stackTraceLimit = stackTraceLimit;
     this.name = 'ForumError';
     this.code = code;
-    this.step = options.step;
-    this.expected = options.expected;
-    this.serviceTime = options.serviceTime;
-    this.head = options.head;
-    this.history = options.history;
-    this.retryAfterSeconds = options.retryAfterSeconds;
-    this.failedRules = options.failedRules;
+    Object.assign(this, data);
   }
 
   get status(): (typeof STATUS)[ErrorCode] {
