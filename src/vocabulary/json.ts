@@ -33,7 +33,7 @@ export const JSON_DEPTH_MAX = 32;
  * beyond ±(2^53 − 1) and lone surrogates throw FORUM_ERR_VALIDATION, and so do more values than `valuesMax`.
  */
 export function parseJson(text: string, valuesMax = Number.POSITIVE_INFINITY): JsonValue {
-  const membersWritten = countMembers(text, valuesMax);
+  const membersWritten = requireModestJson(text, valuesMax);
   let value: JsonValue;
   try {
     value = JSON.parse(text) as JsonValue;
@@ -47,14 +47,6 @@ export function parseJson(text: string, valuesMax = Number.POSITIVE_INFINITY): J
   return value;
 }
 
-/**
- * Throws FORUM_ERR_VALIDATION for JSON of more values, or nested over 32 levels, before it takes any memory: an empty object
- * of two bytes becomes one of some sixty.
- */
-export function requireModestJson(text: string, valuesMax: number): void {
-  countMembers(text, valuesMax);
-}
-
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const BACKSLASH = 0x5c;
@@ -64,8 +56,11 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** Counts the members of all objects; throws for text nested too deep, before any recursive function reads it. */
-function countMembers(text: string, valuesMax: number): number {
+/**
+ * Throws FORUM_ERR_VALIDATION for JSON of more values, or nested over 32 levels, before it takes any memory (an empty object of two
+ * bytes becomes one of some sixty) and before any recursive function reads it. Returns the number of members of all objects.
+ */
+export function requireModestJson(text: string, valuesMax: number): number {
   let depth = 0;
   let members = 0;
   // A value follows a comma or an opening bracket.
