@@ -180,7 +180,8 @@ export function parseEventField(text: string): ReceiptedEvent | undefined {
   try {
     const [stream, parameters] = parseItem(text);
     const { id, leaf } = Object.fromEntries(parameters);
-    const isStream = typeof stream === 'number' ? isPositive(stream) : typeof stream === 'string' && isDid(stream);
+    const isStream =
+      typeof stream === 'number' ? isPositive(stream) : typeof stream === 'string' && parseDid(stream) !== undefined;
     if (!isStream || !isPositive(id) || !(leaf instanceof ArrayBuffer) || leaf.byteLength !== LEAF_BYTES) {
       return undefined;
     }
@@ -193,10 +194,6 @@ export function parseEventField(text: string): ReceiptedEvent | undefined {
 
 function isPositive(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0;
-}
-
-function isDid(text: string): boolean {
-  return parseDid(text) !== undefined;
 }
 
 /** A signed response with its request: all that a third party needs to verify it, but the service's key. */
