@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import dids from '../../fixtures/vectors/did-key.json' with { type: 'json' };
 import publicKeys from '../../fixtures/vectors/public-keys.json' with { type: 'json' };
 import { parseDid, toDid, weaknessOf } from '../../src/crypto/did-key.ts';
+import { thumbprintOf } from '../../src/crypto/jwk.ts';
 import { isSignedBy, toVerifyingKey } from '../../src/crypto/verify.ts';
 import { fromHex } from '../../src/vocabulary/values.ts';
 
@@ -54,6 +55,11 @@ describe('a public key', () => {
 
   it.each(weak)('is refused: $comment', ({ publicKey, weakness }) => {
     expect(weaknessOf(fromHex(publicKey))).toContain(weakness);
+  });
+
+  it('is named by its thumbprint, as in RFC 8037, appendix A.3', () => {
+    const publicKey = fromHex('0xd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a');
+    expect(thumbprintOf(publicKey)).toBe('kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k');
   });
 
   it('is refused where one signature would be valid for every message', () => {

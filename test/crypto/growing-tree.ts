@@ -1,4 +1,6 @@
 // A tree grown leaf by leaf with its stored nodes, as the log keeps them.
+import { MerkleTree } from 'merkletreejs';
+import { keccak256 } from '../../src/crypto/keccak.ts';
 import {
   type Accumulator,
   appendLeaf,
@@ -32,6 +34,13 @@ export function grow(size: number, line = lineOf): GrownTree {
     stored.set(tree.size, appended.nodes);
   }
   return { tree, leaves, stored, read: async (refs) => refs.map((ref) => nodeAt(stored, ref)) };
+}
+
+/** The tree over the same leaves, of an independent implementation. */
+export function referenceTree(leaves: readonly Uint8Array[]): MerkleTree {
+  const hash = (data: Buffer) => Buffer.from(keccak256(data));
+  const buffers = leaves.map((leaf) => Buffer.from(leaf));
+  return new MerkleTree(buffers, hash, { sortPairs: true, hashLeaves: false });
 }
 
 function nodeAt(stored: ReadonlyMap<number, Uint8Array>, { eventId, level }: NodeRef): Uint8Array {

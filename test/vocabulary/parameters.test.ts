@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { EVENTS_LIMIT, LIST_LIMIT, limitParameter } from '../../src/vocabulary/endpoint.ts';
 import { parseCursor, parseId, parseInteger, requireQuery } from '../../src/vocabulary/parameters.ts';
 import { outcomeOf } from '../kit/given.ts';
 
@@ -38,6 +39,14 @@ describe('a path or query parameter', () => {
 
   it('is a limit within the bounds, or absent', () => {
     expect(['1', '200', undefined].map((text) => parseInteger('limit', text, BOUNDS))).toEqual([1, 200, undefined]);
+  });
+
+  it.each([
+    [LIST_LIMIT, { minimum: 1, maximum: 200, default: 50 }],
+    [EVENTS_LIMIT, { minimum: 1, maximum: 10_000, default: 1_000 }],
+  ])('is described as the limit %o', (limit, schema) => {
+    const expected = { name: 'limit', in: 'query', description: 'maximum number of items' };
+    expect(limitParameter(limit)).toEqual({ ...expected, schema: { type: 'integer', format: 'int64', ...schema } });
   });
 });
 
