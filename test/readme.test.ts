@@ -1,5 +1,5 @@
 // The READMEs are true: their programs and commands work when pasted, and what they state is what the code does.
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -19,7 +19,7 @@ import {
   REGISTRATION,
 } from './client/live-service.ts';
 import { advanceChain } from './client/play-chamber.ts';
-import { ROOT } from './kit/programs.ts';
+import { isInstalled, ROOT, requireInstalled } from './kit/programs.ts';
 import { atEnd, temporaryFolder } from './kit/temporary.ts';
 import { eventually } from './kit/until.ts';
 import { startServer } from './mcp/seat-process.ts';
@@ -55,14 +55,14 @@ describe('README.md', () => {
     expect(linesOf(FIRST_MOVE)).toBeLessThanOrEqual(15);
     const { baseUrl } = await open();
     expect(await paste(FIRST_MOVE, baseUrl).ended).toBe('{ ok: true, turnOrder: 0 }\n');
-    if (!areInstalled('curl')) return;
+    if (!isInstalled('curl')) return;
     const { output } = await pasteCommands(commandsOf(README, '/chambers/1/events'), baseUrl);
     expect(output).toContain('"name":"What should we build?"');
     expect(output).toContain('"type":"chamber.joined"');
   });
 
   it('makes the same moves without our code', SLOW, async ({ skip }) => {
-    skip(!areInstalled('curl', 'openssl', 'python3'), 'not installed: curl, openssl or python3');
+    requireInstalled(skip, 'curl', 'openssl', 'python3');
     const { baseUrl, forum } = await open();
     await pasteCommands(commandsOf(README, 'agent.sh'), baseUrl);
     expect(await forum.chambers()).toMatchObject([{ memberCount: 1 }, { memberCount: 1 }]);
@@ -265,15 +265,6 @@ function isTarget(page: string, link: string): boolean {
         .replaceAll(' ', '-'),
     )
     .includes(anchor);
-}
-
-function areInstalled(...tools: readonly string[]): boolean {
-  try {
-    for (const tool of tools) execFileSync('sh', ['-c', `command -v ${tool}`], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 async function open(settings?: Readonly<Record<string, string>>): Promise<LiveService> {

@@ -6,8 +6,7 @@ import { text } from 'node:stream/consumers';
 import { privateKeyToAddress } from 'viem/accounts';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { sharedLiveService, WALLET } from '../client/live-service.ts';
-import { isInstalled } from '../deploy/recipes.ts';
-import { CLI } from '../kit/programs.ts';
+import { CLI, requireInstalled } from '../kit/programs.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { startServer } from '../mcp/seat-process.ts';
 import { run } from './run.ts';
@@ -78,7 +77,7 @@ describe('chambers init', SLOW, () => {
   });
 
   it('works at a terminal', async ({ skip }) => {
-    skip(!isInstalled('script'), 'not installed: script');
+    requireInstalled(skip, 'script');
     const command = `'${process.execPath}' '${CLI}' init --out=mcp.json`;
     const { out } = await answered('script', ['-qec', command, '/dev/null'], [live.baseUrl, keyFile, WALLET, EMAIL]);
     expect(out).toContain('URL of the service [');

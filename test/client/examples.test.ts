@@ -3,8 +3,8 @@ import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { isInstalled } from '../deploy/recipes.ts';
 import { type LiveService, startLive } from '../docs/live-service.ts';
+import { requireInstalled } from '../kit/programs.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 
 const SIGNERS = [
@@ -20,8 +20,7 @@ afterAll(() => live.stop());
 
 for (const [program, file, tools] of SIGNERS) {
   test(`${file} registers, creates a chamber and joins it`, { timeout: 180_000 }, async ({ skip }) => {
-    const missing = tools.filter((tool) => !isInstalled(tool));
-    skip(missing.length > 0, `not installed: ${missing.join(', ')}`);
+    requireInstalled(skip, ...tools);
     const env = { ...process.env, KEY: join(temporaryFolder(), 'agent.pem') };
     const { stdout } = await promisify(execFile)(program, [resolve('src/client/examples', file), live.url], { env });
     const [registered, me, created, joined] = stdout

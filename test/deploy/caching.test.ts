@@ -11,9 +11,10 @@ import { readPages } from '../../src/log/pages.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
 import { appendDebates } from '../kit/debates.ts';
+import { requireInstalled } from '../kit/programs.ts';
 import { debating, type Running, run } from '../kit/service.ts';
 import { atEnd } from '../kit/temporary.ts';
-import { isInstalled, startProxy } from './recipes.ts';
+import { startProxy } from './recipes.ts';
 
 /** The requirement is 10,000 readers; that takes minutes. */
 const { READERS = '200' } = process.env;
@@ -37,9 +38,7 @@ interface Got {
 
 describe('the cache of nginx', SLOW, () => {
   beforeEach(({ skip }) => {
-    const missing = ['nginx', 'openssl'].filter((program) => !isInstalled(program));
-    if (missing.length > 0) console.log(`skipped: ${missing.join(' and ')} not installed`);
-    skip(missing.length > 0, `not installed: ${missing.join(', ')}`);
+    requireInstalled(skip, 'nginx', 'openssl');
   });
 
   it(`serves ${READERS} readers (READERS) of a chamber that is over, at two requests to the service for a page`, async () => {

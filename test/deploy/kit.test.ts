@@ -7,11 +7,10 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readConfig, VARIABLES } from '../../src/config.ts';
 import { freePort } from '../../src/demo/free-port.ts';
-import { ROOT } from '../kit/programs.ts';
+import { ROOT, requireInstalled } from '../kit/programs.ts';
 import { run } from '../kit/service.ts';
 import { runService } from '../kit/service-process.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
-import { isInstalled } from './recipes.ts';
 
 const PACKAGE = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 const [DOCKERFILE, COMPOSE, UNIT, SETTINGS] = [
@@ -100,8 +99,7 @@ describe('the unit', () => {
   });
 
   it('is valid and confined', ({ skip }) => {
-    if (!isInstalled('systemd-analyze')) console.log('skipped: systemd-analyze is not installed');
-    skip(!isInstalled('systemd-analyze'), 'not installed: systemd-analyze');
+    requireInstalled(skip, 'systemd-analyze');
     const file = join(temporaryFolder(), 'chambers.service');
     writeFileSync(file, UNIT.replaceAll('/opt/chambers/', ROOT));
     const verified = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });

@@ -4,13 +4,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
 import { VARIABLES } from '../../src/config.ts';
 import { freePort } from '../../src/demo/free-port.ts';
 import { readQuorumSettings } from '../../src/relayer/quorum-settings.ts';
-import { ROOT } from '../kit/programs.ts';
+import { ROOT, requireInstalled } from '../kit/programs.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
-import { isInstalled } from './recipes.ts';
 
 const MANUAL = readFileSync(join(ROOT, 'deploy/README.md'), 'utf8');
 const [, REHEARSAL = ''] = /^## Rehearse on one machine\n([\s\S]*?)^## /m.exec(MANUAL) ?? [];
@@ -30,9 +30,7 @@ it(
   'the rehearsal ends with a token, a verified chamber, another relayer and a sound backup',
   SLOW,
   async ({ skip }) => {
-    const missing = ['bash', 'curl', 'caddy'].filter((program) => !isInstalled(program));
-    if (missing.length > 0) console.log(`skipped: ${missing.join(' and ')} not installed`);
-    skip(missing.length > 0, `not installed: ${missing.join(', ')}`);
+    requireInstalled(skip, 'bash', 'curl', 'caddy');
     const folder = temporaryFolder();
     const { exitCode, output } = await paste(await onFreePorts(commandsOf(REHEARSAL)), folder);
     expect({ exitCode, output }).toMatchObject({ exitCode: 0 });
@@ -116,17 +114,11 @@ async function paste(commands: string, folder: string) {
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (chunk: Buffer) => {
-      output += chunk.toString();
-    });
-  }
   const closed = once(child, 'close');
   atEnd(async () => {
     child.kill('SIGTERM');
     await closed;
   });
-  const [exitCode] = await closed;
-  return { exitCode, output };
+  const [[exitCode], ...texts] = await Promise.all([closed, text(child.stdout), text(child.stderr)]);
+  return { exitCode, output: texts.join('') };
 }

@@ -3,10 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ROOT } from '../kit/programs.ts';
+import { ROOT, requireInstalled } from '../kit/programs.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { dashboardExpressions, missingMetrics, namesIn } from './metric-names.ts';
-import { isInstalled } from './recipes.ts';
 
 const ALERTS = read('alerts.yaml');
 const ALERT_TESTS = read('alerts.test.yaml');
@@ -25,7 +24,7 @@ describe('the alert rules', () => {
   });
 
   it('fire when they should, and not before', ({ skip }) => {
-    requirePromtool(skip);
+    requireInstalled(skip, 'promtool');
     promtool('test', 'rules', join(ROOT, 'deploy/alerts.test.yaml'));
   });
 });
@@ -36,7 +35,7 @@ describe('the dashboard', () => {
   });
 
   it('has expressions that Prometheus accepts', ({ skip }) => {
-    requirePromtool(skip);
+    requireInstalled(skip, 'promtool');
     const rules = [...alone, ...nodes].map((expr, index) => ({
       record: `panel:${index}`,
       expr: expr.replaceAll('$__rate_interval', '1m'),
@@ -50,11 +49,6 @@ describe('the dashboard', () => {
 
 function read(name: string): string {
   return readFileSync(join(ROOT, 'deploy', name), 'utf8');
-}
-
-function requirePromtool(skip: (condition: boolean, note: string) => void): void {
-  if (!isInstalled('promtool')) console.log('skipped: promtool is not installed');
-  skip(!isInstalled('promtool'), 'not installed: promtool');
 }
 
 function promtool(...words: readonly string[]): void {

@@ -11,12 +11,13 @@ import { WebSocket } from 'ws';
 import { freePort } from '../../src/demo/free-port.ts';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { Consumer } from '../kit/consumers.ts';
+import { requireInstalled } from '../kit/programs.ts';
 import { type Running, run } from '../kit/service.ts';
 import { startProcess } from '../kit/service-process.ts';
 import { Signer } from '../kit/signer.ts';
 import { atEnd } from '../kit/temporary.ts';
 import { registrationOf } from '../kit/test-service.ts';
-import { isInstalled, PROXIES, type ProxyName, startProxy } from './recipes.ts';
+import { PROXIES, type ProxyName, startProxy } from './recipes.ts';
 
 /** A loaded machine starts a proxy in seconds. */
 const SLOW = { timeout: 180_000 };
@@ -40,9 +41,7 @@ interface Call {
 
 describe.each(PROXIES)('behind %s', SLOW, (name) => {
   beforeEach(({ skip }) => {
-    const missing = [name, 'openssl'].filter((program) => !isInstalled(program));
-    if (missing.length > 0) console.log(`skipped: ${missing.join(' and ')} not installed`);
-    skip(missing.length > 0, `not installed: ${missing.join(', ')}`);
+    requireInstalled(skip, name, 'openssl');
   });
 
   it('an agent registers and moves, and every stream has its moves at once', async () => {

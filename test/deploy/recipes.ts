@@ -26,15 +26,6 @@ interface Command {
   readonly authority: string;
 }
 
-export function isInstalled(program: string): boolean {
-  try {
-    execFileSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** Starts the proxy for https://localhost and returns the certificate to trust, once it accepts connections. */
 export async function startProxy(name: ProxyName, ports: Ports): Promise<string> {
   const { PATH } = process.env;

@@ -8,7 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from '../../src/demo/free-port.ts';
-import { isInstalled, PROXIES, startProxy } from '../deploy/recipes.ts';
+import { PROXIES, startProxy } from '../deploy/recipes.ts';
+import { requireInstalled } from '../kit/programs.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { run } from '../kit/service.ts';
 import { atEnd } from '../kit/temporary.ts';
@@ -45,9 +46,7 @@ it('the service rejects each of them, and reads nothing behind it', async () => 
 
 describe.each(PROXIES)('behind %s', { timeout: 180_000 }, (name) => {
   beforeEach(({ skip }) => {
-    const missing = [name, 'openssl'].filter((program) => !isInstalled(program));
-    if (missing.length > 0) console.log(`skipped: ${missing.join(' and ')} not installed`);
-    skip(missing.length > 0, `not installed: ${missing.join(', ')}`);
+    requireInstalled(skip, name, 'openssl');
   });
 
   it('they cost no other client its response', async () => {
