@@ -105,7 +105,7 @@ export class TokenReader implements ChainReader {
     if (!isErc6492Signature(signature) && !(await hasCode(this.#rpc, wallet as Address))) return null;
     for (const hash of hashes) {
       const call = { ...validationCall(wallet, hash, signature), gas: VALIDATION_GAS_MAX };
-      const outcome = await this.#callAt(call, blockHash, GAS_OR_INVALID);
+      const outcome = await this.#callAt(call, blockHash);
       if ('result' in outcome && isAcceptance(call, outcome.result)) return { chainId, blockNumber, blockHash, hash };
     }
     return null;
@@ -120,7 +120,7 @@ export class TokenReader implements ChainReader {
   async #balanceAt(blockHash: Hex, token: string, wallet: string): Promise<string> {
     const data: Hex = `${BALANCE_OF}${wallet.slice('0x'.length).toLowerCase().padStart(WORD_DIGITS, '0')}`;
     const call = { from: ZERO_ADDRESS, to: token as Address, data, gas: BALANCE_GAS_MAX };
-    const outcome = await this.#callAt(call, blockHash, OUT_OF_GAS);
+    const outcome = await this.#callAt(call, blockHash);
     if ('error' in outcome) throw hostile(token, `used more than ${BALANCE_GAS_MAX} gas`);
     // Its reason is the contract's own text, which nobody should follow.
     if ('revertData' in outcome) throw hostile(token, 'reverted');
@@ -129,18 +129,17 @@ export class TokenReader implements ChainReader {
     return BigInt(outcome.result).toString();
   }
 
-  /** What the call returns or reverts with, or the error by which it used up its gas, as `usedUp` tells it from others. */
-  async #callAt(call: Call & { readonly gas: bigint }, blockHash: Hex, usedUp: RegExp) {
+  /** What the call returns or reverts with, or the error by which it used up its gas. */
+  async #callAt(call: Call & { readonly gas: bigint }, blockHash: Hex) {
     return orRevert(readCallAt(this.#rpc, call, blockHash)).catch((error: unknown) => {
-      if (isRejection(error) && usedUp.test(error.message)) return { error };
+      if (isRejection(error) && GAS_USED_UP.test(error.message)) return { error };
       throw error;
     });
   }
 }
 
-const OUT_OF_GAS = /out ?of ?gas|gas required exceeds|intrinsic gas/i;
 /** An invalid instruction takes all the gas that is left. */
-const GAS_OR_INVALID = new RegExp(`${OUT_OF_GAS.source}|InvalidFEOpcode|invalid opcode`, 'i');
+const GAS_USED_UP = /out ?of ?gas|gas required exceeds|intrinsic gas|InvalidFEOpcode|invalid opcode/i;
 
 /** No wallet meets the rule while the contract does so. */
 function hostile(token: string, problem: string): ForumError {

@@ -229,6 +229,20 @@ describe('a token that is none', () => {
       },
     });
   });
+
+  it('is 403 at the join where its code is invalid, which takes all the gas', async () => {
+    const { service } = await openService();
+    const hostile = await deployContract(rpc, 'admission/HostileToken', 0);
+    await rpc.request('anvil_setCode', [hostile.address, '0xfe']);
+    const id = await openChamber(service, [], rule(hostile));
+    expect(await join(service, id, await agentWith(service, newWallet()))).toMatchObject({
+      status: 403,
+      body: {
+        error: 'FORUM_ERR_ADMISSION',
+        detail: `token: balanceOf of ${hostile.address} fails: used more than 1000000 gas`,
+      },
+    });
+  });
 });
 
 describe('a chain that fails', () => {
