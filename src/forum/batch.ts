@@ -26,8 +26,8 @@ export interface PendingCommand {
   readonly response: Promise<ForumEvent | null>;
   readonly resolve: (event: ForumEvent | null) => void;
   readonly reject: (error: unknown) => void;
-  /** Its signature was looked up, and the log did not hold it. */
-  isNew: boolean;
+  /** Its signature is looked up once apart from appends. */
+  isLookedUp: boolean;
   /** Its streams stay in memory until it has its response. */
   isHeld: boolean;
   /** The open chambers of a creation's creator, once they were counted. */

@@ -8,7 +8,8 @@ import { TurnsByKey } from './slots.ts';
 export class Creations {
   readonly #store: Store;
   readonly #limits: ChamberLimits;
-  readonly #creators = new TurnsByKey();
+  /** An agent's creations, one after another: a turn ends with the creation's response. */
+  readonly turns = new TurnsByKey();
   /** How often other processes were found to have created a chamber. */
   #createdElsewhere = 0;
   /** The last chamber in the log, as far as this process knows; undefined before the first creation. */
@@ -17,11 +18,6 @@ export class Creations {
   constructor(store: Store, limits: ChamberLimits) {
     this.#store = store;
     this.#limits = limits;
-  }
-
-  /** Resolves when the agent's creations before this one have their responses; the next waits for this one's. */
-  takeTurn(did: string, response: Promise<unknown>): Promise<void> {
-    return this.#creators.take(did, response);
   }
 
   async countOpen(did: string): Promise<OpenChambers> {

@@ -41,8 +41,8 @@ import { type AccountCommand, basisPassed, type Command } from './commands.ts';
 import { Creations } from './creations.ts';
 import { type DecisionOptions, Decisions } from './decisions.ts';
 import { Gathering } from './gathering.ts';
-import { Preparation } from './preparation.ts';
-import { LookUps } from './replay-look-ups.ts';
+import { prepare } from './preparation.ts';
+import { type FoundLine, LookUps } from './replay-look-ups.ts';
 import type { Streams } from './streams.ts';
 
 /** Bounds how long one batch keeps the process from doing anything else. */
@@ -89,13 +89,12 @@ export class Pipeline {
   readonly #decisions: Decisions;
   /** Commands that can't be decided in the open batch. */
   #waiting: PendingCommand[] = [];
-  /** Commands whose decision lacks something that is being read. */
+  /** Commands that are being looked up or prepared. */
   #preparing = 0;
   readonly #lookUps: LookUps;
   #open: CommitBatch;
   #running: Promise<void> | undefined;
   readonly #creations: Creations;
-  readonly #preparation: Preparation;
   #chain = new ChainReadings();
   readonly #gathering = new Gathering();
   #closing: Promise<void> | undefined;
@@ -107,10 +106,8 @@ export class Pipeline {
     this.#store = options.store;
     this.#streams = options.streams;
     this.#decisions = new Decisions(options);
-    this.#lookUps = new LookUps(options.store.log, (pending, line) => this.#afterLookUp(pending, line));
+    this.#lookUps = new LookUps(options.store.log);
     this.#creations = new Creations(options.store, options.limits);
-    const { log } = options.store;
-    this.#preparation = new Preparation({ log, streams: options.streams, creations: this.#creations });
     this.#open = new CommitBatch(options.streams);
   }
 
@@ -122,7 +119,7 @@ export class Pipeline {
   /** Resolves with the event once it is on disk; rejects with ForumError. A signature in the log returns its first event. */
   submit(command: Command): Promise<ForumEvent | null> {
     const { promise, resolve, reject } = Promise.withResolvers<ForumEvent | null>();
-    const unanswered = this.#preparing + this.#lookUps.count + this.#waiting.length + this.#open.outcomes.length;
+    const unanswered = this.#preparing + this.#waiting.length + this.#open.outcomes.length;
     if (this.#closing !== undefined) reject(unavailable('the service is shutting down'));
     else if (unanswered >= this.#options.commitQueueMax) {
       reject(unavailable('too many moves are waiting to be committed, retry'));
@@ -141,7 +138,7 @@ export class Pipeline {
         response: promise,
         resolve,
         reject,
-        isNew: false,
+        isLookedUp: false,
         isHeld: false,
         isCounted: false,
         conflicts: 0,
@@ -169,57 +166,50 @@ export class Pipeline {
     const twin = signature === null ? undefined : acceptedIn?.accepted.get(signature);
     const areChambersCounted =
       command.operation !== 'createChamber' || this.#creations.isCurrent(pending.openChambers, batch);
-    const isKnown = signature !== null && !pending.isNew && this.#store.log.mayHold(signature);
+    const isKnown = signature !== null && !pending.isLookedUp && this.#store.log.mayHold(signature);
     if (twin !== undefined) outcomes.push({ pending, event: twin });
-    else if (isKnown) return void this.#lookUps.add(pending).then(() => this.#onLeft?.());
-    else if (areChambersCounted && batch.take(pending)) {
+    else if (isKnown) {
+      pending.isLookedUp = true;
+      return void this.#decideAfter(pending, this.#lookUps.find(signature));
+    } else if (areChambersCounted && batch.take(pending)) {
       const outcome = this.#decisions.decide(pending, batch, this.#options.now());
-      if (outcome.error instanceof NeedsChain) return void this.#readChain(pending, outcome.error);
+      const { error } = outcome;
+      if (error instanceof NeedsChain) return void this.#decideAfter(pending, this.#readChain(pending, error));
       outcomes.push(outcome);
-    } else return void this.#prepare(pending);
+    } else {
+      const parts = { log: this.#store.log, streams: this.#streams, creations: this.#creations };
+      return void this.#decideAfter(pending, prepare(pending, parts));
+    }
     if (outcomes.at(-1)?.event === null) batch.confirm(pending);
     this.#running ??= this.#run();
     this.#gathering.noteSize(outcomes.length);
   }
 
-  #afterLookUp(pending: PendingCommand, line: string | StreamDamaged | undefined): void {
-    pending.isNew = line === undefined;
-    if (line === undefined) this.#decide(pending);
-    else this.#respondFromLog(pending, line);
-  }
-
-  #prepare(pending: PendingCommand): Promise<void> {
-    return this.#workAside(pending, async () => {
-      await this.#preparation.prepare(pending);
-      this.#decide(pending);
-    });
-  }
-
-  /** A retry gets its first response before the chain is asked. */
-  #readChain(pending: PendingCommand, { question }: NeedsChain): Promise<void> {
-    const { signature, payer } = pending;
-    return this.#workAside(pending, async () => {
-      const found = signature === null ? undefined : await this.#store.log.find([signature]);
-      const line = found?.get(signature ?? '');
-      if (line !== undefined) return this.#respondFromLog(pending, line);
-      payer?.charge(CHAIN_QUESTION_MILLIS);
-      pending.reading = await this.#chain.read(question);
-      workFor(payer);
-      this.#decide(pending);
-    });
-  }
-
-  /** The command is in no batch until `work` decides it or responds. */
-  async #workAside(pending: PendingCommand, work: () => Promise<void>): Promise<void> {
+  /** The command is in no batch until what its decision lacks is read, or the line that its signature led to is found. */
+  async #decideAfter(pending: PendingCommand, reading: Promise<FoundLine | undefined>): Promise<void> {
     this.#preparing++;
     try {
-      await work();
+      const line = await reading;
+      if (line === undefined) this.#decide(pending);
+      else this.#respondFromLog(pending, line);
     } catch (error) {
       pending.reject(error);
     } finally {
       this.#preparing--;
       this.#onLeft?.();
     }
+  }
+
+  /** A retry gets its first response before the chain is asked. */
+  async #readChain(pending: PendingCommand, { question }: NeedsChain): Promise<FoundLine | undefined> {
+    const { signature, payer } = pending;
+    const found = signature === null ? undefined : await this.#store.log.find([signature]);
+    const line = found?.get(signature ?? '');
+    if (line !== undefined) return line;
+    payer?.charge(CHAIN_QUESTION_MILLIS);
+    pending.reading = await this.#chain.read(question);
+    workFor(payer);
+    return undefined;
   }
 
   /** Group commit: one batch after another, for as long as there are commands. */
@@ -305,7 +295,7 @@ export class Pipeline {
     }
   }
 
-  #respondFromLog(pending: PendingCommand, line: string | StreamDamaged): void {
+  #respondFromLog(pending: PendingCommand, line: FoundLine): void {
     this.#decisions.giveBack(pending);
     // A line may be long, and any client can send its request again.
     workFor(pending.payer);
@@ -337,7 +327,7 @@ export class Pipeline {
   }
 
   async #untilAllLeft(): Promise<void> {
-    while (this.#running !== undefined || this.#preparing + this.#lookUps.count > 0) {
+    while (this.#running !== undefined || this.#preparing > 0) {
       await new Promise<void>((resolve) => {
         this.#onLeft = resolve;
       });

@@ -13,33 +13,19 @@ interface Parts {
   readonly creations: Creations;
 }
 
-export class Preparation {
-  readonly #parts: Parts;
-
-  constructor(parts: Parts) {
-    this.#parts = parts;
+export async function prepare(pending: PendingCommand, { log, streams, creations }: Parts): Promise<undefined> {
+  const { command, response, seen } = pending;
+  const [, chamberId] = pending.streams;
+  const creator = command.operation === 'createChamber' ? command.caller.did : undefined;
+  if (!pending.isHeld) {
+    pending.isHeld = true;
+    response.finally(streams.hold(pending.streams)).catch(() => {});
+    if (creator !== undefined) await creations.turns.take(creator, response);
   }
-
-  async prepare(pending: PendingCommand): Promise<void> {
-    const { command, streams, response } = pending;
-    const { streams: memory, creations } = this.#parts;
-    const creator = command.operation === 'createChamber' ? command.caller.did : undefined;
-    if (!pending.isHeld) {
-      pending.isHeld = true;
-      response.finally(memory.hold(streams)).catch(() => {});
-      if (creator !== undefined) await creations.takeTurn(creator, response);
-    }
-    for (const stream of streams) await memory.load(stream);
-    if (creator !== undefined) pending.openChambers = await creations.countOpen(creator);
-    await this.#readSeen(pending);
-  }
-
-  /** Reads the log, which has what other nodes have appended; the request came later than what its agent saw. */
-  async #readSeen(pending: PendingCommand): Promise<void> {
-    const { streams, seen, seenLeaf } = pending;
-    const [, chamberId] = streams;
-    if (seen === undefined || seenLeaf !== undefined || chamberId === undefined) return;
-    const { ndjson } = await this.#parts.log.readPage(chamberId, seen.eventId - 1, 1);
-    pending.seenLeaf = ndjson.length === 0 ? null : toHex(leafHash(ndjson.subarray(0, -1)));
-  }
+  for (const stream of pending.streams) await streams.load(stream);
+  if (creator !== undefined) pending.openChambers = await creations.countOpen(creator);
+  if (seen === undefined || pending.seenLeaf !== undefined || chamberId === undefined) return;
+  // The log has what other nodes have appended; the request came later than what its agent saw.
+  const { ndjson } = await log.readPage(chamberId, seen.eventId - 1, 1);
+  pending.seenLeaf = ndjson.length === 0 ? null : toHex(leafHash(ndjson.subarray(0, -1)));
 }

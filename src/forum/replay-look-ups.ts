@@ -3,50 +3,50 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { StreamDamaged } from '../log/damage.ts';
 import type { EventLog } from '../log/log.ts';
-import type { PendingCommand } from './batch.ts';
 
 /** Lines are public, so any client can send them again: looking them up takes no more of the process's time than these allow. */
 const LOOK_UPS_MAX = 16;
 const LOOK_UP_PAUSE_MS = 5;
 
-/** Takes back a command with the line that its signature led to; undefined if there is none. */
-type OnLookedUp = (pending: PendingCommand, line: string | StreamDamaged | undefined) => void;
+/** What a signature led to. */
+export type FoundLine = string | StreamDamaged;
+
+interface Asked {
+  readonly signature: string;
+  readonly resolve: (line: FoundLine | undefined) => void;
+  readonly reject: (error: unknown) => void;
+}
 
 export class LookUps {
-  readonly #log: Pick<EventLog, 'find'>;
-  readonly #onLookedUp: OnLookedUp;
-  #waiting: PendingCommand[] = [];
+  readonly #log: EventLog;
+  #waiting: Asked[] = [];
   #isRunning = false;
-  /** Commands that have not been taken back. */
-  count = 0;
 
-  constructor(log: Pick<EventLog, 'find'>, onLookedUp: OnLookedUp) {
+  constructor(log: EventLog) {
     this.#log = log;
-    this.#onLookedUp = onLookedUp;
   }
 
-  /** Together with those that come meanwhile. */
-  async add(pending: PendingCommand): Promise<void> {
-    this.count++;
-    this.#waiting.push(pending);
-    if (this.#isRunning) return;
+  /** Looks it up together with those that come meanwhile. */
+  find(signature: string): Promise<FoundLine | undefined> {
+    const { promise, resolve, reject } = Promise.withResolvers<FoundLine | undefined>();
+    this.#waiting.push({ signature, resolve, reject });
+    if (!this.#isRunning) void this.#run();
+    return promise;
+  }
+
+  async #run(): Promise<void> {
     this.#isRunning = true;
     for (let asked = this.#waiting; asked.length > 0; asked = this.#waiting) {
       await nextTurn();
       this.#waiting = asked.splice(LOOK_UPS_MAX);
-      await this.#lookUp(asked);
+      try {
+        const found = await this.#log.find(asked.map(({ signature }) => signature));
+        for (const { signature, resolve } of asked) resolve(found.get(signature));
+      } catch (error) {
+        for (const { reject } of asked) reject(error);
+      }
       await sleep(LOOK_UP_PAUSE_MS);
     }
     this.#isRunning = false;
-  }
-
-  async #lookUp(asked: readonly PendingCommand[]): Promise<void> {
-    const finding = this.#log.find(asked.map(({ signature }) => signature as string));
-    const found = await finding.catch((error) => {
-      for (const { reject } of asked) reject(error);
-    });
-    this.count -= asked.length;
-    if (found === undefined) return;
-    for (const pending of asked) this.#onLookedUp(pending, found.get(pending.signature as string));
   }
 }

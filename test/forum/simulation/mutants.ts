@@ -87,7 +87,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   'creations-at-once': mutant(
     '8',
     'preparation.ts',
-    'if (creator !== undefined) await creations.takeTurn(creator, response);',
+    'if (creator !== undefined) await creations.turns.take(creator, response);',
     '',
   ),
 };
