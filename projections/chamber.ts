@@ -5,7 +5,7 @@ import { type Allocation, DEADLINES, type DeadlineName, type Hex, type Millis } 
 import type { AdmissionState } from './admission.ts';
 import { endsAfter, type PaceState } from './phase-ends.ts';
 import { evolveSettlement, NOT_SETTLED } from './settlement.ts';
-import { afterPass, afterSpeech, NO_TURNS, type Turns } from './turn.ts';
+import { afterPass, afterSpeech, NO_TURNS } from './turn.ts';
 
 export interface Idea {
   readonly ideaId: string;
@@ -44,57 +44,61 @@ export interface ChamberState extends PaceState, AdmissionState {
   readonly moveCount: number;
 }
 
+/** The next state while an event is folded into it. */
+type Draft = { -readonly [Member in keyof ChamberState]: ChamberState[Member] };
+
 /** Folds one event into the state; null is the state before `chamber.created`. */
 export function evolveChamber(state: ChamberState | null, event: ChamberEvent): ChamberState {
   if (event.type === 'chamber.created') return created(event);
   if (state === null) throw new Error(`chamber ${event.chamberId} starts with ${event.type}`);
-  const next = withFact(state, event);
-  return next.rounds === null ? next : { ...next, ...endsAfter(state, next, event.type) };
-}
-
-function withFact(state: ChamberState, event: Exclude<ChamberEvent, Created>): ChamberState {
   const next = advance(state, event);
   switch (event.type) {
-    case 'chamber.admitted': {
-      const dids = [...(state.admission?.dids ?? []), event.payload.did];
-      return { ...next, admission: { ...state.admission, dids } };
-    }
-    case 'chamber.joined':
-      return { ...next, members: [...state.members, event.did], seats: [...state.seats, seatOf(event.payload)] };
-    case 'chamber.proposed': {
-      const { accountEventId: _, ...idea } = event.payload;
-      return { ...next, ideas: [...state.ideas, { ...idea, creatorDid: event.did, proposedAt: next.lastAt }] };
+    case 'chamber.admitted':
+      next.admission = { ...state.admission, dids: [...(state.admission?.dids ?? []), event.payload.did] };
+      break;
+    case 'chamber.joined': {
+      const { label = null, walletAddress: wallet = null, walletProven = null } = event.payload;
+      next.members = [...state.members, event.did];
+      next.seats = [...state.seats, { label, wallet, walletProven }];
+      break;
     }
     case 'chamber.started':
-    case 'chamber.debated':
-    case 'chamber.passed':
-      return next;
-    case 'allocation.committed': {
-      const commitments = new Map(state.commitments).set(event.did, event.payload.commitment);
-      return { ...next, commitments };
+      break;
+    case 'chamber.proposed': {
+      const { accountEventId: _, ...idea } = event.payload;
+      next.ideas = [...state.ideas, { ...idea, creatorDid: event.did, proposedAt: next.lastAt }];
+      next.turns = afterSpeech(state, next.lastAt);
+      break;
     }
+    case 'chamber.debated':
+      next.turns = afterSpeech(state, next.lastAt);
+      break;
+    case 'chamber.passed':
+      next.turns = afterPass(state, next.lastAt);
+      break;
+    case 'allocation.committed':
+      next.commitments = new Map(state.commitments).set(event.did, event.payload.commitment);
+      break;
     case 'allocation.revealed': {
       const { allocations, salt } = event.payload;
-      return { ...next, reveals: new Map(state.reveals).set(event.did, { allocations, salt }) };
+      next.reveals = new Map(state.reveals).set(event.did, { allocations, salt });
+      break;
     }
     case 'relay.commit_submitted':
     case 'chamber.committed':
     case 'relay.deploy_submitted':
     case 'idea.deployed':
     case 'idea.deploy_failed':
-      return { ...next, settlement: evolveSettlement(state.settlement, event) };
+      next.settlement = evolveSettlement(state.settlement, event);
+      break;
     default:
       return unreachable(event);
   }
-}
-
-function seatOf({ label, walletAddress, walletProven }: Joined): Seat {
-  return { label: label ?? null, wallet: walletAddress ?? null, walletProven: walletProven ?? null };
+  return state.rounds === null ? next : Object.assign(next, endsAfter(state, next, event.type));
 }
 
 /** The members are written out instead of spread: this runs for every move, and is several times faster. */
-function advance(state: ChamberState, event: Exclude<ChamberEvent, Created>): ChamberState {
-  const at = Date.parse(event.ts);
+function advance(state: ChamberState, event: ChamberEvent): Draft {
   return {
     chamberId: state.chamberId,
     name: state.name,
@@ -113,25 +117,17 @@ function advance(state: ChamberState, event: Exclude<ChamberEvent, Created>): Ch
     members: state.members,
     seats: state.seats,
     ideas: state.ideas,
-    turns: turnsAfter(state, event.type, at),
+    turns: state.turns,
     commitments: state.commitments,
     reveals: state.reveals,
     settlement: state.settlement,
     moveCount: state.moveCount + (isMove(event) ? 1 : 0),
     lastEventId: event.eventId,
-    lastAt: at,
+    lastAt: Date.parse(event.ts),
   };
 }
 
-function turnsAfter(state: ChamberState, type: ChamberEvent['type'], at: Millis): Turns {
-  if (type === 'chamber.passed') return afterPass(state, at);
-  return type === 'chamber.proposed' || type === 'chamber.debated' ? afterSpeech(state, at) : state.turns;
-}
-
-type Created = Extract<MoveEvent, { type: 'chamber.created' }>;
-type Joined = Extract<MoveEvent, { type: 'chamber.joined' }>['payload'];
-
-function created(event: Created): ChamberState {
+function created(event: Extract<MoveEvent, { type: 'chamber.created' }>): ChamberState {
   const { name, minBackersForGraduation, turnSeconds, topic = null, maxMembers = null } = event.payload;
   const { rounds = null, movesPerTurn = null, admission = null, token = null } = event.payload;
   const millis = DEADLINES.map((deadline) => [deadline, Date.parse(event.payload.deadlines[deadline])]);

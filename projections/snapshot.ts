@@ -1,6 +1,7 @@
 // The state of a chamber or an account as text, so that a cold one is folded from there. The log stays the truth: a snapshot can be
 // dropped.
 import { canonicalJson } from '../src/vocabulary/json.ts';
+import type { Hex } from '../src/vocabulary/values.ts';
 import type { AccountState } from './account.ts';
 import type { ChamberState, Reveal } from './chamber.ts';
 import type { Deployment } from './settlement.ts';
@@ -41,10 +42,7 @@ export function encodeState(state: ChamberState | AccountState): string {
 }
 
 interface EncodedState extends Omit<ChamberState, 'commitments' | 'reveals' | 'settlement'> {
-  readonly commitments: readonly (readonly [
-    string,
-    ChamberState['commitments'] extends ReadonlyMap<string, infer V> ? V : never,
-  ])[];
+  readonly commitments: readonly (readonly [string, Hex])[];
   readonly reveals: readonly (readonly [string, Reveal])[];
   readonly deployments: readonly (readonly [string, Deployment])[];
   readonly settlement: Omit<ChamberState['settlement'], 'deployments'>;

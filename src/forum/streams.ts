@@ -49,7 +49,7 @@ export class Streams {
   constructor(log: EventLog, bytesMax: number, onCorruption: (error: LogCorruption) => void = () => {}) {
     this.#log = log;
     this.#onCorruption = onCorruption;
-    this.#cache = new LRUCache({ maxSize: bytesMax, sizeCalculation: ({ bytes }) => bytes });
+    this.#cache = new LRUCache({ maxSize: bytesMax });
   }
 
   /**
@@ -85,7 +85,7 @@ export class Streams {
     const held = this.#held.get(stream);
     const known = held?.state ?? this.#cache.get(stream);
     if (known !== undefined && known.state.lastEventId > state.state.lastEventId) return;
-    this.#cache.set(stream, state);
+    this.#cache.set(stream, state, { size: state.bytes });
     if (held !== undefined) Object.assign(held, { state, isLoaded: true });
     const head = this.#behind.get(stream);
     if (head !== undefined && state.state.lastEventId >= head) this.#behind.delete(stream);
