@@ -6,8 +6,8 @@ import { WebSocket } from 'ws';
 import { openService } from './kit/open-service.ts';
 import { Signer } from './kit/signer.ts';
 
-const FUNCTIONS_MAX = 151;
-const FILES_MAX = 48;
+const FUNCTIONS_MAX = 143;
+const FILES_MAX = 45;
 const MINUTE_MS = 60_000;
 /** The time for work that follows a response, such as closing what the warm-up opened. */
 const SETTLE_MS = 300;

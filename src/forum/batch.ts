@@ -1,13 +1,13 @@
 // A batch: commands that are decided one after another, each on the effects of those before it, and written by one append.
 import type { AppendBatch, AppendResult, LogEntry, Registration } from '../log/log.ts';
 import type { StreamId } from '../log/stream-id.ts';
-import type { SeenEvent } from '../moves/seen.ts';
+import type { ReadChain } from '../moves/chain-question.ts';
+import type { SeenEvent } from '../moves/move.ts';
 import type { Payer } from '../process/main-thread.ts';
 import type { ForumEvent } from '../vocabulary/events.ts';
 import type { Hex } from '../vocabulary/values.ts';
-import type { ChainReading } from './chain-readings.ts';
 import type { Command } from './commands.ts';
-import type { State } from './staging.ts';
+import type { Staged, State } from './staging.ts';
 import type { Streams } from './streams.ts';
 
 export interface OpenChambers {
@@ -38,8 +38,8 @@ export interface PendingCommand {
   readonly seen: SeenEvent | undefined;
   /** The leaf that the log has for that event, null for none; undefined before it was read. */
   seenLeaf: Hex | null | undefined;
-  /** What the chain answered to the question of its decision. */
-  reading: ChainReading | undefined;
+  /** Has what the chain answered to the question of its decision. */
+  readChain: ReadChain;
   /** How often it was decided on a head that another process had passed. */
   conflicts: number;
   /** It has taken from its agent's rate. */
@@ -99,7 +99,8 @@ export class CommitBatch implements AppendBatch {
   }
 
   /** Adds an event, and returns it. */
-  stage(stream: StreamId, { after, event, entry }: StagedEvent): ForumEvent {
+  stage({ after, event, entry }: Staged<State>): ForumEvent {
+    const { stream } = entry;
     this.states.set(stream, after);
     this.touched.add(stream);
     this.heads.delete(stream);
@@ -120,12 +121,6 @@ export class CommitBatch implements AppendBatch {
   headBefore(stream: StreamId): number | undefined {
     return this.#headsBefore.get(stream);
   }
-}
-
-interface StagedEvent {
-  readonly after: State;
-  readonly event: ForumEvent;
-  readonly entry: LogEntry;
 }
 
 /** Whether the outcome was decided on a stream that had grown, so that its command has to be decided again. */

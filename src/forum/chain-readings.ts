@@ -3,11 +3,6 @@
 import type { ChainAnswer, ChainQuestion, ChainReader, ReadChain } from '../moves/chain-question.ts';
 import { ForumError, invalid } from '../vocabulary/errors.ts';
 
-/** A question and how it was answered. */
-export type ChainReading =
-  | { readonly question: ChainQuestion; readonly answer: ChainAnswer }
-  | { readonly question: ChainQuestion; readonly error: unknown };
-
 /** Ends a decision that needs an answer of the chain: no response, but a question. */
 export class NeedsChain extends Error {
   readonly question: ChainQuestion;
@@ -18,15 +13,10 @@ export class NeedsChain extends Error {
   }
 }
 
-/** Answers from what was read for the command; throws NeedsChain where the question is another one than was asked. */
-export function readChainFor({ reading }: { readonly reading: ChainReading | undefined }): ReadChain {
-  return (question) => {
-    if (reading === undefined || keyOf(reading.question) !== keyOf(question)) throw new NeedsChain(question);
-    if ('error' in reading) throw reading.error;
-    // The answer to a question is of its kind.
-    return reading.answer as never;
-  };
-}
+/** What a command is decided with before it has asked the chain. */
+export const NOTHING_READ: ReadChain = (question) => {
+  throw new NeedsChain(question);
+};
 
 function keyOf(question: ChainQuestion): string {
   return JSON.stringify(question);
@@ -38,32 +28,35 @@ const READINGS_MAX = 256;
 export class ChainReadings {
   readonly #reader: ChainReader;
   /** Equal questions that are under way have one answer. */
-  readonly #underWay = new Map<string, Promise<ChainReading>>();
+  readonly #underWay = new Map<string, Promise<ChainAnswer>>();
   #waiting = 0;
 
   constructor(reader: ChainReader = NO_CHAIN) {
     this.#reader = reader;
   }
 
-  async read(question: ChainQuestion): Promise<ChainReading> {
-    if (this.#waiting >= READINGS_MAX) return { question, error: unavailable('too many requests wait for the chain') };
-    this.#waiting++;
+  /** Resolves with what answers the question as the chain did, be it by an error; any other question is asked in its turn. */
+  async read(question: ChainQuestion): Promise<ReadChain> {
     const key = keyOf(question);
-    const reading = this.#underWay.get(key) ?? this.#ask(question);
-    this.#underWay.set(key, reading);
+    const [outcome] = await Promise.allSettled([this.#ask(question, key)]);
+    return (other) => {
+      if (keyOf(other) !== key) throw new NeedsChain(other);
+      if (outcome.status === 'rejected') throw outcome.reason;
+      // The answer to a question is of its kind.
+      return outcome.value as never;
+    };
+  }
+
+  async #ask(question: ChainQuestion, key: string): Promise<ChainAnswer> {
+    if (this.#waiting >= READINGS_MAX) throw unavailable('too many requests wait for the chain');
+    this.#waiting++;
     try {
-      return await reading;
+      const answer = this.#underWay.get(key) ?? this.#reader.answer(question);
+      this.#underWay.set(key, answer);
+      return await answer;
     } finally {
       this.#waiting--;
       this.#underWay.delete(key);
-    }
-  }
-
-  async #ask(question: ChainQuestion): Promise<ChainReading> {
-    try {
-      return { question, answer: await this.#reader.answer(question) };
-    } catch (error) {
-      return { question, error };
     }
   }
 }

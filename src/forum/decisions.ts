@@ -2,10 +2,9 @@
 // states were heads, and whether the signature was new, is for the append to say.
 import type { AccountState } from '../../projections/account.ts';
 import { rootOf } from '../crypto/merkle.ts';
-import type { ReadChain } from '../moves/chain-question.ts';
 import { changePersonality } from '../moves/change-personality.ts';
 import { createChamber } from '../moves/create-chamber.ts';
-import { type ChamberLimits, decidePayload, parseBody } from '../moves/move.ts';
+import { type ChamberLimits, type Move, parseBody } from '../moves/move.ts';
 import {
   isUnchanged,
   parseRegistration,
@@ -15,16 +14,14 @@ import {
   repeatsRegistration,
 } from '../moves/register.ts';
 import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
-import { isRetiredBy, requireActive, retire, retireByWallet, retirementClaim } from '../moves/retire.ts';
-import { requireFresh, type SignatureAges } from '../moves/rules.ts';
-import { decideAfterHistory } from '../moves/seen.ts';
+import { isRetiredBy, keyRetired, retire, retireByWallet, retirementClaim } from '../moves/retire.ts';
+import { requireFresh, requireHistory, type SignatureAges } from '../moves/rules.ts';
 import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.ts';
-import { type ProofTime, requireFreshProof, requireProof } from '../moves/wallet-proof.ts';
+import { type ProofClaim, requireFreshProof, requireProof } from '../moves/wallet-proof.ts';
 import { ForumError, rateError } from '../vocabulary/errors.ts';
-import type { ForumEvent } from '../vocabulary/events.ts';
+import type { AccountFact, AccountPayloads, ForumEvent, MovePayloads } from '../vocabulary/events.ts';
 import { type Millis, type PinnedKeys, SIGNATURE_AGES, toHex, toTimestamp } from '../vocabulary/values.ts';
 import type { CommitBatch, Outcome, PendingCommand } from './batch.ts';
-import { readChainFor } from './chain-readings.ts';
 import {
   agentNotFound,
   basisPassed,
@@ -99,22 +96,17 @@ export class Decisions {
    */
   decide(pending: PendingCommand, batch: CommitBatch, now: Millis): Outcome {
     const { command } = pending;
-    const { limits, pinnedKeys } = this.#options;
+    const context = { pending, batch, now };
     try {
       if (command.operation === 'record') return { pending, event: recordFact(command, batch, now) };
-      this.#requireAllowed(pending, command, { batch, now });
-      const readChain = readChainFor(pending);
+      this.#requireAllowed(command, context);
       let event: ForumEvent | null;
-      if (command.operation === 'createChamber') {
-        const openChambers = pending.openChambers?.count ?? 0;
-        event = create(command, batch, { openChambers, serviceKeys: pinnedKeys?.(now), limits, now, readChain });
-      } else if (command.operation === 'register')
-        event = registerAgent(command, batch, { ...this.#proofTime(now), readChain });
-      else if (command.operation === 'changePersonality') event = changeAgent(command, batch, now);
-      else if (command.operation === 'retire') event = retireAgent(command, batch, now);
-      else if (command.operation === 'retireByWallet')
-        event = retireAgentByWallet(command, batch, { ...this.#proofTime(now), readChain });
-      else event = decideMove(command, batch, { limits, now, readChain, pending });
+      if (command.operation === 'createChamber') event = this.#create(command, context);
+      else if (command.operation === 'register') event = this.#register(command, context);
+      else if (command.operation === 'changePersonality') event = changeAccount(changePersonality, command, context);
+      else if (command.operation === 'retire') event = changeAccount(retire, command, context);
+      else if (command.operation === 'retireByWallet') event = this.#retireByWallet(command, context);
+      else event = this.#decideMove(command, context);
       if (pending.signature !== null) batch.accepted.set(pending.signature, event);
       return { pending, event };
     } catch (error) {
@@ -122,26 +114,11 @@ export class Decisions {
     }
   }
 
-  /** A wallet's proof is as old as the wall clock says, and auditors compare it with `ts`. */
-  #proofTime(now: Millis): Omit<ProofContext, 'readChain'> {
-    return {
-      now,
-      times: [
-        { clock: this.#options.clock(), ages: this.#options.ages },
-        { clock: now, ages: SIGNATURE_AGES.caps },
-      ],
-    };
-  }
-
   /**
    * What does not depend on any chamber. Retries are not charged: signed requests are public in the log, and replaying them must not use up
    * the agent's rate. Nor are unsigned registrations, which any client can send.
    */
-  #requireAllowed(
-    pending: PendingCommand,
-    command: AgentCommand,
-    { batch, now }: { readonly batch: CommitBatch; readonly now: Millis },
-  ): void {
+  #requireAllowed(command: AgentCommand, { pending, batch, now }: Context): void {
     const { operation, caller } = command;
     const { did, signature, times } = caller;
     if (!pending.isCounted && !(signature === null && UNSIGNED.has(operation))) {
@@ -160,8 +137,8 @@ export class Decisions {
         `${did} is not allowed here: the operator of the service decides who may register, create and join`,
       );
     }
-    const account = (batch.states.get(did) ?? undefined) as Account | undefined;
-    if (account !== undefined) requireActiveFor(command, account.state);
+    const state = (batch.states.get(did) as Account | null | undefined)?.state;
+    if (state && state.retirement !== null && !mayBeRetired(command, state)) throw keyRetired(did, state.retirement);
     if (times === null) return;
     requireFresh(times, this.#options.clock(), this.#options.ages);
     // The line's `ts` may be ahead of the wall clock, and auditors compare with `ts`.
@@ -176,134 +153,127 @@ export class Decisions {
     const rates = this.#ratesOf.get(command.operation) ?? this.#rates;
     for (const { rate } of rates) rate?.giveBack(command.caller.did);
   }
+
+  #decideMove(
+    { operation, chamberId, body, caller }: MoveCommand,
+    { pending, batch, now: decidedAt }: Context,
+  ): ForumEvent {
+    const chamber = chamberId === undefined ? undefined : (batch.states.get(chamberId) as Chamber | null);
+    if (chamberId === undefined || !chamber) throw chamberNotFound();
+    const move: AnyChamberMove = chamberMoves[operation];
+    const parsed = parseBody(move, body);
+    const { state: account } = batch.states.get(caller.did) as Account;
+    const now = Math.max(decidedAt, account.lastAt);
+    const { state, headHash } = chamber;
+    const { seen, seenLeaf = null, readChain } = pending;
+    const leaf = seen?.eventId === state.lastEventId ? headHash : seenLeaf;
+    let payload: MovePayloads[keyof MovePayloads];
+    try {
+      const { limits } = this.#options;
+      payload = move.decide(parsed, { state, did: caller.did, account, now, limits, readChain });
+    } catch (error) {
+      // What forbids the move and what it lacks come before its history, conflicts after that. A question to the chain is asked last.
+      if (!(error instanceof ForumError) || error.code === 'FORUM_ERR_CONFLICT') requireHistory(seen, leaf);
+      throw error;
+    }
+    requireHistory(seen, leaf);
+    const fact = { type: move.event, payload };
+    return batch.stage(stageChamberEvent(chamber, chamberId, fact, { author: caller, account, now }));
+  }
+
+  #create({ body, caller }: CreateCommand, { pending, batch, now: decidedAt }: Context): ForumEvent {
+    const { limits, pinnedKeys } = this.#options;
+    const { state: account } = batch.states.get(caller.did) as Account;
+    const now = Math.max(decidedAt, account.lastAt);
+    const payload = createChamber.decide(parseBody(createChamber, body), {
+      now,
+      account,
+      openChambers: pending.openChambers?.count ?? 0,
+      serviceKeys: pinnedKeys?.(decidedAt),
+      limits,
+      readChain: pending.readChain,
+    });
+    const chamberId = (batch.lastChamberId ?? 0) + 1;
+    batch.lastChamberId = chamberId;
+    const fact = { type: createChamber.event, payload };
+    return batch.stage(stageChamberEvent(undefined, chamberId, fact, { author: caller, account, now }));
+  }
+
+  #register({ body, caller, services }: RegisterCommand, { pending, batch, now }: Context): ForumEvent | null {
+    const { did, signature } = caller;
+    const account = (batch.states.get(did) ?? undefined) as Account | undefined;
+    const { state = null } = account ?? {};
+    const { readChain } = pending;
+    const context = { state, isSigned: signature !== null, services, readChain };
+    const parsed = parseRegistration(body, context);
+    const registered = registeredDid(parsed);
+    if (registered !== did) {
+      const serviceTime = toTimestamp(now);
+      const problem = `key: the registration of ${registered} is signed by ${did} (service time ${serviceTime})`;
+      throw new ForumError('FORUM_ERR_SIGNATURE', problem, { step: 'key', serviceTime });
+    }
+    const { operatorEmail } = parsed;
+    const claim = proofClaim(parsed, services);
+    if (claim !== undefined) this.#requireFreshProof(claim, now);
+    if (state !== null && isUnchanged(parsed, context)) {
+      if (claim !== undefined) requireProof(claim, readChain);
+      // This signature is remembered too: the request, sent again after a change, must not undo the change.
+      const eventId = state.registrationEventId;
+      const unchangedAt = batch.touched.has(did) ? undefined : state.lastEventId;
+      if (signature !== null) batch.registrations.push({ did, eventId, signature, operatorEmail, unchangedAt });
+      return null;
+    }
+    const fact = { type: register.event, payload: register.decide(parsed, context) };
+    const event = batch.stage(stageAccountEvent(account, fact, { ...caller, signature: null }, { now }));
+    batch.registrations.push({ did, eventId: event.eventId, signature, operatorEmail });
+    return event;
+  }
+
+  #retireByWallet(
+    { body, caller, services }: RetireByWalletCommand,
+    { pending, batch, now }: Context,
+  ): ForumEvent | null {
+    const account = batch.states.get(caller.did) as Account | null;
+    if (!account) throw agentNotFound();
+    const { state } = account;
+    const sent = parseBody(retireByWallet, body);
+    if (isRetiredBy(state, sent)) return null;
+    if (state.retirement === null) this.#requireFreshProof(retirementClaim(sent, caller.did, services), now);
+    const payload = retireByWallet.decide(sent, { state, services, readChain: pending.readChain });
+    return batch.stage(stageAccountEvent(account, { type: retireByWallet.event, payload }, caller, { now }));
+  }
+
+  /** A wallet's proof is as old as the wall clock says, and auditors compare it with `ts`. */
+  #requireFreshProof(claim: ProofClaim, now: Millis): void {
+    requireFreshProof(claim, this.#options.clock(), this.#options.ages);
+    requireFreshProof(claim, now, SIGNATURE_AGES.caps);
+  }
 }
 
 type AgentCommand = Exclude<Command, RecordCommand>;
 
-interface ProofContext {
+/** What a command is decided on. */
+interface Context {
+  readonly pending: PendingCommand;
+  readonly batch: CommitBatch;
   readonly now: Millis;
-  readonly times: readonly ProofTime[];
-  readonly readChain: ReadChain;
 }
 
 /** A retirement that is sent again has a rule of its own; an unsigned registration that changes nothing is a retry. */
-function requireActiveFor(command: AgentCommand, state: AccountState): void {
-  const { operation, body, caller } = command;
-  if (operation === 'retire' || operation === 'retireByWallet') return;
-  if (operation === 'register' && caller.signature === null && repeatsRegistration(body, state)) return;
-  requireActive(state);
+function mayBeRetired({ operation, body, caller }: AgentCommand, state: AccountState): boolean {
+  if (operation === 'retire' || operation === 'retireByWallet') return true;
+  return operation === 'register' && caller.signature === null && repeatsRegistration(body, state);
 }
 
-interface MoveContext {
-  readonly limits: ChamberLimits;
-  readonly now: Millis;
-  readonly readChain: ReadChain;
-}
-
-function decideMove(
-  { operation, chamberId, body, caller }: MoveCommand,
-  batch: CommitBatch,
-  {
-    limits,
-    now: decidedAt,
-    readChain,
-    pending: { seen, seenLeaf = null },
-  }: MoveContext & { readonly pending: PendingCommand },
+/** A change that the key's holder asks for. */
+function changeAccount<Type extends keyof AccountPayloads, Body>(
+  move: Move<Type, Body, { readonly state: AccountState }>,
+  { body, caller }: PersonalityCommand | RetireCommand,
+  { batch, now }: Context,
 ): ForumEvent {
-  const chamber = chamberId === undefined ? undefined : (batch.states.get(chamberId) as Chamber | null);
-  if (chamberId === undefined || !chamber) throw chamberNotFound();
-  const move: AnyChamberMove = chamberMoves[operation];
-  const parsed = parseBody(move, body);
-  const { state: account } = batch.states.get(caller.did) as Account;
-  const now = Math.max(decidedAt, account.lastAt);
-  const { state, headHash } = chamber;
-  const context = { state, did: caller.did, account, now, limits, readChain };
-  const leaf = seen?.eventId === state.lastEventId ? headHash : seenLeaf;
-  const payload = decideAfterHistory(() => decidePayload(move, parsed, context), seen, leaf);
-  const fact = { type: move.event, payload };
-  return batch.stage(chamberId, stageChamberEvent(chamber, chamberId, fact, { author: caller, account, now }));
-}
-
-interface CreateContext extends MoveContext {
-  readonly openChambers: number;
-  readonly serviceKeys: PinnedKeys | undefined;
-}
-
-function create(
-  { body, caller }: CreateCommand,
-  batch: CommitBatch,
-  { now: decidedAt, ...context }: CreateContext,
-): ForumEvent {
-  const { state: account } = batch.states.get(caller.did) as Account;
-  const now = Math.max(decidedAt, account.lastAt);
-  const payload = decidePayload(createChamber, parseBody(createChamber, body), { ...context, now, account });
-  const chamberId = (batch.lastChamberId ?? 0) + 1;
-  batch.lastChamberId = chamberId;
-  const fact = { type: createChamber.event, payload };
-  return batch.stage(chamberId, stageChamberEvent(undefined, chamberId, fact, { author: caller, account, now }));
-}
-
-function registerAgent(
-  { body, caller, services }: RegisterCommand,
-  batch: CommitBatch,
-  { now, times, readChain }: ProofContext,
-): ForumEvent | null {
-  const { did, signature } = caller;
-  const account = (batch.states.get(did) ?? undefined) as Account | undefined;
-  const { state = null } = account ?? {};
-  const context = { state, isSigned: signature !== null, services, readChain };
-  const parsed = parseRegistration(body, context);
-  const registered = registeredDid(parsed);
-  if (registered !== did) {
-    const serviceTime = toTimestamp(now);
-    const problem = `key: the registration of ${registered} is signed by ${did} (service time ${serviceTime})`;
-    throw new ForumError('FORUM_ERR_SIGNATURE', problem, { step: 'key', serviceTime });
-  }
-  const { operatorEmail } = parsed;
-  const claim = proofClaim(parsed, services);
-  if (claim !== undefined) for (const time of times) requireFreshProof(claim, time);
-  if (state !== null && isUnchanged(parsed, context)) {
-    if (claim !== undefined) requireProof(claim, readChain);
-    // This signature is remembered too: the request, sent again after a change, must not undo the change.
-    const eventId = state.registrationEventId;
-    const unchangedAt = batch.touched.has(did) ? undefined : state.lastEventId;
-    if (signature !== null) batch.registrations.push({ did, eventId, signature, operatorEmail, unchangedAt });
-    return null;
-  }
-  const fact = { type: register.event, payload: register.decide(parsed, context) };
-  const event = batch.stage(did, stageAccountEvent(account, fact, { ...caller, signature: null }, { now }));
-  batch.registrations.push({ did, eventId: event.eventId, signature, operatorEmail });
-  return event;
-}
-
-function changeAgent({ body, caller }: PersonalityCommand, batch: CommitBatch, now: Millis): ForumEvent {
-  const patch = parseBody(changePersonality, body);
   const account = batch.states.get(caller.did) as Account;
-  const fact = { type: changePersonality.event, payload: changePersonality.decide(patch, account) };
-  return batch.stage(caller.did, stageAccountEvent(account, fact, caller, { now }));
-}
-
-function retireAgent({ body, caller }: RetireCommand, batch: CommitBatch, now: Millis): ForumEvent {
-  const account = batch.states.get(caller.did) as Account;
-  const fact = { type: retire.event, payload: retire.decide(parseBody(retire, body), account) };
-  return batch.stage(caller.did, stageAccountEvent(account, fact, caller, { now }));
-}
-
-function retireAgentByWallet(
-  { body, caller, services }: RetireByWalletCommand,
-  batch: CommitBatch,
-  { now, times, readChain }: ProofContext,
-): ForumEvent | null {
-  const account = batch.states.get(caller.did) as Account | null;
-  if (!account) throw agentNotFound();
-  const sent = parseBody(retireByWallet, body);
-  if (isRetiredBy(account.state, sent)) return null;
-  if (account.state.retirement === null) {
-    const claim = retirementClaim(sent, caller.did, services);
-    for (const time of times) requireFreshProof(claim, time);
-  }
-  const payload = retireByWallet.decide(sent, { state: account.state, services, readChain });
-  return batch.stage(caller.did, stageAccountEvent(account, { type: retireByWallet.event, payload }, caller, { now }));
+  const fact = { type: move.event, payload: move.decide(parseBody(move, body), account) } as AccountFact;
+  return batch.stage(stageAccountEvent(account, fact, caller, { now }));
 }
 
 function recordFact({ chamberId, fact, basis }: RecordCommand, batch: CommitBatch, now: Millis): ForumEvent {
@@ -316,5 +286,5 @@ function recordFact({ chamberId, fact, basis }: RecordCommand, batch: CommitBatc
     throw new ServiceFactRejected('chamber.committed has another root than the chamber');
   }
   const author = { ...SERVICE, lease: basis?.lease };
-  return batch.stage(chamberId, stageChamberEvent(chamber, chamberId, fact, { author, now }));
+  return batch.stage(stageChamberEvent(chamber, chamberId, fact, { author, now }));
 }

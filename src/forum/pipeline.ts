@@ -30,13 +30,13 @@ import { ALL_CHAMBERS, type AppendResult } from '../log/log.ts';
 import type { Store } from '../log/store.ts';
 import type { StreamId } from '../log/stream-id.ts';
 import type { ChainReader } from '../moves/chain-question.ts';
-import { seenIn } from '../moves/seen.ts';
+import { seenIn } from '../moves/move.ts';
 import { currentPayer, workFor } from '../process/main-thread.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { CommitBatch, hasMoved, type PendingCommand } from './batch.ts';
-import { ChainReadings, NeedsChain } from './chain-readings.ts';
+import { ChainReadings, NeedsChain, NOTHING_READ } from './chain-readings.ts';
 import { type AccountCommand, basisPassed, type Command } from './commands.ts';
 import { Creations } from './creations.ts';
 import { type DecisionOptions, Decisions } from './decisions.ts';
@@ -144,7 +144,7 @@ export class Pipeline {
         conflicts: 0,
         openChambers: undefined,
         seenLeaf: undefined,
-        reading: undefined,
+        readChain: NOTHING_READ,
       });
     }
     return promise;
@@ -207,7 +207,7 @@ export class Pipeline {
     const line = found?.get(signature ?? '');
     if (line !== undefined) return line;
     payer?.charge(CHAIN_QUESTION_MILLIS);
-    pending.reading = await this.#chain.read(question);
+    pending.readChain = await this.#chain.read(question);
     workFor(payer);
     return undefined;
   }

@@ -52,7 +52,7 @@ export interface Circumstances {
   readonly now: Millis;
 }
 
-interface Staged<After> {
+export interface Staged<After> {
   readonly after: After;
   readonly event: ForumEvent;
   readonly entry: LogEntry;

@@ -4,10 +4,9 @@ import { ForumError, invalid } from '../vocabulary/errors.ts';
 import { did, id } from '../vocabulary/schemas.ts';
 import { withCommas } from '../vocabulary/values.ts';
 import { sentDid } from './admission.ts';
-import { accountEventId, defineMove } from './move.ts';
+import { accountEventId, defineMove, moveBody } from './move.ts';
 import { requireCreator, requirePhase } from './rules.ts';
 import * as sample from './samples.ts';
-import { moveBody } from './seen.ts';
 
 /** POST /chambers/:id/admit: the creator of a chamber that lists its agents adds one. */
 export const admit = defineMove({

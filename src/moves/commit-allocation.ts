@@ -1,10 +1,9 @@
 import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
 import { hexString, sentHash } from '../vocabulary/schemas.ts';
-import { accountEventId, defineMove } from './move.ts';
+import { accountEventId, defineMove, moveBody } from './move.ts';
 import { requireMember, requirePhase } from './rules.ts';
 import * as sample from './samples.ts';
-import { moveBody } from './seen.ts';
 
 /** POST /chambers/:id/allocate/commit: one commitment for each member. */
 export const commit = defineMove({

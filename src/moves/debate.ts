@@ -3,10 +3,9 @@ import { ForumError } from '../vocabulary/errors.ts';
 import { canonicalJson } from '../vocabulary/json.ts';
 import { characters, id, ideaId, isPlainObject, refinement, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
 import type { JsonObject } from '../vocabulary/values.ts';
-import { accountEventId, defineMove } from './move.ts';
+import { accountEventId, defineMove, moveBody } from './move.ts';
 import { requireMoveLeft, requireTurn } from './rules.ts';
 import * as sample from './samples.ts';
-import { moveBody } from './seen.ts';
 
 /** POST /chambers/:id/debate: an `ideaId`, if sent, must exist (404); the speaker keeps the turn. */
 export const debate = defineMove({

@@ -2,10 +2,9 @@ import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
 import { address, count, label } from '../vocabulary/schemas.ts';
 import { requireAdmission, requireFreeWallet, tokenBalance, tokenHeld } from './admission.ts';
-import { accountEventId, type DecidingAccount, defineMove } from './move.ts';
+import { accountEventId, type DecidingAccount, defineMove, moveBody } from './move.ts';
 import { requirePhase } from './rules.ts';
 import * as sample from './samples.ts';
-import { moveBody } from './seen.ts';
 
 /** POST /chambers/:id/join: the turn order is the order of joining, from 0. */
 export const join = defineMove({

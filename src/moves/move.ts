@@ -5,8 +5,8 @@ import type { ChamberState } from '../../projections/chamber.ts';
 import { type ErrorCode, ForumError } from '../vocabulary/errors.ts';
 import type { AccountPayloads, MovePayloads } from '../vocabulary/events.ts';
 import { requireExactNumbers } from '../vocabulary/json.ts';
-import { id } from '../vocabulary/schemas.ts';
-import type { JsonValue, Millis } from '../vocabulary/values.ts';
+import { exactly, id, integer, sentHash } from '../vocabulary/schemas.ts';
+import type { Hex, JsonValue, Millis } from '../vocabulary/values.ts';
 import type { ReadChain } from './chain-question.ts';
 
 type Payloads = AccountPayloads & MovePayloads;
@@ -28,7 +28,7 @@ export interface Move<Type extends keyof Payloads = keyof Payloads, Body = unkno
   /** The event's payload, exactly; it stays as wide as everything that an earlier release accepted. */
   readonly payload: v.GenericSchema<Payloads[Type]>;
   readonly response: v.GenericSchema;
-  /** Pure, so that the auditor can repeat the decision of every line. A move in a chamber is decided by decidePayload. Throws ForumError. */
+  /** Pure, so that the auditor can repeat the decision of every line. Throws ForumError. */
   decide(body: Body, context: Context): Payloads[Type];
   /** A function of the event alone, so that a retry gets its response from the log. */
   answer(event: {
@@ -116,20 +116,16 @@ export interface DecisionContext {
   readonly readChain: ReadChain;
 }
 
-/** The payload of an accepted move: what the slice decides, and the account line that the decision read. */
-export function decidePayload<
+/** A move of a chamber. Its payload is what the slice decides, and the account line that the decision read. */
+export function defineMove<
   Type extends keyof MovePayloads,
   Body,
-  Context extends { readonly account: DecidingAccount },
->(move: Move<Type, Body, Context>, body: Body, context: NoInfer<Context>): MovePayloads[Type] {
-  return { ...move.decide(body, context), accountEventId: context.account.lastEventId };
-}
-
-/** Checks a slice's types against each other. */
-export function defineMove<Type extends keyof MovePayloads, Body, Context = DecisionContext>(
-  move: Move<Type, Body, Context>,
-): Move<Type, Body, Context> {
-  return move;
+  Context extends { readonly account: DecidingAccount } = DecisionContext,
+>(slice: Move<Type, Body, Context>): Move<Type, Body, Context> {
+  return {
+    ...slice,
+    decide: (body, context) => ({ ...slice.decide(body, context), accountEventId: context.account.lastEventId }),
+  };
 }
 
 export interface SentBody {
@@ -137,6 +133,34 @@ export interface SentBody {
   readonly json: JsonValue | undefined;
   /** The text of a new request, whose numbers must be exact; absent for lines of the log, which an earlier release accepted. */
   readonly text?: string;
+}
+
+/** An event of the chamber that an agent says it had seen, with the leaf hash of its line. */
+export interface SeenEvent {
+  readonly eventId: number;
+  readonly leaf: Hex;
+}
+
+const seen: v.GenericSchema<unknown, SeenEvent> = exactly({
+  eventId: integer(1, Number.MAX_SAFE_INTEGER),
+  leaf: sentHash('of its line'),
+});
+
+/**
+ * The body of a move in a chamber: these members, and `seen` if the agent states it. A service that shows agents two histories is found
+ * out by the first move that crosses from one to the other.
+ */
+export function moveBody<Entries extends v.ObjectEntries>(entries: Entries) {
+  const description =
+    'the last event that the agent had verified; 409 FORUM_ERR_HISTORY if the chamber has another there';
+  return exactly({ ...entries, seen: v.exactOptional(v.pipe(seen, v.description(description))) });
+}
+
+/** What a body states; undefined where that is absent or malformed, which its schema reports. */
+export function seenIn(body: JsonValue | undefined): SeenEvent | undefined {
+  if (typeof body !== 'object' || body === null || !('seen' in body)) return undefined;
+  const { success, output } = v.safeParse(seen, body['seen' as keyof typeof body]);
+  return success ? output : undefined;
 }
 
 /** A member that the service keeps as sent and never reads. */

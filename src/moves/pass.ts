@@ -1,10 +1,9 @@
 import * as v from 'valibot';
 import { holderAfterPass } from '../../projections/phase-ends.ts';
 import { did, id } from '../vocabulary/schemas.ts';
-import { accountEventId, defineMove } from './move.ts';
+import { accountEventId, defineMove, moveBody } from './move.ts';
 import { requireTurn } from './rules.ts';
 import * as sample from './samples.ts';
-import { moveBody } from './seen.ts';
 
 /** POST /chambers/:id/pass: ends the caller's turn and names the next agent (specification, States and transitions, rule 3). */
 export const pass = defineMove({

@@ -2,10 +2,9 @@ import * as v from 'valibot';
 import { seatWallet } from '../../projections/admission.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { address, characters, id, ideaId, NAME_CHARS_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
-import { accountEventId, defineMove } from './move.ts';
+import { accountEventId, defineMove, moveBody } from './move.ts';
 import { requireMoveLeft, requireTurn } from './rules.ts';
 import * as sample from './samples.ts';
-import { moveBody } from './seen.ts';
 
 /** What releases have accepted. */
 export const TICKER = /^[A-Za-z0-9_.-]{1,32}$/;

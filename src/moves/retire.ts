@@ -1,7 +1,7 @@
 // The end of a key: nothing of it is accepted any more. Its holder asks for it, or, when the key is lost or stolen, a wallet that was
 // once proven for it.
 import * as v from 'valibot';
-import type { AccountState } from '../../projections/account.ts';
+import type { AccountState, Retirement } from '../../projections/account.ts';
 import { retirementText } from '../crypto/wallet-texts.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { address, exactly, id, walletAddress } from '../vocabulary/schemas.ts';
@@ -140,8 +140,7 @@ function requireNoRetirement({ did, retirement }: AccountState): void {
   throw new ForumError('FORUM_ERR_CONFLICT', `${did} was retired at ${retirement.at}`);
 }
 
-/** Throws FORUM_ERR_RETIRED. */
-export function requireActive({ did, retirement }: AccountState): void {
-  if (retirement === null) return;
-  throw new ForumError('FORUM_ERR_RETIRED', `${did} was retired at ${retirement.at}: its key is not accepted any more`);
+/** FORUM_ERR_RETIRED. */
+export function keyRetired(did: string, { at }: Retirement): ForumError {
+  return new ForumError('FORUM_ERR_RETIRED', `${did} was retired at ${at}: its key is not accepted any more`);
 }

@@ -13,10 +13,9 @@ import {
   SALT_BYTES_MIN,
 } from '../vocabulary/schemas.ts';
 import { BPS_TOTAL } from '../vocabulary/values.ts';
-import { accountEventId, defineMove } from './move.ts';
+import { accountEventId, defineMove, moveBody } from './move.ts';
 import { requireMember, requirePhase } from './rules.ts';
 import * as sample from './samples.ts';
-import { moveBody } from './seen.ts';
 
 const allocations = v.pipe(
   v.array(

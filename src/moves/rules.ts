@@ -1,9 +1,9 @@
-// The rules that several moves share, in the order in which they are checked: phase, membership, turn; and the age of a signature.
+// The rules that several moves share, in the order in which they are checked: phase, membership, turn; what was seen; and the age of a signature.
 import { isClosed, phaseAt, phaseEnd } from '../../projections/phase.ts';
 import { turnAt, turnEnd, turnHolderAt } from '../../projections/turn.ts';
 import { ForumError } from '../vocabulary/errors.ts';
-import { type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
-import type { DecisionContext } from './move.ts';
+import { type Hex, type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
+import type { DecisionContext, SeenEvent } from './move.ts';
 
 /** Specification, States and transitions, rule 1; throws FORUM_ERR_PHASE. */
 export function requirePhase({ state, now }: DecisionContext, ...expected: readonly Phase[]): void {
@@ -58,6 +58,17 @@ export function requireMoveLeft({ state, now }: DecisionContext): void {
   if (movesPerTurn === null || (turnAt(state, now)?.moves ?? 0) < movesPerTurn) return;
   const spent = movesPerTurn === 1 ? 'its one move' : `all of its ${movesPerTurn} moves`;
   throw new ForumError('FORUM_ERR_CONFLICT', `your turn has had ${spent}: pass`);
+}
+
+/** That the agent had seen the chamber's history; `leaf` is that of the chamber's event, null if it has none. Throws FORUM_ERR_HISTORY. */
+export function requireHistory(seen: SeenEvent | undefined, leaf: Hex | null): void {
+  if (seen === undefined || seen.leaf.toLowerCase() === leaf) return;
+  const here = leaf === null ? 'does not exist here' : `has the leaf ${leaf} here`;
+  throw new ForumError(
+    'FORUM_ERR_HISTORY',
+    `seen: event ${seen.eventId} ${here}, and the leaf ${seen.leaf} in the history that you saw: keep both as evidence`,
+    { history: { eventId: seen.eventId, seen: seen.leaf, leaf } },
+  );
 }
 
 export interface SignatureAges {

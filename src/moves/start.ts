@@ -1,9 +1,8 @@
 import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
 import { id } from '../vocabulary/schemas.ts';
-import { accountEventId, defineMove } from './move.ts';
+import { accountEventId, defineMove, moveBody } from './move.ts';
 import { requireCreator, requirePhase } from './rules.ts';
-import { moveBody } from './seen.ts';
 
 /** POST /chambers/:id/start: in a chamber with rounds, its creator ends LOBBY. */
 export const start = defineMove({

@@ -65,17 +65,11 @@ export function requireProof(claim: ProofClaim, readChain: ReadChain): WalletPro
 /** Reads no chain, where a contract can't have signed. */
 export const NO_CONTRACT = (() => null) as unknown as ReadChain;
 
-export interface ProofTime {
-  /** The wall clock. */
-  readonly clock: Millis;
-  readonly ages: SignatureAges;
-}
-
 /** Rejects a proof that was not issued at about the time of the request, which its text shows. */
-export function requireFreshProof({ issuedAt, services, textFor }: ProofClaim, { clock, ages }: ProofTime): void {
-  const problem = ageProblem(instantOf(issuedAt), clock, ages);
+export function requireFreshProof({ issuedAt, services, textFor }: ProofClaim, now: Millis, ages: SignatureAges): void {
+  const problem = ageProblem(instantOf(issuedAt), now, ages);
   if (problem === undefined) return;
-  const serviceTime = toTimestamp(clock);
+  const serviceTime = toTimestamp(now);
   throw wrongProof(`issuedAt ${problem} (service time ${serviceTime})`, textFor(services[0] ?? ''), { serviceTime });
 }
 

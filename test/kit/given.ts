@@ -2,7 +2,7 @@
 import { expect, onTestFinished } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import type { ReadChain } from '../../src/moves/chain-question.ts';
-import { type ChamberLimits, type DecidingAccount, decidePayload, parseBody } from '../../src/moves/move.ts';
+import { type ChamberLimits, type DecidingAccount, parseBody } from '../../src/moves/move.ts';
 import { type AnyChamberMove, type ChamberMoveOperation, chamberMoves } from '../../src/moves/registry.ts';
 import { type ErrorCode, ForumError } from '../../src/vocabulary/errors.ts';
 import type { ChamberEvent, MoveFact, ServiceFact } from '../../src/vocabulary/events.ts';
@@ -57,7 +57,7 @@ export function given(...past: readonly BriefEvent[]) {
       };
       const outcome = outcomeOf(() => ({
         type: move.event,
-        payload: decidePayload(move, parseBody(move, { json: body }), context),
+        payload: move.decide(parseBody(move, { json: body }), context),
       }));
       // A command whose outcome is not asserted would pass whatever was decided.
       let isAsserted = false;

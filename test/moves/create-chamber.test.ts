@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { createChamber } from '../../src/moves/create-chamber.ts';
-import { decidePayload } from '../../src/moves/move.ts';
 import { ANN, DEADLINES_HOURLY } from '../kit/brief-events.ts';
 import { START } from '../kit/clock.ts';
 import { accountOf, LIMITS, noChain, outcomeOf } from '../kit/given.ts';
@@ -12,7 +11,7 @@ function create(changes: Partial<typeof BODY> & { turnSeconds?: number }, { now 
   const context = { now, account, openChambers, limits: LIMITS, readChain: noChain };
   return outcomeOf(() => ({
     type: createChamber.event,
-    payload: decidePayload(createChamber, { ...BODY, ...changes }, context),
+    payload: createChamber.decide({ ...BODY, ...changes }, context),
   }));
 }
 

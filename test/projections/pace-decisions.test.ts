@@ -1,7 +1,7 @@
 // What a chamber's pace decides about moves: start, creation, movesPerTurn, and the next agent named by a pass.
 import { describe, expect, it } from 'vitest';
 import { createChamber } from '../../src/moves/create-chamber.ts';
-import { decidePayload, parseBody } from '../../src/moves/move.ts';
+import { parseBody } from '../../src/moves/move.ts';
 import type { ErrorCode } from '../../src/vocabulary/errors.ts';
 import type { JsonValue } from '../../src/vocabulary/values.ts';
 import {
@@ -95,9 +95,7 @@ describe('the creation of a chamber with a pace', () => {
 
   function create(changes: Readonly<Record<string, JsonValue>>) {
     const context = { now: START, account: accountOf(ANN), openChambers: 0, limits: LIMITS, readChain: noChain };
-    return outcomeOf(() =>
-      decidePayload(createChamber, parseBody(createChamber, { json: { ...sent, ...changes } }), context),
-    );
+    return outcomeOf(() => createChamber.decide(parseBody(createChamber, { json: { ...sent, ...changes } }), context));
   }
 
   it.each<readonly [Readonly<Record<string, JsonValue>>]>([

@@ -4,7 +4,7 @@ import { type ChamberState, evolveChamber } from '../../../projections/chamber.t
 import { deploymentOf, type Settlement } from '../../../projections/settlement.ts';
 import type { ReadChain } from '../../moves/chain-question.ts';
 import { type CreationContext, createChamber } from '../../moves/create-chamber.ts';
-import { type DecisionContext, decidePayload, type Move, NO_LIMITS, parseBody } from '../../moves/move.ts';
+import { type DecisionContext, type Move, NO_LIMITS, parseBody } from '../../moves/move.ts';
 import { moveOfEvent } from '../../moves/registry.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
@@ -128,7 +128,7 @@ function decide(event: MoveEvent, body: unknown, state: ChamberState | null): Mo
   const now = Date.parse(event.ts);
   const readChain = recordedReading(event);
   const context: Context = { state, did, account, serviceKeys, now, limits: NO_LIMITS, openChambers: 0, readChain };
-  return decidePayload(slices[event.type], body, context);
+  return slices[event.type].decide(body, context);
 }
 
 /** The reading as recorded; the check `balances` compares it with the chain. */

@@ -1,6 +1,6 @@
 // What moves say that their agents had seen of the chamber, compared with the lines: each is signed by its agent, so a history that was
 // replaced as a whole does not match.
-import { seenIn } from '../../moves/seen.ts';
+import { seenIn } from '../../moves/move.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
 import type { MoveEvent } from '../../vocabulary/events.ts';

@@ -3,10 +3,10 @@ import type { AccountState } from '../../../projections/account.ts';
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { changePersonality } from '../../../src/moves/change-personality.ts';
 import { createChamber } from '../../../src/moves/create-chamber.ts';
-import { type ChamberLimits, decidePayload, parseBody } from '../../../src/moves/move.ts';
+import { type ChamberLimits, parseBody } from '../../../src/moves/move.ts';
 import { isUnchanged, parseRegistration, register, repeatsRegistration } from '../../../src/moves/register.ts';
 import { type AnyChamberMove, type ChamberMoveOperation, chamberMoves } from '../../../src/moves/registry.ts';
-import { requireActive, retire } from '../../../src/moves/retire.ts';
+import { keyRetired, retire } from '../../../src/moves/retire.ts';
 import { type ErrorCode, ForumError } from '../../../src/vocabulary/errors.ts';
 import type { Millis, PinnedKeys } from '../../../src/vocabulary/values.ts';
 import { noChain } from '../../kit/given.ts';
@@ -39,8 +39,9 @@ export function redecide(asked: AskedCommand, situation: Situation): Decision {
 function decide({ operation, body: json, did, signature }: AskedCommand, situation: Situation): Decision {
   const { chamber, account, openChambers, now, limits, serviceKeys } = situation;
   const isRetry = operation === 'register' && signature === null && account !== null;
-  if (operation !== 'retire' && account !== null && !(isRetry && repeatsRegistration({ json }, account)))
-    requireActive(account);
+  const isRetired = account !== null && account.retirement !== null;
+  if (isRetired && operation !== 'retire' && !(isRetry && repeatsRegistration({ json }, account)))
+    throw keyRetired(account.did, account.retirement);
   if (operation === 'register') {
     const context = { state: account, isSigned: signature !== null, services: [], readChain: noChain };
     const parsed = parseRegistration({ json }, context);
@@ -56,10 +57,10 @@ function decide({ operation, body: json, did, signature }: AskedCommand, situati
   if (operation === 'retire') return { is: 'event', payload: retire.decide({}, { state: account }) };
   if (operation === 'createChamber') {
     const context = { now, account, openChambers, limits, serviceKeys, readChain: noChain };
-    return { is: 'event', payload: decidePayload(createChamber, parseBody(createChamber, { json }), context) };
+    return { is: 'event', payload: createChamber.decide(parseBody(createChamber, { json }), context) };
   }
   if (chamber === null) throw new ForumError('FORUM_ERR_NOT_FOUND', 'chamber not found');
   const move: AnyChamberMove = chamberMoves[operation as ChamberMoveOperation];
   const context = { state: chamber, did: did as string, account, now, limits, readChain: noChain };
-  return { is: 'event', payload: decidePayload(move, parseBody(move, { json }), context) };
+  return { is: 'event', payload: move.decide(parseBody(move, { json }), context) };
 }
