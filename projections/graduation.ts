@@ -1,5 +1,6 @@
 // Allocations: who backed which idea with how much, and which ideas graduate.
 import type { ChamberState, Idea } from './chamber.ts';
+import { deploymentOf } from './settlement.ts';
 
 export interface Tally {
   /** Members who revealed bps > 0 for the idea. */
@@ -25,6 +26,11 @@ export function tallies(state: ChamberState): ReadonlyMap<string, Tally> {
 export function graduates(state: ChamberState): readonly Idea[] {
   const byIdea = tallies(state);
   return state.ideas.filter((idea) => (byIdea.get(idea.ideaId) ?? NO_BACKERS).backers >= state.minBackersForGraduation);
+}
+
+/** The graduates of which no event says yet what became of their tokens, by slot. */
+export function undecidedGraduates(state: ChamberState): readonly Idea[] {
+  return graduates(state).filter(({ ideaId }) => deploymentOf(state.settlement, ideaId).outcome === null);
 }
 
 /** Whether one idea is among the graduates, without a tally of the others. */

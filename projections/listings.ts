@@ -1,9 +1,8 @@
 // Rows of the read model: what lists and look-ups need without folding a chamber.
 import { DEADLINES, type Millis } from '../src/vocabulary/values.ts';
 import type { ChamberState } from './chamber.ts';
-import { graduates, tallies } from './graduation.ts';
+import { graduates, tallies, undecidedGraduates } from './graduation.ts';
 import { type PhaseEnds, phaseBy, phaseEnd } from './phase.ts';
-import { deploymentOf } from './settlement.ts';
 import type { Turns } from './turn.ts';
 import { deadlinesView, type IdeaView, ideaView, type ListedChamber, timeView } from './views.ts';
 
@@ -115,9 +114,7 @@ function changedIdeas(before: ChamberState, after: ChamberState): ReadonlySet<st
 
 /** Whether the chamber is over: committed, and every graduate deployed or failed. */
 export function isSettled(state: ChamberState): boolean {
-  const { settlement } = state;
-  if (settlement.committed === null) return false;
-  return graduates(state).every(({ ideaId }) => deploymentOf(settlement, ideaId).outcome !== null);
+  return state.settlement.committed !== null && undecidedGraduates(state).length === 0;
 }
 
 function chamberListing(state: ChamberState): ChamberListing {

@@ -3,7 +3,7 @@
 import { canonicalJson } from '../src/vocabulary/json.ts';
 import { BPS_TOTAL, type Hex, type Millis, toTimestamp } from '../src/vocabulary/values.ts';
 import type { ChamberState, Seat } from './chamber.ts';
-import { graduates, tallies } from './graduation.ts';
+import { graduates, tallies, undecidedGraduates } from './graduation.ts';
 import { isClosed, phaseAt } from './phase.ts';
 import { type Committed, deploymentOf, isDeployed } from './settlement.ts';
 
@@ -53,12 +53,9 @@ export type Outcome = { readonly view: OutcomeView } | { readonly waitsFor: stri
 export function outcomeOf(state: ChamberState, now: Millis): Outcome {
   const { committed } = state.settlement;
   if (committed === null) return { waitsFor: untilCommitted(state, now) };
-  const graduated = new Set(graduates(state).map(({ ideaId }) => ideaId));
-  const pending = state.ideas.filter(
-    ({ ideaId }) => graduated.has(ideaId) && deploymentOf(state.settlement, ideaId).outcome === null,
-  );
+  const pending = undecidedGraduates(state);
   if (pending.length > 0) return { waitsFor: `the deployment of ${listed(pending)}` };
-  return { view: viewOf(state, committed, graduated) };
+  return { view: viewOf(state, committed) };
 }
 
 /** Canonical JSON (RFC 8785): the bytes that service, client and auditor agree on. */
@@ -80,9 +77,11 @@ function listed(ideas: readonly { readonly ticker: string }[]): string {
   return more === 0 ? names.join(', ') : `${names.join(', ')} and ${more} more`;
 }
 
-function viewOf(state: ChamberState, committed: Committed, graduated: ReadonlySet<string>): OutcomeView {
+function viewOf(state: ChamberState, committed: Committed): OutcomeView {
   const byIdea = tallies(state);
-  const ideas = state.ideas.map(({ ideaId, ticker, name, creatorDid }): OutcomeIdea => {
+  const graduated = new Set(graduates(state));
+  const ideas = state.ideas.map((idea): OutcomeIdea => {
+    const { ideaId, ticker, name, creatorDid } = idea;
     const { backers = 0, totalBps = 0 } = byIdea.get(ideaId) ?? {};
     const { outcome } = deploymentOf(state.settlement, ideaId);
     return {
@@ -92,7 +91,7 @@ function viewOf(state: ChamberState, committed: Committed, graduated: ReadonlySe
       proposer: creatorDid,
       backers,
       totalBps,
-      graduated: graduated.has(ideaId),
+      graduated: graduated.has(idea),
       tokenAddress: isDeployed(outcome) ? outcome.tokenAddress : null,
       failure: outcome === null || isDeployed(outcome) ? null : outcome.reason,
     };

@@ -39,9 +39,3 @@ export function phaseEnd({ ends }: Pick<PhaseState, 'ends'>, phase: Phase): Mill
   const deadline = DEADLINES[PHASES.indexOf(phase)];
   return deadline === undefined ? null : ends[deadline];
 }
-
-/** When the phase began: the end of the one before it. */
-export function phaseStart({ ends }: Pick<PhaseState, 'ends'>, phase: Exclude<Phase, 'LOBBY'>): Millis {
-  const before = DEADLINES[PHASES.indexOf(phase) - 1] as DeadlineName;
-  return ends[before];
-}

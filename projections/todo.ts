@@ -1,9 +1,10 @@
 // What an agent has to do in each of its chambers (GET /me/todo): from rows of the derived tables and the clock, without folding.
-import { type Millis, type Phase, toTimestamp } from '../src/vocabulary/values.ts';
+import type { Millis, Phase } from '../src/vocabulary/values.ts';
 import type { ChamberListing, MemberListing } from './listings.ts';
 import { isClosed, phaseBy, phaseEnd } from './phase.ts';
 import { NOT_SETTLED } from './settlement.ts';
 import { missedTurns, NO_TURNS, nextClockChange, type Turn, type Turns, turnAt, turnEnd } from './turn.ts';
+import { timeView } from './views.ts';
 
 /** The one word that says what the chamber waits for from the agent. */
 export type Must = 'pass' | 'commit' | 'reveal' | 'wait';
@@ -163,8 +164,8 @@ function nextDeadline({ turnEndsAt, phaseEndsAt }: Todo): Millis {
 export function todoView(todo: Todo, turnHolder: string | null): TodoView {
   const { membership, phase, must, may } = todo;
   const { chamber, member, lastEventId } = membership;
-  const phaseEndsAt = todo.phaseEndsAt === null ? null : toTimestamp(todo.phaseEndsAt);
-  const turnEndsAt = todo.turnEndsAt === null ? null : toTimestamp(todo.turnEndsAt);
+  const phaseEndsAt = timeView(todo.phaseEndsAt);
+  const turnEndsAt = timeView(todo.turnEndsAt);
   return {
     chamberId: chamber.chamberId,
     name: chamber.name,

@@ -1,7 +1,7 @@
 // Whose turn it is: pure functions of a chamber's effective ends, its log and the clock. Turns go in join order, wrapping round, from turn 0 in
 // each phase that has them.
 import type { Millis, Phase, Rounds } from '../src/vocabulary/values.ts';
-import { type PhaseState, phaseAt, phaseEnd, phaseStart } from './phase.ts';
+import { type PhaseState, phaseAt, phaseEnd } from './phase.ts';
 
 export type TurnPhase = 'PROPOSAL' | 'DEBATE';
 
@@ -60,8 +60,9 @@ export function hasTurns(phase: Phase): phase is TurnPhase {
 }
 
 /** The turns of the phase so far, which start at its start. */
-export function turnsOf(state: Pick<TurnClock, 'turns' | 'ends'>, phase: TurnPhase): Turns {
-  return state.turns.phase === phase ? state.turns : { ...NO_TURNS, phase, since: phaseStart(state, phase) };
+export function turnsOf({ turns, ends }: Pick<TurnClock, 'turns' | 'ends'>, phase: TurnPhase): Turns {
+  if (turns.phase === phase) return turns;
+  return { ...NO_TURNS, phase, since: phase === 'PROPOSAL' ? ends.lobbyDeadline : ends.proposalDeadline };
 }
 
 /** The turn at `now`; null outside PROPOSAL and DEBATE, and without members. */

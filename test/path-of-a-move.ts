@@ -6,7 +6,7 @@ import { WebSocket } from 'ws';
 import { openService } from './kit/open-service.ts';
 import { Signer } from './kit/signer.ts';
 
-const FUNCTIONS_MAX = 143;
+const FUNCTIONS_MAX = 142;
 const FILES_MAX = 45;
 const MINUTE_MS = 60_000;
 /** The time for work that follows a response, such as closing what the warm-up opened. */

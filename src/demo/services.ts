@@ -7,8 +7,9 @@ import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createPublicClient, http, parseAbi } from 'viem';
-import { type ChamberState, evolveChamber, type Idea } from '../../projections/chamber.ts';
+import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { graduates } from '../../projections/graduation.ts';
+import { isSettled } from '../../projections/listings.ts';
 import { deploymentOf, isDeployed } from '../../projections/settlement.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import { appendLeaf, EMPTY_TREE, rootOf } from '../crypto/merkle.ts';
@@ -146,10 +147,7 @@ export async function witness(
     state = evolveChamber(state, event);
     if (isMove(event)) tree = appendLeaf(tree, fromHex(leaf)).tree;
     onEvent(event, state);
-    const { settlement } = state;
-    const isDecided = ({ ideaId }: Idea) => deploymentOf(settlement, ideaId).outcome !== null;
-    if (settlement.committed === null || !graduates(state).every(isDecided)) continue;
-    return { state, lines: received, root: toHex(rootOf(tree)) };
+    if (isSettled(state)) return { state, lines: received, root: toHex(rootOf(tree)) };
   }
   throw new Error('the stream ended before the chamber was committed');
 }

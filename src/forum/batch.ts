@@ -65,6 +65,8 @@ export class CommitBatch implements AppendBatch {
   readonly accepted = new Map<string, ForumEvent | null>();
   /** The states after the staged events; null for a stream without events. All decisions of the batch start from one head of a stream. */
   readonly states = new Map<StreamId, State | null>();
+  /** The heads of `states` before the staged events. */
+  readonly headsBefore = new Map<StreamId, number>();
   /** The streams of the entries. */
   readonly touched = new Set<StreamId>();
   /** The highest chamberId after the staged creations; undefined before the first one is known. */
@@ -72,8 +74,6 @@ export class CommitBatch implements AppendBatch {
   /** The batch that is being written, while it is. */
   before: CommitBatch | undefined;
   readonly #streams: Streams;
-  /** The heads of `states` before the staged events. */
-  readonly #headsBefore = new Map<StreamId, number>();
 
   constructor(streams: Streams, before?: CommitBatch) {
     this.#streams = streams;
@@ -89,7 +89,7 @@ export class CommitBatch implements AppendBatch {
       const state = staged ?? this.#streams.current(stream);
       if (state === undefined) return false;
       this.states.set(stream, state);
-      this.#headsBefore.set(stream, state?.state.lastEventId ?? 0);
+      this.headsBefore.set(stream, state?.state.lastEventId ?? 0);
     }
     if (seen === undefined || seenLeaf !== undefined) return true;
     // Most agents have seen the last event, whose leaf is in memory.
@@ -112,14 +112,9 @@ export class CommitBatch implements AppendBatch {
   confirm({ signature, streams }: PendingCommand): void {
     if (signature !== null && !this.accepted.has(signature)) this.signatures.push(signature);
     for (const stream of streams) {
-      const head = this.#headsBefore.get(stream);
+      const head = this.headsBefore.get(stream);
       if (head !== undefined && !this.touched.has(stream)) this.heads.set(stream, head);
     }
-  }
-
-  /** The stream's head before this batch, if a decision of the batch has used it. */
-  headBefore(stream: StreamId): number | undefined {
-    return this.#headsBefore.get(stream);
   }
 }
 

@@ -17,33 +17,25 @@ export interface Caller {
   readonly times: SignatureTimes | null;
 }
 
-interface Signed {
+interface Requested<Operation extends string> {
+  readonly operation: Operation;
   readonly body: SentBody;
   readonly caller: Caller;
 }
 
-export interface MoveCommand extends Signed {
-  readonly operation: ChamberMoveOperation;
+export interface MoveCommand extends Requested<ChamberMoveOperation> {
   /** undefined for an id that no chamber can have. */
   readonly chamberId: number | undefined;
 }
-export interface CreateCommand extends Signed {
-  readonly operation: 'createChamber';
-}
-export interface RegisterCommand extends Signed {
-  readonly operation: 'register';
+export type CreateCommand = Requested<'createChamber'>;
+export type PersonalityCommand = Requested<'changePersonality'>;
+export type RetireCommand = Requested<'retire'>;
+export interface RegisterCommand extends Requested<'register'> {
   /** Origins of the service, for wallet proofs. */
   readonly services: readonly string[];
 }
-export interface PersonalityCommand extends Signed {
-  readonly operation: 'changePersonality';
-}
-export interface RetireCommand extends Signed {
-  readonly operation: 'retire';
-}
 /** Nobody signs the request: `caller` is the agent that it is about. */
-export interface RetireByWalletCommand extends Signed {
-  readonly operation: 'retireByWallet';
+export interface RetireByWalletCommand extends Requested<'retireByWallet'> {
   readonly services: readonly string[];
 }
 /** An event of the service itself. */

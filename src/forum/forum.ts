@@ -8,34 +8,20 @@ import type { StreamId } from '../log/stream-id.ts';
 import type { ChainReader } from '../moves/chain-question.ts';
 import type { SignatureAges } from '../moves/rules.ts';
 import { parseId } from '../vocabulary/parameters.ts';
-import { type Hex, type Millis, type Phase, toHex } from '../vocabulary/values.ts';
+import { type Millis, type Phase, toHex } from '../vocabulary/values.ts';
 import { type Command, chamberNotFound, type EventOf } from './commands.ts';
-import type { DecisionOptions } from './decisions.ts';
-import { type BatchReport, Pipeline } from './pipeline.ts';
+import { Pipeline, type PipelineOptions } from './pipeline.ts';
 import type { Account, Chamber } from './staging.ts';
 import { Streams } from './streams.ts';
 import { TodoLists } from './todo-lists.ts';
 
 const MEMBERSHIPS_PER_PAGE = 200;
 
-export interface ForumOptions extends DecisionOptions {
-  readonly store: Store;
+export interface ForumOptions extends Omit<PipelineOptions, 'streams' | 'now' | 'onGrown'> {
   readonly stateCacheBytesMax: number;
-  /** The most commands that may wait to be committed; beyond it submit rejects with FORUM_ERR_UNAVAILABLE. */
-  readonly commitQueueMax: number;
-  /** Memory and disk may differ: the process must stop. */
-  readonly onFatal: (error: unknown) => void;
-  readonly onBatch?: (report: BatchReport) => void;
 }
 
 export type { Chamber };
-
-/** merkle-preview (specification, Allocations). */
-export interface MerklePreview {
-  readonly root: Hex;
-  readonly eventCount: number;
-  readonly asOfEventId: number;
-}
 
 interface ChamberQuery {
   readonly member?: string | undefined;
@@ -178,6 +164,7 @@ export class Forum {
   }
 }
 
-export function merklePreview({ state, tree }: Chamber): MerklePreview {
+/** merkle-preview (specification, Allocations). */
+export function merklePreview({ state, tree }: Chamber) {
   return { root: toHex(rootOf(tree)), eventCount: state.moveCount, asOfEventId: state.moveCount };
 }

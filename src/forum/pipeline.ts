@@ -288,7 +288,7 @@ export class Pipeline {
 
   #noteMoved(batch: CommitBatch, moved: AppendResult['moved']): void {
     for (const [stream, head] of moved) {
-      const before = batch.headBefore(stream) ?? 0;
+      const before = batch.headsBefore.get(stream) ?? 0;
       if (head < before) throw new LogCorruption(`stream ${stream} ends at event ${head} and had ${before} before`);
       if (stream === ALL_CHAMBERS) this.#creations.noteMoved(head);
       else this.#streams.noteHead(stream, head);

@@ -43,7 +43,8 @@ export class Streams {
   readonly #behind = new Map<StreamId, number>();
   readonly #loading = new Map<StreamId, Promise<State | undefined>>();
   readonly #heavyFolds = new Slots(HEAVY_FOLDS_MAX);
-  #catchUps = 0;
+  /** Folds of what other processes appended to a state in memory. */
+  catchUps = 0;
 
   /** `onCorruption` is called when the log no longer holds what was read from it: the process must stop. */
   constructor(log: EventLog, bytesMax: number, onCorruption: (error: LogCorruption) => void = () => {}) {
@@ -100,11 +101,6 @@ export class Streams {
     } else if (state.state.lastEventId < head) this.#behind.set(stream, head);
   }
 
-  /** Folds of what other processes appended to a state in memory. */
-  get catchUps(): number {
-    return this.#catchUps;
-  }
-
   get bytes(): number {
     return this.#cache.calculatedSize;
   }
@@ -154,7 +150,7 @@ export class Streams {
 
   async #foldTo(stream: StreamId, head: number, slot: Slot): Promise<State | undefined> {
     const known = this.#held.get(stream)?.state ?? this.#cache.get(stream);
-    if (known !== undefined) this.#catchUps++;
+    if (known !== undefined) this.catchUps++;
     let state = known ?? (await this.#restore(stream, head, slot));
     let due: State | undefined;
     await this.#fold({ stream, from: state, head, slot }, (event, leaf, lineBytes) => {

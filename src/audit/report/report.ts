@@ -1,8 +1,7 @@
 // The outcome of an audit as a value for programs, with its verdict in one sentence.
 import type { ChamberState } from '../../../projections/chamber.ts';
-import { graduates } from '../../../projections/graduation.ts';
+import { undecidedGraduates } from '../../../projections/graduation.ts';
 import { outcomeOf } from '../../../projections/outcome.ts';
-import { deploymentOf } from '../../../projections/settlement.ts';
 import { type Millis, toTimestamp } from '../../vocabulary/values.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
 import type { AuditContext } from '../context.ts';
@@ -154,7 +153,7 @@ function reservationOf(audit: ChamberAudit, { now, logId }: Judged): string | un
 }
 
 function waitingSentence(state: ChamberState): string | undefined {
-  const waiting = graduates(state).filter(({ ideaId }) => deploymentOf(state.settlement, ideaId).outcome === null);
+  const waiting = undecidedGraduates(state);
   const names = waiting.map(({ ideaId }) => ideaId).join(', ');
   return waiting.length === 0 ? undefined : `no line says what became of graduated ideas: ${names}`;
 }

@@ -62,8 +62,8 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   'heads-not-expected': mutant(
     '3',
     BATCH,
-    'for (const stream of streams) {\n      const head = this.#headsBefore.get(stream);',
-    'for (const stream of [] as StreamId[]) {\n      const head = this.#headsBefore.get(stream);',
+    'for (const stream of streams) {\n      const head = this.headsBefore.get(stream);',
+    'for (const stream of [] as StreamId[]) {\n      const head = this.headsBefore.get(stream);',
   ),
   'account-not-expected': mutant('3', 'staging.ts', '    lease,\n    account,\n  };', '    lease,\n  };'),
   'account-of-the-batch-named': mutant(
