@@ -238,24 +238,6 @@ export function describePort(open: () => Promise<Opened>): void {
       expect(await lists.operatorEmail(ANN)).toBe('bob@example.org');
       expect(await heads(log, [1, 2, 3, 4, ANN])).toEqual([2, 2, 2, 2, 5]);
     });
-
-    it('writes no derived row, snapshot, contact or registration of a stream in conflict', async () => {
-      const { lists, log } = (await open()).store;
-      const registration = { did: ANN, eventId: 1, signature: 'h'.repeat(32), operatorEmail: 'new@example.org' };
-      await log.append({
-        entries: [created(1), entry(ANN, 1)],
-        registrations: [{ ...registration, signature: null, operatorEmail: 'ann@example.org' }],
-      });
-      const listings = [listing(1, { name: 'Changed' }), idea(1, 1, 'ABC', null)];
-      const lost = [entry(1, 1, { listings, snapshot: snapshot(1) }), entry(ANN, 1)];
-      expect(await log.append({ entries: lost, registrations: [registration] })).toEqual(
-        report([1, 1], [ALL_CHAMBERS, 1], [ANN, 1]),
-      );
-      expect((await lists.listChambers(everything)).map(({ name }) => name)).toEqual(['Chamber 1']);
-      expect([await lists.findIdea('ABC', 1), await log.readSnapshot(1)]).toEqual([undefined, undefined]);
-      expect(await lists.operatorEmail(ANN)).toBe('ann@example.org');
-      expect((await log.append({ entries: [], signatures: [registration.signature] })).found.size).toBe(0);
-    });
   });
 
   describe('a lease', () => {
@@ -352,6 +334,53 @@ export function describePort(open: () => Promise<Opened>): void {
     expect(await log.readSnapshot(stream)).toEqual(snapshot(3));
     await log.dropSnapshot(stream);
     expect([await log.readSnapshot(stream), await log.readSnapshot(other)]).toEqual([undefined, undefined]);
+  });
+
+  it('counts the open chambers of a creator up to a limit', async () => {
+    const { lists, log } = (await open()).store;
+    await log.append({
+      entries: [1, 2, 3, 4].map((id) => entry(id, 1, { listings: [listing(id, { isCommitted: id === 4 })] })),
+    });
+    const counts = [lists.countOpenChambers(ANN, 9), lists.countOpenChambers(ANN, 2), lists.countOpenChambers(BOB, 9)];
+    expect(await Promise.all(counts)).toEqual([3, 2, 0]);
+  });
+
+  it('keeps everything, its id, its clock and the first value of a fact over a restart', async () => {
+    const { store, reopen } = await open();
+    const { log, meta } = store;
+    const first = created(1);
+    await log.append({ entries: [first, entry(ANN, 1), entry(ANN, 2)] });
+    expect(await meta.recall('chain_id')).toBeUndefined();
+    await meta.remember('chain_id', '31337');
+    await meta.remember('chain_id', '1');
+    const again = await reopen();
+    expect([again.log.logId, again.meta.lastAt, await again.meta.recall('chain_id')]).toEqual([log.logId, 2, '31337']);
+    expect(await heads(again.log, [1, ANN, ALL_CHAMBERS])).toEqual([1, 2, 1]);
+    const signatures = [first.signature as string];
+    expect(await again.log.append({ entries: [], signatures })).toEqual({ ...NONE, found: new Map([lineOf(first)]) });
+    await again.meta.persistClock(90_000);
+    expect([again.meta.lastAt, (await reopen()).meta.lastAt]).toEqual([90_000, 90_000]);
+  });
+}
+
+/** Tests of stores that the edges read; the pipeline reads no more than how many chambers of an agent are open. */
+export function describeLists(open: () => Promise<Opened>): void {
+  it('no append writes a derived row, snapshot, contact or registration of a stream in conflict', async () => {
+    const { lists, log } = (await open()).store;
+    const registration = { did: ANN, eventId: 1, signature: 'h'.repeat(32), operatorEmail: 'new@example.org' };
+    await log.append({
+      entries: [created(1), entry(ANN, 1)],
+      registrations: [{ ...registration, signature: null, operatorEmail: 'ann@example.org' }],
+    });
+    const listings = [listing(1, { name: 'Changed' }), idea(1, 1, 'ABC', null)];
+    const lost = [entry(1, 1, { listings, snapshot: snapshot(1) }), entry(ANN, 1)];
+    expect(await log.append({ entries: lost, registrations: [registration] })).toEqual(
+      report([1, 1], [ALL_CHAMBERS, 1], [ANN, 1]),
+    );
+    expect((await lists.listChambers(everything)).map(({ name }) => name)).toEqual(['Chamber 1']);
+    expect([await lists.findIdea('ABC', 1), await log.readSnapshot(1)]).toEqual([undefined, undefined]);
+    expect(await lists.operatorEmail(ANN)).toBe('ann@example.org');
+    expect((await log.append({ entries: [], signatures: [registration.signature] })).found.size).toBe(0);
   });
 
   describe('lists', () => {
@@ -486,19 +515,6 @@ export function describePort(open: () => Promise<Opened>): void {
         graduated: 0,
       });
     });
-
-    it('count the open chambers of a creator up to a limit', async () => {
-      const { lists, log } = (await open()).store;
-      await log.append({
-        entries: [1, 2, 3, 4].map((id) => entry(id, 1, { listings: [listing(id, { isCommitted: id === 4 })] })),
-      });
-      const counts = [
-        lists.countOpenChambers(ANN, 9),
-        lists.countOpenChambers(ANN, 2),
-        lists.countOpenChambers(BOB, 9),
-      ];
-      expect(await Promise.all(counts)).toEqual([3, 2, 0]);
-    });
   });
 
   it('finds ideas by ticker in any case: a graduated one, then the newest', async () => {
@@ -525,23 +541,6 @@ export function describePort(open: () => Promise<Opened>): void {
       await lists.listGraduatedIdeas({ limit: 9, after: graduated.idea }),
     ];
     expect([await found('sun'), listed]).toEqual([1, [[graduated.idea, token.idea], [token.idea]]]);
-  });
-
-  it('keeps everything, its id, its clock and the first value of a fact over a restart', async () => {
-    const { store, reopen } = await open();
-    const { log, meta } = store;
-    const first = created(1);
-    await log.append({ entries: [first, entry(ANN, 1), entry(ANN, 2)] });
-    expect(await meta.recall('chain_id')).toBeUndefined();
-    await meta.remember('chain_id', '31337');
-    await meta.remember('chain_id', '1');
-    const again = await reopen();
-    expect([again.log.logId, again.meta.lastAt, await again.meta.recall('chain_id')]).toEqual([log.logId, 2, '31337']);
-    expect(await heads(again.log, [1, ANN, ALL_CHAMBERS])).toEqual([1, 2, 1]);
-    const signatures = [first.signature as string];
-    expect(await again.log.append({ entries: [], signatures })).toEqual({ ...NONE, found: new Map([lineOf(first)]) });
-    await again.meta.persistClock(90_000);
-    expect([again.meta.lastAt, (await reopen()).meta.lastAt]).toEqual([90_000, 90_000]);
   });
 }
 

@@ -53,10 +53,10 @@ class Check {
   readonly #problems = new Set<string>();
   readonly #right: Set<string>;
   readonly #bySignature = new Map<string, Place>();
-  readonly #commands: CommandRequest[] = [];
-  readonly #reads: ReadRequest[] = [];
-  /** The requests by signature, in the order of their invocations. */
-  readonly #requestsOf = new Map<string, CommandRequest[]>();
+  readonly #commands: readonly CommandRequest[];
+  readonly #reads: readonly ReadRequest[];
+  /** The requests by signature, in the order of their invocations; unsigned ones are no retries of each other. */
+  readonly #requestsOf: ReadonlyMap<string | null, readonly CommandRequest[]>;
   /** The number of lines that were written up to this one, by `stream:eventId`. */
   readonly #commitIndex = new Map<string, number>();
 
@@ -72,19 +72,9 @@ class Check {
     for (const [index, { stream, eventId }] of (history.commits ?? []).entries()) {
       this.#commitIndex.set(`${stream}:${eventId}`, index + 1);
     }
-    for (const request of history.requests) {
-      if (isRead(request)) this.#reads.push(request);
-      else if (isCommand(request)) this.#noteCommand(request);
-    }
-  }
-
-  #noteCommand(request: CommandRequest): void {
-    this.#commands.push(request);
-    const { signature } = request.asked;
-    if (signature === null) return;
-    const same = this.#requestsOf.get(signature);
-    if (same === undefined) this.#requestsOf.set(signature, [request]);
-    else same.push(request);
+    this.#commands = history.requests.filter(isCommand);
+    this.#reads = history.requests.filter(isRead);
+    this.#requestsOf = Map.groupBy(this.#commands, ({ asked }) => asked.signature);
   }
 
   run(): readonly string[] {
@@ -259,17 +249,10 @@ class Check {
     return [low, high] as const;
   }
 
-  #acceptedOf: Map<Stream, Acceptance[]> | undefined;
+  #acceptedOf: ReadonlyMap<Stream, readonly Acceptance[]> | undefined;
 
   #acceptancesOf(stream: Stream): readonly Acceptance[] {
-    if (this.#acceptedOf === undefined) {
-      this.#acceptedOf = new Map();
-      for (const accepted of this.#acceptances()) {
-        const before = this.#acceptedOf.get(accepted.stream);
-        if (before === undefined) this.#acceptedOf.set(accepted.stream, [accepted]);
-        else before.push(accepted);
-      }
-    }
+    this.#acceptedOf ??= Map.groupBy(this.#acceptances(), (accepted) => accepted.stream);
     return this.#acceptedOf.get(stream) ?? [];
   }
 

@@ -178,6 +178,14 @@ export class MemoryDatabase {
     });
   }
 
+  /** By the latest row of each chamber. */
+  countOpenChambers(creatorDid: string, max: number): number {
+    const rows = this.entries.flatMap(({ listings }) => listings).filter((row) => row.kind === 'chamber');
+    const latest = new Map(rows.map((row) => [row.chamberId, row]));
+    const open = [...latest.values()].filter((row) => row.creatorDid === creatorDid && !row.isCommitted);
+    return Math.min(max, open.length);
+  }
+
   writeSnapshot(stream: StreamId, snapshot: Snapshot): void {
     if ((this.snapshots.get(stream)?.eventId ?? 0) <= snapshot.eventId) this.snapshots.set(stream, snapshot);
   }

@@ -6,13 +6,13 @@ import type { NodeRef } from '../../../src/crypto/merkle.ts';
 import { Damages } from '../../../src/log/damage.ts';
 import type { AppendBatch, AppendResult, EventLog, OrderedPage, Page, Snapshot } from '../../../src/log/log.ts';
 import type { PublishedTree } from '../../../src/log/published-tree.ts';
+import type { ReadModel } from '../../../src/log/read-model.ts';
 import { ReadTurns } from '../../../src/log/read-turns.ts';
 import type { LogMeta, Store } from '../../../src/log/store.ts';
 import type { StreamId } from '../../../src/log/stream-id.ts';
 import { ForumError } from '../../../src/vocabulary/errors.ts';
 import type { Millis } from '../../../src/vocabulary/values.ts';
 import type { MemoryDatabase } from './memory-database.ts';
-import { MemoryLists } from './memory-lists.ts';
 
 export interface StoreRequest {
   readonly name: string;
@@ -38,13 +38,36 @@ export function openMemoryStore(
 ): Store {
   return {
     log: new MemoryLog(database, network, guesses),
-    lists: new MemoryLists(database, network),
+    lists: {
+      ...NOT_READ,
+      countOpenChambers: (did, max) =>
+        network.exchange({ name: `countOpenChambers ${did}`, isAppend: false }, () =>
+          database.countOpenChambers(did, max),
+        ),
+      operatorEmail: (did) =>
+        network.exchange({ name: 'operatorEmail', isAppend: false }, () => database.emails.get(did)),
+    },
     tree: NOT_PUBLISHED,
     meta: new MemoryMeta(database, network),
     nodes: undefined,
     close: async () => {},
   };
 }
+
+const unread = () => Promise.reject(new Error('the simulation has no lists'));
+
+/** Nothing of the pipeline reads them. */
+const NOT_READ: Omit<ReadModel, 'countOpenChambers' | 'operatorEmail'> = {
+  listChambers: unread,
+  listGraduatedIdeas: unread,
+  findIdea: unread,
+  listUnsettled: unread,
+  listSettled: unread,
+  listMemberships: unread,
+  listChambersOf: unread,
+  listMembersAt: unread,
+  agentRecord: unread,
+};
 
 /** Nothing of the forum reads or writes it. */
 const NOT_PUBLISHED: PublishedTree = {

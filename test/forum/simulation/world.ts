@@ -428,16 +428,13 @@ export class World {
   }
 
   get history(): History {
-    const lines = new Map<Stream, string[]>();
-    for (const { stream, line } of this.database.commits) {
-      const before = lines.get(stream);
-      if (before === undefined) lines.set(stream, [line]);
-      else before.push(line);
-    }
+    const { commits } = this.database;
+    const byStream = Map.groupBy(commits, ({ stream }) => stream);
+    const lines = new Map([...byStream].map(([stream, own]) => [stream, own.map(({ line }) => line)]));
     return {
       requests: this.#requests,
       lines,
-      commits: this.database.commits,
+      commits,
       limits: this.#options.limits,
       isComplete: true,
     };

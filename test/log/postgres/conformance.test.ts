@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { openStore, temporaryPostgres } from '../../kit/postgres.ts';
-import { describePort, describeTree } from '../conformance.ts';
+import { describeLists, describePort, describeTree } from '../conformance.ts';
 import { entry } from '../entries.ts';
 
 async function open() {
@@ -15,6 +15,7 @@ async function open() {
 }
 
 describePort(open);
+describeLists(open);
 describeTree(open);
 
 it('more events than one transaction places have an order without gaps, each chamber’s in its own', async () => {

@@ -1,6 +1,6 @@
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
-import { describePort, describeTree } from '../conformance.ts';
+import { describeLists, describePort, describeTree } from '../conformance.ts';
 
 async function open() {
   const path = temporaryDatabase();
@@ -15,4 +15,5 @@ async function open() {
 }
 
 describePort(open);
+describeLists(open);
 describeTree(open);
