@@ -32,19 +32,7 @@ export interface TodoView {
 
 /** A chamber that is not committed, and the agent in it. */
 export interface Membership {
-  readonly chamber: Pick<
-    ChamberListing,
-    | 'chamberId'
-    | 'name'
-    | 'creatorDid'
-    | 'ends'
-    | 'memberCount'
-    | 'turnSeconds'
-    | 'maxMembers'
-    | 'rounds'
-    | 'movesPerTurn'
-    | 'isRestricted'
-  >;
+  readonly chamber: ChamberListing;
   readonly member: Pick<MemberListing, 'did' | 'turnOrder' | 'hasCommitted' | 'hasRevealed'>;
   /** null before the first of a turn phase's moves. */
   readonly turns: Turns | null;

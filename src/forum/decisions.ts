@@ -35,7 +35,7 @@ import {
   type RetireByWalletCommand,
   type RetireCommand,
 } from './commands.ts';
-import { type Account, type Author, type Chamber, stageAccountEvent, stageChamberEvent } from './staging.ts';
+import { type Account, type Chamber, stageAccountEvent, stageChamberEvent } from './staging.ts';
 
 /** Limits how often an agent may command. */
 export interface AgentRate {
@@ -65,8 +65,6 @@ const NEED_PERMISSION: ReadonlySet<Command['operation']> = new Set(['register', 
 
 /** Any client may send these: they must not use up the rate of the agent that they are about. */
 const UNSIGNED: ReadonlySet<Command['operation']> = new Set(['register', 'retireByWallet']);
-
-const SERVICE: Author = { did: null, request: null, signature: null };
 
 interface ChargedRate {
   readonly rate: AgentRate | undefined;
@@ -285,6 +283,6 @@ function recordFact({ chamberId, fact, basis }: RecordCommand, batch: CommitBatc
   if (fact.type === 'chamber.committed' && fact.payload.merkleRoot !== root) {
     throw new ServiceFactRejected('chamber.committed has another root than the chamber');
   }
-  const author = { ...SERVICE, lease: basis?.lease };
+  const author = { did: null, request: null, signature: null, lease: basis?.lease };
   return batch.stage(stageChamberEvent(chamber, chamberId, fact, { author, now }));
 }
