@@ -125,16 +125,11 @@ export function stageAccountEvent(
   return { after, event, entry };
 }
 
-export interface LineFacts {
-  readonly leaf: Uint8Array;
-  readonly lineBytes: number;
-}
-
 /** The chamber after the event, and the tree nodes that it completes; null for events of the service. */
 export function grownChamber(
   before: Chamber | undefined,
   event: ChamberEvent,
-  { leaf, lineBytes }: LineFacts,
+  { leaf, lineBytes }: { readonly leaf: Uint8Array; readonly lineBytes: number },
 ): { readonly chamber: Chamber; readonly nodes: Uint8Array | null } {
   const isLeaf = isMove(event);
   const tree = before?.tree ?? EMPTY_TREE;

@@ -14,8 +14,8 @@ import { LogCorruption, StreamDamaged } from '../log/damage.ts';
 import type { EventLog } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
 import type { StreamId } from '../log/stream-id.ts';
-import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
-import { type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
+import { fromLine } from '../vocabulary/events.ts';
+import { NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
 import { type Slot, Slots } from './slots.ts';
 import {
   type Account,
@@ -23,7 +23,6 @@ import {
   type Chamber,
   grownAccount,
   grownChamber,
-  type LineFacts,
   restoredBytes,
   type State,
   snapshotOf,
@@ -153,11 +152,20 @@ export class Streams {
     if (known !== undefined) this.catchUps++;
     let state = known ?? (await this.#restore(stream, head, slot));
     let due: State | undefined;
-    await this.#fold({ stream, from: state, head, slot }, (event, leaf, lineBytes) => {
-      state = grown(state, event, { leaf, lineBytes });
-      if (isSnapshotDue(state.state)) due = state;
-      return state.headHash;
-    });
+    let bytes = 0;
+    const range = { stream, after: state?.state.lastEventId ?? 0, until: head, lane: 'foreground' } as const;
+    for await (const { ndjson } of readPages(this.#log, range)) {
+      bytes += ndjson.length;
+      if (bytes > LIGHT_FOLD_BYTES) await slot.take();
+      for (let start = 0; start < ndjson.length; ) {
+        const end = ndjson.indexOf(LINE_BREAK, start);
+        state = this.#grown(stream, state, ndjson.subarray(start, end));
+        if (isSnapshotDue(state.state)) due = state;
+        start = end + 1;
+      }
+    }
+    const { lastEventId = 0 } = state?.state ?? {};
+    if (lastEventId < head) throw this.#corrupted(stream, lastEventId, head);
     // One that can't be written now is written after another fold.
     if (due !== undefined) await this.#log.writeSnapshot(stream, snapshotOf(due)).catch(() => {});
     return state;
@@ -191,32 +199,22 @@ export class Streams {
     return { state, tree: restoreTree(state.moveCount, peaks), headHash, bytes: restoredBytes(text) };
   }
 
-  /** Calls `evolve` with every event up to the head; it returns the hash of the event's line. */
-  async #fold(
-    { stream, from, head: until, slot }: FoldRange,
-    evolve: (event: ForumEvent, leaf: Uint8Array, lineBytes: number) => Hex,
-  ): Promise<void> {
-    let after = from?.state.lastEventId ?? 0;
-    let headHash = from?.headHash ?? NO_PREVIOUS;
-    let bytes = 0;
-    for await (const { ndjson } of readPages(this.#log, { stream, after, until, lane: 'foreground' })) {
-      bytes += ndjson.length;
-      if (bytes > LIGHT_FOLD_BYTES) await slot.take();
-      for (let start = 0; start < ndjson.length; ) {
-        const end = ndjson.indexOf(LINE_BREAK, start);
-        const line = ndjson.subarray(start, end);
-        start = end + 1;
-        try {
-          const event = fromLine(line.toString());
-          requireNext(event, { stream, eventId: ++after, prev: headHash });
-          headHash = evolve(event, leafHash(line), line.length);
-        } catch (error) {
-          const damage = new StreamDamaged(stream, after, `event ${after}: ${(error as Error).message}`);
-          throw this.#log.damages.note(damage);
-        }
-      }
+  /** The state after the line, which must follow it; throws StreamDamaged. */
+  #grown(stream: StreamId, before: State | undefined, line: Buffer): State {
+    const eventId = (before?.state.lastEventId ?? 0) + 1;
+    try {
+      const event = fromLine(line.toString());
+      if (event.eventId !== eventId) throw new Error(`its eventId is ${event.eventId}`);
+      if ((event.chamberId ?? event.did) !== stream) throw new Error('it is of another stream');
+      if (event.prev !== (before?.headHash ?? NO_PREVIOUS))
+        throw new Error('its prev is not the hash of the event before it');
+      const leaf = leafHash(line);
+      if (event.chamberId === null) return grownAccount(before as Account | undefined, event, leaf);
+      return grownChamber(before as Chamber | undefined, event, { leaf, lineBytes: line.length }).chamber;
+    } catch (error) {
+      const damage = new StreamDamaged(stream, eventId, `event ${eventId}: ${(error as Error).message}`);
+      throw this.#log.damages.note(damage);
     }
-    if (after < until) throw this.#corrupted(stream, after, until);
   }
 
   #corrupted(stream: StreamId, head: number, before: number): LogCorruption {
@@ -233,28 +231,4 @@ interface Held {
   state: State | undefined;
   isLoaded: boolean;
   holders: number;
-}
-
-function grown(before: State | undefined, event: ForumEvent, facts: LineFacts): State {
-  if (event.chamberId === null) return grownAccount(before as Account | undefined, event, facts.leaf);
-  return grownChamber(before as Chamber | undefined, event, facts).chamber;
-}
-
-interface FoldRange {
-  readonly stream: StreamId;
-  readonly from: State | undefined;
-  readonly head: number;
-  readonly slot: Slot;
-}
-
-interface Expected {
-  readonly stream: StreamId;
-  readonly eventId: number;
-  readonly prev: Hex;
-}
-
-function requireNext(event: ForumEvent, { stream, eventId, prev }: Expected): void {
-  if (event.eventId !== eventId) throw new Error(`its eventId is ${event.eventId}`);
-  if ((event.chamberId ?? event.did) !== stream) throw new Error('it is of another stream');
-  if (event.prev !== prev) throw new Error('its prev is not the hash of the event before it');
 }
