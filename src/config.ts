@@ -43,9 +43,14 @@ function optional<Value>(parse: (text: string) => Value, about: string): Variabl
   return { fallback: undefined, parse, about };
 }
 
+const MANY = 1_000_000_000;
+const positive = integer(1, MANY);
+const path = matching(/./, 'must be a path');
+const host = matching(/^\S+$/, 'must be a host name or address');
+
 /** Generous by default, strict in production. */
 function limit(fallback: number, production: number, about: string): Variable<number> {
-  return { fallback, production, parse: integer(1, MANY), about };
+  return { fallback, production, parse: positive, about };
 }
 
 function parseCidr(text: string): string {
@@ -96,19 +101,18 @@ const ENVIRONMENT = /^(?!prod$)[a-z][a-z0-9_-]*$/;
 const LOG_LEVELS = 'fatal, error, warn, info, debug, trace, silent';
 const LOG_LEVEL = new RegExp(`^(${LOG_LEVELS.replaceAll(', ', '|')})$`);
 const DAY_SECONDS = 86_400;
-const MANY = 1_000_000_000;
 
 const { defaults, caps } = SIGNATURE_AGES;
 
 export const VARIABLES = {
   PORT: variable(8787, integer(0, 65_535), 'port to listen on; 0 picks a free one'),
-  HOST: variable('127.0.0.1', matching(/^\S+$/, 'must be a host name or address'), 'address to listen on'),
+  HOST: variable('127.0.0.1', host, 'address to listen on'),
   PUBLIC_URL: variable<readonly string[]>(
     [],
     listOf(parseBaseUrl),
     'base address as clients use it; several separated by commas',
   ),
-  DATABASE_PATH: variable('data/chambers.db', matching(/./, 'must be a path'), 'SQLite file, or :memory:'),
+  DATABASE_PATH: variable('data/chambers.db', path, 'SQLite file, or :memory:'),
   DATABASE_URL: optional(
     parseDatabaseUrl,
     'PostgreSQL instead of a file: postgres://USER:PASSWORD@HOST:PORT/NAME, several hosts separated by commas',
@@ -119,13 +123,10 @@ export const VARIABLES = {
     'connections to PostgreSQL, beside three for moves and wake-ups',
   ),
   SERVICE_KEY_FILE: optional(
-    matching(/./, 'must be a path'),
+    path,
     'file of the keys that sign receipts and checkpoints; absent: made beside the database',
   ),
-  WITNESS_POLICY_FILE: optional(
-    matching(/./, 'must be a path'),
-    'file of the witnesses that cosign checkpoints (C2SP tlog-policy)',
-  ),
+  WITNESS_POLICY_FILE: optional(path, 'file of the witnesses that cosign checkpoints (C2SP tlog-policy)'),
   NODE_ENV: variable(
     'development',
     matching(ENVIRONMENT, 'must be a word in lower case, e.g. development, test or production'),
@@ -142,10 +143,7 @@ export const VARIABLES = {
     matching(/^(reference|quorum)$/, 'must be reference or quorum'),
     'interface of the two contracts: reference, or quorum',
   ),
-  CONTRACTS_FILE: optional(
-    matching(/./, 'must be a path'),
-    'JSON file with what quorum deployments need besides the idea',
-  ),
+  CONTRACTS_FILE: optional(path, 'JSON file with what quorum deployments need besides the idea'),
   RELAYER_PRIVATE_KEY: optional(parsePrivateKey, 'key of the relayer account'),
   CONFIRMATIONS: variable(1, integer(1, 1_000), 'blocks until a transaction counts'),
   FEE_BUMP_SECONDS: variable(30, integer(1, DAY_SECONDS), 'age at which a stuck transaction is sent with a higher fee'),
@@ -164,7 +162,7 @@ export const VARIABLES = {
   IDEAS_MAX: variable(256, integer(1, 100_000), 'ideas of a chamber'),
   CHAMBER_ID_MIN: variable(
     1,
-    integer(1, 1_000_000_000),
+    positive,
     'the lowest id of a new chamber: after a restore above those that the registry has roots of',
   ),
   CHAMBERS_OPEN_PER_DID_MAX: limit(100_000, 100, 'chambers of one creator that are not committed'),
@@ -204,15 +202,12 @@ export const VARIABLES = {
     listOf(parseCidr),
     'proxies (CIDR list) whose Forwarded or X-Forwarded-For counts for limits',
   ),
-  ALLOW_LIST_FILE: optional(
-    matching(/./, 'must be a path'),
-    'file with the only DIDs that may register, create and join',
-  ),
-  BAN_LIST_FILE: optional(matching(/./, 'must be a path'), 'file with DIDs that may not register, create or join'),
+  ALLOW_LIST_FILE: optional(path, 'file with the only DIDs that may register, create and join'),
+  BAN_LIST_FILE: optional(path, 'file with DIDs that may not register, create or join'),
   COMMIT_QUEUE_MAX: variable(2_048, integer(1, 1_000_000), 'moves that wait to be committed; one more gets 503'),
-  CONNECTIONS_MAX: variable(50_000, integer(1, MANY), 'open connections'),
-  WAITS_PER_DID_MAX: variable(16, integer(1, MANY), 'requests of one agent that wait at `/me/todo`, at a time'),
-  STREAMS_PER_ADDRESS_MAX: variable(20_000, integer(1, MANY), 'open streams of one address'),
+  CONNECTIONS_MAX: variable(50_000, positive, 'open connections'),
+  WAITS_PER_DID_MAX: variable(16, positive, 'requests of one agent that wait at `/me/todo`, at a time'),
+  STREAMS_PER_ADDRESS_MAX: variable(20_000, positive, 'open streams of one address'),
   HEADERS_TIMEOUT_SECONDS: variable(15, integer(1, 3_600), 'time for a request head to arrive'),
   REQUEST_TIMEOUT_SECONDS: variable(30, integer(1, 3_600), 'time for a whole request to arrive'),
   KEEP_ALIVE_SECONDS: variable(60, integer(1, 3_600), 'idle time of a keep-alive connection'),
@@ -222,22 +217,18 @@ export const VARIABLES = {
     'time without a byte received or sent after which a request or response is cut off',
   ),
   HEADER_BYTES_MAX: variable(16_384, integer(1_024, 1_048_576), 'largest request head'),
-  PIPELINED_REQUESTS_MAX: variable(
-    10_000,
-    integer(1, MANY),
-    'pipelined requests that wait for their turn, of all connections',
-  ),
+  PIPELINED_REQUESTS_MAX: variable(10_000, positive, 'pipelined requests that wait for their turn, of all connections'),
   STREAM_PING_SECONDS: variable(30, integer(1, 3_600), 'time between pings on a stream'),
   STREAM_DEAD_SECONDS: variable(60, integer(2, 7_200), 'silence after which a stream is closed'),
-  STATE_CACHE_BYTES_MAX: variable(67_108_864, integer(1, MANY), 'memory for folded chambers and accounts, estimated'),
+  STATE_CACHE_BYTES_MAX: variable(67_108_864, positive, 'memory for folded chambers and accounts, estimated'),
   RESPONSE_CACHE_BYTES_MAX: variable(
     16_777_216,
-    integer(1, MANY),
+    positive,
     'memory for responses that are made once for all their readers; as much again for pages',
   ),
   VERIFIER_THREADS: optional(integer(1, 64), 'threads that verify signatures'),
   METRICS_PORT: optional(integer(0, 65_535), 'port for GET /metrics; absent: none'),
-  METRICS_HOST: variable('127.0.0.1', matching(/^\S+$/, 'must be a host name or address'), 'address of METRICS_PORT'),
+  METRICS_HOST: variable('127.0.0.1', host, 'address of METRICS_PORT'),
   LOG_LEVEL: variable('info', matching(LOG_LEVEL, `must be one of ${LOG_LEVELS}`), LOG_LEVELS),
   LOG_FORMAT: variable('json', matching(/^(json|pretty)$/, 'must be json or pretty'), 'json, or pretty for people'),
   LOG_BUFFER_BYTES_MAX: variable(
