@@ -173,105 +173,82 @@ export function batchObserver(registry: Registry): (batch: Batch) => void {
 }
 
 export function addGauges(registry: Registry, sources: Sources): void {
-  const { streams, streamLag, connections, stateCacheBytes, isWritable, damagedStreams, relayer, isHealthy } = sources;
-  gauge(registry, 'chambers_stream_consumers', 'Open streams', streams);
-  gauge(registry, 'chambers_stream_lag_events', 'Events that the slowest consumer is behind', streamLag);
-  gauge(registry, 'chambers_connections', 'Open connections', connections);
-  gauge(registry, 'chambers_state_cache_bytes', 'Chambers and agents in memory, estimated', stateCacheBytes);
-  gauge(registry, 'chambers_log_writable', 'Whether the latest write to the log succeeded', () => Number(isWritable()));
-  gauge(registry, 'chambers_damaged_streams', 'Chambers and agents whose events were found damaged', damagedStreams);
-  gauge(registry, 'chambers_healthy', 'Whether GET /health reports ok: the relayer can do its work', () =>
-    Number(isHealthy()),
-  );
-  gauge(registry, 'chambers_relayer_pending', 'Transactions to be sent or awaited', () => relayer()?.pending ?? 0);
-  gauge(registry, 'chambers_relayer_failed', 'Deployments that failed since the start', () => relayer()?.failed ?? 0);
-  gauge(registry, 'chambers_relayer_leads', 'Whether this node holds the lease and relays; NaN without a chain', () =>
+  const registers = [registry];
+  const gauge = (name: string, help: string, read: () => number | boolean | Promise<number>) => {
+    const collect = async () => {
+      metric.set(Number(await read()));
+    };
+    const metric = new Gauge({ name, help, registers, collect });
+  };
+  const counter = (name: string, help: string, read: () => number) => {
+    const collect = () => {
+      metric.reset();
+      metric.inc(read());
+    };
+    const metric = new Counter({ name, help, registers, collect });
+  };
+  const { relayer, publishing, node } = sources;
+  gauge('chambers_stream_consumers', 'Open streams', sources.streams);
+  gauge('chambers_stream_lag_events', 'Events that the slowest consumer is behind', sources.streamLag);
+  gauge('chambers_connections', 'Open connections', sources.connections);
+  gauge('chambers_state_cache_bytes', 'Chambers and agents in memory, estimated', sources.stateCacheBytes);
+  gauge('chambers_log_writable', 'Whether the latest write to the log succeeded', sources.isWritable);
+  gauge('chambers_damaged_streams', 'Chambers and agents whose events were found damaged', sources.damagedStreams);
+  gauge('chambers_healthy', 'Whether GET /health reports ok: the relayer can do its work', sources.isHealthy);
+  gauge('chambers_relayer_pending', 'Transactions to be sent or awaited', () => relayer()?.pending ?? 0);
+  gauge('chambers_relayer_failed', 'Deployments that failed since the start', () => relayer()?.failed ?? 0);
+  gauge('chambers_relayer_leads', 'Whether this node holds the lease and relays; NaN without a chain', () =>
     Number(relayer()?.leads),
   );
-  addPublishing(registry, sources);
-  counter(
-    registry,
-    'chambers_diagnostic_lines_lost_total',
-    "Lines of the service's own log that were lost, because standard error took none",
-    sources.lostLogLines,
-  );
-  if (sources.node() !== undefined) addNodeGauges(registry, sources);
-}
-
-function addPublishing(registry: Registry, { publishing, receipts }: Sources): void {
-  counter(registry, 'chambers_receipts_signed_total', 'Receipts that were signed', receipts);
-  gauge(registry, 'chambers_checkpoint_size', 'Lines under the stored checkpoint', () => publishing().size);
+  counter('chambers_receipts_signed_total', 'Receipts that were signed', sources.receipts);
+  gauge('chambers_checkpoint_size', 'Lines under the stored checkpoint', () => publishing().size);
   gauge(
-    registry,
     'chambers_checkpoint_lag_seconds',
     'Time since all lines that this node knew of were under the stored checkpoint',
     () => publishing().lagSeconds,
   );
   gauge(
-    registry,
     'chambers_tree_damaged',
     'Whether the stored tiles were found not to be those of the checkpoint',
-    () => Number(publishing().isTreeDamaged),
+    () => publishing().isTreeDamaged,
   );
-  gauge(registry, 'chambers_checkpoint_ok', 'Whether the checkpoint could be published and copied last', () =>
-    Number(publishing().ok),
-  );
-  gauge(registry, 'chambers_publisher_leads', 'Whether this node holds the lease and publishes checkpoints', () =>
-    Number(publishing().leads),
+  gauge('chambers_checkpoint_ok', 'Whether the checkpoint could be published and copied last', () => publishing().ok);
+  gauge(
+    'chambers_publisher_leads',
+    'Whether this node holds the lease and publishes checkpoints',
+    () => publishing().leads,
   );
   counter(
-    registry,
     'chambers_witness_cosignatures_total',
     'Cosignatures of witnesses that were added to checkpoints',
     () => publishing().cosignatures,
   );
   counter(
-    registry,
     'chambers_witness_failures_total',
     'Requests to witnesses that brought no cosignature',
     () => publishing().failures,
   );
-}
-
-function addNodeGauges(registry: Registry, { node, catchUps }: Sources): void {
-  counter(registry, 'chambers_catch_ups_total', 'States in memory brought up to the events of other nodes', catchUps);
-  gauge(registry, 'chambers_wakeups_connected', 'Whether wake-ups of other nodes are received', () =>
-    Number(node()?.isListening ?? false),
+  counter(
+    'chambers_diagnostic_lines_lost_total',
+    "Lines of the service's own log that were lost, because standard error took none",
+    sources.lostLogLines,
+  );
+  if (node() === undefined) return;
+  counter('chambers_catch_ups_total', 'States in memory brought up to the events of other nodes', sources.catchUps);
+  gauge(
+    'chambers_wakeups_connected',
+    'Whether wake-ups of other nodes are received',
+    () => node()?.isListening ?? false,
   );
   counter(
-    registry,
     'chambers_wakeups_reconnects_total',
     'Connections for wake-ups that were lost',
     () => node()?.reconnects ?? 0,
   );
-  gauge(registry, 'chambers_database_connections_used', 'Connections in use', () => node()?.connectionsInUse ?? 0);
+  gauge('chambers_database_connections_used', 'Connections in use', () => node()?.connectionsInUse ?? 0);
   gauge(
-    registry,
     'chambers_database_connections_awaited',
     'Reads and writes that wait for a connection',
     () => node()?.connectionsAwaited ?? 0,
   );
-}
-
-function gauge(registry: Registry, name: string, help: string, read: () => number | Promise<number>): void {
-  new Gauge({
-    name,
-    help,
-    registers: [registry],
-    async collect() {
-      this.set(await read());
-    },
-  });
-}
-
-function counter(registry: Registry, name: string, help: string, read: () => number): void {
-  new Counter({
-    name,
-    help,
-    registers: [registry],
-    collect() {
-      this.reset();
-      this.inc(read());
-    },
-  });
 }
