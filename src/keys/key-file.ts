@@ -34,15 +34,11 @@ const OTHER_LOG =
 
 /** Makes the file with new keys for the log, unless another process has just made it; returns the keys in the file. */
 export function createKeyFile(path: string, logId: string, now: Millis): ServiceKeys {
-  const draft = `${path}.${randomBytes(4).toString('hex')}`;
   try {
-    writeFileSync(draft, newKeys(undefined, { logId, now, until: now }), OWNER_ONLY);
-    linkSync(draft, path);
+    writeWhole(path, newKeys(undefined, { logId, now, until: now }), linkSync);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code !== 'EEXIST') throw new Error(`${path} cannot be made: ${message}`, { cause: error });
-  } finally {
-    rmSync(draft, { force: true });
   }
   return readKeyFile(path, logId) as ServiceKeys;
 }
@@ -52,31 +48,27 @@ export function rotateKeyFile(
   path: string,
   { now, until }: { readonly now: Millis; readonly until: Millis },
 ): ServiceKeys {
-  const before = readText(path);
-  if (before === undefined) throw new Error(`${path} not found`);
+  const before = requireText(path);
   const { logId } = parseKeys(before);
-  const draft = `${path}.${randomBytes(4).toString('hex')}`;
-  try {
-    writeFileSync(draft, newKeys(before, { logId, now, until }), OWNER_ONLY);
-    renameSync(draft, path);
-  } finally {
-    rmSync(draft, { force: true });
-  }
+  writeWhole(path, newKeys(before, { logId, now, until }), renameSync);
   return readKeyFile(path, logId) as ServiceKeys;
 }
 
 /** Writes the keys in the file as those of another log, which was made from theirs: to `target`, which may be the file itself. */
 export function bequeathKeyFile(path: string, target: string, logId: string): ServiceKeys {
-  const before = readText(path);
-  if (before === undefined) throw new Error(`${path} not found`);
-  const draft = `${target}.${randomBytes(4).toString('hex')}`;
+  writeWhole(target, withLogId(requireText(path), logId), renameSync);
+  return readKeyFile(target, logId) as ServiceKeys;
+}
+
+/** Writes a draft, which `place` then gives the name of the file, so that the file is never half there. */
+function writeWhole(path: string, text: string, place: (draft: string, path: string) => void): void {
+  const draft = `${path}.${randomBytes(4).toString('hex')}`;
   try {
-    writeFileSync(draft, withLogId(before, logId), OWNER_ONLY);
-    renameSync(draft, target);
+    writeFileSync(draft, text, OWNER_ONLY);
+    place(draft, path);
   } finally {
     rmSync(draft, { force: true });
   }
-  return readKeyFile(target, logId) as ServiceKeys;
 }
 
 /** The keys in the file, of whichever log; undefined where there is none. Throws an Error of one line. */
@@ -93,6 +85,12 @@ export function keysInMemory(logId: string, now: Millis): ServiceKeys {
 function newKeys(before: string | undefined, rest: { logId: string; now: Millis; until: Millis }): string {
   const seed = () => `0x${randomBytes(32).toString('hex')}`;
   return withNewKeys(before, { ...rest, seeds: { receipts: seed(), checkpoints: seed() } });
+}
+
+function requireText(path: string): string {
+  const text = readText(path);
+  if (text === undefined) throw new Error(`${path} not found`);
+  return text;
 }
 
 function readText(path: string): string | undefined {
