@@ -11,28 +11,13 @@ import { guidePage } from './guide-page.ts';
 import { type DocumentOptions, openApiDocument } from './openapi.ts';
 import { referencePage } from './page.ts';
 
-/** The base URL without PUBLIC_URL is the client's Host, which may be anything. */
-const BASE_URLS_KEPT_MAX = 8;
-
 export function docsRoutes(app: ForumApp, options: DocumentOptions): void {
   let made: ReturnType<typeof makeReference> | undefined;
   const reference = () => (made ??= makeReference(options));
-  const guides = new LRUCache<string, Described>({
-    max: BASE_URLS_KEPT_MAX,
-    memoMethod: (baseUrl) => described(agentGuide(baseUrl, options.limits)),
-  });
-  const guidePages = new LRUCache<string, Described>({
-    max: BASE_URLS_KEPT_MAX,
-    memoMethod: (baseUrl) => described(guidePage(guides.memo(baseUrl).bytes.toString())),
-  });
-  const overviews = new LRUCache<string, Described>({
-    max: BASE_URLS_KEPT_MAX,
-    memoMethod: (baseUrl) => described(llmsText(baseUrl)),
-  });
-  const skills = new LRUCache<string, Described>({
-    max: BASE_URLS_KEPT_MAX,
-    memoMethod: (baseUrl) => described(skillText({ baseUrl })),
-  });
+  const guide = forEachBaseUrl((baseUrl) => agentGuide(baseUrl, options.limits));
+  const guideAsPage = forEachBaseUrl((baseUrl) => guidePage(guide(baseUrl).bytes.toString()));
+  const overview = forEachBaseUrl(llmsText);
+  const skill = forEachBaseUrl((baseUrl) => skillText({ baseUrl }));
 
   app.get('/openapi.json', () => respond(reference().openApi, 'application/json'));
   app.get('/schemas/events.json', () => respond(reference().events, 'application/schema+json'));
@@ -41,12 +26,10 @@ export function docsRoutes(app: ForumApp, options: DocumentOptions): void {
     const baseUrl = baseUrlOf(c, options);
     const isBrowser = wantsHtml(c.req.header('accept'), 'text/markdown');
     const vary = { Vary: 'Accept' };
-    return isBrowser
-      ? respondPage(guidePages.memo(baseUrl), vary)
-      : respond(guides.memo(baseUrl), 'text/markdown', vary);
+    return isBrowser ? respondPage(guideAsPage(baseUrl), vary) : respond(guide(baseUrl), 'text/markdown', vary);
   });
-  app.get('/llms.txt', (c) => respond(overviews.memo(baseUrlOf(c, options)), 'text/plain'));
-  app.get('/SKILL.md', (c) => respond(skills.memo(baseUrlOf(c, options)), 'text/markdown'));
+  app.get('/llms.txt', (c) => respond(overview(baseUrlOf(c, options)), 'text/plain'));
+  app.get('/SKILL.md', (c) => respond(skill(baseUrlOf(c, options)), 'text/markdown'));
 }
 
 /** A document, whose bytes all its responses share, with the tag that stands for them. */
@@ -57,6 +40,16 @@ interface Described {
 
 function described(text: string): Described {
   return { bytes: Buffer.from(text), etag: `W/"${hash('sha256', text, 'base64url')}"` };
+}
+
+/** The base URL without PUBLIC_URL is the client's Host, which may be anything. */
+const BASE_URLS_KEPT_MAX = 8;
+
+/** A document that names the base URL: made once for each, of which the latest are kept. */
+function forEachBaseUrl(textOf: (baseUrl: string) => string): (baseUrl: string) => Described {
+  const memoMethod = (baseUrl: string) => described(textOf(baseUrl));
+  const kept = new LRUCache<string, Described>({ max: BASE_URLS_KEPT_MAX, memoMethod });
+  return (baseUrl) => kept.memo(baseUrl);
 }
 
 function makeReference(options: DocumentOptions) {
