@@ -11,17 +11,14 @@ import { Forum } from '../forum/forum.ts';
 import { AccessList, readDids } from '../http/access-list.ts';
 import { createApp, httpRoutes, routeOf } from '../http/app.ts';
 import { compressionRoutes } from '../http/compression.ts';
-import type { ForumApp } from '../http/context.ts';
 import { readGateRoutes } from '../http/read-gate.ts';
 import { readBody } from '../http/request.ts';
-import type { ConnectionWait, Fetch, RequestLimit } from '../http/request-hardening.ts';
 import { RateLimit, RequestLimits } from '../http/request-limits.ts';
 import { CORS_HEADERS } from '../http/response.ts';
 import { TodoWatches } from '../http/todo-watches.ts';
 import type { ServiceKeys } from '../keys/service-keys.ts';
 import { SOLE_LEASE, type Store } from '../log/store.ts';
 import { mcpRoutes } from '../mcp/routes.ts';
-import type { Sources } from '../metrics/metrics.ts';
 import { WITHOUT_CHAIN } from '../page/chamber-model.ts';
 import { pageRoutes } from '../page/routes.ts';
 import { PublishLoop } from '../publisher/publish-loop.ts';
@@ -29,12 +26,11 @@ import { checkpointSigner } from '../publisher/signer.ts';
 import { Witnesses } from '../publisher/witnesses.ts';
 import { streamEndpoints } from '../stream/endpoints.ts';
 import { streamRoutes } from '../stream/routes.ts';
-import type { Subscriptions } from '../stream/subscription.ts';
 import { type PolicyWitness, parsePolicy } from '../tlog/policy.ts';
 import type { SignatureVerifierPool } from '../verifier/verifier.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { ChainLink } from './chain.ts';
-import { logFailure, type Observation, openObservation } from './observation.ts';
+import { logFailure, openObservation } from './observation.ts';
 
 export interface CoreOptions {
   readonly config: Config;
@@ -46,18 +42,10 @@ export interface CoreOptions {
   readonly onFatal: (error: unknown) => void;
 }
 
-/** The forum and its rules, which a relayer needs before there is an HTTP edge. */
-export interface Core {
-  readonly config: Config;
-  readonly logger: Logger;
-  readonly forum: Forum;
-  readonly keys: ServiceKeys;
-  readonly access: AccessList;
-  readonly agentRate: RateLimit;
-  readonly observation: Observation;
-}
+export type Core = ReturnType<typeof composeCore>;
 
-export function composeCore({ config, logger, store, keys, clock, onFatal }: CoreOptions): Core {
+/** The forum and its rules, which a relayer needs before there is an HTTP edge. */
+export function composeCore({ config, logger, store, keys, clock, onFatal }: CoreOptions) {
   const observation = openObservation(config, logger);
   const { onBatch } = observation;
   readLists(config);
@@ -122,25 +110,10 @@ interface EdgeOptions {
   readonly checkpointCopy: string | undefined;
 }
 
-/** A service that listens nowhere yet. */
-export interface Composition extends Core {
-  readonly app: ForumApp;
-  /** Serves a request that was admitted. */
-  readonly fetch: Fetch;
-  /** Is asked before each request is served. */
-  readonly requestLimit: RequestLimit;
-  readonly connectionWait: ConnectionWait;
-  /** Does nothing until it is started. */
-  readonly publishing: PublishLoop;
-  /** What the composition itself knows of what metrics show. */
-  readonly sources: Omit<Sources, 'connections' | 'lostLogLines'>;
-  /** Rejects new requests and ends streams and waits. */
-  drain(): void;
-  /** To be called after drain, when requests under way were given their time. */
-  close(): void;
-}
+export type Composition = ReturnType<typeof composeService>;
 
-export function composeService(core: Core, options: EdgeOptions): Composition {
+/** A service that listens nowhere yet. */
+export function composeService(core: Core, options: EdgeOptions) {
   const { chain, verifier, version, origin, checkpointCopy } = options;
   // A caller that awaits it gets the error.
   origin.catch(() => {});
@@ -218,17 +191,34 @@ export function composeService(core: Core, options: EdgeOptions): Composition {
   return {
     ...core,
     app,
+    /** Does nothing until it is started. */
     publishing,
+    /** Serves a request that was admitted. */
     fetch: observation.observe(app.fetch, (method, path) => routeOf(app, method, path)),
     requestLimit: observation.watch(requestLimits.reject.bind(requestLimits)),
     connectionWait: requestLimits.connectionWait.bind(requestLimits),
-    sources: { ...sourcesOf(forum, { chain, quota, streams, publishing }), receipts: () => receipts },
+    /** What the composition itself knows of what metrics show. */
+    sources: {
+      streams: () => quota.total,
+      streamLag: () => streams.lag(),
+      stateCacheBytes: () => forum.cachedBytes,
+      isWritable: () => forum.store.meta.writeFailure === undefined,
+      damagedStreams: () => forum.store.log.damages.size,
+      relayer: () => chain.status().relayer,
+      isHealthy: () => chain.status().ok,
+      node: () => forum.store.nodes?.state(),
+      catchUps: () => forum.catchUps,
+      publishing: () => publishing.state(),
+      receipts: () => receipts,
+    },
+    /** Rejects new requests and ends streams and waits. */
     drain: () => {
       requestLimits.close();
       access.close();
       streams.stop();
       todoWatches.close();
     },
+    /** To be called after drain, when requests under way were given their time. */
     close: () => liveness.close(),
   };
 }
@@ -248,29 +238,4 @@ function openRequestLimits(config: Config): RequestLimits {
       burst: config.REGISTRATIONS_PER_ADDRESS_BURST,
     },
   });
-}
-
-interface Observed {
-  readonly chain: ChainLink;
-  readonly quota: Quota;
-  readonly streams: Subscriptions;
-  readonly publishing: PublishLoop;
-}
-
-function sourcesOf(
-  forum: Forum,
-  { chain, quota, streams, publishing }: Observed,
-): Omit<Composition['sources'], 'receipts'> {
-  return {
-    streams: () => quota.total,
-    streamLag: () => streams.lag(),
-    stateCacheBytes: () => forum.cachedBytes,
-    isWritable: () => forum.store.meta.writeFailure === undefined,
-    damagedStreams: () => forum.store.log.damages.size,
-    relayer: () => chain.status().relayer,
-    isHealthy: () => chain.status().ok,
-    node: () => forum.store.nodes?.state(),
-    catchUps: () => forum.catchUps,
-    publishing: () => publishing.state(),
-  };
 }
