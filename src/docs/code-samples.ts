@@ -4,8 +4,8 @@ import { ALICE, ALLOCATIONS, BOB, CHAMBER_ID, WALLET } from '../moves/samples.ts
 import type { Endpoint, Parameter } from '../vocabulary/endpoint.ts';
 
 export interface CodeSample {
-  readonly lang: 'Shell' | 'JavaScript' | 'Python';
-  readonly label: 'curl' | 'JavaScript' | 'Python';
+  readonly lang: string;
+  readonly label: string;
   readonly source: string;
 }
 
@@ -19,7 +19,6 @@ export function codeSamples(endpoint: Endpoint, { baseUrl, parameters }: SampleO
   const url = baseUrl + exampleTarget(endpoint.path, parameters);
   const samples = { curl: curl(endpoint, url), JavaScript: javaScript(endpoint, url), Python: python(endpoint, url) };
   const { method, operationId } = endpoint;
-  if (method === 'options') return [{ lang: 'Shell', label: 'curl', source: samples.curl }];
   const call = CALLS[operationId];
   const lines = FOLLOWED[operationId];
   if (call !== undefined) {
@@ -30,11 +29,9 @@ export function codeSamples(endpoint: Endpoint, { baseUrl, parameters }: SampleO
     samples.JavaScript = `import { ForumClient } from 'chambers-client';\n\nconst forum = new ForumClient('${baseUrl}');\nfor await (const ${lines.js}`;
     samples.Python = `from chambers import Reader\n\nreader = Reader("${baseUrl}")\nfor ${lines.py}`;
   }
-  return [
-    { lang: 'Shell', label: 'curl', source: samples.curl },
-    { lang: 'JavaScript', label: 'JavaScript', source: samples.JavaScript },
-    { lang: 'Python', label: 'Python', source: samples.Python },
-  ];
+  const shell = { lang: 'Shell', label: 'curl', source: samples.curl };
+  if (method === 'options') return [shell];
+  return [shell, ...(['JavaScript', 'Python'] as const).map((lang) => ({ lang, label: lang, source: samples[lang] }))];
 }
 
 interface Call {

@@ -107,11 +107,21 @@ function anyOf(description: string, events: readonly NamedEvent[]): Schema {
   return { description, oneOf, discriminator: { propertyName: 'type', mapping } };
 }
 
+const LEAF = { type: 'string', pattern: '^0x[0-9a-fA-F]{64}$' };
+const RETRY_AFTER = { ...NATURAL, description: 'seconds to wait, as in the header Retry-After' };
+
 /** Each is there where the error depends on it. */
 const ERROR_MEMBERS: Readonly<Partial<Record<ErrorCode, Schemas>>> = {
   FORUM_ERR_SIGNATURE: {
     step: { type: 'string', enum: [...SIGNATURE_STEPS], description: 'the check that failed' },
-    expected: expectedSignature(),
+    expected: {
+      type: 'object',
+      description:
+        'What the service would have verified, made from the request alone: compare it with what was signed.',
+      properties: { signatureBase: { type: 'string' }, contentDigest: { type: 'string' } },
+      required: ['signatureBase', 'contentDigest'],
+      additionalProperties: false,
+    },
     serviceTime: serviceTime('when it rejected the signature'),
   },
   FORUM_ERR_VALIDATION: {
@@ -125,38 +135,21 @@ const ERROR_MEMBERS: Readonly<Partial<Record<ErrorCode, Schemas>>> = {
       description: 'the rules of the chamber’s admission that the agent does not meet',
     },
   },
-  FORUM_ERR_HISTORY: { history: history() },
-  FORUM_ERR_RATE: { retryAfter: retryAfter() },
-  FORUM_ERR_UNAVAILABLE: { retryAfter: retryAfter() },
+  FORUM_ERR_HISTORY: {
+    history: {
+      type: 'object',
+      description: 'The event that the agent saw, its leaf there, and the leaf that the log has for it, null for none.',
+      properties: { eventId: POSITIVE, seen: LEAF, leaf: { oneOf: [LEAF, { type: 'null' }] } },
+      required: ['eventId', 'seen', 'leaf'],
+      additionalProperties: false,
+    },
+  },
+  FORUM_ERR_RATE: { retryAfter: RETRY_AFTER },
+  FORUM_ERR_UNAVAILABLE: { retryAfter: RETRY_AFTER },
 };
 
 function serviceTime(when: string): Schema {
   return { type: 'string', format: 'date-time', description: `the service’s time ${when}` };
-}
-
-function history(): Schema {
-  const leaf = { type: 'string', pattern: '^0x[0-9a-fA-F]{64}$' };
-  return {
-    type: 'object',
-    description: 'The event that the agent saw, its leaf there, and the leaf that the log has for it, null for none.',
-    properties: { eventId: POSITIVE, seen: leaf, leaf: { oneOf: [leaf, { type: 'null' }] } },
-    required: ['eventId', 'seen', 'leaf'],
-    additionalProperties: false,
-  };
-}
-
-function retryAfter(): Schema {
-  return { ...NATURAL, description: 'seconds to wait, as in the header Retry-After' };
-}
-
-function expectedSignature(): Schema {
-  return {
-    type: 'object',
-    description: 'What the service would have verified, made from the request alone: compare it with what was signed.',
-    properties: { signatureBase: { type: 'string' }, contentDigest: { type: 'string' } },
-    required: ['signatureBase', 'contentDigest'],
-    additionalProperties: false,
-  };
 }
 
 function errorSchemas(): Schemas {

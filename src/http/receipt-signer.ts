@@ -2,14 +2,7 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { leafHash } from '../crypto/merkle.ts';
-import {
-  eventField,
-  type ReceiptRequest,
-  type ReceiptWish,
-  receiptBase,
-  receiptParams,
-  receiptWish,
-} from '../crypto/receipt.ts';
+import { eventField, type ReceiptRequest, receiptBase, receiptParams, receiptWish } from '../crypto/receipt.ts';
 import type { ServiceKey } from '../keys/service-keys.ts';
 import { type ForumEvent, fromLine, toLine } from '../vocabulary/events.ts';
 import type { ForumContext, HttpOptions } from './context.ts';
@@ -50,24 +43,10 @@ export class ReceiptSigner {
     const now = this.#options.forum.now();
     const key = await this.#keyFor(event, now);
     if (wish.keyid !== undefined && wish.keyid !== key.thumbprint) return json(value);
-    return this.#sign({ value, event, request: received }, wish, { key, created: Math.floor(now / 1000) });
-  }
-
-  async #sign({ value, event, request }: Promised, wish: ReceiptWish, { key, created }: Signing): Promise<Response> {
     const body = JSON.stringify(value);
-    const response = {
-      status: 200,
-      contentDigest: `sha-256=:${hash('sha256', body, 'base64')}:`,
-      // An event's canonical line is what the log holds, be the event new or read back for a retry.
-      event: eventField({
-        stream: event.chamberId ?? event.did,
-        eventId: event.eventId,
-        leaf: leafHash(Buffer.from(toLine(event))),
-      }),
-      logId: this.#options.forum.store.log.logId,
-    };
-    const params = receiptParams(wish, { created, keyid: key.thumbprint });
-    const base = receiptBase(wish.components, params, { request, response });
+    const response = responseOf(event, body, this.#options.forum.store.log.logId);
+    const params = receiptParams(wish, { created: Math.floor(now / 1000), keyid: key.thumbprint });
+    const base = receiptBase(wish.components, params, { request: received, response });
     const signature = await this.#options.sign(key.seed, Buffer.from(base));
     return jsonText(body, {
       'Content-Digest': response.contentDigest,
@@ -95,13 +74,13 @@ export class ReceiptSigner {
   }
 }
 
-interface Promised {
-  readonly value: unknown;
-  readonly event: ForumEvent;
-  readonly request: ReceiptRequest;
-}
-
-interface Signing {
-  readonly key: ServiceKey;
-  readonly created: number;
+/** What the receipt covers of the response. An event's canonical line is what the log holds, be the event new or read back for a retry. */
+function responseOf(event: ForumEvent, body: string, logId: string) {
+  const leaf = leafHash(Buffer.from(toLine(event)));
+  return {
+    status: 200,
+    contentDigest: `sha-256=:${hash('sha256', body, 'base64')}:`,
+    event: eventField({ stream: event.chamberId ?? event.did, eventId: event.eventId, leaf }),
+    logId,
+  };
 }

@@ -63,9 +63,10 @@ export function streamRoutes(
   app.get('/chambers/:id/stream', async (c) => {
     const kind = kindOf(c);
     const { chamberId, lastEventId } = (await forum.findChamber(c.req.param('id'))).state;
-    const hasNotes = wantsNotes(c);
+    const hasNotes = parseSwitch('notes', c.req.query('notes'));
     const overAt = endsWhenSettled(c) ? () => settledAt(forum, chamberId) : undefined;
-    const after = readCursor(c, { logId, lastEventId, known: ['after', 'log', 'end', 'notes'] }) ?? lastEventId;
+    requireQuery(c.req.url, ['after', 'log', 'end', 'notes']);
+    const after = readCursor(c, logId, lastEventId) ?? lastEventId;
     if (kind === 'pages') {
       // WebSockets do not say why a handshake was rejected; the same URL by plain GET does.
       quota.require(networkOf(bindingsOf(c).incoming));
@@ -128,12 +129,14 @@ export function streamRoutes(
 
   function respondPage(c: Context, stream: StreamId, { first, lastEventId, isSettled }: Published): Response {
     const limit = limitOf(c);
-    const after = Math.max(readCursor(c, { logId, lastEventId, known: ['after', 'limit', 'log'] }) ?? 0, first);
+    requireQuery(c.req.url, ['after', 'limit', 'log']);
+    const after = Math.max(readCursor(c, logId, lastEventId) ?? 0, first);
     const until = Math.min(lastEventId, after + limit);
     const isShared = isSettled !== undefined && c.req.query('log') !== undefined && isSharedPage(after, limit);
-    const caching = isShared
-      ? cachingOf({ isFull: until === after + limit, isLast: until === lastEventId, isSettled })
-      : {};
+    const isEnd = isShared && until === lastEventId && isSettled();
+    // The log in the query and the cursor name lines that never change; more can follow them only on a page that is not full.
+    const isFinal = isEnd || (isShared && until === after + limit);
+    const caching = { ...(isFinal && { 'Cache-Control': IMMUTABLE }), ...(isEnd && { 'Stream-End': 'true' }) };
     return lines(c, readPages(log, { stream, after, until, lane: laneOf(until - after) }), caching);
   }
 
@@ -180,17 +183,8 @@ function kindOf(c: Context): 'socket' | 'source' | 'pages' {
   return accepts(c.req.header('accept'), 'text/event-stream') ? 'source' : 'pages';
 }
 
-interface CursorRules {
-  readonly logId: string;
-  /** The head of the stream. */
-  readonly lastEventId: number;
-  /** The query parameters of the endpoint. */
-  readonly known: readonly string[];
-}
-
 /** The cursor of a request; throws FORUM_ERR_VALIDATION, or FORUM_ERR_CONFLICT for a well-formed one of another log. */
-function readCursor(c: Context, { logId, lastEventId, known }: CursorRules): number | undefined {
-  requireQuery(c.req.url, known);
+function readCursor(c: Context, logId: string, lastEventId: number): number | undefined {
   const after = parseCursor(...cursorText(c));
   requireLog(c, logId);
   requireWithin(lastEventId, after);
@@ -224,10 +218,6 @@ function cursorText(c: Context): readonly [name: string, text: string | undefine
 function requireLog(c: Context, logId: string): void {
   if ((c.req.query('log') ?? logId) === logId) return;
   throw new ForumError('FORUM_ERR_CONFLICT', `log: the cursor belongs to another log; this one is ${logId}`);
-}
-
-function wantsNotes(c: Context): boolean {
-  return parseSwitch('notes', c.req.query('notes'));
 }
 
 function withNotes(consumer: Annotated, notes: PhaseNotes): Consumer {
@@ -272,19 +262,6 @@ interface Published {
 /** One of the pages into which every reader divides a log alike, so that they share what a cache holds. */
 function isSharedPage(after: number, limit: number): boolean {
   return limit === EVENTS_LIMIT.fallback && after % limit === 0;
-}
-
-interface SharedPage extends Required<Pick<Published, 'isSettled'>> {
-  readonly isFull: boolean;
-  /** Whether it ends with the last event. */
-  readonly isLast: boolean;
-}
-
-/** The log in the query and the cursor name lines that never change; more can follow them only on a page that is not full. */
-function cachingOf({ isFull, isLast, isSettled }: SharedPage): Readonly<Record<string, string>> {
-  const isEnd = isLast && isSettled();
-  if (!isFull && !isEnd) return {};
-  return { 'Cache-Control': IMMUTABLE, ...(isEnd && { 'Stream-End': 'true' }) };
 }
 
 function limitOf(c: Context): number {
