@@ -26,14 +26,20 @@ export async function openResponse(
   { signal, wholeMillisMax, silenceMillisMax }: Deadlines,
 ): Promise<OpenResponse> {
   const link = linkedSignal(signal, wholeMillisMax);
-  const silence = new SilenceTimer(silenceMillisMax, link.abort);
+  let silence: ReturnType<typeof setTimeout> | undefined;
+  const hear = () => {
+    clearTimeout(silence);
+    if (silenceMillisMax === undefined) return;
+    silence = setTimeout(link.abort, silenceMillisMax, new Error(`silent for ${silenceMillisMax / 1000} s`));
+  };
   const close = () => {
-    silence.stop();
+    clearTimeout(silence);
     link.release();
     link.abort();
   };
+  hear();
   try {
-    return new OpenResponse(await fetch(url, { redirect: 'manual', ...init, signal: link.signal }), silence, close);
+    return new OpenResponse(await fetch(url, { redirect: 'manual', ...init, signal: link.signal }), hear, close);
   } catch (error) {
     close();
     throw error;
@@ -47,15 +53,16 @@ export class OpenResponse {
   readonly headers: Headers;
   readonly close: () => void;
   readonly #body: Response['body'];
-  readonly #silence: SilenceTimer;
+  /** Called when something has come. */
+  readonly #hear: () => void;
 
-  constructor({ status, ok, headers, body }: Response, silence: SilenceTimer, close: () => void) {
+  constructor({ status, ok, headers, body }: Response, hear: () => void, close: () => void) {
     this.status = status;
     this.ok = ok;
     this.headers = headers;
     this.close = close;
     this.#body = body;
-    this.#silence = silence;
+    this.#hear = hear;
   }
 
   /** Throws a LimitError beyond responseBytesMax. */
@@ -77,7 +84,7 @@ export class OpenResponse {
   async *#limitedChunks({ responseBytesMax }: Pick<ReadLimits, 'responseBytesMax'>): AsyncGenerator<Uint8Array, void> {
     let bytes = 0;
     for await (const chunk of this.#chunks()) {
-      this.#silence.restart();
+      this.#hear();
       bytes += chunk.length;
       if (bytes > responseBytesMax) {
         throw new LimitError('responseBytesMax', `it is longer than ${withCommas(responseBytesMax)} bytes`);
@@ -99,7 +106,7 @@ export class OpenResponse {
   /** Its lines as they come. Throws a LimitError on one beyond lineBytesMax. */
   async *lines(limits: Pick<ReadLimits, 'lineBytesMax'>): AsyncGenerator<RawLine, void, undefined> {
     for await (const line of splitLines(this.#chunks(), limits)) {
-      this.#silence.restart();
+      this.#hear();
       yield line;
     }
   }
@@ -130,26 +137,3 @@ export function limitedFetch(limits: ReadLimits, wholeMillisMax?: number): typeo
 
 /** Options of viem's HTTP transport, whose timeout ends with the headers: its limits are those of limitedFetch. */
 export const UNLIMITED_BY_VIEM = { timeout: 0, maxResponseBodySize: false } as const;
-
-class SilenceTimer {
-  readonly #millis: number | undefined;
-  readonly #expire: (reason: Error) => void;
-  #timer: ReturnType<typeof setTimeout> | undefined;
-
-  constructor(millis: number | undefined, expire: (reason: Error) => void) {
-    this.#millis = millis;
-    this.#expire = expire;
-    this.restart();
-  }
-
-  restart(): void {
-    clearTimeout(this.#timer);
-    if (this.#millis === undefined) return;
-    const reason = new Error(`silent for ${this.#millis / 1000} s`);
-    this.#timer = setTimeout(() => this.#expire(reason), this.#millis);
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer);
-  }
-}
