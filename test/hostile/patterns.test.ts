@@ -17,7 +17,7 @@ import { TEXT_CHARS_MAX } from '../../src/vocabulary/schemas.ts';
 import { instantOf } from '../../src/vocabulary/values.ts';
 import { escapeInvisible, visibleLine, visibleText } from '../../src/vocabulary/visible.ts';
 import { appendDebates } from '../kit/debates.ts';
-import { debating, type Running, run, sendRaw } from '../kit/service.ts';
+import { debating, type Running, run, runDebating, sendRaw } from '../kit/service.ts';
 
 const HEADER_CHARS = 15_000;
 const BODY_CHARS = 60_000;
@@ -203,8 +203,7 @@ describe('the longest', () => {
   it.each(['', '"', '{"name":"', '{"a":"', '[', '{"deadlines":{"lobbyDeadline":"'])(
     'body that begins with %s takes no longer whatever it holds',
     async (start) => {
-      const running = await run({ DEV_ALLOW_UNSIGNED: 'true' });
-      const { by } = await debating(running);
+      const { running, by } = await runDebating({ DEV_ALLOW_UNSIGNED: 'true' });
       const head = `POST /chambers HTTP/1.1\r\nHost: x\r\nX-Dev-Did: ${by.did}\r\nContent-Type: application/json\r\n`;
       const send = (text: string) => exchange(running, head, start + text);
       expect(await slowTexts(BODY_CHARS, send)).toEqual([]);
@@ -212,8 +211,7 @@ describe('the longest', () => {
   );
 
   it.each(MEMBERS)('body of %s takes no longer whatever its member %s holds', async (path, member) => {
-    const running = await run({ DEV_ALLOW_UNSIGNED: 'true' });
-    const { by } = await debating(running);
+    const { running, by } = await runDebating({ DEV_ALLOW_UNSIGNED: 'true' });
     const target = path.replace('ALICE', by.did);
     const head = `POST ${target} HTTP/1.1\r\nHost: x\r\nX-Dev-Did: ${by.did}\r\nContent-Type: application/json\r\n`;
     const send = (text: string) => exchange(running, head, JSON.stringify({ [member]: text }));
@@ -223,8 +221,7 @@ describe('the longest', () => {
 
 describe('the longest text of an agent', () => {
   it.each(['/chambers/1/transcript', '/chambers/1'])('takes no longer in %s whatever it holds', async (path) => {
-    const running = await run({ DEV_ALLOW_UNSIGNED: 'true' });
-    const { by, id } = await debating(running);
+    const { running, by, id } = await runDebating({ DEV_ALLOW_UNSIGNED: 'true' });
     await appendDebates(running, { did: by.did, chamberId: id, count: 100, bulk: 'x'.repeat(TEXT_CHARS_MAX) });
     const send = async (text: string) => {
       await appendDebates(running, { did: by.did, chamberId: id, count: 1, bulk: text });

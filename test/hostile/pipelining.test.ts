@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, vi } from 'vitest';
 import { appendDebates } from '../kit/debates.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
-import { debating, run } from '../kit/service.ts';
+import { runDebating } from '../kit/service.ts';
 import { eventually } from '../kit/until.ts';
 import { get } from '../kit/wire.ts';
 
@@ -17,8 +17,7 @@ const QUIET_MS = 500;
 const PAGES_PER_CONNECTION_MAX = 60;
 
 it('a connection has one request under way, and no page is read before its response is the current one', async () => {
-  const running = await run();
-  const { by, id } = await debating(running);
+  const { running, by, id } = await runDebating();
   await appendDebates(running, { did: by.did, chamberId: id, count: EVENTS, bulk: 'x'.repeat(60_000) });
   const reading = vi.spyOn(running.service.forum.store.log, 'readPage');
   const request = `GET /chambers/${id}/events?limit=10000 HTTP/1.1\r\nHost: x\r\n\r\n`;

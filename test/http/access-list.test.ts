@@ -6,7 +6,7 @@ import { AccessList, editAccessList } from '../../src/http/access-list.ts';
 import { deadlinesFrom, openChamber } from '../kit/chambers.ts';
 import { Signer } from '../kit/signer.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
-import { registrationOf, TestService } from '../kit/test-service.ts';
+import { registrationOf, withAgent } from '../kit/test-service.ts';
 
 const [ANN, BOB] = [new Signer(), new Signer()];
 
@@ -127,8 +127,7 @@ describe('a banned agent', () => {
   it('may not register, create or join, and may finish what it joined', async () => {
     const banned = join(temporaryFolder(), 'ban');
     writeFileSync(banned, '');
-    const service = new TestService({ settings: { BAN_LIST_FILE: banned } });
-    const by = await service.agent();
+    const { service, by } = await withAgent({ settings: { BAN_LIST_FILE: banned } });
     const joined = await openChamber(service, [by]);
     const other = await openChamber(service, [await service.agent()]);
     writeFileSync(banned, `${by.did}\n${BOB.did}\n`);

@@ -4,7 +4,7 @@ import { stageAccountEvent } from '../../src/forum/staging.ts';
 import type { AccountPayloads } from '../../src/vocabulary/events.ts';
 import { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
-import { registrationOf, TestService } from '../kit/test-service.ts';
+import { registrationOf, TestService, withAgent } from '../kit/test-service.ts';
 
 const OTHER_WALLET = `0x${'cd'.repeat(20)}`;
 
@@ -30,8 +30,7 @@ describe('POST /register', () => {
     ['walletAddress', OTHER_WALLET],
     ['personality', { style: 'dry' }],
   ])('refuses another %s for a known key, unless the key signs it', async (field, value) => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const body = { ...registrationOf(by), [field]: value };
     expect(await service.request('POST', '/register', { body })).toMatchObject({
       status: 409,
@@ -49,8 +48,7 @@ describe('POST /register', () => {
     ['unsigned, beside an unknown member', false, { extra: 1 }],
     ['signed by a registered key', true, {}],
   ])('names a public key that is no hex: %s', async (_title, isSigned, more) => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const body = { ...registrationOf(by), ...more, pubkeyHex: 'x' };
     expect(await service.request('POST', '/register', isSigned ? { body, by } : { body })).toMatchObject({
       status: 400,
@@ -73,8 +71,7 @@ describe('POST /register', () => {
   });
 
   it('keeps the time of the first registration', async () => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const { registeredAt } = await service.must('GET', '/me', { by });
     service.clock.advance(5_000);
     await service.must('POST', '/register', { by, body: { ...registrationOf(by), walletAddress: OTHER_WALLET } });

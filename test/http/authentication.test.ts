@@ -4,7 +4,7 @@ import { httpbis } from 'http-message-signatures';
 import { describe, expect, it } from 'vitest';
 import { openChamber } from '../kit/chambers.ts';
 import { digestOf, Signer } from '../kit/signer.ts';
-import { type Answer, PUBLIC_URL, registrationOf, TestService } from '../kit/test-service.ts';
+import { type Answer, PUBLIC_URL, registrationOf, TestService, withAgent, withTwoAgents } from '../kit/test-service.ts';
 
 interface Parts {
   readonly method: string;
@@ -17,8 +17,7 @@ interface Parts {
 
 /** GET /me signed as the change says; the request itself stays the same. */
 async function me(change: (parts: Parts & { did: string; created: number }) => Partial<Parts>): Promise<Answer> {
-  const service = new TestService();
-  const by = await service.agent();
+  const { service, by } = await withAgent();
   const created = service.clock.seconds;
   const usual = {
     method: 'GET',
@@ -141,8 +140,7 @@ describe('a signed request', () => {
   });
 
   it('is refused with the key of another agent, by the step verification', async () => {
-    const service = new TestService();
-    const [by, other] = [await service.agent(), await service.agent()];
+    const { service, ann: by, bob: other } = await withTwoAgents();
     const { headers, ...prepared } = service.prepare('GET', '/me', { by });
     const input = headers['signature-input']?.replace(by.did, other.did) ?? '';
     const answer = await service.send({ ...prepared, headers: { ...headers, 'signature-input': input } });
@@ -155,8 +153,7 @@ describe('a signed request', () => {
   });
 
   it('covers the body to the byte', async () => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const prepared = service.prepare('PUT', '/personality', { by, body: { patch: {} } });
     expect(await service.send({ ...prepared, body: `${prepared.body} ` })).toMatchObject({ status: 401 });
     expect(await service.send(prepared)).toMatchObject({ status: 200 });
@@ -179,8 +176,7 @@ const SMALL_ORDER = 'did:key:z6MkeXCES4onVW4up9Qgz1KRnZsKmGufcaZxF67W1Xn9qHPa';
 
 describe('an independent signer', () => {
   it('is understood: http-message-signatures', async () => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const body = '{"patch":{"style":"dry"}}';
     const { headers } = await httpbis.signMessage(
       {
@@ -199,8 +195,7 @@ describe('an independent signer', () => {
 
 describe('a rejected signature', () => {
   it('returns what would have been verified, so that it can be fixed from the response alone', async () => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const body = '{"patch":{"style":"dry"}}';
     const input = `sig1=("@method" "@target-uri" "content-digest");created=${service.clock.seconds};keyid="${by.did}";alg="ed25519"`;
     const wrong = {
@@ -215,8 +210,7 @@ describe('a rejected signature', () => {
   });
 
   it('returns the digests as they came where they are right, and the right one where not', async () => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const body = '{"patch":{"style":"dry"}}';
     const sha512 = `sha-512=:${createHash('sha512').update(body).digest('base64')}:`;
     const input = `sig1=("@method" "@target-uri" "content-digest");created=${service.clock.seconds};keyid="${by.did}";alg="ed25519"`;
@@ -247,15 +241,13 @@ describe('PUBLIC_URL', () => {
   const publicUrls = ['https://forum.test/api', 'http://127.0.0.1:8787'];
 
   it.each(publicUrls)('lets a signature cover %s', async (base) => {
-    const service = new TestService({ settings: { PUBLIC_URL: publicUrls.join() } });
-    const by = await service.agent();
+    const { service, by } = await withAgent({ settings: { PUBLIC_URL: publicUrls.join() } });
     const headers = by.sign({ method: 'GET', url: `${base}/me`, created: service.clock.seconds });
     expect(await service.request('GET', '/me', { headers })).toMatchObject({ status: 200 });
   });
 
   it('lets no Host header decide', async () => {
-    const service = new TestService({ settings: { PUBLIC_URL: publicUrls.join() } });
-    const by = await service.agent();
+    const { service, by } = await withAgent({ settings: { PUBLIC_URL: publicUrls.join() } });
     const signed = by.sign({ method: 'GET', url: 'http://evil.test/me', created: service.clock.seconds });
     const answer = await service.request('GET', '/me', { headers: { ...signed, host: 'evil.test' } });
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^verification') } });
@@ -296,8 +288,7 @@ describe('X-Dev-Did', () => {
   });
 
   it('excuses no wrong signature next to it', async () => {
-    const service = new TestService({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
-    const by = await service.agent();
+    const { service, by } = await withAgent({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
     const headers = {
       ...by.sign({ method: 'PUT', url: `${PUBLIC_URL}/me`, created: service.clock.seconds }),
       'x-dev-did': by.did,
@@ -306,8 +297,7 @@ describe('X-Dev-Did', () => {
   });
 
   it('must name the signer where there is a signature', async () => {
-    const service = new TestService({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
-    const [by, other] = [await service.agent(), await service.agent()];
+    const { service, ann: by, bob: other } = await withTwoAgents({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
     expect(await service.request('GET', '/me', { by, headers: { 'x-dev-did': other.did } })).toMatchObject({
       status: 401,
     });

@@ -4,13 +4,12 @@ import { toDid } from '../../src/crypto/did-key.ts';
 import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
-import { type Prepared, registrationOf, TestService } from '../kit/test-service.ts';
+import { type Prepared, registrationOf, TestService, withAgent, withTwoAgents } from '../kit/test-service.ts';
 import { agentWith, provenRegistration, walletOf } from '../kit/wallets.ts';
 
 describe('a chamber with a list of agents', () => {
   it('is shown with its rules, and others with none', async () => {
-    const service = new TestService();
-    const ann = await service.agent();
+    const { service, by: ann } = await withAgent();
     const id = await openChamber(service, [ann], { admission: { dids: [ann.did] } });
     const open = await openChamber(service, [ann]);
     expect(await service.must('GET', `/chambers/${id}`)).toMatchObject({ admission: { dids: [ann.did] } });
@@ -18,8 +17,7 @@ describe('a chamber with a list of agents', () => {
   });
 
   it('tells an agent in one response what it lacks, and one more request of the creator gives it a seat', async () => {
-    const service = new TestService();
-    const [ann, bob] = [await service.agent(), await service.agent()];
+    const { service, ann, bob } = await withTwoAgents();
     const id = await openChamber(service, [ann], { admission: { dids: [ann.did] } });
     const refused = await service.request('POST', `/chambers/${id}/join`, { by: bob });
     expect(refused).toMatchObject({ status: 403, body: { error: 'FORUM_ERR_ADMISSION', failedRules: ['dids'] } });
@@ -147,8 +145,7 @@ describe('the text of the guide gets a fresh client from 403 to a seat by one re
   const guideOf = async ({ app }: TestService) => (await app.request('/agent-guide', {}, {})).text();
 
   it('dids, and the creator sends it', async () => {
-    const service = new TestService();
-    const [ann, bob] = [await service.agent(), await service.agent()];
+    const { service, ann, bob } = await withTwoAgents();
     const id = await openChamber(service, [ann], { admission: { dids: [ann.did] } });
     expect(await service.request('POST', `/chambers/${id}/join`, { by: bob })).toMatchObject({ status: 403 });
     const [, path = ''] = /`POST (\/chambers\/\{id\}\/admit)` with `\{"did"\}`/.exec(await guideOf(service)) ?? [];
@@ -177,8 +174,7 @@ describe('the text of the guide gets a fresh client from 403 to a seat by one re
 });
 
 it('a list names no key that could never join', async () => {
-  const service = new TestService();
-  const by = await service.agent();
+  const { service, by } = await withAgent();
   const did = toDid(Uint8Array.of(1, ...new Array(31).fill(0)));
   const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission: { dids: [did] } };
   expect(await service.request('POST', '/chambers', { by, body })).toMatchObject({
@@ -188,8 +184,7 @@ it('a list names no key that could never join', async () => {
 });
 
 it('without a chain no chamber has a rule about a token', async () => {
-  const service = new TestService();
-  const by = await service.agent();
+  const { service, by } = await withAgent();
   const token = { address: walletOf(1).address, minBalance: 1 };
   const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission: { token } };
   expect(await service.request('POST', '/chambers', { by, body })).toMatchObject({
@@ -205,8 +200,7 @@ describe('GET /me/todo', () => {
   }
 
   it('offers its creator to join and to admit only what would be accepted, and says why not', async () => {
-    const service = new TestService();
-    const [ann, bob] = [await service.agent(), await service.agent()];
+    const { service, ann, bob } = await withTwoAgents();
     const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission: { dids: [bob.did] } };
     const { chamberId } = await service.must('POST', '/chambers', { by: ann, body });
     const before = await todoOf(service, ann);
@@ -236,8 +230,7 @@ describe('GET /me/todo', () => {
   });
 
   it('is another version when only the reason why it may not join has changed', async () => {
-    const service = new TestService();
-    const [ann, bob] = [await service.agent(), await service.agent()];
+    const { service, ann, bob } = await withTwoAgents();
     const admission = { dids: [bob.did], provenWallets: true };
     const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission };
     await service.must('POST', '/chambers', { by: ann, body });

@@ -4,12 +4,11 @@ import { PHASES, toTimestamp } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber, SALT } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
 import type { Signer } from '../kit/signer.ts';
-import { TestService } from '../kit/test-service.ts';
+import { TestService, withAgent, withTwoAgents } from '../kit/test-service.ts';
 
 describe('POST /chambers', () => {
   it('opens a chamber in LOBBY; ids count from 1', async () => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const body = { name: 'First', ...deadlinesFrom(START) };
     expect(await service.must('POST', '/chambers', { by, body })).toEqual({ chamberId: 1, phase: 'LOBBY' });
     expect(await service.must('POST', '/chambers', { by, body })).toEqual({ chamberId: 2, phase: 'LOBBY' });
@@ -30,8 +29,7 @@ describe('POST /chambers', () => {
 
 describe('GET /chambers/:id', () => {
   it('shows the whole chamber', async () => {
-    const service = new TestService();
-    const [ann, bob] = [await service.agent(), await service.agent()];
+    const { service, ann, bob } = await withTwoAgents();
     const id = await openChamber(service, [ann, bob], { minBackersForGraduation: 2, turnSeconds: 60 });
     await enterPhase(service, id, 'PROPOSAL');
     await service.must('POST', `/chambers/${id}/propose`, { by: ann, body: { name: 'Idea', ticker: 'ABC' } });
@@ -71,8 +69,7 @@ describe('GET /chambers/:id', () => {
 
 describe('GET /chambers', () => {
   it('shows items newest first', async () => {
-    const service = new TestService();
-    const ann = await service.agent();
+    const { service, by: ann } = await withAgent();
     await openChamber(service, [ann]);
     await openChamber(service, [ann, await service.agent()]);
     const deadlines = deadlinesFrom(START);
@@ -84,8 +81,7 @@ describe('GET /chambers', () => {
   });
 
   it('returns 50 without a limit, and pages by before', async () => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const body = { name: 'Test', ...deadlinesFrom(START) };
     for (let id = 1; id <= 53; id++) await service.must('POST', '/chambers', { by, body });
     const ids = async (query: string) =>
@@ -180,8 +176,7 @@ describe('ideas', () => {
   }
 
   it('are listed per chamber from the beginning, and everywhere once they have a token', async () => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const [id = 0] = await proposeIn(service, by, ['Abc']);
     const idea = {
       ideaId: 'idea-1',
@@ -211,8 +206,7 @@ describe('ideas', () => {
   });
 
   it('are found by ticker: a graduate before others, then the newest, or the one of a chamber', async () => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const [first = 0, second = 0, third = 0] = await proposeIn(service, by, ['ABC', 'abc', 'Abc']);
     const found = async (query = '') => (await service.must('GET', `/ideas/ABC${query}`)).chamberId;
     expect([await found(), await found(`?chamberId=${second}`)]).toEqual([third, second]);
@@ -227,8 +221,7 @@ describe('ideas', () => {
   });
 
   it('are found by the time of their proposal, then of their graduation, whichever chamber is newer', async () => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const [older, newer] = [await openChamber(service, [by]), await openChamber(service, [by])];
     await enterPhase(service, older, 'PROPOSAL');
     for (const id of [newer, older]) {
@@ -258,8 +251,7 @@ describe('ideas', () => {
 
 describe('allocations', () => {
   it('are shown as committed, then as revealed with the tally', async () => {
-    const service = new TestService();
-    const [ann, bob] = [await service.agent(), await service.agent()];
+    const { service, ann, bob } = await withTwoAgents();
     const id = await openChamber(service, [ann, bob]);
     await enterPhase(service, id, 'PROPOSAL');
     await service.must('POST', `/chambers/${id}/propose`, { by: ann, body: { name: 'Idea', ticker: 'ABC' } });

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
 import { Signer } from '../kit/signer.ts';
-import { type Call, PUBLIC_URL, TestService } from '../kit/test-service.ts';
+import { type Call, PUBLIC_URL, TestService, withTwoAgents } from '../kit/test-service.ts';
 
 const BAD_BODY = { comment: '' };
 const UNKNOWN_IDEA = { comment: 'hm', ideaId: 'idea-9' };
@@ -64,8 +64,7 @@ it('responds with the first failure', async () => {
 });
 
 it('checks duplicates last', async () => {
-  const service = new TestService({ settings: { IDEAS_MAX: '1' } });
-  const [holder, member] = [await service.agent(), await service.agent()];
+  const { service, ann: holder, bob: member } = await withTwoAgents({ settings: { IDEAS_MAX: '1' } });
   const id = await openChamber(service, [holder, member]);
   await enterPhase(service, id, 'PROPOSAL');
   const idea = { name: 'Idea', ticker: 'ABC' };

@@ -11,7 +11,7 @@ import { openChamber } from '../kit/chambers.ts';
 import { type Contract, deployContract } from '../kit/contracts.ts';
 import type { Signer } from '../kit/signer.ts';
 import { atEnd } from '../kit/temporary.ts';
-import { registrationOf, TestService } from '../kit/test-service.ts';
+import { registrationOf, TestService, withAgent } from '../kit/test-service.ts';
 import { proofBy, retirementBy, walletOf } from '../kit/wallets.ts';
 import { type FaultProxy, openFaultProxy } from '../relayer/fault-proxy.ts';
 
@@ -263,8 +263,7 @@ describe('an audit that asks the chain', () => {
 
 describe('without a chain', () => {
   it('a contract cannot prove itself: 400 with the text', async () => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const body = await bodyOf(service, by, wallet.address);
     expect(await service.request('POST', '/register', { by, body })).toMatchObject({ status: 400 });
   });

@@ -4,11 +4,10 @@ import type { MoveEvent } from '../../src/vocabulary/events.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
-import { type Prepared, TestService } from '../kit/test-service.ts';
+import { type Prepared, TestService, withAgent, withTwoAgents } from '../kit/test-service.ts';
 
 async function inDebate(options: ConstructorParameters<typeof TestService>[0] = {}) {
-  const service = new TestService(options);
-  const by = await service.agent();
+  const { service, by } = await withAgent(options);
   const id = await openChamber(service, [by, await service.agent()]);
   await enterPhase(service, id, 'DEBATE');
   const debate = service.prepare('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
@@ -76,8 +75,7 @@ describe('the same request again', () => {
   });
 
   it('gets it for every kind of command', async () => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const signed = (method: string, path: string, body?: unknown) => service.prepare(method, path, { by, body });
     const once = async (request: Prepared) => {
       const first = await service.send(request);
@@ -94,8 +92,7 @@ describe('the same request again', () => {
   });
 
   it('opens no second chamber', async () => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const deadline = new Date(service.clock.read() + HOUR).toISOString();
     const names = [
       'lobbyDeadline',
@@ -114,8 +111,7 @@ describe('the same request again', () => {
 
 describe('a request that was refused', () => {
   it('is decided again while it is fresh', async () => {
-    const service = new TestService();
-    const [first, second] = [await service.agent(), await service.agent()];
+    const { service, ann: first, bob: second } = await withTwoAgents();
     const id = await openChamber(service, [first, second]);
     await enterPhase(service, id, 'DEBATE');
     const debate = service.prepare('POST', `/chambers/${id}/debate`, { by: second, body: { comment: 'hm' } });

@@ -6,7 +6,7 @@ import { auditService } from '../../src/audit/audit.ts';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { consume, openSource, subscribe } from '../kit/consumers.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
-import { call, debating, newAgent, type Running, run } from '../kit/service.ts';
+import { call, newAgent, type Running, run, runDebating } from '../kit/service.ts';
 import { Signer } from '../kit/signer.ts';
 import { registrationOf } from '../kit/test-service.ts';
 import { until } from '../kit/until.ts';
@@ -20,8 +20,7 @@ function me({ url, clock }: Running, by: Signer) {
 
 describe('the values of a body', () => {
   it('are as many as auditors read in a line, however long a body may be', async () => {
-    const running = await run({ MAX_BODY_BYTES: '1000000' });
-    const { by, id } = await debating(running);
+    const { running, by, id } = await runDebating({ MAX_BODY_BYTES: '1000000' });
     const debate = (values: number) => {
       const body = { comment: 'x', refinement: { a: new Array(values).fill(0) } };
       const { url, clock } = running;
@@ -109,8 +108,7 @@ describe('the changes of an account', () => {
 
 describe('the streams of an address', () => {
   it('are refused beyond the limit, and free again when one ends', async () => {
-    const running = await run({ STREAMS_PER_ADDRESS_MAX: '2' });
-    const { id } = await debating(running);
+    const { running, id } = await runDebating({ STREAMS_PER_ADDRESS_MAX: '2' });
     const path = `/chambers/${id}/stream?after=0`;
     const first = await consume(running, path);
     const second = await RawSocket.open(running.url);
@@ -125,8 +123,7 @@ describe('the streams of an address', () => {
   });
 
   it('are not used up by handshakes that fail', async () => {
-    const running = await run({ STREAMS_PER_ADDRESS_MAX: '2' });
-    const { id } = await debating(running);
+    const { running, id } = await runDebating({ STREAMS_PER_ADDRESS_MAX: '2' });
     for (let attempt = 0; attempt < 10; attempt++) {
       await subscribe(running, '/chambers/999/stream');
       await subscribe(running, `/chambers/${id}/stream?after=999`);
@@ -162,8 +159,7 @@ describe('unsigned registrations of new keys', () => {
 
 describe('pipelined requests', () => {
   it('are started one at a time: streams behind another are not opened', async () => {
-    const running = await run({ STREAMS_PER_ADDRESS_MAX: '3' });
-    const { id } = await debating(running);
+    const { running, id } = await runDebating({ STREAMS_PER_ADDRESS_MAX: '3' });
     const path = `/chambers/${id}/stream?after=0`;
     const socket = await RawSocket.open(running.url);
     socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`.repeat(3));
@@ -176,8 +172,7 @@ describe('pipelined requests', () => {
   });
 
   it('get their responses in order', async () => {
-    const running = await run();
-    const { id } = await debating(running);
+    const { running, id } = await runDebating();
     const socket = await RawSocket.open(running.url);
     const requests = [`/chambers/${id}`, '/nowhere', `/chambers/${id}/events`, '/health'];
     socket.write(requests.map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''));
@@ -189,8 +184,7 @@ describe('pipelined requests', () => {
 
 describe('pipelined requests beyond the limit', () => {
   it('end the connections that pipeline most; those with a few get their responses', async () => {
-    const running = await run({ PIPELINED_REQUESTS_MAX: '20' });
-    const { id } = await debating(running);
+    const { running, id } = await runDebating({ PIPELINED_REQUESTS_MAX: '20' });
     const stream = `GET /chambers/${id}/stream?after=0 HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`;
     const health = 'GET /health HTTP/1.1\r\nHost: x\r\n\r\n';
     const [greedy, modest] = [await RawSocket.open(running.url), await RawSocket.open(running.url)];
@@ -236,8 +230,7 @@ describe('connections', () => {
   });
 
   it('are closed when a response is not read', async () => {
-    const running = await run({ STALL_SECONDS: '1' });
-    const { id, debate } = await debating(running);
+    const { running, id, debate } = await runDebating({ STALL_SECONDS: '1' });
     for (let move = 0; move < 100; move++) await debate('漢'.repeat(8_000));
     const [stalled, slow] = [await RawSocket.open(running.url), await RawSocket.open(running.url)];
     for (const { socket } of [stalled, slow]) {
@@ -271,24 +264,21 @@ const FAR = Object.fromEntries(
 
 describe('open chambers', () => {
   it('of one agent beyond the limit are refused', async () => {
-    const running = await run({ CHAMBERS_OPEN_PER_DID_MAX: '1' });
-    const { by } = await debating(running);
+    const { running, by } = await runDebating({ CHAMBERS_OPEN_PER_DID_MAX: '1' });
     const body = { name: 'Second' };
     await expect(call(running, by, ['POST', '/chambers', body])).rejects.toThrow('400');
     await expect(call(running, by, ['POST', '/chambers', { ...body, ...FAR }])).rejects.toThrow('409');
   });
 
   it('are counted while others are being opened', async () => {
-    const running = await run({ CHAMBERS_OPEN_PER_DID_MAX: '2' });
-    const { by } = await debating(running);
+    const { running, by } = await runDebating({ CHAMBERS_OPEN_PER_DID_MAX: '2' });
     const open = (name: string) => call(running, by, ['POST', '/chambers', { name, ...FAR }]);
     const outcomes = await Promise.allSettled(['a', 'b', 'c', 'd', 'e', 'f'].map(open));
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
 
   it('are not counted where they were refused, or will be', async () => {
-    const running = await run({ CHAMBERS_OPEN_PER_DID_MAX: '2' });
-    const { by } = await debating(running);
+    const { running, by } = await runDebating({ CHAMBERS_OPEN_PER_DID_MAX: '2' });
     const refused = Array.from({ length: 5 }, (_, at) => call(running, by, ['POST', '/chambers', { name: `${at}` }]));
     const outcomes = Promise.allSettled(refused);
     expect(await call(running, by, ['POST', '/chambers', { name: 'Good', ...FAR }])).toMatchObject({ phase: 'LOBBY' });

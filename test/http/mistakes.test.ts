@@ -1,7 +1,7 @@
 // Mistakes that signers make: each is refused, and each is fixed with nothing but the answer and the key.
 import { describe, expect, it } from 'vitest';
 import { digestOf, type Signer } from '../kit/signer.ts';
-import { type Answer, PUBLIC_URL, TestService } from '../kit/test-service.ts';
+import { type Answer, PUBLIC_URL, withAgent } from '../kit/test-service.ts';
 
 const BODY = '{"patch":{"style":"dry"}}';
 const PATH = '/personality';
@@ -74,8 +74,7 @@ describe('a signature with a mistake is refused, and can be fixed from the respo
     ['alg left out', ({ did, created }) => ({ params: paramsOf(did, created).replace(';alg="ed25519"', '') })],
     ['another label', () => ({ label: 'sig' })],
   ])('%s', async (_mistake, make) => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const { seconds: created } = service.clock;
     const mistake = make({ did: by.did, created });
     const headers = attempt(by, created, mistake === 'no digest' ? {} : mistake);

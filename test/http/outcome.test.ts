@@ -6,14 +6,13 @@ import type { ServiceFact } from '../../src/vocabulary/events.ts';
 import { canonicalJson } from '../../src/vocabulary/json.ts';
 import type { Hex } from '../../src/vocabulary/values.ts';
 import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
-import { TestService } from '../kit/test-service.ts';
+import { TestService, withAgent } from '../kit/test-service.ts';
 
 const TOKEN = `0x${'0a'.repeat(20)}`;
 
 /** A chamber in COMMITTED whose only idea waits for its token. */
 async function committedChamber() {
-  const service = new TestService();
-  const by = await service.agent();
+  const { service, by } = await withAgent();
   const id = await openChamber(service, [by], { topic: 'What to build' });
   const move = (path: string, body: object) => service.must('POST', `/chambers/${id}/${path}`, { by, body });
   await enterPhase(service, id, 'PROPOSAL');

@@ -4,7 +4,7 @@ import { allocationOf, deadlinesFrom, openChamber, recordCommit } from '../kit/c
 import { START } from '../kit/clock.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
-import { TestService } from '../kit/test-service.ts';
+import { TestService, withAgent } from '../kit/test-service.ts';
 
 const PACE = { turnSeconds: 60, rounds: { proposal: 1, debate: 1 } };
 const iso = (millis: number) => new Date(millis).toISOString();
@@ -179,8 +179,7 @@ describe('movesPerTurn', () => {
 
 describe('the creation of a chamber', () => {
   const create = async (changes: object) => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     return service.request('POST', '/chambers', { by, body: { name: 'Test', ...deadlinesFrom(START), ...changes } });
   };
 

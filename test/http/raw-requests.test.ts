@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { RawSocket } from '../kit/raw-socket.ts';
-import { call, debating, newAgent, type Running, run, sendRaw } from '../kit/service.ts';
+import { call, newAgent, type Running, run, runDebating, sendRaw } from '../kit/service.ts';
 import type { Signer } from '../kit/signer.ts';
 
 function parse(answer: string) {
@@ -244,8 +244,7 @@ describe('an upgrade behind a response that is still under way', () => {
   });
 
   it('waits for large responses to a client that reads late', async () => {
-    const running = await run();
-    const { id, debate } = await debating(running);
+    const { running, id, debate } = await runDebating();
     for (let count = 0; count < 100; count++) await debate('x'.repeat(8_000));
     const socket = await RawSocket.open(running.url);
     socket.socket.pause();
@@ -260,8 +259,7 @@ describe('an upgrade behind a response that is still under way', () => {
   });
 
   it('is a handshake after them', async () => {
-    const running = await run();
-    const { id } = await debating(running);
+    const { running, id } = await runDebating();
     const socket = await RawSocket.open(running.url);
     const fields = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n';
     const handshake = `${HANDSHAKE.replace('/1/', `/${id}/`).replace('stream', 'stream?after=0')}${HOST}${fields}`;

@@ -5,7 +5,7 @@ import { Turns } from '../../src/http/read-gate.ts';
 import { currentPayer, forSamePayer, workFor } from '../../src/process/main-thread.ts';
 import { appendDebates } from '../kit/debates.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
-import { debating, type Running, run } from '../kit/service.ts';
+import { debating, type Running, run, runDebating } from '../kit/service.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { TestService } from '../kit/test-service.ts';
 import { get } from '../kit/wire.ts';
@@ -123,8 +123,7 @@ describe('an address that took more of the main thread than it may', () => {
 
 describe('an address that does not take its responses', () => {
   it('gets 429 for more of them until it has, and is served otherwise', async () => {
-    const running = await run({ READS_PER_ADDRESS_MAX: '2' });
-    const { by, id } = await debating(running);
+    const { running, by, id } = await runDebating({ READS_PER_ADDRESS_MAX: '2' });
     await appendDebates(running, { did: by.did, chamberId: id, count: 300, bulk: 'x'.repeat(60_000) });
     const path = `/chambers/${id}/events?limit=10000`;
     const readers = [await RawSocket.open(running.url), await RawSocket.open(running.url)];
@@ -143,8 +142,7 @@ describe('an address that does not take its responses', () => {
   });
 
   it('may hold as many streams as before: they have a limit of their own', async () => {
-    const running = await run({ READS_PER_ADDRESS_MAX: '1' });
-    const { id } = await debating(running);
+    const { running, id } = await runDebating({ READS_PER_ADDRESS_MAX: '1' });
     for (let stream = 0; stream < 3; stream++) {
       const source = await RawSocket.open(running.url);
       source.write(`GET /chambers/${id}/stream?after=0 HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`);

@@ -5,7 +5,7 @@ import { parseReceipt, type Receipt } from '../../src/crypto/receipt.ts';
 import { isSignedBy, toVerifyingKey } from '../../src/crypto/verify.ts';
 import { openChamber } from '../kit/chambers.ts';
 import { ACCEPT_RECEIPT, isValidReceipt, receiptOf } from '../kit/receipts.ts';
-import { type Prepared, PUBLIC_URL, registrationOf, TestService } from '../kit/test-service.ts';
+import { type Prepared, PUBLIC_URL, registrationOf, TestService, withAgent } from '../kit/test-service.ts';
 
 const HEADERS = { 'accept-signature': ACCEPT_RECEIPT };
 
@@ -14,8 +14,7 @@ async function keysOf(service: TestService) {
 }
 
 async function joined(headers: Readonly<Record<string, string>> = HEADERS) {
-  const service = new TestService();
-  const by = await service.agent();
+  const { service, by } = await withAgent();
   const chamberId = await openChamber(service, []);
   const prepared = service.prepare('POST', `/chambers/${chamberId}/join`, { by, headers });
   const answer = await service.send(prepared);

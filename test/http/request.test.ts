@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { digestOf, Signer } from '../kit/signer.ts';
-import { type Call, registrationOf, TestService } from '../kit/test-service.ts';
+import { type Call, registrationOf, TestService, withAgent } from '../kit/test-service.ts';
 
 const REGISTRATION = registrationOf(new Signer());
 
@@ -52,8 +52,7 @@ describe('the media type', () => {
   });
 
   it('does not matter where there is no body', async () => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const headers = { 'content-type': 'text/plain' };
     expect(await service.request('GET', '/me', { by, headers })).toMatchObject({ status: 200 });
   });
@@ -82,8 +81,7 @@ describe('the text of a body', () => {
   });
 
   it('is evidence exactly as received, white space and escapes too', async () => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const id = await openChamber(service, [by]);
     await enterPhase(service, id, 'DEBATE');
     const body = '{ "comment" : "h\\u006d",\n "refinement":{"__proto__":{"x":1},"constructor":[1.50]} }';

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { Signer } from '../kit/signer.ts';
-import { PUBLIC_URL, registrationOf, TestService } from '../kit/test-service.ts';
+import { PUBLIC_URL, registrationOf, TestService, withAgent, withTwoAgents } from '../kit/test-service.ts';
 import { agentWith, proofBy, provenRegistration, retirementBy, walletOf } from '../kit/wallets.ts';
 
 const [WALLET, OTHER, STRANGER] = [walletOf(0), walletOf(1), walletOf(2)];
@@ -20,8 +20,7 @@ async function lastLine(service: TestService, { did }: Signer) {
 
 describe('a key is retired', () => {
   it('by itself, with its request as evidence', async () => {
-    const service = new TestService();
-    const ann = await service.agent();
+    const { service, by: ann } = await withAgent();
     expect(await service.must('POST', '/me/retire', { by: ann, body: {} })).toEqual({ eventId: 2 });
     expect(await lastLine(service, ann)).toMatchObject({
       eventId: 2,
@@ -144,16 +143,14 @@ describe('from then on', () => {
   });
 
   it('comes after a ban, and before the age of a signature', async () => {
-    const service = new TestService();
-    const ann = await service.agent();
+    const { service, by: ann } = await withAgent();
     await service.must('POST', '/me/retire', { by: ann });
     const created = service.clock.seconds - 1_000;
     expect(await service.request('POST', '/chambers/1/join', { by: ann, created })).toMatchObject(RETIRED);
   });
 
   it('its seats stay, and its turns run out', async () => {
-    const service = new TestService();
-    const [ann, bob] = [await service.agent(), await service.agent()];
+    const { service, ann, bob } = await withTwoAgents();
     const chamberId = await openChamber(service, [ann, bob], { turnSeconds: 60 });
     await enterPhase(service, chamberId, 'PROPOSAL');
     await service.must('POST', '/me/retire', { by: ann });
@@ -164,8 +161,7 @@ describe('from then on', () => {
   });
 
   it('the list of what to do says that nothing is left to do', async () => {
-    const service = new TestService();
-    const ann = await service.agent();
+    const { service, by: ann } = await withAgent();
     const chamberId = await openChamber(service, [ann], { turnSeconds: 60 });
     await openChamber(service, [], { rounds: { proposal: 1, debate: 1 }, turnSeconds: 60 });
     await enterPhase(service, chamberId, 'PROPOSAL');

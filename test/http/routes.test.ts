@@ -4,7 +4,7 @@ import type { SignatureVerifier } from '../../src/crypto/verify.ts';
 import { routeOf } from '../../src/http/app.ts';
 import { createVerifier } from '../../src/verifier/verifier.ts';
 import { openChamber } from '../kit/chambers.ts';
-import { TestService } from '../kit/test-service.ts';
+import { TestService, withAgent } from '../kit/test-service.ts';
 
 const closedVerifier: SignatureVerifier = async (...job) => {
   const verifier = createVerifier({ threads: 0 });
@@ -108,8 +108,7 @@ describe('an unknown path or id', () => {
   });
 
   it.each(ids)('is 404 for the chamber id %s on a move', async (id) => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     expect(await service.request('POST', `/chambers/${id}/join`, { by })).toMatchObject({
       status: 404,
       body: { error: 'FORUM_ERR_NOT_FOUND' },

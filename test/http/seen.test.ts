@@ -4,7 +4,7 @@ import { leafHash } from '../../src/crypto/merkle.ts';
 import { toHex } from '../../src/vocabulary/values.ts';
 import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
 import type { Signer } from '../kit/signer.ts';
-import { TestService } from '../kit/test-service.ts';
+import { type TestService, withAgent, withTwoAgents } from '../kit/test-service.ts';
 
 const OTHER_LEAF = `0x${'ab'.repeat(32)}`;
 
@@ -13,8 +13,7 @@ async function leafOf(service: TestService, chamberId: number, eventId: number):
 }
 
 async function inProposal(rounds = {}) {
-  const service = new TestService();
-  const by = await service.agent();
+  const { service, by } = await withAgent();
   const chamberId = await openChamber(service, [by], rounds);
   await enterPhase(service, chamberId, 'PROPOSAL');
   return { service, by, chamberId };
@@ -87,8 +86,7 @@ describe('seen', () => {
 
   it('is checked in every move of a chamber', async () => {
     const seen = { eventId: 1, leaf: OTHER_LEAF };
-    const service = new TestService();
-    const [ann, bob] = [await service.agent(), await service.agent()];
+    const { service, ann, bob } = await withTwoAgents();
     const chamberId = await openChamber(service, [ann], { rounds: { proposal: 1, debate: 1 }, turnSeconds: 60 });
     const refuses = async (path: string, by: Signer, body: object) => {
       const { body: error } = await move(service, `/chambers/${chamberId}/${path}`, by, { ...body, seen });

@@ -6,16 +6,15 @@ import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
-import { TestService } from '../kit/test-service.ts';
+import { TestService, withTwoAgents } from '../kit/test-service.ts';
 import { eventually } from '../kit/until.ts';
 
 /** Longer than a test may take: a response comes earlier, or the test fails. */
 const LONG = 'wait=60';
 const IN_TIME = { timeout: 40_000 };
 
-async function withTwoAgents() {
-  const service = new TestService({ settings: { WAITS_PER_DID_MAX: '2' } });
-  const [ann, bob] = [await service.agent(), await service.agent()];
+async function open() {
+  const { service, ann, bob } = await withTwoAgents({ settings: { WAITS_PER_DID_MAX: '2' } });
   return { service, ann, bob, get: todo(service) };
 }
 
@@ -67,7 +66,7 @@ describe('the version of a list', () => {
   });
 
   it('changes with each event of a chamber, with each phase and turn, and with each chamber', async () => {
-    const { service, ann, bob, get } = await withTwoAgents();
+    const { service, ann, bob, get } = await open();
     const versions = [(await get(ann)).version];
     const note = async () => versions.push((await get(ann)).version);
     const id = await openChamber(service, [ann, bob], { turnSeconds: 60 });
@@ -86,7 +85,7 @@ describe('the version of a list', () => {
 
 describe('?wait= with since', IN_TIME, () => {
   it('waits until the list differs from that version, whatever is due', async () => {
-    const { service, ann, bob, get } = await withTwoAgents();
+    const { service, ann, bob, get } = await open();
     const id = await proposing(service, [ann, bob]);
     const { version, todo: due } = await get(ann);
     expect(due).toMatchObject([{ must: 'pass' }]);
@@ -98,7 +97,7 @@ describe('?wait= with since', IN_TIME, () => {
   });
 
   it('misses no change between two requests', async () => {
-    const { service, ann, bob, get } = await withTwoAgents();
+    const { service, ann, bob, get } = await open();
     const id = await proposing(service, [ann, bob]);
     const { version } = await get(bob);
     await pass(service, id, ann);
@@ -106,19 +105,19 @@ describe('?wait= with since', IN_TIME, () => {
   });
 
   it('responds at once to a version that is old or unknown', async () => {
-    const { service, ann, get } = await withTwoAgents();
+    const { service, ann, get } = await open();
     await openChamber(service, [ann]);
     expect(await get(ann, `${LONG}&since=unknown`)).toMatchObject({ todo: [{ must: 'wait' }] });
   });
 
   it('has no effect without wait', async () => {
-    const { ann, get } = await withTwoAgents();
+    const { ann, get } = await open();
     const { version } = await get(ann);
     expect(await get(ann, `since=${version}`)).toMatchObject({ todo: [], version });
   });
 
   it('responds to a change of a chamber beyond the limit, which shows in the version', async () => {
-    const { service, ann, bob, get } = await withTwoAgents();
+    const { service, ann, bob, get } = await open();
     await openChamber(service, [ann]);
     const beyond = await openChamber(service, [ann]);
     const { version, todo: shown } = await get(ann, 'limit=1');
@@ -131,7 +130,7 @@ describe('?wait= with since', IN_TIME, () => {
   });
 
   it('responds to a change of the last of more chambers than a response holds', async () => {
-    const { service, ann, bob, get } = await withTwoAgents();
+    const { service, ann, bob, get } = await open();
     let last = 0;
     for (let count = 0; count < 201; count++) last = await openChamber(service, [ann]);
     const { version } = await get(ann);
@@ -143,13 +142,13 @@ describe('?wait= with since', IN_TIME, () => {
 
 describe('?wait= without since', IN_TIME, () => {
   it('responds at once if anything is due', async () => {
-    const { service, ann, bob, get } = await withTwoAgents();
+    const { service, ann, bob, get } = await open();
     await proposing(service, [ann, bob]);
     expect(await get(ann, LONG)).toMatchObject({ todo: [{ must: 'pass' }] });
   });
 
   it('responds when another agent passes', async () => {
-    const { service, ann, bob, get } = await withTwoAgents();
+    const { service, ann, bob, get } = await open();
     const id = await proposing(service, [ann, bob]);
     const isBegun = begun(service);
     const turn = get(bob, LONG);
@@ -159,7 +158,7 @@ describe('?wait= without since', IN_TIME, () => {
   });
 
   it('responds when the agent itself arrives elsewhere', async () => {
-    const { service, ann, bob, get } = await withTwoAgents();
+    const { service, ann, bob, get } = await open();
     const id = await proposing(service, [ann, bob]);
     const isBegun = begun(service);
     const arrival = get(bob, LONG);
@@ -169,7 +168,7 @@ describe('?wait= without since', IN_TIME, () => {
   });
 
   it('responds with the list as it is when the time is up', async () => {
-    const { service, ann, get } = await withTwoAgents();
+    const { service, ann, get } = await open();
     await openChamber(service, [ann]);
     const isBegun = begun(service);
     const waiting = get(ann, 'wait=1');
@@ -180,7 +179,7 @@ describe('?wait= without since', IN_TIME, () => {
   });
 
   it('sets no timer in the past for a deadline that passes while the list is read', async () => {
-    const { service, ann, get } = await withTwoAgents();
+    const { service, ann, get } = await open();
     await openChamber(service, [ann]);
     const list = service.store.lists.listMemberships.bind(service.store.lists);
     let reads = 0;
@@ -198,7 +197,7 @@ describe('?wait= without since', IN_TIME, () => {
 
 describe('a waiting request', IN_TIME, () => {
   it('is one of a limited number for each agent', async () => {
-    const { service, ann } = await withTwoAgents();
+    const { service, ann } = await open();
     const requests = [1, 2, 3].map(() => service.request('GET', '/me/todo?wait=1', { by: ann }));
     const statuses = (await Promise.all(requests)).map(({ status }) => status);
     expect(statuses.sort()).toEqual([200, 200, 429]);
@@ -206,7 +205,7 @@ describe('a waiting request', IN_TIME, () => {
   });
 
   it('whose read fails releases its slot', async () => {
-    const { service, ann } = await withTwoAgents();
+    const { service, ann } = await open();
     const failing = vi.spyOn(service.store.lists, 'listMemberships').mockImplementation(async () => {
       throw new ForumError('FORUM_ERR_UNAVAILABLE', 'not now');
     });
@@ -217,7 +216,7 @@ describe('a waiting request', IN_TIME, () => {
   });
 
   it('follows the chambers of the list and no others, and none after its response', async () => {
-    const { service, ann, bob, get } = await withTwoAgents();
+    const { service, ann, bob, get } = await open();
     const ids = [await openChamber(service, [ann, bob]), await openChamber(service, [ann, bob])];
     const count = followed(service.forum);
     const { version } = await get(ann);

@@ -6,7 +6,7 @@ import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../kit/cha
 import { HOUR, START, TestClock } from '../kit/clock.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
-import { TestService } from '../kit/test-service.ts';
+import { TestService, withAgent, withTwoAgents } from '../kit/test-service.ts';
 
 async function todoOf(service: TestService, by: Signer, query = ''): Promise<readonly TodoView[]> {
   const { todo } = await service.must('GET', `/me/todo${query}`, { by });
@@ -104,8 +104,7 @@ describe('GET /me/todo', () => {
   });
 
   it('holds the members of design and specification', async () => {
-    const service = new TestService();
-    const [ann, bob] = [await service.agent(), await service.agent()];
+    const { service, ann, bob } = await withTwoAgents();
     const id = await openChamber(service, [ann, bob], { turnSeconds: 60 });
     await enterPhase(service, id, 'PROPOSAL');
     service.clock.advance(90_000);
@@ -135,8 +134,7 @@ describe('GET /me/todo', () => {
   });
 
   it('says why it waits, and each change of that makes another version', async () => {
-    const service = new TestService();
-    const [ann, bob] = [await service.agent(), await service.agent()];
+    const { service, ann, bob } = await withTwoAgents();
     const id = await openChamber(service, [ann, bob]);
     const seen = async () => {
       const { todo, version } = await service.must('GET', '/me/todo', { by: ann });
@@ -184,8 +182,7 @@ describe('GET /me/todo', () => {
   });
 
   it('puts first what must be done, then what ends sooner, and is cut by limit', async () => {
-    const service = new TestService();
-    const [ann, bob] = [await service.agent(), await service.agent()];
+    const { service, ann, bob } = await withTwoAgents();
     const waiting = await openChamber(service, [bob, ann]);
     const acting = await openChamber(service, [ann, bob]);
     const limited = await openChamber(service, [ann, bob], { turnSeconds: 60 });
@@ -228,8 +225,7 @@ describe('GET /me/todo', () => {
   });
 
   it('is signed, and takes only limit, wait and since', async () => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     expect(await service.request('GET', '/me/todo')).toMatchObject({ status: 401 });
     for (const query of [
       'wait=0',
@@ -253,8 +249,7 @@ describe('GET /me/todo', () => {
 
 describe('GET /agents/:did', () => {
   it('shows what is public', async () => {
-    const service = new TestService();
-    const [ann, bob] = [await service.agent(), await service.agent()];
+    const { service, ann, bob } = await withTwoAgents();
     await openChamber(service, [ann]);
     const id = await openChamber(service, [ann, bob]);
     await enterPhase(service, id, 'PROPOSAL');
@@ -287,8 +282,7 @@ describe('labels, topics and places', () => {
   });
 
   it('have limits', async () => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const create = (members: object) =>
       service.request('POST', '/chambers', { by, body: { name: 'Test', ...deadlinesFrom(START), ...members } });
     for (const members of [{ topic: 'x'.repeat(2_001) }, { maxMembers: 1 }, { maxMembers: 257 }]) {
@@ -308,8 +302,7 @@ describe('labels, topics and places', () => {
 
 describe('GET /chambers?member=', () => {
   it('leaves the chambers that the agent joined, newest first, in pages and by phase', async () => {
-    const service = new TestService();
-    const [ann, bob] = [await service.agent(), await service.agent()];
+    const { service, ann, bob } = await withTwoAgents();
     const ids = [
       await openChamber(service, [ann]),
       await chamberBy(service, ann, [bob]),

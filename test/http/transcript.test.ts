@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { CAST } from '../../src/demo/cast.ts';
 import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
 import type { Signer } from '../kit/signer.ts';
-import { TestService } from '../kit/test-service.ts';
+import { TestService, withAgent } from '../kit/test-service.ts';
 
 interface Turn {
   readonly eventId: number;
@@ -76,8 +76,7 @@ async function demoChamber() {
 
 /** A chamber in DEBATE in which one agent says these things. */
 async function saying(...comments: readonly string[]) {
-  const service = new TestService();
-  const by = await service.agent();
+  const { service, by } = await withAgent();
   const id = await openChamber(service, [by]);
   await enterPhase(service, id, 'DEBATE');
   for (const comment of comments) await service.must('POST', `/chambers/${id}/debate`, { by, body: { comment } });
@@ -162,8 +161,7 @@ describe('the transcript of a chamber', () => {
   });
 
   it('keeps a refinement as words', async () => {
-    const service = new TestService();
-    const by = await service.agent();
+    const { service, by } = await withAgent();
     const id = await openChamber(service, [by]);
     await enterPhase(service, id, 'DEBATE');
     await service.must('POST', `/chambers/${id}/debate`, {

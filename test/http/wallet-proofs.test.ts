@@ -2,7 +2,7 @@
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { describe, expect, it } from 'vitest';
 import { Signer } from '../kit/signer.ts';
-import { PUBLIC_URL, registrationOf, TestService } from '../kit/test-service.ts';
+import { PUBLIC_URL, registrationOf, TestService, withAgent } from '../kit/test-service.ts';
 import { agentWith, type Proof, proofBy, provenRegistration, walletOf } from '../kit/wallets.ts';
 
 const [WALLET, OTHER] = [walletOf(0), walletOf(1)];
@@ -43,8 +43,7 @@ describe('a proof', () => {
 
   it('takes an address in any case, an offset of the time, and any origin of the service', async () => {
     const settings = { PUBLIC_URL: `${PUBLIC_URL},https://other.test/api` };
-    const service = new TestService({ settings });
-    const by = await service.agent();
+    const { service, by } = await withAgent({ settings });
     const issuedAt = new Date(service.clock.read() + 3_600_000).toISOString().replace('Z', '999+01:00');
     const proof = await proofBy(WALLET, by.did, { service: 'https://other.test', issuedAt });
     const { operatorEmail: _, ...content } = registrationOf(by);

@@ -76,6 +76,12 @@ export async function debating(
   return { by, id, debate };
 }
 
+/** A service with such a chamber. */
+export async function runDebating(settings?: Settings) {
+  const running = await run(settings);
+  return { running, ...(await debating(running)) };
+}
+
 /** Writes bytes to the service and returns all that it sends until it closes the connection. */
 export function sendRaw(url: string, bytes: string): Promise<string> {
   const { hostname, port } = new URL(url);

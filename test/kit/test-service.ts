@@ -8,6 +8,7 @@ import type { ServiceKeys } from '../../src/keys/service-keys.ts';
 import type { EventLog } from '../../src/log/log.ts';
 import { originOf } from '../../src/log/origin.ts';
 import type { Store } from '../../src/log/store.ts';
+import type { StreamId } from '../../src/log/stream-id.ts';
 import { type Composition, composeCore, composeService, NO_CHAIN } from '../../src/service/compose.ts';
 import { createVerifier, type SignatureVerifierPool } from '../../src/verifier/verifier.ts';
 import type { ForumEvent } from '../../src/vocabulary/events.ts';
@@ -142,13 +143,13 @@ export class TestService {
     }
   }
 
-  async lines(chamberId: number): Promise<readonly string[]> {
-    const { ndjson } = await this.log.readPage(chamberId, 0, 10_000);
+  async lines(stream: StreamId): Promise<readonly string[]> {
+    const { ndjson } = await this.log.readPage(stream, 0, 10_000);
     return ndjson.toString().split('\n').slice(0, -1);
   }
 
-  async events(chamberId: number): Promise<readonly ForumEvent[]> {
-    return (await this.lines(chamberId)).map((line) => JSON.parse(line));
+  async events(stream: StreamId): Promise<readonly ForumEvent[]> {
+    return (await this.lines(stream)).map((line) => JSON.parse(line));
   }
 
   async close(): Promise<void> {
@@ -161,6 +162,18 @@ export class TestService {
     this.composed.close();
     await this.store.close();
   }
+}
+
+/** A service with a registered agent. */
+export async function withAgent(options?: TestServiceOptions) {
+  const service = new TestService(options);
+  return { service, by: await service.agent() };
+}
+
+/** A service with two registered agents. */
+export async function withTwoAgents(options?: TestServiceOptions) {
+  const { service, by: ann } = await withAgent(options);
+  return { service, ann, bob: await service.agent() };
 }
 
 export function registrationOf({ pubkeyHex }: Signer) {

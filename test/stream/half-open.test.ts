@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { consume } from '../kit/consumers.ts';
 import { appendDebates } from '../kit/debates.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
-import { debating, type Running, run } from '../kit/service.ts';
+import { type Running, runDebating } from '../kit/service.ts';
 
 const SETTINGS = { STREAM_PING_SECONDS: '1', STREAM_DEAD_SECONDS: '2' };
 /** Twice as long as a peer may be. */
@@ -32,8 +32,7 @@ async function openSource({ url }: Running, chamberId: number): Promise<RawSocke
 
 describe('a peer', { timeout: 180_000 }, () => {
   it('that returns no pong is cut, and one that does is not', async () => {
-    const running = await run(SETTINGS);
-    const { id, debate } = await debating(running);
+    const { running, id, debate } = await runDebating(SETTINGS);
     const alive = await consume(running, `/chambers/${id}/stream?after=0`);
     const mute = await mutePeer(running, id);
     await mute.closed;
@@ -43,8 +42,7 @@ describe('a peer', { timeout: 180_000 }, () => {
   });
 
   it('that stops reading within a backlog is cut', async () => {
-    const running = await run(SETTINGS);
-    const { by, id } = await debating(running);
+    const { running, by, id } = await runDebating(SETTINGS);
     const stopped = await mutePeer(running, id);
     stopped.socket.pause();
     await appendDebates(running, { did: by.did, chamberId: id, count: 800, bulk: BULK });
@@ -55,8 +53,7 @@ describe('a peer', { timeout: 180_000 }, () => {
   });
 
   it('that reads slowly through a backlog gets everything, however long it takes', async () => {
-    const running = await run(SETTINGS);
-    const { by, id } = await debating(running);
+    const { running, by, id } = await runDebating(SETTINGS);
     await appendDebates(running, { did: by.did, chamberId: id, count: 1_500, bulk: BULK });
     const slow = await consume(running, `/chambers/${id}/stream?after=0`);
     // Longer than a peer may be silent, in steps that each let a part through.
@@ -73,8 +70,7 @@ describe('a peer', { timeout: 180_000 }, () => {
 
 describe('a reader of server-sent events', { timeout: 180_000 }, () => {
   it('whose buffered bytes do not drain is cut, and one that merely waits gets keep-alives', async () => {
-    const running = await run(SETTINGS);
-    const { by, id, debate } = await debating(running);
+    const { running, by, id, debate } = await runDebating(SETTINGS);
     const [stopped, waiting] = [await openSource(running, id), await openSource(running, id)];
     stopped.socket.pause();
     await appendDebates(running, { did: by.did, chamberId: id, count: 800, bulk: BULK });

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { type Consumer, consume, openSource, page, take } from '../kit/consumers.ts';
 import { appendDebates } from '../kit/debates.ts';
 import { Random } from '../kit/random.ts';
-import { debating, run } from '../kit/service.ts';
+import { runDebating } from '../kit/service.ts';
 import { IS_ON_POSTGRES } from '../kit/store.ts';
 
 /** A read over a connection takes longer than one of a file. */
@@ -18,8 +18,7 @@ const LEAD_MAX = 60;
 
 /** A chamber with a debate that runs until `quiet` is called, little ahead of the lines that were received. */
 async function noisyChamber(lines: readonly string[]) {
-  const running = await run();
-  const { by, id } = await debating(running);
+  const { running, by, id } = await runDebating();
   let isOver = false;
   const writing = (async () => {
     for (let lastEventId = 2; !isOver; ) {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, vi } from 'vitest';
 import { consume } from '../kit/consumers.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
-import { call, debating, run } from '../kit/service.ts';
+import { call, runDebating } from '../kit/service.ts';
 import { eventually } from '../kit/until.ts';
 
 const EVENTS = 200;
@@ -12,8 +12,7 @@ const EVENTS = 200;
 const BULK = { bulk: 'x'.repeat(60_000) };
 
 it('gets everything once it resumes, while others are not delayed', async () => {
-  const running = await run();
-  const { id, by } = await debating(running);
+  const { running, id, by } = await runDebating();
   const slow = await consume(running, `/chambers/${id}/stream`);
   const quick = await consume(running, `/chambers/${id}/stream`);
   slow.socket.pause();
@@ -32,8 +31,7 @@ const CLOSE_FRAME = Buffer.from([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe8]);
 const QUIET_MS = 500;
 
 it('causes no more reads once it is closing, even with a full socket', async () => {
-  const running = await run();
-  const { id, by } = await debating(running);
+  const { running, id, by } = await runDebating();
   for (let at = 0; at < EVENTS; at++) {
     await call(running, by, ['POST', `/chambers/${id}/debate`, { comment: `${at}`, refinement: BULK }]);
   }

@@ -4,19 +4,17 @@ import { recordCommit } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
 import { consume, page, subscribe } from '../kit/consumers.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
-import { call, debating, run } from '../kit/service.ts';
+import { call, debating, run, runDebating } from '../kit/service.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 
 async function subscribed(path: string) {
-  const running = await run();
-  const { id } = await debating(running);
+  const { running, id } = await runDebating();
   return subscribe(running, path.replace(':id', String(id)).replace(':log', running.service.forum.store.log.logId));
 }
 
 describe('the stream of a chamber', () => {
   it('sends every event after the cursor, then the live ones', async () => {
-    const running = await run();
-    const { id, debate } = await debating(running);
+    const { running, id, debate } = await runDebating();
     await debate('third');
     const consumer = await consume(running, `/chambers/${id}/stream?after=1`);
     await consumer.until(2);
@@ -26,16 +24,14 @@ describe('the stream of a chamber', () => {
   });
 
   it('sends everything after 0', async () => {
-    const running = await run();
-    const { id } = await debating(running);
+    const { running, id } = await runDebating();
     const consumer = await consume(running, `/chambers/${id}/stream?after=0`);
     await consumer.until(2);
     expect(consumer.eventIds).toEqual([1, 2]);
   });
 
   it('sends only new events without a cursor, or with the head as cursor', async () => {
-    const running = await run();
-    const { id, debate } = await debating(running);
+    const { running, id, debate } = await runDebating();
     const consumers = [
       await consume(running, `/chambers/${id}/stream`),
       await consume(running, `/chambers/${id}/stream?after=2`),
@@ -48,8 +44,7 @@ describe('the stream of a chamber', () => {
   });
 
   it('sends each consumer the same lines, one a message, as they are stored', async () => {
-    const running = await run();
-    const { id, debate } = await debating(running);
+    const { running, id, debate } = await runDebating();
     await debate('“é” \u2028 😀');
     const consumers = await Promise.all(
       [0, 1].map((after) => consume(running, `/chambers/${id}/stream?after=${after}`)),
@@ -61,8 +56,7 @@ describe('the stream of a chamber', () => {
   });
 
   it('neither repeats nor misses an event while the log grows', async () => {
-    const running = await run();
-    const { id, debate } = await debating(running);
+    const { running, id, debate } = await runDebating();
     const joined = [];
     for (let round = 0; round < 10; round++) {
       const writing = Promise.all(Array.from({ length: 30 }, (_, at) => debate(`${round}.${at}`)));
@@ -77,8 +71,7 @@ describe('the stream of a chamber', () => {
   });
 
   it('sends only events of its chamber, including service events', async () => {
-    const running = await run();
-    const { id } = await debating(running);
+    const { running, id } = await runDebating();
     const other = await debating(running);
     const consumer = await consume(running, `/chambers/${id}/stream`);
     await other.debate('elsewhere');
@@ -91,16 +84,14 @@ describe('the stream of a chamber', () => {
   });
 
   it('sends the log id in the handshake and accepts it with a cursor', async () => {
-    const running = await run();
-    const { id } = await debating(running);
+    const { running, id } = await runDebating();
     const { logId } = running.service.forum.store.log;
     const outcome = await subscribe(running, `/chambers/${id}/stream?after=0&log=${logId}`);
     expect(outcome).toMatchObject({ headers: { 'log-id': logId, 'access-control-allow-origin': '*' } });
   });
 
   it('ignores messages and closes on a long one', async () => {
-    const running = await run();
-    const { id, debate } = await debating(running);
+    const { running, id, debate } = await runDebating();
     const consumer = await consume(running, `/chambers/${id}/stream`);
     consumer.socket.send('hello');
     await debate('third');
@@ -143,8 +134,7 @@ describe('a plain GET of the same URL', () => {
     ['/events?after=1:3', 400],
     ['/events?after=1:1&log=another', 409],
   ])('of %s returns why the handshake was rejected: %i', async (pattern, status) => {
-    const running = await run();
-    const { id } = await debating(running);
+    const { running, id } = await runDebating();
     const path = pattern.replace(':id', String(id));
     const rejected = await subscribe(running, path);
     expect(rejected).toMatchObject({ refusal: { status } });
@@ -153,8 +143,7 @@ describe('a plain GET of the same URL', () => {
   });
 
   it('returns 429 while the address may open no other stream', async () => {
-    const running = await run({ STREAMS_PER_ADDRESS_MAX: '1' });
-    const { id } = await debating(running);
+    const { running, id } = await runDebating({ STREAMS_PER_ADDRESS_MAX: '1' });
     const path = `/chambers/${id}/stream?after=0`;
     await consume(running, path);
     for (const accept of ['*/*', 'text/event-stream']) {
@@ -170,8 +159,7 @@ describe('a plain GET of the same URL', () => {
   });
 
   it('whose handshake would be accepted names the missing handshake', async () => {
-    const running = await run();
-    const { id } = await debating(running);
+    const { running, id } = await runDebating();
     const response = await fetch(`${running.url}/chambers/${id}/stream?after=2&end=settled`);
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ detail: expect.stringContaining('needs a WebSocket handshake') });
@@ -182,8 +170,7 @@ describe('the head of a handshake', () => {
   const KEY = 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n';
 
   async function shake(version: string, fields: string): Promise<string> {
-    const running = await run();
-    const { id } = await debating(running);
+    const { running, id } = await runDebating();
     const socket = await RawSocket.open(running.url);
     const upgrade = 'Host: forum.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
     socket.write(`GET /chambers/${id}/stream?after=0 ${version}\r\n${upgrade}${KEY}${fields}\r\n`);
@@ -222,8 +209,7 @@ describe('the head of a handshake', () => {
 describe('the end of the service', () => {
   it('closes streams with 1012, and they resume from their cursor', async () => {
     const settings = { DATABASE_PATH: temporaryDatabase() };
-    const running = await run(settings);
-    const { id, by, debate } = await debating(running);
+    const { running, id, by, debate } = await runDebating(settings);
     const consumer = await consume(running, `/chambers/${id}/stream?after=0`);
     await debate('third');
     await consumer.until(3);
