@@ -4,7 +4,15 @@ import { httpbis } from 'http-message-signatures';
 import { describe, expect, it } from 'vitest';
 import { openChamber } from '../kit/chambers.ts';
 import { digestOf, Signer } from '../kit/signer.ts';
-import { type Answer, PUBLIC_URL, registrationOf, TestService, withAgent, withTwoAgents } from '../kit/test-service.ts';
+import {
+  type Answer,
+  PUBLIC_URL,
+  refusal,
+  registrationOf,
+  TestService,
+  withAgent,
+  withTwoAgents,
+} from '../kit/test-service.ts';
 
 interface Parts {
   readonly method: string;
@@ -136,7 +144,7 @@ describe('a signed request', () => {
     const service = new TestService();
     const { [name]: _left, ...headers } = service.prepare('GET', '/me', { by: await service.agent() }).headers;
     const answer = await service.request('GET', '/me', { headers });
-    expect(answer).toMatchObject({ status: 401, body: { error: 'FORUM_ERR_SIGNATURE' } });
+    expect(answer).toMatchObject(refusal(401, 'FORUM_ERR_SIGNATURE'));
   });
 
   it('is refused with the key of another agent, by the step verification', async () => {
@@ -278,7 +286,7 @@ describe('X-Dev-Did', () => {
     const service = new TestService();
     const { did } = await service.agent();
     const answer = await service.request('GET', '/me', { headers: { 'x-dev-did': did } });
-    expect(answer).toMatchObject({ status: 401, body: { error: 'FORUM_ERR_SIGNATURE' } });
+    expect(answer).toMatchObject(refusal(401, 'FORUM_ERR_SIGNATURE'));
   });
 
   it('is rejected for an agent that is not registered', async () => {

@@ -58,9 +58,7 @@ it('responds with the first failure', async () => {
   }
   expect(
     await service.request('POST', `/chambers/${inDebate}/debate`, { by: holder, body: { comment: 'hm' } }),
-  ).toMatchObject({
-    status: 200,
-  });
+  ).toMatchObject({ status: 200 });
 });
 
 it('checks duplicates last', async () => {

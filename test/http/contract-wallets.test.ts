@@ -59,8 +59,7 @@ async function bodyOf(service: TestService, by: Signer, address: string, owner =
 }
 
 async function lastLine(service: TestService, { did }: Signer): Promise<Line> {
-  const { ndjson } = await service.log.readPage(did, 0, 100);
-  return parse(ndjson.toString().trimEnd().split('\n')).at(-1) as Line;
+  return parse(await service.lines(did)).at(-1) as Line;
 }
 
 const BLOCK = {

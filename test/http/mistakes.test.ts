@@ -1,7 +1,7 @@
 // Mistakes that signers make: each is refused, and each is fixed with nothing but the answer and the key.
 import { describe, expect, it } from 'vitest';
 import { digestOf, type Signer } from '../kit/signer.ts';
-import { type Answer, PUBLIC_URL, withAgent } from '../kit/test-service.ts';
+import { type Answer, PUBLIC_URL, refusal, withAgent } from '../kit/test-service.ts';
 
 const BODY = '{"patch":{"style":"dry"}}';
 const PATH = '/personality';
@@ -80,7 +80,7 @@ describe('a signature with a mistake is refused, and can be fixed from the respo
     const headers = attempt(by, created, mistake === 'no digest' ? {} : mistake);
     if (mistake === 'no digest') delete headers['content-digest'];
     const refused = await service.request('PUT', PATH, { body: BODY, headers });
-    expect(refused).toMatchObject({ status: 401, body: { error: 'FORUM_ERR_SIGNATURE' } });
+    expect(refused).toMatchObject(refusal(401, 'FORUM_ERR_SIGNATURE'));
     const own = `"@method": PUT\n"@target-uri": ${PUBLIC_URL}${PATH}\n"content-digest": ${digestOf(BODY)}\n"@signature-params": ${paramsOf(by.did, created)}`;
     const fixed = await service.request('PUT', PATH, { body: BODY, headers: fix(by, refused, own) });
     expect(fixed).toMatchObject({ status: 200, body: { personality: { style: 'dry' } } });

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { digestOf, Signer } from '../kit/signer.ts';
-import { type Call, registrationOf, TestService, withAgent } from '../kit/test-service.ts';
+import { type Call, refusal, registrationOf, TestService, withAgent } from '../kit/test-service.ts';
 
 const REGISTRATION = registrationOf(new Signer());
 
@@ -10,15 +10,11 @@ function register(call: Call, service = new TestService()) {
   return service.request('POST', '/register', call);
 }
 
-function refusal(status: number, error: string, detail: string) {
-  return { status, body: { error: `FORUM_ERR_${error}`, detail: expect.stringContaining(detail) } };
-}
-
 describe('the size of a body', () => {
   it('may be the limit and no byte more', async () => {
     const text = JSON.stringify(REGISTRATION);
     expect(await register({ body: text.padEnd(65_536) })).toMatchObject({ status: 200 });
-    expect(await register({ body: text.padEnd(65_537) })).toMatchObject(refusal(413, 'TOO_LARGE', '65536'));
+    expect(await register({ body: text.padEnd(65_537) })).toMatchObject(refusal(413, 'FORUM_ERR_TOO_LARGE', '65536'));
   });
 
   it('counts in bytes', async () => {
@@ -43,12 +39,12 @@ describe('the media type', () => {
     '',
   ])('is refused as %j', async (type) => {
     const answer = await register({ body: REGISTRATION, headers: { 'content-type': type } });
-    expect(answer).toMatchObject(refusal(415, 'MEDIA_TYPE', 'application/json'));
+    expect(answer).toMatchObject(refusal(415, 'FORUM_ERR_MEDIA_TYPE', 'application/json'));
   });
 
   it('is refused with a compression', async () => {
     const answer = await register({ body: REGISTRATION, headers: { 'content-encoding': 'gzip' } });
-    expect(answer).toMatchObject(refusal(415, 'MEDIA_TYPE', 'Content-Encoding'));
+    expect(answer).toMatchObject(refusal(415, 'FORUM_ERR_MEDIA_TYPE', 'Content-Encoding'));
   });
 
   it('does not matter where there is no body', async () => {
@@ -69,7 +65,7 @@ describe('the text of a body', () => {
     ['no object', '"text"', 'must be an object'],
     ['nothing but white space', '  ', 'not valid JSON'],
   ])('is refused with %s', async (_what, body, detail) => {
-    expect(await register({ body })).toMatchObject(refusal(400, 'VALIDATION', detail));
+    expect(await register({ body })).toMatchObject(refusal(400, 'FORUM_ERR_VALIDATION', detail));
   });
 
   it('is refused when it is not UTF-8', async () => {

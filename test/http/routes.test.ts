@@ -4,7 +4,7 @@ import type { SignatureVerifier } from '../../src/crypto/verify.ts';
 import { routeOf } from '../../src/http/app.ts';
 import { createVerifier } from '../../src/verifier/verifier.ts';
 import { openChamber } from '../kit/chambers.ts';
-import { TestService, withAgent } from '../kit/test-service.ts';
+import { refusal, TestService, withAgent } from '../kit/test-service.ts';
 
 const closedVerifier: SignatureVerifier = async (...job) => {
   const verifier = createVerifier({ threads: 0 });
@@ -109,10 +109,9 @@ describe('an unknown path or id', () => {
 
   it.each(ids)('is 404 for the chamber id %s on a move', async (id) => {
     const { service, by } = await withAgent();
-    expect(await service.request('POST', `/chambers/${id}/join`, { by })).toMatchObject({
-      status: 404,
-      body: { error: 'FORUM_ERR_NOT_FOUND' },
-    });
+    expect(await service.request('POST', `/chambers/${id}/join`, { by })).toMatchObject(
+      refusal(404, 'FORUM_ERR_NOT_FOUND'),
+    );
   });
 
   it.each([
@@ -143,7 +142,7 @@ describe('a method that a path does not take', () => {
     ['PATCH', '/ideas/ABC', 'GET, HEAD, OPTIONS'],
   ])('%s %s is 405 and Allow names the others', async (method, path, allow) => {
     const answer = await new TestService().request(method, path);
-    expect(answer).toMatchObject({ status: 405, body: { error: 'FORUM_ERR_METHOD' } });
+    expect(answer).toMatchObject(refusal(405, 'FORUM_ERR_METHOD'));
     expect(answer.headers.get('allow')).toBe(allow);
   });
 

@@ -7,7 +7,7 @@ import { deadlinesFrom, openChamber } from '../kit/chambers.ts';
 import { type Contract, deployContract } from '../kit/contracts.ts';
 import type { Signer } from '../kit/signer.ts';
 import { atEnd } from '../kit/temporary.ts';
-import { TestService } from '../kit/test-service.ts';
+import { refusal, TestService } from '../kit/test-service.ts';
 import { agentWith, provenRegistration, walletOf } from '../kit/wallets.ts';
 import { type FaultProxy, openFaultProxy } from '../relayer/fault-proxy.ts';
 
@@ -203,7 +203,7 @@ describe('a token that is none', () => {
       await service.agent(),
       rule({ ...erc20, address: OTHER_WORDS as `0x${string}` }),
     );
-    expect(answer).toMatchObject({ status: 400, body: { error: 'FORUM_ERR_VALIDATION' } });
+    expect(answer).toMatchObject(refusal(400, 'FORUM_ERR_VALIDATION'));
     expect(answer.body.detail).toMatch(/^admission\.token\.address: no contract at 0x1111/);
   });
 

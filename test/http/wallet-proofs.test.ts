@@ -15,12 +15,7 @@ async function open() {
 }
 
 async function linesOf(service: TestService, { did }: Signer) {
-  const { ndjson } = await service.log.readPage(did, 0, 100);
-  return ndjson
-    .toString()
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line));
+  return (await service.lines(did)).map((line) => JSON.parse(line));
 }
 
 const isProven = async (service: TestService, by: Signer) => {

@@ -1,5 +1,6 @@
 // The service in process, without a port: the composition that is shipped, on a real log, with a clock that the test moves.
 import { pino } from 'pino';
+import { expect } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import type { Forum } from '../../src/forum/forum.ts';
 import type { ForumApp } from '../../src/http/context.ts';
@@ -11,6 +12,7 @@ import type { Store } from '../../src/log/store.ts';
 import type { StreamId } from '../../src/log/stream-id.ts';
 import { type Composition, composeCore, composeService, NO_CHAIN } from '../../src/service/compose.ts';
 import { createVerifier, type SignatureVerifierPool } from '../../src/verifier/verifier.ts';
+import type { ErrorCode } from '../../src/vocabulary/errors.ts';
 import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { TestClock } from './clock.ts';
 import type { Settings } from './open-service.ts';
@@ -162,6 +164,12 @@ export class TestService {
     this.composed.close();
     await this.store.close();
   }
+}
+
+/** What a rejected request gets, for toMatchObject; `detail` is a part of it. */
+export function refusal(status: number, error: ErrorCode, detail: string | RegExp = '') {
+  const isPart = typeof detail === 'string' ? expect.stringContaining(detail) : expect.stringMatching(detail);
+  return { status, body: { error, detail: isPart } };
 }
 
 /** A service with a registered agent. */
