@@ -8,6 +8,7 @@ import { JUDGES } from '../judges/installed.ts';
 import { AdvancedClock } from '../kit/clock.ts';
 import { openService, type Settings } from '../kit/open-service.ts';
 import type { Signer } from '../kit/signer.ts';
+import { prepare } from '../kit/wire.ts';
 import { type Described, describedBy } from './described.ts';
 import { prismFindings, startPrism } from './prism.ts';
 
@@ -59,14 +60,8 @@ export async function startLive(settings: Settings = {}): Promise<LiveService> {
     path: string,
     { body, by, headers = {}, isDirect = false, failsWith }: CallOptions = {},
   ) {
-    const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
-    const signature = by?.sign({ method, url: baseUrl + path, body: text, created: clock.seconds }) ?? {};
-    const type = text === undefined ? {} : { 'content-type': 'application/json' };
-    const init = {
-      method,
-      headers: { ...type, ...signature, ...headers },
-      ...(text === undefined ? {} : { body: text }),
-    };
+    const sent = prepare(method, path, { by, body, publicUrl: baseUrl, now: clock.read() });
+    const init = { method, headers: { ...sent.headers, ...headers }, body: sent.body ?? null };
     const response = await fetch((isDirect ? url : baseUrl) + path, init);
     const received = await response.text();
     const problems = [...described.problemsOf({ method, path, response, text: received }), ...prismFindings(response)];

@@ -1,11 +1,11 @@
 // GET /me/todo over sockets: server-sent events, and the end of the service.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { openSource, take } from '../kit/consumers.ts';
+import { followed, Gate } from '../kit/members.ts';
+import { heapHeld } from '../kit/memory-held.ts';
 import { call, newAgent, type Running, run } from '../kit/service.ts';
 import type { Signer } from '../kit/signer.ts';
 import { eventually } from '../kit/until.ts';
@@ -102,26 +102,13 @@ describe('server-sent events of /me/todo', () => {
     const running = await run();
     const { bob } = await proposing(running);
     const { forum } = running.service;
-    let followed = 0;
-    const follow = forum.follow.bind(forum);
-    vi.spyOn(forum, 'follow').mockImplementation((stream, wake) => {
-      const unfollow = follow(stream, wake);
-      followed++;
-      return () => {
-        unfollow();
-        followed--;
-      };
-    });
+    const streams = followed(forum);
     const { lists } = forum.store;
     const read = lists.listMembersAt.bind(lists);
-    let isReading = false;
-    let proceed = () => {};
-    const gate = new Promise<void>((resolve) => {
-      proceed = resolve;
-    });
+    const gate = new Gate();
+    gate.isClosed = true;
     vi.spyOn(lists, 'listMembersAt').mockImplementation(async (seats) => {
-      isReading = true;
-      await gate;
+      await gate.pass();
       return read(seats);
     });
     const closed = new Promise<void>((resolve) => {
@@ -137,12 +124,12 @@ describe('server-sent events of /me/todo', () => {
     const signed = bob.sign({ method: 'GET', url, body: undefined, created: running.clock.seconds });
     const opening = fetch(url, { headers: { ...signed, accept: 'text/event-stream' }, signal: reader.signal });
     const gone = expect(opening.then((response) => response.text())).rejects.toThrow();
-    await eventually(() => expect([isReading, followed]).toEqual([true, 2]));
+    await eventually(() => expect([gate.isClosed, streams()]).toEqual([false, 2]));
     reader.abort();
     await gone;
     await closed;
-    proceed();
-    await eventually(() => expect(followed).toBe(0), 5_000);
+    gate.open();
+    await eventually(() => expect(streams()).toBe(0), 5_000);
   });
 
   it('respond to HEAD without opening a stream', async () => {
@@ -166,8 +153,6 @@ describe('server-sent events of /me/todo', () => {
   });
 
   it('hold nothing more after thousands of keep-alives', async () => {
-    setFlagsFromString('--expose-gc');
-    const collect: () => void = runInNewContext('gc');
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     const running = await run({ STREAM_PING_SECONDS: '30', STREAM_DEAD_SECONDS: '60' });
     const { bob } = await proposing(running);
@@ -178,8 +163,7 @@ describe('server-sent events of /me/todo', () => {
         vi.advanceTimersByTime(30_000);
         expect(await take(source, 1)).toEqual([{ id: '', data: '' }]);
       }
-      collect();
-      return process.memoryUsage().heapUsed;
+      return heapHeld();
     };
     const before = await keepAlives(500);
     // It was 300 bytes for each.

@@ -1,9 +1,9 @@
 // Waiting at GET /me/todo: for a change of the list since a version, or for something to be due.
 import { describe, expect, it, vi } from 'vitest';
-import type { Forum } from '../../src/forum/forum.ts';
 import { ForumError } from '../../src/vocabulary/errors.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
+import { followed } from '../kit/members.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { TestService, withTwoAgents } from '../kit/test-service.ts';
@@ -36,21 +36,6 @@ function begun({ forum }: TestService): () => Promise<void> {
   const reads = vi.spyOn(forum.todoLists, 'of');
   // The first read finds the chambers; the second one follows them.
   return () => eventually(() => expect(reads.mock.calls.length).toBeGreaterThanOrEqual(2));
-}
-
-/** How many streams are followed now. */
-function followed(forum: Forum): () => number {
-  let count = 0;
-  const follow = forum.follow.bind(forum);
-  vi.spyOn(forum, 'follow').mockImplementation((stream, wake) => {
-    const unfollow = follow(stream, wake);
-    count++;
-    return () => {
-      unfollow();
-      count--;
-    };
-  });
-  return () => count;
 }
 
 describe('the version of a list', () => {

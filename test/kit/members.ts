@@ -1,5 +1,6 @@
 // Parts of a service with other members: methods that wait, fail, count or report something else when a test wants it.
 import { vi } from 'vitest';
+import type { Forum } from '../../src/forum/forum.ts';
 import type { RateLimit } from '../../src/http/request-limits.ts';
 
 /** The part with other members. */
@@ -35,6 +36,21 @@ export function countTokens(limits: readonly RateLimit[]): () => number {
   const calls = (spies: readonly { readonly mock: { readonly calls: readonly unknown[] } }[]) =>
     spies.reduce((sum, { mock }) => sum + mock.calls.length, 0);
   return () => calls(taken) - calls(givenBack);
+}
+
+/** How many streams are followed now. */
+export function followed(forum: Forum): () => number {
+  let count = 0;
+  const follow = forum.follow.bind(forum);
+  vi.spyOn(forum, 'follow').mockImplementation((stream, wake) => {
+    const unfollow = follow(stream, wake);
+    count++;
+    return () => {
+      unfollow();
+      count--;
+    };
+  });
+  return () => count;
 }
 
 /** The first call after the gate was closed waits until it is opened; `isClosed` says that none has come yet. */

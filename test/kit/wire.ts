@@ -10,7 +10,7 @@ export interface Wire {
 
 export interface WireOptions {
   /** Signs the request; without it the request is unsigned. */
-  readonly by?: Signer;
+  readonly by?: Signer | undefined;
   /** The body is sent as JSON; a string is sent as it is. */
   readonly body?: unknown;
   /** The base URL that the signature covers. */

@@ -1,14 +1,12 @@
 // A reader that stands still costs the service one page, however long the log.
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { WebSocket } from 'ws';
 import { debateOf, must, type Player, seatPlayers } from '../durability/players.ts';
-import { Consumer } from '../kit/consumers.ts';
+import { type Consumer, consume } from '../kit/consumers.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { type ServiceProcess, startProcess } from '../kit/service-process.ts';
-import { atEnd, temporaryDatabase } from '../kit/temporary.ts';
+import { temporaryDatabase } from '../kit/temporary.ts';
 
 const QUIET_MS = 500;
 const QUIET_TICKS_MAX = 2;
@@ -36,9 +34,7 @@ it.each([
   ['all logs', () => '/events?after=0', [1, 2]],
 ] as const)(
   'memory stays flat while readers of %s stand still, and they get everything',
-  {
-    timeout: 180_000,
-  },
+  { timeout: 180_000 },
   async (_of, pathOf, others) => {
     const path = temporaryDatabase();
     const player = (await seatPlayers(path, 1))[0] as Player;
@@ -66,7 +62,10 @@ async function openStandingStill({ url, pid }: ServiceProcess, path: string, rea
     const source = await RawSocket.open(url);
     source.socket.pause();
     source.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`);
-    consumers.push(await openPaused(url.replace('http', 'ws') + path));
+    // It reads little more than the handshake until it is resumed.
+    const consumer = await consume({ url }, path);
+    consumer.socket.pause();
+    consumers.push(consumer);
   }
   await settled(pid);
   process.kill(pid, 'SIGUSR2');
@@ -86,14 +85,4 @@ async function settled(pid: number): Promise<void> {
 function processorTicks(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ');
   return Number(fields[13]) + Number(fields[14]);
-}
-
-/** A consumer that reads little more than the handshake until it is resumed. */
-async function openPaused(url: string): Promise<Consumer> {
-  const socket = new WebSocket(url);
-  atEnd(() => socket.terminate());
-  const consumer = new Consumer(socket);
-  await once(socket, 'open');
-  socket.pause();
-  return consumer;
 }

@@ -1,13 +1,11 @@
 // A service that was paused for longer than a peer may be silent finds its consumers alive.
-import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { WebSocket } from 'ws';
 import { debateOf, must, type Player, seatPlayers } from '../durability/players.ts';
-import { Consumer } from '../kit/consumers.ts';
+import { consume } from '../kit/consumers.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { startProcess } from '../kit/service-process.ts';
-import { atEnd, temporaryDatabase } from '../kit/temporary.ts';
+import { temporaryDatabase } from '../kit/temporary.ts';
 
 const SETTINGS = { STREAM_PING_SECONDS: '1', STREAM_DEAD_SECONDS: '2' };
 const PAUSE_MS = 4_000;
@@ -17,10 +15,7 @@ it('a pause longer than STREAM_DEAD_SECONDS cuts no living consumer', { timeout:
   const player = (await seatPlayers(database, 1))[0] as Player;
   const { url, pid } = await startProcess(database, SETTINGS);
   const path = `/chambers/${player.debating}/stream?after=0`;
-  const webSocket = new WebSocket(url.replace('http', 'ws') + path);
-  atEnd(() => webSocket.terminate());
-  const consumer = new Consumer(webSocket);
-  await once(webSocket, 'open');
+  const consumer = await consume({ url }, path);
   const source = await RawSocket.open(url);
   source.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`);
   await Promise.all([consumer.until(2), source.receive('id: 2')]);
