@@ -109,10 +109,7 @@ export const chamberRoutes: readonly Route[] = [
       query(
         'ends',
         '`1`: each item also has `phaseEndsAt`, which in a chamber with rounds may be before the deadline',
-        {
-          type: 'string',
-          enum: ['1'],
-        },
+        { type: 'string', enum: ['1'] },
       ),
     ],
     returns: 'The chambers.',

@@ -2,7 +2,6 @@
 import { setImmediate } from 'node:timers/promises';
 import * as v from 'valibot';
 import { type IdeaView, ideaViews } from '../../projections/views.ts';
-import type { GraduatedQuery } from '../log/read-model.ts';
 import type { Store } from '../log/store.ts';
 import * as sample from '../moves/samples.ts';
 import { currentPayer, type Payer, workFor } from '../process/main-thread.ts';
@@ -73,8 +72,7 @@ export const ideaRoutes: readonly Route[] = [
     handle: async ({ forum }, c) => {
       requireQuery(c.req.url, ['limit']);
       const limit = parseInteger('limit', c.req.query('limit'), LIST_LIMIT) ?? LIST_LIMIT.fallback;
-      const first = await readGraduated(forum.store, { limit: Math.min(limit, IDEAS_PER_PAGE) });
-      return listResponse(graduatedIdeas(forum.store, { first, limit }));
+      return listResponse(graduatedIdeas(forum.store, limit));
     },
   }),
   readRoute({
@@ -102,27 +100,20 @@ export const ideaRoutes: readonly Route[] = [
 const IDEAS_PER_PAGE = 10;
 
 /** The pages of a long list take turns with all other reads: hundreds of lists at once must not delay a move. */
-async function readGraduated({ log, lists }: Store, query: GraduatedQuery): Promise<readonly IdeaView[]> {
-  await log.turns.take('foreground');
-  return lists.listGraduatedIdeas(query);
-}
-
-async function* graduatedIdeas(
-  store: Store,
-  { first, limit }: { readonly first: readonly IdeaView[]; readonly limit: number },
-): AsyncGenerator<IdeaView> {
-  let page = first;
-  for (let left = limit; ; ) {
+async function* graduatedIdeas({ log, lists }: Store, limit: number): AsyncGenerator<IdeaView> {
+  let after: IdeaView | undefined;
+  for (let left = limit; left > 0; left -= IDEAS_PER_PAGE) {
+    await log.turns.take('foreground');
+    const page = await lists.listGraduatedIdeas({ limit: Math.min(left, IDEAS_PER_PAGE), after });
     yield* page;
-    left -= page.length;
-    if (left === 0 || page.length < IDEAS_PER_PAGE) return;
-    page = await readGraduated(store, { limit: Math.min(left, IDEAS_PER_PAGE), after: page.at(-1) });
+    if (page.length < IDEAS_PER_PAGE) return;
+    after = page.at(-1);
   }
 }
 
 type Ideas = Iterable<IdeaView> | AsyncIterable<IdeaView>;
 
-/** Most lists are one piece, which needs no stream. */
+/** Most lists are one piece, which needs no stream. What fails within the first piece is an error response. */
 async function listResponse(ideas: Ideas): Promise<Response> {
   const pieces = ideasText(ideas, currentPayer());
   const first = await pieces.next();
