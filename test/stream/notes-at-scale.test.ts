@@ -3,7 +3,7 @@
 import { expect, it } from 'vitest';
 import type { Phase } from '../../src/vocabulary/values.ts';
 import { deadlinesFrom } from '../kit/chambers.ts';
-import { type Consumer, consume } from '../kit/consumers.ts';
+import { type Consumer, consume, page } from '../kit/consumers.ts';
 import { Random } from '../kit/random.ts';
 import { call, newAgent, type Running, run } from '../kit/service.ts';
 import type { Signer } from '../kit/signer.ts';
@@ -70,7 +70,7 @@ it(`come once on each connection: ${CHAMBERS} chambers, ${CUTS} disconnects (NOT
   for (const { annotated, plain } of chambers) {
     expect(linesOf(annotated)).toEqual(linesOf(plain));
     const [{ lines }] = plain.connections as [Consumer];
-    expect(lines).toEqual(await logOf(running, plain.id));
+    expect(lines).toEqual(await page(running, `/chambers/${plain.id}/events?after=0&limit=200`));
     for (const connection of annotated.connections) expectNotes(connection);
   }
 });
@@ -128,13 +128,6 @@ async function reopen(running: Running, reader: Reader): Promise<void> {
   await reader.connections.at(-1)?.closed();
   const after = linesOf(reader).length;
   reader.connections.push(await consume(running, `/chambers/${reader.id}/stream?after=${after}${reader.query}`));
-}
-
-async function logOf({ url }: Running, id: number): Promise<readonly string[]> {
-  const response = await fetch(`${url}/chambers/${id}/events?after=0&limit=200`, {
-    headers: { accept: 'application/x-ndjson' },
-  });
-  return (await response.text()).split('\n').slice(0, -1);
 }
 
 async function createChamber(running: Running, creator: Signer): Promise<number> {
