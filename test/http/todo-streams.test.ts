@@ -2,11 +2,11 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { deadlinesFrom } from '../kit/chambers.ts';
+import { HOUR } from '../kit/clock.ts';
 import { openSource, take } from '../kit/consumers.ts';
 import { followed, Gate } from '../kit/members.ts';
 import { heapHeld } from '../kit/memory-held.ts';
-import { call, newAgent, type Running, run } from '../kit/service.ts';
+import { call, createChamber, newAgent, type Running, run } from '../kit/service.ts';
 import type { Signer } from '../kit/signer.ts';
 import { eventually } from '../kit/until.ts';
 
@@ -21,19 +21,12 @@ function openTodo(running: Running, by: Signer) {
   );
 }
 
-/** The id of a chamber in LOBBY that the agent created. */
-async function newChamber(running: Running, by: Signer): Promise<number> {
-  const body = { name: 'Test', ...deadlinesFrom(running.clock.read()) };
-  return (await call(running, by, ['POST', '/chambers', body])).chamberId;
-}
-
 /** A chamber in PROPOSAL, where it is the first agent's turn. */
 async function proposing(running: Running) {
   const [ann, bob] = [await newAgent(running), await newAgent(running)];
-  const body = { name: 'Test', ...deadlinesFrom(running.clock.read()) };
-  const { chamberId } = await call(running, ann, ['POST', '/chambers', body]);
+  const chamberId = await createChamber(running, ann);
   for (const by of [ann, bob]) await call(running, by, ['POST', `/chambers/${chamberId}/join`]);
-  running.clock.set(Date.parse(body.lobbyDeadline));
+  running.clock.advance(HOUR);
   return { ann, bob, pass: (by: Signer) => call(running, by, ['POST', `/chambers/${chamberId}/pass`]) };
 }
 
@@ -58,7 +51,7 @@ describe('server-sent events of /me/todo', () => {
     const running = await run();
     const [ann, bob] = [await newAgent(running), await newAgent(running)];
     let last = 0;
-    for (let count = 0; count < 201; count++) last = await newChamber(running, ann);
+    for (let count = 0; count < 201; count++) last = await createChamber(running, ann);
     const source = await openTodo(running, ann);
     const { more, todo, version } = await next(source);
     expect(more).toBe(true);
@@ -72,10 +65,9 @@ describe('server-sent events of /me/todo', () => {
   it('carry a turn that runs out, which no event tells of', async () => {
     const running = await run();
     const ann = await newAgent(running);
-    const body = { name: 'Test', turnSeconds: 1, ...deadlinesFrom(running.clock.read()) };
-    const { chamberId } = await call(running, ann, ['POST', '/chambers', body]);
+    const chamberId = await createChamber(running, ann, { turnSeconds: 1 });
     await call(running, ann, ['POST', `/chambers/${chamberId}/join`]);
-    running.clock.set(Date.parse(body.lobbyDeadline) + 900);
+    running.clock.advance(HOUR + 900);
     const source = await openTodo(running, ann);
     const [{ turnEndsAt }] = (await next(source)).todo;
     running.clock.advance(100);

@@ -62,6 +62,12 @@ export async function newAgent(running: Running): Promise<Signer> {
   return signer;
 }
 
+/** The id of a chamber in LOBBY. */
+export async function createChamber(running: Running, by: Signer, changes: object = {}): Promise<number> {
+  const body = { name: 'Test', ...deadlinesFrom(running.clock.read()), ...changes };
+  return (await call(running, by, ['POST', '/chambers', body])).chamberId;
+}
+
 /** A chamber with one member, who holds the turn, brought into DEBATE; events 1 and 2 are there. */
 export async function debating(
   running: Running,

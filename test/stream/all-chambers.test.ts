@@ -1,10 +1,10 @@
 // GET /events: the lines of all chambers over WebSocket, server-sent events and pages, through disconnects and a kill -9.
 import { describe, expect, it } from 'vitest';
 import { debateOf, Load, must, seatPlayers } from '../durability/players.ts';
-import { deadlinesFrom } from '../kit/chambers.ts';
+import { HOUR } from '../kit/clock.ts';
 import { consume, openSource, page, subscribe, take } from '../kit/consumers.ts';
 import { Random } from '../kit/random.ts';
-import { call, newAgent, type Running, run } from '../kit/service.ts';
+import { call, createChamber, newAgent, type Running, run } from '../kit/service.ts';
 import { startProcess } from '../kit/service-process.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 
@@ -199,13 +199,12 @@ async function readSome(
 /** Chambers in DEBATE, with events 1 and 2; returns what adds an event to each. */
 async function debatingChambers(running: Running, count: number) {
   const by = await newAgent(running);
-  const body = { name: 'Test', ...deadlinesFrom(running.clock.read()) };
   const ids: number[] = [];
   while (ids.length < count) {
-    const { chamberId } = await call(running, by, ['POST', '/chambers', body]);
-    await call(running, by, ['POST', `/chambers/${chamberId}/join`]);
-    ids.push(chamberId);
+    const id = await createChamber(running, by);
+    await call(running, by, ['POST', `/chambers/${id}/join`]);
+    ids.push(id);
   }
-  running.clock.set(Date.parse(body.proposalDeadline));
+  running.clock.advance(2 * HOUR);
   return ids.map((id) => (comment: string) => call(running, by, ['POST', `/chambers/${id}/debate`, { comment }]));
 }

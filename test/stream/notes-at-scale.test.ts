@@ -2,11 +2,9 @@
 // NOTES_CHAMBERS=1000 NOTES_CUTS=50 is the full size.
 import { expect, it } from 'vitest';
 import type { Phase } from '../../src/vocabulary/values.ts';
-import { deadlinesFrom } from '../kit/chambers.ts';
 import { type Consumer, consume, page } from '../kit/consumers.ts';
 import { Random } from '../kit/random.ts';
-import { call, newAgent, type Running, run } from '../kit/service.ts';
-import type { Signer } from '../kit/signer.ts';
+import { call, createChamber, newAgent, type Running, run } from '../kit/service.ts';
 import { until } from '../kit/until.ts';
 
 const { NOTES_CHAMBERS = '20', NOTES_CUTS = '10', NOTES_SEED = '1' } = process.env;
@@ -21,6 +19,7 @@ const MOVES = [
   ['creator', 'pass'],
   ['other', 'pass'],
 ] as const;
+const PACE = { turnSeconds: 60, rounds: { proposal: 1, debate: 1 } };
 const EVENTS = 1 + MOVES.length;
 /** The event after which each phase begins, by which a reader knows it; nobody commits. */
 const BEGUN_BY: Readonly<Partial<Record<Phase, number>>> = { PROPOSAL: 4, DEBATE: 6, ALLOCATE_COMMIT: 8 };
@@ -48,7 +47,7 @@ it(`come once on each connection: ${CHAMBERS} chambers, ${CUTS} disconnects (NOT
   const agents = { creator: await newAgent(running), other: await newAgent(running) };
   const chambers: { readonly annotated: Reader; readonly plain: Reader }[] = [];
   for (let count = 0; count < CHAMBERS; count++) {
-    const id = await createChamber(running, agents.creator);
+    const id = await createChamber(running, agents.creator, PACE);
     chambers.push({ annotated: await open(running, id, '&notes=1'), plain: await open(running, id, '') });
   }
   const cutAt = Array.from({ length: CUTS }, () => ({
@@ -128,10 +127,4 @@ async function reopen(running: Running, reader: Reader): Promise<void> {
   await reader.connections.at(-1)?.closed();
   const after = linesOf(reader).length;
   reader.connections.push(await consume(running, `/chambers/${reader.id}/stream?after=${after}${reader.query}`));
-}
-
-async function createChamber(running: Running, creator: Signer): Promise<number> {
-  const pace = { turnSeconds: 60, rounds: { proposal: 1, debate: 1 } };
-  const body = { name: 'Test', ...deadlinesFrom(running.clock.read()), ...pace };
-  return (await call(running, creator, ['POST', '/chambers', body])).chamberId;
 }

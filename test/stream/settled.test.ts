@@ -1,10 +1,10 @@
 // `?end=settled`: the stream of a chamber that is over ends, after its last line.
 import { expect, it } from 'vitest';
 import { TX_HASH } from '../../src/moves/samples.ts';
-import { allocationOf, deadlinesFrom, recordCommit } from '../kit/chambers.ts';
+import { allocationOf, recordCommit } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
 import { consume, openSource, page, subscribe, take } from '../kit/consumers.ts';
-import { call, debating, type Running, run } from '../kit/service.ts';
+import { call, createChamber, debating, type Running, run } from '../kit/service.ts';
 
 const ENDING = 'end=settled';
 
@@ -59,12 +59,7 @@ it('ends server-sent events after a comment, and stops a browser that reconnects
 it('waits for the deployments of the graduates', async () => {
   const { running, by, stream } = await inDebate();
   const { forum } = running.service;
-  const { chamberId } = await call(running, by, [
-    'POST',
-    '/chambers',
-    { name: 'Ideas', ...deadlinesFrom(running.clock.read()) },
-  ]);
-  expect(chamberId).toBe(2);
+  expect(await createChamber(running, by)).toBe(2);
   await call(running, by, ['POST', '/chambers/2/join']);
   running.clock.set(running.clock.read() + HOUR);
   await call(running, by, ['POST', '/chambers/2/propose', { name: 'Rain', ticker: 'RAIN' }]);

@@ -1,9 +1,9 @@
 // The pages of history that all readers have in common: immutable when nothing can follow their lines on the same page.
 import { beforeEach, describe, expect, it } from 'vitest';
-import { deadlinesFrom, recordCommit } from '../kit/chambers.ts';
+import { recordCommit } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
 import { appendDebates } from '../kit/debates.ts';
-import { call, debating, newAgent, type Running, run } from '../kit/service.ts';
+import { createChamber, debating, newAgent, type Running, run } from '../kit/service.ts';
 
 const IMMUTABLE = 'public, max-age=31536000, immutable';
 
@@ -59,8 +59,7 @@ describe('a page of history that all readers have in common', () => {
 
   it('is not immutable until the root is on the chain', async () => {
     const by = await newAgent(running);
-    const body = { name: 'Test', ...deadlinesFrom(running.clock.read()) };
-    const { chamberId: id } = await call(running, by, ['POST', '/chambers', body]);
+    const id = await createChamber(running, by);
     const path = `/chambers/${id}/events?log=${running.service.forum.store.log.logId}&after=0&limit=1000`;
     expect(await page(path)).toMatchObject({ lines: 1, caching: null, end: null });
     running.clock.advance(6 * HOUR);
