@@ -116,9 +116,14 @@ const SIGNATURE_OPTIONS = [
 ];
 
 function javaScript({ method, body, responses }: Endpoint, url: string): string {
-  const isJson = [responses[200]?.content].flat().some((content) => content !== undefined && 'schema' in content);
   const init = body === undefined ? '' : `, ${fetchOptions(method, toJs(body.example))}`;
-  return `const response = await fetch('${url}'${init});\nconsole.log(await response.${isJson ? 'json' : 'text'}());`;
+  return `const response = await fetch('${url}'${init});\nconsole.log(await response.${isJson(responses) ? 'json' : 'text'}());`;
+}
+
+/** Whether the body of a response to a request without Accept is JSON. */
+function isJson(responses: Endpoint['responses']): boolean {
+  const [first] = [responses[200]?.content].flat();
+  return first !== undefined && 'schema' in first;
 }
 
 function fetchOptions(method: string, body: string): string {
@@ -126,8 +131,7 @@ function fetchOptions(method: string, body: string): string {
 }
 
 function python({ method, body, responses }: Endpoint, url: string): string {
-  const [first] = [responses[200]?.content].flat();
-  const read = first !== undefined && 'schema' in first ? 'json.load(response)' : 'response.read().decode()';
+  const read = isJson(responses) ? 'json.load(response)' : 'response.read().decode()';
   const imports = read.startsWith('json') ? 'import json, urllib.request' : 'import urllib.request';
   if (body !== undefined) {
     const parts = [

@@ -148,6 +148,15 @@ describe('the code samples', () => {
     expect(langs.filter((lang) => lang === 'Shell')).toHaveLength(1);
   });
 
+  test('read a body as what it is without an Accept header', () => {
+    const sourcesOf = (path: string) =>
+      Object.fromEntries(document.paths[path]?.get?.['x-codeSamples'].map(({ lang, source }) => [lang, source]) ?? []);
+    const text = { JavaScript: expect.stringContaining('.text()'), Python: expect.not.stringContaining('json') };
+    const json = { JavaScript: expect.stringContaining('.json()'), Python: expect.stringContaining('json.load') };
+    expect(sourcesOf('/chambers/{id}/transcript')).toMatchObject(text);
+    expect(sourcesOf('/chambers/{id}')).toMatchObject(json);
+  });
+
   test('are sound JavaScript that calls what the client has', () => {
     for (const source of sourcesIn('JavaScript')) {
       const [, call = ''] = /(?:agent|forum)\.(\w+)\(/.exec(source) ?? [];
