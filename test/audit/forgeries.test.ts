@@ -2,128 +2,23 @@ import { type Hex, parseTransaction } from 'viem';
 import { describe, expect, test } from 'vitest';
 import { auditContext } from '../../src/audit/context.ts';
 import type { AuditPolicy } from '../../src/audit/policy.ts';
-import { toDid } from '../../src/crypto/did-key.ts';
 import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
-import { HOUR, START } from '../kit/clock.ts';
 import { PUBLIC_URL } from '../kit/test-service.ts';
 import { audit, auditLines, type Line, parse, rechained, signedLine, toText } from './forge.ts';
-import {
-  AFTER_HONEST,
-  ALTERED,
-  altered,
-  honest,
-  ILLEGAL,
-  line,
-  MOVES,
-  moves,
-  payloadOf,
-  records,
-  request,
-  requestOf,
-  revealOf,
-  text,
-  WRONG_EVIDENCE,
-  withLine,
-} from './forgeries.ts';
-import { ALLOCATIONS, CAT, FACTORY, REGISTRY, signed } from './sample.ts';
-
-function raise(): never {
-  throw new Error('no such forgery');
-}
+import { AFTER_HONEST, altered, honest, line, payloadOf, records, requestOf, text, withLine } from './forgeries.ts';
+import { FACTORY, REGISTRY, signed } from './sample.ts';
 
 async function auditWith(eventId: number, line: Line, policy: AuditPolicy = {}) {
   return await audit(withLine(eventId, line), policy);
 }
 
-test('an export without its service events is verified', async () => {
-  expect((await audit(toText(rechained(moves)))).broken).toEqual([]);
-});
-
-test('an export of an earlier release, whose moves name no account line, is verified', async () => {
-  const older = moves.map(({ payload, ...record }) => {
-    const { accountEventId: _, walletAddress: __, walletProven: ___, ...rest } = payload as Line;
-    return { ...record, payload: rest };
-  });
-  expect(toText(rechained(older))).not.toMatch(/accountEventId|walletAddress/);
-  expect((await audit(toText(rechained(older)))).broken).toEqual([]);
-});
-
-describe('a well-signed move that breaks a rule', () => {
-  test.each(ILLEGAL)('$title is named, and nothing else', async ({ eventId, code, ...move }) => {
-    const { broken, named, findings } = await auditWith(eventId, signedLine(move));
-    expect(broken).toEqual(['rules']);
-    expect(findings('rules')[0]?.sentence).toContain(`FORUM_ERR_${code}`);
-    expect([...named]).toEqual([eventId]);
-  });
-
-  test('a late reveal is not said to be in the phase that it was expected in', async () => {
-    const { code: _, title: __, eventId, ...late } = ILLEGAL.find(({ title }) => title === 'a late reveal') ?? raise();
-    const [{ sentence = '' } = {}] = (await auditWith(eventId, signedLine(late))).findings('rules');
-    expect(sentence).toContain(
-      'FORUM_ERR_PHASE: expected phase ALLOCATE_REVEAL before 2030-01-01T05:00:00.000Z, actual phase ALLOCATE_REVEAL after its end: the chamber is being committed',
-    );
-  });
-
-  test('a reveal that was allowed is verified', async () => {
-    const line = signedLine({
-      by: CAT,
-      type: 'allocation.revealed',
-      path: 'allocate/reveal',
-      at: START + 4.5 * HOUR,
-      ...revealOf(ALLOCATIONS.cat),
-    });
-    expect((await auditWith(17, line)).broken).toEqual([]);
-  });
-});
-
 describe('a move with wrong evidence', () => {
-  test('is a good one before', async () => {
-    expect((await auditWith(AFTER_HONEST, line)).broken).toEqual([]);
-  });
-
-  test.each(WRONG_EVIDENCE)('%s is named', async (_title, forged, checks) => {
-    const { broken, named } = await auditWith(AFTER_HONEST, forged);
-    expect([...broken].sort()).toEqual([...checks].sort());
-    expect([...named]).toEqual([AFTER_HONEST]);
-  });
-
-  test('a signature that is used again is named with its first use', async () => {
-    const { broken, findings } = await audit(toText(rechained(moves.toSpliced(AFTER_HONEST - 1, 0, line, line))));
-    expect(broken).toEqual(['once']);
-    expect(findings('once')[0]?.eventIds).toEqual([AFTER_HONEST, AFTER_HONEST + 1]);
-  });
-
-  test('a key of small order is rejected for every message', async () => {
-    const did = toDid(Uint8Array.of(1, ...new Array(31).fill(0)));
-    const forged = { ...line, did, request: JSON.parse(JSON.stringify(request).replaceAll(CAT.did, did)) as Line };
-    const { findings } = await auditWith(AFTER_HONEST, forged);
-    expect(findings('signature')[0]?.sentence).toContain('the public key is a point of small order');
-  });
-
   const at = (seconds: number) => ({ ...line, ts: new Date(honest.at + seconds * 1_000).toISOString() });
   const expiring = { ...line, request: requestOf(signedLine({ ...honest, expires: 100 })) };
   const age = async (forged: Line, policy: AuditPolicy = {}) => {
     const { check, named } = await auditWith(AFTER_HONEST, forged, policy);
     return [check('age').verdict, [...named]];
   };
-
-  test.each<readonly [string, Line]>([
-    [
-      'signed more than ten minutes after its event',
-      { ...line, request: requestOf(signedLine({ ...honest, at: honest.at + 601e3 })) },
-    ],
-    [
-      'signed an hour after its event',
-      { ...line, request: requestOf(signedLine({ ...honest, at: honest.at + 3.6e6 })) },
-    ],
-    [
-      'signed more than a day before its event',
-      { ...line, request: requestOf(signedLine({ ...honest, at: honest.at - 86_401e3 })) },
-    ],
-    ['that had expired', { ...expiring, ts: at(100).ts as string }],
-  ])('a signature %s is named', async (_title, forged) => {
-    expect(await age(forged)).toEqual(['broken', [AFTER_HONEST]]);
-  });
 
   test('a signature that has not expired yet is verified', async () => {
     expect(await age({ ...expiring, ts: at(99).ts as string })).toEqual(['verified', []]);
@@ -167,28 +62,6 @@ describe('a transaction to another contract', () => {
   const FIRST_COMMIT = records.findIndex(isOf('relay.commit_submitted')) + 1;
   const DEPLOY = records.findIndex(isOf('relay.deploy_submitted')) + 1;
 
-  test('of another chain is broken', async () => {
-    const { broken, findings } = await audit(toText(rechained(await withTarget(DEPLOY, FACTORY, 1))));
-    expect(broken).toEqual(['transactions']);
-    expect(findings('transactions')[0]?.sentence).toContain('is for chain 1, although the log began on chain 31337');
-  });
-
-  test.each<[string, string, bigint | undefined, string]>([
-    ['more data than its call', '00', undefined, 'is not a signed call of the contracts'],
-    ['a payment', '', 1n, 'sends 1 wei, which the contract refuses'],
-  ])('with %s is broken', async (_what, more, value, sentence) => {
-    const { payload } = records[DEPLOY - 1] as unknown as { payload: RelayTransaction };
-    const { data, maxFeePerGas: fee = 0n } = parseTransaction(payload.rawTransaction);
-    const forged = await signed(FACTORY, `${data ?? '0x'}${more}`, {
-      nonce: payload.nonce,
-      fee,
-      ...(value && { value }),
-    });
-    const { broken, findings } = await audit(altered(DEPLOY, { ...forged }));
-    expect(broken).toEqual(['transactions']);
-    expect(findings('transactions')[0]?.sentence).toContain(sentence);
-  });
-
   test('is undecided together with one to the registry, and broken once the registry is named', async () => {
     const text = toText(rechained(await withTarget(FIRST_COMMIT)));
     const { broken, check } = await audit(text);
@@ -216,26 +89,6 @@ describe('a transaction to another contract', () => {
 });
 
 describe('an altered chamber', () => {
-  test.each(ALTERED)('%s is named', async (_title, eventId, payload, check) => {
-    const { broken, named } = await audit(altered(eventId, payload));
-    expect(broken).toContain(check);
-    expect(named).toContain(eventId);
-  });
-
-  test('a pass left out by a service that rewrites its log shows in the root that it committed', async () => {
-    const { broken, findings } = await audit(toText(rechained(records.toSpliced(5, 1))));
-    expect(broken).toContain('root');
-    expect(findings('root')[0]?.sentence).toContain('event 18 commits');
-  });
-
-  test('the same token for two ideas is named', async () => {
-    const [deployed, failed] = [records[20] as Line, records[21] as Line];
-    const payload = { ...payloadOf(deployed), ideaId: 'idea-2' };
-    const second = { ...failed, type: 'idea.deployed', payload };
-    const { findings } = await audit(toText(rechained([...records.slice(0, -1), second])));
-    expect(findings('service-events')[0]?.sentence).toContain('as the token of idea-2, which is that of idea-1');
-  });
-
   test('the same token, and the request that created it, in another chamber of the log are named', async () => {
     const context = auditContext({}, () => true);
     await auditLines(text, {}, { context });
@@ -263,44 +116,6 @@ describe('an altered chamber', () => {
       expect(broken).toEqual(['transactions']);
       expect(findings('transactions')[0]?.sentence).toMatch(/, which is for the commitment of chamber 1$/);
     }
-  });
-
-  test('an outcome by another transaction than those logged is for the chain to decide', async () => {
-    const { broken, check } = await audit(altered(19, { txHash: `0x${'12'.repeat(32)}` }));
-    expect([broken, check('transactions').verdict]).toEqual([[], 'undecided']);
-    expect(check('transactions').note).toContain('is not in the log: say with --rpc');
-  });
-
-  test.each([
-    ['the commitment’s transactions', (type: string) => type === 'relay.commit_submitted'],
-    ['all transactions', (type: string) => type.startsWith('relay.')],
-  ])('a move left out with %s, and root and count set right, is for the chain to decide', async (_what, isLeftOut) => {
-    const kept = records.toSpliced(AFTER_HONEST - 2, 1).filter(({ type }) => !isLeftOut(String(type)));
-    const tree = await auditLines(toText(rechained(kept.slice(0, MOVES - 1))), {});
-    const commitment = { merkleRoot: tree.moves.root(), eventCount: MOVES - 1 };
-    const forged = kept.map((record) =>
-      isOf('chamber.committed')(record) ? { ...record, payload: { ...payloadOf(record), ...commitment } } : record,
-    );
-    const { broken, check } = await audit(toText(rechained(forged as Line[])));
-    expect([broken, check('transactions').verdict]).toEqual([[], 'undecided']);
-    expect(check('transactions').note).toContain('is not in the log: say with --rpc');
-  });
-
-  test('a transaction dated before the end of the reveals is named', async () => {
-    const early = new Date(START + 4.9 * HOUR).toISOString();
-    const forged = records.with(MOVES, { ...(records[MOVES] as Line), ts: early });
-    const { broken, named, findings } = await audit(toText(rechained(forged)));
-    expect([broken, [...named]]).toEqual([['service-events'], [MOVES + 1]]);
-    expect(findings('service-events')[0]?.sentence).toContain('comes before the reveal deadline');
-  });
-
-  test.each([
-    ['more than 15 s before the end of the reveals is undecided', '2030-01-01T04:59:44.000Z', 'undecided'],
-    ['15 s before the end of the reveals is verified', '2030-01-01T04:59:45.000Z', 'verified'],
-  ])('a block %s', async (_what, committedAt, verdict) => {
-    const { broken, check } = await audit(altered(19, { committedAt }));
-    expect([broken, check('service-events').verdict]).toEqual([[], verdict]);
-    if (verdict === 'undecided') expect(check('service-events').note).toContain('say with --rpc');
   });
 
   const ofType = (type: string) => records.find(({ type: its }) => its === type) as Line;
@@ -333,14 +148,5 @@ describe('an altered chamber', () => {
     expect((await audit(text)).broken).toEqual([]);
     const { decisions } = await auditLines(text, {});
     expect(decisions.state?.settlement.commitSubmitted.length).toBeLessThan(3);
-  });
-
-  test('a service event in the midst of the moves is named', async () => {
-    const { broken, named } = await auditWith(10, {
-      ...(records[18] as Line),
-      ts: new Date(START + 2 * HOUR + 500).toISOString(),
-    });
-    expect(broken).toContain('service-events');
-    expect(named).toContain(10);
   });
 });
