@@ -1,10 +1,11 @@
 // What the chambers of one log share in an audit, and what only its caller can decide: limits, addresses, unsigned moves.
 
 import { isSignedBy, type VerifyingKey } from '../crypto/verify.ts';
-import type { ContractProof, Outcome } from './chain/recorded-block.ts';
+import type { ContractProof } from './chain/recorded-block.ts';
 import { SignatureSet } from './line/signature-set.ts';
 import type { Verify } from './line/verify.ts';
 import type { AuditPolicy } from './policy.ts';
+import type { Outcome } from './report/findings.ts';
 import type { ReportedCheck } from './report/report-types.ts';
 
 export interface AuditContext {

@@ -138,9 +138,10 @@ export class AccountLog {
   #problemOfSignature(parsed: ParsedSignature, eventId: number, at: Millis): string | undefined {
     const first = this.#signatures.add(parsed.signature, eventId, at);
     if (first !== undefined) return 'reuses the signature of an earlier line';
-    const { verdict, sentence } = judgeAge(parsed, at, this.#context.policy);
-    if (verdict === 'undecided') this.doubt ??= `event ${eventId} of the account of ${this.#did} ${sentence}`;
-    return verdict === 'broken' ? sentence : undefined;
+    const outcome = judgeAge(parsed, at, this.#context.policy);
+    if (typeof outcome !== 'object') return outcome;
+    this.doubt ??= `event ${eventId} of the account of ${this.#did} ${outcome.doubt}`;
+    return undefined;
   }
 
   #problemOfPayload(event: AccountEvent, body: string): string | undefined {
@@ -212,9 +213,10 @@ export class AccountLog {
       if (policy.origins?.length) return `holds what a wallet signed for ${service}, which is not named`;
       this.doubt ??= `${named} holds what a wallet signed for ${service}: say with --origin which are the service’s`;
     }
-    const { verdict, sentence } = judgeAge({ created: instantOf(issuedAt) / 1000 }, Date.parse(event.ts), policy);
-    if (verdict === 'undecided') this.doubt ??= `${named} holds what a wallet signed: it ${sentence}`;
-    return verdict === 'broken' ? `holds what a wallet signed: it ${sentence}` : undefined;
+    const outcome = judgeAge({ created: instantOf(issuedAt) / 1000 }, Date.parse(event.ts), policy);
+    if (typeof outcome !== 'object') return outcome && `holds what a wallet signed: it ${outcome}`;
+    this.doubt ??= `${named} holds what a wallet signed: it ${outcome.doubt}`;
+    return undefined;
   }
 }
 
@@ -241,14 +243,12 @@ interface StartedLine extends LineRecord<AccountEvent> {
   readonly verification: Verification | undefined;
 }
 
-/** Signatures are verified ahead, those of the accounts that are wanted. */
-function startedLines(lines: AsyncIterable<RawLine>, context: AuditContext, isWanted = (_did: string) => true) {
-  return ahead(lines, (line): StartedLine => {
-    const record = readAccountRecord(line);
-    const { did = '', request = null } = record.event ?? {};
-    const isSigned = request !== null && isWanted(did);
-    return { line, ...record, verification: isSigned ? startVerification(request, did, context) : undefined };
-  });
+/** Begins to verify the line's signature, where its account is wanted. */
+function start(line: RawLine, context: AuditContext, isWanted = (_did: string) => true): StartedLine {
+  const record = readAccountRecord(line);
+  const { did = '', request = null } = record.event ?? {};
+  const isSigned = request !== null && isWanted(did);
+  return { line, ...record, verification: isSigned ? startVerification(request, did, context) : undefined };
 }
 
 /** Reads account lines, those of an agent in their order, and keeps the accounts that are wanted. Rejects with UnusableInput for any other line. */
@@ -258,8 +258,15 @@ export async function listedAccounts(
   isWanted = (_did: string) => true,
 ): Promise<Accounts> {
   const logs = new Map<string, AccountLog>();
-  const copy = new RestoredCopy(lines);
-  for await (const { event, problem, line, verification } of startedLines(copy.lines(), context, isWanted)) {
+  const copy = new CopyCheck();
+  let copyProblem: string | undefined;
+  const restored = (line: RawLine): RawLine => {
+    const { bytes, problem } = copy.restore(line.bytes);
+    copyProblem ??= problem;
+    return { ...line, bytes };
+  };
+  const started = ahead(lines, (line) => start(restored(line), context, isWanted));
+  for await (const { event, problem, line, verification } of started) {
     if (event === undefined) {
       const format = foreignFormat(line.bytes);
       throw new UnusableInput(`the file of accounts ${format ? `is ${format}` : `holds a line that ${problem}`}`);
@@ -270,26 +277,7 @@ export async function listedAccounts(
     if (problem === undefined) await log.take(event, line.bytes, verification);
     else log.problem ??= `event ${event.eventId} of the account of ${event.did} ${problem}`;
   }
-  return { copyProblem: copy.problem, of: async (did) => logs.get(did) };
-}
-
-/** Lines as they were written, and the first thing that a tool has done to them. */
-class RestoredCopy {
-  problem: string | undefined;
-  readonly #check = new CopyCheck();
-  readonly #lines: AsyncIterable<RawLine>;
-
-  constructor(lines: AsyncIterable<RawLine>) {
-    this.#lines = lines;
-  }
-
-  async *lines(): AsyncGenerator<RawLine, void, undefined> {
-    for await (const line of this.#lines) {
-      const { bytes, problem } = this.#check.restore(line.bytes);
-      this.problem ??= problem;
-      yield { ...line, bytes };
-    }
-  }
+  return { copyProblem, of: async (did) => logs.get(did) };
 }
 
 const KEPT_BYTES_MAX = 16 * 1024 * 1024;
@@ -324,8 +312,8 @@ export class ServiceAccounts implements Accounts {
     const log = new AccountLog(did, this.#context);
     try {
       if (parseDid(did) === undefined) throw new UnusableInput(`${did} is not a did:key`);
-      const lines = startedLines(this.#service.accountLines(did), this.#context);
-      for await (const { event, problem, line, verification } of lines) {
+      const lines = this.#service.accountLines(did);
+      for await (const { event, problem, line, verification } of ahead(lines, (line) => start(line, this.#context))) {
         if (event !== undefined) await log.take(event, line.bytes, verification);
         if (problem !== undefined) log.problem ??= `a line of the account of ${did} ${problem}`;
         if (log.problem !== undefined) break;

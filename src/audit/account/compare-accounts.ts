@@ -1,7 +1,9 @@
 // Compares what a chamber's events say about its members' accounts with those accounts.
 import { forEachAtOnce } from '../at-once.ts';
-import type { ContractProof, Outcome } from '../chain/recorded-block.ts';
+import type { ContractProof } from '../chain/recorded-block.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
+import type { AuditContext } from '../context.ts';
+import type { Outcome, Problem } from '../report/findings.ts';
 import type { AccountEntry, AccountLog, Accounts } from './accounts.ts';
 import { type AccountReference, isOfNamingType, type RecordedAccount, walletIn } from './references.ts';
 
@@ -62,31 +64,28 @@ async function judgeContracts(
   judgeProof: JudgeContractProof | undefined,
 ): Promise<void> {
   const { findings, context } = audit;
-  const { contractProofs: outcomes } = context;
-  const left = new Set(named.flatMap(([, account]) => account.contractProofs.filter((proof) => !outcomes.has(proof))));
-  if (judgeProof) await forEachAtOnce(left, async (proof) => void outcomes.set(proof, await judgeProof(proof)));
+  const { contractProofs: judged } = context;
+  const left = new Set(named.flatMap(([, account]) => account.contractProofs.filter((proof) => !judged.has(proof))));
+  if (judgeProof) await forEachAtOnce(left, async (proof) => void judged.set(proof, await judgeProof(proof)));
   for (const [reference, account] of named) {
     const { eventId, did } = reference;
-    const problems = account.contractProofs.flatMap((proof) => contractProblem(proof, outcomes.get(proof), did) ?? []);
-    const problem = problems.find((each) => 'sentence' in each) ?? problems[0];
+    const problems = account.contractProofs.map((proof) => contractProblem(proof, did, judged));
+    const problem = problems.find((each) => typeof each === 'string') ?? problems.find((each) => each !== undefined);
     if (problem === undefined) judgeOrigins(audit, reference, account);
-    else if ('open' in problem) findings.notEvaluated(problem.open, 'registration');
-    else if ('doubt' in problem) findings.undecided('registration', problem.doubt);
-    else findings.judge('registration', [eventId], `event ${eventId}: ${problem.sentence}`);
+    else findings.settle('registration', [eventId], problem, typeof problem === 'string' ? `event ${eventId}: ` : '');
   }
 }
 
-type ContractProblem = { readonly open: string } | { readonly doubt: string } | { readonly sentence: string };
-
-function contractProblem(proof: ContractProof, outcome: Outcome | undefined, did: string): ContractProblem | undefined {
+function contractProblem(proof: ContractProof, did: string, judged: AuditContext['contractProofs']): Problem {
   const { eventId, wallet, chainId, blockNumber } = proof;
   const named = `event ${eventId} of the account of ${did}`;
-  if (outcome === undefined) {
+  if (!judged.has(proof)) {
     const question = `whether it accepted the signature at block ${blockNumber} of chain ${chainId}`;
     return { open: `the wallet ${wallet} of ${named} is a contract: ${question} only the chain shows (--rpc)` };
   }
-  if ('doubt' in outcome) return { doubt: `${named}: ${outcome.doubt}` };
-  return outcome.problem === undefined ? undefined : { sentence: `${named}: ${outcome.problem}` };
+  const outcome = judged.get(proof);
+  if (typeof outcome === 'object') return { doubt: `${named}: ${outcome.doubt}` };
+  return outcome && `${named}: ${outcome}`;
 }
 
 /** A wallet that the account never had until then, or none, where all of it is published. */

@@ -33,7 +33,7 @@ export interface ChainCall {
   readonly gas?: bigint | undefined;
 }
 
-interface ChainRead {
+export interface ChainRead {
   readonly to?: Address | undefined;
   readonly data: Hex;
   readonly gas: bigint;

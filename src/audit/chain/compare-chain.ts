@@ -5,6 +5,7 @@ import type { Idea } from '../../../projections/chamber.ts';
 import { deploymentOf } from '../../../projections/settlement.ts';
 import type { ChamberAudit, Claim } from '../chamber/chamber-audit.ts';
 import { lowerCase } from '../context.ts';
+import type { Problem } from '../report/findings.ts';
 import { compareBalances } from './balances.ts';
 import { deployCalls } from './calls.ts';
 import type { AuditedChain, ChainCall } from './chain-reader.ts';
@@ -39,8 +40,6 @@ async function compareRoot(audit: Compared, chain: AuditedChain, chamberId: numb
 
 type EventOf<Type extends Claim['event']['type']> = Extract<Claim['event'], { type: Type }>;
 type Transaction = NonNullable<Awaited<ReturnType<AuditedChain['transaction']>>>;
-/** Why a claim is broken; `open` says why it can't be evaluated, `doubt` why the caller has to decide. */
-type Problem = string | { readonly open: string } | { readonly doubt: string } | undefined;
 
 class ClaimComparison {
   readonly #audit: Compared;
@@ -56,12 +55,8 @@ class ClaimComparison {
   }
 
   async judge({ event, eventId }: Claim): Promise<void> {
-    const { findings } = this.#audit;
     const problem = await this.#problemOf(event);
-    const named = `event ${eventId} (${event.type})`;
-    if (typeof problem === 'object' && 'open' in problem) findings.notEvaluated(`${named}: ${problem.open}`, 'claims');
-    else if (typeof problem === 'object') findings.undecided('claims', `${named}: ${problem.doubt}`);
-    else findings.judge('claims', [eventId], problem && `${named}: ${problem}`);
+    this.#audit.findings.settle('claims', [eventId], problem, `event ${eventId} (${event.type}): `);
   }
 
   async #problemOf(event: Claim['event']): Promise<Problem> {

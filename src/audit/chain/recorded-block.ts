@@ -1,9 +1,6 @@
 // What a line says of the chain at a block that it names, and whether the chain that is asked can tell.
 import type { BlockReference, Hex } from '../../vocabulary/values.ts';
-import type { AuditedChain } from './chain-reader.ts';
-
-/** Why a claim is broken, if it is, or why the chain that is asked can't tell. */
-export type Outcome = { readonly problem: string | undefined } | { readonly doubt: string };
+import type { AuditedChain, ChainRead } from './chain-reader.ts';
 
 export interface RecordedBlock extends BlockReference {
   readonly chainId: number;
@@ -17,16 +14,16 @@ export interface ContractProof extends RecordedBlock {
   readonly signature: Hex;
 }
 
-/** Why the RPC can't be asked about this block; undefined where it can, as far as it says. */
-export async function blockDoubt(
-  chain: AuditedChain,
+/** What a call results in after the block; `doubt` says why the chain that is asked can't tell. */
+export async function readAt(
   { chainId, blockNumber, blockHash }: RecordedBlock,
-): Promise<string | undefined> {
+  call: ChainRead,
+  chain: AuditedChain,
+): Promise<Hex | 'reverted' | { readonly doubt: string }> {
   const [served, hash] = await Promise.all([chain.chainId(), chain.blockHash(blockNumber)]);
-  if (served !== chainId) return `the RPC serves chain ${served}, and the line is of ${chainId}`;
-  return hash === blockHash ? undefined : `block ${blockNumber} is ${hash ?? 'not known'} there, and not ${blockHash}`;
-}
-
-export function noState({ blockNumber }: RecordedBlock): string {
-  return `the RPC does not have the state of block ${blockNumber}`;
+  if (served !== chainId) return { doubt: `the RPC serves chain ${served}, and the line is of ${chainId}` };
+  if (hash !== blockHash)
+    return { doubt: `block ${blockNumber} is ${hash ?? 'not known'} there, and not ${blockHash}` };
+  const result = await chain.read(call, BigInt(blockNumber));
+  return result === 'unknown' ? { doubt: `the RPC does not have the state of block ${blockNumber}` } : result;
 }

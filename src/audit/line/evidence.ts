@@ -15,7 +15,7 @@ import type { MoveEvent, RequestEvidence } from '../../vocabulary/events.ts';
 import { type Millis, SIGNATURE_AGES } from '../../vocabulary/values.ts';
 import type { AuditContext } from '../context.ts';
 import type { AuditPolicy } from '../policy.ts';
-import type { Findings } from '../report/findings.ts';
+import type { Findings, Outcome } from '../report/findings.ts';
 import { SignatureSet } from './signature-set.ts';
 
 const utf8 = new TextEncoder();
@@ -111,9 +111,7 @@ export class EvidenceChecks {
   }
 
   #checkAge(parsed: ParsedSignature, at: Millis, eventId: number): void {
-    const { verdict, sentence } = judgeAge(parsed, at, this.#context.policy);
-    if (verdict === 'undecided') this.#findings.undecided('age', `event ${eventId} ${sentence}`);
-    else this.#findings.judge('age', [eventId], verdict === 'broken' && `event ${eventId} ${sentence}`);
+    this.#findings.settle('age', [eventId], judgeAge(parsed, at, this.#context.policy), `event ${eventId} `);
   }
 }
 
@@ -122,17 +120,16 @@ export function judgeAge(
   { created, expires = Number.POSITIVE_INFINITY }: Pick<ParsedSignature, 'created' | 'expires'>,
   at: Millis,
   { maxAgeSeconds, maxSkewSeconds }: AuditPolicy,
-): { readonly verdict: 'verified' | 'broken' | 'undecided'; readonly sentence: string } {
+): Outcome {
   const { defaults, caps } = SIGNATURE_AGES;
   const age = (at - created * 1000) / 1000;
   const limit = age < 0 ? (maxSkewSeconds ?? caps.maxSkewSeconds) : (maxAgeSeconds ?? caps.maxAgeSeconds);
   const usual = age < 0 ? (maxSkewSeconds ?? defaults.maxSkewSeconds) : (maxAgeSeconds ?? defaults.maxAgeSeconds);
   const signed = `was signed ${Math.abs(age)} s ${age < 0 ? 'after' : 'before'} its timestamp`;
-  if (at >= expires * 1000) return { verdict: 'broken', sentence: `${signed}, and the signature had expired` };
-  if (Math.abs(age) > limit) return { verdict: 'broken', sentence: `${signed}, and at most ${limit} s are accepted` };
-  const option = age < 0 ? '--max-skew' : '--max-age';
-  const sentence = `${signed}: say with ${option} how many seconds the service accepts`;
-  return { verdict: Math.abs(age) > usual ? 'undecided' : 'verified', sentence };
+  if (at >= expires * 1000) return `${signed}, and the signature had expired`;
+  if (Math.abs(age) > limit) return `${signed}, and at most ${limit} s are accepted`;
+  if (Math.abs(age) <= usual) return undefined;
+  return { doubt: `${signed}: say with ${age < 0 ? '--max-skew' : '--max-age'} how many seconds the service accepts` };
 }
 
 /** A signature that is being verified. It never rejects, so that it may be given up. */

@@ -42,6 +42,11 @@ export interface Finding {
   readonly sentence: string;
 }
 
+/** What is wrong with a subject, or what the caller has to decide about it; undefined where it is right. */
+export type Outcome = string | { readonly doubt: string } | undefined;
+/** `open` says why it can't be judged. */
+export type Problem = Outcome | { readonly open: string };
+
 export interface CheckResult {
   readonly name: CheckName;
   readonly title: string;
@@ -80,6 +85,13 @@ export class Findings {
     if (!problem || tally.findings.length >= FINDINGS_MAX) return;
     const ascending = [...new Set(eventIds)].sort((a, b) => a - b);
     tally.findings.push({ eventIds: ascending, sentence: shortened(problem, SENTENCE_CHARS_MAX) });
+  }
+
+  /** Counts one subject by what was found of it; each sentence begins with its name. */
+  settle(name: CheckName, eventIds: readonly number[], problem: Problem, named: string): void {
+    if (typeof problem !== 'object') this.judge(name, eventIds, problem && named + problem);
+    else if ('doubt' in problem) this.undecided(name, named + problem.doubt);
+    else this.notEvaluated(named + problem.open, name);
   }
 
   /** Counts one subject as for the caller to decide; the reason names the option. */
