@@ -7,25 +7,25 @@ import { ForumError } from '../vocabulary/errors.ts';
 import { type Accounts, listedAccounts, ServiceAccounts } from './account/accounts.ts';
 import { compareAccounts, type JudgeContractProof } from './account/compare-accounts.ts';
 import type { AuditedChain } from './chain/chain-reader.ts';
-import { ChamberAudit, type OnEvent, type SetAside } from './chamber/chamber-audit.ts';
+import { ChamberAudit, type SetAside } from './chamber/chamber-audit.ts';
 import { TwofoldTree } from './chamber/twofold-tree.ts';
 import { type AuditContext, auditContext } from './context.ts';
-import { FileInput, KeptInput } from './line/file-input.ts';
+import { fileInput, KeptInput } from './line/file-input.ts';
 import {
+  countLimited,
   INPUT_LIMITS,
   type InputLimits,
   type RawLine,
   readLines,
-  requireLines,
   Unreachable,
   UnusableInput,
 } from './line/input.ts';
 import { checkedVerify, type Verify } from './line/verify.ts';
 import type { AuditPolicy } from './policy.ts';
 import type { GivenReceipts } from './receipts/given-receipts.ts';
-import { PROOFS_FOLDER, ProofFolder } from './receipts/proof-folder.ts';
+import { ProofFolder } from './receipts/proof-folder.ts';
 import { ReceiptAudit } from './receipts/receipt-audit.ts';
-import { type JudgedReceipt, ReceiptChecks, type ReceiptTerms, reportReceipts } from './receipts/receipt-checks.ts';
+import { type JudgedReceipt, ReceiptChecks, reportReceipts } from './receipts/receipt-checks.ts';
 import { toReport } from './report/report.ts';
 import type { ChamberReport, ServiceReport } from './report/report-types.ts';
 import { diagnose } from './report/verdict.ts';
@@ -117,7 +117,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
 }
 
 function optionsOf({ log }: AuditRequest): CheckpointOptions {
-  return log ?? { keptNotes: [], proofs: new ProofFolder(PROOFS_FOLDER) };
+  return log ?? { keptNotes: [], proofs: new ProofFolder() };
 }
 
 /** The source of the lines of one chamber. */
@@ -132,33 +132,25 @@ interface Source {
   /** The share of the input that these bytes are; undefined where its size is unknown. */
   readonly shareOf: (bytes: number) => number | undefined;
   readonly compareViews: (audit: ChamberAudit) => Promise<void>;
-  /** What receipts are verified by. */
-  readonly receiptTerms: () => Promise<ReceiptTerms>;
-  readonly onEvent?: OnEvent | undefined;
+  /** What receipts show of the whole service. */
+  readonly receipts?: ReceiptAudit | undefined;
 }
 
 async function fileSource(path: string, request: AuditRequest): Promise<Source> {
   const limits = { ...INPUT_LIMITS, ...request.limits };
-  const input = path === '-' ? new KeptInput(process.stdin) : new FileInput(path, await sizeOf(path));
+  const input = path === '-' ? new KeptInput(process.stdin) : fileInput(path, await sizeOf(path));
   const { size } = input;
   return {
     name: path,
     chamberId: request.chamberId,
     logId: () => null,
-    lines: async function* () {
-      let count = 0;
-      for await (const line of readLines(input.read(), limits)) {
-        requireLines(++count, limits.linesMax, '--max-lines');
-        yield line;
-      }
-    },
+    lines: () => countLimited(readLines(input.read(), limits), { linesMax: limits.linesMax, option: '--max-lines' }),
     isRepeatable: () => input.isRepeatable,
     shareOf: (bytes) => size && bytes / size,
     compareViews: async ({ findings }) => {
       const reason = 'the input is a file: audit the URL of a service to compare its responses';
       findings.notEvaluated(reason, 'preview', 'views', 'checkpoint', 'witnesses');
     },
-    receiptTerms: async () => ({ directory: undefined, logId: undefined }),
   };
 }
 
@@ -180,8 +172,7 @@ function serviceSource(baseUrl: string, { service, log, receipts }: Audited, cha
       await compareViews(audit, service, chamberId);
       await log.compare(audit, chamberId);
     },
-    receiptTerms: async () => (await receipts?.terms()) ?? { directory: undefined, logId: undefined },
-    onEvent: receipts?.take,
+    receipts,
   };
 }
 
@@ -197,7 +188,7 @@ async function readChamber(
   context: AuditContext,
   aside?: SetAside,
 ): Promise<ReadChamber> {
-  const { chamberId, onEvent } = source;
+  const { chamberId } = source;
   const receipts = request.receipts && new ReceiptChecks(request.receipts);
   const audit = new ChamberAudit({
     moves: new TwofoldTree(),
@@ -206,7 +197,7 @@ async function readChamber(
     aside,
     onEvent: (...taken) => {
       receipts?.take(...taken);
-      onEvent?.(...taken);
+      source.receipts?.take(...taken);
     },
   });
   const { findings, decisions } = audit;
@@ -216,7 +207,7 @@ async function readChamber(
     request.onProgress?.(audit.lineCount, source.shareOf(bytes));
   });
   await source.compareViews(audit);
-  const judged = receipts?.judge(chamberId ?? decisions.state?.chamberId, await source.receiptTerms());
+  const judged = receipts?.judge(chamberId ?? decisions.state?.chamberId, await source.receipts?.terms());
   if (judged === undefined) findings.notEvaluated('use --receipts to compare those that you keep', 'receipts');
   else await reportReceipts(findings, judged, optionsOf(request).proofs);
   audit.conclude({ asksChain: request.chain !== undefined });
@@ -240,17 +231,16 @@ async function judgeChamber(audit: ChamberAudit, source: Source, request: AuditR
   return toReport(audit, { source: name, chamberId, logId: source.logId(), diagnosis, now: Date.now(), asksOutcome });
 }
 
-function noChainAsked({ findings, balanceClaims }: ChamberAudit): void {
+/** What asks a chain is loaded only for one: it takes 30 MB. */
+async function askChain(audit: ChamberAudit, { chamberId }: Source, chain?: AuditedChain): Promise<void> {
+  const { findings, balanceClaims, decisions } = audit;
+  if (chain !== undefined) {
+    const { compareChain } = await import('./chain/compare-chain.ts');
+    return await compareChain(audit, chain, chamberId ?? decisions.state?.chamberId);
+  }
   const reason = 'use --rpc and --registry to ask the chain';
   findings.notEvaluated(reason, 'contract', 'claims');
   for (const _ of balanceClaims) findings.notEvaluated(reason, 'balances');
-}
-
-/** What asks a chain is loaded only for one: it takes 30 MB. */
-async function askChain(audit: ChamberAudit, { chamberId }: Source, chain?: AuditedChain): Promise<void> {
-  if (chain === undefined) return noChainAsked(audit);
-  const { compareChain } = await import('./chain/compare-chain.ts');
-  await compareChain(audit, chain, chamberId ?? audit.decisions.state?.chamberId);
 }
 
 async function contractJudge(chain?: AuditedChain): Promise<JudgeContractProof | undefined> {

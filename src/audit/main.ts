@@ -11,8 +11,8 @@ import { auditFile, auditService } from './audit.ts';
 import type { AuditedChain } from './chain/chain-reader.ts';
 import { type InputLimits, Unreachable, UnusableInput } from './line/input.ts';
 import type { AuditPolicy } from './policy.ts';
-import { type GivenReceipts, readReceipts } from './receipts/given-receipts.ts';
-import { PROOFS_FOLDER, ProofFolder } from './receipts/proof-folder.ts';
+import { readReceipts } from './receipts/given-receipts.ts';
+import { ProofFolder } from './receipts/proof-folder.ts';
 import { Progress } from './report/progress.ts';
 import { toAuditReport } from './report/report.ts';
 import type { AuditReport } from './report/report-types.ts';
@@ -59,7 +59,7 @@ export async function auditMain(args: AuditArguments): Promise<number> {
     if (asksOutcome && isUrl(target) && chamberId === undefined) throw new UnusableInput('--outcome needs --chamber');
     const request = {
       chamberId,
-      receipts: args.receipts === undefined ? undefined : toReceipts(args.receipts),
+      receipts: readOption('--receipts', args.receipts, readReceipts),
       accounts,
       policy: checkedPolicy(args),
       chain: await toChain(args),
@@ -103,59 +103,27 @@ function isUrl(target: string): boolean {
   return /^https?:\/\//i.test(target) && URL.canParse(target);
 }
 
-function checkedPolicy({
-  maxAgeSeconds,
-  maxSkewSeconds,
-  origins,
-  registries,
-  factories,
-  allowUnsigned,
-  allowReorganized,
-  allowSkippedIds,
-}: AuditArguments) {
+/** The options that decide what only the caller can. */
+function checkedPolicy({ registries, factories, origins, ...options }: AuditArguments): AuditPolicy {
   requireAddresses('--registry', registries);
   requireAddresses('--factory', factories);
   for (const origin of origins ?? []) if (!isUrl(origin)) throw new UnusableInput('--origin must be an http(s) URL');
   // The check reads the requests' URLs in their own form, without a slash at the end.
   const bases = origins?.map((origin) => new URL(origin).href.replace(/\/+$/, ''));
-  return {
-    maxAgeSeconds,
-    maxSkewSeconds,
-    origins: bases,
-    registries,
-    factories,
-    allowUnsigned,
-    allowReorganized,
-    allowSkippedIds,
-  };
+  return { ...options, registries, factories, origins: bases };
 }
 
-function toReceipts(path: string): GivenReceipts {
-  try {
-    return readReceipts(path);
-  } catch (error) {
-    if (error instanceof UnusableInput) throw new UnusableInput(`--receipts: ${error.message}`);
-    throw error;
-  }
+function toCheckpointOptions({ checkpoints, witnesses, proofs }: AuditArguments): CheckpointOptions {
+  const keptNotes = readOption('--checkpoints', checkpoints, (path) => splitNotes(readFileSync(path, 'utf8')));
+  if (keptNotes?.length === 0) throw new UnusableInput('--checkpoints: it holds no checkpoint');
+  const witnessPolicy = readOption('--witnesses', witnesses, (path) => parsePolicy(readFileSync(path, 'utf8')));
+  return { keptNotes: keptNotes ?? [], witnessPolicy, proofs: new ProofFolder(proofs) };
 }
 
-function toCheckpointOptions({ checkpoints, witnesses, proofs: folder }: AuditArguments): CheckpointOptions {
-  const proofs = new ProofFolder(folder ?? PROOFS_FOLDER);
-  const keptNotes = checkpoints === undefined ? [] : splitNotes(readOption('--checkpoints', checkpoints));
-  if (checkpoints !== undefined && keptNotes.length === 0)
-    throw new UnusableInput('--checkpoints: it holds no checkpoint');
-  if (witnesses === undefined) return { keptNotes, proofs };
-  const text = readOption('--witnesses', witnesses);
+/** What is in the file that an option names. */
+function readOption<Value>(option: string, path: string | undefined, read: (path: string) => Value): Value | undefined {
   try {
-    return { keptNotes, witnessPolicy: parsePolicy(text), proofs };
-  } catch (error) {
-    throw new UnusableInput(`--witnesses: ${(error as Error).message}`);
-  }
-}
-
-function readOption(option: string, path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
+    return path === undefined ? undefined : read(path);
   } catch (error) {
     throw new UnusableInput(`${option}: ${(error as Error).message}`);
   }

@@ -2,20 +2,9 @@
 // consequences, if they can be.
 import { createReadStream } from 'node:fs';
 
-/** A file, which can be read again. */
-export class FileInput {
-  readonly isRepeatable = true;
-  readonly size: number;
-  readonly #path: string;
-
-  constructor(path: string, size: number) {
-    this.#path = path;
-    this.size = size;
-  }
-
-  read(): AsyncIterable<Uint8Array> {
-    return createReadStream(this.#path);
-  }
+/** A file, of so many bytes. */
+export function fileInput(path: string, size: number) {
+  return { size, isRepeatable: true, read: (): AsyncIterable<Uint8Array> => createReadStream(path) };
 }
 
 /** More of a stream is not kept. */

@@ -35,11 +35,11 @@ export const INPUT_LIMITS: InputLimits = {
 };
 
 /** Throws UnusableInput on a line that is too long for any chamber's log. */
-export async function* readLines(
+export function readLines(
   chunks: AsyncIterable<Uint8Array>,
   limits: Pick<InputLimits, 'lineBytesMax'> = INPUT_LIMITS,
 ): AsyncGenerator<RawLine, void, undefined> {
-  yield* lineLimited(splitLines(chunks, limits));
+  return lineLimited(splitLines(chunks, limits));
 }
 
 /** The lines; throws UnusableInput instead of a LimitError. */
@@ -52,8 +52,15 @@ export async function* lineLimited(lines: AsyncIterable<RawLine>): AsyncGenerato
   }
 }
 
-/** Throws UnusableInput beyond the limit. */
-export function requireLines(lines: number, linesMax: number, option: string): void {
-  if (lines > linesMax)
-    throw new UnusableInput(`it holds more than ${withCommas(linesMax)} lines: ${option} allows more`);
+/** The lines, which come after `before` others; throws UnusableInput beyond the limit, which the option sets. */
+export async function* countLimited(
+  lines: AsyncIterable<RawLine>,
+  { linesMax, option, before = 0 }: { readonly linesMax: number; readonly option: string; readonly before?: number },
+): AsyncGenerator<RawLine, void, undefined> {
+  let count = before;
+  for await (const line of lines) {
+    if (++count > linesMax)
+      throw new UnusableInput(`it holds more than ${withCommas(linesMax)} lines: ${option} allows more`);
+    yield line;
+  }
 }

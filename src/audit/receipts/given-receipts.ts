@@ -13,34 +13,21 @@ export interface GivenReceipt {
   readonly parsed: ParsedReceipt;
 }
 
-export class GivenReceipts {
+export interface GivenReceipts {
   readonly all: readonly GivenReceipt[];
-  readonly #byEvent = new Map<string, GivenReceipt[]>();
-
-  constructor(all: readonly GivenReceipt[]) {
-    this.all = all;
-    for (const given of all) {
-      const key = keyOf(given.parsed);
-      const others = this.#byEvent.get(key);
-      if (others === undefined) this.#byEvent.set(key, [given]);
-      else others.push(given);
-    }
-  }
-
-  /** Those of one event, of whichever log. */
-  of(stream: number | string, eventId: number): readonly GivenReceipt[] {
-    return this.#byEvent.get(keyOf({ stream, eventId })) ?? [];
-  }
+  /** The events that they are of, of whichever log: see eventKey. */
+  readonly events: ReadonlySet<string>;
 }
 
-function keyOf({ stream, eventId }: Pick<ParsedReceipt, 'stream' | 'eventId'>): string {
+export function eventKey({ stream, eventId }: Pick<ParsedReceipt, 'stream' | 'eventId'>): string {
   return `${stream} ${eventId}`;
 }
 
 /** Throws UnusableInput for a receipt that its key has not signed as it is: what was changed proves nothing. */
 export function readReceipts(path: string): GivenReceipts {
   try {
-    return new GivenReceipts(filesIn(path).flatMap(readFile));
+    const all = filesIn(path).flatMap(readFile);
+    return { all, events: new Set(all.map(({ parsed }) => eventKey(parsed))) };
   } catch (error) {
     if (error instanceof UnusableInput) throw error;
     throw new UnusableInput((error as Error).message);

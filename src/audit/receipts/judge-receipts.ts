@@ -1,10 +1,9 @@
 // Judges receipts by themselves, without an audit of the chambers: by the lines and the proofs of a service, or by exported lines.
 import { createReadStream } from 'node:fs';
-import { leafHash } from '../../crypto/merkle.ts';
 import { COVERED_SECONDS_MAX } from '../../tlog/misbehaviour.ts';
 import { verifyTlogProof } from '../../tlog/proof.ts';
 import type { Millis } from '../../vocabulary/values.ts';
-import { type RawLine, readLines } from '../line/input.ts';
+import { readLines } from '../line/input.ts';
 import { readRecord } from '../line/record.ts';
 import { orUndefined, ServiceLog } from '../service/service-log.ts';
 import { AuditedService } from '../service/service-reader.ts';
@@ -25,7 +24,7 @@ export async function judgeByService(
   for (const chamberId of chambersIn(receipts)) {
     const checks = new ReceiptChecks(receipts);
     // A service that returns no lines has none of the events.
-    await takeAll(service.lines(chamberId, 0), checks).catch(orUndefined);
+    await checks.takeLines(service.lines(chamberId, 0), readRecord).catch(orUndefined);
     judged.push(...checks.judge(chamberId, await audit.terms()));
   }
   judged.push(...(await audit.judgeOthers(chambersIn(receipts))));
@@ -38,10 +37,8 @@ export async function judgeByService(
 /** Verified: the lines have it. Those of other chambers are not evaluated. */
 export async function judgeByLines(receipts: GivenReceipts, path: string): Promise<readonly JudgedReceipt[]> {
   const checks = new ReceiptChecks(receipts);
-  const chamberId = await takeAll(readLines(createReadStream(path)), checks);
-  const judged = new Map(
-    checks.judge(chamberId, { directory: undefined, logId: undefined }).map((receipt) => [receipt.kept, receipt]),
-  );
+  const chamberId = await checks.takeLines(readLines(createReadStream(path)), readRecord);
+  const judged = new Map(checks.judge(chamberId).map((receipt) => [receipt.kept, receipt]));
   const reason = 'the lines are not of its stream';
   return receipts.all.map(
     (given) =>
@@ -51,18 +48,6 @@ export async function judgeByLines(receipts: GivenReceipts, path: string): Promi
 
 function chambersIn(receipts: GivenReceipts): ReadonlySet<number> {
   return new Set(receipts.all.map(({ parsed }) => parsed.stream).filter((stream) => typeof stream === 'number'));
-}
-
-/** Returns the chamber of the lines. */
-async function takeAll(lines: AsyncIterable<RawLine>, checks: ReceiptChecks): Promise<number | undefined> {
-  let chamberId: number | undefined;
-  for await (const line of lines) {
-    const { event } = readRecord(line);
-    if (event === undefined) continue;
-    chamberId ??= event.chamberId;
-    checks.take(event, { eventId: event.eventId, leaf: leafHash(line.bytes) }, line.bytes);
-  }
-  return chamberId;
 }
 
 async function requireLogged(receipt: JudgedReceipt, log: ServiceLog, now: Millis): Promise<JudgedReceipt> {

@@ -4,8 +4,6 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Misbehaviour, verifyMisbehaviour } from '../../tlog/misbehaviour.ts';
 
-/** The folder, if none is named. */
-export const PROOFS_FOLDER = 'proofs';
 const NAME_HASH_CHARS = 12;
 
 export interface KeptProof {
@@ -16,7 +14,7 @@ export interface KeptProof {
 export class ProofFolder {
   readonly #path: string;
 
-  constructor(path: string) {
+  constructor(path = 'proofs') {
     this.#path = path;
   }
 

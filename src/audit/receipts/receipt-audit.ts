@@ -2,7 +2,6 @@
 // chambers that it does not have any more; and the proofs of what it has promised and not kept.
 import { base64 } from '@scure/base';
 import { DIRECTORY_PATH, parseDirectory } from '../../crypto/key-directory.ts';
-import { leafHash } from '../../crypto/merkle.ts';
 import { MISBEHAVIOUR } from '../../tlog/misbehaviour.ts';
 import { formatVerifierKey } from '../../tlog/note.ts';
 import { openCheckpoint } from '../../tlog/proof.ts';
@@ -59,22 +58,12 @@ export class ReceiptAudit {
     for (const stream of streams) {
       if (typeof stream === 'number' && chamberIds.has(stream)) continue;
       const checks = new ReceiptChecks(this.#receipts);
-      if (typeof stream === 'string') await this.#takeAccount(stream, checks);
+      // A service that returns no account has none of its events.
+      if (typeof stream === 'string')
+        await checks.takeLines(this.#service.accountLines(stream), readAccountRecord).catch(orUndefined);
       judged.push(...checks.judge(stream, await this.terms()));
     }
     return judged;
-  }
-
-  async #takeAccount(did: string, checks: ReceiptChecks): Promise<void> {
-    try {
-      for await (const line of this.#service.accountLines(did)) {
-        const { event } = readAccountRecord(line);
-        if (event !== undefined) checks.take(event, { eventId: event.eventId, leaf: leafHash(line.bytes) }, line.bytes);
-      }
-    } catch (error) {
-      // A service that returns no account has none of its events.
-      orUndefined(error);
-    }
   }
 
   /** Writes a proof for each broken receipt of which that is possible, and for two of one event of another stream; returns sentences. */

@@ -1,20 +1,23 @@
 // What the service has promised in receipts of one stream, compared with its lines.
 import { parseSignature, SignatureError } from '../../crypto/http-signature.ts';
 import { type KeyDirectory, keyProblem } from '../../crypto/key-directory.ts';
+import { leafHash } from '../../crypto/merkle.ts';
 import type { KeptReceipt, ReceiptRequest } from '../../crypto/receipt.ts';
 import { MISBEHAVIOUR, type Misbehaviour } from '../../tlog/misbehaviour.ts';
 import type { ForumEvent } from '../../vocabulary/events.ts';
 import { type Hex, toHex } from '../../vocabulary/values.ts';
 import type { Position } from '../chamber/sequence.ts';
+import type { RawLine } from '../line/input.ts';
+import type { LineRecord } from '../line/record.ts';
 import type { Findings } from '../report/findings.ts';
-import type { GivenReceipt, GivenReceipts } from './given-receipts.ts';
+import { eventKey, type GivenReceipt, type GivenReceipts } from './given-receipts.ts';
 import { type ProofFolder, provedBy } from './proof-folder.ts';
 
 /** What is known of the service's keys and its log. */
 export interface ReceiptTerms {
   /** Undefined for a file: then the key that the chamber pins is the only one that is known. */
-  readonly directory: KeyDirectory | undefined;
-  readonly logId: string | undefined;
+  readonly directory?: KeyDirectory | undefined;
+  readonly logId?: string;
 }
 
 export interface JudgedReceipt extends GivenReceipt {
@@ -51,25 +54,33 @@ export class ReceiptChecks {
   ): void => {
     if (event.type === 'chamber.created' && eventId === 1) this.#pinned = event.payload.serviceKeys?.receipts;
     this.#head = Math.max(this.#head, eventId);
-    const stream = event.chamberId ?? event.did;
-    const key = `${stream} ${eventId}`;
-    if (this.#receipts.of(stream, eventId).length === 0 || this.#met.has(key)) return;
-    const text = new TextDecoder().decode(line);
+    const key = eventKey({ stream: event.chamberId ?? event.did, eventId });
+    if (!this.#receipts.events.has(key) || this.#met.has(key)) return;
     this.#met.set(key, {
       leaf: toHex(leaf),
-      line: text,
+      line: new TextDecoder().decode(line),
       signature: event.request ? signatureOf(event.request) : undefined,
     });
   };
 
+  /** Takes lines by themselves, without an audit; returns the chamber of the first, null for an account. */
+  async takeLines(lines: AsyncIterable<RawLine>, read: (line: RawLine) => LineRecord<ForumEvent>) {
+    let first: ForumEvent | undefined;
+    for await (const line of lines) {
+      const { event } = read(line);
+      first ??= event;
+      if (event !== undefined) this.take(event, { eventId: event.eventId, leaf: leafHash(line.bytes) }, line.bytes);
+    }
+    return first?.chamberId;
+  }
+
   /** Once all lines of the stream were taken. */
-  judge(stream: number | string | undefined, terms: ReceiptTerms): readonly JudgedReceipt[] {
+  judge(stream: number | string | null | undefined, terms: ReceiptTerms = {}): readonly JudgedReceipt[] {
     const own = this.#receipts.all.filter(({ parsed }) => parsed.stream === stream);
     return own.map((given) => {
-      const { eventId } = given.parsed;
-      const met = this.#met.get(`${stream} ${eventId}`);
+      const met = this.#met.get(eventKey(given.parsed));
       const doubtOfKey = doubtOf(given, this.#pinned, terms);
-      const doubt = doubtOfKey ?? this.#doubtOfCopy(eventId, terms);
+      const doubt = doubtOfKey ?? this.#doubtOfCopy(given.parsed.eventId, terms);
       const problem = problemOf(given, met);
       const verdict = doubt !== undefined ? 'not evaluated' : problem === undefined ? 'verified' : 'broken';
       return {
@@ -116,8 +127,8 @@ export function contradictionsIn(judged: readonly JudgedReceipt[]): readonly Con
   const first = new Map<string, JudgedReceipt>();
   const found = new Map<string, Contradiction>();
   for (const receipt of judged.filter(({ isOfService }) => isOfService)) {
-    const { stream, eventId, leaf } = receipt.parsed;
-    const key = `${stream} ${eventId}`;
+    const { eventId, leaf } = receipt.parsed;
+    const key = eventKey(receipt.parsed);
     const other = first.get(key) ?? receipt;
     first.set(key, other);
     if (toHex(other.parsed.leaf) === toHex(leaf)) continue;

@@ -7,11 +7,11 @@ import { parseJson } from '../../vocabulary/json.ts';
 import { id } from '../../vocabulary/schemas.ts';
 import { type JsonValue, type Millis, withCommas } from '../../vocabulary/values.ts';
 import {
+  countLimited,
   INPUT_LIMITS,
   type InputLimits,
   lineLimited,
   type RawLine,
-  requireLines,
   Unreachable,
   UnusableInput,
 } from '../line/input.ts';
@@ -67,20 +67,14 @@ export class AuditedService {
   }
 
   /** The lines of a chamber after the event, up to the head of the log. */
-  async *lines(chamberId: number, after: number): AsyncGenerator<RawLine, void, undefined> {
-    let lines = after;
-    for await (const line of this.#pages(`/chambers/${chamberId}`, after)) {
-      requireLines(++lines, this.#limits.linesMax, '--max-lines');
-      yield line;
-    }
+  lines(chamberId: number, after: number): AsyncGenerator<RawLine, void, undefined> {
+    const limit = { linesMax: this.#limits.linesMax, option: '--max-lines', before: after };
+    return countLimited(this.#pages(`/chambers/${chamberId}`, after), limit);
   }
 
-  async *accountLines(did: string): AsyncGenerator<RawLine, void, undefined> {
-    let lines = 0;
-    for await (const line of this.#pages(`/agents/${did}`, 0)) {
-      requireLines(++lines, this.#limits.accountLinesMax, '--max-account-lines');
-      yield line;
-    }
+  accountLines(did: string): AsyncGenerator<RawLine, void, undefined> {
+    const limit = { linesMax: this.#limits.accountLinesMax, option: '--max-account-lines' };
+    return countLimited(this.#pages(`/agents/${did}`, 0), limit);
   }
 
   /** Reads whole pages of the log, as all readers do, so that a cache may serve them. */
