@@ -20,24 +20,16 @@ export function judgeSeen(
 ): void {
   const seen = seenInText(request?.body ?? '');
   if (seen === undefined) return;
-  if (seen.eventId >= eventId) {
-    findings.judge(
-      'seen',
-      [eventId],
-      `the agent of event ${eventId} had seen event ${seen.eventId}, which is not before it`,
-    );
-    return;
-  }
+  const who = `the agent of event ${eventId} had seen`;
   const leaf = leafAt(seen.eventId);
-  if (leaf === undefined) {
-    findings.notEvaluated(
-      `the line of event ${seen.eventId}, which the agent of event ${eventId} had seen, is not known`,
-      'seen',
-    );
-    return;
+  if (seen.eventId >= eventId) {
+    findings.judge('seen', [eventId], `${who} event ${seen.eventId}, which is not before it`);
+  } else if (leaf === undefined) {
+    findings.notEvaluated(`the line of event ${seen.eventId}, which ${who}, is not known`, 'seen');
+  } else {
+    const problem = `${who} another event ${seen.eventId}: its leaf was ${seen.leaf}`;
+    findings.judge('seen', [seen.eventId, eventId], toHex(leaf) !== seen.leaf.toLowerCase() && problem);
   }
-  const problem = `the agent of event ${eventId} had seen another event ${seen.eventId}: its leaf was ${seen.leaf}`;
-  findings.judge('seen', [seen.eventId, eventId], toHex(leaf) !== seen.leaf.toLowerCase() && problem);
 }
 
 function seenInText(body: string) {

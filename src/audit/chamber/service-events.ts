@@ -6,7 +6,6 @@ import { phaseEnd } from '../../../projections/phase.ts';
 import { decideServiceFact, ServiceFactRejected } from '../../moves/service-facts.ts';
 import type { ServiceEvent } from '../../vocabulary/events.ts';
 import type { RelayTransaction, ServicePayloads } from '../../vocabulary/service-payloads.ts';
-import { unreachable } from '../../vocabulary/unreachable.ts';
 import { type Hex, toTimestamp } from '../../vocabulary/values.ts';
 import { commitCall, deployCalls } from '../chain/calls.ts';
 import type { readTransaction } from '../chain/contracts.ts';
@@ -51,12 +50,16 @@ export class ServiceEventChecks {
       this.#findings.notEvaluated(reason, 'service-events', 'transactions');
       return;
     }
-    if (event.type === 'idea.deployed') this.#checkToken(event.payload, eventId, state);
+    const subject = subjectOf(event, state);
+    if (event.type === 'idea.deployed') this.#checkToken(event.payload, eventId, subject);
     this.#checkRules(event, eventId, state);
-    if (event.type === 'relay.commit_submitted') this.#noteSubmitted(event.payload, subjectOf(state));
-    if (event.type === 'relay.deploy_submitted')
-      this.#noteSubmitted(event.payload, subjectOf(state, event.payload.ideaId));
-    if (isTreeKnown || event.type !== 'relay.commit_submitted') await this.#checkTransaction(event, eventId, state);
+    if (event.type !== 'relay.commit_submitted' && event.type !== 'relay.deploy_submitted') {
+      this.#checkRecorded(event.payload.txHash, eventId, subject);
+      return;
+    }
+    this.#noteSubmitted(event.payload, subject);
+    if (!isTreeKnown && event.type === 'relay.commit_submitted') return;
+    await this.#checkCall(event.payload, eventId, { due: this.#dueCalls(event, state), subject });
   }
 
   /** What the lines leave to the chain, the check `claims` decides if `asksChain` is set. */
@@ -101,34 +104,17 @@ export class ServiceEventChecks {
   }
 
   /** Every deployment makes a token of its own. */
-  #checkToken({ tokenAddress, ideaId }: ServicePayloads['idea.deployed'], eventId: number, state: ChamberState): void {
-    const other = this.#context.tokens.conflict(lowerCase(tokenAddress), subjectOf(state, ideaId));
+  #checkToken({ tokenAddress, ideaId }: ServicePayloads['idea.deployed'], eventId: number, subject: string): void {
+    const other = this.#context.tokens.conflict(lowerCase(tokenAddress), subject);
     const problem = `event ${eventId} names ${tokenAddress} as the token of ${ideaId}, which is that of ${other}`;
     if (other !== undefined) this.#findings.judge('service-events', [eventId], problem);
   }
 
-  async #checkTransaction(event: ServiceEvent, eventId: number, state: ChamberState): Promise<void> {
+  #dueCalls({ type, payload }: Extract<ServiceEvent, { payload: RelayTransaction }>, state: ChamberState) {
     const { chamberId } = state;
-    switch (event.type) {
-      case 'relay.commit_submitted': {
-        const due = [commitCall(chamberId, this.#moves.root())];
-        return this.#checkCall(event.payload, eventId, { due, subject: subjectOf(state) });
-      }
-      case 'relay.deploy_submitted': {
-        const idea = graduates(state).find(({ ideaId }) => ideaId === event.payload.ideaId);
-        const due = idea ? deployCalls(chamberId, idea) : [];
-        return this.#checkCall(event.payload, eventId, { due, subject: subjectOf(state, event.payload.ideaId) });
-      }
-      case 'chamber.committed':
-        return this.#checkRecorded(event.payload.txHash, eventId, subjectOf(state));
-      case 'idea.deployed':
-      case 'idea.deploy_failed': {
-        const { txHash, ideaId } = event.payload;
-        return this.#checkRecorded(txHash, eventId, subjectOf(state, ideaId));
-      }
-      default:
-        return unreachable(event);
-    }
+    if (type === 'relay.commit_submitted') return [commitCall(chamberId, this.#moves.root())];
+    const idea = graduates(state).find(({ ideaId }) => ideaId === payload.ideaId);
+    return idea ? deployCalls(chamberId, idea) : [];
   }
 
   async #checkCall(recorded: RelayTransaction, eventId: number, { due, subject }: Due): Promise<void> {
@@ -193,9 +179,9 @@ interface Due {
   readonly subject: string;
 }
 
-/** What a transaction is for, without the idea its commitment. */
-function subjectOf({ chamberId }: ChamberState, ideaId = 'the commitment'): string {
-  return `${ideaId} of chamber ${chamberId}`;
+/** What its transaction is for. */
+function subjectOf({ payload }: ServiceEvent, { chamberId }: ChamberState): string {
+  return `${'ideaId' in payload ? payload.ideaId : 'the commitment'} of chamber ${chamberId}`;
 }
 
 /** Loaded when the first transaction is met: in a browser it is most of the auditor's code. */

@@ -5,8 +5,8 @@ import { outcomeOf } from '../../../projections/outcome.ts';
 import { type Millis, toTimestamp } from '../../vocabulary/values.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
 import type { AuditContext } from '../context.ts';
-import type { CheckResult, Finding, Verdict } from './findings.ts';
-import type { AuditReport, ChamberReport, ReportedCheck, ReportedFinding, ServiceReport } from './report-types.ts';
+import type { CheckResult, Verdict } from './findings.ts';
+import type { AuditReport, ChamberReport, ReportedCheck, ServiceReport } from './report-types.ts';
 import { type Diagnosis, isOfCopy } from './verdict.ts';
 
 export function toAuditReport(source: string, { problems, chambers }: ServiceReport): AuditReport {
@@ -47,8 +47,7 @@ export function toReport(
   audit: ChamberAudit,
   { source, chamberId, logId, diagnosis, now, asksOutcome = false }: Origin,
 ): ChamberReport {
-  const told = tell(diagnosis);
-  const checks = audit.findings.results().map((check) => shared(withCauses(check, told), audit.context));
+  const checks = withCauses(audit.findings.results(), diagnosis).map((check) => shared(check, audit.context));
   const count = (verdict: Verdict) => checks.filter((check) => check.verdict === verdict).length;
   const [broken, undecided] = [count('broken'), count('undecided')];
   const named = new Set(checks.flatMap(({ findings }) => findings.flatMap(({ eventIds }) => eventIds)));
@@ -82,21 +81,18 @@ function outcomeIn({ decisions: { state, lostEventId } }: ChamberAudit, now: Mil
   return state === null || lostEventId !== undefined ? null : outcomeOf(state, now);
 }
 
-type Told = Pick<ReportedFinding, 'cause' | 'isConsequence'>;
-
 /** What the diagnosis says of each finding. */
-function tell({ causes, consequences }: Diagnosis): ReadonlyMap<Finding, Told> {
-  const told = new Map<Finding, Told>();
-  for (const [cause, { findings }] of causes.entries()) {
-    for (const { finding } of findings) told.set(finding, { cause, isConsequence: false });
-  }
-  for (const { finding } of consequences) told.set(finding, { cause: null, isConsequence: true });
-  return told;
-}
-
-function withCauses(check: CheckResult, told: ReadonlyMap<Finding, Told>): ReportedCheck {
-  const unknown = { cause: null, isConsequence: false };
-  return { ...check, findings: check.findings.map((finding) => ({ ...finding, ...(told.get(finding) ?? unknown) })) };
+function withCauses(checks: readonly CheckResult[], { causes, consequences }: Diagnosis): readonly ReportedCheck[] {
+  const causeOf = new Map(causes.flatMap(({ findings }, cause) => findings.map(({ finding }) => [finding, cause])));
+  const following = new Set(consequences.map(({ finding }) => finding));
+  return checks.map((check) => ({
+    ...check,
+    findings: check.findings.map((finding) => ({
+      ...finding,
+      cause: causeOf.get(finding) ?? null,
+      isConsequence: following.has(finding),
+    })),
+  }));
 }
 
 const OUTCOMES_MAX = 10_000;
