@@ -63,10 +63,11 @@ async function accountOf(service: TestService, { did }: Signer): Promise<string>
   return (await service.log.readPage(did, 0, 100)).ndjson.toString();
 }
 
-/** The log with other members in the payload of ANN's join, and numbers and hashes set right. */
-function forged(changes: Line): string {
-  const join = lines[ANN_JOINED] as Line;
-  return toText(rechained(lines.with(ANN_JOINED, { ...join, payload: { ...payloadOf(join), ...changes } }) as Line[]));
+const joined = () => payloadOf(lines[ANN_JOINED] as Line);
+
+/** The log with another payload in ANN's join, and numbers and hashes set right. */
+function forged(payload: Line): string {
+  return toText(rechained(lines.with(ANN_JOINED, { ...lines[ANN_JOINED], payload }) as Line[]));
 }
 
 describe('by lines and accounts', () => {
@@ -101,7 +102,7 @@ describe('by the chain', () => {
   });
 
   test('an altered balance is found, though the rule would allow it', async () => {
-    const text = forged({ token: { ...(payloadOf(lines[ANN_JOINED] as Line)['token'] as Line), balance: '8' } });
+    const text = forged({ ...joined(), token: { ...(joined()['token'] as Line), balance: '8' } });
     expect((await audit(text, { accounts })).broken).toEqual([]);
     expect(await balances(text)).toEqual({
       verdict: 'broken',
@@ -111,8 +112,13 @@ describe('by the chain', () => {
   });
 
   test('a wallet with another balance is found', async () => {
-    const text = forged({ walletAddress: walletOf(9).address });
+    const text = forged({ ...joined(), walletAddress: walletOf(9).address });
     expect((await balances(text)).sentence).toContain('shows a balance of 0');
+  });
+
+  test('a balance of no wallet is found', async () => {
+    const { walletAddress: _, ...payload } = joined();
+    expect((await balances(forged(payload))).sentence).toContain('records a balance of 7, and no wallet');
   });
 
   test.each([

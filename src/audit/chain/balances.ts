@@ -22,6 +22,7 @@ export async function compareBalances(
 
 async function problemOf(claim: BalanceClaim, chain: AuditedChain): Promise<Outcome> {
   const { token, wallet, blockNumber, balance } = claim;
+  if (wallet === undefined) return `it records a balance of ${balance}, and no wallet`;
   const data = encodeFunctionData({ abi: ABI, args: [wallet.toLowerCase() as Address] });
   const result = await readAt(claim, { to: token.toLowerCase() as Address, data, gas: BALANCE_GAS }, chain);
   if (typeof result === 'object') return result;

@@ -27,7 +27,7 @@ export interface BalanceClaim extends BlockReference {
   readonly eventId: number;
   readonly chainId: number;
   readonly token: string;
-  readonly wallet: string;
+  readonly wallet: string | undefined;
   readonly balance: string;
 }
 
@@ -201,7 +201,7 @@ export class ChamberAudit {
     const { admission, tokenChain } = this.decisions.state ?? {};
     if (type !== 'chamber.joined' || payload.token === undefined || admission?.token === undefined || !tokenChain)
       return;
-    const { walletAddress: wallet = '', token } = payload;
+    const { walletAddress: wallet, token } = payload;
     this.balanceClaims.push({ eventId, chainId: tokenChain.chainId, token: admission.token.address, wallet, ...token });
   }
 
