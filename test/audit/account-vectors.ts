@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { HOUR, START } from '../kit/clock.ts';
 import { PUBLIC_URL } from '../kit/test-service.ts';
 import { proofBy, retirementBy } from '../kit/wallets.ts';
-import { type Json, type Line, parse, rechained, signedAccountLine, signedLine, toText } from './forge.ts';
+import { altered, type Json, type Line, parse, rechained, signedAccountLine, signedLine, toText } from './forge.ts';
 import { text as open, records as openRecords, payloadOf, requestOf } from './forgeries.ts';
 import { ANN, BOB, CAT } from './sample.ts';
 import { FIRST, SECOND, THIRD } from './sample-with-admission.ts';
@@ -40,12 +40,6 @@ const rewritten = (lines: readonly Line[]) => toText(rechained(lines));
 const recordIn = (lines: readonly Line[], eventId: number) => lines[eventId - 1] as Line;
 const atOf = (lines: readonly Line[], eventId: number) => Date.parse(String(recordIn(lines, eventId)['ts']));
 const iso = (millis: number) => new Date(millis).toISOString();
-
-/** Lines of which one has other members, in itself and in its payload. */
-function altered(lines: readonly Line[], eventId: number, payload: Line, members: Line = {}): Line[] {
-  const before = recordIn(lines, eventId);
-  return lines.with(eventId - 1, { ...before, ...members, payload: { ...payloadOf(before), ...payload } }) as Line[];
-}
 
 /** Lines of which one lacks a member of its payload. */
 function without(lines: readonly Line[], eventId: number, member: string): Line[] {

@@ -8,7 +8,17 @@ import { readLines } from '../../src/audit/line/input.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import type { Signer } from '../kit/signer.ts';
 import { registrationOf, TestService } from '../kit/test-service.ts';
-import { audit, type Json, type Line, parse, rechained, signedAccountLine, toText } from './forge.ts';
+import {
+  accountOf,
+  altered,
+  audit,
+  type Json,
+  type Line,
+  parse,
+  rechained,
+  signedAccountLine,
+  toText,
+} from './forge.ts';
 
 const WALLET = `0x${'ab'.repeat(20)}`;
 const OTHER_WALLET = `0x${'cd'.repeat(20)}`;
@@ -23,11 +33,6 @@ async function register(by: Signer, walletAddress: string) {
   await service.must('POST', '/register', { by, body: { ...content, walletAddress } });
 }
 
-async function accountOf({ did }: Signer): Promise<Line[]> {
-  const { ndjson } = await service.log.readPage(did, 0, 100);
-  return parse(ndjson.toString().trimEnd().split('\n'));
-}
-
 /** ANN registers, signs her registration, and proposes; a minute later she takes another wallet. */
 beforeEach(async () => {
   service = new TestService();
@@ -40,7 +45,7 @@ beforeEach(async () => {
   moves = parse(await service.lines(1));
   service.clock.advance(60_000);
   await register(ann, OTHER_WALLET);
-  account = await accountOf(ann);
+  account = await accountOf(service, ann);
 });
 
 const JOIN = 2;
@@ -62,15 +67,6 @@ async function registrations(changes: { readonly moves?: Line[]; readonly accoun
 
 function memberOf(line: Line | undefined, name: string): Json {
   return line?.[name] ?? null;
-}
-
-/** The lines with other members in the payload of one. */
-function altered(lines: readonly Line[], eventId: number, payload: Line, members: Line = {}): Line[] {
-  return lines.map((line, index) =>
-    index === eventId - 1
-      ? { ...line, ...members, payload: { ...(memberOf(line, 'payload') as Line), ...payload } }
-      : line,
-  );
 }
 
 test('wallets from signed lines are verified', async () => {
@@ -208,7 +204,7 @@ describe('a service is caught that', () => {
 test('agents without a signed line are named', async () => {
   const bob = await service.agent();
   await openChamber(service, [bob]);
-  const accounts = toText(rechained(await accountOf(bob)));
+  const accounts = toText(rechained(await accountOf(service, bob)));
   const lines = toText(await service.lines(2));
   const { broken, check } = await audit(lines, { accounts });
   expect([broken, check('registration').verdict]).toEqual([[], 'not evaluated']);

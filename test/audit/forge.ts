@@ -19,7 +19,7 @@ import { isSignedBy, type VerifyingKey } from '../../src/crypto/verify.ts';
 import { canonicalJson } from '../../src/vocabulary/json.ts';
 import { type Hex, NO_PREVIOUS, toHex } from '../../src/vocabulary/values.ts';
 import type { Signer } from '../kit/signer.ts';
-import { PUBLIC_URL } from '../kit/test-service.ts';
+import { PUBLIC_URL, type TestService } from '../kit/test-service.ts';
 import { auditInBrowser } from './browser-core.ts';
 import { expectReport } from './report-schema.ts';
 
@@ -28,6 +28,19 @@ export type Line = { [name: string]: Json };
 
 export function parse(lines: readonly string[]): Line[] {
   return lines.map((line) => JSON.parse(line) as Line);
+}
+
+/** The lines of an agent's account. */
+export async function accountOf(service: TestService, { did }: Signer): Promise<Line[]> {
+  const { ndjson } = await service.log.readPage(did, 0, 100);
+  return parse(ndjson.toString().trimEnd().split('\n'));
+}
+
+/** Lines of which one has other members, in itself and in its payload. */
+export function altered(lines: readonly Line[], eventId: number, payload: Line, members: Line = {}): Line[] {
+  const before = lines[eventId - 1] as Line;
+  const changed = { ...before, ...members, payload: { ...(before['payload'] as Line), ...payload } };
+  return lines.with(eventId - 1, changed) as Line[];
 }
 
 /** The lines with numbers and hashes set right, as a service would that rewrites its log. */

@@ -4,7 +4,7 @@ import { enterPhase, openChamber } from '../kit/chambers.ts';
 import type { Signer } from '../kit/signer.ts';
 import { PUBLIC_URL, TestService } from '../kit/test-service.ts';
 import { agentWith, proofBy, provenRegistration, retirementBy, walletOf } from '../kit/wallets.ts';
-import { audit, type Line, parse, rechained, toText } from './forge.ts';
+import { accountOf, altered, audit, type Line, parse, rechained, toText } from './forge.ts';
 
 const [WALLET, OTHER] = [walletOf(0), walletOf(1)];
 
@@ -12,11 +12,6 @@ let service: TestService;
 let ann: Signer;
 let moves: Line[];
 let account: Line[];
-
-async function accountOf({ did }: Signer): Promise<Line[]> {
-  const { ndjson } = await service.log.readPage(did, 0, 100);
-  return parse(ndjson.toString().trimEnd().split('\n'));
-}
 
 /** ANN proves her wallet, joins and proposes; a minute later she retires. */
 beforeEach(async () => {
@@ -35,7 +30,7 @@ async function retired(by: 'key' | 'wallet'): Promise<void> {
     const body = await retirementBy(WALLET, ann.did, { issuedAt: new Date(service.clock.read()).toISOString() });
     await service.must('POST', `/agents/${ann.did}/retire`, { body });
   }
-  account = await accountOf(ann);
+  account = await accountOf(service, ann);
 }
 
 const PROOF = 2;
@@ -53,16 +48,6 @@ async function registration({ moves: lines = moves, account: entries = account, 
   const { broken, check } = await audit(toText(rechained(lines)), { accounts, ...(origins && { origins }) });
   const { verdict, findings, note } = check('registration');
   return { broken, verdict, sentence: findings[0]?.sentence, note };
-}
-
-/** Other members of the line, or of its payload. */
-function altered(lines: readonly Line[], eventId: number, payload: Line, members: Line = {}): Line[] {
-  const before = lines[eventId - 1] as Line;
-  return lines.with(eventId - 1, {
-    ...before,
-    ...members,
-    payload: { ...(before['payload'] as Line), ...payload },
-  }) as Line[];
 }
 
 function payloadOf(lines: readonly Line[], eventId: number): Line {
@@ -88,7 +73,10 @@ describe('a proof is broken that', () => {
     const body = await provenRegistration(service, bob, OTHER);
     await service.must('POST', '/register', { by: bob, body });
     await openChamber(service, [bob]);
-    const theirs = altered(await accountOf(bob), PROOF, { walletAddress: WALLET.address, walletProof: proofIn(PROOF) });
+    const theirs = altered(await accountOf(service, bob), PROOF, {
+      walletAddress: WALLET.address,
+      walletProof: proofIn(PROOF),
+    });
     const found = await registration({ moves: parse(await service.lines(2)), account: theirs });
     expect(found).toMatchObject({ broken: ['registration'] });
   });
@@ -117,7 +105,7 @@ test('a proof for an origin of the service other than that of its request is lef
   await service.must('POST', '/register', { by: ann, body });
   await openChamber(service, [ann]);
   const lines = parse(await service.lines(1));
-  account = await accountOf(ann);
+  account = await accountOf(service, ann);
   expect(await registration({ moves: lines })).toMatchObject({
     verdict: 'undecided',
     note: expect.stringContaining('--origin'),
