@@ -7,7 +7,7 @@ import { type Config, ConfigError, describeProblem, readConfig, VARIABLES } from
 import { SERVICE_NAME } from './http/service.ts';
 import { readAnyKeyFile, readKeyFile } from './keys/key-file.ts';
 import { MOVED_TO, requireNotMoved } from './log/moved.ts';
-import { lastChambers, readLog, readMeta } from './log/sqlite/stored-events.ts';
+import { lastChambers, readLog, readMeta } from './log/sqlite/reader.ts';
 import { READ_LIMITS } from './reading/limits.ts';
 import { openResponse } from './reading/response.ts';
 import { tlsHint } from './reading/tls-hint.ts';

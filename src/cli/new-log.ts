@@ -63,7 +63,7 @@ async function readState(database: string): Promise<DatabaseState> {
     await store.close();
     return { logId: store.log.logId, copiedFrom: '', isEmpty };
   }
-  const { openReader, readMeta } = await import('../log/sqlite/stored-events.ts');
+  const { openReader, readMeta } = await import('../log/sqlite/reader.ts');
   const db = openReader(database);
   try {
     const isEmpty = db.prepare('SELECT 1 FROM events LIMIT 1').get() === undefined;

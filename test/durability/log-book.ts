@@ -1,7 +1,8 @@
 // What a database file holds, read while the service runs.
 
 import { DERIVED_TABLES } from '../../src/log/derived-tables.ts';
-import { accountEvents, chamberEvents, openReader } from '../../src/log/sqlite/stored-events.ts';
+import { openReader } from '../../src/log/sqlite/reader.ts';
+import { eventsByStream } from '../../src/log/sqlite/stored-events.ts';
 import { type ForumEvent, fromLine, toLine } from '../../src/vocabulary/events.ts';
 import type { Stream } from '../forum/simulation/history.ts';
 
@@ -32,7 +33,7 @@ export function eventsBySignature(path: string): ReadonlyMap<string, ForumEvent>
 export function readEvents(path: string): readonly ForumEvent[] {
   const db = openReader(path);
   try {
-    const stored = [...chamberEvents(db), ...accountEvents(db)];
+    const stored = [...eventsByStream(db, 'chamber_id'), ...eventsByStream(db, 'account')];
     return stored.map(({ line }) => fromLine(line.toString()));
   } finally {
     db.close();

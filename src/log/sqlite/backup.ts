@@ -7,7 +7,7 @@ import Database from 'better-sqlite3';
 import { MOVED_TO } from '../moved.ts';
 import type { FormerLog } from '../published-tree.ts';
 import { createPrivate, openDatabaseFile, reasonOf } from './database-file.ts';
-import { openReader, readMeta } from './stored-events.ts';
+import { openReader, readMeta } from './reader.ts';
 
 /** The logIds of a copy and of its original. */
 export interface RenewedId {

@@ -11,7 +11,8 @@ import { deriveTables } from './derived-tables.ts';
 import { indexEverything } from './event-index.ts';
 import { fsckDatabase } from './fsck.ts';
 import { migrate } from './migration.ts';
-import { COPIED_THROUGH, openReader, readMeta } from './stored-events.ts';
+import { openReader, readMeta } from './reader.ts';
+import { COPIED_THROUGH } from './stored-events.ts';
 
 const ROWS_PER_PAGE = 500;
 

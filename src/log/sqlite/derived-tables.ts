@@ -18,6 +18,7 @@ import { StreamFold } from '../stream-fold.ts';
 import { CHAMBER_PHASES, placeChambers } from './chamber-phases.ts';
 import { readClock } from './clock.ts';
 import { Snapshots } from './snapshots.ts';
+import { eventsByStream, type PositionedEvent } from './stored-events.ts';
 
 /**
  * Derived too, but there are several right contents: a row of a phase may be overdue, and a snapshot may be missing. Those of accounts
@@ -86,34 +87,20 @@ export function toStored(value: ColumnValue): string | number | null {
 
 const EVENTS_PER_REPORT = 2_000;
 
-interface StoredLine {
-  readonly chamber_id: number;
-  readonly account: null;
-  readonly event_id: number;
-  /** Any bytes. */
-  readonly line: Buffer;
-}
-
 /**
  * Makes the tables from the events, within the caller's transaction: one chamber after another, so that one state is in
  * memory at a time. `onBroken` gets each event that cannot be folded; the rest of its chamber is left out.
  */
 export function deriveTables(
   db: Database,
-  onBroken: (event: StoredLine, error: unknown) => void,
+  onBroken: (event: PositionedEvent, error: unknown) => void,
   onEvents: (events: number) => void = () => {},
 ): void {
   for (const table of [...DERIVED_TABLES, ...LAGGING_TABLES]) db.exec(`DROP TABLE IF EXISTS ${table}`);
   db.exec(DERIVED);
   const rows = new DerivedRows(db);
   const snapshots = new Snapshots(db);
-  const positions = db.prepare<[], number>(
-    'SELECT position FROM events WHERE chamber_id IS NOT NULL ORDER BY chamber_id, event_id, position',
-  );
-  const select = db.prepare<[number], StoredLine>(
-    'SELECT chamber_id, account, event_id, CAST(line AS BLOB) AS line FROM events WHERE position = ?',
-  );
-  const fold = new StreamFold<StoredLine, ChamberState>(
+  const fold = new StreamFold<PositionedEvent, ChamberState>(
     (before, { line }) => evolveChamber(before, fromLine(line.toString()) as ChamberEvent),
     onBroken,
   );
@@ -124,8 +111,7 @@ export function deriveTables(
     snapshots.write(state.chamberId, { eventId: state.lastEventId, leaf: leafHash(line), state: encodeState(state) });
     due = undefined;
   };
-  for (const position of positions.pluck().all()) {
-    const event = select.get(position) as StoredLine;
+  for (const event of eventsByStream(db, 'chamber_id')) {
     const folded = fold.add(event);
     if (fold.events % EVENTS_PER_REPORT === 0) onEvents(fold.events);
     if (folded === undefined) continue;

@@ -1,7 +1,7 @@
 // Removes an agent's personal data from a database while no service runs on it: the rows, and the bytes that they leave
 // behind in the file and its -wal. The log itself holds none of it, and stays as it is.
 import { openDatabaseFile, reasonOf } from './database-file.ts';
-import { openReader } from './stored-events.ts';
+import { openReader } from './reader.ts';
 
 export interface EraseSummary {
   readonly did: string;

@@ -25,16 +25,16 @@ import { readClock } from './clock.ts';
 import { reasonOf } from './database-file.ts';
 import { DerivedRows, TEMPORARY } from './derived-tables.ts';
 import { prefixOf, WATERMARK } from './event-index.ts';
-import { publishedLines, storedCheckpoint, storedTile } from './published-lines.ts';
+import { openReader, readMeta } from './reader.ts';
 import { type INDEX_TABLES, SCHEMA_VERSION } from './schema.ts';
 import { checksumOf, type SnapshotRow } from './snapshots.ts';
 import {
-  accountEvents,
   COPIED_THROUGH,
-  chamberEvents,
-  openReader,
+  eventsByStream,
   type PositionedEvent,
-  readMeta,
+  publishedLines,
+  storedCheckpoint,
+  storedTile,
 } from './stored-events.ts';
 
 /**
@@ -90,7 +90,7 @@ class Fsck {
     this.#read('the snapshots', () => this.#readSnapshots());
     this.#read('the chambers', () => this.#checkChambers());
     this.#read('the accounts', () => {
-      for (const stored of accountEvents(this.#db)) this.#fold.add(stored);
+      for (const stored of eventsByStream(this.#db, 'account')) this.#fold.add(stored);
     });
     this.#read('the signatures', () => this.#checkSignatures());
     this.#read('the registrations', () => this.#checkRegistrations());
@@ -162,9 +162,7 @@ class Fsck {
   #checkChambers(): void {
     this.#db.exec(TEMPORARY);
     const rows = new DerivedRows(this.#db);
-    // The rows are written while the events are read, from other tables.
-    this.#db.unsafeMode(true);
-    for (const stored of chamberEvents(this.#db)) {
+    for (const stored of eventsByStream(this.#db, 'chamber_id')) {
       const folded = this.#fold.add(stored);
       const chamber = folded?.after.chamber ?? null;
       if (chamber === null) continue;

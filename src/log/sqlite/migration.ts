@@ -198,7 +198,7 @@ function makeTables(db: Database, onProgress: OnMigration): void {
   const of = lastPosition(db);
   onProgress({ step: 'tables', events: 0, of });
   db.exec('CREATE TEMP TABLE earlier AS SELECT * FROM chambers');
-  const damaged: number[] = [];
+  const damaged: (number | null)[] = [];
   deriveTables(
     db,
     ({ chamber_id: chamberId }) => damaged.push(chamberId),

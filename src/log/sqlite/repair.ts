@@ -15,9 +15,9 @@ import { type DatabaseFile, openDatabaseFile, reasonOf } from './database-file.t
 import { deriveTables } from './derived-tables.ts';
 import { indexEverything, WATERMARK } from './event-index.ts';
 import { fsckDatabase } from './fsck.ts';
-import { publishedLines, storedCheckpoint } from './published-lines.ts';
+import { openReader, readMeta } from './reader.ts';
 import { APPEND_ONLY, APPEND_ONLY_TRIGGERS, INDEX_TABLES, INDEXES } from './schema.ts';
-import { openReader, type PositionedEvent, readMeta } from './stored-events.ts';
+import { type PositionedEvent, publishedLines, storedCheckpoint } from './stored-events.ts';
 
 export interface RebuildSummary {
   readonly chambers: number;

@@ -1,10 +1,8 @@
-// The events as a database file holds them, read by programs other than the service.
-import { existsSync } from 'node:fs';
-import Database from 'better-sqlite3';
+// The events and the published tree as a database file holds them, without the index, which is not trusted.
+import type { Database } from 'better-sqlite3';
+import type { TileRef } from '../../tlog/tiled-tree.ts';
+import { type StoredCheckpoint, storedLevel } from '../published-tree.ts';
 import type { StoredEvent } from '../stored-stream.ts';
-import { reasonOf, requireOneName } from './database-file.ts';
-import { EARLIER_SCHEMAS } from './migration.ts';
-import { requireOwnTables, SCHEMA_VERSION } from './schema.ts';
 
 /** Name in `meta` of the last position that was copied from a log whose events had no order of time. */
 export const COPIED_THROUGH = 'copied_through';
@@ -13,37 +11,8 @@ export interface PositionedEvent extends StoredEvent {
   readonly position: number;
 }
 
-/** Opens the file read-only, also while the service runs; throws an Error of one line. */
-export function openReader(path: string): Database.Database {
-  let db: Database.Database | undefined;
-  try {
-    // Even a reader discards a write-ahead log that has lost its file.
-    if (!existsSync(requireOneName(path))) throw new Error('file not found');
-    db = new Database(path, { readonly: true, fileMustExist: true });
-    const version = db.pragma('user_version', { simple: true }) as number;
-    if (version > 0) requireOwnTables(db);
-    if (version !== SCHEMA_VERSION && !EARLIER_SCHEMAS.includes(version)) {
-      throw new Error(`the file has schema ${version}, and this version reads schema ${SCHEMA_VERSION}`);
-    }
-    return db;
-  } catch (error) {
-    db?.close();
-    throw new Error(`cannot read the database ${path}: ${reasonOf(error)}`, { cause: error });
-  }
-}
-
-/** The events of all chambers, chamber by chamber in the order of their ids. */
-export function chamberEvents(db: Database.Database): Generator<PositionedEvent> {
-  return inOrder(db, 'chamber_id');
-}
-
-/** The events of all accounts, account by account. */
-export function accountEvents(db: Database.Database): Generator<PositionedEvent> {
-  return inOrder(db, 'account');
-}
-
-/** Reads without the index, which is not trusted. Only the numbers are sorted, not the lines. */
-function* inOrder(db: Database.Database, stream: 'chamber_id' | 'account'): Generator<PositionedEvent> {
+/** The events of all chambers, or of all accounts, one stream after another. Only the numbers are sorted, not the lines. */
+export function* eventsByStream(db: Database, stream: 'chamber_id' | 'account'): Generator<PositionedEvent> {
   const positions = db.prepare<[], number>(
     `SELECT position FROM events WHERE ${stream} IS NOT NULL ORDER BY ${stream}, event_id, position`,
   );
@@ -51,33 +20,21 @@ function* inOrder(db: Database.Database, stream: 'chamber_id' | 'account'): Gene
     `SELECT position, chamber_id, account, event_id, CAST(line AS BLOB) AS line, signature, nodes
      FROM events WHERE position = ?`,
   );
-  for (const position of positions.pluck().iterate()) yield event.get(position) as PositionedEvent;
+  // All at once: the caller may write meanwhile.
+  for (const position of positions.pluck().all()) yield event.get(position) as PositionedEvent;
 }
 
-/** Undefined without a database, or with an unreadable one, which fsck reports. */
-export function readLog<T>(databasePath: string, read: (db: Database.Database) => T): T | undefined {
-  try {
-    const db = openReader(databasePath);
-    try {
-      return read(db);
-    } finally {
-      db.close();
-    }
-  } catch {
-    return undefined;
-  }
+export function storedCheckpoint(db: Database, logId: string): StoredCheckpoint | undefined {
+  return db.prepare<[string], StoredCheckpoint>('SELECT size, note FROM checkpoints WHERE log_id = ?').get(logId);
 }
 
-/** The highest id of a chamber, 0 without one, and the newest chambers that are not committed. */
-export function lastChambers(
-  db: Database.Database,
-  openMax: number,
-): { readonly last: number; readonly open: readonly number[] } {
-  const last = db.prepare<[], number>('SELECT coalesce(max(chamber_id), 0) FROM chambers').pluck().get() ?? 0;
-  const open = 'SELECT chamber_id FROM chambers WHERE NOT is_committed ORDER BY chamber_id DESC LIMIT ?';
-  return { last, open: db.prepare<[number], number>(open).pluck().all(openMax) };
+/** The first `size` lines of the log, in the order of their places. */
+export function publishedLines(db: Database, size: number): IterableIterator<Pick<PositionedEvent, 'line'>> {
+  const query = 'SELECT CAST(line AS BLOB) AS line FROM events WHERE position <= ? ORDER BY position';
+  return db.prepare<[number], Pick<PositionedEvent, 'line'>>(query).iterate(size);
 }
 
-export function readMeta(db: Database.Database, name: string): string | undefined {
-  return db.prepare<[string], string>('SELECT value FROM meta WHERE name = ?').pluck().get(name);
+export function storedTile(db: Database): (tile: TileRef) => Buffer | undefined {
+  const find = db.prepare<[number, number], Buffer>('SELECT hashes FROM tiles WHERE level = ? AND tile = ?').pluck();
+  return (tile) => find.get(storedLevel(tile), tile.index);
 }
