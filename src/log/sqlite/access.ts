@@ -26,10 +26,10 @@ export class Access {
   }
 
   /** Changes what can be made again: its failure says nothing about moves. */
-  change(use: () => void): Promise<void> {
+  change<Result>(use: () => Result): Promise<Result> {
     return this.read(() => {
       this.file.requireUnchanged?.();
-      use();
+      return use();
     });
   }
 

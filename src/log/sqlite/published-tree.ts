@@ -50,12 +50,8 @@ export class SqlitePublishedTree implements PublishedTree {
     return this.#parts.access.read(() => this.#statements.events.all(after, after + limit));
   }
 
-  async publish(publication: Publication): Promise<boolean> {
-    const { access } = this.#parts;
-    return access.read(() => {
-      access.file.requireUnchanged?.();
-      return this.#write(publication);
-    });
+  publish(publication: Publication): Promise<boolean> {
+    return this.#parts.access.change(() => this.#write(publication));
   }
 
   #writeAll({ from, checkpoint, tiles }: Publication): boolean {
@@ -66,12 +62,9 @@ export class SqlitePublishedTree implements PublishedTree {
     return true;
   }
 
-  async replaceNote(from: StoredCheckpoint, note: string): Promise<boolean> {
+  replaceNote(from: StoredCheckpoint, note: string): Promise<boolean> {
     const { access, logId } = this.#parts;
-    return access.read(() => {
-      access.file.requireUnchanged?.();
-      return this.#statements.replaceNote.run(note, logId, from.size, from.note).changes > 0;
-    });
+    return access.change(() => this.#statements.replaceNote.run(note, logId, from.size, from.note).changes > 0);
   }
 }
 
