@@ -18,7 +18,7 @@ import { PAGE_BYTES, type PageRange } from '../pages.ts';
 import { ReadTurns } from '../read-turns.ts';
 import type { StreamId } from '../stream-id.ts';
 import type { Access } from './access.ts';
-import { ChamberPhases } from './chamber-phases.ts';
+import type { ChamberPhases } from './chamber-phases.ts';
 import { DerivedRows } from './derived-tables.ts';
 import type { EventIndex, FlushProgress } from './event-index.ts';
 import type { Memberships } from './memberships.ts';
@@ -35,6 +35,7 @@ interface Parts {
   readonly damages: Damages;
   readonly index: EventIndex;
   readonly memberships: Memberships;
+  readonly phases: ChamberPhases;
 }
 
 export class SqliteEventLog implements EventLog {
@@ -44,7 +45,6 @@ export class SqliteEventLog implements EventLog {
   readonly #parts: Parts;
   readonly #statements: Statements;
   readonly #rows: DerivedRows;
-  readonly #phases: ChamberPhases;
   readonly #registrations: Registrations;
   readonly #snapshots: Snapshots;
   readonly #index: EventIndex;
@@ -59,7 +59,6 @@ export class SqliteEventLog implements EventLog {
     this.#index = parts.index;
     this.#statements = prepare(db);
     this.#rows = new DerivedRows(db);
-    this.#phases = new ChamberPhases(db);
     this.#registrations = new Registrations(db);
     this.#snapshots = new Snapshots(db);
     this.#write = db.transaction(this.#writeEntries.bind(this)).immediate;
@@ -120,7 +119,7 @@ export class SqliteEventLog implements EventLog {
       this.#statements.insert.run(++position, chamberId, account, eventId, line, signatureBytes, nodes, ...checksums);
       for (const listing of listings) {
         this.#rows.write(listing);
-        if (listing.kind === 'chamber') this.#phases.write(listing, at);
+        if (listing.kind === 'chamber') this.#parts.phases.write(listing, at);
       }
       this.#parts.memberships.forget(entry);
       if (snapshot !== undefined) this.#snapshots.write(stream, snapshot);

@@ -4,7 +4,7 @@ import type { Membership } from '../../../projections/todo.ts';
 import { DerivedLists, LIST_QUERIES, type ListingRow, type PhaseQuery, type RunListQuery } from '../lists.ts';
 import type { Seat } from '../read-model.ts';
 import type { Access } from './access.ts';
-import { ChamberPhases } from './chamber-phases.ts';
+import type { ChamberPhases } from './chamber-phases.ts';
 import { toStored } from './derived-tables.ts';
 import type { Memberships } from './memberships.ts';
 
@@ -13,11 +13,11 @@ export class SqliteLists extends DerivedLists {
   readonly #memberships: Memberships;
   readonly #phases: ChamberPhases;
 
-  constructor(access: Access, memberships: Memberships) {
+  constructor(access: Access, memberships: Memberships, phases: ChamberPhases) {
     super(queries(access));
     this.#access = access;
     this.#memberships = memberships;
-    this.#phases = new ChamberPhases(access.file.db);
+    this.#phases = phases;
   }
 
   protected listPhase(query: PhaseQuery): Promise<readonly ListingRow[]> {

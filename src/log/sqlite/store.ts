@@ -5,6 +5,7 @@ import { Damages, type LogCorruption, type StreamDamaged } from '../damage.ts';
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import type { Store } from '../store.ts';
 import { Access } from './access.ts';
+import { ChamberPhases } from './chamber-phases.ts';
 import { cannotOpen, type DatabaseFile, openDatabaseFile } from './database-file.ts';
 import { EventIndex } from './event-index.ts';
 import { SqliteEventLog } from './event-log.ts';
@@ -12,7 +13,6 @@ import { SqliteLists } from './lists.ts';
 import { Memberships } from './memberships.ts';
 import { SqliteMeta } from './meta.ts';
 import type { OnMigration } from './migration.ts';
-import { PhaseSteps } from './phase-steps.ts';
 import { SqlitePublishedTree } from './published-tree.ts';
 
 export interface SqliteStoreOptions {
@@ -42,20 +42,20 @@ function compose(file: DatabaseFile, { onCorruption = () => {}, onDamage, chambe
   const { db } = file;
   const index = new EventIndex(db, chamberIdMin);
   const memberships = new Memberships(db, index);
-  const phases = new PhaseSteps(access);
+  const phases = new ChamberPhases(db);
   const meta = new SqliteMeta(access, phases);
   const logId = meta.read('log_id') ?? '';
   if (!LOG_ID.test(logId)) throw new Error('the log has no id of 32 hex digits: restore a backup');
   requireNotMoved(meta.read(MOVED_TO));
   const damages = new Damages(onDamage);
   return {
-    log: new SqliteEventLog(logId, { access, damages, index, memberships }),
+    log: new SqliteEventLog(logId, { access, damages, index, memberships, phases }),
     tree: new SqlitePublishedTree({ logId, access, damages }),
-    lists: new SqliteLists(access, memberships),
+    lists: new SqliteLists(access, memberships, phases),
     meta,
     nodes: undefined,
     async close() {
-      phases.close();
+      meta.close();
       file.close();
     },
   };
