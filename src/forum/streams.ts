@@ -10,7 +10,7 @@ import {
   SNAPSHOT_EVERY_EVENTS,
 } from '../../projections/snapshot.ts';
 import { leafHash, peakRefs, restoreTree } from '../crypto/merkle.ts';
-import { LogCorruption, StreamDamaged } from '../log/damage.ts';
+import { LogCorruption } from '../log/damage.ts';
 import type { EventLog } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
 import type { StreamId } from '../log/stream-id.ts';
@@ -212,8 +212,7 @@ export class Streams {
       if (event.chamberId === null) return grownAccount(before as Account | undefined, event, leaf);
       return grownChamber(before as Chamber | undefined, event, { leaf, lineBytes: line.length }).chamber;
     } catch (error) {
-      const damage = new StreamDamaged(stream, eventId, `event ${eventId}: ${(error as Error).message}`);
-      throw this.#log.damages.note(damage);
+      throw this.#log.damages.note(stream, eventId, `event ${eventId}: ${(error as Error).message}`);
     }
   }
 

@@ -1,4 +1,6 @@
 // Damage of the store: what is known of it, and the errors that report it.
+import { crc32 } from 'node:zlib';
+import { HASH_BYTES, type NodeRef } from '../crypto/merkle.ts';
 import type { StreamId } from './stream-id.ts';
 
 /** The store no longer holds what was written: the process must stop. */
@@ -39,13 +41,31 @@ export class Damages {
     return this.#met.get(stream);
   }
 
-  /** Notes the damage, and returns it. */
-  note(damage: StreamDamaged): StreamDamaged {
-    if (!this.#met.has(damage.stream)) {
-      this.#met.set(damage.stream, damage);
+  /** Returns what it notes. */
+  note(stream: StreamId, eventId: number, problem: string): StreamDamaged {
+    const damage = new StreamDamaged(stream, eventId, problem);
+    if (!this.#met.has(stream)) {
+      this.#met.set(stream, damage);
       this.size = this.#met.size;
       this.#onDamage(damage);
     }
     return damage;
   }
+
+  /** The node among those of its event. Throws the damage, noted, if they are not as they were written. */
+  nodeIn(chamberId: number, { eventId, level }: NodeRef, { nodes, nodes_crc }: StoredNodes): Uint8Array {
+    const node = nodes?.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
+    if (nodes && isAsWritten(nodes, nodes_crc) && node?.length === HASH_BYTES) return node;
+    throw this.note(chamberId, eventId, `event ${eventId} has other tree nodes than those written`);
+  }
+}
+
+/** Nodes of an event and their CRC-32, which may be a text. */
+export interface StoredNodes {
+  readonly nodes: Buffer | null;
+  readonly nodes_crc: number | string | null;
+}
+
+export function isAsWritten(bytes: Buffer, checksum: number | string | null): boolean {
+  return checksum !== null && Number(checksum) === crc32(bytes);
 }

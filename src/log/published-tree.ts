@@ -1,10 +1,9 @@
 // The tree over all lines of a log as it is published: leaves in the order of places, tiles, and one checkpoint. The leaf of the line at
 // place p has the index p - 1.
-import { crc32 } from 'node:zlib';
 import { HASH_BYTES, leafHash } from '../crypto/merkle.ts';
 import { ENTRIES } from '../tlog/tile.ts';
 import type { ReadTiles, StoredTile } from '../tlog/tiled-tree.ts';
-import { type Damages, StreamDamaged } from './damage.ts';
+import { type Damages, isAsWritten, type StoredNodes } from './damage.ts';
 import type { StreamId } from './stream-id.ts';
 
 const ENTRIES_LEVEL = -1;
@@ -14,10 +13,8 @@ export function storedLevel({ level }: Pick<StoredTile, 'level'>): number {
   return level === ENTRIES ? ENTRIES_LEVEL : level;
 }
 
-/** What a leaf is read from. Checksums may be texts. */
-export interface StoredLeaf {
-  readonly nodes: Buffer | null;
-  readonly nodes_crc: number | string | null;
+/** What a leaf is read from. */
+export interface StoredLeaf extends StoredNodes {
   /** Null where there are nodes. */
   readonly line: Buffer | null;
   readonly line_crc: number | string | null;
@@ -26,9 +23,9 @@ export interface StoredLeaf {
 /** Throws StreamDamaged, and notes it, if the row is not as it was written. */
 export function leafOf(damages: Damages, { stream, eventId }: PlacedEvent, stored: StoredLeaf): Uint8Array {
   const { nodes, nodes_crc, line, line_crc } = stored;
-  if (nodes !== null && Number(nodes_crc) === crc32(nodes)) return nodes.subarray(0, HASH_BYTES);
-  if (line !== null && Number(line_crc) === crc32(line)) return leafHash(line);
-  throw damages.note(new StreamDamaged(stream, eventId, `event ${eventId} is not as it was written`));
+  if (nodes !== null && isAsWritten(nodes, nodes_crc)) return nodes.subarray(0, HASH_BYTES);
+  if (line !== null && isAsWritten(line, line_crc)) return leafHash(line);
+  throw damages.note(stream, eventId, `event ${eventId} is not as it was written`);
 }
 
 export interface StoredCheckpoint {

@@ -1,18 +1,12 @@
 // Lines and tree nodes as they are stored, each checked against its checksum.
-import { crc32 } from 'node:zlib';
-import { HASH_BYTES, type NodeRef } from '../../crypto/merkle.ts';
-import { type Damages, StreamDamaged } from '../damage.ts';
+import type { NodeRef } from '../../crypto/merkle.ts';
+import { type Damages, isAsWritten, type StoredNodes, type StreamDamaged } from '../damage.ts';
 import type { OrderedPage, Page } from '../log.ts';
 import { PAGE_BYTES } from '../pages.ts';
 import type { StreamId } from '../stream-id.ts';
 import { bigintArray } from './arrays.ts';
 import type { Query } from './connections.ts';
 import { toStream } from './growth.ts';
-
-interface Sealed {
-  readonly bytes: Buffer;
-  readonly checksum: string;
-}
 
 /** bigint columns are text in JavaScript. */
 export interface StoredLine {
@@ -21,19 +15,11 @@ export interface StoredLine {
   readonly line_crc: string;
 }
 
-/** The damage, if the bytes are not as they were written. */
-export function damageIn(
-  damages: Damages,
-  stream: StreamId,
-  eventId: number,
-  { bytes, checksum }: Sealed,
-): StreamDamaged | undefined {
-  if (Number(checksum) === crc32(bytes)) return undefined;
-  return damages.note(new StreamDamaged(stream, eventId, `event ${eventId} is not as it was written`));
-}
-
-function missing(damages: Damages, stream: StreamId, eventId: number): StreamDamaged {
-  return damages.note(new StreamDamaged(stream, eventId, `event ${eventId} is missing`));
+/** The damage, if the line is not as it was written. */
+export function damageIn(damages: Damages, stream: StreamId, stored: StoredLine): StreamDamaged | undefined {
+  if (isAsWritten(stored.line, stored.line_crc)) return undefined;
+  const eventId = Number(stored.event_id);
+  return damages.note(stream, eventId, `event ${eventId} is not as it was written`);
 }
 
 export interface Reads {
@@ -51,7 +37,7 @@ export async function readPage({ query, damages }: Reads, { stream, after, limit
   const rows = await query<StoredLine>('page', PAGE, [String(stream), after, limit]);
   for (const [index, { event_id: eventId }] of rows.entries()) {
     const expected = after + index + 1;
-    if (Number(eventId) !== expected) throw missing(damages, stream, expected);
+    if (Number(eventId) !== expected) throw damages.note(stream, expected, `event ${expected} is missing`);
   }
   return { ndjson: joined(rows, damages, () => stream), count: rows.length };
 }
@@ -87,10 +73,9 @@ function joined<Row extends StoredLine>(
   streamOf: (row: Row) => StreamId,
 ): Buffer {
   const parts = rows.flatMap((row) => {
-    const { event_id: eventId, line, line_crc: checksum } = row;
-    const damage = damageIn(damages, streamOf(row), Number(eventId), { bytes: line, checksum });
+    const damage = damageIn(damages, streamOf(row), row);
     if (damage !== undefined) throw damage;
-    return [line, LINE_BREAK];
+    return [row.line, LINE_BREAK];
   });
   return Buffer.concat(parts);
 }
@@ -117,25 +102,15 @@ export async function readNodes(
   refs: readonly NodeRef[],
 ): Promise<readonly Uint8Array[]> {
   if (refs.length === 0) return [];
-  const rows = await query<StoredNodes>(
+  const rows = await query<StoredNodes & Pick<StoredLine, 'event_id'>>(
     'nodes',
     'SELECT event_id, nodes, nodes_crc FROM events WHERE stream = $1 AND event_id = ANY ($2::bigint[])',
     [String(chamberId), bigintArray(refs.map(({ eventId }) => eventId))],
   );
   const byEvent = new Map(rows.map((row) => [Number(row.event_id), row]));
-  return refs.map(({ eventId, level }) => {
-    const stored = byEvent.get(eventId);
-    if (stored === undefined) throw missing(damages, chamberId, eventId);
-    const { nodes, nodes_crc: checksum } = stored;
-    const node = nodes?.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
-    if (nodes && Number(checksum) === crc32(nodes) && node?.length === HASH_BYTES) return node;
-    const problem = `event ${eventId} has other tree nodes than those written`;
-    throw damages.note(new StreamDamaged(chamberId, eventId, problem));
+  return refs.map((ref) => {
+    const stored = byEvent.get(ref.eventId);
+    if (stored === undefined) throw damages.note(chamberId, ref.eventId, `event ${ref.eventId} is missing`);
+    return damages.nodeIn(chamberId, ref, stored);
   });
-}
-
-interface StoredNodes {
-  readonly event_id: string;
-  readonly nodes: Buffer | null;
-  readonly nodes_crc: string | null;
 }

@@ -39,13 +39,12 @@ export async function lookUp(client: Client, asked: Asked, damages: Damages): Pr
   const lastEventIds = new Map<StreamId, number>();
   const found = new Map<string, string | StreamDamaged>();
   let lastChamberId = 0;
-  for (const { heads, stream, event_id: eventId, key, line, line_crc: checksum } of rows) {
+  for (const { heads, stream, key, ...stored } of rows) {
     if (heads === null) {
-      const damage = damageIn(damages, toStream(stream), Number(eventId), { bytes: line, checksum });
-      found.set(key.toString('latin1'), damage ?? line.toString());
+      found.set(key.toString('latin1'), damageIn(damages, toStream(stream), stored) ?? stored.line.toString());
       continue;
     }
-    lastChamberId = Number(eventId);
+    lastChamberId = Number(stored.event_id);
     for (const [index, head] of heads.split(' ').slice(0, streams.length).entries()) {
       lastEventIds.set(streams[index] as StreamId, Number(head));
     }

@@ -2,8 +2,8 @@
 import { crc32 } from 'node:zlib';
 import type Database from 'better-sqlite3';
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
-import { HASH_BYTES, type NodeRef } from '../../crypto/merkle.ts';
-import { type Damages, StreamDamaged } from '../damage.ts';
+import type { NodeRef } from '../../crypto/merkle.ts';
+import type { Damages, StoredNodes, StreamDamaged } from '../damage.ts';
 import type {
   AppendBatch,
   AppendResult,
@@ -134,7 +134,7 @@ export class SqliteEventLog implements EventLog {
       key.length === HIDDEN_KEY_CHARS ? this.#positionOfRegistration(key) : this.#index.positionOfSignature(key);
     const stored = position === undefined ? undefined : this.#statements.stored.get(position);
     if (stored === undefined) return false;
-    found.set(key, this.#damageIn(stored.line, stored) ?? stored.line.toString());
+    found.set(key, this.#damageIn(stored) ?? stored.line.toString());
     return true;
   }
 
@@ -201,7 +201,7 @@ export class SqliteEventLog implements EventLog {
       const stored = this.#statements.stored.get(position);
       const eventId = after + ++count;
       if (stored?.stream !== stream || stored.event_id !== eventId) throw this.#lost(stream, eventId);
-      const damage = this.#damageIn(stored.line, stored);
+      const damage = this.#damageIn(stored);
       if (damage !== undefined) throw damage;
       parts.push(stored.line, LINE_BREAK);
       bytes += stored.line.length + 1;
@@ -209,13 +209,13 @@ export class SqliteEventLog implements EventLog {
     return { ndjson: Buffer.concat(parts, bytes), count };
   }
 
-  #damageIn(line: Buffer, { stream, event_id: eventId, line_crc: checksum }: StoredLine) {
+  #damageIn({ stream, event_id: eventId, line, line_crc: checksum }: LineRow): StreamDamaged | undefined {
     if (checksum === crc32(line)) return undefined;
-    return this.damages.note(new StreamDamaged(stream, eventId, `event ${eventId} is not as it was written`));
+    return this.damages.note(stream, eventId, `event ${eventId} is not as it was written`);
   }
 
   #lost(stream: StreamId, eventId: number): StreamDamaged {
-    return this.damages.note(new StreamDamaged(stream, eventId, `event ${eventId} is not where the index has it`));
+    return this.damages.note(stream, eventId, `event ${eventId} is not where the index has it`);
   }
 
   readSnapshot(stream: StreamId): Promise<Snapshot | undefined> {
@@ -239,7 +239,7 @@ export class SqliteEventLog implements EventLog {
     return this.#parts.access.read(() => {
       const end = Math.min(after + POSITIONS_PER_PAGE, this.#position);
       const parts: Buffer[] = [];
-      const rows: (StoredLine & { readonly line: Buffer })[] = [];
+      const rows: LineRow[] = [];
       let bytes = 0;
       for (const row of this.#statements.chamberLines.iterate(after, end, limit)) {
         rows.push(row);
@@ -247,7 +247,7 @@ export class SqliteEventLog implements EventLog {
         if (bytes >= PAGE_BYTES) break;
       }
       for (const row of rows) {
-        const damage = this.#damageIn(row.line, row);
+        const damage = this.#damageIn(row);
         if (damage !== undefined) throw damage;
         parts.push(row.line, LINE_BREAK);
       }
@@ -269,32 +269,26 @@ export class SqliteEventLog implements EventLog {
     return this.#parts.access.read(() => refs.map((ref) => this.#readNode(chamberId, ref)));
   }
 
-  #readNode(chamberId: number, { eventId, level }: NodeRef): Uint8Array {
+  #readNode(chamberId: number, ref: NodeRef): Uint8Array {
+    const { eventId } = ref;
     const position = this.#index.positionOf(chamberId, eventId);
     const stored = position === undefined ? undefined : this.#statements.nodes.get(position);
     if (stored?.stream !== chamberId || stored.event_id !== eventId) throw this.#lost(chamberId, eventId);
-    const { nodes, nodes_crc: checksum } = stored;
-    const node = nodes?.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
-    if (nodes && checksum === crc32(nodes) && node?.length === HASH_BYTES) return node;
-    const problem = `event ${eventId} has other tree nodes than those written`;
-    throw this.damages.note(new StreamDamaged(chamberId, eventId, problem));
+    return this.damages.nodeIn(chamberId, ref, stored);
   }
 }
 
 const NO_HEADS: ReadonlyMap<StreamId, number> = new Map();
 
-interface StoredLine {
-  readonly position: number;
+interface EventRow {
   readonly stream: StreamId;
   readonly event_id: number;
-  readonly line_crc: number | null;
 }
 
-interface StoredNodes {
-  readonly stream: StreamId;
-  readonly event_id: number;
-  readonly nodes: Buffer | null;
-  readonly nodes_crc: number | null;
+interface LineRow extends EventRow {
+  readonly position: number;
+  readonly line: Buffer;
+  readonly line_crc: number | null;
 }
 
 type Range = [stream: StreamId, after: number, limit: number];
@@ -327,14 +321,14 @@ function prepare(db: Database.Database) {
       `INSERT INTO events (position, chamber_id, account, event_id, line, signature, nodes, line_crc, nodes_crc)
        VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?, ?, ?)`,
     ),
-    stored: db.prepare<[number], StoredLine & { readonly line: Buffer }>(
+    stored: db.prepare<[number], LineRow>(
       `SELECT position, ${STREAM}, event_id, line_crc, CAST(line AS BLOB) AS line FROM events WHERE position = ?`,
     ),
-    chamberLines: db.prepare<[number, number, number], StoredLine & { readonly line: Buffer }>(
+    chamberLines: db.prepare<[number, number, number], LineRow>(
       `SELECT position, ${STREAM}, event_id, line_crc, CAST(line AS BLOB) AS line FROM events
        WHERE position > ? AND position <= ? AND chamber_id IS NOT NULL ORDER BY position LIMIT ?`,
     ),
-    nodes: db.prepare<[number], StoredNodes>(
+    nodes: db.prepare<[number], EventRow & StoredNodes>(
       `SELECT ${STREAM}, event_id, nodes, nodes_crc FROM events WHERE position = ?`,
     ),
     lengths: db.prepare<Range, number>(`SELECT octet_length(line) ${RANGE}`).pluck(),
