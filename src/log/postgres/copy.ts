@@ -20,11 +20,7 @@ export async function openPostgresSource(url: string): Promise<CopySource> {
     await requireLog(client, url);
     await client.query('LOCK TABLE events IN SHARE ROW EXCLUSIVE MODE');
     // Committed by another connection: readers may place lines too.
-    await placeLines(
-      async (name, text, values) =>
-        (await connections.run((other) => other.query({ name, text, values: [...values] }))).rows,
-      (work) => connections.run(work),
-    );
+    await placeLines(connections);
   } catch (error) {
     await close();
     throw error;

@@ -101,24 +101,20 @@ export class PostgresEventLog implements EventLog {
   }
 
   async readAll(after: number, limit: number): Promise<OrderedPage> {
-    await this.#placeLines();
+    await placeLines(this.#parts.connections);
     return readAll(this.#reads, after, limit);
   }
 
   async lastPlace(): Promise<number> {
-    await this.#placeLines();
+    await placeLines(this.#parts.connections);
     const [row] = await this.#query<PlaceRow>('last place', LAST_PLACE, []);
     return Number(row?.place);
   }
 
   async placeOf(stream: StreamId, eventId: number): Promise<number | undefined> {
-    await this.#placeLines();
+    await placeLines(this.#parts.connections);
     const [row] = await this.#query<PlaceRow>('place of', PLACE_OF, [String(stream), eventId]);
     return row && Number(row.place);
-  }
-
-  #placeLines(): Promise<void> {
-    return placeLines(this.#query, (work) => this.#parts.connections.run(work));
   }
 
   async readSnapshot(stream: StreamId): Promise<Snapshot | undefined> {

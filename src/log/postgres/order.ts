@@ -6,7 +6,7 @@
 //   or placed. It places all that it finds of a stream.
 // - Readers place what they are about to read. No append waits for it.
 import type pg from 'pg';
-import type { Query } from './connections.ts';
+import type { Connections } from './connections.ts';
 
 /** Any number, the same in every release. */
 const ORDER_LOCK = '4848270582';
@@ -14,17 +14,11 @@ const ORDER_LOCK = '4848270582';
 const PLACED_AT_ONCE = 10_000;
 
 /** Gives a place to the lines that have none. */
-export async function placeLines(query: Query, transact: Transact): Promise<void> {
-  const [row] = await query<{ readonly any: boolean }>(
-    'unplaced',
-    'SELECT EXISTS (SELECT FROM unplaced_events) AS any',
-    [],
-  );
-  if (row?.any !== true) return;
-  for (let placed = PLACED_AT_ONCE; placed >= PLACED_AT_ONCE; ) placed = await transact(placeSome);
+export async function placeLines(connections: Connections): Promise<void> {
+  const [unplaced] = await connections.query('unplaced', 'SELECT FROM unplaced_events LIMIT 1', []);
+  if (unplaced === undefined) return;
+  for (let placed = PLACED_AT_ONCE; placed >= PLACED_AT_ONCE; ) placed = await connections.run(placeSome);
 }
-
-type Transact = <Result>(work: (client: pg.Client) => Promise<Result>) => Promise<Result>;
 
 async function placeSome(client: pg.Client): Promise<number> {
   // The driver returns one result for each statement.

@@ -47,7 +47,7 @@ export class PostgresPublishedTree implements PublishedTree {
 
   async readLeaves(after: number, limit: number): Promise<Uint8Array> {
     const { connections } = this.#parts;
-    await placeLines(connections.query, (work) => connections.run(work));
+    await placeLines(connections);
     const rows = await connections.query<LeafRow>('leaves', LEAVES, [after, after + limit]);
     return Buffer.concat(rows.map((row) => leafOf(this.#parts.damages, toPlaced(row), row)));
   }
