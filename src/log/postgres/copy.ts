@@ -9,7 +9,7 @@ import { foldLog } from './fold.ts';
 import { toStream } from './growth.ts';
 import { throwFault } from './maintenance.ts';
 import { placeLines } from './order.ts';
-import { CLOCK_HIGH_WATER_MARK, createSchema, MOVED_TRIGGER, requireLog } from './schema.ts';
+import { CLOCK_HIGH_WATER_MARK, createSchema, MOVED_TRIGGER, readMeta, requireLog } from './schema.ts';
 import { openTransaction, readRows, type Transaction } from './transaction.ts';
 
 /** Appends of other nodes wait, and are refused once the mark is committed: a statement trigger meets each of them. */
@@ -27,10 +27,7 @@ export async function openPostgresSource(url: string): Promise<CopySource> {
   }
   return {
     ...rowsOf(transaction),
-    movedTo: async () => {
-      const { rows } = await client.query('SELECT value FROM meta WHERE name = $1', [MOVED_TO]);
-      return rows[0]?.value;
-    },
+    movedTo: () => readMeta(client, MOVED_TO),
     markMoved: async (to) => {
       await client.query('INSERT INTO meta VALUES ($1, $2) ON CONFLICT DO NOTHING', [MOVED_TO, to]);
       await client.query(REFUSE_MOVED);

@@ -12,7 +12,7 @@ import { TreeCheck, type TreeFault } from '../tree-check.ts';
 import { bigintArray, byteaArray } from './arrays.ts';
 import { foldLog } from './fold.ts';
 import { toStream } from './growth.ts';
-import { MOVED_TRIGGER, requireLog } from './schema.ts';
+import { MOVED_TRIGGER, readMeta, requireLog } from './schema.ts';
 import { openTransaction, readRows } from './transaction.ts';
 
 /** Nodes may run meanwhile: all of it is read at one moment. Only the first fault of each stream is reported. */
@@ -76,8 +76,7 @@ async function addLines(
 }
 
 async function readLogId(client: Client): Promise<string> {
-  const { rows } = await client.query<{ readonly value: string }>("SELECT value FROM meta WHERE name = 'log_id'");
-  return rows[0]?.value ?? '';
+  return (await readMeta(client, 'log_id')) ?? '';
 }
 
 async function storedCheckpoint(client: Client, logId: string): Promise<StoredCheckpoint | undefined> {

@@ -143,9 +143,13 @@ export async function probe(
   const version = await readVersion(client);
   requireKnown(version);
   if (version === undefined) return found;
-  const { rows } = await client.query<{ readonly value: string }>('SELECT value FROM meta WHERE name = $1', [MOVED_TO]);
-  requireNotMoved(rows[0]?.value);
+  requireNotMoved(await readMeta(client, MOVED_TO));
   return found;
+}
+
+export async function readMeta(client: Client, name: string): Promise<string | undefined> {
+  const { rows } = await client.query('SELECT value FROM meta WHERE name = $1', [name]);
+  return rows[0]?.value;
 }
 
 function requireKnown(version: number | undefined): void {
@@ -199,10 +203,7 @@ async function readVersion(client: Client): Promise<number | undefined> {
   if (rows.length === 0) return undefined;
   const tables = new Set(rows.map(({ table_name: name }) => name));
   const isOurs = ['meta', 'events', 'registrations'].every((name) => tables.has(name));
-  const { rows: found } = isOurs
-    ? await client.query<{ readonly value: string }>("SELECT value FROM meta WHERE name = 'schema_version'")
-    : { rows: [] };
-  const version = Number(found[0]?.value);
+  const version = Number(isOurs ? await readMeta(client, 'schema_version') : undefined);
   if (version >= 1) return version;
   throw new Error('the database holds tables of another program');
 }
@@ -222,9 +223,8 @@ async function upgrade(client: Client, version: number): Promise<void> {
 }
 
 async function placeAccounts(client: Client): Promise<void> {
-  const { rows: saved } = await client.query('SELECT value FROM meta WHERE name = $1', [PLACED_THROUGH]);
-  const cursor = saved[0] === undefined ? BEFORE_ACCOUNTS : JSON.parse(saved[0].value);
-  const { rows } = await client.query(PLACE_ACCOUNTS, cursor);
+  const saved = await readMeta(client, PLACED_THROUGH);
+  const { rows } = await client.query(PLACE_ACCOUNTS, saved === undefined ? BEFORE_ACCOUNTS : JSON.parse(saved));
   const [last] = rows;
   await client.query('DELETE FROM meta WHERE name = $1', [PLACED_THROUGH]);
   if (last === undefined) return writeVersion(client, SCHEMA_VERSION);
