@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { forSamePayer } from '../../process/main-thread.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
-import { hostUrls } from './database-url.ts';
+import { describeDatabase, hostUrls } from './database-url.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 /** A server that is silent for so long is taken for lost. */
@@ -182,6 +182,21 @@ export class Connections {
     this.#isClosed = true;
     const ends = [...this.#all].map((client) => client.end().catch(() => {}));
     await Promise.race([Promise.all(ends), sleep(RETRY_PAUSE_MS * 10, undefined, { ref: false })]);
+  }
+}
+
+/** Throws an Error of one line, without the password, if there is no connection or its first use fails; then all are closed. */
+export async function connectFirst<Result>(
+  connections: Connections,
+  url: string,
+  use: (client: pg.Client) => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await use(await connections.connect());
+  } catch (error) {
+    await connections.close();
+    const reason = error instanceof Error ? error.message || (error as NodeJS.ErrnoException).code : String(error);
+    throw new Error(`cannot open the database ${describeDatabase(url)}: ${reason}`, { cause: error });
   }
 }
 

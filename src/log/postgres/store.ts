@@ -1,10 +1,9 @@
 // A store in PostgreSQL, which any number of nodes share.
-import type { Client } from 'pg';
 import type { Millis } from '../../vocabulary/values.ts';
 import { Damages, type StreamDamaged } from '../damage.ts';
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import type { Store } from '../store.ts';
-import { Connections } from './connections.ts';
+import { Connections, connectFirst } from './connections.ts';
 import { DatabaseClock } from './database-clock.ts';
 import { describeDatabase } from './database-url.ts';
 import { PostgresEventLog } from './event-log.ts';
@@ -13,7 +12,7 @@ import { lookUp } from './look-up.ts';
 import { PostgresMeta } from './meta.ts';
 import { PostgresNodes } from './nodes.ts';
 import { PostgresPublishedTree } from './published-tree.ts';
-import { CLOCK_HIGH_WATER_MARK, migrate, probe } from './schema.ts';
+import { CLOCK_HIGH_WATER_MARK, migrate, probe, readMeta } from './schema.ts';
 import { Writes } from './writes.ts';
 
 export interface PostgresStoreOptions {
@@ -32,20 +31,17 @@ export interface PostgresStoreOptions {
 /** Opens the store, and creates or migrates its schema. Throws an Error of one line, without the password. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
   const connections = new Connections(options.url, options.connectionsMax);
-  return withDatabase(connections, options.url, async (client) => {
+  return connectFirst(connections, options.url, async (client) => {
     await migrate(client);
-    const { rows } = await client.query<MetaRow>('SELECT name, value FROM meta');
-    const meta = new Map(rows.map(({ name, value }) => [name, value]));
-    requireNotMoved(meta.get(MOVED_TO));
-    const clock = Number(meta.get(CLOCK_HIGH_WATER_MARK) ?? 0);
+    requireNotMoved(await readMeta(client, MOVED_TO));
+    const clock = Number((await readMeta(client, CLOCK_HIGH_WATER_MARK)) ?? 0);
     // Only the newest rows: the index skips what lies before the clock.
-    const newest = await client.query<{ readonly at: string | null }>(
-      'SELECT max(at) AS at FROM events WHERE at > $1',
-      [clock],
-    );
-    const lastAt = Math.max(clock, Number(newest.rows[0]?.at ?? 0));
-    const store = compose(connections, options, { logId: meta.get('log_id') ?? '', lastAt });
+    const { rows } = await client.query('SELECT max(at) AS at FROM events WHERE at > $1', [clock]);
+    const lastAt = Math.max(clock, Number(rows[0].at ?? 0));
+    const logId = (await readMeta(client, 'log_id')) ?? '';
+    const store = compose(connections, options, { logId, lastAt });
     await store.clock.start();
+    await client.end();
     return store;
   });
 }
@@ -55,32 +51,10 @@ export async function probeDatabase(
   url: string,
 ): Promise<{ readonly detail: string; readonly hasSynchronousStandby: boolean }> {
   const connections = new Connections(url, 1);
-  const found = await withDatabase(connections, url, probe);
+  const found = await connectFirst(connections, url, probe);
   await connections.close();
   const { server, hasSynchronousStandby } = found;
   return { detail: `${describeDatabase(url)} is ${server} and takes writes`, hasSynchronousStandby };
-}
-
-async function withDatabase<Result>(
-  connections: Connections,
-  url: string,
-  use: (client: Client) => Promise<Result>,
-): Promise<Result> {
-  try {
-    const client = await connections.connect();
-    const result = await use(client);
-    await client.end();
-    return result;
-  } catch (error) {
-    await connections.close();
-    const reason = error instanceof Error ? error.message || (error as NodeJS.ErrnoException).code : String(error);
-    throw new Error(`cannot open the database ${describeDatabase(url)}: ${reason}`, { cause: error });
-  }
-}
-
-interface MetaRow {
-  readonly name: string;
-  readonly value: string;
 }
 
 export interface PostgresStore extends Store {

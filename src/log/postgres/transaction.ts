@@ -1,7 +1,6 @@
 // A transaction for programs that read or write a whole log: without limits of time, rolled back unless it is committed.
 import type { Client } from 'pg';
-import { Connections } from './connections.ts';
-import { describeDatabase } from './database-url.ts';
+import { Connections, connectFirst } from './connections.ts';
 import { requireServer } from './schema.ts';
 
 const ROWS_PER_PAGE = 500;
@@ -17,16 +16,11 @@ export interface Transaction {
 /** Throws an Error of one line, without the password. */
 export async function openTransaction(url: string, isolation = 'READ COMMITTED'): Promise<Transaction> {
   const connections = new Connections(url, 1, { silenceMillis: NO_LIMIT });
-  try {
-    const client = await connections.connect();
+  return connectFirst(connections, url, async (client) => {
     await requireServer(client);
     await client.query(`BEGIN ISOLATION LEVEL ${isolation}`);
     return { client, connections, close: () => connections.close() };
-  } catch (error) {
-    await connections.close();
-    const reason = error instanceof Error ? error.message || (error as NodeJS.ErrnoException).code : String(error);
-    throw new Error(`cannot open the database ${describeDatabase(url)}: ${reason}`, { cause: error });
-  }
+  });
 }
 
 /** The rows of a query, page by page. */
