@@ -7,7 +7,8 @@ import type { Follower } from '../store.ts';
 import type { StreamId } from '../stream-id.ts';
 import { Listener } from './growth-listener.ts';
 import { ANY_STREAM, HELLO, Notifier } from './growth-notifier.ts';
-import { Poller } from './growth-poller.ts';
+
+const POLL_INTERVAL_MS = 5_000;
 
 interface GrowthOptions {
   readonly connect: () => Promise<Client>;
@@ -16,14 +17,19 @@ interface GrowthOptions {
 }
 
 export class Growth {
+  readonly #heads: GrowthOptions['heads'];
   readonly #notifier: Notifier;
   readonly #listener: Listener;
-  readonly #poller: Poller;
   #follower: Follower = { followed: () => [], wake: () => {} };
   /** A node that is alone notifies nobody. */
   #hasOthers = false;
+  /** The heads at the latest look at them. */
+  #seen: ReadonlyMap<StreamId, number> = new Map();
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
   constructor(options: GrowthOptions) {
+    this.#heads = options.heads;
     this.#notifier = new Notifier(options);
     this.#listener = new Listener({
       ...options,
@@ -32,14 +38,6 @@ export class Growth {
         this.#notifier.notify([HELLO]);
         // Any stream may have grown before.
         this.#wake(ANY_STREAM);
-      },
-    });
-    this.#poller = new Poller({
-      ...options,
-      followed: () => this.#follower.followed(),
-      wake: (stream) => this.#follower.wake(stream),
-      onPoll: () => {
-        if (!this.#hasOthers) this.#notifier.notify([HELLO]);
       },
     });
   }
@@ -60,7 +58,7 @@ export class Growth {
   follow(follower: Follower): void {
     this.#follower = follower;
     void this.#listener.start();
-    this.#poller.start();
+    this.#pollLater();
   }
 
   #hear(payload: string, processId: number): void {
@@ -78,10 +76,38 @@ export class Growth {
     for (const stream of [...streams, ALL_CHAMBERS]) wake(stream);
   }
 
+  /** One look after the other, however long one takes. */
+  #pollLater(): void {
+    if (this.#isClosed) return;
+    this.#timer = setTimeout(async () => {
+      await this.#poll();
+      this.#pollLater();
+    }, POLL_INTERVAL_MS).unref();
+  }
+
+  /** For notifications that were lost. */
+  async #poll(): Promise<void> {
+    if (!this.#hasOthers) this.#notifier.notify([HELLO]);
+    const { followed, wake } = this.#follower;
+    const streams = [...followed()];
+    try {
+      const heads = streams.length === 0 ? new Map() : await this.#heads(streams);
+      for (const [stream, head] of heads) {
+        // Growth of all chambers, or of an agent's, shows in no head.
+        const mayHaveGrown = stream === ALL_CHAMBERS || typeof stream === 'string' || this.#seen.get(stream) !== head;
+        if (mayHaveGrown) wake(stream);
+      }
+      this.#seen = heads;
+    } catch {
+      // The next one compares with the heads of the one before.
+    }
+  }
+
   close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
     this.#notifier.close();
     this.#listener.close();
-    this.#poller.close();
   }
 }
 
