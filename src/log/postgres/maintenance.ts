@@ -5,13 +5,14 @@ import type { StoredTile } from '../../tlog/tiled-tree.ts';
 import { LOG_ID } from '../../vocabulary/values.ts';
 import { DERIVED_TABLES, selectDifferences } from '../derived-tables.ts';
 import { MOVED_TO } from '../moved.ts';
-import { type FormerLog, type StoredCheckpoint, storedLevel } from '../published-tree.ts';
+import type { FormerLog, StoredCheckpoint } from '../published-tree.ts';
 import type { Fault, FsckSummary } from '../stored-stream.ts';
 import type { StreamId } from '../stream-id.ts';
 import { TreeCheck, type TreeFault } from '../tree-check.ts';
-import { bigintArray, byteaArray } from './arrays.ts';
+import { byteaArray } from './arrays.ts';
 import { foldLog } from './fold.ts';
 import { toStream } from './growth.ts';
+import { TILES, type TileRow, tileKeys } from './published-tree.ts';
 import { MOVED_TRIGGER, readMeta, requireLog } from './schema.ts';
 import { openTransaction, readRows } from './transaction.ts';
 
@@ -49,13 +50,8 @@ export async function fsckPostgres(url: string, report: (fault: Fault) => void):
 async function checkTree(client: Client, logId: string): Promise<TreeFault | undefined> {
   const check = new TreeCheck(await storedCheckpoint(client, logId));
   const compare = async (tiles: readonly StoredTile[]) => {
-    const { rows } = await client.query<{ readonly place: number; readonly hashes: Buffer }>(
-      `SELECT place::int, hashes FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS asked (level, tile, place)
-       JOIN tiles USING (level, tile)`,
-      [bigintArray(tiles.map(storedLevel)), bigintArray(tiles.map(({ index }) => index))],
-    );
-    const stored = new Map(rows.map(({ place, hashes }) => [place - 1, hashes]));
-    for (const [i, tile] of tiles.entries()) check.compare(tile, stored.get(i));
+    const { rows } = await client.query<TileRow>(TILES, [...tileKeys(tiles)]);
+    for (const [i, tile] of tiles.entries()) check.compare(tile, rows[i]?.hashes ?? undefined);
   };
   await addLines(client, check, compare);
   const { rows } = await client.query<{ readonly tiles: number }>('SELECT count(*)::float8 AS tiles FROM tiles');
@@ -145,9 +141,8 @@ async function rebuildTiles(client: Client): Promise<void> {
   await client.query('DELETE FROM tiles');
   await addLines(client, check, async (tiles) => {
     await client.query('INSERT INTO tiles SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[])', [
-      bigintArray(tiles.map(storedLevel)),
-      bigintArray(tiles.map(({ index }) => index)),
-      byteaArray(tiles.map(({ bytes }) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length))),
+      ...tileKeys(tiles),
+      byteaArray(tiles.map(({ bytes }) => bytes)),
     ]);
   });
   const fault = check.rootFault();

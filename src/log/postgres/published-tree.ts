@@ -1,7 +1,7 @@
 // The published tree in PostgreSQL. Lines have places once they are committed (order.ts), whichever node gives them, so any two
 // publishers compute the same tree; the lease and the size of the stored checkpoint keep all but one from writing it.
 import type pg from 'pg';
-import type { ReadTiles } from '../../tlog/tiled-tree.ts';
+import type { ReadTiles, TileRef } from '../../tlog/tiled-tree.ts';
 import type { Damages } from '../damage.ts';
 import {
   leafOf,
@@ -37,12 +37,8 @@ export class PostgresPublishedTree implements PublishedTree {
 
   readonly readTiles: ReadTiles = async (refs) => {
     if (refs.length === 0) return [];
-    const rows = await this.#parts.connections.query<TileRow>('tiles', TILES, [
-      bigintArray(refs.map(storedLevel)),
-      bigintArray(refs.map(({ index }) => index)),
-    ]);
-    const found = new Map(rows.map(({ place, hashes }) => [Number(place) - 1, hashes]));
-    return refs.map((_, i) => found.get(i));
+    const rows = await this.#parts.connections.query<TileRow>('tiles', TILES, tileKeys(refs));
+    return rows.map(({ hashes }) => hashes ?? undefined);
   };
 
   async readLeaves(after: number, limit: number): Promise<Uint8Array> {
@@ -66,9 +62,8 @@ export class PostgresPublishedTree implements PublishedTree {
         text: PUBLISH,
         values: [
           ...[logId, from, lease, checkpoint.size, checkpoint.note],
-          bigintArray(tiles.map(storedLevel)),
-          bigintArray(tiles.map(({ index }) => index)),
-          byteaArray(tiles.map(({ bytes }) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length))),
+          ...tileKeys(tiles),
+          byteaArray(tiles.map(({ bytes }) => bytes)),
         ],
       });
       return (rowCount ?? 0) > 0;
@@ -82,6 +77,11 @@ export class PostgresPublishedTree implements PublishedTree {
   }
 }
 
+/** The levels and the indexes, as parameters. */
+export function tileKeys(tiles: readonly TileRef[]): readonly Buffer[] {
+  return [bigintArray(tiles.map(storedLevel)), bigintArray(tiles.map(({ index }) => index))];
+}
+
 function toPlaced({ stream, event_id: eventId }: PlacedRow): PlacedEvent {
   return { stream: toStream(stream), eventId: Number(eventId) };
 }
@@ -91,9 +91,9 @@ interface CheckpointRow {
   readonly note: string;
 }
 
-interface TileRow {
-  readonly place: string;
-  readonly hashes: Buffer;
+export interface TileRow {
+  /** Null where there is no such tile. */
+  readonly hashes: Buffer | null;
 }
 
 interface PlacedRow {
@@ -105,9 +105,10 @@ type LeafRow = PlacedRow & StoredLeaf;
 
 const CHECKPOINT = 'SELECT size, note FROM checkpoints WHERE log_id = $1';
 
-const TILES = `
-SELECT place, hashes FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS asked (level, tile, place)
-JOIN tiles USING (level, tile)`;
+/** The tiles in the order of their keys. */
+export const TILES = `
+SELECT hashes FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS asked (level, tile, place)
+LEFT JOIN tiles USING (level, tile) ORDER BY place`;
 
 const LEAVES = `
 SELECT stream, event_id, nodes, nodes_crc, line_crc, CASE WHEN nodes IS NULL THEN line END AS line
