@@ -3,17 +3,8 @@
 // finished, and is written again.
 import { type FileHandle, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import {
-  ENTRIES,
-  formatEntries,
-  hashesAt,
-  parseEntries,
-  TILE_WIDTH,
-  type Tile,
-  tileAt,
-  tilePath,
-} from '../tlog/tile.ts';
-import { edgeRefs, type ReadTiles, type StoredTile } from '../tlog/tiled-tree.ts';
+import { ENTRIES, formatEntries, parseEntries, type Tile, tileAt, tilePath } from '../tlog/tile.ts';
+import { edgeTiles, type ReadTiles, type StoredTile } from '../tlog/tiled-tree.ts';
 import { HASH_BYTES } from '../tlog/tree.ts';
 import { parseJson } from '../vocabulary/json.ts';
 
@@ -104,12 +95,12 @@ export class MirrorFolder {
   /** All that was written is the mirror's from now on. */
   async save(state: Omit<MirrorState, 'bytes'>): Promise<void> {
     await this.#lines.sync();
-    const former = edgeFiles(this.#state?.size ?? 0);
+    const former = edgeTiles(this.#state?.size ?? 0);
     const next: MirrorState = { ...state, bytes: this.#bytes };
     await this.#replace('state.json', `${JSON.stringify(next, null, 2)}\n`);
     if (state.note !== null) await this.#replace('checkpoint', state.note);
     this.#state = next;
-    const edge = new Set(edgeFiles(state.size).map(tilePath));
+    const edge = new Set(edgeTiles(state.size).map(tilePath));
     for (const tile of former) if (!edge.has(tilePath(tile))) await rm(this.#tileFile(tile), { force: true });
   }
 
@@ -128,8 +119,4 @@ export class MirrorFolder {
   async close(): Promise<void> {
     await this.#lines.close();
   }
-}
-
-function edgeFiles(size: number): readonly Tile[] {
-  return edgeRefs(size).map((ref) => ({ ...ref, width: hashesAt(ref.level, size) % TILE_WIDTH }));
 }

@@ -12,8 +12,8 @@ import { toHex } from '../vocabulary/values.ts';
 import { parseCosignature } from './cosignature.ts';
 import { formatNote, NOTE_KEY_TYPES, parseVerifierKey, signatureBy } from './note.ts';
 import { openCheckpoint, parseTlogProof, type SignedCheckpoint, verifyTlogProof } from './proof.ts';
-import { hashesAt, TILE_WIDTH, type Tile } from './tile.ts';
-import { nodesOfTiles, openGrowingTree, type ReadTiles, rootOfTiles } from './tiled-tree.ts';
+import { type Tile, tileAt } from './tile.ts';
+import { GrowingTree, nodesOfTiles, type ReadTiles, rootOfTiles } from './tiled-tree.ts';
 import { HASH_BYTES, TREE } from './tree.ts';
 
 export const MISBEHAVIOUR = 'chambers-misbehaviour@v1';
@@ -126,13 +126,13 @@ function verifyLine({ receipt, line, tlogProof, keys }: Of<'receipt-and-line'>):
   };
 }
 
-async function verifyMissing(proof: Of<'receipt-and-checkpoint'>): Promise<ProvedMisbehaviour> {
+function verifyMissing(proof: Of<'receipt-and-checkpoint'>): ProvedMisbehaviour {
   const parsed = verifyKeptReceipt(proof.receipt);
   const { key, checkpoint } = openWith(proof.keys, proof.checkpoint);
   requireLog(parsed, checkpoint);
   const entries = base64.decode(proof.entries);
   requireTrue(entries.length === checkpoint.size * HASH_BYTES, 'it does not hold all entries of the checkpoint');
-  requireTrue(isSame(await rootOfEntries(entries), checkpoint.root), 'the entries are not those of the checkpoint');
+  requireTrue(isSame(rootOfEntries(entries), checkpoint.root), 'the entries are not those of the checkpoint');
   requireTrue(!isAmong(entries, parsed.leaf), 'the entry of the receipt is among those of the checkpoint');
   const due = parsed.created + COVERED_SECONDS_MAX;
   const witnesses = proof.witnesses.filter((witness) => (cosignedBy(witness, checkpoint) ?? 0n) >= due);
@@ -199,12 +199,7 @@ export async function forkProofByTiles(
   const [{ size: from }, larger] = checkpoints;
   const to = larger.size;
   if (from === 0 || from === to) return forkProof(checkpoints, keys, []);
-  const readTiles: ReadTiles = (refs) =>
-    Promise.all(
-      refs.map(({ level, index }) =>
-        readTile({ level, index, width: Math.min(TILE_WIDTH, hashesAt(level, to) - index * TILE_WIDTH) }),
-      ),
-    );
+  const readTiles: ReadTiles = (refs) => Promise.all(refs.map((ref) => readTile(tileAt(ref, to) as Tile)));
   const proof = await consistencyProof(from, to, nodesOfTiles(readTiles), TREE.hashNodes);
   const path = isPerfect(from) ? [await rootOfTiles(from, readTiles), ...proof] : proof;
   if (rootWithin(larger, from, path) === undefined) throw new Error('the tiles are not those of the checkpoint');
@@ -259,8 +254,8 @@ function leafOf(line: string): Uint8Array {
 }
 
 /** The root of entries of 32 bytes each, joined. */
-async function rootOfEntries(entries: Uint8Array): Promise<Uint8Array> {
-  const tree = await openGrowingTree(0, async () => []);
+function rootOfEntries(entries: Uint8Array): Uint8Array {
+  const tree = new GrowingTree(0, [], TREE);
   for (let at = 0; at < entries.length; at += HASH_BYTES) {
     tree.add(entries.subarray(at, at + HASH_BYTES));
     tree.takeFullTiles();

@@ -2,7 +2,7 @@
 // in memory: a few tiles lead from any leaf to the root.
 import { foldPeaks, type NodeHash, type NodeRef, peakRefs } from '../crypto/merkle.ts';
 import type { ReadNodes } from '../crypto/merkle-proof.ts';
-import { ENTRIES, hashesAt, levelsOf, TILE_HEIGHT, TILE_WIDTH, type Tile } from './tile.ts';
+import { ENTRIES, hashesAt, levelsOf, TILE_HEIGHT, TILE_WIDTH, type Tile, tileAt } from './tile.ts';
 import { EMPTY_ROOT, HASH_BYTES, TREE, type TreeHash } from './tree.ts';
 
 /** A tile without its width: the bytes tell. */
@@ -17,23 +17,22 @@ export interface StoredTile extends TileRef {
 export type ReadTiles = (refs: readonly TileRef[]) => Promise<readonly (Uint8Array | undefined)[]>;
 
 /** The partial tiles of a tree of `size` leaves, which further leaves are added to. */
-export function edgeRefs(size: number): readonly TileRef[] {
+export function edgeTiles(size: number): readonly Tile[] {
   const levels: readonly Tile['level'][] = [ENTRIES, ...Array.from({ length: levelsOf(size) }, (_, level) => level)];
-  return levels
-    .filter((level) => hashesAt(level, size) % TILE_WIDTH > 0)
-    .map((level) => ({ level, index: Math.floor(hashesAt(level, size) / TILE_WIDTH) }));
+  return levels.flatMap(
+    (level) => tileAt({ level, index: Math.floor(hashesAt(level, size) / TILE_WIDTH) }, size) ?? [],
+  );
 }
 
 /** Throws a RangeError if a tile of the edge is not there or is not as wide as the size requires. */
 export async function openGrowingTree(size: number, readTiles: ReadTiles, hash = TREE): Promise<GrowingTree> {
-  const refs = edgeRefs(size);
-  const tiles = await readTiles(refs);
-  const edge = refs.map((ref, i) => {
-    const bytes = tiles[i] ?? new Uint8Array();
-    const width = hashesAt(ref.level, size) % TILE_WIDTH;
-    return { ...ref, bytes: wholeTile(ref, bytes, width).subarray(0, width * HASH_BYTES) };
+  const edge = edgeTiles(size);
+  const read = await readTiles(edge);
+  const tiles = edge.map((tile, i) => {
+    const bytes = wholeTile(tile, read[i] ?? new Uint8Array(), tile.width);
+    return { ...tile, bytes: bytes.subarray(0, tile.width * HASH_BYTES) };
   });
-  return new GrowingTree(size, edge, hash);
+  return new GrowingTree(size, tiles, hash);
 }
 
 class GrowingLevel {
@@ -48,7 +47,7 @@ class GrowingLevel {
   }
 
   /** Returns the bytes of the tile if it is full now; the next one is begun. */
-  add(hash: Uint8Array): StoredBytes | undefined {
+  add(hash: Uint8Array): Omit<StoredTile, 'level'> | undefined {
     this.bytes.set(hash, this.width * HASH_BYTES);
     this.width++;
     this.hasChanged = true;
@@ -65,8 +64,6 @@ class GrowingLevel {
     return this.bytes.slice(0, this.width * HASH_BYTES);
   }
 }
-
-type StoredBytes = Pick<StoredTile, 'index' | 'bytes'>;
 
 /** Entries are added to it; then it has the tiles that changed and the root. */
 export class GrowingTree {
