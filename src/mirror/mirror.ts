@@ -164,13 +164,7 @@ export class Mirror {
 
   /** One request for each stream: within these leaves, its events follow each other. */
   async #readLines(leaves: readonly Leaf[]): Promise<readonly (Uint8Array | null)[]> {
-    const streams = new Map<string, Leaf[]>();
-    for (const leaf of leaves) {
-      const stream = String(leaf.chamberId ?? leaf.did);
-      const before = streams.get(stream);
-      if (before === undefined) streams.set(stream, [leaf]);
-      else before.push(leaf);
-    }
+    const streams = Map.groupBy(leaves, ({ chamberId, did }) => chamberId ?? did);
     const lines = new Map<number, Uint8Array>();
     let bytesMax = HELD_BYTES_MAX;
     for (const run of streams.values()) {

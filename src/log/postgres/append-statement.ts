@@ -65,19 +65,13 @@ function rowsOf(chains: ReadonlyMap<string, Chain>, chamberIdMin: number): reado
 }
 
 /** The entries by the stream of their lead. */
-function chainsOf(entries: readonly LogEntry[]): ReadonlyMap<string, LogEntry[]> {
-  const chains = new Map<string, LogEntry[]>();
+function chainsOf(entries: readonly LogEntry[]): ReadonlyMap<string, Chain> {
   const created = new Set<StreamId>();
-  for (const entry of entries) {
-    const { stream, eventId } = entry;
-    if (typeof stream === 'number' && eventId === 1) created.add(stream);
+  return Map.groupBy(entries, (entry) => {
+    if (isCreation(entry)) created.add(entry.stream);
     const [firstCreated] = created;
-    const lead = String(created.has(stream) ? firstCreated : stream);
-    const chain = chains.get(lead);
-    if (chain === undefined) chains.set(lead, [entry]);
-    else chain.push(entry);
-  }
-  return chains;
+    return String(created.has(entry.stream) ? firstCreated : entry.stream);
+  });
 }
 
 /** Number 0 of a stream is always there. */
