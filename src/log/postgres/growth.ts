@@ -5,9 +5,9 @@ import type { Client } from 'pg';
 import { ALL_CHAMBERS } from '../log.ts';
 import type { Follower } from '../store.ts';
 import type { StreamId } from '../stream-id.ts';
-import { Listener } from './growth-listener.ts';
 import { ANY_STREAM, HELLO, Notifier } from './growth-notifier.ts';
 
+const RECONNECT_PAUSE_MS = 1_000;
 const POLL_INTERVAL_MS = 5_000;
 
 interface GrowthOptions {
@@ -17,37 +17,30 @@ interface GrowthOptions {
 }
 
 export class Growth {
-  readonly #heads: GrowthOptions['heads'];
+  readonly #options: GrowthOptions;
   readonly #notifier: Notifier;
-  readonly #listener: Listener;
   #follower: Follower = { followed: () => [], wake: () => {} };
   /** A node that is alone notifies nobody. */
   #hasOthers = false;
   /** The heads at the latest look at them. */
   #seen: ReadonlyMap<StreamId, number> = new Map();
-  #timer: NodeJS.Timeout | undefined;
+  #isListening = false;
+  #reconnects = 0;
+  #reconnectTimer: NodeJS.Timeout | undefined;
+  #pollTimer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
   constructor(options: GrowthOptions) {
-    this.#heads = options.heads;
+    this.#options = options;
     this.#notifier = new Notifier(options);
-    this.#listener = new Listener({
-      ...options,
-      onMessage: (payload, processId) => this.#hear(payload, processId),
-      onListening: () => {
-        this.#notifier.notify([HELLO]);
-        // Any stream may have grown before.
-        this.#wake(ANY_STREAM);
-      },
-    });
   }
 
   get isListening(): boolean {
-    return this.#listener.isListening;
+    return this.#isListening;
   }
 
   get reconnects(): number {
-    return this.#listener.reconnects;
+    return this.#reconnects;
   }
 
   /** Notifies the other nodes, if there are or may be others. */
@@ -57,8 +50,35 @@ export class Growth {
 
   follow(follower: Follower): void {
     this.#follower = follower;
-    void this.#listener.start();
+    void this.#listen();
     this.#pollLater();
+  }
+
+  /** Listens again on another connection when this one is lost. */
+  async #listen(): Promise<void> {
+    const { connect, channel } = this.#options;
+    let client: Client | undefined;
+    try {
+      client = await connect();
+      client.on('notification', ({ payload = '', processId }) => this.#hear(payload, processId));
+      await client.query(`LISTEN ${channel}`);
+      client.once('end', () => {
+        this.#isListening = false;
+        this.#reconnects++;
+        this.#listenLater();
+      });
+      this.#isListening = true;
+      this.#notifier.notify([HELLO]);
+      // Any stream may have grown before.
+      this.#wake(ANY_STREAM);
+    } catch {
+      void client?.end().catch(() => {});
+      this.#listenLater();
+    }
+  }
+
+  #listenLater(): void {
+    if (!this.#isClosed) this.#reconnectTimer = setTimeout(() => void this.#listen(), RECONNECT_PAUSE_MS).unref();
   }
 
   #hear(payload: string, processId: number): void {
@@ -79,7 +99,7 @@ export class Growth {
   /** One look after the other, however long one takes. */
   #pollLater(): void {
     if (this.#isClosed) return;
-    this.#timer = setTimeout(async () => {
+    this.#pollTimer = setTimeout(async () => {
       await this.#poll();
       this.#pollLater();
     }, POLL_INTERVAL_MS).unref();
@@ -91,7 +111,7 @@ export class Growth {
     const { followed, wake } = this.#follower;
     const streams = [...followed()];
     try {
-      const heads = streams.length === 0 ? new Map() : await this.#heads(streams);
+      const heads = streams.length === 0 ? new Map() : await this.#options.heads(streams);
       for (const [stream, head] of heads) {
         // Growth of all chambers, or of an agent's, shows in no head.
         const mayHaveGrown = stream === ALL_CHAMBERS || typeof stream === 'string' || this.#seen.get(stream) !== head;
@@ -105,9 +125,9 @@ export class Growth {
 
   close(): void {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    clearTimeout(this.#reconnectTimer);
+    clearTimeout(this.#pollTimer);
     this.#notifier.close();
-    this.#listener.close();
   }
 }
 
