@@ -177,7 +177,7 @@ class WatchedFile implements DatabaseFile {
   requireUnchanged(): void {
     requireSame(this.#main, 1);
     this.#shmBytes = requireSame(this.#shm, this.#shmBytes);
-    if (isMissing(this.#wal)) throw this.#saveDeletedWal();
+    if (statSync(this.#wal.path, IF_PRESENT) === undefined) throw this.#saveDeletedWal();
     const walBytes = requireSame(this.#wal, 0);
     // Read after the size: another program's checkpoint resets the count before it truncates the file.
     readSync(this.#shmDescriptor, this.#frameCount, 0, 4, FRAMES_OFFSET);
@@ -223,10 +223,6 @@ function requireSame(watched: Watched, bytesMin: number): number {
   if (found.ino !== watched.ino || found.dev !== watched.dev) throw changed(watched, 'replaced');
   if (found.size < bytesMin) throw changed(watched, 'truncated');
   return found.size;
-}
-
-function isMissing({ path }: Watched): boolean {
-  return statSync(path, IF_PRESENT) === undefined;
 }
 
 interface CheckpointResult {

@@ -96,9 +96,7 @@ class Fsck {
     this.#read('the registrations', () => this.#checkRegistrations());
     this.#read('the derived tables', () => this.#checkTables());
     this.#read('the phases', () => this.#checkPhases());
-    for (const stream of this.#snapshots.keys()) {
-      this.#noteDerived('snapshots', stream);
-    }
+    for (const stream of this.#snapshots.keys()) this.#noteDerived('snapshots', stream);
     this.#read('the index', () => this.#checkIndex());
     this.#read('the published tree', () => this.#checkTree(logId));
     const orderOf = ({ position }: Fault) => position ?? Number.POSITIVE_INFINITY;
@@ -108,12 +106,11 @@ class Fsck {
   }
 
   /** A damaged file may fail in any pass: the others still run. */
-  #read<Result>(what: string, pass: () => Result): Result | undefined {
+  #read(what: string, pass: () => void): void {
     try {
-      return pass();
+      pass();
     } catch (error) {
       this.#note(null, `${what} cannot be read: ${reasonOf(error)}`);
-      return undefined;
     }
   }
 

@@ -40,12 +40,8 @@ export class SqliteMeta implements LogMeta {
     return this.#access.writeFailure;
   }
 
-  read(name: string): string | undefined {
-    return this.#recall.get(name);
-  }
-
   recall(name: string): Promise<string | undefined> {
-    return this.#access.read(() => this.read(name));
+    return this.#access.read(() => this.#recall.get(name));
   }
 
   async remember(name: string, value: string): Promise<void> {

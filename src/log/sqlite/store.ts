@@ -14,6 +14,7 @@ import { Memberships } from './memberships.ts';
 import { SqliteMeta } from './meta.ts';
 import type { OnMigration } from './migration.ts';
 import { SqlitePublishedTree } from './published-tree.ts';
+import { readMeta } from './reader.ts';
 
 export interface SqliteStoreOptions {
   /** The lowest id of a new chamber; 1 by default. */
@@ -44,9 +45,9 @@ function compose(file: DatabaseFile, { onCorruption = () => {}, onDamage, chambe
   const memberships = new Memberships(db, index);
   const phases = new ChamberPhases(db);
   const meta = new SqliteMeta(access, phases);
-  const logId = meta.read('log_id') ?? '';
+  const logId = readMeta(db, 'log_id') ?? '';
   if (!LOG_ID.test(logId)) throw new Error('the log has no id of 32 hex digits: restore a backup');
-  requireNotMoved(meta.read(MOVED_TO));
+  requireNotMoved(readMeta(db, MOVED_TO));
   const damages = new Damages(onDamage);
   return {
     log: new SqliteEventLog(logId, { access, damages, index, memberships, phases }),
