@@ -22,6 +22,14 @@ export async function openStore(url: string, options: Partial<PostgresStoreOptio
   return store;
 }
 
+/** Another program's connection, which keeps nobody waiting after the test: also not the drop of its schema. */
+export async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  atEnd(() => client.end());
+  return client;
+}
+
 /** Executes as another program would. */
 export async function execute(url: string, sql: string): Promise<readonly Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url });
@@ -55,10 +63,7 @@ export function holdMigrations(url: string): Promise<pg.Client> {
 }
 
 async function hold(url: string, lock: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  // A test that fails meanwhile must not keep those that wait, or the drop of its schema.
-  atEnd(() => client.end());
+  const client = await connect(url);
   await client.query(`BEGIN; ${lock}`);
   return client;
 }

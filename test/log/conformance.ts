@@ -6,7 +6,7 @@ import { phaseBy } from '../../projections/phase.ts';
 import { NO_TURNS } from '../../projections/turn.ts';
 import type { IdeaView } from '../../projections/views.ts';
 import { leafHash } from '../../src/crypto/merkle.ts';
-import { ALL_CHAMBERS, type AppendResult, type EventLog, type LogEntry } from '../../src/log/log.ts';
+import { ALL_CHAMBERS, type EventLog, type LogEntry } from '../../src/log/log.ts';
 import { PAGE_BYTES } from '../../src/log/pages.ts';
 import { type Lease, SOLE_LEASE, type Store } from '../../src/log/store.ts';
 import type { StreamId } from '../../src/log/stream-id.ts';
@@ -14,10 +14,9 @@ import { ENTRIES } from '../../src/tlog/tile.ts';
 import { cursorOf } from '../../src/vocabulary/events.ts';
 import { PHASES } from '../../src/vocabulary/values.ts';
 import { eventually } from '../kit/until.ts';
-import { created, deadlines, entry, listing, newSignatureKey } from './entries.ts';
+import { created, deadlines, entry, listing, NONE, newSignatureKey, report } from './entries.ts';
 
 const [ANN, BOB] = ['did:key:zAnn', 'did:key:zBob'];
-const NONE: AppendResult = { moved: new Map(), found: new Map() };
 
 interface Opened {
   readonly store: Store;
@@ -347,13 +346,18 @@ export function describePort(open: () => Promise<Opened>): void {
 
   it('keeps everything, its id, its clock and the first value of a fact over a restart', async () => {
     const { store, reopen } = await open();
-    const { log, meta } = store;
+    const { log, lists, meta } = store;
     const first = created(1);
-    await log.append({ entries: [first, entry(ANN, 1), entry(ANN, 2)] });
+    const registration = { did: ANN, eventId: 1, signature: null, operatorEmail: 'ann@example.org' };
+    await log.append({ entries: [first, entry(ANN, 1), entry(ANN, 2)], registrations: [registration] });
+    const pages = (of: EventLog) => Promise.all([of.readPage(1, 0, 9), of.readPage(ANN, 1, 9)]);
+    const before = [await pages(log), await lists.operatorEmail(ANN)];
+    expect(before).toMatchObject([[{ count: 1 }, { count: 1 }], registration.operatorEmail]);
     expect(await meta.recall('chain_id')).toBeUndefined();
     await meta.remember('chain_id', '31337');
     await meta.remember('chain_id', '1');
     const again = await reopen();
+    expect([await pages(again.log), await again.lists.operatorEmail(ANN)]).toEqual(before);
     expect([again.log.logId, again.meta.lastAt, await again.meta.recall('chain_id')]).toEqual([log.logId, 2, '31337']);
     expect(await heads(again.log, [1, ANN, ALL_CHAMBERS])).toEqual([1, 2, 1]);
     const signatures = [first.signature as string];
@@ -622,10 +626,6 @@ async function held(store: Store): Promise<string> {
 /** A store of one process needs none. */
 function leaseOf({ nodes }: Store): Lease {
   return nodes?.lease('work') ?? SOLE_LEASE;
-}
-
-function report(...moved: readonly (readonly [StreamId, number])[]): AppendResult {
-  return { moved: new Map(moved), found: new Map() };
 }
 
 function lineOf({ signature, line }: LogEntry): readonly [signatureKey: string, line: string] {

@@ -3,11 +3,26 @@ import { randomBytes } from 'node:crypto';
 import Database from 'better-sqlite3';
 import type { ChamberListing } from '../../projections/listings.ts';
 import { leafHash } from '../../src/crypto/merkle.ts';
-import type { LogEntry } from '../../src/log/log.ts';
+import type { AppendResult, LogEntry } from '../../src/log/log.ts';
+import { openSqliteStore, type SqliteStoreOptions } from '../../src/log/sqlite/store.ts';
+import type { Store } from '../../src/log/store.ts';
 import type { StreamId } from '../../src/log/stream-id.ts';
 import { type ForumEvent, toLine } from '../../src/vocabulary/events.ts';
 import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
 import { atEnd } from '../kit/temporary.ts';
+
+/** Closed at the test's end. */
+export function openLog(path = ':memory:', options: SqliteStoreOptions = {}): Store {
+  const store = openSqliteStore(path, options);
+  atEnd(() => store.close());
+  return store;
+}
+
+export const NONE: AppendResult = { moved: new Map(), found: new Map() };
+
+export function report(...moved: readonly (readonly [StreamId, number])[]): AppendResult {
+  return { ...NONE, moved: new Map(moved) };
+}
 
 export function entry(stream: StreamId, eventId: number, changes: Partial<LogEntry> = {}): LogEntry {
   const ts = new Date(eventId).toISOString();

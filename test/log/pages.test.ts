@@ -4,9 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { EventLog } from '../../src/log/log.ts';
 import { PAGE_BYTES, readPages } from '../../src/log/pages.ts';
 import type { Lane } from '../../src/log/read-turns.ts';
-import { openSqliteStore } from '../../src/log/sqlite/store.ts';
-import { atEnd } from '../kit/temporary.ts';
-import { entry } from './entries.ts';
+import { entry, openLog } from './entries.ts';
 
 const LINES = 10;
 /** Two fill a page. */
@@ -77,8 +75,7 @@ describe('reading page by page', () => {
 });
 
 async function heavyLog(): Promise<EventLog> {
-  const store = openSqliteStore(':memory:');
-  atEnd(() => store.close());
+  const store = openLog();
   await store.log.append({ entries: Array.from({ length: LINES }, (_, index) => entry(1, index + 1, { line: LINE })) });
   await store.log.append({ entries: Array.from({ length: LINES }, (_, index) => entry(2, index + 1)) });
   return store.log;

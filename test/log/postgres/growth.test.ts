@@ -1,11 +1,11 @@
 // Wake-ups between nodes: after every append, also one of many streams, and also if none was received.
-import pg from 'pg';
+import type pg from 'pg';
 import { describe, expect, it } from 'vitest';
 import { ALL_CHAMBERS } from '../../../src/log/log.ts';
 import { Connections } from '../../../src/log/postgres/connections.ts';
 import { Growth } from '../../../src/log/postgres/growth.ts';
 import type { StreamId } from '../../../src/log/stream-id.ts';
-import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
+import { connect, execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { eventually } from '../../kit/until.ts';
 import { entry } from '../entries.ts';
@@ -28,9 +28,7 @@ async function openNodes(followed: readonly StreamId[]) {
 it('a node sends no notifications until it has heard of another one, which then looks at all that it follows', async () => {
   const url = await temporaryPostgres();
   const store = await openStore(url);
-  const outsider = new pg.Client({ connectionString: url });
-  await outsider.connect();
-  atEnd(() => outsider.end());
+  const outsider = await connect(url);
   const heard: string[] = [];
   outsider.on('notification', ({ payload = '' }) => void heard.push(payload));
   await outsider.query(`LISTEN chambers_${store.log.logId}`);

@@ -1,21 +1,16 @@
 // A lease among nodes: one holds it at a time, and what a former holder appends is refused.
-import pg from 'pg';
 import { describe, expect, it } from 'vitest';
 import { Damages } from '../../../src/log/damage.ts';
-import { ALL_CHAMBERS, type AppendResult, type LogEntry } from '../../../src/log/log.ts';
+import { ALL_CHAMBERS, type LogEntry } from '../../../src/log/log.ts';
 import { Appender } from '../../../src/log/postgres/append.ts';
 import { PostgresLease } from '../../../src/log/postgres/lease.ts';
 import type { Lease } from '../../../src/log/store.ts';
-import type { StreamId } from '../../../src/log/stream-id.ts';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
-import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
-import { atEnd } from '../../kit/temporary.ts';
+import { connect, execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { TestService } from '../../kit/test-service.ts';
 import { eventually } from '../../kit/until.ts';
-import { entry } from '../entries.ts';
+import { entry, NONE, report } from '../entries.ts';
 
-const NONE: AppendResult = { moved: new Map(), found: new Map() };
-const moved = (...heads: (readonly [StreamId, number])[]): AppendResult => ({ ...NONE, moved: new Map(heads) });
 const END_NOW = "UPDATE leases SET ends_at = '-infinity'";
 
 async function held(lease: Lease): Promise<string> {
@@ -45,7 +40,7 @@ describe('a lease', () => {
     await first.release();
     expect(await held(second)).not.toBe(token);
     expect(first.token).toBe(undefined);
-    expect(await one.log.append({ entries: [entry(1, 2, { lease: token })] })).toEqual(moved([1, 1]));
+    expect(await one.log.append({ entries: [entry(1, 2, { lease: token })] })).toEqual(report([1, 1]));
   });
 
   it('passes to another node when its time is over, and refuses what a holder that was cut off decided', async () => {
@@ -64,7 +59,7 @@ describe('a lease', () => {
     expect(first.token).toBe(token);
     expect(await other.log.append({ entries: [entry(1, 1, { lease: next })] })).toEqual(NONE);
     const late = [entry(1, 2), entry(1, 3, { lease: token }), entry(2, 1), entry('did:key:zAnn', 1, { lease: token })];
-    expect(await one.log.append({ entries: late })).toEqual(moved([1, 1], ['did:key:zAnn', 0]));
+    expect(await one.log.append({ entries: late })).toEqual(report([1, 1], ['did:key:zAnn', 0]));
     expect([await one.log.lastEventId(1), await one.log.lastEventId(2)]).toEqual([1, 1]);
     await eventually(() => expect(first.token).toBe(undefined), 15_000);
     first.stop();
@@ -88,7 +83,7 @@ describe('a lease', () => {
     // Once the time of the former hold is over.
     const next = await held(first);
     expect(await one.log.append({ entries: [entry(1, 1, { lease: token })] })).toEqual(
-      moved([1, 0], [ALL_CHAMBERS, 0]),
+      report([1, 0], [ALL_CHAMBERS, 0]),
     );
     expect(await one.log.append({ entries: [entry(1, 1, { lease: next })] })).toEqual(NONE);
   });
@@ -114,7 +109,7 @@ describe('a lease', () => {
     const refused = append([entry(1, 2, { lease: 'new' })]);
     await waits();
     await taker.query('COMMIT');
-    expect(await refused).toEqual(moved([1, 1]));
+    expect(await refused).toEqual(report([1, 1]));
   });
 });
 
@@ -143,10 +138,3 @@ describe('what a relayer records', () => {
     expect(await store.log.lastEventId(id)).toBe(3);
   });
 });
-
-async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  atEnd(() => client.end());
-  return client;
-}

@@ -2,13 +2,12 @@
 import { expect, it } from 'vitest';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import type { StreamId } from '../../../src/log/stream-id.ts';
-import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
-import { entry, intrude } from '../entries.ts';
+import { temporaryDatabase } from '../../kit/temporary.ts';
+import { entry, intrude, openLog } from '../entries.ts';
 
 async function writtenLog() {
   const path = temporaryDatabase();
-  const store = openSqliteStore(path);
-  atEnd(() => store.close());
+  const store = openLog(path);
   await store.log.append({ entries: [entry(1, 1), entry(1, 2), entry('did:key:a', 1), entry(2, 1)] });
   return { store, path };
 }

@@ -14,15 +14,13 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { LogCorruption } from '../../../src/log/damage.ts';
 import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
-import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
-import { entry, intrude } from '../entries.ts';
+import { entry, intrude, openLog } from '../entries.ts';
 
 async function openStore() {
   const path = temporaryDatabase();
   const reported: LogCorruption[] = [];
-  const store = openSqliteStore(path, { onCorruption: (error) => reported.push(error) });
-  atEnd(() => store.close());
+  const store = openLog(path, { onCorruption: (error) => reported.push(error) });
   await store.log.append({ entries: [entry(1, 1), entry(1, 2)] });
   return { path, store, reported };
 }
@@ -157,8 +155,7 @@ describe('files', () => {
     const path = temporaryDatabase();
     writeFileSync(path, '');
     chmodSync(path, 0o640);
-    const store = openSqliteStore(path);
-    atEnd(() => store.close());
+    openLog(path);
     expect(modes(path)).toMatchObject({ 'chambers.db': '640', 'chambers.db-wal': '640' });
   });
 });

@@ -2,8 +2,8 @@
 import { expect, it } from 'vitest';
 import { ALL_CHAMBERS, type EventLog, type LogEntry } from '../../../src/log/log.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
-import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
-import { entry, intrude } from '../entries.ts';
+import { temporaryDatabase } from '../../kit/temporary.ts';
+import { entry, intrude, openLog } from '../entries.ts';
 
 const STREAMS = [1, 2, 'did:key:a', 3] as const;
 /** Enough to fill the index more than once, and to leave it in the midst of the next time. */
@@ -64,8 +64,7 @@ it('pages, heads, signatures and nodes are found wherever the index ends, before
   await expectWhole(store.log, entries);
   await store.close();
 
-  const again = openSqliteStore(path);
-  atEnd(() => again.close());
+  const again = openLog(path);
   await expectWhole(again.log, entries);
   const more = rounds(ROUNDS, ROUNDS + 300);
   await write(again.log, more);
@@ -73,8 +72,7 @@ it('pages, heads, signatures and nodes are found wherever the index ends, before
 });
 
 it('a signature is found once it is indexed, also where another has the same prefix', async () => {
-  const store = openSqliteStore(':memory:');
-  atEnd(() => store.close());
+  const store = openLog();
   const [first, second, third] = ['0', '1', '2'].map((last) => '7'.repeat(71) + last) as [string, string, string];
   await store.log.append({
     entries: [entry('did:key:z', 1, { signature: first }), entry('did:key:z', 2, { signature: second })],
@@ -91,8 +89,7 @@ it('a signature is found once it is indexed, also where another has the same pre
 
 it('a batch that fails while it writes to the index leaves everything as it was', async () => {
   const path = temporaryDatabase();
-  const store = openSqliteStore(path);
-  atEnd(() => store.close());
+  const store = openLog(path);
   const entries = rounds(0, 1_200);
   await write(store.log, entries);
   const intruder = intrude(path);

@@ -1,9 +1,9 @@
 // A log that cannot be written: the whole batch gets 503, nothing is half written, and it heals by itself.
-import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
-import { atEnd, temporaryDatabase, temporaryFolder } from '../../kit/temporary.ts';
+import { fill, smallDisk } from '../../kit/small-disk.ts';
+import { temporaryDatabase } from '../../kit/temporary.ts';
 import { type Answer, TestService } from '../../kit/test-service.ts';
 import { intrude } from '../entries.ts';
 
@@ -83,8 +83,8 @@ describe('while another program holds the write lock', () => {
 
 describe('a full disk', () => {
   it('refuses with 503 and heals when there is space again', async ({ skip }) => {
-    const disk = mountSmallDisk();
-    if (disk === undefined) return skip('file systems cannot be mounted here');
+    const disk = smallDisk('1m');
+    if (disk === undefined) return skip();
     const ballast = `${disk}/ballast`;
     const { service, id, debate } = await inDebate(`${disk}/chambers.db`);
     fill(ballast);
@@ -100,26 +100,3 @@ describe('a full disk', () => {
     expect(await service.must('GET', `/chambers/${id}/merkle-preview`)).toMatchObject({ eventCount: count + 1 });
   });
 });
-
-/** A file system of 1 MiB, or undefined where this process may not mount one. */
-function mountSmallDisk(): string | undefined {
-  const folder = temporaryFolder();
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', folder], { stdio: 'ignore' });
-  } catch {
-    return undefined;
-  }
-  atEnd(() => void execFileSync('umount', ['--lazy', folder]));
-  return folder;
-}
-
-function fill(ballast: string): void {
-  for (let size = 1_048_576; size > 0; size -= 16_384) {
-    try {
-      writeFileSync(ballast, Buffer.alloc(size));
-      return;
-    } catch {
-      // Smaller, until it fits.
-    }
-  }
-}

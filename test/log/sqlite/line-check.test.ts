@@ -5,8 +5,8 @@ import { expect, it, vi } from 'vitest';
 import { StreamDamaged } from '../../../src/log/damage.ts';
 import { indexEverything } from '../../../src/log/sqlite/event-index.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
-import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
-import { entry, flipBit, intrude } from '../entries.ts';
+import { temporaryDatabase } from '../../kit/temporary.ts';
+import { entry, flipBit, intrude, openLog } from '../entries.ts';
 
 const LINES = 250;
 
@@ -17,8 +17,7 @@ async function filled() {
   await written.log.append({ entries: Array.from({ length: LINES }, (_, index) => entry(1, index + 1)) });
   await written.close();
   indexEverything(intrude(path));
-  const store = openSqliteStore(path);
-  atEnd(() => store.close());
+  const store = openLog(path);
   return { store, path };
 }
 

@@ -12,12 +12,12 @@ import { openChamber } from '../../kit/chambers.ts';
 import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
 import { TestService } from '../../kit/test-service.ts';
 import { eventually } from '../../kit/until.ts';
-import { asSchema2, entry, intrude } from '../entries.ts';
+import { asSchema2, entry, intrude, listing, openLog } from '../entries.ts';
 
 const CHAMBERS = 250;
 
 /** Its deadlines come one, two … of its steps after its creation at 1. */
-function listing(chamberId: number, isCommitted = false): ChamberListing {
+function stepped(chamberId: number, isCommitted = false): ChamberListing {
   const step = 10 + (chamberId % 7) * 5;
   const [lobby, proposal, debate, commit, reveal] = [1, 2, 2 + (chamberId % 3), 5, 6].map((n) => 1 + n * step);
   const deadlines = {
@@ -27,29 +27,13 @@ function listing(chamberId: number, isCommitted = false): ChamberListing {
     allocateCommitDeadline: commit as number,
     allocateRevealDeadline: reveal as number,
   };
-  return {
-    kind: 'chamber',
-    chamberId,
-    name: `Chamber ${chamberId}`,
-    creatorDid: `did:key:${chamberId % 5}`,
-    deadlines,
-    ends: deadlines,
-    rounds: null,
-    movesPerTurn: null,
-    isRestricted: false,
-    turnSeconds: null,
-    maxMembers: null,
-    memberCount: 0,
-    isCommitted,
-    isSettled: isCommitted,
-  };
+  return listing(chamberId, { deadlines, ends: deadlines, isCommitted, isSettled: isCommitted });
 }
 
 async function filled(path: string) {
-  const store = openSqliteStore(path);
-  atEnd(() => store.close());
+  const store = openLog(path);
   const ids = Array.from({ length: CHAMBERS }, (_, index) => index + 1);
-  await store.log.append({ entries: ids.map((id) => entry(id, 1, { at: 1, listings: [listing(id)] })) });
+  await store.log.append({ entries: ids.map((id) => entry(id, 1, { at: 1, listings: [stepped(id)] })) });
   return { store, ids };
 }
 
@@ -66,14 +50,14 @@ async function expectRight(store: Store, all: readonly ChamberListing[], now: nu
 
 it('a list of a phase is right at every moment, before, while and after its rows are moved on', async () => {
   const { store, ids } = await filled(temporaryDatabase());
-  const all = new Map(ids.map((id) => [id, listing(id)]));
+  const all = new Map(ids.map((id) => [id, stepped(id)]));
   for (let now = 1; now < 300; now += 13) {
     await expectRight(store, [...all.values()], now);
     if (now % 3 === 0) await store.meta.persistClock(now);
     const id = now;
-    all.set(id, listing(id, true));
+    all.set(id, stepped(id, true));
     if (now <= CHAMBERS)
-      await store.log.append({ entries: [entry(id, 2, { at: now, listings: [listing(id, true)] })] });
+      await store.log.append({ entries: [entry(id, 2, { at: now, listings: [stepped(id, true)] })] });
     else all.delete(id);
     await expectRight(store, [...all.values()], now);
   }
@@ -86,13 +70,6 @@ it('overdue rows are moved on by themselves, a hundred at a time', async () => {
   await store.meta.persistClock(1_000);
   expect(overdue.get()).toBe(CHAMBERS - 100);
   await eventually(() => expect(overdue.get()).toBe(0), 10_000);
-});
-
-it('counts open chambers up to the limit that the caller needs', async () => {
-  const { store } = await filled(':memory:');
-  expect(await store.lists.countOpenChambers('did:key:3', 1_000)).toBe(CHAMBERS / 5);
-  expect(await store.lists.countOpenChambers('did:key:3', 20)).toBe(20);
-  expect(await store.lists.countOpenChambers('did:key:9', 20)).toBe(0);
 });
 
 it('no statement of the log scans a table', () => {

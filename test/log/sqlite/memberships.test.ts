@@ -1,10 +1,9 @@
 import { expect, it } from 'vitest';
 import type { EventIndex } from '../../../src/log/sqlite/event-index.ts';
 import { Memberships } from '../../../src/log/sqlite/memberships.ts';
-import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { Random } from '../../kit/random.ts';
-import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
-import { entry, intrude, listing } from '../entries.ts';
+import { temporaryDatabase } from '../../kit/temporary.ts';
+import { entry, intrude, listing, openLog } from '../entries.ts';
 
 const AGENTS = ['did:key:zAnn', 'did:key:zBob', 'did:key:zCyd'];
 const CHAMBERS = 12;
@@ -16,8 +15,7 @@ it.each([LISTED_MAX, 1_000])(
   'lists are right after every event, with %i of 12 chambers kept in memory',
   async (kept) => {
     const path = temporaryDatabase();
-    const store = openSqliteStore(path);
-    atEnd(() => store.close());
+    const store = openLog(path);
     const db = intrude(path);
     const heads = new Map<number, number>();
     const index = { lastEventId: (chamberId: number) => heads.get(chamberId) } as unknown as EventIndex;

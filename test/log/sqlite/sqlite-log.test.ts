@@ -4,55 +4,13 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
-import { ALL_CHAMBERS } from '../../../src/log/log.ts';
 import { openReader } from '../../../src/log/sqlite/reader.ts';
 import { SCHEMA_VERSION } from '../../../src/log/sqlite/schema.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
-import type { Store } from '../../../src/log/store.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../../kit/temporary.ts';
-import { asSchema2, entry, intrude } from '../entries.ts';
+import { asSchema2, entry, intrude, openLog } from '../entries.ts';
 
 describe('a log that is opened again', () => {
-  it('is the same log with the same lines', async () => {
-    const path = temporaryDatabase();
-    const store = openSqliteStore(path);
-    const first = entry(1, 1);
-    const heads = new Map([
-      [1, 1],
-      [2, 0],
-      [ALL_CHAMBERS, 0],
-    ]);
-    const registration = { did: 'did:key:a', eventId: 1, signature: null, operatorEmail: 'op@example.org' };
-    await store.log.append({
-      entries: [first, entry('did:key:a', 1), entry(2, 1, { at: 99 })],
-      registrations: [registration],
-    });
-    await store.meta.remember('chain', '31337');
-    await store.meta.remember('chain', '1');
-    const seen = async ({ log, lists, meta }: Store) => ({
-      logId: log.logId,
-      page: await log.readPage(1, 0, 10),
-      email: await lists.operatorEmail('did:key:a'),
-      look: await log.append({ entries: [], heads, signatures: [first.signature as string, '\0'.repeat(72)] }),
-      chain: await meta.recall('chain'),
-    });
-    const before = await seen(store);
-    expect(before).toMatchObject({
-      look: {
-        moved: new Map([
-          [2, 1],
-          [ALL_CHAMBERS, 2],
-        ]),
-        found: new Map([[first.signature, Buffer.from(first.line).toString()]]),
-      },
-      chain: '31337',
-    });
-    await store.close();
-    const again = openSqliteStore(path);
-    atEnd(() => again.close());
-    expect(await seen(again)).toEqual(before);
-  });
-
   it('keeps the persisted clock, also of a file in which an earlier release wrote it', async () => {
     const path = temporaryDatabase();
     const store = openSqliteStore(path);
@@ -63,8 +21,7 @@ describe('a log that is opened again', () => {
     expect(again.meta.lastAt).toBe(1_000);
     await again.close();
     asSchema2(path);
-    const older = openSqliteStore(path);
-    atEnd(() => older.close());
+    const older = openLog(path);
     expect(older.meta.lastAt).toBe(1_000);
   });
 
@@ -74,19 +31,6 @@ describe('a log that is opened again', () => {
     expect(first).toMatch(/^[0-9a-f]{32}$/);
     expect(first).not.toBe(second);
     for (const store of logs) await store.close();
-  });
-});
-
-describe('a page', () => {
-  it('holds the lines after the cursor in order, each ended by a line break', async () => {
-    const store = openSqliteStore(':memory:');
-    atEnd(() => store.close());
-    await store.log.append({ entries: [entry(1, 1), entry(2, 1), entry(1, 2), entry(1, 3)] });
-    const { ndjson, count } = await store.log.readPage(1, 1, 10);
-    expect(count).toBe(2);
-    expect(ndjson.toString()).toMatch(/^\{.*"eventId":2,.*\}\n\{.*"eventId":3,.*\}\n$/);
-    expect((await store.log.readPage(1, 1, 1)).count).toBe(1);
-    expect(await store.log.readPage(1, 3, 10)).toEqual({ ndjson: Buffer.alloc(0), count: 0 });
   });
 });
 
@@ -105,8 +49,7 @@ describe('one writer', () => {
     expect(() => openSqliteStore(path)).toThrow('another process is using it');
     holder.kill('SIGKILL');
     await once(holder, 'exit');
-    const store = openSqliteStore(path);
-    atEnd(() => store.close());
+    openLog(path);
     await expect(holdLock(`${path}.lock`)).rejects.toThrow('SQLITE_BUSY');
   });
 });
