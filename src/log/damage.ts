@@ -5,10 +5,7 @@ import type { StreamId } from './stream-id.ts';
 
 /** The store no longer holds what was written: the process must stop. */
 export class LogCorruption extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'LogCorruption';
-  }
+  override readonly name = 'LogCorruption';
 }
 
 /** A stream's stored bytes are not the written ones: its reads fail, the process and the other streams continue. */

@@ -10,6 +10,7 @@ import type { ChamberListing } from '../../../projections/listings.ts';
 import { type PhaseEnds, phaseBy } from '../../../projections/phase.ts';
 import { DEADLINES, type Millis, PHASES, type Phase } from '../../vocabulary/values.ts';
 import type { ListingRow, PhaseQuery } from '../lists.ts';
+import { readClock } from './clock.ts';
 
 export const CHAMBER_PHASES = `
 CREATE TABLE chamber_phases (
@@ -37,9 +38,11 @@ const NEXT_DEADLINE = `CASE WHEN is_committed = 1 THEN NULL
 
 const NEVER = Number.MAX_SAFE_INTEGER;
 
-/** Fills the empty table from `chambers`, as of `now`. */
-export function placeChambers(db: Database, now: Millis): void {
-  db.prepare(`INSERT INTO chamber_phases SELECT chamber_id, ${PHASE_NOW}, ${NEXT_DEADLINE} FROM chambers`).run({ now });
+/** Fills the table from `chambers`, as of the log's clock. */
+export function fillPhases(db: Database): void {
+  db.exec('DELETE FROM chamber_phases');
+  const fill = db.prepare(`INSERT INTO chamber_phases SELECT chamber_id, ${PHASE_NOW}, ${NEXT_DEADLINE} FROM chambers`);
+  fill.run({ now: readClock(db) });
 }
 
 /** Whether a row may be what the service wrote for the chamber until `now`. */

@@ -15,8 +15,7 @@ import {
   upsert,
 } from '../derived-tables.ts';
 import { StreamFold } from '../stream-fold.ts';
-import { CHAMBER_PHASES, placeChambers } from './chamber-phases.ts';
-import { readClock } from './clock.ts';
+import { CHAMBER_PHASES, fillPhases } from './chamber-phases.ts';
 import { Snapshots } from './snapshots.ts';
 import { eventsByStream, type PositionedEvent } from './stored-events.ts';
 
@@ -122,9 +121,4 @@ export function deriveTables(
   }
   writeDue();
   fillPhases(db);
-}
-
-export function fillPhases(db: Database): void {
-  db.exec('DELETE FROM chamber_phases');
-  placeChambers(db, readClock(db));
 }

@@ -9,8 +9,9 @@ import type { Database, Statement } from 'better-sqlite3';
 import { hiddenSignatureKey } from '../../crypto/http-signature.ts';
 import { HASH_BYTES, leafHash, nodeHash } from '../../crypto/merkle.ts';
 import { fromLine, toLine } from '../../vocabulary/events.ts';
+import { fillPhases } from './chamber-phases.ts';
 import { CLOCK_HIGH_WATER_MARK } from './clock.ts';
-import { deriveTables, fillPhases } from './derived-tables.ts';
+import { deriveTables } from './derived-tables.ts';
 import { indexEverything } from './event-index.ts';
 import {
   ANOTHER_PROGRAM,
