@@ -1,8 +1,10 @@
 // What a database file holds, read while the service runs.
 
 import { DERIVED_TABLES } from '../../src/log/derived-tables.ts';
+import { fsckDatabase } from '../../src/log/sqlite/fsck.ts';
 import { openReader } from '../../src/log/sqlite/reader.ts';
 import { eventsByStream } from '../../src/log/sqlite/stored-events.ts';
+import type { Fault } from '../../src/log/stored-stream.ts';
 import { type ForumEvent, fromLine, toLine } from '../../src/vocabulary/events.ts';
 import type { Stream } from '../forum/simulation/history.ts';
 
@@ -38,6 +40,13 @@ export function readEvents(path: string): readonly ForumEvent[] {
   } finally {
     db.close();
   }
+}
+
+/** What fsck finds. */
+export function faultsOf(path: string): readonly Fault[] {
+  const faults: Fault[] = [];
+  fsckDatabase(path, (fault) => faults.push(fault));
+  return faults;
 }
 
 /** All rows of the derived tables. */

@@ -3,11 +3,11 @@ import Database from 'better-sqlite3';
 import { expect, it, vi } from 'vitest';
 import type { ChamberListing } from '../../../projections/listings.ts';
 import { phaseBy } from '../../../projections/phase.ts';
-import { fsckDatabase } from '../../../src/log/sqlite/fsck.ts';
 import { rebuildDatabase } from '../../../src/log/sqlite/repair.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import type { Store } from '../../../src/log/store.ts';
 import { PHASES } from '../../../src/vocabulary/values.ts';
+import { faultsOf } from '../../durability/log-book.ts';
 import { openChamber } from '../../kit/chambers.ts';
 import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
 import { TestService } from '../../kit/test-service.ts';
@@ -105,11 +105,7 @@ function describePhases(): void {
     await service.forum.persistClock();
     await service.close();
     const rows = () => intrude(path).prepare('SELECT * FROM chamber_phases').all();
-    const faults = () => {
-      const found: string[] = [];
-      fsckDatabase(path, ({ stream, problem }) => found.push(`${stream}: ${problem}`));
-      return found;
-    };
+    const faults = () => faultsOf(path).map(({ stream, problem }) => `${stream}: ${problem}`);
     return { path, id, rows, faults };
   }
 

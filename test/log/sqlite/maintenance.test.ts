@@ -6,10 +6,9 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
 import { fsckDatabase } from '../../../src/log/sqlite/fsck.ts';
 import { rebuildDatabase } from '../../../src/log/sqlite/repair.ts';
-import type { Fault } from '../../../src/log/stored-stream.ts';
 import { type ForumEvent, fromLine, toLine } from '../../../src/vocabulary/events.ts';
 import { NO_PREVIOUS } from '../../../src/vocabulary/values.ts';
-import { derivedRows, readEvents } from '../../durability/log-book.ts';
+import { derivedRows, faultsOf, readEvents } from '../../durability/log-book.ts';
 import { openChamber } from '../../kit/chambers.ts';
 import { subscribe } from '../../kit/consumers.ts';
 import { debating, type Running, run } from '../../kit/service.ts';
@@ -30,12 +29,6 @@ async function write(): Promise<Written> {
   const { id, debate } = await debating(running);
   for (const comment of ['one', 'two', 'three']) await debate(comment);
   return { path, chamberId: id, running, debate };
-}
-
-function faultsOf(path: string): readonly Fault[] {
-  const faults: Fault[] = [];
-  fsckDatabase(path, (fault) => faults.push(fault));
-  return faults;
 }
 
 function tamper(path: string, sql: string, ...values: readonly unknown[]): void {

@@ -6,10 +6,10 @@ import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { crc32 } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { fsckDatabase } from '../../../src/log/sqlite/fsck.ts';
 import type { MigrationProgress } from '../../../src/log/sqlite/migration.ts';
 import { SCHEMA_VERSION } from '../../../src/log/sqlite/schema.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
+import { faultsOf } from '../../durability/log-book.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
 import { flipBit, intrude } from '../entries.ts';
 
@@ -51,7 +51,7 @@ describe.each([
     }[]) {
       expect([line_crc, nodes_crc]).toEqual([crc32(line), nodes && crc32(nodes)]);
     }
-    expect(faults(path)).toEqual([]);
+    expect(faultsOf(path)).toEqual([]);
     expect(await migrated(path)).toEqual([]);
   });
 
@@ -67,7 +67,9 @@ describe.each([
     const position = intrude(path).prepare('SELECT max(position) FROM events WHERE nodes IS NOT NULL').pluck().get();
     flipBit(path, { column, position: position as number, bit: 300 });
     await migrated(path);
-    expect(faults(path)).toContain('its checksums do not match its line and its tree nodes');
+    expect(faultsOf(path).map(({ problem }) => problem)).toContain(
+      'its checksums do not match its line and its tree nodes',
+    );
   });
 
   it(`is migrated as a whole after kill -9 at ${KILLS} random instants or more, some before and some after its end`, async () => {
@@ -81,7 +83,7 @@ describe.each([
       leftAt.add(intrude(path).pragma('user_version', { simple: true }));
       await migrated(path);
       expect(contentOf(path)).toEqual(right);
-      expect(faults(path)).toEqual([]);
+      expect(faultsOf(path)).toEqual([]);
     }
     expect(right['version']).toBe(SCHEMA_VERSION);
   }, 120_000);
@@ -107,10 +109,4 @@ function contentOf(path: string): Readonly<Record<string, unknown>> {
   const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").pluck().all();
   const rowsOf = (table: unknown) => [String(table), db.prepare(`SELECT * FROM ${table} ORDER BY 1, 2`).all()];
   return { version: db.pragma('user_version', { simple: true }), ...Object.fromEntries(tables.map(rowsOf)) };
-}
-
-function faults(path: string): readonly string[] {
-  const found: string[] = [];
-  fsckDatabase(path, ({ problem }) => found.push(problem));
-  return found;
 }

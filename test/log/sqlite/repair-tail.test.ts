@@ -2,9 +2,9 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { beforeEach, expect, it } from 'vitest';
-import { fsckDatabase } from '../../../src/log/sqlite/fsck.ts';
 import { rebuildDatabase, repairTail } from '../../../src/log/sqlite/repair.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
+import { faultsOf } from '../../durability/log-book.ts';
 import { debating, type Running, run } from '../../kit/service.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
 import { intrude } from '../entries.ts';
@@ -28,12 +28,6 @@ beforeEach(async () => {
 
 const stored = () => intrude(path).prepare('SELECT * FROM events ORDER BY position').all();
 const append = (values: string) => intrude(path).exec(`INSERT INTO events (${COLUMNS}) VALUES ${values}`);
-
-function problems(): readonly string[] {
-  const found: string[] = [];
-  fsckDatabase(path, ({ problem }) => found.push(problem));
-  return found;
-}
 
 function tamper(sql: string): void {
   const db = intrude(path);
@@ -80,7 +74,7 @@ it.each([
   expect(Buffer.from(saved[0].line.slice(2), 'hex').toString()).toBe(foreign[0]?.line);
   expect(statSync(removedTo ?? '').mode & 0o777).toBe(0o600);
   expect(stored()).toEqual(before);
-  expect(problems()).toEqual([]);
+  expect(faultsOf(path)).toEqual([]);
   expect(() => intrude(path).exec('DELETE FROM events WHERE position = 6')).toThrow('append-only');
   await openSqliteStore(path).close();
 });
@@ -93,7 +87,7 @@ it('removes the rows from the index, too', async () => {
     UPDATE meta SET value = '7' WHERE name = 'indexed_through'`);
   repairTail(path);
   rebuildDatabase(path);
-  expect(problems()).toEqual([]);
+  expect(faultsOf(path)).toEqual([]);
   expect(stored()).toEqual(before);
 });
 
