@@ -1,6 +1,6 @@
 // Lines of hostile input, one at a time, so that a log of any length passes through in flat memory.
-import { concatBytes } from '@noble/hashes/utils.js';
 import { withCommas } from '../vocabulary/values.ts';
+import { Chunks } from './chunks.ts';
 import { LimitError, type ReadLimits } from './limits.ts';
 
 export interface RawLine {
@@ -17,8 +17,7 @@ export async function* splitLines(
   chunks: AsyncIterable<Uint8Array>,
   { lineBytesMax }: Pick<ReadLimits, 'lineBytesMax'>,
 ): AsyncGenerator<RawLine, void, undefined> {
-  let parts: Uint8Array[] = [];
-  let partsBytes = 0;
+  const begun = new Chunks();
   const requireBytes = (bytes: number) => {
     if (bytes > lineBytesMax)
       throw new LimitError('lineBytesMax', `it holds a line of more than ${withCommas(lineBytesMax)} bytes`);
@@ -27,16 +26,13 @@ export async function* splitLines(
     let start = 0;
     for (let end = chunk.indexOf(LINE_BREAK); end !== -1; end = chunk.indexOf(LINE_BREAK, start)) {
       const rest = chunk.subarray(start, end);
-      requireBytes(partsBytes + rest.length);
-      yield { bytes: parts.length === 0 ? rest : concatBytes(...parts, rest), isEnded: true };
-      parts = [];
-      partsBytes = 0;
+      requireBytes(begun.length + rest.length);
       start = end + 1;
+      if (begun.length > 0) begun.add(rest);
+      yield { bytes: begun.length > 0 ? begun.take() : rest, isEnded: true };
     }
-    if (start === chunk.length) continue;
-    parts.push(chunk.subarray(start));
-    partsBytes += chunk.length - start;
-    requireBytes(partsBytes);
+    requireBytes(begun.length + chunk.length - start);
+    begun.add(chunk.subarray(start));
   }
-  if (partsBytes > 0) yield { bytes: concatBytes(...parts), isEnded: false };
+  if (begun.length > 0) yield { bytes: begun.take(), isEnded: false };
 }

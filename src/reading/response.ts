@@ -1,6 +1,6 @@
 // One response, read within limits of bytes, values and time. Everything that asks another operator's service reads through it.
-import { concatBytes } from '@noble/hashes/utils.js';
 import { withCommas } from '../vocabulary/values.ts';
+import { Chunks } from './chunks.ts';
 import { LimitError, type ReadLimits } from './limits.ts';
 import { type RawLine, splitLines } from './lines.ts';
 import { linkedSignal } from './linked-signal.ts';
@@ -67,9 +67,9 @@ export class OpenResponse {
 
   /** Throws a LimitError beyond responseBytesMax. */
   async bytes(limits: Pick<ReadLimits, 'responseBytesMax'>): Promise<Uint8Array> {
-    const parts: Uint8Array[] = [];
-    for await (const chunk of this.#limitedChunks(limits)) parts.push(chunk);
-    return concatBytes(...parts);
+    const bytes = new Chunks();
+    for await (const chunk of this.#limitedChunks(limits)) bytes.add(chunk);
+    return bytes.take();
   }
 
   /** Throws a LimitError beyond responseBytesMax. */
