@@ -1,7 +1,7 @@
 // What commands need of the chain. It is read outside of batches, once all else about the command is decided: the decision is then
 // made again with the answer. A chain that is slow delays only those who asked.
 import type { ChainAnswer, ChainQuestion, ChainReader, ReadChain } from '../moves/chain-question.ts';
-import { ForumError, invalid } from '../vocabulary/errors.ts';
+import { invalid, unavailable } from '../vocabulary/errors.ts';
 
 /** Ends a decision that needs an answer of the chain: no response, but a question. */
 export class NeedsChain extends Error {
@@ -48,7 +48,7 @@ export class ChainReadings {
   }
 
   async #ask(question: ChainQuestion, key: string): Promise<ChainAnswer> {
-    if (this.#waiting >= READINGS_MAX) throw unavailable('too many requests wait for the chain');
+    if (this.#waiting >= READINGS_MAX) throw unavailable('too many requests wait for the chain, retry');
     this.#waiting++;
     try {
       const answer = this.#underWay.get(key) ?? this.#reader.answer(question);
@@ -61,15 +61,11 @@ export class ChainReadings {
   }
 }
 
-function unavailable(problem: string): ForumError {
-  return new ForumError('FORUM_ERR_UNAVAILABLE', `${problem}, retry`, { retryAfterSeconds: 1 });
-}
-
 const NO_CHAIN: ChainReader = {
   answer: async ({ kind }) => {
     if (kind === 'signature') return null;
     throw kind === 'contract'
       ? invalid('admission.token: this service has no chain')
-      : unavailable('this service has no chain now');
+      : unavailable('this service has no chain now, retry');
   },
 };

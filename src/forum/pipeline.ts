@@ -32,7 +32,7 @@ import type { StreamId } from '../log/stream-id.ts';
 import type { ChainReader } from '../moves/chain-question.ts';
 import { seenIn } from '../moves/move.ts';
 import { currentPayer, workFor } from '../process/main-thread.ts';
-import { ForumError } from '../vocabulary/errors.ts';
+import { ForumError, unavailable } from '../vocabulary/errors.ts';
 import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { CommitBatch, hasMoved, type PendingCommand } from './batch.ts';
@@ -342,7 +342,3 @@ const CHANGE_ACCOUNT: ReadonlySet<Command['operation']> = new Set<AccountCommand
   'retire',
   'retireByWallet',
 ]);
-
-function unavailable(detail: string): ForumError {
-  return new ForumError('FORUM_ERR_UNAVAILABLE', detail, { retryAfterSeconds: 1 });
-}

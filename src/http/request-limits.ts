@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { BlockList, Socket } from 'node:net';
 import { clientNetwork } from '../connections/client-address.ts';
 import { type Payer, workFor } from '../process/main-thread.ts';
-import { ForumError, rateError } from '../vocabulary/errors.ts';
+import { type ForumError, rateError, unavailable } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
 export interface RateLimits {
@@ -130,8 +130,7 @@ export class RequestLimits {
 
   /** The error for a request that is not admitted. From here on the main thread works for its network. */
   reject(incoming: IncomingMessage): ForumError | undefined {
-    if (this.#isClosed)
-      return new ForumError('FORUM_ERR_UNAVAILABLE', 'the service is stopping, retry', { retryAfterSeconds: 1 });
+    if (this.#isClosed) return unavailable('the service is stopping, retry');
     const client = this.#clientOf(incoming);
     workFor(client);
     const debt = this.workError(client.network);

@@ -4,7 +4,7 @@ import { parseDid } from '../crypto/did-key.ts';
 import type { SignatureVerifier } from '../crypto/verify.ts';
 import * as sample from '../moves/samples.ts';
 import { formatVerifierKey, NOTE_KEY_TYPES, toNoteKey } from '../tlog/note.ts';
-import { ForumError } from '../vocabulary/errors.ts';
+import { unavailable } from '../vocabulary/errors.ts';
 import { address, count, id } from '../vocabulary/schemas.ts';
 import { LOG_ID } from '../vocabulary/values.ts';
 import type { HttpOptions } from './context.ts';
@@ -156,5 +156,5 @@ const { signatureBase, signature } = workedSignature();
 async function requireVerified(verify: SignatureVerifier): Promise<void> {
   const key = parseDid(sample.ALICE) ?? new Uint8Array();
   if (await verify(key, Buffer.from(signatureBase), Buffer.from(signature, 'base64'), PROBE)) return;
-  throw new ForumError('FORUM_ERR_UNAVAILABLE', 'signatures are not verified', { retryAfterSeconds: 1 });
+  throw unavailable('signatures are not verified');
 }

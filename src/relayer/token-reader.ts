@@ -12,7 +12,7 @@ import type {
   ContractQuestion,
   SignatureQuestion,
 } from '../moves/chain-question.ts';
-import { ForumError, invalid } from '../vocabulary/errors.ts';
+import { ForumError, invalid, unavailable } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { type Call, hasCode, orRevert, readCallAt, readChainId, readHead } from './chain-client.ts';
 import { isRejection, openRpc, type Rpc, RpcError } from './rpc.ts';
@@ -56,12 +56,12 @@ export class TokenReader implements ChainReader {
 
   async answer(question: ChainQuestion): Promise<ChainAnswer> {
     const late = Promise.withResolvers<never>();
-    const problem = `the chain did not respond within ${this.#answerMillisMax / 1000} s`;
+    const problem = `the chain did not respond within ${this.#answerMillisMax / 1000} s, retry`;
     const timer = setTimeout(() => late.reject(unavailable(problem)), this.#answerMillisMax);
     try {
       return await Promise.race([this.#inTurn(question), late.promise]);
     } catch (error) {
-      throw error instanceof RpcError ? unavailable(error.message) : error;
+      throw error instanceof RpcError ? unavailable(`${error.message}, retry`) : error;
     } finally {
       clearTimeout(timer);
     }
@@ -114,7 +114,7 @@ export class TokenReader implements ChainReader {
   async #requireChain(expected: number | undefined): Promise<number> {
     const chainId = await readChainId(this.#rpc);
     if (expected === undefined || chainId === expected) return chainId;
-    throw unavailable(`the RPC serves chain ${chainId}, not ${expected}`);
+    throw unavailable(`the RPC serves chain ${chainId}, not ${expected}, retry`);
   }
 
   async #balanceAt(blockHash: Hex, token: string, wallet: string): Promise<string> {
@@ -145,8 +145,4 @@ const GAS_USED_UP = /out ?of ?gas|gas required exceeds|intrinsic gas|InvalidFEOp
 function hostile(token: string, problem: string): ForumError {
   const detail = `token: balanceOf of ${token} fails: ${problem}`;
   return new ForumError('FORUM_ERR_ADMISSION', detail, { failedRules: ['token'] });
-}
-
-function unavailable(problem: string): ForumError {
-  return new ForumError('FORUM_ERR_UNAVAILABLE', `${problem}, retry`, { retryAfterSeconds: 1 });
 }

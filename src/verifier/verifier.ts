@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { hasSmallOrderR, type SignatureVerifier } from '../crypto/verify.ts';
-import { ForumError } from '../vocabulary/errors.ts';
+import { type ForumError, unavailable } from '../vocabulary/errors.ts';
 import { createFallbackVerifier, createNodeVerifier } from './node-verifier.ts';
 import { createNodeSigner, type Sign, type SignJob } from './signer.ts';
 import { KEY_BYTES, type LostThread, SIGNATURE_BYTES, SodiumThread } from './sodium-thread.ts';
@@ -21,7 +21,6 @@ const BATCH_JOBS_MAX = 16;
 /** One that the thread works on and one for when it is done. To wake a thread costs as much as several signatures, so the others go together. */
 const BATCHES_PER_THREAD_MAX = 2;
 const FALLBACK_PAUSE_MILLIS = 30;
-const RETRY_AFTER_SECONDS = 1;
 
 export interface VerifierOptions {
   /** Threads with libsodium; 0 leaves everything to node:crypto's thread pool. By default one less than there are cores, at least one. */
@@ -152,8 +151,4 @@ function findSodium(onMissing: (reason: string) => void): string | undefined {
 
 function tooManyWaiting(): ForumError {
   return unavailable('too many signatures are waiting to be verified; retry');
-}
-
-function unavailable(detail: string): ForumError {
-  return new ForumError('FORUM_ERR_UNAVAILABLE', detail, { retryAfterSeconds: RETRY_AFTER_SECONDS });
 }

@@ -112,6 +112,11 @@ export function invalid(detail: string, data: ErrorData = {}): ForumError {
   return new ForumError('FORUM_ERR_VALIDATION', detail, data);
 }
 
+/** FORUM_ERR_UNAVAILABLE, to be retried after a second. */
+export function unavailable(detail: string, cause?: unknown): ForumError {
+  return new ForumError('FORUM_ERR_UNAVAILABLE', detail, { retryAfterSeconds: 1, cause });
+}
+
 /** FORUM_ERR_RATE; `what` is e.g. `requests from your address`. */
 export function rateError(wait: Millis, what: string): ForumError {
   const seconds = Math.max(1, Math.ceil(wait / 1000));

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { forSamePayer } from '../../process/main-thread.ts';
-import { ForumError } from '../../vocabulary/errors.ts';
+import { type ForumError, unavailable } from '../../vocabulary/errors.ts';
 import { describeDatabase, hostUrls } from './database-url.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -66,10 +66,10 @@ export class Connections {
       try {
         return await this.#use((client) => work(client, giveUpAt !== undefined));
       } catch (error) {
-        if (isTransient(error)) throw unavailable(error);
+        if (isTransient(error)) throw logUnreachable(error);
         if (!isLost(error)) throw error;
         giveUpAt ??= performance.now() + PATIENCE_MS;
-        if (this.#isClosed || performance.now() > giveUpAt) throw unavailable(error);
+        if (this.#isClosed || performance.now() > giveUpAt) throw logUnreachable(error);
         await sleep(RETRY_PAUSE_MS);
       }
     }
@@ -230,11 +230,6 @@ function isTransient(error: unknown): boolean {
   return error instanceof pg.DatabaseError && !isLost(error) && TRANSIENT.test(error.code ?? '');
 }
 
-const RETRY_AFTER_SECONDS = 1;
-
-export function unavailable(cause?: unknown): ForumError {
-  return new ForumError('FORUM_ERR_UNAVAILABLE', 'the log cannot be reached at the moment, retry', {
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
-    cause,
-  });
+export function logUnreachable(cause?: unknown): ForumError {
+  return unavailable('the log cannot be reached at the moment, retry', cause);
 }

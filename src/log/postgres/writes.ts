@@ -1,7 +1,7 @@
 // The connection of appends and the clock, which are written one after another, and whether the log takes writes.
 import type { Client } from 'pg';
 import { ForumError } from '../../vocabulary/errors.ts';
-import { Connections, unavailable } from './connections.ts';
+import { Connections, logUnreachable } from './connections.ts';
 
 /** A write that takes longer counts as failed until it ends: a server that is gone or frozen gives no error for a long time. */
 const WRITE_MS_MAX = 2_000;
@@ -21,7 +21,7 @@ export class Writes {
   get failure(): ForumError | undefined {
     const [oldest] = this.#underWay;
     const isLate = oldest !== undefined && performance.now() - oldest.since > WRITE_MS_MAX;
-    return isLate ? unavailable() : this.#failure;
+    return isLate ? logUnreachable() : this.#failure;
   }
 
   /** `isRepeated`: an earlier attempt may have been committed. */

@@ -1,7 +1,7 @@
 // Runs what reads and writes the database. Every failure of the store is one of two: nothing was written and a retry may succeed
 // (FORUM_ERR_UNAVAILABLE), or memory and disk may differ and the process must stop (LogCorruption).
 import Database from 'better-sqlite3';
-import { ForumError } from '../../vocabulary/errors.ts';
+import { ForumError, unavailable } from '../../vocabulary/errors.ts';
 import { LogCorruption } from '../damage.ts';
 import type { DatabaseFile } from './database-file.ts';
 
@@ -59,7 +59,6 @@ export class Access {
   }
 }
 
-const RETRY_AFTER_SECONDS = 1;
 /** SQLite rolled the whole transaction back: a full disk, or another program that holds the write lock. */
 const NOTHING_WRITTEN = /^SQLITE_(FULL|BUSY|LOCKED|NOMEM|READONLY)/;
 const MEMORY_AND_DISK_DIFFER = /^SQLITE_(IOERR|CORRUPT|NOTADB|CANTOPEN|PROTOCOL|READONLY_DBMOVED)/;
@@ -70,8 +69,5 @@ function toLogError(error: unknown): unknown {
     return new LogCorruption(`${error.code}: ${error.message}`, { cause: error });
   }
   if (!NOTHING_WRITTEN.test(error.code)) return error;
-  return new ForumError('FORUM_ERR_UNAVAILABLE', 'the log cannot be written at the moment, retry', {
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
-    cause: error,
-  });
+  return unavailable('the log cannot be written at the moment, retry', error);
 }
