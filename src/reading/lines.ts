@@ -31,6 +31,8 @@ export async function* splitLines(
       if (begun.length > 0) begun.add(rest);
       yield { bytes: begun.length > 0 ? begun.take() : rest, isEnded: true };
     }
+    // Nothing is left of most chunks of a live stream, and an empty part would keep the whole chunk.
+    if (start === chunk.length) continue;
     requireBytes(begun.length + chunk.length - start);
     begun.add(chunk.subarray(start));
   }

@@ -1,7 +1,8 @@
 // The tool `read`: its result has at most the bytes that were asked for, and reading on shows every event.
 import { expect, it } from 'vitest';
+import { createReadingHandler } from '../../src/mcp/reading-server.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
-import { openSeat, type TestSeat } from './seat-in-process.ts';
+import { TestService } from '../kit/test-service.ts';
 
 const IDEAS = 256;
 
@@ -14,7 +15,13 @@ interface Read {
   readonly more: boolean;
 }
 
-async function openLongChamber({ service }: TestSeat): Promise<number> {
+interface Setting {
+  readonly service: TestService;
+  readonly chamberId: number;
+}
+
+async function open(): Promise<Setting> {
+  const service = new TestService();
   const ann = await service.agent();
   const name = '"界'.repeat(60);
   const chamberId = await openChamber(service, [ann], { name, topic: '界'.repeat(2_000) });
@@ -23,25 +30,33 @@ async function openLongChamber({ service }: TestSeat): Promise<number> {
     const idea = { name, ticker: `T${n}`, description: '"\n'.repeat(n % 32 === 0 ? 4_096 : 1) };
     await service.must('POST', `/chambers/${chamberId}/propose`, { by: ann, body: idea });
   }
-  return chamberId;
+  return { service, chamberId };
 }
 
-async function read({ client }: TestSeat, args: Readonly<Record<string, number>>) {
-  const { content, structuredContent } = await client.callTool({ name: 'read', arguments: args });
-  const text = content[0]?.type === 'text' ? content[0].text : '';
-  expect(JSON.parse(text)).toEqual(structuredContent);
-  return { result: structuredContent as unknown as Read, bytes: Buffer.byteLength(text) };
+async function read(
+  { service, chamberId }: Setting,
+  args: object,
+): Promise<{ readonly result: Read; readonly bytes: number }> {
+  const handler = createReadingHandler('test', async (request) => await service.app.fetch(request, {}));
+  const params = { name: 'read', arguments: { chamberId, ...args } };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  const response = await handler.fetch(new Request('http://localhost/mcp', { method: 'POST', headers, body }));
+  const { result } = JSON.parse((await response.text()).replace(/^[\s\S]*?data: /, '')) as {
+    readonly result: { readonly content: readonly [{ readonly text: string }]; readonly structuredContent: Read };
+  };
+  expect(JSON.parse(result.content[0].text)).toEqual(result.structuredContent);
+  return { result: result.structuredContent, bytes: Buffer.byteLength(result.content[0].text) };
 }
 
 it('has at most maxBytes, however many ideas there are, and shows every event to a reader that goes on', {
   timeout: 60_000,
 }, async () => {
-  const seat = await openSeat();
-  const chamberId = await openLongChamber(seat);
+  const setting = await open();
   for (const maxBytes of [2_000, 5_000, 16_384, 65_536]) {
     const shown: number[] = [];
     for (let after = 0, more = true; more; ) {
-      const { result, bytes } = await read(seat, { chamberId, after, maxBytes });
+      const { result, bytes } = await read(setting, { after, maxBytes });
       expect(bytes).toBeLessThanOrEqual(maxBytes);
       if (after === 0) expect(result.ideas.length + result.ideasLeftOut).toBe(IDEAS);
       else expect(result).not.toHaveProperty('ideas');

@@ -1,4 +1,6 @@
 // A hostile service may send a response in chunks of one byte.
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { splitLines } from '../../src/reading/lines.ts';
 import { openResponse } from '../../src/reading/response.ts';
@@ -29,4 +31,19 @@ test('a body in chunks of one byte is the one that was sent', async () => {
   const response = new Response(ReadableStream.from(chunks()));
   const opened = await openResponse(async () => response, 'http://localhost', {}, {});
   expect(Buffer.from(await opened.bytes({ responseBytesMax: text.length })).toString()).toBe(text);
+});
+
+test('chunks that end with a line are not kept', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const input = (async function* () {
+    for (let n = 0; n < 1_000; n++) yield new Uint8Array(65_536).fill(0x0a, 65_535);
+  })();
+  let lines = 0;
+  const before = process.memoryUsage().arrayBuffers;
+  for await (const { bytes } of splitLines(input, { lineBytesMax: 65_536 })) {
+    expect(bytes).toHaveLength(65_535);
+    if (++lines % 500 === 0) collect();
+  }
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(16 * 1_024 * 1_024);
 });
