@@ -190,8 +190,12 @@ export class Pipeline {
     this.#preparing++;
     try {
       const line = await reading;
-      if (line === undefined) this.#decide(pending);
-      else this.#respondFromLog(pending, line);
+      if (line !== undefined) this.#respondFromLog(pending, line);
+      else {
+        // Others may have come in between, also those that waited for the same.
+        workFor(pending.payer);
+        this.#decide(pending);
+      }
     } catch (error) {
       pending.reject(error);
     } finally {
@@ -208,7 +212,6 @@ export class Pipeline {
     if (line !== undefined) return line;
     payer?.charge(CHAIN_QUESTION_MILLIS);
     pending.readChain = await this.#chain.read(question);
-    workFor(payer);
     return undefined;
   }
 
