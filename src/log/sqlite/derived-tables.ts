@@ -17,7 +17,7 @@ import {
 import { StreamFold } from '../stream-fold.ts';
 import { CHAMBER_PHASES, fillPhases } from './chamber-phases.ts';
 import { Snapshots } from './snapshots.ts';
-import { eventsByStream, type PositionedEvent } from './stored-events.ts';
+import { type PositionedEvent, positionsByStream } from './stored-events.ts';
 
 /**
  * Derived too, but there are several right contents: a row of a phase may be overdue, and a snapshot may be missing. Those of accounts
@@ -86,20 +86,26 @@ export function toStored(value: ColumnValue): string | number | null {
 
 const EVENTS_PER_REPORT = 2_000;
 
+/** No more of an event is read than this: the rest of its row may be damaged. */
+type StoredLine = Pick<PositionedEvent, 'chamber_id' | 'account' | 'event_id' | 'line'>;
+
 /**
  * Makes the tables from the events, within the caller's transaction: one chamber after another, so that one state is in
  * memory at a time. `onBroken` gets each event that cannot be folded; the rest of its chamber is left out.
  */
 export function deriveTables(
   db: Database,
-  onBroken: (event: PositionedEvent, error: unknown) => void,
+  onBroken: (event: StoredLine, error: unknown) => void,
   onEvents: (events: number) => void = () => {},
 ): void {
   for (const table of [...DERIVED_TABLES, ...LAGGING_TABLES]) db.exec(`DROP TABLE IF EXISTS ${table}`);
   db.exec(DERIVED);
   const rows = new DerivedRows(db);
   const snapshots = new Snapshots(db);
-  const fold = new StreamFold<PositionedEvent, ChamberState>(
+  const select = db.prepare<[number], StoredLine>(
+    'SELECT chamber_id, account, event_id, CAST(line AS BLOB) AS line FROM events WHERE position = ?',
+  );
+  const fold = new StreamFold<StoredLine, ChamberState>(
     (before, { line }) => evolveChamber(before, fromLine(line.toString()) as ChamberEvent),
     onBroken,
   );
@@ -110,7 +116,8 @@ export function deriveTables(
     snapshots.write(state.chamberId, { eventId: state.lastEventId, leaf: leafHash(line), state: encodeState(state) });
     due = undefined;
   };
-  for (const event of eventsByStream(db, 'chamber_id')) {
+  for (const position of positionsByStream(db, 'chamber_id')) {
+    const event = select.get(position) as StoredLine;
     const folded = fold.add(event);
     if (fold.events % EVENTS_PER_REPORT === 0) onEvents(fold.events);
     if (folded === undefined) continue;

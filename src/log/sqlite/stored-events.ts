@@ -11,17 +11,26 @@ export interface PositionedEvent extends StoredEvent {
   readonly position: number;
 }
 
-/** The events of all chambers, or of all accounts, one stream after another. Only the numbers are sorted, not the lines. */
-export function* eventsByStream(db: Database, stream: 'chamber_id' | 'account'): Generator<PositionedEvent> {
+/** The positions of all events of chambers, or of accounts, one stream after another. Other tables may be written meanwhile. */
+export function* positionsByStream(db: Database, stream: 'chamber_id' | 'account'): Generator<number> {
   const positions = db.prepare<[], number>(
     `SELECT position FROM events WHERE ${stream} IS NOT NULL ORDER BY ${stream}, event_id, position`,
   );
+  db.unsafeMode(true);
+  try {
+    yield* positions.pluck().iterate();
+  } finally {
+    db.unsafeMode(false);
+  }
+}
+
+/** Their events. Only the numbers are sorted, not the lines. */
+export function* eventsByStream(db: Database, stream: 'chamber_id' | 'account'): Generator<PositionedEvent> {
   const event = db.prepare<[number], PositionedEvent>(
     `SELECT position, chamber_id, account, event_id, CAST(line AS BLOB) AS line, signature, nodes
      FROM events WHERE position = ?`,
   );
-  // All at once: the caller may write meanwhile.
-  for (const position of positions.pluck().all()) yield event.get(position) as PositionedEvent;
+  for (const position of positionsByStream(db, stream)) yield event.get(position) as PositionedEvent;
 }
 
 export function storedCheckpoint(db: Database, logId: string): StoredCheckpoint | undefined {
