@@ -104,13 +104,16 @@ function isUrl(target: string): boolean {
 }
 
 /** The options that decide what only the caller can. */
-function checkedPolicy({ registries, factories, origins, ...options }: AuditArguments): AuditPolicy {
+function checkedPolicy(args: AuditArguments): AuditPolicy {
+  const { registries, factories, origins, maxAgeSeconds, maxSkewSeconds } = args;
+  const { allowUnsigned, allowReorganized, allowSkippedIds } = args;
   requireAddresses('--registry', registries);
   requireAddresses('--factory', factories);
   for (const origin of origins ?? []) if (!isUrl(origin)) throw new UnusableInput('--origin must be an http(s) URL');
   // The check reads the requests' URLs in their own form, without a slash at the end.
   const bases = origins?.map((origin) => new URL(origin).href.replace(/\/+$/, ''));
-  return { ...options, registries, factories, origins: bases };
+  const allowed = { allowUnsigned, allowReorganized, allowSkippedIds };
+  return { registries, factories, origins: bases, maxAgeSeconds, maxSkewSeconds, ...allowed };
 }
 
 function toCheckpointOptions({ checkpoints, witnesses, proofs }: AuditArguments): CheckpointOptions {
