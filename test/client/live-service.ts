@@ -3,7 +3,7 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { beforeAll } from 'vitest';
+import { afterAll, beforeAll } from 'vitest';
 import { Agent, ForumClient, type ForumClientOptions, type NewChamber } from '../../src/client/index.ts';
 import { pause } from '../../src/client/time.ts';
 import type { Service } from '../../src/service/start.ts';
@@ -103,8 +103,9 @@ export function sharedLiveService(settings: Settings = {}): LiveService {
   const live = {} as LiveService;
   beforeAll(async () => {
     Object.assign(live, await openLiveService(settings));
-    return live.stop;
   });
+  // Vitest does not call what a beforeAll returns where another one fails.
+  afterAll(() => live.stop?.());
   return live;
 }
 

@@ -1,7 +1,7 @@
 // A reader's browser: Debian's Chromium before the page as it is built. Every problem of a page ends its test.
 import { existsSync } from 'node:fs';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { beforeAll, expect } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import { Agent, ForumClient } from '../../src/client/index.ts';
 import { ASSETS_FOLDER } from '../../src/page/assets.ts';
 import { buildPage } from '../../src/page/build.ts';
@@ -32,15 +32,14 @@ export interface Visit {
 
 /** A live service and a browser before its pages, for all tests of a describe. */
 export function readerOfService(settings: () => Settings | Promise<Settings> = () => ({})) {
-  const reader = {} as { live: LiveService } & Pick<Reader, 'open'>;
+  const reader = {} as { live: LiveService } & Reader;
   beforeAll(async () => {
-    const live = await openLiveService(await settings());
-    const { open, close } = await openReader(live.baseUrl);
-    Object.assign(reader, { live, open });
-    return async () => {
-      await close();
-      await live.stop();
-    };
+    reader.live = await openLiveService(await settings());
+    Object.assign(reader, await openReader(reader.live.baseUrl));
+  });
+  afterAll(async () => {
+    await reader.close?.();
+    await reader.live?.stop();
   });
   return reader;
 }
