@@ -28,7 +28,7 @@ export function graduates(state: ChamberState): readonly Idea[] {
   return state.ideas.filter((idea) => (byIdea.get(idea.ideaId) ?? NO_BACKERS).backers >= state.minBackersForGraduation);
 }
 
-/** The graduates of which no event says yet what became of their tokens, by slot. */
+/** The graduates of which no event says yet what became of their tokens, in the order of the proposals. */
 export function undecidedGraduates(state: ChamberState): readonly Idea[] {
   return graduates(state).filter(({ ideaId }) => deploymentOf(state.settlement, ideaId).outcome === null);
 }

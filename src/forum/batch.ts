@@ -26,7 +26,7 @@ export interface PendingCommand {
   readonly response: Promise<ForumEvent | null>;
   readonly resolve: (event: ForumEvent | null) => void;
   readonly reject: (error: unknown) => void;
-  /** Its signature is looked up once apart from appends. */
+  /** Its signature was looked up apart from an append, or is being so: that is done once. */
   isLookedUp: boolean;
   /** Its streams stay in memory until it has its response. */
   isHeld: boolean;
@@ -38,7 +38,7 @@ export interface PendingCommand {
   readonly seen: SeenEvent | undefined;
   /** The leaf that the log has for that event, null for none; undefined before it was read. */
   seenLeaf: Hex | null | undefined;
-  /** Has what the chain answered to the question of its decision. */
+  /** Gives what the chain answered for it; throws NeedsChain for what it was not asked. */
   readChain: ReadChain;
   /** How often it was decided on a head that another process had passed. */
   conflicts: number;

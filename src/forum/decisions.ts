@@ -170,7 +170,7 @@ export class Decisions {
       const { limits } = this.#options;
       payload = move.decide(parsed, { state, did: caller.did, account, now, limits, readChain });
     } catch (error) {
-      // What forbids the move and what it lacks come before its history, conflicts after that. A question to the chain is asked last.
+      // The history is checked before a conflict is reported and before the chain is asked, and after every other rule.
       if (!(error instanceof ForumError) || error.code === 'FORUM_ERR_CONFLICT') requireHistory(seen, leaf);
       throw error;
     }

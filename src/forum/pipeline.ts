@@ -89,7 +89,7 @@ export class Pipeline {
   readonly #decisions: Decisions;
   /** Commands that can't be decided in the open batch. */
   #waiting: PendingCommand[] = [];
-  /** Commands that are being looked up or prepared. */
+  /** Commands that are being looked up or prepared, or wait for the chain. */
   #preparing = 0;
   readonly #lookUps: LookUps;
   #open: CommitBatch;

@@ -185,7 +185,7 @@ export class Connections {
   }
 }
 
-/** Throws an Error of one line, without the password, if there is no connection or its first use fails; then all are closed. */
+/** Uses a first connection, which stays open. Throws an Error of one line, without the password, if there is no connection or its first use fails; then all are closed. */
 export async function connectFirst<Result>(
   connections: Connections,
   url: string,
