@@ -190,12 +190,11 @@ export class Pipeline {
     this.#preparing++;
     try {
       const line = await reading;
-      if (line !== undefined) this.#respondFromLog(pending, line);
-      else {
+      if (line === undefined) {
         // Others may have come in between, also those that waited for the same.
         workFor(pending.payer);
         this.#decide(pending);
-      }
+      } else this.#respondFromLog(pending, line);
     } catch (error) {
       pending.reject(error);
     } finally {
