@@ -6,6 +6,7 @@ import { formatEther } from 'viem';
 import { type Config, ConfigError, describeProblem, readConfig, VARIABLES } from './config.ts';
 import { SERVICE_NAME } from './http/service.ts';
 import { readAnyKeyFile, readKeyFile } from './keys/key-file.ts';
+import { HAD_KEYS } from './log/log-id.ts';
 import { MOVED_TO, requireNotMoved } from './log/moved.ts';
 import { lastChambers, readLog, readMeta } from './log/sqlite/reader.ts';
 import { READ_LIMITS } from './reading/limits.ts';
@@ -87,7 +88,7 @@ function examineLists(config: Config): readonly Finding[] {
   return found.length > 0 ? found : [ok('configuration', 'every variable is valid')];
 }
 
-/** The service makes a missing file, but not in production. */
+/** The service makes a missing file, but not in production, nor for a log that had keys. */
 function examineKeys({ SERVICE_KEY_FILE: file, DATABASE_PATH, DATABASE_URL, NODE_ENV }: Config): readonly Finding[] {
   if (file === undefined) return [];
   try {
@@ -95,6 +96,8 @@ function examineKeys({ SERVICE_KEY_FILE: file, DATABASE_PATH, DATABASE_URL, NODE
     const logId = DATABASE_URL === undefined ? readLog(DATABASE_PATH, (db) => readMeta(db, 'log_id')) : undefined;
     const keys = logId === undefined ? readAnyKeyFile(file) : readKeyFile(file, logId);
     if (keys !== undefined) return [ok('keys', `${file} holds the keys of log ${keys.logId}`)];
+    const hadKeys = DATABASE_URL === undefined && readLog(DATABASE_PATH, (db) => readMeta(db, HAD_KEYS)) !== undefined;
+    if (hadKeys) return [problem('keys', `${file} not found, and the log had keys: put it back`, 'SERVICE_KEY_FILE')];
     const isMade = NODE_ENV !== 'production';
     const found = isMade ? 'it is made at the start' : 'chambers admin new-keys makes it';
     return [(isMade ? ok : problem)('keys', `${file} not found: ${found}`, isMade ? null : 'SERVICE_KEY_FILE')];

@@ -2,6 +2,7 @@
 // public, and its keys go on signing, so that readers who kept something of the old log can still prove it.
 import { readConfig } from '../config.ts';
 import { bequeathKeyFile, defaultKeyFile, readAnyKeyFile } from '../keys/key-file.ts';
+import { newLogId, type Renewal } from '../log/log-id.ts';
 import { isPostgres } from '../log/postgres/database-url.ts';
 import type { FormerLog } from '../log/published-tree.ts';
 import { checkpointCopyPath, openCopy, readCheckpointCopy } from '../publisher/checkpoint-copy.ts';
@@ -37,9 +38,11 @@ export const newLogCommand: CommandSpec = {
       throw new CommandError('usage', `${copy} is not a checkpoint that the keys in ${before} have signed`);
     }
     const former: FormerLog | undefined = opened && { logId: opened.logId, size: opened.size, note: note as string };
-    const renewed = await renew(database, former);
-    const keyFile = SERVICE_KEY_FILE ?? defaultKeyFile(DATABASE_PATH, renewed.logId);
-    bequeathKeyFile(before, keyFile, renewed.logId);
+    const renewedId = newLogId();
+    const keyFile = SERVICE_KEY_FILE ?? defaultKeyFile(DATABASE_PATH, renewedId);
+    // The keys come first: a log that has the new id without them would start with others.
+    const prepare = () => void bequeathKeyFile(before, keyFile, renewedId);
+    const renewed = await renew(database, { logId: renewedId, former, prepare });
     const published = { formerLog: former?.logId ?? null, formerSize: former?.size ?? null };
     printMembers(isJson, { ...renewed, keyFile, ...published });
     printNotice(
@@ -73,8 +76,8 @@ async function readState(database: string): Promise<DatabaseState> {
   }
 }
 
-async function renew(database: string, former: FormerLog | undefined) {
+async function renew(database: string, renewal: Renewal) {
   const { renewFile } = await import('../log/sqlite/backup.ts');
   const { renewPostgres } = await import('../log/postgres/maintenance.ts');
-  return isPostgres(database) ? await renewPostgres(database, former) : renewFile(database, former);
+  return isPostgres(database) ? await renewPostgres(database, renewal) : renewFile(database, renewal);
 }

@@ -85,8 +85,13 @@ export const serviceCommands: readonly CommandSpec[] = [
     run: async ({ args, isJson }) => {
       const database = databaseOf(args[0]);
       const { renewFile } = await import('../log/sqlite/backup.ts');
+      const { newLogId } = await import('../log/log-id.ts');
       const { renewPostgres } = await import('../log/postgres/maintenance.ts');
-      printMembers(isJson, isPostgres(database) ? await renewPostgres(database) : renewFile(database));
+      const renewal = { logId: newLogId() };
+      printMembers(
+        isJson,
+        isPostgres(database) ? await renewPostgres(database, renewal) : renewFile(database, renewal),
+      );
     },
   },
   {

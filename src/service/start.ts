@@ -10,6 +10,7 @@ import { createHttpServer, listen } from '../http/http-server.ts';
 import { createKeyFile, defaultKeyFile, keysInMemory, readKeyFile } from '../keys/key-file.ts';
 import type { ServiceKeys } from '../keys/service-keys.ts';
 import type { StreamDamaged } from '../log/damage.ts';
+import { HAD_KEYS } from '../log/log-id.ts';
 import { originOf } from '../log/origin.ts';
 import { describeDatabase } from '../log/postgres/database-url.ts';
 import type { OnMigration } from '../log/sqlite/migration.ts';
@@ -49,7 +50,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { store, now } = await openStore(options);
   try {
     const clock = options.clock ?? now;
-    const keys = readConfigured('SERVICE_KEY_FILE', () => openKeys(config, store.log.logId, clock()));
+    const hadKeys = (await store.meta.recall(HAD_KEYS)) !== undefined;
+    const keys = readConfigured('SERVICE_KEY_FILE', () =>
+      openKeys(config, { logId: store.log.logId, hadKeys }, clock()),
+    );
+    if (!hadKeys) await store.meta.remember(HAD_KEYS, keys.logId);
     const core = composeCore({ config, logger, store, keys, clock, onFatal });
     warnIfClockIsBehind(core.forum, logger);
     const checkpointCopy = checkpointCopyOf(config, store.log.logId);
@@ -108,12 +113,22 @@ function keyFileOf(
   return named ?? defaultKeyFile(databasePath, logId);
 }
 
-/** A missing file is a mistake in production: each node would make its own. */
-function openKeys(config: Config, logId: string, now: Millis): ServiceKeys {
+interface KeptLog {
+  readonly logId: string;
+  /** Whether this log, or the one that it is a copy of, has signed with keys before. */
+  readonly hadKeys: boolean;
+}
+
+/** A missing file is a mistake in production, where each node would make its own, and of a log that had keys, which others would replace. */
+function openKeys(config: Config, { logId, hadKeys }: KeptLog, now: Millis): ServiceKeys {
   const { SERVICE_KEY_FILE: named, NODE_ENV: mode } = config;
   const path = keyFileOf(config, logId);
   if (path === undefined) return keysInMemory(logId, now);
   const keys = readKeyFile(path, logId);
+  if (keys === undefined && hadKeys)
+    throw new Error(
+      `${path} not found, and the log had keys: put the file back; if the database is a copy, run chambers new-log, which keeps them; if they are lost, run chambers admin new-keys --file=${path}`,
+    );
   if (keys === undefined && mode === 'production')
     throw new Error(`${path} not found: chambers admin new-keys makes it, once for all nodes`);
   // Only the folder of the default path is made: a configured one that is missing is more likely a mistake.

@@ -3,6 +3,7 @@
 // machine is. CRASH_ROUNDS sets the number of kills (100 of them are some 10,000 moves), CRASH_SEED brings a run back.
 import { copyFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import { createKeyFile, defaultKeyFile } from '../../src/keys/key-file.ts';
 import { backupDatabase } from '../../src/log/sqlite/backup.ts';
 import { fsckDatabase } from '../../src/log/sqlite/fsck.ts';
 import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
@@ -94,13 +95,14 @@ async function expectRebuildIdentical(
   players: readonly Player[],
 ): Promise<void> {
   const copy = `${path}.copy`;
-  await backupDatabase(path, copy);
+  const { logId } = await backupDatabase(path, copy);
   const views = await viewsOf(service, players);
   rebuildDatabase(copy);
   expect(derivedRows(copy)).toEqual(derivedRows(path));
   await service.kill('SIGKILL');
   const fresh = `${path}.fresh`;
   copyFileSync(copy, fresh);
+  createKeyFile(defaultKeyFile(fresh, logId), logId, Date.now());
   expect(await viewsOf(await startProcess(fresh, SETTINGS), players)).toEqual(views);
 }
 

@@ -1,6 +1,8 @@
 // A database restored behind what was published: the service does not start on it, and goes on as another log.
-import { copyFileSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, renameSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
+import { backupDatabase } from '../../src/log/sqlite/backup.ts';
 import { parseVerifierKey } from '../../src/tlog/note.ts';
 import { openCheckpoint } from '../../src/tlog/proof.ts';
 import { run as runCli } from '../cli/run.ts';
@@ -81,4 +83,39 @@ it('does not take an empty database for a copy of the log that was lost', async 
     out: '',
     err: 'usage: the database has no lines: put a copy of the log in its place first',
   });
+});
+
+it('changes nothing where the keys can’t be written: the log starts as before', async () => {
+  const path = temporaryDatabase();
+  const first = await run({ DATABASE_PATH: path });
+  await newAgent(first);
+  const { logId } = await logOf(first);
+  await first.stop();
+  const keyFile = join(dirname(path), `service-keys-${logId}.json`);
+  const settings = { DATABASE_PATH: path, SERVICE_KEY_FILE: join(dirname(path), 'missing', 'keys.json') };
+  expect((await runCli(['new-log', `--key-file=${keyFile}`], settings)).exitCode).toBe(1);
+  const again = await run({ DATABASE_PATH: path });
+  expect(await logOf(again)).toMatchObject({ logId });
+});
+
+it('does not start with new keys beside a log that had others: a backup, or one whose key file is gone', async () => {
+  const path = temporaryDatabase();
+  const first = await run({ DATABASE_PATH: path });
+  await newAgent(first);
+  const { logId } = await logOf(first);
+  const copy = join(dirname(path), 'copy.db');
+  await backupDatabase(path, copy);
+  await first.stop();
+  const refusal =
+    /service-keys-[0-9a-f]{32}\.json not found, and the log had keys: put the file back; if the database is a copy, run chambers new-log, /;
+  await expect(run({ DATABASE_PATH: copy })).rejects.toThrow(refusal);
+  expect((await runCli(['new-log'], { DATABASE_PATH: copy })).exitCode).toBe(0);
+  await (await run({ DATABASE_PATH: copy })).stop();
+
+  const keyFile = join(dirname(path), `service-keys-${logId}.json`);
+  renameSync(keyFile, `${keyFile}.away`);
+  await expect(run({ DATABASE_PATH: path })).rejects.toThrow(refusal);
+  expect(existsSync(keyFile)).toBe(false);
+  expect((await runCli(['admin', 'new-keys', `--file=${keyFile}`], { DATABASE_PATH: path })).exitCode).toBe(0);
+  await run({ DATABASE_PATH: path });
 });

@@ -1,11 +1,11 @@
 // Checks and repairs of a log in PostgreSQL, as those of an SQLite file.
-import { randomBytes } from 'node:crypto';
 import type { Client } from 'pg';
 import type { StoredTile } from '../../tlog/tiled-tree.ts';
 import { LOG_ID } from '../../vocabulary/values.ts';
 import { DERIVED_TABLES, selectDifferences } from '../derived-tables.ts';
+import type { Renewal } from '../log-id.ts';
 import { MOVED_TO } from '../moved.ts';
-import type { FormerLog, StoredCheckpoint } from '../published-tree.ts';
+import type { StoredCheckpoint } from '../published-tree.ts';
 import type { Fault, FsckSummary } from '../stored-stream.ts';
 import type { StreamId } from '../stream-id.ts';
 import { TreeCheck, type TreeFault } from '../tree-check.ts';
@@ -156,10 +156,9 @@ export function throwFault({ stream, eventId, problem }: Fault): never {
 /** An operator runs it on a restored copy before a node is started on that. Under another id, a log that has moved may take events again. */
 export async function renewPostgres(
   url: string,
-  former?: FormerLog,
+  { logId, former, prepare }: Renewal,
 ): Promise<{ readonly logId: string; readonly copiedFrom: string }> {
   return withLog(url, 'READ COMMITTED', async (client) => {
-    const logId = randomBytes(16).toString('hex');
     const copiedFrom = await readLogId(client);
     await client.query(
       `INSERT INTO meta VALUES ('log_id', $1), ('copied_from', $2)
@@ -177,6 +176,7 @@ export async function renewPostgres(
       );
     }
     await client.query(`DROP TRIGGER IF EXISTS ${MOVED_TRIGGER} ON events`);
+    prepare?.();
     return { logId, copiedFrom };
   });
 }

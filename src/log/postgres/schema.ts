@@ -1,8 +1,8 @@
 // The PostgreSQL schema: `events` is the source of truth and append-only; the rest is derived or personal. Migrations run in
 // transactions under a lock, so that nodes may start together, and resume where one was killed.
-import { randomBytes } from 'node:crypto';
 import type { Client } from 'pg';
 import { createDerivedTables } from '../derived-tables.ts';
+import { newLogId } from '../log-id.ts';
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import { describeDatabase } from './database-url.ts';
 import { COLUMN_TYPES } from './derived-rows.ts';
@@ -212,7 +212,7 @@ async function create(client: Client): Promise<void> {
   await client.query(SCHEMA);
   await client.query("INSERT INTO meta VALUES ('schema_version', $1), ('log_id', $2)", [
     String(SCHEMA_VERSION),
-    randomBytes(16).toString('hex'),
+    newLogId(),
   ]);
 }
 

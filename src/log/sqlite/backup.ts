@@ -1,11 +1,10 @@
 // A copy of the database, taken while the service runs. The copy is a separate log: it has a new logId, so that a service
 // on the copy rejects cursors of the original, however far the copy has grown.
-import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
+import { newLogId, type Renewal } from '../log-id.ts';
 import { MOVED_TO } from '../moved.ts';
-import type { FormerLog } from '../published-tree.ts';
 import { createPrivate, openDatabaseFile, reasonOf } from './database-file.ts';
 import { openReader, readMeta } from './reader.ts';
 
@@ -49,26 +48,26 @@ function makeNewLog(path: string): BackupSummary {
     // One file, without a -wal until a service opens it.
     copy.pragma('journal_mode = DELETE');
     const events = copy.prepare<[], number>('SELECT count(*) FROM events').pluck().get() ?? 0;
-    return { ...renewLogId(copy), events };
+    return { ...renewLogId(copy, { logId: newLogId() }), events };
   } finally {
     copy.close();
   }
 }
 
 /** Renews the id of a file that was restored by other means than a backup of ours, while no service runs on it. */
-export function renewFile(path: string, former?: FormerLog): RenewedId {
+export function renewFile(path: string, renewal: Renewal): RenewedId {
   openReader(path).close();
   const file = openDatabaseFile(path);
   try {
-    return renewLogId(file.db, former);
+    renewal.prepare?.();
+    return renewLogId(file.db, renewal);
   } finally {
     file.close();
   }
 }
 
 /** A log that has moved is renewed too: under another id it may take events again. */
-function renewLogId(db: Database.Database, former?: FormerLog): RenewedId {
-  const logId = randomBytes(16).toString('hex');
+function renewLogId(db: Database.Database, { logId, former }: Renewal): RenewedId {
   const copiedFrom = readMeta(db, 'log_id') ?? '';
   const write = db.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)');
   db.transaction(() => {

@@ -1,6 +1,6 @@
 // The SQLite schema: `events` is the source of truth and append-only for every program; the rest is derived or personal.
-import { randomBytes } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
+import { newLogId } from '../log-id.ts';
 import { DERIVED } from './derived-tables.ts';
 
 export const SCHEMA_VERSION = 7;
@@ -103,6 +103,6 @@ export function createSchema(db: Database): void {
   const tables = db.prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").pluck().get() as number;
   if (tables > 0) throw new Error(ANOTHER_PROGRAM);
   db.exec(EVENTS + APPEND_ONLY + DERIVED + REST + INDEXES + PUBLISHED_TREE);
-  db.prepare("INSERT INTO meta (name, value) VALUES ('log_id', ?)").run(randomBytes(16).toString('hex'));
+  db.prepare("INSERT INTO meta (name, value) VALUES ('log_id', ?)").run(newLogId());
   db.pragma(`user_version = ${SCHEMA_VERSION}`);
 }

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { createKeyFile, defaultKeyFile } from '../../../src/keys/key-file.ts';
 import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
 import { fsckDatabase } from '../../../src/log/sqlite/fsck.ts';
 import { rebuildDatabase } from '../../../src/log/sqlite/repair.ts';
@@ -293,6 +294,7 @@ describe('backup', () => {
     expect(logId).not.toBe(copiedFrom);
     await running.stop();
 
+    createKeyFile(defaultKeyFile(target, logId), logId, running.clock.read());
     const restored = await run({ DATABASE_PATH: target }, running.clock);
     expect(restored.service.forum.store.log.logId).toBe(logId);
     const stream = `/chambers/${chamberId}/stream`;
