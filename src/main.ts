@@ -1,11 +1,11 @@
 // `npm start`: reads the environment, starts the service, and stops it on SIGTERM and SIGINT.
 import './process/require-node.ts';
-import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Config, ConfigError, readConfig, VARIABLES } from './config.ts';
 import { LogDestination } from './diagnostics/log-destination.ts';
 import { type OwnLog, openOwnLog } from './diagnostics/log-format.ts';
 import { logProcessEvents } from './diagnostics/process-log.ts';
+import { makeFolder } from './files/durable-file.ts';
 import { EXIT_CONFIG, EXIT_FAILURE, exit } from './process/exit.ts';
 import { VERSION } from './process/version.ts';
 import { requireOpenFiles } from './service/open-files.ts';
@@ -38,8 +38,7 @@ async function run(config: Config, ownLog: OwnLog): Promise<void> {
     );
   }
   // Only the default folder is created: a configured one that is missing is more likely a mistake.
-  if (config.DATABASE_PATH === VARIABLES.DATABASE_PATH.fallback)
-    mkdirSync(dirname(config.DATABASE_PATH), { recursive: true });
+  if (config.DATABASE_PATH === VARIABLES.DATABASE_PATH.fallback) makeFolder(dirname(config.DATABASE_PATH));
   const starting = startService({
     config,
     logger,

@@ -13,6 +13,8 @@ const SPINE = [...PURE, 'log', 'forum'];
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   vocabulary: [],
   process: [],
+  // Files that are whole and durable.
+  files: [],
   crypto: ['vocabulary'],
   // The formats of the transparency log, for who publishes, serves, witnesses, mirrors and audits it.
   tlog: ['vocabulary', 'crypto'],
@@ -20,8 +22,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   moves: ['vocabulary', 'crypto', 'projections'],
   connections: ['vocabulary'],
   reading: ['vocabulary'],
-  log: ['vocabulary', 'crypto', 'tlog', 'projections', 'process'],
-  keys: ['vocabulary', 'crypto'],
+  log: ['vocabulary', 'crypto', 'tlog', 'projections', 'process', 'files'],
+  keys: ['vocabulary', 'crypto', 'files'],
   verifier: ['vocabulary', 'crypto', 'keys'],
   config: ['vocabulary', 'connections', 'log'],
   diagnostics: ['vocabulary', 'config', 'process'],
@@ -29,28 +31,28 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Elements and who gets a page, for all rooms that make pages.
   html: ['vocabulary'],
   // The edges never import each other; the documents describe the routes of http.
-  http: [...SPINE, 'keys', 'html', 'connections', 'process', 'diagnostics'],
+  http: [...SPINE, 'keys', 'html', 'connections', 'process', 'diagnostics', 'files'],
   docs: [...PURE, 'html', 'http'],
   stream: [...SPINE, 'connections', 'process'],
-  relayer: [...SPINE, 'reading', 'process', 'diagnostics'],
+  relayer: [...SPINE, 'reading', 'process', 'diagnostics', 'files'],
   // Publishes the checkpoints of the log and asks witnesses for their cosignatures.
-  publisher: [...PURE, 'keys', 'log', 'reading', 'diagnostics'],
+  publisher: [...PURE, 'keys', 'log', 'reading', 'diagnostics', 'files'],
   metrics: ['vocabulary'],
   // What may run in another program shares the format and the rules with the service, not its store.
-  client: ['vocabulary', 'crypto', 'projections', 'reading'],
-  audit: [...PURE, 'reading', 'process', 'verifier'],
+  client: ['vocabulary', 'crypto', 'projections', 'reading', 'files'],
+  audit: [...PURE, 'reading', 'process', 'verifier', 'files'],
   // Outsiders who keep the log, or watch that it only grows.
-  mirror: ['vocabulary', 'crypto', 'tlog', 'reading'],
+  mirror: ['vocabulary', 'crypto', 'tlog', 'reading', 'files'],
   // A client of the service for models, and a reader of itself within the service.
-  mcp: [...PURE, 'client', 'process'],
+  mcp: [...PURE, 'client', 'process', 'files'],
   // Its worker runs the auditor in the browser.
   page: [...SPINE, 'html', 'audit'],
   service: [
-    ...[...SPINE, 'keys', 'verifier', 'connections', 'config', 'process', 'diagnostics'],
+    ...[...SPINE, 'keys', 'verifier', 'connections', 'config', 'process', 'diagnostics', 'files'],
     ...['http', 'docs', 'stream', 'relayer', 'publisher', 'metrics', 'page', 'mcp'],
   ],
   // The program of the service knows its configuration, how it is started, and the process; nothing of what is inside.
-  main: ['config', 'process', 'diagnostics', 'service'],
+  main: ['config', 'process', 'diagnostics', 'service', 'files'],
   // It looks at what a service would start with, and starts nothing.
   doctor: ['config', 'keys', 'log', 'http', 'reading', 'relayer', 'service'],
   // Its chambers are played by clients, on a service in a process of its own.
@@ -58,7 +60,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // `chambers serve` is the program itself. The rest are clients, the auditor, and an operator's work on log and contracts.
   cli: [
     ...[...PURE, 'keys', 'log', 'config', 'process', 'http', 'relayer', 'publisher', 'reading', 'service'],
-    ...['client', 'audit', 'mirror', 'mcp', 'demo', 'doctor', 'main'],
+    ...['files', 'client', 'audit', 'mirror', 'mcp', 'demo', 'doctor', 'main'],
   ],
   // The npm packages: parts of the program by themselves.
   packages: ['audit', 'cli', 'docs', 'process'],
@@ -162,6 +164,12 @@ describe('every source', () => {
   it('of the service is given its environment: only the ends of the program read it', () => {
     const readers = sources.filter(({ text }) => text.includes('process.env')).map(({ layer }) => layer);
     expect(new Set(readers)).toEqual(new Set(['main', 'cli', 'demo', 'process']));
+  });
+
+  it('replaces files and renames drafts through src/files only', () => {
+    const WRITES = /\b(rename|link|fsync|fdatasync)(Sync)?\(/;
+    const writers = sources.filter(({ text }) => WRITES.test(text)).map(({ layer }) => layer);
+    expect(new Set(writers)).toEqual(new Set(['files']));
   });
 
   it('names what it imports by its file', () => {

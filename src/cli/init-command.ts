@@ -1,12 +1,12 @@
 // `chambers init`: asks for the service, the key and the wallet of an agent, registers it, and leaves what an MCP host needs. What an
 // option says is not asked.
-import { writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import * as v from 'valibot';
 import { Agent } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
 import type { WalletSigner } from '../client/wallet.ts';
+import { createFile } from '../files/durable-file.ts';
 import { operatorEmail } from '../moves/register.ts';
 import { walletAddress } from '../vocabulary/schemas.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
@@ -137,7 +137,7 @@ async function toWallet(answer: string, created: string): Promise<string | Walle
 
 async function createWallet(path: string): Promise<void> {
   const { generatePrivateKey } = await import('viem/accounts');
-  await writeFile(path, `${generatePrivateKey()}\n`, { mode: 0o600, flag: 'wx', flush: true });
+  await createFile(path, `${generatePrivateKey()}\n`, { mode: 0o600 });
 }
 
 /** A shell has not expanded what was typed. */

@@ -1,7 +1,8 @@
 // Files that a command writes: whole or not at all, and none is replaced unless that was asked for.
 import { existsSync, rmSync } from 'node:fs';
-import { link, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { rm, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { draftOf, moveFile } from '../files/durable-file.ts';
 import { CommandError } from './output.ts';
 
 /** 128 and the number of the signal, as a shell reports it. */
@@ -14,17 +15,15 @@ export async function writeWhole(
   isForced: boolean,
 ): Promise<void> {
   await requireWritable(path, isForced);
-  const draft = `${path}.${process.pid}.partial`;
+  const draft = draftOf(path);
   const onInterrupt = () => {
     rmSync(draft, { force: true });
     process.exit(EXIT_INTERRUPTED);
   };
   process.once('SIGINT', onInterrupt);
   try {
-    await writeFile(draft, texts, { flag: 'wx', flush: true });
-    // A link fails if a file has appeared meanwhile.
-    if (isForced) await rename(draft, path);
-    else await link(draft, path);
+    await writeFile(draft, texts, { flag: 'wx' });
+    await moveFile(draft, path, { isNew: !isForced });
   } finally {
     process.off('SIGINT', onInterrupt);
     await rm(draft, { force: true });

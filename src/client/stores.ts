@@ -1,6 +1,7 @@
 // Stores for keys, commitments and cursors: in memory, in a browser's storage, in files. Node's modules are loaded at
 // run time, so that a browser bundle contains none of them.
 import type { KeptReceipt } from '../crypto/receipt.ts';
+import { appendToFile, createFile, makeFolder, replaceFile } from '../files/durable-file.ts';
 import { fromHex, type Hex, toHex } from '../vocabulary/values.ts';
 import type { StoredOpening } from './binding.ts';
 import { ClientError } from './error.ts';
@@ -45,17 +46,17 @@ export function webStore(storage: {
   };
 }
 
-/** The file must not exist, and is on disk when the promise resolves. */
-const NEW_AND_DURABLE = { flag: 'wx', mode: 0o600, flush: true } as const;
+const OWNER_ONLY = { mode: 0o600 } as const;
+const FOLDER_OF_OWNER = { mode: 0o700 } as const;
 
 /** One file for each commitment, in a folder that only its owner can read. */
 export function folderStore(folder: string): CommitmentStore {
-  const { fs } = node();
+  requireFiles();
   const pathOf = (commitment: Hex) => `${folder}/${checked(commitment)}.json`;
   return {
     add: async (commitment, opening) => {
-      await fs.mkdir(folder, { recursive: true, mode: 0o700 });
-      await fs.writeFile(pathOf(commitment), `${JSON.stringify(opening)}\n`, NEW_AND_DURABLE);
+      makeFolder(folder, FOLDER_OF_OWNER);
+      await createFile(pathOf(commitment), `${JSON.stringify(opening)}\n`, OWNER_ONLY);
     },
     find: async (commitment) => parse<StoredOpening>(await readIfPresent(pathOf(commitment))),
   };
@@ -63,14 +64,10 @@ export function folderStore(folder: string): CommitmentStore {
 
 /** A cursor in a file, replaced atomically. */
 export function fileCursor(path: string): CursorStore {
-  const { fs } = node();
+  requireFiles();
   return {
     load: async () => parse<Cursor>(await readIfPresent(path)),
-    save: async ({ eventId, leaf }) => {
-      const draft = `${path}.next`;
-      await fs.writeFile(draft, `${JSON.stringify({ eventId, leaf })}\n`);
-      await fs.rename(draft, path);
-    },
+    save: ({ eventId, leaf }) => replaceFile(path, `${JSON.stringify({ eventId, leaf })}\n`),
   };
 }
 
@@ -99,13 +96,13 @@ export function memoryReceipts(): ReceiptStore {
 
 /** A file for each stream, a line for each receipt, in a folder for each log that only its owner can read. */
 export function folderReceipts(folder: string): ReceiptStore {
-  const { fs } = node();
+  requireFiles();
   const pathOf = ({ logId, stream }: ReceiptPlace) =>
     `${folder}/${logId}/${typeof stream === 'number' ? `chamber-${stream}` : 'account'}.ndjson`;
   return {
     add: async (place, receipt) => {
-      await fs.mkdir(`${folder}/${place.logId}`, { recursive: true, mode: 0o700 });
-      await fs.writeFile(pathOf(place), `${JSON.stringify(receipt)}\n`, { flag: 'a', mode: 0o600, flush: true });
+      makeFolder(`${folder}/${place.logId}`, FOLDER_OF_OWNER);
+      await appendToFile(pathOf(place), `${JSON.stringify(receipt)}\n`, OWNER_ONLY);
     },
     newest: async (place) => {
       // What follows the last line break is empty, or a line that a crash has cut off.
@@ -129,45 +126,44 @@ export async function seedFromFile(path: string): Promise<Uint8Array> {
     const expected = 'a JSON object with "seed": "0x…", 32 bytes';
     throw new ClientError('CLIENT_ERR_KEY', `${path} is not a key file: expected ${expected}`);
   }
-  if (((await node().fs.stat(path)).mode & GROUP_AND_OTHERS) !== 0) {
+  if (((await files().stat(path)).mode & GROUP_AND_OTHERS) !== 0) {
     throw new ClientError('CLIENT_ERR_KEY', `the key file ${path} is accessible to other users: run chmod 600 ${path}`);
   }
   return fromHex(seed);
 }
 
-/** Links a complete file into place, so that half a key is never read and no key is replaced. */
+/** Half a key is never read, and no key is replaced: of several processes that create the file, all use the same key. */
 async function createKeyFile(path: string): Promise<string> {
   const seed = randomSeed();
   const text = `${JSON.stringify({ did: toSigner(seed).did, seed: toHex(seed) }, null, 2)}\n`;
-  const { fs, dirname } = node();
-  await fs.mkdir(dirname(path), { recursive: true });
-  const draft = `${path}.${toHex(randomSeed().subarray(0, 4)).slice(2)}`;
-  await fs.writeFile(draft, text, NEW_AND_DURABLE);
   try {
-    await fs.link(draft, path);
+    makeFolder(process.getBuiltinModule('node:path').dirname(path));
+    await createFile(path, text, OWNER_ONLY);
     return text;
   } catch (error) {
     const existing = await readIfPresent(path);
     if (existing === undefined) throw error;
     return existing;
-  } finally {
-    await fs.unlink(draft);
   }
 }
 
 async function readIfPresent(path: string): Promise<string | undefined> {
   try {
-    return await node().fs.readFile(path, 'utf8');
+    return await files().readFile(path, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
 }
 
-function node() {
-  const load = globalThis.process?.getBuiltinModule;
-  if (load === undefined) {
+/** A browser has no files. */
+function requireFiles(): void {
+  if (globalThis.process?.getBuiltinModule === undefined) {
     throw new ClientError('CLIENT_ERR_KEY', 'key files require Node 20.19 or later: use fromSeed instead');
   }
-  return { fs: load('node:fs/promises'), dirname: load('node:path').dirname };
+}
+
+function files() {
+  requireFiles();
+  return globalThis.process.getBuiltinModule('node:fs/promises');
 }

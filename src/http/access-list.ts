@@ -1,20 +1,9 @@
 // Which agents may register, create chambers and join: all but the banned, or only those on an allow-list. Both are
 // files with one DID a line (# starts a comment), read again when they change and on SIGHUP.
-import {
-  closeSync,
-  fchmodSync,
-  fchownSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { closeSync, openSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { parseDid } from '../crypto/did-key.ts';
 import { RepeatedLog, type Repeats } from '../diagnostics/repeated-log.ts';
+import { replaceFileSync } from '../files/durable-file.ts';
 
 const CHECK_INTERVAL_MS = 2_000;
 const UNREADABLE = 'unreadable';
@@ -90,34 +79,26 @@ export class AccessList {
 export function editAccessList(path: string, did: string, isListed: boolean): boolean {
   const found = statSync(path, IF_PRESENT);
   const file = found === undefined ? path : realpathSync(path);
-  const draft = `${file}.lock`;
-  const descriptor = openDraft(draft);
-  let isDraftLeft = true;
+  const lock = `${file}.lock`;
+  makeLock(lock);
   try {
     const text = found === undefined && isListed ? '' : readText(path);
     if (parseDids(path, text).has(did) === isListed) return false;
-    writeFileSync(descriptor, isListed ? withDid(text, did) : withoutDid(text, did));
-    if (found !== undefined) {
-      fchownSync(descriptor, found.uid, found.gid);
-      fchmodSync(descriptor, found.mode);
-    }
-    fsyncSync(descriptor);
-    renameSync(draft, file);
-    isDraftLeft = false;
+    const edited = isListed ? withDid(text, did) : withoutDid(text, did);
+    replaceFileSync(file, edited, { mode: OWNER_ONLY, keepsOwner: true });
     return true;
   } finally {
-    closeSync(descriptor);
-    if (isDraftLeft) rmSync(draft);
+    rmSync(lock);
   }
 }
 
-/** The draft is also a lock: of two concurrent edits, the second would undo the first. */
-function openDraft(draft: string): number {
+/** Of two concurrent edits, the second would undo the first. */
+function makeLock(lock: string): void {
   try {
-    return openSync(draft, 'wx', OWNER_ONLY);
+    closeSync(openSync(lock, 'wx', OWNER_ONLY));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    throw new Error(`${draft} exists: another edit is under way; remove the file if none is`, { cause: error });
+    throw new Error(`${lock} exists: another edit is under way; remove the file if none is`, { cause: error });
   }
 }
 

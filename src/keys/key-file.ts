@@ -1,11 +1,12 @@
 // The file of the service's keys, which only its owner may read: it is never changed in place, and a new one is never half there.
 import { randomBytes } from 'node:crypto';
-import { linkSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { createFileSync, replaceFileSync } from '../files/durable-file.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { parseKeys, type ServiceKeys, withLogId, withNewKeys } from './service-keys.ts';
 
-const OWNER_ONLY = { flag: 'wx', mode: 0o600, flush: true } as const;
+const OWNER_ONLY = { mode: 0o600, keepsOwner: true } as const;
 const GROUP_AND_OTHERS = 0o077;
 const FILE_BYTES_MAX = 1_048_576;
 
@@ -35,7 +36,7 @@ const OTHER_LOG =
 /** Makes the file with new keys for the log, unless another process has just made it; returns the keys in the file. */
 export function createKeyFile(path: string, logId: string, now: Millis): ServiceKeys {
   try {
-    writeWhole(path, newKeys(undefined, { logId, now, until: now }), linkSync);
+    createFileSync(path, newKeys(undefined, { logId, now, until: now }), OWNER_ONLY);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code !== 'EEXIST') throw new Error(`${path} cannot be made: ${message}`, { cause: error });
@@ -50,25 +51,14 @@ export function rotateKeyFile(
 ): ServiceKeys {
   const before = requireText(path);
   const { logId } = parseKeys(before);
-  writeWhole(path, newKeys(before, { logId, now, until }), renameSync);
+  replaceFileSync(path, newKeys(before, { logId, now, until }), OWNER_ONLY);
   return readKeyFile(path, logId) as ServiceKeys;
 }
 
 /** Writes the keys in the file as those of another log, which was made from theirs: to `target`, which may be the file itself. */
 export function bequeathKeyFile(path: string, target: string, logId: string): ServiceKeys {
-  writeWhole(target, withLogId(requireText(path), logId), renameSync);
+  replaceFileSync(target, withLogId(requireText(path), logId), OWNER_ONLY);
   return readKeyFile(target, logId) as ServiceKeys;
-}
-
-/** Writes a draft, which `place` then gives the name of the file, so that the file is never half there. */
-function writeWhole(path: string, text: string, place: (draft: string, path: string) => void): void {
-  const draft = `${path}.${randomBytes(4).toString('hex')}`;
-  try {
-    writeFileSync(draft, text, OWNER_ONLY);
-    place(draft, path);
-  } finally {
-    rmSync(draft, { force: true });
-  }
 }
 
 /** The keys in the file, of whichever log; undefined where there is none. Throws an Error of one line. */

@@ -1,13 +1,13 @@
 // The acting calls of a key on disk, one file for each chamber: what was asked for, the signed requests before they are sent, and
 // their results. A lock that the system releases however a process ends lets one server at a time act with the key.
-import { randomUUID } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, stat, unlink, writeFile } from 'node:fs/promises';
+import { readdir, readFile, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
 import type { SignedRequest } from '../client/exchange.ts';
 import { pause } from '../client/time.ts';
+import { makeFolder, moveFile, replaceFile } from '../files/durable-file.ts';
 import { PHASES } from '../vocabulary/values.ts';
 
 /** The calls of one chamber; the oldest are forgotten first. */
@@ -15,7 +15,7 @@ const CALLS_MAX = 32;
 /** Those of the chambers longest not acted in are forgotten. */
 const FILES_MAX = 512;
 const LOCK_POLL_MILLIS = 25;
-const OWNER_ONLY = { mode: 0o600, flush: true } as const;
+const OWNER_ONLY = { mode: 0o600 } as const;
 
 const request: v.GenericSchema<SignedRequest> = v.strictObject({
   method: v.picklist(['POST', 'PUT']),
@@ -61,7 +61,7 @@ export class CallFiles {
   /** Runs the work while no other work and no other process acts with the key. Throws the signal's reason. */
   locked<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
     const done = this.#queue.then(async () => {
-      await this.#onDisk(() => mkdir(this.#folder, { recursive: true, mode: 0o700 }));
+      await this.#onDisk(async () => makeFolder(this.#folder, { mode: 0o700 }));
       const lock = await this.#lock(signal);
       try {
         return await work();
@@ -98,7 +98,7 @@ export class CallFiles {
       return v.parse(storedCalls, JSON.parse(text)).calls;
     } catch {
       const aside = `${path}.broken-${Date.now()}`;
-      await this.#onDisk(() => rename(path, aside));
+      await this.#onDisk(() => moveFile(path, aside, { isNew: false }));
       this.#report(`${path} is damaged and now ${aside}: a call that was cut off before is not recognised again`);
       return [];
     }
@@ -111,9 +111,7 @@ export class CallFiles {
     await this.#onDisk(async () => {
       const isNew = (await stat(path).catch(ifMissing)) === undefined;
       if (isNew) await this.#forgetOldest();
-      const draft = `${path}.${randomUUID()}`;
-      await writeFile(draft, text, OWNER_ONLY);
-      await rename(draft, path);
+      await replaceFile(path, text, OWNER_ONLY);
     });
   }
 

@@ -1,8 +1,9 @@
 // A mirror's folder: `lines.ndjson` (the line of each leaf, in the order of the tree), `tile/` and `checkpoint` as C2SP tlog-tiles has them,
 // so that any web server can serve it, and `state.json`, which is replaced as a whole: what is beyond it is of a step that was not
 // finished, and is written again.
-import { type FileHandle, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { flushFolder, makeFolder, replaceFile } from '../files/durable-file.ts';
 import { ENTRIES, formatEntries, parseEntries, type Tile, tileAt, tilePath } from '../tlog/tile.ts';
 import { edgeTiles, type ReadTiles, type StoredTile } from '../tlog/tiled-tree.ts';
 import { HASH_BYTES } from '../tlog/tree.ts';
@@ -38,13 +39,14 @@ export class MirrorFolder {
   }
 
   static async open(path: string): Promise<MirrorFolder> {
-    await mkdir(path, { recursive: true });
+    makeFolder(path);
     const text = await readFile(join(path, 'state.json'), 'utf8').catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOENT') throw error;
     });
     const state = text === undefined ? undefined : (parseJson(text, JSON_VALUES_MAX) as unknown as MirrorState);
     const lines = await open(join(path, 'lines.ndjson'), 'a+');
     await lines.truncate(state?.bytes ?? 0);
+    await flushFolder(path);
     return new MirrorFolder(path, lines, state);
   }
 
@@ -71,12 +73,16 @@ export class MirrorFolder {
       }),
     );
 
+  /** They are on disk before the state that counts on them: `save` is called later. */
   async writeTiles(tiles: readonly StoredTile[]): Promise<void> {
+    const folders = new Set<string>();
     for (const { level, index, bytes } of tiles) {
       const file = this.#tileFile({ level, index, width: bytes.length / HASH_BYTES });
-      await mkdir(dirname(file), { recursive: true });
+      folders.add(dirname(file));
+      makeFolder(dirname(file));
       await writeFile(file, level === ENTRIES ? formatEntries(bytes) : bytes, { flush: true });
     }
+    for (const folder of folders) await flushFolder(folder);
   }
 
   /** Null stands for a line that the service does not publish. */
@@ -97,8 +103,8 @@ export class MirrorFolder {
     await this.#lines.sync();
     const former = edgeTiles(this.#state?.size ?? 0);
     const next: MirrorState = { ...state, bytes: this.#bytes };
-    await this.#replace('state.json', `${JSON.stringify(next, null, 2)}\n`);
-    if (state.note !== null) await this.#replace('checkpoint', state.note);
+    await replaceFile(join(this.#path, 'state.json'), `${JSON.stringify(next, null, 2)}\n`);
+    if (state.note !== null) await replaceFile(join(this.#path, 'checkpoint'), state.note);
     this.#state = next;
     const edge = new Set(edgeTiles(state.size).map(tilePath));
     for (const tile of former) if (!edge.has(tilePath(tile))) await rm(this.#tileFile(tile), { force: true });
@@ -106,14 +112,9 @@ export class MirrorFolder {
 
   /** Keeps what shows an inconsistency; returns the path of the file. */
   async keep(name: string, content: object): Promise<string> {
-    await this.#replace(name, `${JSON.stringify(content, null, 2)}\n`);
-    return join(this.#path, name);
-  }
-
-  async #replace(name: string, text: string): Promise<void> {
-    const draft = join(this.#path, `${name}.partial`);
-    await writeFile(draft, text, { flush: true });
-    await rename(draft, join(this.#path, name));
+    const file = join(this.#path, name);
+    await replaceFile(file, `${JSON.stringify(content, null, 2)}\n`);
+    return file;
   }
 
   async close(): Promise<void> {

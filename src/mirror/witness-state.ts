@@ -1,9 +1,9 @@
 // The files of a witness: its key, for its owner alone, and the last checkpoint of each log, replaced as a whole before it cosigns.
 import { createHash } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { base64 } from '@scure/base';
 import * as v from 'valibot';
+import { createFileSync, replaceFileSync } from '../files/durable-file.ts';
 import type { Misbehaviour } from '../tlog/misbehaviour.ts';
 import { HASH_BYTES } from '../tlog/tree.ts';
 import type { WitnessedTree } from './witness.ts';
@@ -30,7 +30,7 @@ export function openWitnessKey(path: string, name: string | undefined, newSeed: 
     if (name === undefined) throw new Error(`${path} not found: give the witness a name, and it is made`);
     const seed = newSeed();
     const file = { name, seed: Buffer.from(seed).toString('hex') };
-    writeFileSync(path, `${JSON.stringify(file)}\n`, { flag: 'wx', mode: OWNER_ONLY, flush: true });
+    createFileSync(path, `${JSON.stringify(file)}\n`, { mode: OWNER_ONLY });
     return { name, seed };
   }
   const parsed = v.safeParse(keyFile, toJson(text));
@@ -65,10 +65,7 @@ export class WitnessState {
   readonly remember = (origin: string, tree: WitnessedTree): void => {
     const next = new Map(this.#trees).set(origin, tree);
     const rows = [...next].map(([name, { root, ...rest }]) => [name, { ...rest, root: base64.encode(root) }]);
-    const draft = `${this.#path}.partial`;
-    writeFileSync(draft, `${JSON.stringify(Object.fromEntries(rows), null, 2)}\n`, { mode: OWNER_ONLY, flush: true });
-    renameSync(draft, this.#path);
-    flushFolder(dirname(this.#path));
+    replaceFileSync(this.#path, `${JSON.stringify(Object.fromEntries(rows), null, 2)}\n`, { mode: OWNER_ONLY });
     this.#trees.set(origin, tree);
   };
 
@@ -77,7 +74,7 @@ export class WitnessState {
     const [note = ''] = proof.kind === 'two-checkpoints' ? proof.checkpoints : [];
     const name = createHash('sha256').update(note).digest('hex').slice(0, NAME_HASH_CHARS);
     const file = `${this.#path}.fork-${name}.json`;
-    writeFileSync(file, `${JSON.stringify(proof, null, 2)}\n`, { flush: true });
+    replaceFileSync(file, `${JSON.stringify(proof, null, 2)}\n`);
     return file;
   };
 }
@@ -96,14 +93,5 @@ function toJson(text: string): unknown {
     return JSON.parse(text);
   } catch {
     return undefined;
-  }
-}
-
-function flushFolder(path: string): void {
-  const folder = openSync(path, 'r');
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
   }
 }

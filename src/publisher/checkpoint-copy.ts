@@ -1,8 +1,7 @@
 // The copy of the last checkpoint outside the database, on each node. A database that is behind it, or has another root at its size, is
 // not the log that was published: a start on it would publish a second history.
 import { readFileSync } from 'node:fs';
-import { open, rename, rm, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { replaceFile } from '../files/durable-file.ts';
 import type { ServiceKey } from '../keys/service-keys.ts';
 import type { EventLog } from '../log/log.ts';
 import type { PublishedTree, StoredCheckpoint } from '../log/published-tree.ts';
@@ -29,27 +28,9 @@ export function readCheckpointCopy(path: string): string | undefined {
   }
 }
 
-/** Durable when it resolves, and never half there. */
-export async function writeCheckpointCopy(path: string, note: string): Promise<void> {
-  // Several nodes on one machine may share the file.
-  const draft = `${path}.${process.pid}.partial`;
-  try {
-    await writeFile(draft, note, { mode: 0o600, flush: true });
-    await rename(draft, path);
-    await flushFolder(dirname(path));
-  } catch (error) {
-    await rm(draft, { force: true }).catch(() => {});
-    throw error;
-  }
-}
-
-async function flushFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
+/** Several nodes on one machine may share the file. */
+export function writeCheckpointCopy(path: string, note: string): Promise<void> {
+  return replaceFile(path, note, { mode: 0o600 });
 }
 
 export interface CheckedLog {

@@ -1,12 +1,12 @@
 // The development chain: an Anvil of the service's own with the reference contracts, so that `npm start` needs nothing
 // else. Its state survives on disk, replaced whole, so a reader finds the old state or the new one, never a torn one.
 import { existsSync } from 'node:fs';
-import { rename, writeFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { type Address, getContractAddress, type Hex } from 'viem';
 import { RepeatedLog } from '../diagnostics/repeated-log.ts';
+import { replaceFile } from '../files/durable-file.ts';
 import { type Anvil, type AnvilOptions, spawnAnvil } from './anvil.ts';
 import { type Block, hasCode, readHead } from './chain-client.ts';
 import type { Logger, RelayerConfig } from './context.ts';
@@ -210,9 +210,7 @@ const toText = promisify(gunzip);
 async function saveState(rpc: Rpc, file: string, head: Block): Promise<Hex | undefined> {
   const { dump, hash } = (await dumpBetweenBlocks(rpc, head)) ?? {};
   if (dump === undefined) return undefined;
-  const draft = `${file}.new`;
-  await writeFile(draft, await toText(Buffer.from(dump.slice(2), 'hex')), { mode: 0o600, flush: true });
-  await rename(draft, file);
+  await replaceFile(file, await toText(Buffer.from(dump.slice(2), 'hex')), { mode: 0o600 });
   return hash;
 }
 

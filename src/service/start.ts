@@ -1,10 +1,10 @@
 // Starts the service: opens its store, chain, threads and ports in this order, and closes again what it opened if a later one fails.
-import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import type { Logger } from 'pino';
 import { type Config, readConfigured } from '../config.ts';
 import { RepeatedLog } from '../diagnostics/repeated-log.ts';
+import { makeFolder } from '../files/durable-file.ts';
 import type { Forum } from '../forum/forum.ts';
 import { createHttpServer, listen } from '../http/http-server.ts';
 import { createKeyFile, defaultKeyFile, keysInMemory, readKeyFile } from '../keys/key-file.ts';
@@ -132,7 +132,7 @@ function openKeys(config: Config, { logId, hadKeys }: KeptLog, now: Millis): Ser
   if (keys === undefined && mode === 'production')
     throw new Error(`${path} not found: chambers admin new-keys makes it, once for all nodes`);
   // Only the folder of the default path is made: a configured one that is missing is more likely a mistake.
-  if (named === undefined) mkdirSync(dirname(path), { recursive: true });
+  if (named === undefined) makeFolder(dirname(path));
   return keys ?? createKeyFile(path, logId, now);
 }
 

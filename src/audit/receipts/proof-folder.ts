@@ -1,7 +1,7 @@
 // The folder to which an audit writes proofs of misbehaviour. A file's name follows from its content, so none is ever replaced by another.
 import { createHash } from 'node:crypto';
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeFolder, replaceFile } from '../../files/durable-file.ts';
 import { type Misbehaviour, verifyMisbehaviour } from '../../tlog/misbehaviour.ts';
 
 const NAME_HASH_CHARS = 12;
@@ -25,8 +25,8 @@ export class ProofFolder {
     const text = `${JSON.stringify(proof, null, 2)}\n`;
     const hash = createHash('sha256').update(text).digest('hex').slice(0, NAME_HASH_CHARS);
     const file = join(this.#path, `${proof.kind}-${hash}.json`);
-    mkdirSync(this.#path, { recursive: true });
-    writeFileSync(file, text, { flush: true });
+    makeFolder(this.#path);
+    await replaceFile(file, text);
     return { file, sentence: proved.sentence };
   }
 }

@@ -1,8 +1,8 @@
 // A copy of the database, taken while the service runs. The copy is a separate log: it has a new logId, so that a service
 // on the copy rejects cursors of the original, however far the copy has grown.
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { existsSync, rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
+import { draftOf, moveFile } from '../../files/durable-file.ts';
 import { newLogId, type Renewal } from '../log-id.ts';
 import { MOVED_TO } from '../moved.ts';
 import { createPrivate, openDatabaseFile, reasonOf } from './database-file.ts';
@@ -24,15 +24,14 @@ const PAGES_PER_STEP = 1_000;
 export async function backupDatabase(path: string, target: string): Promise<BackupSummary> {
   if (existsSync(target)) throw new Error(`${target} exists already: name a new file`);
   const source = openReader(path);
-  const partial = `${target}.partial`;
+  const partial = draftOf(target);
   try {
-    rmSync(partial, { force: true });
     createPrivate(partial);
     // Copies the snapshot of this transaction: without it every commit of the service would restart the copy.
     source.exec('BEGIN');
     await source.backup(partial, { progress: () => PAGES_PER_STEP });
     const summary = makeNewLog(partial);
-    publish(partial, target);
+    await moveFile(partial, target, { isNew: true });
     return summary;
   } catch (error) {
     rmSync(partial, { force: true });
@@ -82,20 +81,4 @@ function renewLogId(db: Database.Database, { logId, former }: Renewal): RenewedI
     }
   }).immediate();
   return { logId, copiedFrom };
-}
-
-/** Durably: the file first, then the folder that names it. */
-export function publish(partial: string, target: string): void {
-  flush(partial);
-  renameSync(partial, target);
-  flush(dirname(target));
-}
-
-function flush(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }

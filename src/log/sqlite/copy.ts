@@ -2,9 +2,9 @@
 import { existsSync, rmSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
+import { draftOf, moveFile } from '../../files/durable-file.ts';
 import type { CopySource, CopyTarget, EventRow, KeptRow, KeptTable } from '../copy-port.ts';
 import { MOVED_TO } from '../moved.ts';
-import { publish } from './backup.ts';
 import { CLOCK_HIGH_WATER_MARK, readClock } from './clock.ts';
 import { createPrivate, DATABASE_PAGE_BYTES, openDatabaseFile, requireOneName } from './database-file.ts';
 import { deriveTables } from './derived-tables.ts';
@@ -38,11 +38,10 @@ export function openSqliteSource(path: string): CopySource {
 export function openSqliteTarget(path: string): CopyTarget {
   if (existsSync(path)) throw new Error(`${path} exists already: name a new file`);
   requireOneName(path);
-  const partial = `${path}.partial`;
+  const partial = draftOf(path);
   const remove = () => {
     for (const file of [partial, `${partial}-journal`]) rmSync(file, { force: true });
   };
-  remove();
   createPrivate(partial);
   const db = new Database(partial);
   db.pragma(`page_size = ${DATABASE_PAGE_BYTES}`);
@@ -81,7 +80,7 @@ export function openSqliteTarget(path: string): CopyTarget {
     },
     publish: async () => {
       db.close();
-      publish(partial, path);
+      await moveFile(partial, path, { isNew: true });
     },
     close: async () => {
       db.close();

@@ -1,9 +1,10 @@
 // Repairs a database while no service runs on it. `rebuildDatabase` makes the derived tables, the index and the tiles from the events;
 // `repairTail` moves rows that another program appended out of the log. Both do everything or nothing.
 import { isUtf8 } from 'node:buffer';
-import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { leafHash } from '../../crypto/merkle.ts';
+import { createFileSync } from '../../files/durable-file.ts';
 import type { StoredTile } from '../../tlog/tiled-tree.ts';
 import { toHex } from '../../vocabulary/values.ts';
 import type { DerivedTableName } from '../derived-tables.ts';
@@ -142,18 +143,13 @@ function foreignTail(
 
 /** Durable before the rows leave the log. */
 function save(path: string, rows: readonly PositionedEvent[]): string {
-  const descriptor = openSync(path, 'wx', 0o600);
-  try {
-    for (const { position, chamber_id, account, event_id, line, signature, nodes } of rows) {
-      const text = isUtf8(line) ? line.toString() : null;
-      const blobs = { line: toHex(line), signature: signature && toHex(signature), nodes: nodes && toHex(nodes) };
-      writeSync(descriptor, `${JSON.stringify({ position, chamber_id, account, event_id, text, ...blobs })}\n`);
-    }
-    fsyncSync(descriptor);
-    return path;
-  } finally {
-    closeSync(descriptor);
-  }
+  const lines = rows.map(({ position, chamber_id, account, event_id, line, signature, nodes }) => {
+    const text = isUtf8(line) ? line.toString() : null;
+    const blobs = { line: toHex(line), signature: signature && toHex(signature), nodes: nodes && toHex(nodes) };
+    return `${JSON.stringify({ position, chamber_id, account, event_id, text, ...blobs })}\n`;
+  });
+  createFileSync(path, lines.join(''), { mode: 0o600 });
+  return path;
 }
 
 function removeFrom(db: Database, first: number): void {

@@ -1,0 +1,181 @@
+// Files that are never half there and that a power cut does not take: when a function here returns, the content and the name are on disk.
+// Nothing else replaces a file. Node's modules are loaded when they are used, because the client's bundles are for browsers too.
+
+type Content = string | Uint8Array;
+
+interface FileOptions {
+  /** Of the new file, less the process's umask. */
+  readonly mode?: number;
+  /** The file that is replaced, if any, passes on its owner and mode: root may replace the file of another user. */
+  readonly keepsOwner?: boolean;
+}
+
+interface Placement {
+  /** Fails with EEXIST if there is a file of that name. */
+  readonly isNew: boolean;
+}
+
+/** Replaces or creates the file. After a crash it has the former content or the new one. */
+export function replaceFile(path: string, content: Content, options: FileOptions = {}): Promise<void> {
+  return writeWhole(path, content, { ...options, isNew: false });
+}
+
+/** Creates the file; fails with EEXIST if there is one. */
+export function createFile(path: string, content: Content, options: FileOptions = {}): Promise<void> {
+  return writeWhole(path, content, { ...options, isNew: true });
+}
+
+/** `replaceFile` for callers that must not suspend. */
+export function replaceFileSync(path: string, content: Content, options: FileOptions = {}): void {
+  writeWholeSync(path, content, { ...options, isNew: false });
+}
+
+/** `createFile` for callers that must not suspend. */
+export function createFileSync(path: string, content: Content, options: FileOptions = {}): void {
+  writeWholeSync(path, content, { ...options, isNew: true });
+}
+
+async function writeWhole(path: string, content: Content, options: FileOptions & Placement): Promise<void> {
+  const { chmod, chown, rm, stat, writeFile } = fs().promises;
+  const former = options.keepsOwner ? await stat(path).catch(ifMissing) : undefined;
+  const draft = draftOf(path);
+  try {
+    await writeFile(draft, content, { flag: 'wx', mode: options.mode });
+    if (former !== undefined) {
+      await chown(draft, former.uid, former.gid);
+      await chmod(draft, former.mode);
+    }
+    await moveFile(draft, path, options);
+  } finally {
+    await rm(draft, { force: true });
+  }
+}
+
+function writeWholeSync(path: string, content: Content, options: FileOptions & Placement): void {
+  const { chmodSync, chownSync, rmSync, statSync, writeFileSync } = fs();
+  const former = options.keepsOwner ? statSync(path, { throwIfNoEntry: false }) : undefined;
+  const draft = draftOf(path);
+  try {
+    writeFileSync(draft, content, { flag: 'wx', mode: options.mode });
+    if (former !== undefined) {
+      chownSync(draft, former.uid, former.gid);
+      chmodSync(draft, former.mode);
+    }
+    moveFileSync(draft, path, options);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+const DRAFT_NAME_CHARS = 8;
+
+/** A name for the draft of a file, next to it. It is random: two writers of one file must not share their draft. */
+export function draftOf(path: string): string {
+  return `${path}.${globalThis.crypto.randomUUID().slice(0, DRAFT_NAME_CHARS)}.partial`;
+}
+
+/** Flushes a complete file, such as a draft, and gives it another name in its folder. */
+export async function moveFile(draft: string, path: string, { isNew }: Placement): Promise<void> {
+  const { link, rename, unlink } = fs().promises;
+  await flush(draft);
+  if (isNew) {
+    // A rename would replace a file that has appeared meanwhile.
+    await link(draft, path);
+    await unlink(draft);
+  } else {
+    await rename(draft, path);
+  }
+  await flushFolder(folderOf(path));
+}
+
+function moveFileSync(draft: string, path: string, { isNew }: Placement): void {
+  const { linkSync, renameSync, unlinkSync } = fs();
+  flushSync(draft);
+  if (isNew) {
+    linkSync(draft, path);
+    unlinkSync(draft);
+  } else {
+    renameSync(draft, path);
+  }
+  flushFolderSync(folderOf(path));
+}
+
+/** Appends to the file, or creates it. After a crash the end of the content may be missing. */
+export async function appendToFile(path: string, content: Content, { mode }: FileOptions = {}): Promise<void> {
+  await fs().promises.writeFile(path, content, { flag: 'a', mode, flush: true });
+  await flushFolder(folderOf(path));
+}
+
+/** Creates the folder and those above it that are missing. */
+export function makeFolder(path: string, { mode }: FileOptions = {}): void {
+  const { resolve } = process.getBuiltinModule('node:path');
+  const first = fs().mkdirSync(path, { recursive: true, mode });
+  if (first === undefined) return;
+  // The name of each new folder is in the one above it.
+  const top = folderOf(resolve(first));
+  for (let folder = resolve(path); folder !== top; ) {
+    folder = folderOf(folder);
+    flushFolderSync(folder);
+  }
+}
+
+/** Makes the names in the folder durable. */
+export async function flushFolder(path: string): Promise<void> {
+  if (isWindows()) return;
+  await flush(path).catch(ifUnsupported);
+}
+
+function flushFolderSync(path: string): void {
+  if (isWindows()) return;
+  try {
+    flushSync(path);
+  } catch (error) {
+    ifUnsupported(error as NodeJS.ErrnoException);
+  }
+}
+
+async function flush(path: string): Promise<void> {
+  const file = await fs().promises.open(path, flagToFlush());
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+function flushSync(path: string): void {
+  const { closeSync, fsyncSync, openSync } = fs();
+  const descriptor = openSync(path, flagToFlush());
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Windows flushes only what is open for writing, and keeps the names of files in a journal of its own. */
+function flagToFlush(): 'r' | 'r+' {
+  return isWindows() ? 'r+' : 'r';
+}
+
+function isWindows(): boolean {
+  return process.platform === 'win32';
+}
+
+/** Some network file systems cannot flush a folder, and answer so. */
+function ifUnsupported(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EINVAL') throw error;
+}
+
+function ifMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error;
+  return undefined;
+}
+
+function fs() {
+  return process.getBuiltinModule('node:fs');
+}
+
+function folderOf(path: string): string {
+  return process.getBuiltinModule('node:path').dirname(path);
+}

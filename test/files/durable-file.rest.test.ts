@@ -1,0 +1,64 @@
+// What is durable once each function returns, read off the system calls.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { temporaryFolder } from '../kit/temporary.ts';
+
+const SOURCE = fileURLToPath(new URL('../../src/files/durable-file.ts', import.meta.url));
+const CALLS = 'trace=fsync,rename,renameat,renameat2,link,linkat,mkdir,mkdirat';
+
+function hasStrace(): boolean {
+  try {
+    execFileSync('strace', ['-V'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What the script does to files below the folder, in order: each call with the names that it is about. */
+function callsOf(folder: string, script: string): readonly string[] {
+  const trace = join(folder, 'trace');
+  const program = `import * as files from ${JSON.stringify(SOURCE)};\n${script}`;
+  const node = [process.execPath, '--input-type=module', '-e', program];
+  execFileSync('strace', ['-f', '-y', '-e', CALLS, '-o', trace, ...node], {
+    cwd: join(folder, 'here'),
+    env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1' },
+  });
+  return readFileSync(trace, 'utf8')
+    .split('\n')
+    .flatMap((line) => {
+      const [, call = ''] = /^\d+ +(\w+)\(/.exec(line) ?? [];
+      const names = [...line.matchAll(/here(?:\/[\w./-]*)?|"([\w./-]+)"/g)].map(([name]) => name.replaceAll('"', ''));
+      const named = names.map((name) => name.replace(/[0-9a-f]{8}\.partial$/, 'draft').replace(/^here\//, ''));
+      return call === '' || named.length === 0 ? [] : [`${call.replace(/at2?$/, '')} ${named.join(' ')}`];
+    });
+}
+
+it.runIf(hasStrace()).each([
+  ['replaceFile', `await files.replaceFile('file', 'text')`, 'rename'],
+  ['replaceFileSync', `files.replaceFileSync('file', 'text')`, 'rename'],
+  ['createFile', `await files.createFile('new', 'text')`, 'link'],
+  ['createFileSync', `files.createFileSync('new', 'text')`, 'link'],
+])('%s flushes the draft before it has the name, and then the folder', (_, script, move) => {
+  const folder = temporaryFolder();
+  mkdirSync(join(folder, 'here'));
+  writeFileSync(join(folder, 'here', 'file'), 'old');
+  const name = move === 'link' ? 'new' : 'file';
+  expect(callsOf(folder, script)).toEqual([`fsync ${name}.draft`, `${move} ${name}.draft ${name}`, 'fsync here']);
+});
+
+it.runIf(hasStrace())('appendToFile flushes the file and the folder', () => {
+  const folder = temporaryFolder();
+  mkdirSync(join(folder, 'here'));
+  expect(callsOf(folder, `await files.appendToFile('file', 'text')`)).toEqual(['fsync file', 'fsync here']);
+});
+
+it.runIf(hasStrace())('makeFolder flushes the folder above each that it made', () => {
+  const folder = temporaryFolder();
+  mkdirSync(join(folder, 'here'));
+  const flushed = callsOf(folder, `files.makeFolder('a/b')`).filter((call) => call.startsWith('fsync'));
+  expect(flushed).toEqual(['fsync a', 'fsync here']);
+});

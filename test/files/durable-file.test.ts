@@ -1,0 +1,102 @@
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it } from 'vitest';
+import {
+  appendToFile,
+  createFile,
+  createFileSync,
+  draftOf,
+  makeFolder,
+  moveFile,
+  replaceFile,
+  replaceFileSync,
+} from '../../src/files/durable-file.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
+
+let folder: string;
+let path: string;
+beforeEach(() => {
+  folder = temporaryFolder();
+  path = join(folder, 'file');
+});
+
+const content = () => readFileSync(path, 'utf8');
+
+describe.each([
+  ['replaceFile', replaceFile],
+  ['replaceFileSync', async (...given: Parameters<typeof replaceFileSync>) => replaceFileSync(...given)],
+])('%s', (_, replace) => {
+  it('creates a file and replaces it, and leaves no draft', async () => {
+    await replace(path, 'old', { mode: 0o600 });
+    await replace(path, Buffer.from('new'));
+    expect(content()).toBe('new');
+    expect(readdirSync(folder)).toEqual(['file']);
+  });
+
+  it('gives the file the mode it is told, or that of the file it replaces', async () => {
+    await replace(path, 'text', { mode: 0o600, keepsOwner: true });
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    chmodSync(path, 0o444);
+    await replace(path, 'text', { mode: 0o600, keepsOwner: true });
+    expect(statSync(path).mode & 0o777).toBe(0o444);
+  });
+
+  it.runIf(process.getuid?.() === 0)('run by root leaves the file to its owner', async () => {
+    const { chownSync } = await import('node:fs');
+    writeFileSync(path, 'text');
+    chownSync(path, 1234, 1235);
+    await replace(path, 'other', { keepsOwner: true });
+    expect(statSync(path)).toMatchObject({ uid: 1234, gid: 1235 });
+  });
+
+  it('leaves what is there, and no draft, where it fails', async () => {
+    mkdirSync(path);
+    await expect(replace(path, 'text')).rejects.toMatchObject({ code: 'EISDIR' });
+    expect(readdirSync(folder)).toEqual(['file']);
+  });
+
+  it('run by several writers at once has the content of one of them', async () => {
+    const texts = Array.from({ length: 20 }, (_, writer) => `${writer}`.repeat(10_000));
+    await Promise.all(texts.map((text) => replace(path, text)));
+    expect(texts).toContain(content());
+    expect(readdirSync(folder)).toEqual(['file']);
+  });
+});
+
+describe.each([
+  ['createFile', createFile],
+  ['createFileSync', async (...given: Parameters<typeof createFileSync>) => createFileSync(...given)],
+])('%s', (_, create) => {
+  it('creates a file, and replaces none', async () => {
+    await create(path, 'first', { mode: 0o600 });
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    await expect(create(path, 'second')).rejects.toMatchObject({ code: 'EEXIST' });
+    expect(content()).toBe('first');
+    expect(readdirSync(folder)).toEqual(['file']);
+  });
+});
+
+it('a draft has a name of its own each time', () => {
+  expect(new Set(Array.from({ length: 100 }, () => draftOf(path))).size).toBe(100);
+});
+
+it('a draft that something else has written takes the name of the file', async () => {
+  const draft = draftOf(path);
+  writeFileSync(draft, 'text');
+  await moveFile(draft, path, { isNew: true });
+  expect([content(), readdirSync(folder)]).toEqual(['text', ['file']]);
+});
+
+it('appends to a file, which it creates', async () => {
+  await appendToFile(path, 'one\n', { mode: 0o600 });
+  await appendToFile(path, 'two\n');
+  expect(content()).toBe('one\ntwo\n');
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+});
+
+it('makes a folder and those above it', () => {
+  const deep = join(folder, 'a', 'b', 'c');
+  makeFolder(deep, { mode: 0o700 });
+  makeFolder(deep);
+  expect(statSync(deep).mode & 0o777).toBe(0o700);
+});
