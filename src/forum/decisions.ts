@@ -20,7 +20,7 @@ import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.t
 import { type ProofClaim, requireFreshProof, requireProof } from '../moves/wallet-proof.ts';
 import { ForumError, rateError } from '../vocabulary/errors.ts';
 import type { AccountFact, AccountPayloads, ForumEvent, MovePayloads } from '../vocabulary/events.ts';
-import { type Millis, type PinnedKeys, SIGNATURE_AGES, toHex, toTimestamp } from '../vocabulary/values.ts';
+import { type Millis, type PinnedKeys, toHex, toTimestamp } from '../vocabulary/values.ts';
 import type { CommitBatch, Outcome, PendingCommand } from './batch.ts';
 import {
   agentNotFound,
@@ -56,8 +56,6 @@ export interface DecisionOptions {
   readonly permits: (did: string) => boolean;
   /** The thumbprints of the service's keys, which the first line of a chamber records. */
   readonly pinnedKeys?: (now: Millis) => PinnedKeys;
-  /** The wall clock in milliseconds; tests move it by hand. */
-  readonly clock: () => Millis;
 }
 
 /** The operations that a ban prevents. A banned member may finish its chambers. */
@@ -94,9 +92,9 @@ export class Decisions {
    */
   decide(pending: PendingCommand, batch: CommitBatch, now: Millis): Outcome {
     const { command } = pending;
-    const context = { pending, batch, now };
+    const context = { pending, batch, now, at: timestampOf(pending, batch, now) };
     try {
-      if (command.operation === 'record') return { pending, event: recordFact(command, batch, now) };
+      if (command.operation === 'record') return { pending, event: recordFact(command, context) };
       this.#requireAllowed(command, context);
       let event: ForumEvent | null;
       if (command.operation === 'createChamber') event = this.#create(command, context);
@@ -116,7 +114,7 @@ export class Decisions {
    * What does not depend on any chamber. Retries are not charged: signed requests are public in the log, and replaying them must not use up
    * the agent's rate. Nor are unsigned registrations, which any client can send.
    */
-  #requireAllowed(command: AgentCommand, { pending, batch, now }: Context): void {
+  #requireAllowed(command: AgentCommand, { pending, batch, now, at }: Context): void {
     const { operation, caller } = command;
     const { did, signature, times } = caller;
     if (!pending.isCounted && !(signature === null && UNSIGNED.has(operation))) {
@@ -138,9 +136,8 @@ export class Decisions {
     const state = (batch.states.get(did) as Account | null | undefined)?.state;
     if (state && state.retirement !== null && !mayBeRetired(command, state)) throw keyRetired(did, state.retirement);
     if (times === null) return;
-    requireFresh(times, this.#options.clock(), this.#options.ages);
-    // The line's `ts` may be ahead of the wall clock, and auditors compare with `ts`.
-    requireFresh(times, now, SIGNATURE_AGES.caps);
+    requireFresh(times, now, this.#options.ages);
+    requireFresh(times, at, this.#options.ages);
   }
 
   /** Gives back the charge of a command that proved to be a retry. */
@@ -152,23 +149,19 @@ export class Decisions {
     for (const { rate } of rates) rate?.giveBack(command.caller.did);
   }
 
-  #decideMove(
-    { operation, chamberId, body, caller }: MoveCommand,
-    { pending, batch, now: decidedAt }: Context,
-  ): ForumEvent {
+  #decideMove({ operation, chamberId, body, caller }: MoveCommand, { pending, batch, at }: Context): ForumEvent {
     const chamber = chamberId === undefined ? undefined : (batch.states.get(chamberId) as Chamber | null);
     if (chamberId === undefined || !chamber) throw chamberNotFound();
     const move: AnyChamberMove = chamberMoves[operation];
     const parsed = parseBody(move, body);
     const { state: account } = batch.states.get(caller.did) as Account;
-    const now = Math.max(decidedAt, account.lastAt);
     const { state, headHash } = chamber;
     const { seen, seenLeaf = null, readChain } = pending;
     const leaf = seen?.eventId === state.lastEventId ? headHash : seenLeaf;
     let payload: MovePayloads[keyof MovePayloads];
     try {
       const { limits } = this.#options;
-      payload = move.decide(parsed, { state, did: caller.did, account, now, limits, readChain });
+      payload = move.decide(parsed, { state, did: caller.did, account, now: at, limits, readChain });
     } catch (error) {
       // The history is checked before a conflict is reported and before the chain is asked, and after every other rule.
       if (!(error instanceof ForumError) || error.code === 'FORUM_ERR_CONFLICT') requireHistory(seen, leaf);
@@ -176,34 +169,34 @@ export class Decisions {
     }
     requireHistory(seen, leaf);
     const fact = { type: move.event, payload };
-    return batch.stage(stageChamberEvent(chamber, chamberId, fact, { author: caller, account, now }));
+    return batch.stage(stageChamberEvent(chamber, chamberId, fact, { author: caller, account, at }));
   }
 
-  #create({ body, caller }: CreateCommand, { pending, batch, now: decidedAt }: Context): ForumEvent {
+  #create({ body, caller }: CreateCommand, { pending, batch, at }: Context): ForumEvent {
     const { limits, pinnedKeys } = this.#options;
     const { state: account } = batch.states.get(caller.did) as Account;
-    const now = Math.max(decidedAt, account.lastAt);
     const payload = createChamber.decide(parseBody(createChamber, body), {
-      now,
+      now: at,
       account,
       openChambers: pending.openChambers?.count ?? 0,
-      serviceKeys: pinnedKeys?.(decidedAt),
+      serviceKeys: pinnedKeys?.(at),
       limits,
       readChain: pending.readChain,
     });
     const chamberId = (batch.lastChamberId ?? 0) + 1;
     batch.lastChamberId = chamberId;
     const fact = { type: createChamber.event, payload };
-    return batch.stage(stageChamberEvent(undefined, chamberId, fact, { author: caller, account, now }));
+    return batch.stage(stageChamberEvent(undefined, chamberId, fact, { author: caller, account, at }));
   }
 
-  #register({ body, caller, services }: RegisterCommand, { pending, batch, now }: Context): ForumEvent | null {
+  #register({ body, caller, services }: RegisterCommand, context: Context): ForumEvent | null {
+    const { pending, batch, now, at } = context;
     const { did, signature } = caller;
     const account = (batch.states.get(did) ?? undefined) as Account | undefined;
     const { state = null } = account ?? {};
     const { readChain } = pending;
-    const context = { state, isSigned: signature !== null, services, readChain };
-    const parsed = parseRegistration(body, context);
+    const given = { state, isSigned: signature !== null, services, readChain };
+    const parsed = parseRegistration(body, given);
     const registered = registeredDid(parsed);
     if (registered !== did) {
       const serviceTime = toTimestamp(now);
@@ -212,8 +205,8 @@ export class Decisions {
     }
     const { operatorEmail } = parsed;
     const claim = proofClaim(parsed, services);
-    if (claim !== undefined) this.#requireFreshProof(claim, now);
-    if (state !== null && isUnchanged(parsed, context)) {
+    if (claim !== undefined) this.#requireFreshProof(claim, context);
+    if (state !== null && isUnchanged(parsed, given)) {
       if (claim !== undefined) requireProof(claim, readChain);
       // This signature is remembered too: the request, sent again after a change, must not undo the change.
       const eventId = state.registrationEventId;
@@ -221,30 +214,27 @@ export class Decisions {
       if (signature !== null) batch.registrations.push({ did, eventId, signature, operatorEmail, unchangedAt });
       return null;
     }
-    const fact = { type: register.event, payload: register.decide(parsed, context) };
-    const event = batch.stage(stageAccountEvent(account, fact, { ...caller, signature: null }, { now }));
+    const fact = { type: register.event, payload: register.decide(parsed, given) };
+    const event = batch.stage(stageAccountEvent(account, fact, { ...caller, signature: null }, { at }));
     batch.registrations.push({ did, eventId: event.eventId, signature, operatorEmail });
     return event;
   }
 
-  #retireByWallet(
-    { body, caller, services }: RetireByWalletCommand,
-    { pending, batch, now }: Context,
-  ): ForumEvent | null {
+  #retireByWallet({ body, caller, services }: RetireByWalletCommand, context: Context): ForumEvent | null {
+    const { pending, batch, at } = context;
     const account = batch.states.get(caller.did) as Account | null;
     if (!account) throw agentNotFound();
     const { state } = account;
     const sent = parseBody(retireByWallet, body);
     if (isRetiredBy(state, sent)) return null;
-    if (state.retirement === null) this.#requireFreshProof(retirementClaim(sent, caller.did, services), now);
+    if (state.retirement === null) this.#requireFreshProof(retirementClaim(sent, caller.did, services), context);
     const payload = retireByWallet.decide(sent, { state, services, readChain: pending.readChain });
-    return batch.stage(stageAccountEvent(account, { type: retireByWallet.event, payload }, caller, { now }));
+    return batch.stage(stageAccountEvent(account, { type: retireByWallet.event, payload }, caller, { at }));
   }
 
-  /** A wallet's proof is as old as the wall clock says, and auditors compare it with `ts`. */
-  #requireFreshProof(claim: ProofClaim, now: Millis): void {
-    requireFreshProof(claim, this.#options.clock(), this.#options.ages);
-    requireFreshProof(claim, now, SIGNATURE_AGES.caps);
+  #requireFreshProof(claim: ProofClaim, { now, at }: Context): void {
+    requireFreshProof(claim, now, this.#options.ages);
+    requireFreshProof(claim, at, this.#options.ages);
   }
 }
 
@@ -254,7 +244,15 @@ type AgentCommand = Exclude<Command, RecordCommand>;
 interface Context {
   readonly pending: PendingCommand;
   readonly batch: CommitBatch;
+  /** The service's clock, by which a request is fresh. */
   readonly now: Millis;
+  /** The event's `ts`: auditors judge by it, and so does every other rule; freshness by it besides. */
+  readonly at: Millis;
+}
+
+/** Never before the heads that the event follows, or names: with several nodes their `ts` may be ahead of this one's clock. */
+function timestampOf({ streams }: PendingCommand, { states }: CommitBatch, now: Millis): Millis {
+  return Math.max(now, ...streams.map((stream) => states.get(stream)?.state.lastAt ?? 0));
 }
 
 /** A retirement that is sent again has a rule of its own; an unsigned registration that changes nothing is a retry. */
@@ -267,22 +265,22 @@ function mayBeRetired({ operation, body, caller }: AgentCommand, state: AccountS
 function changeAccount<Type extends keyof AccountPayloads, Body>(
   move: Move<Type, Body, { readonly state: AccountState }>,
   { body, caller }: PersonalityCommand | RetireCommand,
-  { batch, now }: Context,
+  { batch, at }: Context,
 ): ForumEvent {
   const account = batch.states.get(caller.did) as Account;
   const fact = { type: move.event, payload: move.decide(parseBody(move, body), account) } as AccountFact;
-  return batch.stage(stageAccountEvent(account, fact, caller, { now }));
+  return batch.stage(stageAccountEvent(account, fact, caller, { at }));
 }
 
-function recordFact({ chamberId, fact, basis }: RecordCommand, batch: CommitBatch, now: Millis): ForumEvent {
+function recordFact({ chamberId, fact, basis }: RecordCommand, { batch, at }: Context): ForumEvent {
   const chamber = batch.states.get(chamberId) as Chamber | null;
   if (!chamber) throw chamberNotFound();
   const root = toHex(rootOf(chamber.tree));
   if (basis !== undefined && basis.root !== root) throw basisPassed();
-  decideServiceFact(chamber.state, fact, now);
+  decideServiceFact(chamber.state, fact, at);
   if (fact.type === 'chamber.committed' && fact.payload.merkleRoot !== root) {
     throw new ServiceFactRejected('chamber.committed has another root than the chamber');
   }
   const author = { did: null, request: null, signature: null, lease: basis?.lease };
-  return batch.stage(stageChamberEvent(chamber, chamberId, fact, { author, now }));
+  return batch.stage(stageChamberEvent(chamber, chamberId, fact, { author, at }));
 }

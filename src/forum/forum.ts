@@ -19,6 +19,8 @@ const MEMBERSHIPS_PER_PAGE = 200;
 
 export interface ForumOptions extends Omit<PipelineOptions, 'streams' | 'now' | 'onGrown'> {
   readonly stateCacheBytesMax: number;
+  /** The service's clock in milliseconds; tests move it by hand. */
+  readonly clock: () => Millis;
 }
 
 export type { Chamber };
@@ -87,10 +89,6 @@ export class Forum {
 
   get ages(): SignatureAges {
     return this.#options.ages;
-  }
-
-  wallClock(): Millis {
-    return this.#options.clock();
   }
 
   get catchUps(): number {

@@ -49,7 +49,8 @@ export interface Circumstances {
   readonly author: Author;
   /** The author's, if the decision read it and may be made on an old one. */
   readonly account?: AccountState;
-  readonly now: Millis;
+  /** The event's `ts`, by which it was decided. */
+  readonly at: Millis;
 }
 
 export interface Staged<After> {
@@ -58,14 +59,14 @@ export interface Staged<After> {
   readonly entry: LogEntry;
 }
 
-/** `before` is undefined for a new chamber. The event's time is `now`, but never before the last event of its stream. */
+/** `before` is undefined for a new chamber. */
 export function stageChamberEvent(
   before: Chamber | undefined,
   chamberId: number,
   { type, payload }: Pick<ChamberEvent, 'type' | 'payload'>,
-  { author: { did, request, signature, lease }, account, now }: Circumstances,
+  { author: { did, request, signature, lease }, account, at }: Circumstances,
 ): Staged<Chamber> {
-  const at = Math.max(now, before?.state.lastAt ?? 0);
+  requireNotBefore(before, at);
   // The type and its payload come from one slice, which a union can't express. Written out: this runs for every move.
   const event = {
     eventId: (before?.state.lastEventId ?? 0) + 1,
@@ -101,9 +102,9 @@ export function stageAccountEvent(
   before: Account | undefined,
   { type, payload }: AccountFact,
   { did, request, signature }: Omit<Caller, 'times'>,
-  { now }: { readonly now: Millis },
+  { at }: Pick<Circumstances, 'at'>,
 ): Staged<Account> {
-  const at = Math.max(now, before?.state.lastAt ?? 0);
+  requireNotBefore(before, at);
   const eventId = (before?.state.lastEventId ?? 0) + 1;
   const prev = before?.headHash ?? NO_PREVIOUS;
   const text = toLine({
@@ -123,6 +124,12 @@ export function stageAccountEvent(
   const snapshot = isSnapshotDue(after.state) ? snapshotOf(after) : undefined;
   const entry = { stream: did, eventId, at, line, signature, nodes: null, listings: [], snapshot };
   return { after, event, entry };
+}
+
+/** What was decided by an earlier `ts` than the head's was not decided by the time of its line. */
+function requireNotBefore(before: State | undefined, at: Millis): void {
+  if (before !== undefined && at < before.state.lastAt)
+    throw new Error(`an event of ${toTimestamp(at)} can't follow one of ${toTimestamp(before.state.lastAt)}`);
 }
 
 /** The chamber after the event, and the tree nodes that it completes; null for events of the service. */

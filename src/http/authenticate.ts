@@ -42,7 +42,7 @@ export class Authenticator {
     const wait = this.#options.agentRate.take(caller.did);
     if (wait > 0) throw rateError(wait, 'requests by this agent');
     const { forum } = this.#options;
-    if (caller.times !== null) requireFresh(caller.times, forum.wallClock(), forum.ages);
+    if (caller.times !== null) requireFresh(caller.times, forum.now(), forum.ages);
     return caller;
   }
 
@@ -115,7 +115,7 @@ export class Authenticator {
   }
 
   #signatureError(c: ForumContext, body: RequestBody, { step, message }: SignatureError): ForumError {
-    const serviceTime = toTimestamp(this.#options.forum.wallClock());
+    const serviceTime = toTimestamp(this.#options.forum.now());
     return new ForumError('FORUM_ERR_SIGNATURE', `${step}: ${message} (service time ${serviceTime})`, {
       step,
       serviceTime,

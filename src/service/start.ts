@@ -56,7 +56,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     );
     if (!hadKeys) await store.meta.remember(HAD_KEYS, keys.logId);
     const core = composeCore({ config, logger, store, keys, clock, onFatal });
-    warnIfClockIsBehind(core.forum, logger);
+    warnIfClockIsBehind(core.forum, clock, logger);
     const checkpointCopy = checkpointCopyOf(config, store.log.logId);
     if (checkpointCopy !== undefined) await requireExtends(checkpointCopy, { ...store, keys: keys.all('checkpoints') });
     const chain = await openChain(core.forum, options);
@@ -221,8 +221,8 @@ function logStart(
 
 const CLOCK_BEHIND_MS = 60_000;
 
-function warnIfClockIsBehind(forum: Forum, logger: Logger): void {
-  const behindMillis = forum.now() - forum.wallClock();
+function warnIfClockIsBehind(forum: Forum, clock: () => Millis, logger: Logger): void {
+  const behindMillis = forum.now() - clock();
   if (behindMillis < CLOCK_BEHIND_MS) return;
   const logTime = new Date(forum.now()).toISOString();
   logger.warn({ behindMillis, logTime }, 'the clock is behind the log: phases do not advance until it catches up');

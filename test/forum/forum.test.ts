@@ -195,7 +195,8 @@ describe('the time', () => {
     await service.must('GET', `/chambers/${id}`);
     service.clock.set(START);
     expect(await service.must('GET', `/chambers/${id}`)).toMatchObject({ phase: 'DEBATE' });
-    const join = await service.request('POST', `/chambers/${id}/join`, { by: await service.agent() });
+    const created = service.forum.now() / 1000;
+    const join = await service.request('POST', `/chambers/${id}/join`, { by: await service.agent(), created });
     expect(join.body.error).toBe('FORUM_ERR_PHASE');
   });
 

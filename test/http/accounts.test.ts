@@ -213,7 +213,7 @@ describe('a personality beyond the limits, accepted by an earlier release', () =
     } as AccountPayloads['agent.registered'];
     const author = { did: by.did, request: null, signature: null };
     const fact = { type: 'agent.registered', payload } as const;
-    const { entry } = stageAccountEvent(undefined, fact, author, { now: service.clock.read() });
+    const { entry } = stageAccountEvent(undefined, fact, author, { at: service.clock.read() });
     await service.log.append({
       entries: [entry],
       registrations: [{ did: by.did, eventId: 1, signature: null, operatorEmail }],

@@ -147,13 +147,13 @@ export class FullLogWriter {
         ...(walletProof && { walletProof }),
       };
       const author = { did, request: null, signature: null };
-      return stageAccountEvent(undefined, { type: 'agent.registered', payload }, author, { now: this.#now }).entry;
+      return stageAccountEvent(undefined, { type: 'agent.registered', payload }, author, { at: this.#now }).entry;
     });
     await this.#log.append({ entries });
   }
 
   #stage(before: Chamber | undefined, chamberId: number, fact: MoveFact | ServiceFact, did: string | null) {
     const author: Author = { did, request: null, signature: null };
-    return stageChamberEvent(before, chamberId, fact, { author, now: this.#now });
+    return stageChamberEvent(before, chamberId, fact, { author, at: this.#now });
   }
 }

@@ -4,7 +4,7 @@
 //    monotonic clock by at least (time - answeredAt), and by at most (time - askedAt).
 // 2. A node takes the least that is proved. Its clock is then behind the database's by no more than the round trip took.
 // 3. Several readings in a row are all right, so the highest of what they prove at least counts, and the lowest at most.
-// 4. A long round trip proves little: of it a node takes no more than what shows its clock to be wrong.
+// 4. A long round trip proves little: of it a node takes no more than what shows its clock to be wrong, and of the first nothing.
 // 5. In between, the monotonic clock goes on: it follows no change of the machine's time, and stops with a suspended machine.
 import type { Client } from 'pg';
 import type { Millis } from '../../vocabulary/values.ts';
@@ -13,6 +13,8 @@ const READINGS = 4;
 /** Round trips are no longer, unless the network or a process between hangs. */
 const ROUND_TRIP_MS_MAX = 250;
 const INTERVAL_MS = 60_000;
+/** Measurements before a node gives up its start, if each proved little. */
+const FIRST_MEASUREMENTS_MAX = 10;
 /** A measurement that proved little is repeated sooner. */
 const RETRY_MS = 5_000;
 const DRIFT_MS_MIN = 100;
@@ -44,9 +46,13 @@ export class DatabaseClock {
     return Math.floor(performance.now() + this.#lead);
   }
 
-  /** Measures now, and again from time to time; throws if the first measurement fails. */
+  /** Measures now, and again from time to time. Throws if the first measurement fails, or the database takes too long for one. */
   async start(): Promise<void> {
-    await this.measure();
+    for (let left = FIRST_MEASUREMENTS_MAX; !(await this.measure()); left--) {
+      if (left > 1) continue;
+      const problem = `the database takes more than ${ROUND_TRIP_MS_MAX} ms to respond`;
+      throw new Error(`${problem}: its clock, by which all nodes decide, can't be read`);
+    }
     this.#measureLater(INTERVAL_MS);
   }
 
@@ -64,8 +70,9 @@ export class DatabaseClock {
     // The database's clock was set in between.
     if (least > most) return false;
     const isExact = most - least <= ROUND_TRIP_MS_MAX;
+    if (!isExact && !this.#isMeasured) return false;
     const before = this.#lead;
-    this.#lead = isExact || !this.#isMeasured ? least : Math.min(Math.max(before, least), most);
+    this.#lead = isExact ? least : Math.min(Math.max(before, least), most);
     this.#isMeasured = true;
     const drift = Math.round(this.#lead - before);
     if (Math.abs(drift) >= DRIFT_MS_MIN) this.#options.onDrift?.(drift);

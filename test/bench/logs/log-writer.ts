@@ -31,7 +31,7 @@ export class LogWriter {
     const writer = new LogWriter(openSqliteStore(path));
     for (const agent of writer.#agents) {
       const [fact, author] = registration(agent);
-      writer.#entries.push(stageAccountEvent(undefined, fact, author, { now: writer.#now }).entry);
+      writer.#entries.push(stageAccountEvent(undefined, fact, author, { at: writer.#now }).entry);
     }
     await writer.#commit();
     return writer;
@@ -66,7 +66,7 @@ export class LogWriter {
   }
 
   #stage(chamberId: number, [fact, author]: ReturnType<typeof move>): void {
-    const staged = stageChamberEvent(this.#chambers.get(chamberId), chamberId, fact, { author, now: this.#now });
+    const staged = stageChamberEvent(this.#chambers.get(chamberId), chamberId, fact, { author, at: this.#now });
     this.#chambers.set(chamberId, staged.after);
     this.#entries.push(staged.entry);
   }

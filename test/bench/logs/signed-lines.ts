@@ -35,7 +35,7 @@ function* lines(events: number): Generator<string> {
     const now = START + index * EVERY_MILLIS;
     const [fact, author] = factAt(index, agents);
     const signer = agents.find(({ did }) => did === author.did) as Agent;
-    const staged = stageChamberEvent(chamber, CHAMBER_ID, fact, { author: signed(author, signer, now), now });
+    const staged = stageChamberEvent(chamber, CHAMBER_ID, fact, { author: signed(author, signer, now), at: now });
     chamber = staged.after;
     yield `${staged.entry.line}\n`;
   }

@@ -7,13 +7,14 @@
 //     was its account's head at a moment between the request and the line.
 //  4. What was answered before something was sent stands before it in the log, per stream and for the ids of chambers.
 //  5. A read shows no less than had been answered when it was sent, no more than the log had when it was answered, and of that log.
+//     By its ts its signature was neither too old nor expired: auditors know no other time.
 //  6. A rejection is what the rules decide at some moment between its request and its response, before a line of its signature.
 //  7. At no moment an agent has more open chambers than allowed.
 
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { nextClockChange } from '../../../projections/turn.ts';
 import { moveOfEvent } from '../../../src/moves/registry.ts';
-import { requireFresh } from '../../../src/moves/rules.ts';
+import { requireFresh, type SignatureAges } from '../../../src/moves/rules.ts';
 import { type ForumEvent, isMove, type MoveEvent } from '../../../src/vocabulary/events.ts';
 import { canonicalJson } from '../../../src/vocabulary/json.ts';
 import { type Millis, type PinnedKeys, SIGNATURE_AGES } from '../../../src/vocabulary/values.ts';
@@ -162,7 +163,7 @@ class Check {
     const { clock, asked } = request;
     if (clock === undefined) return;
     if (code === 'FORUM_ERR_SIGNATURE') {
-      if ([clock.from, clock.to].some((now) => isStale(asked, now))) return;
+      if ([clock.from, clock.to].some((now) => isStale(asked, now, this.#ages))) return;
     } else if (this.#someDecision(request, (decision) => decision.is === 'rejected' && decision.code === code)) return;
     this.#problems.add(`${request.id} was rejected with ${code}, which was right at no moment after it was sent`);
   }
@@ -298,8 +299,14 @@ class Check {
     const writtenAt = this.#writtenAt(folded);
     if (writtenAt !== undefined && writtenAt < first.invokedAt)
       this.#problems.add(`${nameOf(folded)} is older than ${first.id}`);
+    if (event.request !== null && isStale(first.asked, Date.parse(event.ts), this.#ages))
+      this.#problems.add(`${nameOf(folded)} was accepted at ${event.ts}, when its signature did not hold`);
     this.#checkDecision(stream, folded, before, first.asked);
     this.#checkAccount(folded, first);
+  }
+
+  get #ages(): SignatureAges {
+    return this.#history.ages ?? SIGNATURE_AGES.caps;
   }
 
   /** The line is what the rules decide on the state before it. */
@@ -459,7 +466,7 @@ interface Acceptance {
 }
 
 /** They say that nothing was decided. */
-const UNJUDGED: ReadonlySet<string> = new Set(['FORUM_ERR_UNAVAILABLE', 'FORUM_ERR_RATE']);
+const UNJUDGED: ReadonlySet<string> = new Set(['FORUM_ERR_UNAVAILABLE', 'FORUM_ERR_RATE', 'FORUM_ERR_INTERNAL']);
 
 function isRead(request: HistoryRequest): request is ReadRequest {
   return 'stream' in request.asked;
@@ -484,9 +491,9 @@ function operationOf(event: ForumEvent): string {
   return isMove(event) ? moveOfEvent[(event as MoveEvent).type].operation : 'record';
 }
 
-function isStale({ created = 0 }: AskedCommand, now: Millis): boolean {
+function isStale({ created = 0, expires }: AskedCommand, now: Millis, ages: SignatureAges): boolean {
   try {
-    requireFresh({ created }, now, SIGNATURE_AGES.caps);
+    requireFresh({ created, ...(expires !== undefined && { expires }) }, now, ages);
     return false;
   } catch {
     return true;

@@ -1,5 +1,6 @@
 // What the checker judges: requests with their responses, as clients saw them, and the lines of the log. Data alone, so that the
 // histories of simulated and of real stores are judged alike.
+import type { SignatureAges } from '../../../src/moves/rules.ts';
 import type { ErrorCode } from '../../../src/vocabulary/errors.ts';
 import type { Hex, JsonValue, Millis } from '../../../src/vocabulary/values.ts';
 
@@ -18,6 +19,7 @@ export interface AskedCommand {
   readonly signature: string | null;
   /** Unix seconds of the signature. */
   readonly created?: number;
+  readonly expires?: number;
 }
 
 export interface AskedRead {
@@ -66,6 +68,8 @@ export interface History {
   /** All lines in the order of their commits, where the store tells it. */
   readonly commits?: readonly HistoryCommit[] | undefined;
   readonly limits: { readonly membersMax: number; readonly ideasMax: number; readonly openChambersPerDidMax: number };
+  /** How old signatures may be, and how far ahead; the caps if it is absent. */
+  readonly ages?: SignatureAges;
   /** Whether `requests` has everything that was sent: then each line must have been asked for. */
   readonly isComplete: boolean;
 }

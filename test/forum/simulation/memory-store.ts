@@ -207,6 +207,11 @@ class MemoryMeta implements LogMeta {
   }
 }
 
+/** What no release of a store has a case for. */
+export class UnknownStoreError extends Error {
+  override readonly name = 'UnknownStoreError';
+}
+
 export function unavailable(): ForumError {
   return new ForumError('FORUM_ERR_UNAVAILABLE', 'the log cannot be written', { retryAfterSeconds: 1 });
 }

@@ -15,6 +15,7 @@ export interface Mutant {
 
 const PIPELINE = 'pipeline.ts';
 const BATCH = 'batch.ts';
+const DECISIONS = 'decisions.ts';
 
 function mutant(breaks: string, file: string, from: string, to: string): Mutant {
   return { breaks, replacements: [{ file, from, to }] };
@@ -52,12 +53,18 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     'pending.resolve(event);',
     'pending.resolve(batch.outcomes.find((other) => other.event !== null && other !== outcome)?.event ?? event);',
   ),
-  'clock-back': mutant(
-    '3',
-    'staging.ts',
-    'const at = Math.max(now, before?.state.lastAt ?? 0);\n  // The type',
-    'const at = now;\n  // The type',
-  ),
+  'clock-back': {
+    breaks: '3',
+    replacements: [
+      {
+        file: DECISIONS,
+        from: 'return Math.max(now, ...streams.map((stream) => states.get(stream)?.state.lastAt ?? 0));',
+        to: 'return now;',
+      },
+      { file: 'staging.ts', from: 'before !== undefined && at < before.state.lastAt', to: 'false' },
+    ],
+  },
+  'expiry-by-the-clock': mutant('3', DECISIONS, 'requireFresh(times, at, this.#options.ages);', ''),
   'publish-before-append': mutant('7', PIPELINE, APPEND, `${PUBLISH}\n${APPEND}`),
   'heads-not-expected': mutant(
     '3',

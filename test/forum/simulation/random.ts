@@ -5,7 +5,7 @@ import { turnHolderAt } from '../../../projections/turn.ts';
 import { appendLeaf, EMPTY_TREE, rootOf } from '../../../src/crypto/merkle.ts';
 import type { Forum } from '../../../src/forum/forum.ts';
 import { type ChamberEvent, isMove } from '../../../src/vocabulary/events.ts';
-import { fromHex, type JsonValue, toHex } from '../../../src/vocabulary/values.ts';
+import { fromHex, type JsonValue, SIGNATURE_AGES, toHex } from '../../../src/vocabulary/values.ts';
 import { allocationOf } from '../../kit/chambers.ts';
 import { START } from '../../kit/clock.ts';
 import { Random } from '../../kit/random.ts';
@@ -32,6 +32,8 @@ const UNANSWERED_MAX = 10;
 const STEPS_MAX = 10_000;
 const CACHE_BYTES = [5_000, 12_000, 1_000_000] as const;
 const MINUTE = 60_000;
+const HARSH_SEED = 1_000_000;
+const EXPIRES_SECONDS_MAX = 3;
 /** The steps of the clock are shorter, in chambers with rounds, than the phases that events are to end. */
 const CLOCK_MILLIS_MAX = { paced: 2 * MINUTE, unpaced: 8 * MINUTE } as const;
 
@@ -61,6 +63,11 @@ class Simulation {
   readonly #faultChance: number;
   /** Odd seeds play chambers without rounds, as they did before there were any: seeds that found something still lead to it. */
   readonly #hasPace: boolean;
+  /**
+   * Every second of the even seeds also has signatures that expire soon or are nearly too old, and a store that fails in unknown ways. Their
+   * draws are apart from the others, which so lead to what they always led to.
+   */
+  readonly #harsh: Random | undefined;
   #requests = 0;
   #faults = 0;
   #isEndless = false;
@@ -69,6 +76,7 @@ class Simulation {
     this.#seed = seed;
     this.#random = new Random(seed);
     this.#hasPace = seed % 2 === 0;
+    this.#harsh = seed % 4 === 2 ? new Random(seed + HARSH_SEED) : undefined;
     this.#nodes = 1 + this.#random.below(4);
     this.#faultChance = this.#random.pick([0, 0.02, 0.1]);
     const guess = this.#random.pick([0, 8]);
@@ -81,6 +89,7 @@ class Simulation {
       skews: Array.from({ length: this.#nodes }, () => this.#random.below(1_000)),
       guesses: (key) => guess > 0 && key.charCodeAt(key.indexOf('.') - 1) % guess === 0,
       hasTurns: true,
+      ...(this.#harsh && { ages: SIGNATURE_AGES.defaults, hasUnknownErrors: true }),
     });
   }
 
@@ -162,6 +171,10 @@ class Simulation {
     const dice = this.#random.below(100);
     if (dice < 15) return { stream: this.#random.pick(this.#streams) };
     if (dice < 30 && this.#sent.length > 0) return this.#random.pick(this.#sent.slice(-12));
+    return this.#timed(this.#newCommand(dice));
+  }
+
+  #newCommand(dice: number): AskedCommand {
     const signature = `s${this.#requests}`;
     const agent = this.#random.pick(this.#agents);
     if (dice < 42) return this.#accountCommand(signature, agent);
@@ -172,6 +185,15 @@ class Simulation {
       return { ...creation(signature, agent, schedule), created: this.#seconds };
     }
     return { ...this.#chamberCommand(signature, agent), created: this.#seconds };
+  }
+
+  /** Half of the signatures expire within seconds; the others were made up to the time before which they would be too old. */
+  #timed(command: AskedCommand): AskedCommand {
+    if (this.#harsh === undefined || command.signature === null) return command;
+    const { created = 0 } = command;
+    if (this.#harsh.chance(0.5)) return { ...command, expires: created + 1 + this.#harsh.below(EXPIRES_SECONDS_MAX) };
+    const { maxAgeSeconds } = SIGNATURE_AGES.defaults;
+    return { ...command, created: created - this.#harsh.pick([0, maxAgeSeconds - 1, maxAgeSeconds]) };
   }
 
   /** Rounds, limits of turns and of members: each alone and with others, where the rules allow it. */

@@ -4,12 +4,13 @@ import type { Command } from '../../../src/forum/commands.ts';
 import type { Forum } from '../../../src/forum/forum.ts';
 import type { Page } from '../../../src/log/log.ts';
 import type { ChamberLimits } from '../../../src/moves/move.ts';
+import type { SignatureAges } from '../../../src/moves/rules.ts';
 import { ForumError } from '../../../src/vocabulary/errors.ts';
 import { type ForumEvent, type RequestEvidence, toLine } from '../../../src/vocabulary/events.ts';
 import { type JsonValue, type Millis, SIGNATURE_AGES } from '../../../src/vocabulary/values.ts';
 import type { AskedCommand, AskedRead, History, HistoryRequest, Outcome, Stream } from './history.ts';
 import type { MemoryDatabase } from './memory-database.ts';
-import { type Network, openMemoryStore, type StoreRequest, unavailable } from './memory-store.ts';
+import { type Network, openMemoryStore, type StoreRequest, UnknownStoreError, unavailable } from './memory-store.ts';
 import { settled, virtual } from './virtual-timers.ts';
 
 /** What a client sends, and to which node. */
@@ -29,6 +30,10 @@ export interface WorldOptions {
   readonly clock: Millis;
   /** What each node's clock is ahead of the world's. */
   readonly skews?: readonly Millis[];
+  /** The caps by default. */
+  readonly ages?: SignatureAges;
+  /** Whether the store may also fail in a way that nobody knows. */
+  readonly hasUnknownErrors?: boolean;
   readonly guesses?: (signatureKey: string) => boolean;
   /** Whether turns of the event loop and timers are steps like others; else they are taken at once. */
   readonly hasTurns?: boolean;
@@ -133,11 +138,11 @@ export class World {
       store,
       limits,
       stateCacheBytesMax,
-      ages: SIGNATURE_AGES.caps,
+      ages: this.#ages,
       commitQueueMax: 1_000,
       permits: () => true,
       clock: () => this.#clockOf(index),
-      onFatal: (error) => this.#noteDefect(node as Node, error),
+      onFatal: (error) => this.#stop(node as Node, error),
     });
     node = { index, name, forum, isDead: false, exchanges: 0, inputs: [] };
     this.#nodes[index] = node;
@@ -152,8 +157,17 @@ export class World {
     return this.#options.skews?.[index] ?? 0;
   }
 
-  #noteDefect(node: Node, error: unknown): void {
+  get #ages(): SignatureAges {
+    return this.#options.ages ?? SIGNATURE_AGES.caps;
+  }
+
+  /** A process ends when its memory and the log may differ. */
+  #stop(node: Node, error: unknown): void {
     if (node.isDead) return;
+    if (error instanceof UnknownStoreError) {
+      this.#crash(node);
+      return;
+    }
     const problem = error instanceof Error ? String(error.stack) : String(error);
     const request = { id: `fatal at ${node.name}`, asked: { stream: 0 }, invokedAt: this.#time };
     this.#requests.push({ ...request, respondedAt: this.#time, outcome: { is: 'defect', problem } });
@@ -268,6 +282,8 @@ export class World {
     if (!hasFaults) return steps;
     if (result === undefined)
       steps.push({ ...at, kind: 'fault', name: `fail ${id}`, take: () => this.#fail(exchange) });
+    if (this.#options.hasUnknownErrors)
+      steps.push({ ...at, kind: 'fault', name: `break ${id}`, take: () => this.#break(exchange) });
     if (!isAppend) return steps;
     const lost = result === undefined ? 'give up' : 'lose';
     steps.push({ ...at, kind: 'fault', name: `${lost} ${id}`, take: () => this.#lose(exchange) });
@@ -368,6 +384,13 @@ export class World {
     exchange.reject(unavailable());
   }
 
+  /** What was sent may have arrived, and arrives no more. */
+  #break(exchange: Exchange): void {
+    this.#remove(exchange);
+    exchange.node.inputs.push(`${exchange.id} broke@${this.#clockOf(exchange.node.index)}`);
+    exchange.reject(new UnknownStoreError());
+  }
+
   #remove(exchange: Exchange): void {
     this.#exchanges = this.#exchanges.filter((other) => other !== exchange);
   }
@@ -436,6 +459,7 @@ export class World {
       lines,
       commits,
       limits: this.#options.limits,
+      ages: this.#ages,
       isComplete: true,
     };
   }
@@ -458,6 +482,7 @@ const TIMERS: Step = { ...OF_ALL, name: 'timers', take: () => virtual.runTimers(
 
 function outcomeOf(error: unknown): Outcome {
   if (error instanceof ForumError) return { is: 'rejected', code: error.code };
+  if (error instanceof UnknownStoreError) return { is: 'rejected', code: 'FORUM_ERR_INTERNAL' };
   if (error instanceof Error && error.name === 'ServiceFactRejected')
     return { is: 'rejected', code: 'FORUM_ERR_CONFLICT' };
   return { is: 'defect', problem: error instanceof Error ? String(error.stack) : String(error) };
@@ -478,7 +503,7 @@ function digestOf(value: unknown): string {
 /** Characters of a signatureKey, and of the hidden one of a registration. */
 const KEY_CHARS = { signature: 72, hidden: 32 } as const;
 
-function commandOf({ operation, chamberId, did, body, signature, created = 0 }: AskedCommand): Command {
+function commandOf({ operation, chamberId, did, body, signature, created = 0, expires }: AskedCommand): Command {
   if (operation === 'record') return { operation, chamberId, fact: body } as unknown as Command;
   const isRegistration = operation === 'register';
   const chars = isRegistration ? KEY_CHARS.hidden : KEY_CHARS.signature;
@@ -487,7 +512,7 @@ function commandOf({ operation, chamberId, did, body, signature, created = 0 }: 
     did,
     request: signature === null || isHidden ? null : evidenceOf(signature, body),
     signature: signature === null ? null : signature.padEnd(chars, '.'),
-    times: signature === null ? null : { created },
+    times: signature === null ? null : { created, ...(expires !== undefined && { expires }) },
   };
   return { operation, ...(chamberId !== null && { chamberId }), body: { json: body }, caller } as unknown as Command;
 }
