@@ -42,6 +42,7 @@ interface PublishingState {
   /** The cosignatures of witnesses since the start. */
   readonly cosignatures: number;
   readonly failures: number;
+  readonly lateCosignatures: number;
 }
 
 interface NodeState {
@@ -227,6 +228,11 @@ export function addGauges(registry: Registry, sources: Sources): void {
     'chambers_witness_failures_total',
     'Requests to witnesses that brought no cosignature',
     () => publishing().failures,
+  );
+  counter(
+    'chambers_witness_late_total',
+    'Cosignatures of witnesses that were not added, since the next checkpoint was published before',
+    () => publishing().lateCosignatures,
   );
   counter(
     'chambers_diagnostic_lines_lost_total',

@@ -47,6 +47,7 @@ export class Witnesses {
   readonly #stop = new AbortController();
   #cosignatures = 0;
   #failures = 0;
+  #late = 0;
 
   constructor(options: WitnessesOptions) {
     this.#options = options;
@@ -57,7 +58,7 @@ export class Witnesses {
 
   /** The count since the start. */
   state() {
-    return { cosignatures: this.#cosignatures, failures: this.#failures };
+    return { cosignatures: this.#cosignatures, failures: this.#failures, lateCosignatures: this.#late };
   }
 
   /** Asks those that have not cosigned the checkpoint, and are not being asked. */
@@ -72,7 +73,8 @@ export class Witnesses {
   async #attempt(witness: Asked, checkpoint: StoredCheckpoint): Promise<void> {
     witness.isBusy = true;
     try {
-      await this.#add(checkpoint, await this.#cosign(witness, checkpoint));
+      const isAdded = await this.#add(checkpoint, await this.#cosign(witness, checkpoint));
+      if (!isAdded) return this.#reportLate(witness);
       this.#problems.end(witness.name, () =>
         this.#options.logger.info({ witness: witness.name }, 'the witness cosigns again'),
       );
@@ -87,6 +89,14 @@ export class Witnesses {
     } finally {
       witness.isBusy = false;
     }
+  }
+
+  #reportLate({ name }: Asked): void {
+    this.#late++;
+    const reason = 'it came after the next checkpoint was published';
+    this.#problems.report(name, reason, (repeats) => {
+      this.#options.logger.warn({ witness: name, reason, ...repeats }, 'a cosignature of the witness is not added');
+    });
   }
 
   async #cosign(witness: Asked, checkpoint: StoredCheckpoint): Promise<NoteSignature> {
@@ -119,17 +129,18 @@ export class Witnesses {
     return { status: response.status, type: response.headers.get('content-type') ?? '', text };
   }
 
-  /** Only to the note that it is of: the log may have grown meanwhile. */
-  async #add(checkpoint: StoredCheckpoint, signature: NoteSignature): Promise<void> {
+  /** Only to the note that it is of: the log may have grown meanwhile. Returns whether it was added. */
+  async #add(checkpoint: StoredCheckpoint, signature: NoteSignature): Promise<boolean> {
     for (let attempts = 0; attempts < ADDS_MAX; attempts++) {
       const stored = await this.#options.tree.checkpoint();
       const note = stored && parseNote(stored.note);
-      if (stored?.size !== checkpoint.size || note === undefined) return;
+      if (stored?.size !== checkpoint.size || note === undefined) return false;
       const cosigned = formatNote({ ...note, signatures: [...note.signatures, signature] });
       if (!(await this.#options.tree.replaceNote(stored, cosigned))) continue;
       this.#cosignatures++;
-      return;
+      return true;
     }
+    return false;
   }
 
   stop(): void {

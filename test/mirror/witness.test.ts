@@ -4,6 +4,7 @@ import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { consistencyProof } from '../../src/crypto/merkle-proof.ts';
@@ -195,6 +196,33 @@ describe('a service with witnesses', () => {
     }
     expect(await metric('chambers_witness_cosignatures_total')).toBe(3);
     expect(await metric('chambers_witness_failures_total')).toBe(0);
+  });
+
+  it('counts a cosignature that comes after the next checkpoint as late, and says so', {
+    timeout: 60_000,
+  }, async () => {
+    const logs: NoteKey[] = [];
+    const options = { ...witnessed(new Map()), logs };
+    const replies: (() => void)[] = [];
+    const url = await serve(async (request, response) => {
+      const { status, body } = addCheckpoint(options, await text(request));
+      replies.push(() => void response.writeHead(status).end(body));
+    });
+    const asked = await asking([`witness W1 ${formatVerifierKey(witness.key)} ${url}`]);
+    const { running, checkpoint, metric, lines } = asked;
+    logs.push(parseVerifierKey((await checkpoint()).key) ?? expect.fail('no key'));
+    await newAgent(running);
+    await eventually(() => expect(replies).toHaveLength(1), 15_000);
+    await newAgent(running);
+    await eventually(async () => expect((await checkpoint()).note).toMatch(/\n2\n/), 15_000);
+    replies[0]?.();
+    await eventually(async () => expect(await metric('chambers_witness_late_total')).toBe(1), 15_000);
+    expect(await metric('chambers_witness_cosignatures_total')).toBe(0);
+    expect(lines.join('')).toContain('it came after the next checkpoint was published');
+    // The log rests: the next cosignature is in time.
+    await eventually(() => expect(replies).toHaveLength(2), 15_000);
+    replies[1]?.();
+    await eventually(async () => expect((await checkpoint()).note).toContain('witness.test/w1'), 15_000);
   });
 
   it('publishes as ever with witnesses that are silent, away, huge or talk nonsense', { timeout: 60_000 }, async () => {
