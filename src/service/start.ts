@@ -100,7 +100,15 @@ async function openStore({ config, logger, onFatal }: ServiceOptions) {
         "this machine's clock drifted from the database's, which the service uses",
       );
     });
-  const store = await openPostgresStore({ url, connectionsMax, chamberIdMin, onDamage, onDrift });
+  const unusable = new RepeatedLog();
+  const onChecked = (problem: Error | undefined) => {
+    if (problem === undefined) return unusable.end('database', () => logger.info('the database is used again'));
+    unusable.report('database', problem.message, (repeats) => {
+      const database = describeDatabase(url);
+      logger.error({ database, ...repeats }, `alert raised: ${problem.message}: nothing is written there`);
+    });
+  };
+  const store = await openPostgresStore({ url, connectionsMax, chamberIdMin, onDamage, onDrift, onChecked });
   return { store, now: () => store.clock.now() };
 }
 

@@ -5,6 +5,8 @@ import type { LogEntry, Registration } from '../log.ts';
 import type { StreamId } from '../stream-id.ts';
 import { BIGINT, BYTEA, type ElementType, encode, LATIN1, TEXT } from './arrays.ts';
 import { DERIVED_INSERTS, derivedRows } from './derived-rows.ts';
+import { readLogId, sameLog } from './log-identity.ts';
+import { OtherLog } from './unusable-database.ts';
 
 /** The entries of an append, in the order in which they are written. */
 export interface Batch {
@@ -16,6 +18,7 @@ export interface Batch {
 export type Chain = readonly LogEntry[];
 
 interface InsertOptions {
+  readonly logId: string;
   /** Without it the statement fails for a competitor. */
   readonly isSearch: boolean;
   /** The lowest id of a new chamber, which needs no chamber before it. */
@@ -26,7 +29,7 @@ interface InsertOptions {
 export async function insert(
   client: pg.Client,
   { entries, registrations }: Batch,
-  { isSearch, chamberIdMin }: InsertOptions,
+  { logId, isSearch, chamberIdMin }: InsertOptions,
 ): Promise<readonly Chain[]> {
   const chains = chainsOf(entries);
   const rows = rowsOf(chains, chamberIdMin);
@@ -36,11 +39,12 @@ export async function insert(
   if (rows.some(({ lease }) => lease !== null)) parts.push('held');
   if (rows.some(({ entry }) => isCreation(entry))) parts.push('creation');
   // The server keeps 63 characters of a statement's name; three of each part tell them apart.
-  const { rows: found } = await client.query<{ readonly lead: string }>({
+  const { rows: found } = await client.query<{ readonly lead: string | null }>({
     name: ['append', ...parts.map((part) => part.slice(0, 3))].join(' '),
     text: statementFor(parts),
-    values: [...columnsFor(parts).map((column) => column.encode(rows)), ...written.map(([, json]) => json)],
+    values: [logId, ...columnsFor(parts).map((column) => column.encode(rows)), ...written.map(([, json]) => json)],
   });
+  if (found.some(({ lead }) => lead === null)) throw new OtherLog(await readLogId(client), logId);
   const lost = new Set(found.map(({ lead }) => lead));
   return [...chains].filter(([lead]) => lost.has(lead)).map(([, chain]) => chain);
 }
@@ -149,20 +153,20 @@ function columnsFor(parts: readonly Part[]): readonly Column[] {
 const LOST = 'lead IN (SELECT lead FROM lost)';
 const WON = 'IN (SELECT stream FROM written)';
 
-/** Returns the leads that were not inserted. Only what a batch needs: each part costs the server as much as an event. */
+/** Returns the leads that were not inserted, and null if the database holds another log: then nothing is written. Only what a batch needs: each part costs the server as much as an event. */
 function statementFor(parts: readonly Part[]): string {
   const only = (part: Part, text: string) => (parts.includes(part) ? text : '');
   const columns = columnsFor(parts);
   const written = parts.filter((part) => part in INSERTS) as readonly WrittenPart[];
-  const inserts = written.map((part, index) => `, ${INSERTS[part](`$${columns.length + 1 + index}`, WON)}`);
+  const inserts = written.map((part, index) => `, ${INSERTS[part](`$${columns.length + 2 + index}`, WON)}`);
   return `
-WITH batch AS MATERIALIZED (
+WITH ${sameLog('$1')}, batch AS MATERIALIZED (
   SELECT *${parts.includes('creation') ? '' : ', stream AS lead, stream AS before_stream'}
-  FROM unnest(${columns.map(({ type }, index) => `$${index + 1}::${type}[]`).join(', ')})
+  FROM unnest(${columns.map(({ type }, index) => `$${index + 2}::${type}[]`).join(', ')})
     WITH ORDINALITY AS rows (${columns.map(({ name }) => name).join(', ')}, place)
 )${only('held', HELD)}, lost AS MATERIALIZED (
   SELECT lead FROM batch
-  WHERE (SELECT event_id FROM events AS e WHERE e.stream = account AND e.event_id = account_event + 1) IS NOT NULL
+  WHERE NOT EXISTS (SELECT FROM same_log) OR (SELECT event_id FROM events AS e WHERE e.stream = account AND e.event_id = account_event + 1) IS NOT NULL
     OR before_event > 0 AND (SELECT event_id FROM events AS e WHERE e.stream = before_stream AND e.event_id = before_event) IS NULL
     ${only('held', 'OR lease IS NOT NULL AND lease NOT IN (SELECT holder FROM held)')}
     ${only('search', 'OR (SELECT event_id FROM events AS e WHERE e.signature = batch.signature) IS NOT NULL')}
@@ -175,7 +179,8 @@ WITH batch AS MATERIALIZED (
 )${only('search', REST)}, without_place AS (
   INSERT INTO unplaced_events SELECT stream, event_id FROM batch WHERE lead ${WON} ORDER BY place
 )${inserts.join('')}
-SELECT lead FROM ${parts.includes('search') ? `batch WHERE NOT lead ${WON}` : 'lost'}`;
+SELECT lead FROM ${parts.includes('search') ? `batch WHERE NOT lead ${WON}` : 'lost'}
+UNION ALL SELECT NULL WHERE NOT EXISTS (SELECT FROM same_log)`;
 }
 
 const HELD = `, held AS MATERIALIZED (
@@ -188,7 +193,7 @@ const REST = `, rest AS (
   SELECT ${EVENT} FROM batch WHERE before_event IS NULL AND lead ${WON} ORDER BY place
 )`;
 
-const IS_UNCHANGED = `lead IS NULL AND (SELECT event_id FROM events AS e WHERE e.stream = did AND e.event_id = "unchangedAt" + 1) IS NULL`;
+const IS_UNCHANGED = `lead IS NULL AND EXISTS (SELECT FROM same_log) AND (SELECT event_id FROM events AS e WHERE e.stream = did AND e.event_id = "unchangedAt" + 1) IS NULL`;
 
 const INSERTS = {
   ...DERIVED_INSERTS,

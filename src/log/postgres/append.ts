@@ -23,6 +23,7 @@
 // 10. What a response rests on is on the synchronous standbys. Rows are visible before that if their backend ended while it waited. A batch
 //     that writes an event confirms, by its commit, that event and all that its decisions have read. The look-up confirms the rest: the
 //     lines of repeated signatures, and the heads of a batch that has written nothing or is repeated.
+// 11. Nothing is written to another log: the statement reads the database's logId.
 import pg from 'pg';
 import type { Damages } from '../damage.ts';
 import { ALL_CHAMBERS, type AppendBatch, type AppendResult, type LogEntry, type Registration } from '../log.ts';
@@ -34,14 +35,19 @@ import { lookUp } from './look-up.ts';
 /** The number of statements that search for competitors after one was met. */
 const SEARCHES = 64;
 
+interface AppenderOptions {
+  readonly logId: string;
+  readonly damages: Damages;
+  /** The lowest id of a new chamber. */
+  readonly chamberIdMin: number;
+}
+
 export class Appender {
-  readonly #damages: Damages;
-  readonly #chamberIdMin: number;
+  readonly #options: AppenderOptions;
   #searchesLeft = 0;
 
-  constructor(damages: Damages, chamberIdMin = 1) {
-    this.#damages = damages;
-    this.#chamberIdMin = chamberIdMin;
+  constructor(options: AppenderOptions) {
+    this.#options = options;
   }
 
   /** `isRepeated`: an earlier attempt may have been committed. */
@@ -62,7 +68,7 @@ export class Appender {
     for (;;) {
       const isSearch = isRepeated || this.#searchesLeft > 0;
       try {
-        const lost = await insert(client, remaining, { isSearch, chamberIdMin: this.#chamberIdMin });
+        const lost = await insert(client, remaining, { ...this.#options, isSearch });
         this.#searchesLeft = lost.length > 0 ? SEARCHES : Math.max(0, this.#searchesLeft - 1);
         const isOurs = isRepeated && lost.length > 0 ? await findWritten(client, lost) : new Set<LogEntry>();
         for (const chain of lost) {
@@ -98,8 +104,8 @@ export class Appender {
       signatureKeys: [...signatures, ...keys, ...known],
       confirmsHeads,
     };
-    const { lastEventIds, found, ...last } = await lookUp(client, asked, this.#damages);
-    const lastChamberId = Math.max(last.lastChamberId, this.#chamberIdMin - 1);
+    const { lastEventIds, found, ...last } = await lookUp(client, asked, this.#options.damages);
+    const lastChamberId = Math.max(last.lastChamberId, this.#options.chamberIdMin - 1);
     const headOf = (stream: StreamId) => (stream === ALL_CHAMBERS ? lastChamberId : (lastEventIds.get(stream) ?? 0));
     const moved = new Map<StreamId, number>();
     for (const stream of conflicts) moved.set(stream, headOf(stream));

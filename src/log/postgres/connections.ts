@@ -1,10 +1,12 @@
 // Connections to the writable server among the hosts of DATABASE_URL. A lost connection is replaced by one to the host that
 // takes writes then, so that the process outlives a restart of PostgreSQL and a standby's promotion.
+import { isIP } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { forSamePayer } from '../../process/main-thread.ts';
 import { type ForumError, unavailable } from '../../vocabulary/errors.ts';
 import { describeDatabase, hostUrls } from './database-url.ts';
+import { OtherLog, UnusableDatabase } from './unusable-database.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 /** A server that is silent for so long is taken for lost. */
@@ -25,11 +27,17 @@ const SESSION = `SELECT pg_is_in_recovery() AS standby, current_setting('transac
 /** Runs a statement, prepared under the name. */
 export type Query = <Row>(name: string, text: string, values: readonly unknown[]) => Promise<readonly Row[]>;
 
-interface ConnectionOptions {
+export interface ConnectionOptions {
   /** A query may take any time if it is 0. */
   readonly silenceMillis?: number;
   /** Whether prepared statements may be planned again for their parameters. */
   readonly planCacheMode?: 'auto' | 'force_generic_plan';
+  /** Called with each connection before it is used; throws if it may not be used. */
+  readonly check?: (client: pg.Client) => Promise<void>;
+  /** Called when a database can't be used, and with undefined when one can. */
+  readonly onChecked?: (problem: UnusableDatabase | undefined) => void;
+  /** Called when another log is found on a connection. */
+  readonly onOtherLog?: () => void;
 }
 
 interface PromiseCallbacks {
@@ -44,6 +52,7 @@ export class Connections {
   /** Connections that callers have taken are in it too. */
   readonly #all = new Set<pg.Client>();
   readonly #pool = new Set<pg.Client>();
+  readonly #outdated = new WeakSet<pg.Client>();
   readonly #idle: pg.Client[] = [];
   readonly #waiting: PromiseCallbacks[] = [];
   #opening = 0;
@@ -53,7 +62,14 @@ export class Connections {
   constructor(databaseUrl: string, max: number, options: ConnectionOptions = {}) {
     this.#urls = hostUrls(databaseUrl);
     this.#max = max;
-    this.#options = { silenceMillis: SILENCE_MS_MAX, planCacheMode: 'auto', ...options };
+    this.#options = {
+      silenceMillis: SILENCE_MS_MAX,
+      planCacheMode: 'auto',
+      check: NO_CHECK,
+      onChecked: () => {},
+      onOtherLog: () => {},
+      ...options,
+    };
   }
 
   /**
@@ -95,7 +111,8 @@ export class Connections {
     } catch (error) {
       if (isLost(error)) this.#drop(client);
       // What silenced one has silenced all, and each would be waited for as long again.
-      if (isSilent(error)) for (const idle of [...this.#idle]) this.#drop(idle);
+      if (isSilent(error)) this.#dropIdle();
+      if (error instanceof OtherLog) this.#options.onOtherLog();
       throw error;
     } finally {
       this.#release(client);
@@ -125,7 +142,18 @@ export class Connections {
     }
   }
 
+  /** No connection is used again before its database was checked. */
+  recheck(): void {
+    for (const client of this.#pool) this.#outdated.add(client);
+    this.#dropIdle();
+  }
+
+  #dropIdle(): void {
+    for (const idle of [...this.#idle]) this.#drop(idle);
+  }
+
   #release(client: pg.Client): void {
+    if (this.#outdated.has(client)) this.#drop(client);
     const isOpen = this.#all.has(client);
     const next = isOpen ? this.#waiting.shift() : undefined;
     if (next !== undefined) next.resolve(client);
@@ -140,7 +168,8 @@ export class Connections {
       try {
         return await this.#open(this.#urls[this.#host] as string);
       } catch (error) {
-        problem = error;
+        // That a host holds another log says more than that the next one is gone.
+        if (!(problem instanceof UnusableDatabase)) problem = error;
         this.#host = (this.#host + 1) % this.#urls.length;
       }
     }
@@ -155,6 +184,7 @@ export class Connections {
       keepAlive: true,
       application_name: 'chambers',
     });
+    verifyAddress(client);
     this.#all.add(client);
     // The loss of an idle connection would end the process if nothing listened.
     client.on('error', () => this.#drop(client));
@@ -163,10 +193,25 @@ export class Connections {
       await client.connect();
       const { rows } = await client.query(SESSION, [this.#options.planCacheMode]);
       if (rows[0].standby || rows[0].read_only === 'on') throw new NotWritable('the server is read-only');
+      await this.#check(client);
       return client;
     } catch (error) {
       this.#drop(client);
       throw error;
+    }
+  }
+
+  async #check(client: pg.Client): Promise<void> {
+    const { check, onChecked } = this.#options;
+    try {
+      await check(client);
+      onChecked(undefined);
+    } catch (error) {
+      if (isLost(error) && !(error instanceof UnusableDatabase)) throw error;
+      const problem =
+        error instanceof UnusableDatabase ? error : new UnusableDatabase((error as Error).message, { cause: error });
+      onChecked(problem);
+      throw problem;
     }
   }
 
@@ -200,7 +245,16 @@ export async function connectFirst<Result>(
   }
 }
 
+/** The driver names the server to TLS only if the host is a name; otherwise the certificate would have to be of `localhost`. */
+function verifyAddress(client: pg.Client): void {
+  // The types lack it; TLS takes the object as its options.
+  const { ssl } = client as { readonly ssl?: boolean | { host?: string } };
+  if (typeof ssl === 'object' && isIP(client.host) !== 0) ssl.host = client.host;
+}
+
 class NotWritable extends Error {}
+
+const NO_CHECK = async () => {};
 
 /** SQLSTATE classes of a server that goes down, starts or was demoted. */
 const LOST = /^(08|57P0[1235]|25006)/;
@@ -212,7 +266,12 @@ export function isLost(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code, severity } = error as Error & { readonly code?: string; readonly severity?: string };
   if (severity === undefined)
-    return error instanceof NotWritable || SYSTEM_CODE.test(code ?? '') || LOST_MESSAGE.test(error.message);
+    return (
+      error instanceof NotWritable ||
+      error instanceof UnusableDatabase ||
+      SYSTEM_CODE.test(code ?? '') ||
+      LOST_MESSAGE.test(error.message)
+    );
   return severity === 'FATAL' || severity === 'PANIC' || LOST.test(code ?? '');
 }
 
@@ -231,5 +290,6 @@ function isTransient(error: unknown): boolean {
 }
 
 export function logUnreachable(cause?: unknown): ForumError {
+  if (cause instanceof OtherLog) return unavailable(`${cause.message}: nothing is written`, cause);
   return unavailable('the log cannot be reached at the moment, retry', cause);
 }

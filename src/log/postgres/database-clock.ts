@@ -66,7 +66,14 @@ export class DatabaseClock {
 
   /** Returns whether the clock is now behind the database's by no more than a short round trip. */
   async measure(): Promise<boolean> {
-    const { least, most } = await this.#options.run(readLead);
+    return this.#take(await this.#options.run(readLead));
+  }
+
+  async measureOn(client: Client): Promise<boolean> {
+    return this.#take(await readLead(client));
+  }
+
+  #take({ least, most }: Lead): boolean {
     // The database's clock was set in between.
     if (least > most) return false;
     const isExact = most - least <= ROUND_TRIP_MS_MAX;

@@ -52,7 +52,7 @@ export class PostgresEventLog implements EventLog {
     this.#parts = parts;
     this.#query = parts.connections.query;
     this.#reads = { query: this.#query, damages: parts.damages };
-    this.#appender = new Appender(parts.damages, parts.chamberIdMin);
+    this.#appender = new Appender({ logId, ...parts });
   }
 
   async append(batch: AppendBatch): Promise<AppendResult> {

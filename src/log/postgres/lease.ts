@@ -66,8 +66,10 @@ export class PostgresLease implements Lease {
   }
 }
 
+/** An end that is more than a lease ahead was written before the clock was set back: that lease is over. */
 const CLAIM = `
 INSERT INTO leases VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond')
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, ends_at = excluded.ends_at
   WHERE leases.holder = excluded.holder OR leases.ends_at < clock_timestamp()
+    OR leases.ends_at > clock_timestamp() + $3 * interval '1 millisecond'
 RETURNING holder`;

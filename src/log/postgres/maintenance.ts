@@ -160,6 +160,8 @@ export async function renewPostgres(
 ): Promise<{ readonly logId: string; readonly copiedFrom: string }> {
   return withLog(url, 'READ COMMITTED', async (client) => {
     const copiedFrom = await readLogId(client);
+    // A node that still runs has written nothing after this, and writes nothing once it sees the new id.
+    await client.query('LOCK TABLE events, tiles IN SHARE ROW EXCLUSIVE MODE');
     await client.query(
       `INSERT INTO meta VALUES ('log_id', $1), ('copied_from', $2)
        ON CONFLICT (name) DO UPDATE SET value = excluded.value`,

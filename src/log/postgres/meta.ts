@@ -3,10 +3,17 @@ import type { ForumError } from '../../vocabulary/errors.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 import type { LogMeta } from '../store.ts';
 import type { Query } from './connections.ts';
+import { readLogId, sameLog } from './log-identity.ts';
 import { CLOCK_HIGH_WATER_MARK } from './schema.ts';
+import { OtherLog } from './unusable-database.ts';
 import type { Writes } from './writes.ts';
 
+const PERSIST_CLOCK = `
+WITH ${sameLog('$3')} INSERT INTO meta SELECT $1, $2 FROM same_log
+ON CONFLICT (name) DO UPDATE SET value = greatest(meta.value::bigint, excluded.value::bigint)::text`;
+
 interface Parts {
+  readonly logId: string;
   readonly query: Query;
   readonly writes: Writes;
   readonly lastAt: Millis;
@@ -44,14 +51,12 @@ export class PostgresMeta implements LogMeta {
 
   /** It takes its turn among the appends: no read delays it, and what holds it up would hold them up. */
   async persistClock(at: Millis): Promise<void> {
-    await this.#parts.writes.run((client) =>
-      client.query({
-        name: 'persist clock',
-        text: `INSERT INTO meta VALUES ($1, $2) ON CONFLICT (name) DO UPDATE
-          SET value = greatest(meta.value::bigint, excluded.value::bigint)::text`,
-        values: [CLOCK_HIGH_WATER_MARK, String(at)],
-      }),
-    );
+    const { writes, logId } = this.#parts;
+    await writes.run(async (client) => {
+      const values = [CLOCK_HIGH_WATER_MARK, String(at), logId];
+      const { rowCount } = await client.query({ name: 'persist clock', text: PERSIST_CLOCK, values });
+      if (rowCount === 0) throw new OtherLog(await readLogId(client), logId);
+    });
     this.#lastAt = Math.max(this.#lastAt, at);
   }
 }

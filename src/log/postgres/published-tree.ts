@@ -15,6 +15,7 @@ import {
 import { bigintArray, byteaArray } from './arrays.ts';
 import type { Connections } from './connections.ts';
 import { toStream } from './growth.ts';
+import { sameLog } from './log-identity.ts';
 import { placeLines } from './order.ts';
 
 interface Parts {
@@ -121,8 +122,8 @@ const PLACED = 'SELECT stream, event_id FROM places WHERE place > $1 AND place <
  * nothing, or wait for the row and then write nothing.
  */
 const PUBLISH = `
-WITH held AS MATERIALIZED (
-  SELECT holder FROM leases WHERE holder = $3 FOR SHARE
+WITH ${sameLog('$1')}, held AS MATERIALIZED (
+  SELECT holder FROM leases WHERE holder = $3 AND EXISTS (SELECT FROM same_log) FOR SHARE
 ), published AS (
   INSERT INTO checkpoints SELECT $1, $4, $5 FROM held
   WHERE $2::bigint = 0 OR EXISTS (SELECT FROM checkpoints WHERE log_id = $1 AND size = $2)

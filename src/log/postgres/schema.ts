@@ -1,7 +1,7 @@
 // The PostgreSQL schema: `events` is the source of truth and append-only; the rest is derived or personal. Migrations run in
 // transactions under a lock, so that nodes may start together, and resume where one was killed.
 import type { Client } from 'pg';
-import { createDerivedTables } from '../derived-tables.ts';
+import { createDerivedTables, DERIVED_TABLES } from '../derived-tables.ts';
 import { newLogId } from '../log-id.ts';
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import { describeDatabase } from './database-url.ts';
@@ -78,6 +78,14 @@ CREATE TABLE contacts (did text COLLATE "C" PRIMARY KEY, operator_email bytea NO
 CREATE TABLE leases (name text PRIMARY KEY, holder text NOT NULL, ends_at timestamptz NOT NULL);
 ${PUBLISHED_TREE}`;
 
+/** The tables by what a node does with their rows. */
+const TABLES_BY_PRIVILEGES = {
+  'SELECT,INSERT': ['events', 'places', 'registrations'],
+  'SELECT,INSERT,UPDATE': ['meta', 'contacts', 'tiles', 'checkpoints', ...DERIVED_TABLES],
+  'SELECT,INSERT,DELETE': ['unplaced_events'],
+  'SELECT,INSERT,UPDATE,DELETE': ['snapshots', 'leases'],
+};
+
 /** It had snapshots of chambers only. */
 const SCHEMA_WITHOUT_ACCOUNTS = 3;
 /** It gave places to the lines of chambers only, and had no published tree. */
@@ -144,12 +152,20 @@ export async function probe(
   requireKnown(version);
   if (version === undefined) return found;
   requireNotMoved(await readMeta(client, MOVED_TO));
+  if (version === SCHEMA_VERSION) await requireRights(client);
   return found;
 }
 
 export async function readMeta(client: Client, name: string): Promise<string | undefined> {
   const { rows } = await client.query('SELECT value FROM meta WHERE name = $1', [name]);
   return rows[0]?.value;
+}
+
+/** Throws an Error of one line unless it is the schema of this version. */
+export function requireVersion(version: string | undefined): void {
+  const found = Number(version);
+  requireKnown(found);
+  if (found !== SCHEMA_VERSION) throw new Error(`the database has schema ${found}, which a start upgrades`);
 }
 
 function requireKnown(version: number | undefined): void {
@@ -193,6 +209,21 @@ export async function requireServer(client: Client): Promise<string> {
   if (encoding !== 'UTF8') throw new Error(`the database has the encoding ${encoding}, and UTF8 is needed`);
   if (schema === null) throw new Error('no schema of the search_path exists');
   return `PostgreSQL ${name}`;
+}
+
+const RIGHTS = `
+SELECT current_user AS role, table_name, privilege
+FROM (VALUES ${Object.entries(TABLES_BY_PRIVILEGES).flatMap(([privileges, tables]) =>
+  tables.map((name) => `('${name}', '${privileges}')`),
+)}) AS needed (table_name, privileges), string_to_table(privileges, ',') AS privilege
+WHERE NOT has_table_privilege(table_name, privilege) LIMIT 1`;
+
+/** Throws an Error of one line if the role can't write the tables of a log. */
+export async function requireRights(client: Client): Promise<void> {
+  const { rows } = await client.query(RIGHTS);
+  if (rows.length === 0) return;
+  const { role, table_name: name, privilege } = rows[0];
+  throw new Error(`the role ${role} lacks the right to ${privilege} in the table ${name}`);
 }
 
 /** Undefined in an empty database. */

@@ -1,13 +1,13 @@
 // A store in PostgreSQL, which any number of nodes share.
 import type { Millis } from '../../vocabulary/values.ts';
 import { Damages, type StreamDamaged } from '../damage.ts';
-import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import type { Store } from '../store.ts';
-import { Connections, connectFirst } from './connections.ts';
+import { type ConnectionOptions, Connections, connectFirst } from './connections.ts';
 import { DatabaseClock } from './database-clock.ts';
 import { describeDatabase } from './database-url.ts';
 import { PostgresEventLog } from './event-log.ts';
 import { PostgresLists } from './lists.ts';
+import { requireSameLog } from './log-identity.ts';
 import { lookUp } from './look-up.ts';
 import { PostgresMeta } from './meta.ts';
 import { PostgresNodes } from './nodes.ts';
@@ -24,26 +24,33 @@ export interface PostgresStoreOptions {
   readonly chamberIdMin?: number;
   /** Called once for each stream in which damage is met. */
   readonly onDamage?: (damage: StreamDamaged) => void;
+  /** Called when a database that DATABASE_URL leads to can't be used as this log, and with undefined when one can. */
+  readonly onChecked?: (problem: Error | undefined) => void;
   /** Called when the database's clock has drifted from this machine's. */
   readonly onDrift?: (driftMillis: Millis) => void;
 }
 
 /** Opens the store, and creates or migrates its schema. Throws an Error of one line, without the password. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
-  const connections = new Connections(options.url, options.connectionsMax);
-  return connectFirst(connections, options.url, async (client) => {
+  const first = new Connections(options.url, 1);
+  const opened = await connectFirst(first, options.url, async (client): Promise<Opened> => {
     await migrate(client);
-    requireNotMoved(await readMeta(client, MOVED_TO));
+    const logId = (await readMeta(client, 'log_id')) ?? '';
+    await requireSameLog(client, logId);
     const clock = Number((await readMeta(client, CLOCK_HIGH_WATER_MARK)) ?? 0);
     // Only the newest rows: the index skips what lies before the clock.
     const { rows } = await client.query('SELECT max(at) AS at FROM events WHERE at > $1', [clock]);
-    const lastAt = Math.max(clock, Number(rows[0].at ?? 0));
-    const logId = (await readMeta(client, 'log_id')) ?? '';
-    const store = compose(connections, options, { logId, lastAt });
-    await store.clock.start();
-    await client.end();
-    return store;
+    return { logId, lastAt: Math.max(clock, Number(rows[0].at ?? 0)) };
   });
+  await first.close();
+  const store = compose(options, opened);
+  try {
+    await store.clock.start();
+    return store;
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
 }
 
 /** What the database is, without a change to it; throws as openPostgresStore does. */
@@ -68,8 +75,21 @@ interface Opened {
   readonly lastAt: Millis;
 }
 
-function compose(connections: Connections, options: PostgresStoreOptions, { logId, lastAt }: Opened): PostgresStore {
-  const writes = new Writes(options.url);
+function compose(options: PostgresStoreOptions, { logId, lastAt }: Opened): PostgresStore {
+  const clock = new DatabaseClock({ run: (work) => connections.run(work), onDrift: options.onDrift });
+  const checked: ConnectionOptions = {
+    check: async (client) => {
+      await requireSameLog(client, logId);
+      // The server may be another one, with another clock.
+      await clock.measureOn(client);
+    },
+    onOtherLog: () => {
+      for (const pool of [connections, writes.connections]) pool.recheck();
+    },
+    ...(options.onChecked && { onChecked: options.onChecked }),
+  };
+  const connections = new Connections(options.url, options.connectionsMax, checked);
+  const writes = new Writes(options.url, checked);
   const damages = new Damages(options.onDamage);
   const { query } = connections;
   const nodes = new PostgresNodes({
@@ -82,14 +102,13 @@ function compose(connections: Connections, options: PostgresStoreOptions, { logI
       return (await connections.run((client) => lookUp(client, asked, damages))).lastEventIds;
     },
   });
-  const clock = new DatabaseClock({ run: (work) => connections.run(work), onDrift: options.onDrift });
   return {
     clock,
     nodes,
     log: new PostgresEventLog(logId, { connections, writes, damages, nodes, chamberIdMin: options.chamberIdMin ?? 1 }),
     lists: new PostgresLists(query),
     tree: new PostgresPublishedTree({ logId, connections, damages }),
-    meta: new PostgresMeta({ query, writes, lastAt }),
+    meta: new PostgresMeta({ logId, query, writes, lastAt }),
     async close() {
       clock.close();
       nodes.close();

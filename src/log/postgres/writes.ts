@@ -1,7 +1,7 @@
 // The connection of appends and the clock, which are written one after another, and whether the log takes writes.
 import type { Client } from 'pg';
 import { ForumError } from '../../vocabulary/errors.ts';
-import { Connections, logUnreachable } from './connections.ts';
+import { type ConnectionOptions, Connections, logUnreachable } from './connections.ts';
 
 /** A write that takes longer counts as failed until it ends: a server that is gone or frozen gives no error for a long time. */
 const WRITE_MS_MAX = 2_000;
@@ -13,8 +13,8 @@ export class Writes {
   readonly #underWay = new Set<{ readonly since: number }>();
 
   /** Planning statements for each batch would cost more than running them; the plans of lists depend on their parameters. */
-  constructor(url: string) {
-    this.connections = new Connections(url, 1, { planCacheMode: 'force_generic_plan' });
+  constructor(url: string, options: ConnectionOptions) {
+    this.connections = new Connections(url, 1, { ...options, planCacheMode: 'force_generic_plan' });
   }
 
   /** The error of the latest write, or of one that takes too long; undefined if it succeeded. */

@@ -19,7 +19,7 @@ async function open() {
   const url = await temporaryPostgres();
   const store = await openStore(url);
   const client = await connect(url);
-  const appender = new Appender(new Damages());
+  const appender = new Appender({ logId: store.log.logId, damages: new Damages(), chamberIdMin: 1 });
   const append = (entries: readonly LogEntry[]) => appender.append(client, { entries, registrations: [] }, false);
   const repeat = (entries: readonly LogEntry[], registrations: readonly Registration[] = []) =>
     appender.append(client, { entries, registrations }, true);

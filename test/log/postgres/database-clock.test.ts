@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { PostgresStore } from '../../../src/log/postgres/store.ts';
-import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
+import { execute, openStore, ownDatabase, temporaryPostgres } from '../../kit/postgres.ts';
 import { startPostgres } from '../../kit/postgres-server.ts';
 import { signalTree } from '../../kit/process-tree.ts';
 import { atEnd } from '../../kit/temporary.ts';
@@ -37,8 +37,9 @@ it('is right after the database was frozen while it was asked', { timeout: 120_0
   await expectRight(store, url);
 });
 
-it('follows the database’s clock when that is set, and reports it', async () => {
-  const url = await temporaryPostgres();
+/** A database whose clock can be set. */
+async function openAdjustable() {
+  const url = await temporaryPostgres(await ownDatabase());
   const { searchParams } = new URL(url);
   const schema = /search_path=(\w+)/.exec(searchParams.get('options') ?? '')?.[1];
   await (await openStore(url)).close();
@@ -52,10 +53,25 @@ it('follows the database’s clock when that is set, and reports it', async () =
   adjustable.searchParams.set('options', `-c search_path=${schema},pg_catalog`);
   const drifts: number[] = [];
   const store = await openStore(adjustable.href, { onDrift: (millis) => void drifts.push(Math.round(millis / 1_000)) });
+  const setClock = (millis: number) => execute(url, `UPDATE setting SET millis = ${millis}`);
+  return { url: adjustable.href, store, drifts, setClock };
+}
+
+it('follows the database’s clock when that is set, and reports it', async () => {
+  const { url, store, drifts, setClock } = await openAdjustable();
   for (const millis of [5_000, -3_000]) {
-    await execute(url, `UPDATE setting SET millis = ${millis}`);
+    await setClock(millis);
     await store.clock.measure();
-    await expectRight(store, adjustable.href);
+    await expectRight(store, url);
   }
   expect(drifts).toEqual([5, -8]);
+});
+
+it('is measured on a new connection before that is used, as after a failover to a slower clock', async () => {
+  const { url, store, setClock } = await openAdjustable();
+  await setClock(-10_000);
+  const isOurs = "application_name = 'chambers' AND datname = current_database()";
+  await execute(url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${isOurs}`);
+  await store.log.lastEventId(1);
+  await expectRight(store, url);
 });

@@ -43,6 +43,13 @@ describe('a lease', () => {
     expect(await one.log.append({ entries: [entry(1, 2, { lease: token })] })).toEqual(report([1, 1]));
   });
 
+  it('whose end is more than its length ahead is over, as after the database’s clock was set back', async () => {
+    const url = await temporaryPostgres();
+    const store = await openStore(url);
+    await execute(url, "INSERT INTO leases VALUES ('work', 'a dead node', clock_timestamp() + interval '1 hour')");
+    await held(store.nodes.lease('work'));
+  });
+
   it('passes to another node when its time is over, and refuses what a holder that was cut off decided', async () => {
     const url = await temporaryPostgres();
     const [one, other, client] = [await openStore(url), await openStore(url), await connect(url)];
@@ -89,7 +96,7 @@ describe('a lease', () => {
   });
 
   it('waits with a new holder for an append under way, and the append for a new holder', async () => {
-    const { url, token } = await openTwo();
+    const { url, one, token } = await openTwo();
     const [client, taker] = await Promise.all([connect(url), connect(url)]);
     const waits = () =>
       eventually(async () => {
@@ -97,7 +104,11 @@ describe('a lease', () => {
         expect(waiting.filter(({ query }) => /leases/.test(String(query))).length).toBeGreaterThan(0);
       });
     const append = (entries: readonly LogEntry[]) =>
-      new Appender(new Damages()).append(client, { entries, registrations: [] }, false);
+      new Appender({ logId: one.log.logId, damages: new Damages(), chamberIdMin: 1 }).append(
+        client,
+        { entries, registrations: [] },
+        false,
+      );
     await client.query('BEGIN');
     expect(await append([entry(1, 1, { lease: token })])).toEqual(NONE);
     const taken = taker.query("UPDATE leases SET holder = 'new'");

@@ -1,0 +1,47 @@
+// sslmode=verify-full with an IP address: the certificate must be valid for the address.
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { probeDatabase } from '../../../src/log/postgres/store.ts';
+import { execute } from '../../kit/postgres.ts';
+import { startPostgres } from '../../kit/postgres-server.ts';
+import { atEnd, temporaryFolder } from '../../kit/temporary.ts';
+
+function hasOpenssl(): boolean {
+  try {
+    return execFileSync('openssl', ['version'], { stdio: 'pipe' }).length > 0;
+  } catch {
+    return false;
+  }
+}
+
+/** A server that makes a certificate for the subject itself, and the URL that verifies it. */
+async function startWithTls(subject: string): Promise<string> {
+  const server = await startPostgres();
+  atEnd(server.stop);
+  const make = `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=chambers \
+-addext subjectAltName=${subject} -keyout server.key -out server.crt 2> /dev/null && chmod 600 server.key`;
+  await execute(server.url, `COPY (SELECT) TO PROGRAM '${make}'`);
+  await execute(server.url, 'ALTER SYSTEM SET ssl = on');
+  await execute(server.url, 'SELECT pg_reload_conf()');
+  const [row] = await execute(server.url, "SELECT pg_read_file('server.crt') AS certificate");
+  const authority = join(temporaryFolder(), 'server.crt');
+  writeFileSync(authority, String(row?.['certificate']));
+  const url = new URL(server.url);
+  url.searchParams.set('sslmode', 'verify-full');
+  url.searchParams.set('sslrootcert', authority);
+  await expect.poll(() => execute(server.url, 'SHOW ssl')).toEqual([{ ssl: 'on' }]);
+  return url.href;
+}
+
+it.runIf(hasOpenssl())(
+  'takes a certificate of the address, and none of another name',
+  { timeout: 60_000 },
+  async () => {
+    expect(await probeDatabase(await startWithTls('IP:127.0.0.1'))).toMatchObject({ hasSynchronousStandby: false });
+    await expect(probeDatabase(await startWithTls('DNS:localhost,IP:127.0.0.2'))).rejects.toThrow(
+      /IP: 127\.0\.0\.1 is not in the cert/,
+    );
+  },
+);
