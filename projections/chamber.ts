@@ -49,7 +49,10 @@ type Draft = { -readonly [Member in keyof ChamberState]: ChamberState[Member] };
 
 /** Folds one event into the state; null is the state before `chamber.created`. */
 export function evolveChamber(state: ChamberState | null, event: ChamberEvent): ChamberState {
-  if (event.type === 'chamber.created') return created(event);
+  if (event.type === 'chamber.created') {
+    if (state !== null) throw new Error(`chamber ${event.chamberId} is created twice`);
+    return created(event);
+  }
   if (state === null) throw new Error(`chamber ${event.chamberId} starts with ${event.type}`);
   const next = advance(state, event);
   switch (event.type) {

@@ -148,8 +148,8 @@ async function fileSource(path: string, request: AuditRequest): Promise<Source> 
     isRepeatable: () => input.isRepeatable,
     shareOf: (bytes) => size && bytes / size,
     compareViews: async ({ findings }) => {
-      const reason = 'the input is a file: audit the URL of a service to compare its responses';
-      findings.notEvaluated(reason, 'preview', 'views', 'checkpoint', 'witnesses');
+      const why = 'the input is a file: audit the URL of a service to compare its responses';
+      findings.notEvaluated({ needs: 'service', why }, 'preview', 'views', 'checkpoint', 'witnesses');
     },
   };
 }
@@ -175,6 +175,8 @@ function serviceSource(baseUrl: string, { service, log, receipts }: Audited, cha
     receipts,
   };
 }
+
+const NO_RECEIPTS = { needs: 'receipts', why: 'use --receipts to compare those that you keep' } as const;
 
 interface ReadChamber {
   readonly audit: ChamberAudit;
@@ -208,7 +210,7 @@ async function readChamber(
   });
   await source.compareViews(audit);
   const judged = receipts?.judge(chamberId ?? decisions.state?.chamberId, await source.receipts?.terms());
-  if (judged === undefined) findings.notEvaluated('use --receipts to compare those that you keep', 'receipts');
+  if (judged === undefined) findings.notEvaluated(NO_RECEIPTS, 'receipts');
   else await reportReceipts(findings, judged, optionsOf(request).proofs);
   audit.conclude({ asksChain: request.chain !== undefined });
   return { audit, receipts: judged ?? [] };
@@ -238,7 +240,7 @@ async function askChain(audit: ChamberAudit, { chamberId }: Source, chain?: Audi
     const { compareChain } = await import('./chain/compare-chain.ts');
     return await compareChain(audit, chain, chamberId ?? decisions.state?.chamberId);
   }
-  const reason = 'use --rpc and --registry to ask the chain';
+  const reason = { needs: 'chain', why: 'use --rpc and --registry to ask the chain' } as const;
   findings.notEvaluated(reason, 'contract', 'claims');
   for (const _ of balanceClaims) findings.notEvaluated(reason, 'balances');
 }

@@ -1,8 +1,9 @@
 // What the chambers of one log share in an audit, and what only its caller can decide: limits, addresses, unsigned moves.
 
 import { isSignedBy, type VerifyingKey } from '../crypto/verify.ts';
+import { fromHex, type Hex } from '../vocabulary/values.ts';
 import type { ContractProof } from './chain/recorded-block.ts';
-import { SignatureSet } from './line/signature-set.ts';
+import { UsedValues } from './line/used-values.ts';
 import type { Verify } from './line/verify.ts';
 import type { AuditPolicy } from './policy.ts';
 import type { Outcome } from './report/findings.ts';
@@ -12,7 +13,7 @@ export interface AuditContext {
   readonly policy: AuditPolicy;
   readonly verify: Verify;
   /** The signatures of creations: their requests name no chamber, so none may occur in two chambers of one log. */
-  readonly creations: SignatureSet;
+  readonly creations: UsedValues;
   /** The keys by DID: decoding a key costs more than most checks. */
   readonly keys: Map<string, VerifyingKey>;
   readonly origins: Candidates;
@@ -35,7 +36,7 @@ export function auditContext(policy: AuditPolicy = {}, verify: Verify = isSigned
   return {
     policy,
     verify,
-    creations: new SignatureSet(),
+    creations: new UsedValues(),
     keys: new Map(),
     origins: new Candidates('origins', '--origin', policy.origins),
     registries: new Candidates('registries', '--registry', policy.registries?.map(lowerCase)),
@@ -50,30 +51,60 @@ export function auditContext(policy: AuditPolicy = {}, verify: Verify = isSigned
 }
 
 /** Contracts are compared without regard to checksums. */
-export function lowerCase(address: string): string {
-  return address.toLowerCase();
+export function lowerCase<Address extends string>(address: Address): Lowercase<Address> {
+  return address.toLowerCase() as Lowercase<Address>;
 }
 
-/** More are forgotten, so that they don't fill the memory. */
-const SUBJECTS_MAX = 100_000;
+/** What a transaction or a token is for: an idea of a chamber, or, without one, the chamber's commitment. */
+export interface Subject {
+  readonly chamberId: number;
+  readonly ideaId: string | undefined;
+}
 
-/** The hashes or addresses of a log, and to which chamber or idea each belongs. */
+export function nameOf({ chamberId, ideaId }: Subject): string {
+  return `${ideaId ?? 'the commitment'} of chamber ${chamberId}`;
+}
+
+/** The hashes or addresses of a log, and to which chamber or idea each belongs. None is forgotten; each takes about 27 bytes, and each subject 16. */
 export class Subjects {
-  readonly #subjects = new Map<string, string>();
+  /** The place of the subject of each value, from 1. */
+  readonly #values = new UsedValues();
+  readonly #chamberIds: number[] = [];
+  /** The slots of ideas, 0 for the commitment. */
+  readonly #slots: number[] = [];
 
   /** Keeps the first subject of the value, and returns it if it is another one. */
-  conflict(value: string, subject: string): string | undefined {
-    const first = this.of(value, subject);
-    if (this.#subjects.size >= SUBJECTS_MAX) this.#subjects.clear();
-    this.#subjects.set(value, first ?? subject);
-    return first;
+  conflict(value: Hex, subject: Subject): Subject | undefined {
+    const first = this.#values.add(fromHex(value), this.#placeOf(subject));
+    return this.#otherThan(subject, first);
   }
 
   /** The value's subject if it is another one. */
-  of(value: string, subject: string): string | undefined {
-    const found = this.#subjects.get(value);
-    return found === subject ? undefined : found;
+  of(value: Hex, subject: Subject): Subject | undefined {
+    return this.#otherThan(subject, this.#values.first(fromHex(value)));
   }
+
+  /** Values of one subject mostly follow each other. */
+  #placeOf({ chamberId, ideaId }: Subject): number {
+    const slot = slotOf(ideaId);
+    if (this.#chamberIds.at(-1) !== chamberId || this.#slots.at(-1) !== slot) {
+      this.#chamberIds.push(chamberId);
+      this.#slots.push(slot);
+    }
+    return this.#slots.length;
+  }
+
+  #otherThan(subject: Subject, place: number | undefined): Subject | undefined {
+    if (place === undefined) return undefined;
+    const [chamberId = 0, slot = 0] = [this.#chamberIds[place - 1], this.#slots[place - 1]];
+    if (chamberId === subject.chamberId && slot === slotOf(subject.ideaId)) return undefined;
+    return { chamberId, ideaId: slot === 0 ? undefined : `idea-${slot}` };
+  }
+}
+
+/** The rules of service events know no idea of another form. */
+function slotOf(ideaId = 'idea-0'): number {
+  return Number(ideaId.slice('idea-'.length));
 }
 
 const NAMED_MAX = 3;

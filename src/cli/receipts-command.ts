@@ -44,14 +44,16 @@ async function receipts(input: Input): Promise<number> {
       reason,
     ]);
     const count = (counted: string) => listed.filter(({ verdict }) => verdict === counted).length;
-    const broken = count('broken');
-    const sum = `${listed.length} receipts, ${broken} broken, ${count('not evaluated')} not evaluated`;
+    const [broken, undecided] = [count('broken'), count('undecided')];
+    const open = undecided === 0 ? '' : `${undecided} undecided, `;
+    const sum = `${listed.length} receipts, ${broken} broken, ${open}${count('not evaluated')} not evaluated`;
+    const isSound = broken + undecided === 0;
     print(input.isJson, { receipts: listed }, [
       ...table(['CHAMBER', 'EVENT', 'SIGNED', 'VERDICT', 'WHY'], rows, 'No receipts.'),
       '',
-      paint(broken > 0 ? 'red' : 'green', sum),
+      paint(isSound ? 'green' : 'red', sum),
     ]);
-    return broken > 0 ? EXIT.verification : EXIT.ok;
+    return isSound ? EXIT.ok : EXIT.verification;
   } catch (error) {
     if (error instanceof UnusableInput) throw new CommandError('usage', error.message);
     if (error instanceof Unreachable) throw new CommandError('unreachable', error.message);

@@ -18,7 +18,8 @@ export class ServiceFactRejected extends Error {
  * Throws ServiceFactRejected unless `fact` may follow `state` at `now`. The Merkle root of `chamber.committed` is left
  * to the caller, who has the tree.
  */
-export function decideServiceFact(state: ChamberState, fact: ServiceFact, now: Millis): void {
+export function decideServiceFact(state: ChamberState | null, fact: ServiceFact, now: Millis): void {
+  if (state === null) reject(fact, 'comes before the creation of its chamber');
   if (!isClosed(state, now)) reject(fact, 'comes before the reveal deadline');
   const { committed, commitSubmitted } = state.settlement;
   switch (fact.type) {

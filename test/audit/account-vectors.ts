@@ -123,9 +123,24 @@ async function bobRetired(
   wallet: typeof SECOND,
   { issuedAt = atOf(bob, RETIRED), walletAddress = wallet.address, accepted = {} as Line } = {},
 ) {
-  const proof = await retirementBy(wallet, BOB.did, { issuedAt: iso(issuedAt) });
-  const walletProof = { signature: proof.walletSignature, issuedAt: proof.issuedAt, service: PUBLIC_URL, ...accepted };
+  const { walletSignature: signature, ...proof } = await retirementBy(wallet, BOB.did, { issuedAt: iso(issuedAt) });
+  const walletProof = { signature, issuedAt: proof.issuedAt, service: PUBLIC_URL, ...accepted };
   return ofBob(RETIRED, { walletAddress, walletProof });
+}
+
+/** BOB's moves and account, whose registration was made otherwise and is followed by one that nobody signed, of the same wallet, which his moves name. */
+async function bobUnsigned(how: Registering): Promise<readonly [text: string, accounts: string]> {
+  const later = moves.map((move) => {
+    const { accountEventId, ...payload } = payloadOf(move);
+    const isOfBob = move['did'] === BOB.did;
+    return isOfBob ? { ...move, payload: { ...payload, accountEventId: Number(accountEventId) + 1 } } : move;
+  });
+  const [registered, proven, ...rest] = parse((await bobRegistered(how)).trimEnd().split('\n')).filter(
+    ({ did }) => did === BOB.did,
+  ) as [Line, Line, ...Line[]];
+  const { walletProof: _, ...payload } = payloadOf(proven);
+  const again = { ...proven, payload, request: null };
+  return [rewritten(later), accountsOf({ and: [registered, proven, again, ...rest] })];
 }
 
 const BLOCK = { chainId: 31_337, blockNumber: 41, blockHash: `0x${'c3'.repeat(32)}` };
@@ -200,6 +215,10 @@ export async function soundAccounts(): Promise<readonly WithAccounts[]> {
     ['a move 5 s after the retirement of its key', lastOfAnnAt(retiredAt + 5_000), ACCOUNTS],
     ['a proof issued 300 s before', text, await bobRegistered({ at: provenAt, issuedAt: provenAt - 300_000 })],
     ['a registration signed 60 s ahead', text, await bobRegistered({ at: provenAt + 60_000, acceptedAt: provenAt })],
+    [
+      'a proof followed by a registration that nobody signed, of the same wallet',
+      ...(await bobUnsigned({ at: provenAt })),
+    ],
   ];
 }
 
@@ -214,6 +233,18 @@ export async function undecidedAccounts(): Promise<readonly WithAccounts[]> {
       'an account for another address than the moves',
       text,
       await bobRegistered({ at, origin: 'https://other.test', service: 'https://other.test' }),
+    ],
+    [
+      'a proof for another address, followed by a registration that nobody signed',
+      ...(await bobUnsigned({ at, service: 'https://other.test' })),
+    ],
+    [
+      'a proof issued 20 h before, followed by a registration that nobody signed',
+      ...(await bobUnsigned({ at, issuedAt: at - 72_000_000 })),
+    ],
+    [
+      'an account for another address than the moves, followed by a registration that nobody signed',
+      ...(await bobUnsigned({ at, origin: 'https://other.test', service: 'https://other.test' })),
     ],
   ];
 }
@@ -314,6 +345,14 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
       await bobRetired(SECOND, { issuedAt: atOf(bob, RETIRED) - 86_401_000 }),
       ...OF_BOB,
     ],
+    [
+      'a retirement in the name of a contract, by a wallet that a key proved',
+      text,
+      await bobRetired(SECOND, { accepted: { signature: '0xdead', ...BLOCK } }),
+      ...OF_BOB,
+    ],
+    // A claim of which no line is given that proves it.
+    ['a proven wallet, of whose account a later line alone is given', text, withoutRegistrations(), BOB_JOINED],
   ];
 }
 
@@ -353,6 +392,14 @@ function ofOther(lines: readonly Line[]): Line[] {
 function madeAgain(): string {
   const again = { ...recordIn(ann, PROVEN), ts: recordIn(ann, CHANGED)['ts'] ?? null };
   return accountsOf({ of: [...ann.slice(0, CHANGED), again] });
+}
+
+/** The accounts, of BOB's only the line after his proof. */
+function withoutRegistrations(): string {
+  return toText([
+    ...accountLines.slice(0, ann.length),
+    ...accountLines.slice(ann.length + PROVEN, ann.length + CHANGED),
+  ]);
 }
 
 function afterRetirement(): Line {

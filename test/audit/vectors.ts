@@ -371,6 +371,11 @@ async function serviceEvents(): Promise<readonly Row[]> {
       withLine(10, { ...recordOf(COMMITTED), ts: iso(START + 2 * HOUR + 500) }),
       10,
     ],
+    ['a transaction before the creation', rewritten([beforeCreation(MOVES + 1), ...moves]), 1],
+    ['a commitment before the creation', rewritten([beforeCreation(COMMITTED), ...moves]), 1],
+    ['a token before the creation', rewritten([beforeCreation(DEPLOY + 1), ...moves]), 1],
+    ['a failure before the creation', rewritten([beforeCreation(LAST), ...moves]), 1],
+    ['service events alone', rewritten(records.slice(DEPLOY - 1)), 1],
   ];
 }
 
@@ -392,6 +397,11 @@ async function secondRegistry(): Promise<string> {
       payload: { ...payloadOf(recordOf(COMMITTED)), txHash: sent.txHash },
     }),
   );
+}
+
+/** A service event at the time of the creation. */
+function beforeCreation(eventId: number): Line {
+  return { ...recordOf(eventId), ts: recordOf(1)['ts'] as string };
 }
 
 /** A service event once more, at the end of the log. */

@@ -1,10 +1,24 @@
 // Proofs of wallets and retirements, found again from the lines alone, and what a service may have made of them.
 import { beforeEach, describe, expect, test } from 'vitest';
+import { compareAccounts } from '../../src/audit/account/compare-accounts.ts';
+import type { CheckResult } from '../../src/audit/report/findings.ts';
+import { canonicalJson } from '../../src/vocabulary/json.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import type { Signer } from '../kit/signer.ts';
 import { PUBLIC_URL, TestService } from '../kit/test-service.ts';
 import { agentWith, proofBy, provenRegistration, retirementBy, walletOf } from '../kit/wallets.ts';
-import { accountOf, altered, audit, type Line, parse, rechained, toText } from './forge.ts';
+import {
+  accountOf,
+  accountsOf,
+  altered,
+  audit,
+  auditLines,
+  type Line,
+  parse,
+  rechained,
+  signedAccountLine,
+  toText,
+} from './forge.ts';
 
 const [WALLET, OTHER] = [walletOf(0), walletOf(1)];
 
@@ -113,6 +127,57 @@ test('a proof for an origin of the service other than that of its request is lef
   const both = [PUBLIC_URL, 'https://other.test'];
   expect(await registration({ moves: lines, origins: both })).toMatchObject({ verdict: 'verified' });
   expect(await registration({ moves: lines, origins: [PUBLIC_URL] })).toMatchObject({ broken: ['registration'] });
+});
+
+test('a claim that a wallet was proven is broken where no line that is given proves it', async () => {
+  const bob = await service.agent({ walletAddress: WALLET.address });
+  await service.must('PUT', '/personality', { by: bob, body: { patch: { style: 'dry' } } });
+  await openChamber(service, [bob]);
+  const lines = parse(await service.lines(2));
+  const [, personality = {}] = await accountOf(service, bob);
+  const given = async (walletProven: boolean) => {
+    const claimed = toText(rechained(altered(lines, 2, { walletProven })));
+    return (await audit(claimed, { accounts: `${canonicalJson(personality)}\n` })).check('registration');
+  };
+  expect(await given(false)).toMatchObject({ verdict: 'not evaluated', findings: [] });
+  expect(await given(true)).toMatchObject({
+    verdict: 'broken',
+    findings: [{ eventIds: [2], sentence: expect.stringContaining('walletProven is true, but no line up to event 2') }],
+  });
+});
+
+describe('behind a registration that nobody signed, which the moves name', () => {
+  const BLOCK = { chainId: 31_337, blockNumber: 41, blockHash: `0x${'c3'.repeat(32)}` };
+
+  /** ANN's account ends with a registration of the same wallet, whose request held an e-mail address; the proof is of a contract. */
+  async function auditedWith(outcome: string | { readonly doubt: string } | undefined): Promise<CheckResult> {
+    account = await accountOf(service, ann);
+    const { service: name, issuedAt = '' } = proofIn(PROOF) as { service: string; issuedAt: string };
+    const signature = `0x${'c0'.repeat(65)}`;
+    const { walletProof: _, ...content } = payloadOf(account, PROOF);
+    const { agentId: __, ...body } = content;
+    const at = Date.parse(String(account[PROOF - 1]?.['ts']));
+    const forged = signedAccountLine({
+      ...{ by: ann, at, type: 'agent.registered', path: '/register' },
+      body: { ...body, walletSignature: signature, issuedAt },
+      payload: { ...content, walletProof: { signature, issuedAt, service: name, ...BLOCK } },
+    });
+    const again = { ...forged, request: null, payload: content };
+    const named = moves.map((move) => ({ ...move, payload: { ...(move['payload'] as Line), accountEventId: 3 } }));
+    const chamberAudit = await auditLines(toText(rechained(named)), {});
+    const text = toText(rechained([account[0] as Line, forged, again]));
+    const accounts = await accountsOf(text, chamberAudit.context);
+    await compareAccounts(chamberAudit, accounts, async () => outcome);
+    return chamberAudit.findings.results().find(({ name }) => name === 'registration') as CheckResult;
+  }
+
+  test('the proof of a contract is still what the chain says of it', async () => {
+    expect(await auditedWith('the contract does not accept the recorded signature')).toMatchObject({
+      verdict: 'broken',
+    });
+    expect(await auditedWith({ doubt: 'the RPC serves another chain' })).toMatchObject({ verdict: 'undecided' });
+    expect(await auditedWith(undefined)).toMatchObject({ verdict: 'not evaluated', counts: { broken: 0 } });
+  });
 });
 
 describe('a retirement is broken', () => {

@@ -7,7 +7,7 @@ import type { ChainQuestion, ReadChain } from '../../moves/chain-question.ts';
 import { changePersonality } from '../../moves/change-personality.ts';
 import { parseBody } from '../../moves/move.ts';
 import { agentIdOf, register, registeredDid } from '../../moves/register.ts';
-import { retire, retirementClaim } from '../../moves/retire.ts';
+import { isContractWallet, retire, retirementClaim } from '../../moves/retire.ts';
 import { NO_CONTRACT, requireProof } from '../../moves/wallet-proof.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
@@ -22,7 +22,7 @@ import { CopyCheck, foreignFormat } from '../line/copy.ts';
 import { baseOf, concludeVerification, judgeAge, startVerification, type Verification } from '../line/evidence.ts';
 import { type RawLine, UnusableInput } from '../line/input.ts';
 import { type LineRecord, readAccountRecord } from '../line/record.ts';
-import { SignatureSet } from '../line/signature-set.ts';
+import { UsedValues } from '../line/used-values.ts';
 import type { AuditedService } from '../service/service-reader.ts';
 
 /** The account after one of its lines. */
@@ -56,13 +56,23 @@ export class AccountLog {
   readonly origins = new Set<string>();
   readonly #did: string;
   readonly #context: AuditContext;
-  readonly #signatures = new SignatureSet();
+  readonly #signatures = new UsedValues();
   #state: AccountState | null = null;
   #leaf: Hex = NO_PREVIOUS;
 
   constructor(did: string, context: AuditContext) {
     this.#did = did;
     this.#context = context;
+  }
+
+  /** The account after that line; undefined for one that was not given. */
+  entryAt(eventId: number): AccountEntry | undefined {
+    return this.entries[eventId - this.firstEventId];
+  }
+
+  /** The last line that was given; 0 without any. */
+  get lastEventId(): number {
+    return this.entries.length === 0 ? 0 : this.firstEventId + this.entries.length - 1;
   }
 
   async take(event: AccountEvent, bytes: Uint8Array, verification: Verification | undefined): Promise<void> {
@@ -173,10 +183,12 @@ export class AccountLog {
     if (event.request !== null) return 'is a retirement by a wallet with the request of a key';
     if (!this.#state?.provenWallets.includes(walletAddress.toLowerCase()))
       return `is a retirement by ${walletAddress}, which was never proven for the key`;
+    // A wallet that a key proved is asked for that key's signature alone, by the service too.
+    const isContract = isContractWallet(this.#state, walletAddress);
     const { signature: walletSignature, issuedAt, service } = walletProof;
     try {
       const claim = retirementClaim({ walletAddress, walletSignature, issuedAt }, this.#did, [service]);
-      const due = requireProof(claim, this.#recordedAnswer(walletProof, event));
+      const due = requireProof(claim, isContract ? this.#recordedAnswer(walletProof, event) : NO_CONTRACT);
       if (canonicalJson(due) !== canonicalJson(walletProof)) return 'holds a block in which nothing was asked';
     } catch (error) {
       if (!(error instanceof ForumError)) throw error;
@@ -234,7 +246,8 @@ function isOwnRegistration({ did, payload }: Extract<AccountEvent, { type: 'agen
 export interface Accounts {
   /** What a tool has done to the file that holds them. */
   readonly copyProblem?: string | undefined;
-  of(did: string): Promise<AccountLog | undefined>;
+  /** The account, with the line of that id where the source has it. */
+  of(did: string, accountEventId?: number): Promise<AccountLog | undefined>;
 }
 
 /** An account's line before its turn to be checked. */
@@ -294,11 +307,14 @@ export class ServiceAccounts implements Accounts {
     this.#service = service;
   }
 
-  async of(did: string): Promise<AccountLog> {
+  /** An account that was read for an earlier chamber is read on where it has grown since. */
+  async of(did: string, accountEventId = 0): Promise<AccountLog> {
     const kept = this.#kept.get(did);
-    if (kept !== undefined) return kept;
-    const log = await this.#read(did);
-    this.#keptBytes += log.bytes;
+    if (kept !== undefined && (kept.problem !== undefined || accountEventId <= kept.lastEventId)) return kept;
+    const log = kept ?? new AccountLog(did, this.#context);
+    const bytesBefore = kept?.bytes ?? 0;
+    await this.#readOn(did, log);
+    this.#keptBytes += log.bytes - bytesBefore;
     for (const [oldest, { bytes }] of this.#kept) {
       if (this.#keptBytes <= KEPT_BYTES_MAX) break;
       this.#kept.delete(oldest);
@@ -308,11 +324,10 @@ export class ServiceAccounts implements Accounts {
     return log;
   }
 
-  async #read(did: string): Promise<AccountLog> {
-    const log = new AccountLog(did, this.#context);
+  async #readOn(did: string, log: AccountLog): Promise<void> {
     try {
       if (parseDid(did) === undefined) throw new UnusableInput(`${did} is not a did:key`);
-      const lines = this.#service.accountLines(did);
+      const lines = this.#service.accountLines(did, log.lastEventId);
       for await (const { event, problem, line, verification } of ahead(lines, (line) => start(line, this.#context))) {
         if (event !== undefined) await log.take(event, line.bytes, verification);
         if (problem !== undefined) log.problem ??= `a line of the account of ${did} ${problem}`;
@@ -322,6 +337,5 @@ export class ServiceAccounts implements Accounts {
       if (!(error instanceof UnusableInput)) throw error;
       log.problem ??= `the service returns no account of ${did}: ${error.message}`;
     }
-    return log;
   }
 }

@@ -3,8 +3,8 @@ import { forEachAtOnce } from '../at-once.ts';
 import type { ContractProof } from '../chain/recorded-block.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
 import type { AuditContext } from '../context.ts';
-import type { Outcome, Problem } from '../report/findings.ts';
-import type { AccountEntry, AccountLog, Accounts } from './accounts.ts';
+import { gravest, type Outcome, type Problem } from '../report/findings.ts';
+import type { AccountLog, Accounts } from './accounts.ts';
 import { type AccountReference, isOfNamingType, type RecordedAccount, walletIn } from './references.ts';
 
 /** A decision may be made on an account that was changed a moment before it was written. */
@@ -21,59 +21,73 @@ export async function compareAccounts(
 ): Promise<void> {
   const { findings, accountReferences } = audit;
   if (accounts === undefined) {
-    return findings.notEvaluated('the lines hold no accounts: use --accounts', 'registration');
+    const why = 'the lines hold no accounts: use --accounts';
+    return findings.notEvaluated({ needs: 'accounts', why }, 'registration');
   }
   const { copyProblem } = accounts;
   if (copyProblem !== undefined) findings.judge('registration', [], `of the file of accounts, ${copyProblem}`);
   /** Agents whose wallet no signed line shows. */
   const unsigned = new Set<string>();
-  const ofContracts: (readonly [AccountReference, AccountLog])[] = [];
+  const named: (readonly [AccountReference, AccountLog])[] = [];
   for (const reference of accountReferences) {
-    const { eventId, lastEventId, did, accountEventId } = reference;
-    const account = await accounts.of(did);
-    const retired = account && problemOfRetirement(reference, account);
-    if (retired !== undefined) {
-      findings.judge('registration', [lastEventId], `event ${lastEventId}: ${retired}`);
-      continue;
-    }
-    // Earlier releases named no account line there; whether this one should have is found without accounts.
-    if (accountEventId === undefined && !isOfNamingType(reference)) continue;
-    if (accountEventId === undefined) {
-      const foreign = account && foreignWallet(reference, account);
-      if (foreign !== undefined) findings.judge('registration', [eventId], `event ${eventId}: ${foreign}`);
-      else findings.notEvaluated(`event ${eventId} names no account line: an earlier release wrote it`, 'registration');
-      continue;
-    }
-    const problem = account === undefined ? undefined : problemOf({ ...reference, accountEventId }, account);
-    if (problem !== undefined) findings.judge('registration', [eventId, lastEventId], `event ${eventId}: ${problem}`);
-    else if (account?.entries[accountEventId - account.firstEventId]?.isSigned !== true) unsigned.add(did);
-    else if (account.doubt !== undefined) findings.undecided('registration', account.doubt);
-    else if (account.contractProofs.length > 0) ofContracts.push([reference, account]);
-    else judgeOrigins(audit, reference, account);
+    const { did, accountEventId } = reference;
+    const account = await accounts.of(did, accountEventId);
+    if (account !== undefined) named.push([reference, account]);
+    else if (accountEventId === undefined) judgeUnnamed(audit, reference);
+    if (!isShown(reference, account)) unsigned.add(did);
   }
-  await judgeContracts(audit, ofContracts, judgeProof);
+  if (judgeProof) await askContracts(audit.context, named, judgeProof);
+  for (const [reference, account] of named) judgeReference(audit, reference, account);
   if (unsigned.size === 0) return;
-  const named = [...unsigned].slice(0, AGENTS_NAMED_MAX).join(', ') + (unsigned.size > AGENTS_NAMED_MAX ? ' …' : '');
-  findings.notEvaluated(`no signed line shows the wallet of ${unsigned.size} agents: ${named}`, 'registration');
+  const dids = [...unsigned].slice(0, AGENTS_NAMED_MAX).join(', ') + (unsigned.size > AGENTS_NAMED_MAX ? ' …' : '');
+  const why = `no signed line shows the wallet of ${unsigned.size} agents: ${dids}`;
+  findings.notEvaluated({ limit: 'unsigned registration', why }, 'registration');
 }
 
-/** Accounts whose lines hold what contracts have accepted. */
-async function judgeContracts(
-  audit: ChamberAudit,
-  named: readonly (readonly [AccountReference, AccountLog])[],
-  judgeProof: JudgeContractProof | undefined,
-): Promise<void> {
+/** Whether the account line that is named follows from a signed registration. */
+function isShown({ accountEventId }: AccountReference, account: AccountLog | undefined): boolean {
+  return accountEventId === undefined || account?.entryAt(accountEventId)?.isSigned === true;
+}
+
+function judgeUnnamed({ findings }: ChamberAudit, reference: AccountReference): void {
+  if (isOfNamingType(reference)) findings.notEvaluated(unnamed(reference), 'registration');
+}
+
+function unnamed({ eventId }: AccountReference) {
+  return {
+    limit: 'earlier release',
+    why: `event ${eventId} names no account line: an earlier release wrote it`,
+  } as const;
+}
+
+/** Each check stands alone: what one leaves open hides nothing that another one finds. */
+function judgeReference(audit: ChamberAudit, reference: AccountReference, account: AccountLog): void {
   const { findings, context } = audit;
-  const { contractProofs: judged } = context;
+  const { eventId, lastEventId, accountEventId } = reference;
+  const retired = problemOfRetirement(reference, account);
+  if (retired !== undefined) findings.judge('registration', [lastEventId], `event ${lastEventId}: ${retired}`);
+  // Earlier releases named no account line there; whether this one should have is found without accounts.
+  if (accountEventId === undefined && !isOfNamingType(reference)) return;
+  const ofAccount = gravest(
+    account.doubt === undefined ? undefined : { doubt: account.doubt },
+    ...account.contractProofs.map((proof) => contractProblem(proof, reference.did, context.contractProofs)),
+    problemOfOrigins(audit, reference, account),
+  );
+  const ofReference = accountEventId === undefined ? foreignWallet(reference, account) : problemOf(reference, account);
+  const problem = gravest(account.problem, ofReference, ofAccount);
+  if (problem === undefined && !isShown(reference, account)) return;
+  const named = typeof problem === 'string' ? `event ${eventId}: ` : '';
+  const eventIds = accountEventId === undefined ? [eventId] : [eventId, lastEventId];
+  findings.settle('registration', eventIds, problem, named);
+}
+
+async function askContracts(
+  { contractProofs: judged }: AuditContext,
+  named: readonly (readonly [AccountReference, AccountLog])[],
+  judgeProof: JudgeContractProof,
+): Promise<void> {
   const left = new Set(named.flatMap(([, account]) => account.contractProofs.filter((proof) => !judged.has(proof))));
-  if (judgeProof) await forEachAtOnce(left, async (proof) => void judged.set(proof, await judgeProof(proof)));
-  for (const [reference, account] of named) {
-    const { eventId, did } = reference;
-    const problems = account.contractProofs.map((proof) => contractProblem(proof, did, judged));
-    const problem = problems.find((each) => typeof each === 'string') ?? problems.find((each) => each !== undefined);
-    if (problem === undefined) judgeOrigins(audit, reference, account);
-    else findings.settle('registration', [eventId], problem, typeof problem === 'string' ? `event ${eventId}: ` : '');
-  }
+  await forEachAtOnce(left, async (proof) => void judged.set(proof, await judgeProof(proof)));
 }
 
 function contractProblem(proof: ContractProof, did: string, judged: AuditContext['contractProofs']): Problem {
@@ -81,7 +95,8 @@ function contractProblem(proof: ContractProof, did: string, judged: AuditContext
   const named = `event ${eventId} of the account of ${did}`;
   if (!judged.has(proof)) {
     const question = `whether it accepted the signature at block ${blockNumber} of chain ${chainId}`;
-    return { open: `the wallet ${wallet} of ${named} is a contract: ${question} only the chain shows (--rpc)` };
+    const why = `the wallet ${wallet} of ${named} is a contract: ${question} only the chain shows (--rpc)`;
+    return { needs: 'chain', why };
   }
   const outcome = judged.get(proof);
   if (typeof outcome === 'object') return { doubt: `${named}: ${outcome.doubt}` };
@@ -89,13 +104,13 @@ function contractProblem(proof: ContractProof, did: string, judged: AuditContext
 }
 
 /** A wallet that the account never had until then, or none, where all of it is published. */
-function foreignWallet({ at, recorded }: AccountReference, account: AccountLog): string | undefined {
-  const { entries, firstEventId, problem } = account;
-  if (problem !== undefined || firstEventId !== 1 || entries.length === 0) return problem;
+function foreignWallet(reference: AccountReference, { entries, firstEventId }: AccountLog): Problem {
+  const { at, recorded } = reference;
+  if (firstEventId !== 1 || entries.length === 0) return unnamed(reference);
   const past = entries.filter((entry) => entry.at <= at);
   if (past.length === 0) return 'its agent was not registered yet';
   const wallet = walletIn(recorded);
-  if (wallet === undefined || past.some(({ walletAddress }) => walletAddress === wallet)) return undefined;
+  if (wallet === undefined || past.some(({ walletAddress }) => walletAddress === wallet)) return unnamed(reference);
   return `creatorWallet is ${wallet}, which its account did not bind before`;
 }
 
@@ -113,22 +128,21 @@ function problemOfRetirement(
   return late > LAG_MILLIS ? `it is ${late / 1000} s younger than ${named}, which retired the key` : undefined;
 }
 
-type Named = AccountReference & { readonly accountEventId: number };
-
-function problemOf({ did, at, lastAt, accountEventId, recorded }: Named, account: AccountLog): string | undefined {
-  if (account.problem !== undefined) return account.problem;
-  const { entries, firstEventId } = account;
+function problemOf(reference: AccountReference, account: AccountLog): string | undefined {
+  const { did, at, lastAt, accountEventId = 0, recorded } = reference;
   const named = `event ${accountEventId} of the account of ${did}`;
-  const index = accountEventId - firstEventId;
-  const entry: AccountEntry | undefined = entries[index];
-  if (index < 0) return undefined;
-  if (entry === undefined) return `it names ${named}, which does not exist`;
-  if (entry.at > at) return `it is earlier than ${named}, which it names`;
-  const next = entries[index + 1];
-  if (next !== undefined && lastAt - next.at > LAG_MILLIS) {
+  const entry = account.entryAt(accountEventId);
+  // The lines before the first one may be missing, and bind nothing then.
+  if (entry === undefined && accountEventId >= account.firstEventId) return `it names ${named}, which does not exist`;
+  if (entry !== undefined && entry.at > at) return `it is earlier than ${named}, which it names`;
+  const next = account.entryAt(accountEventId + 1);
+  if (next !== undefined && !next.isRetirement && lastAt - next.at > LAG_MILLIS) {
     return `it names ${named}, although event ${accountEventId + 1} is ${(lastAt - next.at) / 1000} s older than it`;
   }
-  if (entry.walletAddress === undefined) return undefined;
+  if (entry?.walletAddress === undefined) {
+    // What earlier releases withheld held no proof: one that is claimed has to be shown.
+    return recorded.walletProven ? `walletProven is true, but no line up to ${named} proves its wallet` : undefined;
+  }
   const bound: RecordedAccount = { ...entry, creatorWallet: entry.walletAddress };
   for (const [member, value] of Object.entries(recorded) as [keyof RecordedAccount, RecordedValue][]) {
     if (value === bound[member]) continue;
@@ -140,15 +154,12 @@ function problemOf({ did, at, lastAt, accountEventId, recorded }: Named, account
 type RecordedValue = RecordedAccount[keyof RecordedAccount];
 
 /** A binding that was signed for another service is none. */
-function judgeOrigins(
-  { findings, context }: ChamberAudit,
-  { eventId, did }: AccountReference,
+function problemOfOrigins(
+  { context: { origins } }: ChamberAudit,
+  { did }: AccountReference,
   account: AccountLog,
-): void {
-  const foreign = [...account.origins].find((origin) => !context.origins.take(origin));
-  if (foreign !== undefined) {
-    const problem = `event ${eventId}: the account of ${did} was signed for ${foreign}, which is not named`;
-    findings.judge('registration', [eventId], problem);
-  } else if (context.origins.doubt !== undefined) findings.undecided('registration', context.origins.doubt);
-  else findings.judge('registration', [eventId]);
+): Problem {
+  const foreign = [...account.origins].find((origin) => !origins.take(origin));
+  if (foreign !== undefined) return `the account of ${did} was signed for ${foreign}, which is not named`;
+  return origins.doubt === undefined ? undefined : { doubt: origins.doubt };
 }

@@ -5,7 +5,7 @@ import type { Idea } from '../../../projections/chamber.ts';
 import { deploymentOf } from '../../../projections/settlement.ts';
 import type { ChamberAudit, Claim } from '../chamber/chamber-audit.ts';
 import { lowerCase } from '../context.ts';
-import type { Problem } from '../report/findings.ts';
+import { gravest, OF_LOSS, type Problem, type Reason } from '../report/findings.ts';
 import { compareBalances } from './balances.ts';
 import { deployCalls } from './calls.ts';
 import type { AuditedChain, ChainCall } from './chain-reader.ts';
@@ -16,7 +16,10 @@ type Compared = Pick<ChamberAudit, 'findings' | 'claims' | 'balanceClaims' | 'mo
 
 export async function compareChain(audit: Compared, chain: AuditedChain, chamberId?: number): Promise<void> {
   const { findings, claims, context } = audit;
-  if (chamberId === undefined) return findings.notEvaluated('the chamber is unknown', 'contract', 'claims', 'balances');
+  if (chamberId === undefined) {
+    const reason = { follows: [...OF_LOSS, 'rules', 'service-events'], why: 'the chamber is unknown' } as const;
+    return findings.notEvaluated(reason, 'contract', 'claims', 'balances');
+  }
   await compareBalances(audit, chain);
   await compareRoot(audit, chain, chamberId);
   const comparison = new ClaimComparison(audit, chain, chamberId);
@@ -31,7 +34,8 @@ async function compareRoot(audit: Compared, chain: AuditedChain, chamberId: numb
   const roots = await chain.rootsOf(chamberId);
   const eventIds = claims.filter(({ event }) => event.type === 'chamber.committed').map(({ eventId }) => eventId);
   if (roots.length === 0 && eventIds.length === 0) {
-    return findings.notEvaluated('the registry holds no root for this chamber yet', 'contract');
+    const why = 'the registry holds no root for this chamber yet';
+    return findings.notEvaluated({ needs: 'later lines', why }, 'contract');
   }
   const other = roots.find((each) => each !== root) ?? roots[0] ?? 'no root';
   const problem = `the registry holds ${other} for chamber ${chamberId}, but the root of the moves is ${root}`;
@@ -100,7 +104,7 @@ class ClaimComparison {
   #problemOfToken({ payload }: EventOf<'idea.deployed'>, transaction: Transaction): Problem {
     const { tokenAddress, txHash, graduatedAt } = payload;
     const idea = this.#ideaOf(payload.ideaId);
-    if (idea === undefined) return { open: `${payload.ideaId} is not known` };
+    if (idea === undefined) return unknownIdea(payload);
     const deployed = this.#logsOf(transaction).find(
       (log) => log.eventName === 'IdeaDeployed' && lowerCase(log.args.ideaToken) === lowerCase(tokenAddress),
     );
@@ -115,11 +119,14 @@ class ClaimComparison {
     if (!isKnown) return `${tokenAddress} was deployed by ${deployed.address}, which is not one of the factories named`;
     if (factories.doubt !== undefined) this.#audit.findings.undecided('claims', factories.doubt);
     // Name and description are in the call alone.
-    if (lowerCase(transaction.to ?? '') !== lowerCase(deployed.address))
-      return { open: `${transaction.to} deployed ${tokenAddress}, and not the relayer itself` };
-    if (!this.#isDeployment(idea, transaction))
-      return `transaction ${txHash} deployed something else than ${payload.ideaId}`;
-    return this.#problemOfTime(transaction, graduatedAt);
+    const isByOther = lowerCase(transaction.to ?? '') !== lowerCase(deployed.address);
+    const why = `${transaction.to} deployed ${tokenAddress}, and not the relayer itself`;
+    const isWrong = !isByOther && !this.#isDeployment(idea, transaction);
+    return gravest(
+      isWrong ? `transaction ${txHash} deployed something else than ${payload.ideaId}` : undefined,
+      this.#problemOfTime(transaction, graduatedAt),
+      isByOther ? { limit: 'another contract', why } : undefined,
+    );
   }
 
   /** A transaction that failed: of this deployment, at a factory. */
@@ -127,7 +134,7 @@ class ClaimComparison {
     const { ideaId, txHash } = event.payload;
     if (transaction.status === 'success') return `transaction ${txHash} succeeded`;
     const idea = this.#ideaOf(ideaId);
-    if (idea === undefined) return { open: `${ideaId} is not known` };
+    if (idea === undefined) return unknownIdea(event.payload);
     const { factories } = this.#audit.context;
     const isFactory = transaction.to !== null && factories.take(lowerCase(transaction.to));
     if (!isFactory || !this.#isDeployment(idea, transaction))
@@ -138,20 +145,31 @@ class ClaimComparison {
   /** The call must fail, as it stood when the failure was recorded: a transaction alone may fail for its gas, sender or time. */
   async #problemOfFailure({ payload, ts }: EventOf<'idea.deploy_failed'>, transaction?: Transaction): Promise<Problem> {
     const idea = this.#ideaOf(payload.ideaId);
-    if (idea === undefined || this.#committed === undefined) return { open: 'the commitment is not on the chain' };
-    const emission = await this.#problemOfEmission(idea);
-    if (emission !== undefined) return emission;
-    const calls = await this.#callsOf(idea, this.#committed.from, transaction);
-    if (calls.length === 0) return { open: 'the call of a quorum deployment is not in the log' };
-    const block = await this.#chain.blockAt(Date.parse(ts), this.#committed.blockNumber);
+    if (idea === undefined) return unknownIdea(payload);
+    if (this.#committed === undefined)
+      return { follows: ['claims', 'service-events', ...OF_LOSS], why: 'the commitment is not on the chain' };
+    const committed = this.#committed;
+    return gravest(
+      await this.#problemOfEmission(idea),
+      await this.#problemOfCall(idea, { committed, transaction, at: Date.parse(ts) }),
+    );
+  }
+
+  async #problemOfCall(idea: Idea, { committed, transaction, at }: Failure): Promise<Problem> {
+    const calls = await this.#callsOf(idea, committed.from, transaction);
+    if (calls.length === 0)
+      return { limit: 'another contract', why: 'the call of a quorum deployment is not in the log' };
+    const block = await this.#chain.blockAt(at, committed.blockNumber);
     const outcomes = await Promise.all(calls.map((call) => this.#chain.call(call, block)));
     if (outcomes.includes('success')) {
       const problem = `its call succeeds in block ${block}`;
       return (await this.#isUnexplained(transaction))
-        ? { open: `${problem}, as its transaction should have` }
+        ? { limit: 'another contract', why: `${problem}, as its transaction should have` }
         : problem;
     }
-    return outcomes.includes('unknown') ? { open: `the RPC does not have the state of block ${block}` } : undefined;
+    return outcomes.includes('unknown')
+      ? { needs: 'chain', why: `the RPC does not have the state of block ${block}` }
+      : undefined;
   }
 
   /** Whether the transaction failed although the same call with its gas succeeds: the relayer gives up after three such. */
@@ -165,10 +183,10 @@ class ClaimComparison {
   async #problemOfEmission({ ticker }: Idea): Promise<Problem> {
     const { factories } = this.#audit.context;
     if (factories.doubt !== undefined) this.#audit.findings.undecided('claims', factories.doubt);
-    if (factories.all.length === 0) return { open: 'the log names no factory: use --factory' };
+    if (factories.all.length === 0) return { needs: 'chain', why: 'the log names no factory: use --factory' };
     const fromBlock = this.#committed?.blockNumber ?? 0n;
     const deployed = await this.#chain.deployments(factories.all, this.#chamberId, fromBlock);
-    if (deployed === undefined) return { open: 'the RPC does not search the factory’s events' };
+    if (deployed === undefined) return { needs: 'chain', why: 'the RPC does not search the factory’s events' };
     const token = deployed.find(({ args }) => args.ticker === ticker);
     return token && `the factory deployed ${ticker} at ${token.args.ideaToken}`;
   }
@@ -203,6 +221,18 @@ class ClaimComparison {
   #logsOf({ logs }: Transaction) {
     return parseEventLogs({ abi: ABI, logs, args: { chamberId: BigInt(this.#chamberId) } });
   }
+}
+
+interface Failure {
+  readonly committed: Transaction;
+  readonly transaction: Transaction | undefined;
+  /** When it was recorded. */
+  readonly at: number;
+}
+
+/** The rules of service events know it neither, unless the moves are lost. */
+function unknownIdea({ ideaId }: { readonly ideaId: string }): Reason {
+  return { follows: ['service-events', ...OF_LOSS], why: `${ideaId} is not known` };
 }
 
 function callOf({ input }: Transaction): string {

@@ -68,14 +68,14 @@ const IDS_NAMED_MAX = 100;
 const UNREADABLE_FIRST_MAX = 100;
 
 export class ChamberAudit {
-  readonly findings = new Findings();
+  readonly findings: Findings;
   readonly claims: Claim[] = [];
   readonly balanceClaims: BalanceClaim[] = [];
   readonly accountReferences = new AccountReferences();
   lineCount = 0;
   /** The service's keys that the first event records; undefined where it records none. */
   pinnedKeys: PinnedKeys | undefined;
-  readonly decisions = new Decisions(this.findings);
+  readonly decisions: Decisions;
   readonly context: AuditContext;
   readonly moves: MoveTree;
   readonly #sequence: Sequence;
@@ -93,6 +93,8 @@ export class ChamberAudit {
   constructor(options: AuditOptions = {}) {
     const { context = auditContext(), moves = new MoveAccumulator(), chamberId, readTransaction } = options;
     this.context = context;
+    this.findings = new Findings({ isAgain: options.aside !== undefined });
+    this.decisions = new Decisions(this.findings);
     this.moves = moves;
     this.#chamberId = chamberId;
     this.#onEvent = options.onEvent;
@@ -169,7 +171,7 @@ export class ChamberAudit {
     this.#checkChamber();
     this.accountReferences.check(this.findings);
     if (this.decisions.state?.settlement.committed === null)
-      this.findings.notEvaluated('the chamber is not committed yet', 'root');
+      this.findings.notEvaluated({ needs: 'later lines', why: 'the chamber is not committed yet' }, 'root');
   }
 
   /** A late line is checked by itself: the moves after its place were decided without it. */

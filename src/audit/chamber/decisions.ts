@@ -12,7 +12,7 @@ import type { MoveEvent, MovePayloads, ServiceEvent } from '../../vocabulary/eve
 import { canonicalJson, parseJson } from '../../vocabulary/json.ts';
 import type { RelayTransaction } from '../../vocabulary/service-payloads.ts';
 import { recordedIn, walletIn } from '../account/references.ts';
-import { differences, type Findings } from '../report/findings.ts';
+import { differences, type Findings, OF_LOSS } from '../report/findings.ts';
 
 /** What any slice decides on; only that of creation is asked without a state. */
 type Context = Omit<DecisionContext, 'state'> & CreationContext & { readonly state: ChamberState | null };
@@ -86,7 +86,8 @@ export class Decisions {
 
   /** All that can be checked without a state: whether the payload holds what was requested. */
   #checkContent(event: MoveEvent, eventId: number): void {
-    this.#findings.notEvaluated(`event ${this.lostEventId} is lost, and later moves depend on it`, 'rules');
+    const why = `event ${this.lostEventId} is lost, and later moves depend on it`;
+    this.#findings.notEvaluated({ follows: OF_LOSS, why }, 'rules');
     const [requested, implied] = [requestedBody, impliedBody].map((bodyOf) => {
       const body = attempt(() => bodyOf(event));
       return canonicalJson(body instanceof ForumError ? body.message : body);

@@ -3,6 +3,8 @@ import { HASH_BYTES } from '../../crypto/merkle.ts';
 
 const CHUNK_LEAVES = 1_024;
 const CHUNKS_MAX = 1_024;
+/** So many of the last lines are known at least. */
+export const RECENT_LEAVES_MIN = CHUNK_LEAVES * (CHUNKS_MAX - 1);
 
 export class RecentLeaves {
   readonly #chunks = new Map<number, Uint8Array>();

@@ -6,7 +6,8 @@ import { ForumError } from '../../vocabulary/errors.ts';
 import type { MoveEvent } from '../../vocabulary/events.ts';
 import { parseJson } from '../../vocabulary/json.ts';
 import { toHex } from '../../vocabulary/values.ts';
-import type { Findings } from '../report/findings.ts';
+import { type Findings, OF_LOSS } from '../report/findings.ts';
+import { RECENT_LEAVES_MIN } from './recent-leaves.ts';
 
 /** The name, or an escape of one of its letters: most long texts need not be parsed for it. */
 const MAY_HAVE_SEEN = /seen|\\u00(?:73|65|6[eE])/;
@@ -25,7 +26,9 @@ export function judgeSeen(
   if (seen.eventId >= eventId) {
     findings.judge('seen', [eventId], `${who} event ${seen.eventId}, which is not before it`);
   } else if (leaf === undefined) {
-    findings.notEvaluated(`the line of event ${seen.eventId}, which ${who}, is not known`, 'seen');
+    const why = `the line of event ${seen.eventId}, which ${who}, is not known`;
+    const isLongAgo = eventId - seen.eventId >= RECENT_LEAVES_MIN;
+    findings.notEvaluated(isLongAgo ? { limit: 'long ago', why } : { follows: OF_LOSS, why }, 'seen');
   } else {
     const problem = `${who} another event ${seen.eventId}: its leaf was ${seen.leaf}`;
     findings.judge('seen', [seen.eventId, eventId], toHex(leaf) !== seen.leaf.toLowerCase() && problem);

@@ -9,8 +9,8 @@ import type { RelayTransaction, ServicePayloads } from '../../vocabulary/service
 import { type Hex, toTimestamp } from '../../vocabulary/values.ts';
 import { commitCall, deployCalls } from '../chain/calls.ts';
 import type { readTransaction } from '../chain/contracts.ts';
-import { type AuditContext, type Candidates, lowerCase } from '../context.ts';
-import type { Findings } from '../report/findings.ts';
+import { type AuditContext, type Candidates, lowerCase, nameOf, type Subject } from '../context.ts';
+import { type Findings, OF_LOSS } from '../report/findings.ts';
 import type { Decisions } from './decisions.ts';
 import type { MoveTree } from './move-tree.ts';
 
@@ -45,9 +45,13 @@ export class ServiceEventChecks {
   async check(event: ServiceEvent, eventId: number, decisions: Decisions): Promise<void> {
     const { state, lostEventId, isTreeKnown } = decisions;
     if (event.type === 'chamber.committed' && isTreeKnown) this.#checkRoot(event.payload, eventId);
-    if (state === null || lostEventId !== undefined) {
-      const reason = `event ${lostEventId ?? 1} is lost, and service events depend on it`;
-      this.#findings.notEvaluated(reason, 'service-events', 'transactions');
+    if (lostEventId !== undefined) {
+      const why = `event ${lostEventId} is lost, and service events depend on it`;
+      this.#findings.notEvaluated({ follows: OF_LOSS, why }, 'service-events', 'transactions');
+      return;
+    }
+    if (state === null) {
+      this.#checkRules(event, eventId, state);
       return;
     }
     const subject = subjectOf(event, state);
@@ -65,7 +69,7 @@ export class ServiceEventChecks {
   /** What the lines leave to the chain, the check `claims` decides if `asksChain` is set. */
   conclude(asksChain: boolean): void {
     for (const { check, problem } of this.#forChain) {
-      if (asksChain) this.#findings.notEvaluated(`${problem}: the chain is asked`, check);
+      if (asksChain) this.#findings.notEvaluated({ needs: 'chain', why: `${problem}: the chain is asked` }, check);
       else this.#findings.undecided(check, `${problem}: say with --rpc which chain has it`);
     }
     for (const { doubt } of this.#called) if (doubt !== undefined) this.#findings.undecided('transactions', doubt);
@@ -83,9 +87,9 @@ export class ServiceEventChecks {
     this.#findings.judge('root', [eventId], (merkleRoot !== root || eventCount !== size) && problem);
   }
 
-  #checkRules(event: ServiceEvent, eventId: number, state: ChamberState): void {
+  #checkRules(event: ServiceEvent, eventId: number, state: ChamberState | null): void {
     // The check `root` judges the count, by the lines themselves.
-    const isCommitment = event.type === 'chamber.committed';
+    const isCommitment = event.type === 'chamber.committed' && state !== null;
     const fact = isCommitment ? { ...event, payload: { ...event.payload, eventCount: state.moveCount } } : event;
     try {
       decideServiceFact(state, fact, Date.parse(event.ts));
@@ -98,16 +102,17 @@ export class ServiceEventChecks {
     }
   }
 
-  #noteSubmitted({ txHash }: RelayTransaction, subject: string): void {
-    const hashes = this.#submitted.get(subject) ?? new Set();
-    this.#submitted.set(subject, hashes.add(txHash));
+  #noteSubmitted({ txHash }: RelayTransaction, subject: Subject): void {
+    const hashes = this.#submitted.get(nameOf(subject)) ?? new Set();
+    this.#submitted.set(nameOf(subject), hashes.add(txHash));
   }
 
   /** Every deployment makes a token of its own. */
-  #checkToken({ tokenAddress, ideaId }: ServicePayloads['idea.deployed'], eventId: number, subject: string): void {
-    const other = this.#context.tokens.conflict(lowerCase(tokenAddress), subject);
-    const problem = `event ${eventId} names ${tokenAddress} as the token of ${ideaId}, which is that of ${other}`;
-    if (other !== undefined) this.#findings.judge('service-events', [eventId], problem);
+  #checkToken({ tokenAddress, ideaId }: ServicePayloads['idea.deployed'], eventId: number, subject: Subject): void {
+    const other = this.#context.tokens.conflict(lowerCase(tokenAddress) as Hex, subject);
+    if (other === undefined) return;
+    const problem = `event ${eventId} names ${tokenAddress} as the token of ${ideaId}, which is that of ${nameOf(other)}`;
+    this.#findings.judge('service-events', [eventId], problem);
   }
 
   #dueCalls({ type, payload }: Extract<ServiceEvent, { payload: RelayTransaction }>, state: ChamberState) {
@@ -122,7 +127,7 @@ export class ServiceEventChecks {
     const claimant = namedFor.of(recorded.txHash, subject);
     const problem =
       (await this.#problemOfCall(recorded, due)) ??
-      (claimant && `is for ${subject}, and its hash was named as the outcome of ${claimant}`);
+      (claimant && `is for ${nameOf(subject)}, and its hash was named as the outcome of ${nameOf(claimant)}`);
     signedFor.conflict(recorded.txHash, subject);
     this.#findings.judge('transactions', [eventId], problem && `event ${eventId}: rawTransaction ${problem}`);
   }
@@ -151,13 +156,13 @@ export class ServiceEventChecks {
    * A transaction is logged before it is sent. One that is not may belong to a service whose log was lost since, or was sent in
    * place of a stuck one by the operator, but not if it makes another call of the log.
    */
-  #checkRecorded(txHash: Hex | null, eventId: number, subject: string): void {
+  #checkRecorded(txHash: Hex | null, eventId: number, subject: Subject): void {
     if (txHash === null) return;
     const { signedFor, namedFor } = this.#context;
     namedFor.conflict(txHash, subject);
     const other = signedFor.of(txHash, subject);
-    const problem = `event ${eventId} names transaction ${txHash}, which is ${other === undefined ? 'not in the log' : `for ${other}`}`;
-    const isRecorded = this.#submitted.get(subject)?.has(txHash) === true;
+    const problem = `event ${eventId} names transaction ${txHash}, which is ${other === undefined ? 'not in the log' : `for ${nameOf(other)}`}`;
+    const isRecorded = this.#submitted.get(nameOf(subject))?.has(txHash) === true;
     if (isRecorded || other !== undefined) this.#findings.judge('transactions', [eventId], !isRecorded && problem);
     else this.#forChain.push({ check: 'transactions', problem });
   }
@@ -176,12 +181,12 @@ function earlyBlock({ committedAt }: ServicePayloads['chamber.committed'], state
 interface Due {
   /** The call in every form that counts; empty when none is due. */
   readonly due: readonly string[];
-  readonly subject: string;
+  readonly subject: Subject;
 }
 
 /** What its transaction is for. */
-function subjectOf({ payload }: ServiceEvent, { chamberId }: ChamberState): string {
-  return `${'ideaId' in payload ? payload.ideaId : 'the commitment'} of chamber ${chamberId}`;
+function subjectOf({ payload }: ServiceEvent, { chamberId }: ChamberState): Subject {
+  return { chamberId, ideaId: 'ideaId' in payload ? payload.ideaId : undefined };
 }
 
 /** Loaded when the first transaction is met: in a browser it is most of the auditor's code. */

@@ -16,7 +16,7 @@ import { type Millis, SIGNATURE_AGES } from '../../vocabulary/values.ts';
 import type { AuditContext } from '../context.ts';
 import type { AuditPolicy } from '../policy.ts';
 import type { Findings, Outcome } from '../report/findings.ts';
-import { SignatureSet } from './signature-set.ts';
+import { UsedValues } from './used-values.ts';
 
 const utf8 = new TextEncoder();
 
@@ -24,7 +24,7 @@ export class EvidenceChecks {
   readonly #findings: Findings;
   readonly #context: AuditContext;
   /** The signatures of this chamber's moves. */
-  readonly #signatures: SignatureSet;
+  readonly #signatures: UsedValues;
   unsignedMoves = 0;
   #hasOrigin = false;
 
@@ -33,7 +33,7 @@ export class EvidenceChecks {
     this.#context = context;
     const { caps } = SIGNATURE_AGES;
     const { maxAgeSeconds = caps.maxAgeSeconds, maxSkewSeconds = caps.maxSkewSeconds } = context.policy;
-    this.#signatures = new SignatureSet((maxAgeSeconds + maxSkewSeconds) * 1000);
+    this.#signatures = new UsedValues((maxAgeSeconds + maxSkewSeconds) * 1000);
   }
 
   /** `verification` is of the event's request, where it has one. */

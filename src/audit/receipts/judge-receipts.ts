@@ -5,6 +5,7 @@ import { verifyTlogProof } from '../../tlog/proof.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 import { readLines } from '../line/input.ts';
 import { readRecord } from '../line/record.ts';
+import { verdictOfProblem } from '../report/findings.ts';
 import { orUndefined, ServiceLog } from '../service/service-log.ts';
 import { AuditedService } from '../service/service-reader.ts';
 import type { GivenReceipts } from './given-receipts.ts';
@@ -39,11 +40,9 @@ export async function judgeByLines(receipts: GivenReceipts, path: string): Promi
   const checks = new ReceiptChecks(receipts);
   const chamberId = await checks.takeLines(readLines(createReadStream(path)), readRecord);
   const judged = new Map(checks.judge(chamberId).map((receipt) => [receipt.kept, receipt]));
-  const reason = 'the lines are not of its stream';
-  return receipts.all.map(
-    (given) =>
-      judged.get(given.kept) ?? { ...given, isOfService: false, verdict: 'not evaluated', reason, line: undefined },
-  );
+  const problem = { needs: 'service', why: 'the lines are not of its stream' } as const;
+  const ofOthers = { isOfService: false, problem, ...verdictOfProblem(problem), line: undefined };
+  return receipts.all.map((given) => judged.get(given.kept) ?? { ...given, ...ofOthers });
 }
 
 function chambersIn(receipts: GivenReceipts): ReadonlySet<number> {
@@ -56,7 +55,8 @@ async function requireLogged(receipt: JudgedReceipt, log: ServiceLog, now: Milli
   const { stream, eventId, leaf, created } = receipt.parsed;
   const proof = await log.tlogProof(stream, eventId);
   if (proof !== undefined && verifyTlogProof(proof, leaf, key.key) !== undefined) return receipt;
-  if (proof !== undefined) return { ...receipt, verdict: 'broken', reason: 'the service does not prove it' };
-  const isDue = now > (created + COVERED_SECONDS_MAX) * 1_000;
-  return { ...receipt, verdict: isDue ? 'broken' : 'not evaluated', reason: 'it is under no checkpoint' };
+  const why = proof === undefined ? 'it is under no checkpoint' : 'the service does not prove it';
+  const isDue = proof !== undefined || now > (created + COVERED_SECONDS_MAX) * 1_000;
+  const problem = isDue ? why : ({ needs: 'later lines', why } as const);
+  return { ...receipt, problem, ...verdictOfProblem(problem) };
 }

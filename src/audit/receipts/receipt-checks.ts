@@ -9,7 +9,7 @@ import { type Hex, toHex } from '../../vocabulary/values.ts';
 import type { Position } from '../chamber/sequence.ts';
 import type { RawLine } from '../line/input.ts';
 import type { LineRecord } from '../line/record.ts';
-import type { Findings } from '../report/findings.ts';
+import { type Findings, type Problem, type Verdict, verdictOfProblem } from '../report/findings.ts';
 import { eventKey, type GivenReceipt, type GivenReceipts } from './given-receipts.ts';
 import { type ProofFolder, provedBy } from './proof-folder.ts';
 
@@ -23,7 +23,8 @@ export interface ReceiptTerms {
 export interface JudgedReceipt extends GivenReceipt {
   /** Whether a key of the service has signed it, for the log of the lines. */
   readonly isOfService: boolean;
-  readonly verdict: 'verified' | 'broken' | 'not evaluated';
+  readonly problem: Problem;
+  readonly verdict: Verdict;
   /** Why it is not verified. */
   readonly reason: string | null;
   /** The line that is there; undefined where there is none. */
@@ -40,7 +41,10 @@ interface Met {
 export class ReceiptChecks {
   readonly #receipts: GivenReceipts;
   readonly #met = new Map<string, Met>();
-  #pinned: string | undefined;
+  /** The keys of the creation, wherever it stands: what precedes it must not switch receipts off. */
+  #pinned: { readonly receipts: string | undefined } | undefined;
+  /** The origins for which requests of the lines were signed. */
+  readonly #origins = new Set<string>();
   #head = 0;
 
   constructor(receipts: GivenReceipts) {
@@ -52,7 +56,8 @@ export class ReceiptChecks {
     { eventId, leaf }: Pick<Position, 'eventId' | 'leaf'>,
     line: Uint8Array,
   ): void => {
-    if (event.type === 'chamber.created' && eventId === 1) this.#pinned = event.payload.serviceKeys?.receipts;
+    if (event.type === 'chamber.created') this.#pinned ??= { receipts: event.payload.serviceKeys?.receipts };
+    if (event.request !== null && this.#origins.size < ORIGINS_MAX) this.#origins.add(originOf(event.request));
     this.#head = Math.max(this.#head, eventId);
     const key = eventKey({ stream: event.chamberId ?? event.did, eventId });
     if (!this.#receipts.events.has(key) || this.#met.has(key)) return;
@@ -79,24 +84,37 @@ export class ReceiptChecks {
     const own = this.#receipts.all.filter(({ parsed }) => parsed.stream === stream);
     return own.map((given) => {
       const met = this.#met.get(eventKey(given.parsed));
-      const doubtOfKey = doubtOf(given, this.#pinned, terms);
-      const doubt = doubtOfKey ?? this.#doubtOfCopy(given.parsed.eventId, terms);
-      const problem = problemOf(given, met);
-      const verdict = doubt !== undefined ? 'not evaluated' : problem === undefined ? 'verified' : 'broken';
-      return {
-        ...given,
-        isOfService: doubtOfKey === undefined,
-        verdict,
-        reason: doubt ?? problem ?? null,
-        line: met?.line,
-      };
+      const contradiction = problemOf(given, met);
+      const ofCopy = this.#problemOfCopy(given.parsed.eventId, terms);
+      const ofKey = this.#problemOfKey(given, terms, ofCopy === undefined ? contradiction : undefined);
+      const problem = ofKey ?? ofCopy ?? contradiction;
+      return { ...given, isOfService: ofKey === undefined, ...verdictOfProblem(problem), problem, line: met?.line };
     });
   }
 
   /** A file may have been written before the receipt. */
-  #doubtOfCopy(eventId: number, { directory }: ReceiptTerms): string | undefined {
+  #problemOfCopy(eventId: number, { directory }: ReceiptTerms): Problem {
     if (directory !== undefined || eventId <= this.#head) return undefined;
-    return `the lines end before event ${eventId} of a receipt`;
+    return { needs: 'later lines', why: `the lines end before event ${eventId} of a receipt` };
+  }
+
+  /** Why the receipt can't accuse the service. */
+  #problemOfKey({ kept, parsed }: GivenReceipt, terms: ReceiptTerms, contradiction: string | undefined): Problem {
+    const { directory, logId = parsed.logId } = terms;
+    const { eventId, keyid } = parsed;
+    const named = `the receipt of event ${eventId}`;
+    if (parsed.logId !== logId)
+      return { limit: 'another service', why: `${named} is of log ${parsed.logId}, and the lines of ${logId}` };
+    const pinned = this.#pinned?.receipts;
+    if (directory === undefined) {
+      if (keyid === pinned) return undefined;
+      const why = `${named} is not of the key that the chamber pins: audit the service to compare its keys`;
+      // Whoever wrote the lines wrote that key, too.
+      const isOfAddress = contradiction !== undefined && this.#origins.has(originOf(kept.request));
+      return isOfAddress ? { doubt: `${why}; ${contradiction}` } : { needs: 'service', why };
+    }
+    const problem = keyProblem(parsed, pinned, directory);
+    return problem === undefined ? undefined : { limit: 'another service', why: `${named} accuses nobody: ${problem}` };
   }
 }
 
@@ -106,11 +124,9 @@ export async function reportReceipts(
   judged: readonly JudgedReceipt[],
   proofs: ProofFolder,
 ): Promise<void> {
-  if (judged.length === 0) findings.notEvaluated('none of the receipts is of this chamber', 'receipts');
-  for (const { verdict, reason, parsed } of judged) {
-    if (verdict === 'not evaluated') findings.notEvaluated(reason ?? '', 'receipts');
-    else findings.judge('receipts', [parsed.eventId], verdict === 'broken' && (reason ?? ''));
-  }
+  if (judged.length === 0)
+    findings.notEvaluated({ needs: 'receipts', why: 'none of the receipts is of this chamber' }, 'receipts');
+  for (const { problem, parsed } of judged) findings.settle('receipts', [parsed.eventId], problem, '');
   for (const { eventId, proof } of contradictionsIn(judged)) {
     const kept = await proofs.keep(proof);
     if (kept !== undefined) findings.judge('receipts', [eventId], provedBy(kept));
@@ -138,21 +154,11 @@ export function contradictionsIn(judged: readonly JudgedReceipt[]): readonly Con
   return [...found.values()];
 }
 
-/** Why the receipt can't accuse the service. */
-function doubtOf(
-  { parsed }: GivenReceipt,
-  pinned: string | undefined,
-  { directory, logId = parsed.logId }: ReceiptTerms,
-): string | undefined {
-  const { eventId, keyid } = parsed;
-  if (parsed.logId !== logId)
-    return `the receipt of event ${eventId} is of log ${parsed.logId}, and the lines of ${logId}`;
-  if (directory === undefined) {
-    if (keyid === pinned) return undefined;
-    return `the receipt of event ${eventId} is not of the key that the chamber pins: audit the service to compare its keys`;
-  }
-  const problem = keyProblem(parsed, pinned, directory);
-  return problem && `the receipt of event ${eventId} accuses nobody: ${problem}`;
+/** A log that names another one in every line must not fill the memory. */
+const ORIGINS_MAX = 100;
+
+function originOf({ targetUri }: Pick<ReceiptRequest, 'targetUri'>): string {
+  return URL.canParse(targetUri) ? new URL(targetUri).origin : targetUri;
 }
 
 function problemOf({ kept, parsed }: GivenReceipt, met: Met | undefined): string | undefined {

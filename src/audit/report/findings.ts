@@ -42,10 +42,46 @@ export interface Finding {
   readonly sentence: string;
 }
 
+/**
+ * Why a subject is not evaluated, which never lowers the verdict. Nothing else excuses a check: a contradiction is broken, and what the
+ * caller can decide is undecided.
+ */
+export type Reason = { readonly why: string } & (
+  | { readonly needs: MissingInput }
+  /** The finding that explains it is of one of these checks; if none of them is broken, the subject is. */
+  | { readonly follows: readonly CheckName[] }
+  | { readonly limit: Limit }
+);
+
+/** What would decide it, or the state of things in which it can be decided. */
+type MissingInput = 'accounts' | 'chain' | 'later lines' | 'receipts' | 'service' | 'witnesses';
+/** What no input shows. The README lists them among the things that lines can't show. */
+type Limit = 'earlier release' | 'unsigned registration' | 'long ago' | 'another service' | 'another contract';
+
+/** The checks that show that an event is missing, unreadable or altered: nothing after it can be judged by the state. */
+export const OF_LOSS = ['form', 'order', 'chain'] as const satisfies readonly CheckName[];
+
 /** What is wrong with a subject, or what the caller has to decide about it; undefined where it is right. */
 export type Outcome = string | { readonly doubt: string } | undefined;
-/** `open` says why it can't be judged. */
-export type Problem = Outcome | { readonly open: string };
+export type Problem = Outcome | Reason;
+
+/** The verdict of one subject, and why it is not verified. */
+export function verdictOfProblem(problem: Problem): { readonly verdict: Verdict; readonly reason: string | null } {
+  if (problem === undefined) return { verdict: 'verified', reason: null };
+  if (typeof problem === 'string') return { verdict: 'broken', reason: problem };
+  if ('doubt' in problem) return { verdict: 'undecided', reason: problem.doubt };
+  return { verdict: 'not evaluated', reason: problem.why };
+}
+
+/** The gravest of independent problems of one subject: none hides another one that is graver. */
+export function gravest(...problems: readonly Problem[]): Problem {
+  const isDoubt = (problem: Problem) => typeof problem === 'object' && 'doubt' in problem;
+  return (
+    problems.find((problem) => typeof problem === 'string') ??
+    problems.find(isDoubt) ??
+    problems.find((problem) => problem !== undefined)
+  );
+}
 
 export interface CheckResult {
   readonly name: CheckName;
@@ -72,10 +108,28 @@ class CheckTally {
   notEvaluated = 0;
   note: string | null = null;
   readonly findings: Finding[] = [];
+  /** Subjects that are excused by findings, by the checks that have to have one of them. */
+  readonly following = new Map<string, { readonly reason: Following; count: number }>();
+}
+
+type Following = Extract<Reason, { readonly follows: readonly CheckName[] }>;
+
+export interface FindingsOptions {
+  /** The findings of the lines, where these are of something else about them. */
+  readonly ofLines?: Findings | undefined;
+  /** Whether an earlier pass has the findings that are set aside in this one, which excuse as before. */
+  readonly isAgain?: boolean | undefined;
 }
 
 export class Findings {
   readonly #tallies = new Map(CHECK_NAMES.map((name) => [name, new CheckTally()]));
+  readonly #ofLines: Findings | undefined;
+  readonly #isAgain: boolean;
+
+  constructor({ ofLines, isAgain = false }: FindingsOptions = {}) {
+    this.#ofLines = ofLines;
+    this.#isAgain = isAgain;
+  }
 
   /** Counts one subject: as broken if there is a problem, which is the finding's sentence, otherwise as verified. */
   judge(name: CheckName, eventIds: readonly number[], problem?: string | false): void {
@@ -91,7 +145,7 @@ export class Findings {
   settle(name: CheckName, eventIds: readonly number[], problem: Problem, named: string): void {
     if (typeof problem !== 'object') this.judge(name, eventIds, problem && named + problem);
     else if ('doubt' in problem) this.undecided(name, named + problem.doubt);
-    else this.notEvaluated(named + problem.open, name);
+    else this.notEvaluated({ ...problem, why: named + problem.why }, name);
   }
 
   /** Counts one subject as for the caller to decide; the reason names the option. */
@@ -101,10 +155,17 @@ export class Findings {
   }
 
   /** Counts one subject of each of the checks as impossible to judge. */
-  notEvaluated(reason: string, ...names: readonly CheckName[]): void {
+  notEvaluated(reason: Reason, ...names: readonly CheckName[]): void {
+    const why = shortened(reason.why, SENTENCE_CHARS_MAX);
     for (const name of names) {
-      this.#tally(name).notEvaluated++;
-      this.note(name, shortened(reason, SENTENCE_CHARS_MAX));
+      const tally = this.#tally(name);
+      tally.notEvaluated++;
+      this.note(name, why);
+      if (!('follows' in reason)) continue;
+      const key = reason.follows.join();
+      const following = tally.following.get(key) ?? { reason: { ...reason, why }, count: 0 };
+      following.count++;
+      tally.following.set(key, following);
     }
   }
 
@@ -115,7 +176,14 @@ export class Findings {
 
   results(): readonly CheckResult[] {
     return CHECK_NAMES.map((name) => {
-      const { findings, note, ...counts } = this.#tally(name);
+      const { following, findings: own, note, ...tallied } = this.#tally(name);
+      const { count, findings: ofUnexcused } = this.#unexcused([...following.values()]);
+      const counts = {
+        ...tallied,
+        broken: tallied.broken + count,
+        notEvaluated: tallied.notEvaluated - count,
+      };
+      const findings = [...own, ...ofUnexcused];
       const verdict = verdictOf(counts);
       return {
         name,
@@ -127,6 +195,22 @@ export class Findings {
         note: note ?? (verdict === 'not evaluated' ? 'there was nothing to check' : null),
       };
     });
+  }
+
+  /** Whether a subject of the check is broken. */
+  isBroken(name: CheckName): boolean {
+    return this.#tally(name).broken > 0 || this.#ofLines?.isBroken(name) === true;
+  }
+
+  /** Subjects that no finding excuses count as broken, so that no mistake of a check makes a log sound. */
+  #unexcused(following: readonly { readonly reason: Following; readonly count: number }[]) {
+    const left = this.#isAgain
+      ? []
+      : following.filter(({ reason }) => !reason.follows.some((name) => this.isBroken(name)));
+    return {
+      count: left.reduce((sum, { count }) => sum + count, 0),
+      findings: left.map(({ reason }) => ({ eventIds: [], sentence: `no finding explains why ${reason.why}` })),
+    };
   }
 
   #tally(name: CheckName): CheckTally {

@@ -9,6 +9,7 @@ import { fromHex } from '../../vocabulary/values.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
 import { Unreachable, UnusableInput } from '../line/input.ts';
 import { type ProofFolder, provedBy } from '../receipts/proof-folder.ts';
+import type { Reason } from '../report/findings.ts';
 import type { LogKey, ServiceLog } from './service-log.ts';
 
 const COVERED_MS_MAX = COVERED_SECONDS_MAX * 1_000;
@@ -32,19 +33,23 @@ export class CheckpointAudit {
 
   async compare({ findings, head, pinnedKeys }: ChamberAudit, chamberId: number): Promise<void> {
     const log = await this.#find();
-    if (log === undefined) return findings.notEvaluated('the service publishes no log', 'checkpoint', 'witnesses');
+    if (log === undefined) {
+      const why = 'the service publishes no log';
+      return findings.notEvaluated({ needs: 'service', why }, 'checkpoint', 'witnesses');
+    }
     const { eventId, leaf, at } = head;
     const text = await this.#log.tlogProof(chamberId, eventId);
     if (text === undefined) {
       const isLate = Date.now() - at > COVERED_MS_MAX;
       const what = `event ${eventId} is under no checkpoint`;
       if (isLate) findings.judge('checkpoint', [], `${what}, although it is more than a minute old`);
-      else findings.notEvaluated(`${what} yet`, 'checkpoint');
-      return findings.notEvaluated(`${what} yet`, 'witnesses');
+      else findings.notEvaluated({ needs: 'later lines', why: `${what} yet` }, 'checkpoint');
+      return findings.notEvaluated({ needs: 'later lines', why: `${what} yet` }, 'witnesses');
     }
     const checkpoint = verifyTlogProof(text, fromHex(leaf), log.key);
     const problem = `the service does not prove that event ${eventId} of the lines is in its log`;
-    if (checkpoint !== undefined && !isPinned(log.key, pinnedKeys)) findings.notEvaluated(UNPINNED, 'checkpoint');
+    if (checkpoint !== undefined && !isPinned(log.key, pinnedKeys))
+      findings.notEvaluated({ needs: 'later lines', why: UNPINNED }, 'checkpoint');
     else findings.judge('checkpoint', [], checkpoint === undefined && problem);
     this.#judgeWitnesses(findings, checkpoint);
   }
@@ -52,8 +57,10 @@ export class CheckpointAudit {
   #judgeWitnesses(findings: ChamberAudit['findings'], checkpoint: SignedCheckpoint | undefined): void {
     const { witnessPolicy: policy } = this.#options;
     if (policy === undefined || checkpoint === undefined) {
-      const reason =
-        policy === undefined ? 'use --witnesses to name those that you trust' : 'there is no valid checkpoint';
+      const reason: Reason =
+        policy === undefined
+          ? { needs: 'witnesses', why: 'use --witnesses to name those that you trust' }
+          : { follows: ['checkpoint'], why: 'there is no valid checkpoint' };
       findings.notEvaluated(reason, 'witnesses');
       return;
     }

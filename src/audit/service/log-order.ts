@@ -23,7 +23,7 @@ export class LogOrder {
     for (const reference of references) {
       const { eventId, at } = reference;
       const place = { chamberId, eventId, at };
-      if (eventId === 1) this.#takeCreation(place);
+      if (reference.type === 'chamber.created') this.#takeCreation(place);
       this.#naming[isOfNamingType(reference) ? 'ofNamingTypes' : 'ofOthers'].take(chamberId, reference);
     }
   }

@@ -72,9 +72,10 @@ export class AuditedService {
     return countLimited(this.#pages(`/chambers/${chamberId}`, after), limit);
   }
 
-  accountLines(did: string): AsyncGenerator<RawLine, void, undefined> {
-    const limit = { linesMax: this.#limits.accountLinesMax, option: '--max-account-lines' };
-    return countLimited(this.#pages(`/agents/${did}`, 0), limit);
+  /** The lines of an account after the event, up to its head. */
+  accountLines(did: string, after = 0): AsyncGenerator<RawLine, void, undefined> {
+    const limit = { linesMax: this.#limits.accountLinesMax, option: '--max-account-lines', before: after };
+    return countLimited(this.#pages(`/agents/${did}`, after), limit);
   }
 
   /** Reads whole pages of the log, as all readers do, so that a cache may serve them. */

@@ -5,7 +5,7 @@ import { allocationsView, chamberView, ideaViews } from '../../../projections/vi
 import type { Millis } from '../../vocabulary/values.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
 import { UnusableInput } from '../line/input.ts';
-import { differences } from '../report/findings.ts';
+import { differences, OF_LOSS } from '../report/findings.ts';
 import { type AuditedService, type JsonResponse, Rejected } from './service-reader.ts';
 
 const ATTEMPTS_MAX = 5;
@@ -23,7 +23,8 @@ export async function compareViews(audit: ChamberAudit, service: AuditedService,
     }
     if (audit.lineCount === before) return compare(audit, responses);
   }
-  audit.findings.notEvaluated('the chamber’s log grew during every comparison', 'preview', 'views');
+  const why = 'the chamber’s log grew during every comparison';
+  audit.findings.notEvaluated({ needs: 'service', why }, 'preview', 'views');
 }
 
 type Responses = Awaited<ReturnType<typeof readResponses>>;
@@ -73,8 +74,14 @@ function compare(audit: ChamberAudit, { chamber, ideas, allocations, preview, se
   };
   if (audit.decisions.isTreeKnown)
     judge('preview', preview, () => ({ root: moves.root(), eventCount: moves.size, asOfEventId: moves.size }));
-  if (state === null || lostEventId !== undefined) {
-    findings.notEvaluated(`event ${lostEventId ?? 1} is lost, and the views depend on it`, 'views');
+  if (lostEventId !== undefined) {
+    const why = `event ${lostEventId} is lost, and the views depend on it`;
+    findings.notEvaluated({ follows: OF_LOSS, why }, 'views');
+    return;
+  }
+  if (state === null) {
+    const why = 'the chamber was not created, and the views depend on it';
+    findings.notEvaluated({ follows: ['rules', 'service-events'], why }, 'views');
     return;
   }
   judge('views', chamber, (now) => chamberView(state, now));

@@ -83,7 +83,8 @@ async function auditFile(audit: ChamberAudit, file: File, { chain }: AuditJob): 
   }
   await audit.takeAll(readLines(whole()), () => reportAtTimes(audit));
   audit.conclude();
-  audit.findings.notEvaluated('a file has no service to compare with', 'preview', 'views');
+  const why = 'a file has no service to compare with';
+  audit.findings.notEvaluated({ needs: 'service', why }, 'preview', 'views');
   if (chain !== undefined) await compareChain(audit, chain);
 }
 
@@ -171,7 +172,7 @@ async function compareChain(audit: ChamberAudit, { rpc, registry }: NamedChain):
     import('../../audit/chain/chain-reader.ts'),
   ]);
   const { moves, decisions, context } = audit;
-  const findings = new Findings();
+  const findings = new Findings({ ofLines: audit.findings });
   try {
     if (!isWalletAddress(registry)) throw new Error('the registry must be an address with a valid checksum');
     const chain = new AuditedChain(rpc, [registry as Hex]);
@@ -181,7 +182,7 @@ async function compareChain(audit: ChamberAudit, { rpc, registry }: NamedChain):
       decisions.state?.chamberId,
     );
   } catch (error) {
-    findings.notEvaluated(messageOf(error), 'contract', 'claims', 'balances');
+    findings.notEvaluated({ needs: 'chain', why: messageOf(error) }, 'contract', 'claims', 'balances');
   }
   onChain = findings;
 }

@@ -1,16 +1,16 @@
-// The signatures that a log has used, in about 27 bytes each, and no longer than they could be used again.
+// The signatures, hashes and addresses that a log has used, in about 27 bytes each, and no longer than they could be used again.
 import { keccak256 } from '../../crypto/keccak.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 
 const SEED_BYTES = 16;
-const SIGNATURE_BYTES = 64;
+const VALUE_BYTES_MAX = 64;
 const HASH_WORDS = 4;
 
-/** Forgets signatures that were met more than `horizon` before, in the log's time: their second use is too old by then. */
-export class SignatureSet {
+/** Forgets values that were met more than `horizon` before, in the log's time: their second use is too old by then. Without one, none is forgotten. */
+export class UsedValues {
   readonly #horizon: Millis;
   // Begins with what no writer of a log can know, so that nobody can make signatures whose hashes collide.
-  readonly #input = crypto.getRandomValues(new Uint8Array(SEED_BYTES + SIGNATURE_BYTES));
+  readonly #input = crypto.getRandomValues(new Uint8Array(SEED_BYTES + VALUE_BYTES_MAX));
   readonly #words = new Uint32Array(HASH_WORDS);
   readonly #wordBytes = new Uint8Array(this.#words.buffer);
   /** The tables from the oldest to the newest, which alone grows: nothing is ever copied as a whole. */
@@ -20,19 +20,27 @@ export class SignatureSet {
     this.#horizon = horizon;
   }
 
-  /** Returns the event that has the signature already; undefined for a new one, which is kept. */
-  add(signature: Uint8Array, eventId: number, at: Millis): number | undefined {
-    this.#input.set(signature, SEED_BYTES);
-    this.#wordBytes.set(keccak256(this.#input).subarray(0, this.#wordBytes.length));
+  /** Returns the event, or what else is counted from 1, that has the value already; undefined for a new one, which is kept. */
+  add(value: Uint8Array, eventId: number, at: Millis = 0): number | undefined {
     const [oldest] = this.#tables;
     if (this.#tables.length > 1 && oldest !== undefined && at - oldest.lastAt > this.#horizon)
       this.#tables = this.#tables.slice(1);
+    const first = this.first(value);
+    if (first !== undefined) return first;
+    if (this.#tables.at(-1)?.isFull) this.#tables = [...this.#tables, new HashTable(PLACES_MAX)];
+    this.#tables.at(-1)?.add(this.#words, eventId, at);
+    return undefined;
+  }
+
+  /** The event that has the value already. */
+  first(value: Uint8Array): number | undefined {
+    this.#input.set(value, SEED_BYTES);
+    const hash = keccak256(this.#input.subarray(0, SEED_BYTES + value.length));
+    this.#wordBytes.set(hash.subarray(0, this.#wordBytes.length));
     for (const table of this.#tables) {
       const first = table.eventOf(this.#words);
       if (first !== undefined) return first;
     }
-    if (this.#tables.at(-1)?.isFull) this.#tables = [...this.#tables, new HashTable(PLACES_MAX)];
-    this.#tables.at(-1)?.add(this.#words, eventId, at);
     return undefined;
   }
 }

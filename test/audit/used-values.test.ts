@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { SignatureSet } from '../../src/audit/line/signature-set.ts';
+import { UsedValues } from '../../src/audit/line/used-values.ts';
 import { Random } from '../kit/random.ts';
 
 const random = new Random(11);
@@ -8,14 +8,14 @@ const [first] = signatures as [Uint8Array, ...Uint8Array[]];
 
 describe('signatures of a log', () => {
   test('are each known by the event that had them first, however many there are', () => {
-    const set = new SignatureSet();
+    const set = new UsedValues();
     expect(signatures.map((signature, index) => set.add(signature, index + 1, 0)).filter(Boolean)).toEqual([]);
     const known = signatures.map((signature, index) => set.add(signature, 5_000 + index, 0));
     expect(known).toEqual(signatures.map((_, index) => index + 1));
   });
 
   test('that differ in one bit are two', () => {
-    const set = new SignatureSet();
+    const set = new UsedValues();
     set.add(first, 1, 0);
     for (let bit = 0; bit < 512; bit++) {
       const other = first.slice();
@@ -26,7 +26,7 @@ describe('signatures of a log', () => {
   });
 
   test('are known for the whole horizon, and not for ever', () => {
-    const set = new SignatureSet(1_000);
+    const set = new UsedValues(1_000);
     set.add(first, 1, 0);
     const other = new Uint8Array(64);
     const words = new DataView(other.buffer);

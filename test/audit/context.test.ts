@@ -1,0 +1,26 @@
+// What the chambers of one log share in an audit.
+import { describe, expect, test } from 'vitest';
+import { Subjects } from '../../src/audit/context.ts';
+import type { Hex } from '../../src/vocabulary/values.ts';
+
+const hashOf = (index: number): Hex => `0x${index.toString(16).padStart(64, '0')}`;
+const COMMITMENT = { chamberId: 1, ideaId: undefined };
+const IDEA = { chamberId: 1, ideaId: 'idea-2' };
+
+describe('the transactions of a log', () => {
+  test('belong to the commitment or the idea that had them first', () => {
+    const subjects = new Subjects();
+    expect(subjects.conflict(hashOf(1), COMMITMENT)).toBeUndefined();
+    expect(subjects.conflict(hashOf(1), COMMITMENT)).toBeUndefined();
+    expect(subjects.of(hashOf(1), IDEA)).toEqual(COMMITMENT);
+    expect(subjects.conflict(hashOf(1), { ...COMMITMENT, chamberId: 2 })).toEqual(COMMITMENT);
+    expect(subjects.conflict(hashOf(2), IDEA)).toBeUndefined();
+    expect(subjects.of(hashOf(2), COMMITMENT)).toEqual(IDEA);
+  });
+
+  test('are all known, however many follow', () => {
+    const subjects = new Subjects();
+    for (let index = 1; index <= 100_001; index++) subjects.conflict(hashOf(index), { ...IDEA, chamberId: index });
+    expect(subjects.of(hashOf(1), COMMITMENT)).toEqual(IDEA);
+  });
+});

@@ -1,0 +1,52 @@
+// What excuses a check: only a finding, or an input that is missing.
+import { describe, expect, test } from 'vitest';
+import { Findings, gravest, OF_LOSS } from '../../src/audit/report/findings.ts';
+
+const LOST = { follows: OF_LOSS, why: 'event 2 is lost, and later moves depend on it' } as const;
+
+function check(findings: Findings, name: string) {
+  return findings.results().find((result) => result.name === name);
+}
+
+describe('a check that follows from a finding', () => {
+  test('is not evaluated where the finding is', () => {
+    const findings = new Findings();
+    findings.notEvaluated(LOST, 'rules');
+    findings.judge('order', [2], 'event 2 is missing');
+    expect(check(findings, 'rules')).toMatchObject({
+      verdict: 'not evaluated',
+      counts: { notEvaluated: 1, broken: 0 },
+    });
+  });
+
+  test('is broken where nothing explains it', () => {
+    const findings = new Findings();
+    findings.judge('order', [1]);
+    findings.notEvaluated(LOST, 'rules', 'views');
+    findings.notEvaluated(LOST, 'rules');
+    expect(check(findings, 'rules')).toMatchObject({
+      verdict: 'broken',
+      counts: { notEvaluated: 0, broken: 2 },
+      findings: [{ sentence: `no finding explains why ${LOST.why}` }],
+    });
+    expect(check(findings, 'views')?.verdict).toBe('broken');
+  });
+
+  test('may follow from the findings of the lines, where it is of something else about them', () => {
+    const ofLines = new Findings();
+    const findings = new Findings({ ofLines });
+    findings.notEvaluated(LOST, 'claims');
+    expect(check(findings, 'claims')?.verdict).toBe('broken');
+    ofLines.judge('form', [2], 'event 2 is not JSON');
+    expect(check(findings, 'claims')?.verdict).toBe('not evaluated');
+  });
+});
+
+test('of independent problems the gravest counts, whatever the order', () => {
+  const open = { needs: 'chain', why: 'only the chain shows it' } as const;
+  const doubt = { doubt: 'say which' };
+  expect(gravest(undefined, open, doubt, 'it is wrong')).toBe('it is wrong');
+  expect(gravest(open, undefined, doubt)).toBe(doubt);
+  expect(gravest(undefined, open)).toBe(open);
+  expect(gravest(undefined, undefined)).toBeUndefined();
+});
