@@ -44,9 +44,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Outsiders who keep the log, or watch that it only grows.
   mirror: ['vocabulary', 'crypto', 'tlog', 'reading', 'files'],
   // A client of the service for models, and a reader of itself within the service.
-  mcp: [...PURE, 'client', 'process', 'files'],
+  mcp: [...PURE, 'client', 'reading', 'process', 'files'],
   // Its worker runs the auditor in the browser.
-  page: [...SPINE, 'html', 'audit'],
+  page: [...SPINE, 'html', 'reading', 'audit'],
   service: [
     ...[...SPINE, 'keys', 'verifier', 'connections', 'config', 'process', 'diagnostics', 'files'],
     ...['http', 'docs', 'stream', 'relayer', 'publisher', 'metrics', 'page', 'mcp'],

@@ -117,7 +117,7 @@ describe('src/client/README.md', () => {
     await ann.propose(chamberId, { name: 'Reserve', ticker: 'RSV' });
     const loop = paste(TODO_LOOP, live.baseUrl);
     for await (const _ of ann.turns(chamberId)) await ann.pass(chamberId);
-    await ann.commit(chamberId, []);
+    await ann.commit(chamberId, [], { abstain: true });
     for await (const { type, did } of live.forum.events(chamberId)) {
       if (type === 'allocation.revealed' && did === agent.did) break;
     }

@@ -2,7 +2,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { Agent } from '../client/agent.ts';
-import type { CallOptions } from '../client/exchange.ts';
+import type { CallOptions } from '../client/call.ts';
 import { ForumClient } from '../client/forum-client.ts';
 import type { Input } from './command.ts';
 import { CommandError, printNotice } from './output.ts';
@@ -18,7 +18,8 @@ export function urlOf({ options: { url } }: Input): string {
 }
 
 export function forumOf(input: Input): ForumClient {
-  return new ForumClient(urlOf(input), { patienceMillis: PATIENCE_MILLIS });
+  const onWarning = (warning: string) => printNotice(input.isJson, `Warning: ${warning}`);
+  return new ForumClient(urlOf(input), { patienceMillis: PATIENCE_MILLIS, onWarning });
 }
 
 export function keyFileOf({ options: { key } }: Input): string {

@@ -1,7 +1,7 @@
 // The moves of an agent in a chamber: one command for each slice that describes one, and the two that need the salt store.
 import * as v from 'valibot';
 import type { Agent } from '../client/agent.ts';
-import type { CallOptions } from '../client/exchange.ts';
+import type { CallOptions } from '../client/call.ts';
 import { ideaIdOf } from '../client/ideas.ts';
 import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
 import { type Allocation, BPS_TOTAL } from '../vocabulary/values.ts';
@@ -19,17 +19,20 @@ export const moveCommands: readonly CommandSpec[] = [
     summary: 'Commits to allocations; the salt is kept beside the key file',
     args: {
       ...CHAMBER_ARGUMENT,
-      '[idea=bps...]': 'shares of 10000 by id or ticker, e.g. idea-1=6000 or TEA=6000; none abstains',
+      '[idea=bps...]': 'shares of 10000 by id or ticker, e.g. idea-1=6000 or TEA=6000; the rest abstains',
     },
-    options: OPTIONS,
-    examples: ['move commit 1 idea-1=6000 idea-2=4000', 'move commit 1'],
+    options: { '--abstain': 'allocate nothing to any idea', ...OPTIONS },
+    examples: ['move commit 1 idea-1=6000 idea-2=4000', 'move commit 1 --abstain'],
     run: async (input) => {
       const allocations = input.args.slice(1).map(toAllocation);
       const chamberId = toChamberId(input.args[0]);
-      const answer = await signedCall(input, (agent, call) => agent.commit(chamberId, allocations, call));
+      const abstain = input.options['abstain'] !== undefined;
+      const answer = await signedCall(input, (agent, call) =>
+        agent.commit(chamberId, allocations, { ...call, abstain }),
+      );
       print(input.isJson, answer, [
-        ...members(answer),
-        `Committed: ${sharesOf(allocations)}`,
+        ...members({ ok: answer.ok }),
+        `Committed: ${sharesOf(allocations)}. This is final.`,
         `Next, once commits are closed: chambers move reveal ${chamberId}${given(input)}`,
       ]);
     },

@@ -40,7 +40,8 @@ export async function playChamber(
   for await (const { phase, state } of agent.forum.watch(chamberId, options)) {
     if (phase === 'ALLOCATE_COMMIT') {
       const shares = given.length > 0 ? given : evenShares(state);
-      await attempt('committed', agent.commit(chamberId, shares, options));
+      const abstain = shares.every(({ bps }) => bps === 0);
+      await attempt('committed', agent.commit(chamberId, shares, { ...options, abstain }));
     } else if (phase === 'ALLOCATE_REVEAL') {
       return await attempt('revealed', agent.reveal(chamberId, options));
     }

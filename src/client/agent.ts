@@ -16,16 +16,10 @@ import {
   toHex,
 } from '../vocabulary/values.ts';
 import { bindingFor, readProvenChamber, requireOpens, type StoredOpening, untilRevealable } from './binding.ts';
+import type { Call, CallOptions, SendOptions, SignedRequest } from './call.ts';
 import { changes, type Snapshot, type Turn } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
-import {
-  type Call,
-  type CallOptions,
-  exchange,
-  exchangeWhole,
-  type SendOptions,
-  type SignedRequest,
-} from './exchange.ts';
+import { exchange, exchangeWhole } from './exchange.ts';
 import { ForumClient, toQuery } from './forum-client.ts';
 import { ideaIdOf, phaseError } from './ideas.ts';
 import { ReceiptKeeper } from './receipts.ts';
@@ -115,6 +109,20 @@ export interface DebateMove {
   readonly comment: string;
   readonly ideaId?: string | null;
   readonly refinement?: JsonObject;
+}
+
+export interface CommitOptions extends SendOptions {
+  /** An allocation of nothing must say that it abstains with everything, so that none does by a slip. */
+  readonly abstain?: boolean;
+}
+
+/** A commitment in force: it can't be changed, and is to be revealed once commits are closed. */
+export interface Committed {
+  readonly ok: boolean;
+  readonly allocations: readonly Allocation[];
+  /** What is left of 10,000. */
+  readonly abstainedBps: number;
+  readonly final: true;
 }
 
 export interface RevealOptions extends CallOptions {
@@ -264,22 +272,20 @@ export class Agent {
   /**
    * Commits to the allocations under a new salt, which is in the store before anything is sent, bound to this service and
    * chamber. Ideas are named by id or ticker. The allocations are checked first: the service would accept a commitment to allocations that can't be revealed.
+   * Returns what was committed to.
    */
-  async commit(
-    chamberId: number,
-    allocations: readonly Allocation[],
-    options: SendOptions = {},
-  ): Promise<Readonly<{ ok: boolean }>> {
+  async commit(chamberId: number, allocations: readonly Allocation[], options: CommitOptions = {}): Promise<Committed> {
     const chamber = await this.forum.chamber(chamberId, options);
     const idOf = (named: string) => ideaIdOf(chamber, named, 'ALLOCATE_COMMIT');
     const plain = allocations.map(({ ideaId, bps }) => ({ ideaId: idOf(ideaId), bps }));
-    checkAllocations(plain);
+    const abstainedBps = checkAllocations(plain, options.abstain === true);
     const binding = bindingFor(this.forum.service, await readProvenChamber(this.forum.service, chamberId, options));
     const salt = toHex(crypto.getRandomValues(new Uint8Array(SALT_BYTES)));
     const opening = { chamberId, did: this.did, allocations: plain, salt };
     const commitment = commitmentHash(opening);
     await this.#store.add(commitment, { ...opening, binding });
-    return this.#move(chamberId, 'allocate/commit', { commitment }, options);
+    const { ok } = await this.#move<{ ok: boolean }>(chamberId, 'allocate/commit', { commitment }, options);
+    return { ok, allocations: plain, abstainedBps, final: true };
   }
 
   /**
@@ -371,14 +377,15 @@ export class Agent {
 
   /** `stream` is what a receipt must be of; undefined for a chamber that has no id yet. */
   async #send<Result>(call: Call, stream: number | string | undefined, { signal }: CallOptions = {}): Promise<Result> {
+    await this.#receipts?.prepare(stream, signal);
     const { value, receipt } = await exchangeWhole<Result>(this.forum.service, call, signal);
     if (receipt !== undefined) await this.#receipts?.take(receipt, stream, signal);
     return value;
   }
 }
 
-/** Rejects what could be committed to but never revealed. */
-function checkAllocations(allocations: readonly Allocation[]): void {
+/** Returns what abstains. Rejects what could be committed to but never revealed, and what allocates nothing without saying so. */
+function checkAllocations(allocations: readonly Allocation[], isAbstaining: boolean): number {
   const invalid = (detail: string) => new ClientError('CLIENT_ERR_INPUT', detail);
   const ids = allocations.map(({ ideaId }) => ideaId);
   const repeated = ids.find((id, index) => ids.indexOf(id) < index);
@@ -387,4 +394,10 @@ function checkAllocations(allocations: readonly Allocation[]): void {
   if (!isWhole) throw invalid(`bps must be integers from 0 to ${BPS_TOTAL}`);
   const total = allocations.reduce((sum, { bps }) => sum + bps, 0);
   if (total > BPS_TOTAL) throw invalid(`the bps add up to ${total}; at most ${BPS_TOTAL} are allowed`);
+  if (total === 0 && !isAbstaining) {
+    throw invalid('nothing is allocated: to abstain with everything, say so (abstain: true, or --abstain)');
+  }
+  if (total > 0 && isAbstaining)
+    throw invalid('a commitment that abstains allocates nothing: what is left abstains anyway');
+  return BPS_TOTAL - total;
 }

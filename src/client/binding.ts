@@ -8,10 +8,11 @@ import { parseSignature, signatureBase } from '../crypto/http-signature.ts';
 import type { ReadLimits } from '../reading/limits.ts';
 import type { ChamberEvent, MoveEvent, RequestEvidence } from '../vocabulary/events.ts';
 import { DEADLINES, type Hex, instantOf, type Millis, type Rounds, toTimestamp } from '../vocabulary/values.ts';
+import type { CallOptions, Page, Service } from './call.ts';
 import { ChamberFold } from './chamber-fold.ts';
-import { ClientError } from './error.ts';
+import { ClientError, parseJson } from './error.ts';
 import { type Cursor, follow, history, START } from './events.ts';
-import { type CallOptions, exchangeWhole, type Page, parseJson, type Service } from './exchange.ts';
+import { exchangeWhole } from './exchange.ts';
 import { isSignature } from './verify.ts';
 
 /** Stored with the opening when it is committed to. */

@@ -6,13 +6,15 @@ import { nextClockChange, type TurnPhase, turnAt, turnHolderAt } from '../../pro
 import { type ChamberView, ENDS } from '../../projections/views.ts';
 import { linkedSignal } from '../reading/linked-signal.ts';
 import type { Shape } from '../reading/shape.ts';
+import { backoffMillis } from '../reading/waiting.ts';
 import { type Millis, PHASES, type Phase } from '../vocabulary/values.ts';
+import type { CallOptions, Service } from './call.ts';
 import { ChamberFold } from './chamber-fold.ts';
 import { nullIfRetryable } from './error.ts';
 import { replay, type VerifiedLine } from './events.ts';
-import { type CallOptions, exchange, type Service } from './exchange.ts';
+import { exchange } from './exchange.ts';
 import { CHAMBER, MERKLE_PREVIEW } from './shapes.ts';
-import { backoffMillis, type ServiceClock } from './time.ts';
+import type { ServiceClock } from './time.ts';
 
 /** A turn of this agent. */
 export interface Turn {

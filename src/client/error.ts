@@ -1,4 +1,6 @@
 // The client's one error class: an error returned by the service, or one of the client's own (CLIENT_ERR_…).
+import type { ReadLimits } from '../reading/limits.ts';
+import { parseModestJson } from '../reading/parse.ts';
 import type { ErrorCode, ErrorData } from '../vocabulary/errors.ts';
 
 export type ClientErrorCode =
@@ -79,4 +81,17 @@ export class ClientError extends Error implements ErrorData {
 export function nullIfRetryable(error: unknown): null {
   if (error instanceof ClientError && error.retryable) return null;
   throw error;
+}
+
+export function tooLarge(problem: string, cause: unknown): ClientError {
+  return new ClientError('CLIENT_ERR_TOO_LARGE', problem, { cause });
+}
+
+/** The JSON of a line or an event, undefined if it is none. Throws CLIENT_ERR_TOO_LARGE beyond the limits. */
+export function parseJson(text: string, limits: ReadLimits): unknown {
+  try {
+    return parseModestJson(text, limits);
+  } catch (error) {
+    throw tooLarge(`a line of the service is not read: ${(error as Error).message}`, error);
+  }
 }

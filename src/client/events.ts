@@ -2,21 +2,15 @@
 // detects any change: no line is returned that does not follow the cursor.
 import { leafHash } from '../crypto/merkle.ts';
 import { READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
+import { backoffMillis, timerMillis } from '../reading/waiting.ts';
 import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
 import { type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
-import { ClientError, nullIfRetryable } from './error.ts';
-import {
-  type CallOptions,
-  exchange,
-  PAGE_LINES_MAX,
-  type Page,
-  parseJson,
-  type Service,
-  tooLarge,
-} from './exchange.ts';
+import { type CallOptions, PAGE_LINES_MAX, type Page, type Service } from './call.ts';
+import { ClientError, nullIfRetryable, parseJson, tooLarge } from './error.ts';
+import { exchange } from './exchange.ts';
 import { isNode } from './runtime.ts';
 import { EVENT } from './shapes.ts';
-import { backoffMillis } from './time.ts';
+import { TimeTried } from './time.ts';
 
 /** A position in a chamber's log: the last event read, with its leaf hash, by which the next line is checked. */
 export interface Cursor {
@@ -124,10 +118,13 @@ interface Connecting {
 const NO_WEBSOCKET =
   'the service would accept the stream, but no WebSocket handshake reaches it: is a proxy in between?';
 
+/** The requests of one attempt to connect. */
+const HANDSHAKE_AND_PROBE = 2;
+
 /** The messages of one connection after another. */
 async function* messages(service: Service, { path, signal }: Connecting): AsyncGenerator<string, void, undefined> {
   const { local } = service.clock;
-  const giveUpAt = local.now() + service.patienceMillis;
+  const tried = new TimeTried(local);
   let wasReached = false;
   const baseUrl = service.baseUrl.replace(/^http/, 'ws');
   for (let attempt = 0; ; attempt++) {
@@ -145,9 +142,13 @@ async function* messages(service: Service, { path, signal }: Connecting): AsyncG
       // A WebSocket does not say why its handshake failed. The same request as a stream over HTTP does.
       const probing = exchange<void>(service, { method: 'GET', path: path(), as: 'nothing' }, signal);
       await (wasReached ? probing.catch(nullIfRetryable) : probing);
-      if (!wasReached && local.now() > giveUpAt) throw new ClientError('CLIENT_ERR_UNREACHABLE', NO_WEBSOCKET);
+      const triedMillis = tried.after(HANDSHAKE_AND_PROBE * service.limits.responseMillisMax);
+      if (!wasReached && triedMillis > service.patienceMillis)
+        throw new ClientError('CLIENT_ERR_UNREACHABLE', NO_WEBSOCKET);
     }
-    await local.sleep(backoffMillis(attempt), signal);
+    const waitMillis = backoffMillis(attempt);
+    await local.sleep(waitMillis, signal);
+    tried.after(waitMillis);
   }
 }
 
@@ -321,7 +322,7 @@ async function* messagesOf(
   let silence: ReturnType<typeof setTimeout> | undefined;
   const restartSilence = () => {
     clearTimeout(silence);
-    silence = setTimeout(end, silenceMillisMax);
+    silence = setTimeout(end, timerMillis(silenceMillisMax));
   };
   const end = () => {
     if (isEnded) return;

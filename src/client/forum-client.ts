@@ -15,6 +15,7 @@ import type { Fetch } from '../reading/response.ts';
 import type { Shape } from '../reading/shape.ts';
 import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
 import { fromHex, type Hex, type Phase } from '../vocabulary/values.ts';
+import type { CallOptions, Retry, Service } from './call.ts';
 import { changes, type PhaseChange } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
 import {
@@ -26,7 +27,7 @@ import {
   lines,
   type VerifiedLine,
 } from './events.ts';
-import { type CallOptions, exchange, type Retry, type Service } from './exchange.ts';
+import { exchange } from './exchange.ts';
 import { Heads } from './heads.ts';
 import { ideaIdOf } from './ideas.ts';
 import {
@@ -53,6 +54,10 @@ export interface ForumClientOptions {
   readonly patienceMillis?: number;
   /** Called before each wait for another attempt, to show that the service is down or busy. */
   readonly onRetry?: (retry: Retry) => void;
+  /**
+   * Called with what fails no call, such as a receipt that can't be kept, once as long as it lasts; console.warn by default.
+   */
+  readonly onWarning?: (warning: string) => void;
   readonly fetch?: Fetch;
   /** Replaces the machine's clock and the waits on it. */
   readonly clock?: LocalClock;
@@ -163,6 +168,7 @@ export class ForumClient {
       patienceMillis: options.patienceMillis ?? PATIENCE_MILLIS,
       contact: { isMade: false },
       onRetry: options.onRetry ?? (() => {}),
+      onWarning: options.onWarning ?? ((warning) => console.warn(warning)),
       limits: { ...READ_LIMITS, ...options.limits },
       heads: new Heads(),
     };

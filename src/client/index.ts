@@ -33,10 +33,10 @@ export {
 export type * from './agent.ts';
 export { Agent } from './agent.ts';
 export type { Binding, StoredOpening } from './binding.ts';
+export type { CallOptions, Retry, SendOptions, SignedRequest } from './call.ts';
 export type { PhaseChange, Turn } from './chamber-watcher.ts';
 export { ClientError, type ClientErrorCode } from './error.ts';
 export type { Cursor, CursorStore, FollowAllOptions, FollowOptions, VerifiedLine } from './events.ts';
-export type { CallOptions, Retry, SendOptions, SignedRequest } from './exchange.ts';
 export type * from './forum-client.ts';
 export { ForumClient } from './forum-client.ts';
 export type { CommitmentStore, ReceiptPlace, ReceiptStore } from './stores.ts';

@@ -11,11 +11,13 @@ import {
 import { type ParsedReceipt, parseReceipt, type Receipt } from '../crypto/receipt.ts';
 import { isSignedBy } from '../crypto/verify.ts';
 import { LOG_ID, toHex } from '../vocabulary/values.ts';
+import type { Page, Service } from './call.ts';
 import { ClientError } from './error.ts';
 import { follow, START } from './events.ts';
-import { exchange, type Page, type Service } from './exchange.ts';
+import { exchange } from './exchange.ts';
 import type { Head } from './heads.ts';
-import type { ReceiptStore } from './stores.ts';
+import type { ReceiptPlace, ReceiptStore } from './stores.ts';
+import { Warnings } from './warnings.ts';
 
 const CHAMBERS_MAX = 10_000;
 
@@ -25,33 +27,72 @@ export class ReceiptKeeper {
   #keys: KeyDirectory = new Map();
   /** The pinned key by chamber; undefined if its first line records none, as in earlier releases. */
   readonly #pinned = new Map<number, string | undefined>();
+  readonly #warnings: Warnings;
   #asked: Promise<Asked> | undefined;
 
   constructor(service: Service, store: ReceiptStore) {
     this.#service = service;
     this.#store = store;
+    this.#warnings = new Warnings(service.onWarning);
   }
 
-  /** What a move in the chamber says of it: the last event that was read or receipted; undefined if the service takes none. */
+  /**
+   * What a move in the chamber says of it: the last event that was read or receipted; undefined if the service takes none. It is a hint: that it
+   * can't be read fails no move.
+   */
   async seen(chamberId: number, signal?: AbortSignal): Promise<Head | undefined> {
     const { heads } = this.#service;
-    const { logId, takesSeen } = await this.#readService(signal);
-    if (!takesSeen) return undefined;
-    if (heads.get(chamberId) === undefined) {
-      const kept = await this.#store.newest({ logId, stream: chamberId });
-      if (kept !== undefined) this.#note(parseReceipt(kept));
-    }
+    const { logId, features } = await this.#readService(signal);
+    if (!features.includes('seen') || logId === '') return undefined;
+    if (heads.get(chamberId) === undefined) await this.#noteNewest({ logId, stream: chamberId });
     return heads.get(chamberId);
   }
 
-  /** Verifies and keeps the receipt of a command; throws CLIENT_ERR_RECEIPT for one that does not hold. */
+  async #noteNewest(place: ReceiptPlace): Promise<void> {
+    try {
+      const kept = await this.#store.newest(place);
+      if (kept !== undefined) this.#note(parseReceipt(kept));
+    } catch (error) {
+      this.#warnings.begin(
+        'seen',
+        `what this agent has seen of chamber ${place.stream} can’t be read: ${textOf(error)}`,
+      );
+    }
+  }
+
+  /** Reads what the receipt will be verified by: once the command is accepted, nothing that fails may make it look rejected. */
+  async prepare(stream: number | string | undefined, signal?: AbortSignal): Promise<void> {
+    const { features } = await this.#readService(signal);
+    if (!features.includes('receipts')) return;
+    try {
+      if (this.#keys.size === 0) this.#keys = await readDirectory(this.#service, signal);
+      if (typeof stream === 'number') await this.#readPinned(stream, signal);
+    } catch (error) {
+      if (!isOutage(error)) throw error;
+    }
+  }
+
+  /**
+   * Verifies and keeps the receipt of a command; throws CLIENT_ERR_RECEIPT for one that does not hold. What can't be verified or kept now is a
+   * warning: the command was accepted.
+   */
   async take(receipt: Receipt, stream: number | string | undefined, signal?: AbortSignal): Promise<void> {
     const parsed = parse(receipt);
     if (stream !== undefined && parsed.stream !== stream) throw wrong(`it is of ${parsed.stream}, not of ${stream}`);
-    const key = await this.#keyOf(parsed, signal);
+    const key = await this.#keyOf(parsed, signal).catch((error: unknown) => {
+      if (!isOutage(error)) throw error;
+      this.#warnings.begin('verify', `${nameOf(parsed)}: its receipt is not verified and not kept: ${textOf(error)}`);
+    });
+    if (key === undefined) return;
+    this.#warnings.end('verify');
     if (!isSignedBy(key.verifying, parsed.base, parsed.signature)) throw wrong('its signature does not verify');
-    await this.#store.add(parsed, { ...receipt, key: toJwk(key.publicKey) });
     this.#note(parsed);
+    try {
+      await this.#store.add(parsed, { ...receipt, key: toJwk(key.publicKey) });
+      this.#warnings.end('keep');
+    } catch (error) {
+      this.#warnings.begin('keep', `${nameOf(parsed)}, but receipts can’t be kept: ${textOf(error)}`);
+    }
   }
 
   #note({ stream, eventId, leaf }: ParsedReceipt): void {
@@ -87,13 +128,13 @@ export class ReceiptKeeper {
         const isKnown = typeof log?.logId === 'string' && LOG_ID.test(log.logId);
         return {
           logId: isKnown ? `${log.logId}` : '',
-          takesSeen: isKnown && Array.isArray(features) && features.includes('seen'),
+          features: Array.isArray(features) ? features : [],
         };
       },
       (error: unknown) => {
         this.#asked = undefined;
         // If it does not respond, the move that follows says so, and is sent again.
-        if (error instanceof ClientError) return { logId: '', takesSeen: false };
+        if (error instanceof ClientError) return { logId: '', features: [] };
         throw error;
       },
     );
@@ -109,7 +150,8 @@ interface ServiceInfo {
 
 interface Asked {
   readonly logId: string;
-  readonly takesSeen: boolean;
+  /** Not checked. */
+  readonly features: readonly unknown[];
 }
 
 function parse(receipt: Receipt): ParsedReceipt {
@@ -125,5 +167,20 @@ async function readDirectory(service: Service, signal?: AbortSignal): Promise<Ke
 }
 
 function wrong(problem: string): ClientError {
-  return new ClientError('CLIENT_ERR_RECEIPT', `the service signed a receipt that does not hold: ${problem}`);
+  const detail = `the service signed a receipt that does not hold: ${problem}; the request may have been accepted`;
+  return new ClientError('CLIENT_ERR_RECEIPT', detail);
+}
+
+/** Whether a read failed, rather than what was read. */
+function isOutage(error: unknown): boolean {
+  if (!(error instanceof ClientError)) return false;
+  return error.code !== 'CLIENT_ERR_CHAIN' && error.code !== 'CLIENT_ERR_RECEIPT';
+}
+
+function nameOf({ stream, eventId }: ParsedReceipt): string {
+  return `accepted as event ${eventId} of ${typeof stream === 'number' ? `chamber ${stream}` : stream}`;
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -1,9 +1,12 @@
 // Time as the client sees it: an estimate of the service's clock, and waits that a signal can abort.
+import { pause } from '../reading/waiting.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
 /** The machine's clock and the waits on it. */
 export interface LocalClock {
   now(): Millis;
+  /** For durations: a time that nobody sets, from any start; by default `now`. */
+  steady?(): Millis;
   /** Resolves after `millis`; rejects with the signal's reason if that aborts first. */
   sleep(millis: Millis, signal?: AbortSignal): Promise<void>;
 }
@@ -15,7 +18,7 @@ interface ServiceTime {
   readonly isFromHeader?: boolean;
 }
 
-/** A timer over 24.8 days fires at once, and either clock may be set during a long wait. */
+/** Either clock may be set, and the machine may sleep, during a long wait. */
 const SLEEP_MILLIS_MAX = 30_000;
 
 /** Keeps bounds on how far the service's clock is ahead; the local clock counts as right unless they exclude it. */
@@ -24,7 +27,7 @@ export class ServiceClock {
   #ahead = { least: Number.NEGATIVE_INFINITY, most: Number.POSITIVE_INFINITY };
   #isFromHeader = true;
 
-  constructor(local: LocalClock = { now: Date.now, sleep: pause }) {
+  constructor(local: LocalClock = { now: Date.now, steady: () => performance.now(), sleep: pause }) {
     this.local = local;
   }
 
@@ -53,26 +56,30 @@ export class ServiceClock {
   }
 }
 
-export async function pause(millis: Millis, signal?: AbortSignal): Promise<void> {
-  signal?.throwIfAborted();
-  await new Promise<void>((resolve, reject) => {
-    const onAbort = () => {
-      clearTimeout(timer);
-      reject(signal?.reason);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', onAbort);
-      resolve();
-    }, millis);
-    signal?.addEventListener('abort', onAbort, { once: true });
-  });
+/** For durations only. */
+export function steadyMillis(local: LocalClock): Millis {
+  return local.steady?.() ?? local.now();
 }
 
-const BACKOFF_FIRST_MILLIS = 200;
-const BACKOFF_MAX_MILLIS = 10_000;
+/**
+ * How long something has been tried, while the machine was awake: it may sleep for hours between two steps, and its clock may be set. So a step
+ * counts as what it may take at most.
+ */
+export class TimeTried {
+  readonly #local: LocalClock;
+  #millis = 0;
+  #at: Millis;
 
-/** The wait after failure number `attempt` (from 0): doubling, with jitter so that clients do not retry in step. */
-export function backoffMillis(attempt: number): Millis {
-  const most = Math.min(BACKOFF_FIRST_MILLIS * 2 ** attempt, BACKOFF_MAX_MILLIS);
-  return most * (0.5 + Math.random() / 2);
+  constructor(local: LocalClock) {
+    this.#local = local;
+    this.#at = steadyMillis(local);
+  }
+
+  /** The time so far. The step that ends now may have taken at most `stepMillisMax`. */
+  after(stepMillisMax: Millis): Millis {
+    const now = steadyMillis(this.#local);
+    this.#millis += Math.min(Math.max(0, now - this.#at), stepMillisMax);
+    this.#at = now;
+    return this.#millis;
+  }
 }

@@ -2,11 +2,12 @@
 import type { TodoView } from '../../projections/todo.ts';
 import { LimitError } from '../reading/limits.ts';
 import { openResponse } from '../reading/response.ts';
-import { ClientError } from './error.ts';
-import { type CallOptions, parseJson, type Service, tooLarge } from './exchange.ts';
+import { backoffMillis } from '../reading/waiting.ts';
+import type { CallOptions, Service } from './call.ts';
+import { ClientError, parseJson, tooLarge } from './error.ts';
 import { TODO } from './shapes.ts';
 import { type Signer, signatureHeaders } from './signing.ts';
-import { backoffMillis } from './time.ts';
+import { steadyMillis } from './time.ts';
 
 /** GET /me/todo. */
 export interface Todo {
@@ -55,7 +56,7 @@ async function* connections(
   const { local } = service.clock;
   for (let failures = 0; ; failures++) {
     signal?.throwIfAborted();
-    const openedAt = local.now();
+    const openedAt = steadyMillis(local);
     try {
       yield* connect(service, signer, signal);
     } catch (error) {
@@ -63,7 +64,7 @@ async function* connections(
       if (error instanceof ClientError) throw error;
       yield await read({ ...(signal && { signal }) });
     }
-    if (local.now() - openedAt > STABLE_MILLIS) failures = 0;
+    if (steadyMillis(local) - openedAt > STABLE_MILLIS) failures = 0;
     await local.sleep(backoffMillis(failures), signal);
   }
 }
@@ -80,7 +81,8 @@ async function* connect(
   const { silenceMillisMax } = limits;
   const response = await openResponse(fetch, url, init, { signal, silenceMillisMax });
   try {
-    if (!response.ok) throw new Error(`${url} returned ${response.status}`);
+    const isStream = response.headers.get('Content-Type')?.startsWith('text/event-stream') === true;
+    if (!response.ok || !isStream) throw new Error(`${url} returned ${response.status}, and not a stream`);
     const decoder = new TextDecoder();
     for await (const { bytes } of response.lines(limits)) {
       const line = decoder.decode(bytes);

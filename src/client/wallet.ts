@@ -1,8 +1,9 @@
 // What wallets sign for this client: a text that names the service and the time.
 import type { SignedText } from '../crypto/wallet-texts.ts';
 import { type Hex, toTimestamp } from '../vocabulary/values.ts';
+import type { Service } from './call.ts';
 import { ClientError } from './error.ts';
-import { learnTime, type Service } from './exchange.ts';
+import { learnTime } from './exchange.ts';
 
 /** A wallet that signs messages (EIP-191, personal_sign), such as an account of viem. */
 export interface WalletSigner {

@@ -91,7 +91,9 @@ export async function play(agent: Agent, character: Character, chamberId: number
   }
   for await (const { phase, state } of agent.forum.watch(chamberId, { signal })) {
     const allocations = allocationsOf(character, state.ideas);
-    if (phase === 'ALLOCATE_COMMIT') await agent.commit(chamberId, allocations, { signal }).catch(ignoreTooLate);
+    const abstain = allocations.length === 0;
+    if (phase === 'ALLOCATE_COMMIT')
+      await agent.commit(chamberId, allocations, { signal, abstain }).catch(ignoreTooLate);
     if (phase === 'ALLOCATE_REVEAL') await agent.reveal(chamberId, { signal }).catch(ignoreTooLate);
   }
 }

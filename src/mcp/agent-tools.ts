@@ -172,7 +172,11 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
       output: v.object({ ok: v.boolean() }),
       run: (input, call) =>
         run('allocate', input, call, ({ step }) =>
-          step('commit', (options) => agent.commit(input.chamberId, input.allocations, options)),
+          step('commit', async (options) => {
+            const abstain = input.allocations.every(({ bps }) => bps === 0);
+            const { ok } = await agent.commit(input.chamberId, input.allocations, { ...options, abstain });
+            return { ok };
+          }),
         ),
     }),
   ];

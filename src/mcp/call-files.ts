@@ -4,10 +4,10 @@ import { readdir, readFile, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import * as v from 'valibot';
+import type { SignedRequest } from '../client/call.ts';
 import { ClientError } from '../client/error.ts';
-import type { SignedRequest } from '../client/exchange.ts';
-import { pause } from '../client/time.ts';
 import { makeFolder, moveFile, replaceFile } from '../files/durable-file.ts';
+import { pause } from '../reading/waiting.ts';
 import { PHASES } from '../vocabulary/values.ts';
 
 /** The calls of one chamber; the oldest are forgotten first. */

@@ -1,6 +1,6 @@
 // Errors of tools as a model reads them: the code, what happened, what to do, and when.
 import { ClientError, type ClientErrorCode } from '../client/error.ts';
-import { isTlsMismatch } from '../client/exchange.ts';
+import { isTlsMismatch } from '../client/failure.ts';
 
 interface Remedy {
   readonly do: string;

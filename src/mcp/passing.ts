@@ -4,7 +4,7 @@ import type { TodoView } from '../../projections/todo.ts';
 import { hasTurns } from '../../projections/turn.ts';
 import type { Agent } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
-import { pause } from '../client/time.ts';
+import { pause } from '../reading/waiting.ts';
 import type { Phase } from '../vocabulary/values.ts';
 
 /** Each turn without rounds is kept for a part of the time that is left: turns come round until the deadline, however short. */

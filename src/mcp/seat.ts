@@ -4,8 +4,8 @@
 import type { TodoView } from '../../projections/todo.ts';
 import type { Agent } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
-import { backoffMillis, pause } from '../client/time.ts';
 import type { Todo, TodoQuery } from '../client/todo-stream.ts';
+import { backoffMillis, pause } from '../reading/waiting.ts';
 import type { ActingCalls } from './acting-calls.ts';
 import { PassingOn } from './passing.ts';
 

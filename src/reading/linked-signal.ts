@@ -1,4 +1,5 @@
 // A signal for one piece of work: it ends with what started the work, at its time limit, or when it is aborted.
+import { timerMillis } from './waiting.ts';
 
 /**
  * A signal that aborts with the outer one, after the time limit, or by abort(); release() ends all three. AbortSignal.any
@@ -11,7 +12,7 @@ export function linkedSignal(
   const controller = new AbortController();
   const follow = () => controller.abort(outer?.reason);
   const expire = () => controller.abort(new Error(`timed out after ${limitMillis} ms`));
-  const timer = limitMillis === undefined ? undefined : setTimeout(expire, limitMillis);
+  const timer = limitMillis === undefined ? undefined : setTimeout(expire, timerMillis(limitMillis));
   outer?.addEventListener('abort', follow, { once: true });
   if (outer?.aborted) follow();
   const release = () => {

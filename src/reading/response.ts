@@ -6,6 +6,7 @@ import { type RawLine, splitLines } from './lines.ts';
 import { linkedSignal } from './linked-signal.ts';
 import { type ListLimits, readList } from './list.ts';
 import { parseModestJson } from './parse.ts';
+import { timerMillis } from './waiting.ts';
 
 /** What is needed of `fetch`. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -30,7 +31,11 @@ export async function openResponse(
   const hear = () => {
     clearTimeout(silence);
     if (silenceMillisMax === undefined) return;
-    silence = setTimeout(link.abort, silenceMillisMax, new Error(`silent for ${silenceMillisMax / 1000} s`));
+    silence = setTimeout(
+      link.abort,
+      timerMillis(silenceMillisMax),
+      new Error(`silent for ${silenceMillisMax / 1000} s`),
+    );
   };
   const close = () => {
     clearTimeout(silence);

@@ -47,7 +47,12 @@ describe('the command line', () => {
     live.advance(MINUTE_MILLIS);
     expect(await json('move debate 1 --idea=idea-1 --comment=Green? --refinement={"cups":2}')).toEqual({ eventId: 6 });
     live.advance(MINUTE_MILLIS);
-    expect(await json('move commit 1 idea-1=6000')).toEqual({ ok: true });
+    expect(await json('move commit 1 idea-1=6000')).toEqual({
+      ok: true,
+      allocations: [{ ideaId: 'idea-1', bps: 6_000 }],
+      abstainedBps: 4_000,
+      final: true,
+    });
     live.advance(MINUTE_MILLIS);
     expect(await json('move reveal 1')).toEqual({ ok: true, verified: true });
     expect(await json('chamber show 1')).toMatchObject({ phase: 'ALLOCATE_REVEAL', ideas: [{ ticker: 'TEA' }] });

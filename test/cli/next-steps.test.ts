@@ -75,7 +75,7 @@ it('an unknown idea is answered with the ideas, and a ticker is as good as an id
   expect((await chambers(`chamber show ${chamberId}`)).out).toContain('committed: 0 of 1');
   expect(await chambers(`move commit ${chamberId} TEA=6000`)).toMatchObject({
     exitCode: 0,
-    out: expect.stringMatching(/Committed: TEA 60 %, abstained 40 %\n.*chambers move reveal/),
+    out: expect.stringMatching(/Committed: TEA 60 %, abstained 40 %\. This is final\.\n.*chambers move reveal/),
   });
   live.advance(PHASE_MILLIS);
   expect((await chambers(`chamber show ${chamberId}`)).out).toContain('committed: 1 of 1; revealed: 0 of 1');

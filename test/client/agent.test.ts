@@ -20,7 +20,7 @@ describe('an agent', () => {
     expect(await ada.debate(chamberId, { ideaId, comment: 'Who waters it?' })).toEqual({ eventId: 6 });
     live.advance(PHASE_MILLIS);
     await ada.commit(chamberId, [{ ideaId, bps: 6000 }]);
-    await bob.commit(chamberId, []);
+    await bob.commit(chamberId, [], { abstain: true });
     live.advance(PHASE_MILLIS);
     expect(await ada.reveal(chamberId)).toEqual({ ok: true, verified: true });
     expect(await bob.reveal(chamberId)).toEqual({ ok: true, verified: true });
@@ -102,7 +102,7 @@ describe('a commitment', () => {
     const { agent, chamberId, sent, kept } = await committer();
     await agent.commit(chamberId, [{ ideaId: 'idea-1', bps: 10_000 }]);
     expect(sent.at(-1)).toMatchObject({ path: `/chambers/${chamberId}/allocate/commit`, keptBefore: 1 });
-    await expect(agent.commit(chamberId, [])).rejects.toMatchObject({ code: 'FORUM_ERR_CONFLICT' });
+    await expect(agent.commit(chamberId, [], { abstain: true })).rejects.toMatchObject({ code: 'FORUM_ERR_CONFLICT' });
     expect(kept()).toBe(2);
     live.advance(PHASE_MILLIS);
     expect(await agent.reveal(chamberId)).toEqual({ ok: true, verified: true });
@@ -128,7 +128,7 @@ describe('a commitment', () => {
     const known = Agent.fromSeed(new ForumClient(live.baseUrl, live.sharedTime), seed);
     await known.register(REGISTRATION);
     const { chamberId: another } = await inCommitPhase(known);
-    await known.commit(another, []);
+    await known.commit(another, [], { abstain: true });
     const forgetful = Agent.fromSeed(live.baseUrl, seed);
     await expect(forgetful.reveal(another)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
   });

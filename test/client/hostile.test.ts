@@ -193,7 +193,9 @@ describe('an agent of the JavaScript client', () => {
 describe('an agent of the Python client', () => {
   python('reveals nothing while commits are open, whatever phase and time the service claims', async () => {
     await inCommitPhase();
-    expect(await inPython(hostile.url, keyFile, 'commit')).toBe('{"ok": true}');
+    expect(await inPython(hostile.url, keyFile, 'commit')).toBe(
+      '{"ok": true, "allocations": [{"ideaId": "idea-1", "bps": 1234}], "abstainedBps": 8766, "final": true}',
+    );
     claimRevealPhase();
     expect(await inPython(hostile.url, keyFile, 'reveal')).toBe('CLIENT_ERR_EARLY');
     expect(isToldTheSecret()).toBe(false);

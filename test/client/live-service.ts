@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll } from 'vitest';
 import { Agent, ForumClient, type ForumClientOptions, type NewChamber } from '../../src/client/index.ts';
-import { pause } from '../../src/client/time.ts';
+import { pause } from '../../src/reading/waiting.ts';
 import type { Service } from '../../src/service/start.ts';
 import { DEADLINES } from '../../src/vocabulary/values.ts';
 import { AdvancedClock } from '../kit/clock.ts';

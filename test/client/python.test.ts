@@ -263,7 +263,7 @@ python('plays a chamber as the README shows, by a clock hours behind the service
     await events(live, passes, (event) => event.type === 'chamber.passed' && event.did === did);
   }
   live.advance(PHASE_MILLIS);
-  await ann.commit(chamberId, []);
+  await ann.commit(chamberId, [], { abstain: true });
   await events(live, 2, ({ type }) => type === 'allocation.committed');
   live.advance(PHASE_MILLIS);
   await ann.reveal(chamberId);
@@ -285,7 +285,7 @@ python('plays a chamber with rounds as the README shows, hours before its deadli
   const { exited, did } = await play(live, readmeProgram(), chamberId, 2, {});
   await ann.start(chamberId);
   for await (const _ of ann.turns(chamberId)) await ann.pass(chamberId);
-  await ann.commit(chamberId, []);
+  await ann.commit(chamberId, [], { abstain: true });
   expect(await exited).toEqual([0, null]);
   const { revealed } = await live.forum.allocations(chamberId);
   expect(revealed).toMatchObject([{ did, allocations: [{ ideaId: 'idea-1', bps: 6000 }] }]);

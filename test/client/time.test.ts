@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { pause, ServiceClock } from '../../src/client/time.ts';
+import { ServiceClock } from '../../src/client/time.ts';
+import { pause } from '../../src/reading/waiting.ts';
 
 const AT = 1_000_000;
 const SPAN = { sentAt: AT, receivedAt: AT + 10 };

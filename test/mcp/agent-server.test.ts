@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Progress } from '@modelcontextprotocol/client';
 import { describe, expect, it } from 'vitest';
 import { Agent } from '../../src/client/index.ts';
-import { pause } from '../../src/client/time.ts';
+import { pause } from '../../src/reading/waiting.ts';
 import { newAgent, newChamber, PHASE_MILLIS, REGISTRATION, sharedLiveService } from '../client/live-service.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { until } from '../kit/until.ts';

@@ -1,7 +1,7 @@
 // Agents of the client library, on connections and by the clock of the soak.
 import { Agent as Connections } from 'node:http';
 import { Agent, ForumClient } from '../../src/client/index.ts';
-import { pause } from '../../src/client/time.ts';
+import { pause } from '../../src/reading/waiting.ts';
 import { Signer } from '../kit/signer.ts';
 import { fetchOver } from './http.ts';
 import type { MeasuredService } from './measured-service.ts';

@@ -1,0 +1,126 @@
+// What failed, by the response or the error of an attempt.
+import { LimitError } from '../reading/limits.ts';
+import type { OpenResponse } from '../reading/response.ts';
+import { tlsHint } from '../reading/tls-hint.ts';
+import { retryAfterMillis } from '../reading/waiting.ts';
+import {
+  ERROR_CODES,
+  type ErrorData,
+  type ExpectedSignature,
+  type HistoryConflict,
+  SIGNATURE_STEPS,
+} from '../vocabulary/errors.ts';
+import { ADMISSION_RULES, type Millis } from '../vocabulary/values.ts';
+import type { Service } from './call.ts';
+import { ClientError, tooLarge } from './error.ts';
+
+export interface Failure {
+  readonly error: ClientError;
+  /** Whether the request may have been accepted although the service's response was not received. */
+  readonly isUnknown: boolean;
+  /** The wait that the response asks for. */
+  readonly askedMillis?: Millis | undefined;
+  /** The response is not the service's. */
+  readonly isForeign?: true;
+}
+
+/** The length of an error's detail. */
+const DETAIL_CHARS_MAX = 10_000;
+const GATEWAY_STATUSES: readonly number[] = [500, 502, 503, 504];
+
+/** Of a response that is not what was asked for. A gateway may have written it: nothing about the body's form is assumed. */
+export function readFailure({ clock, ...service }: Service, response: OpenResponse, body: unknown): Failure {
+  const { status, headers } = response;
+  const askedMillis = retryAfterMillis(headers, clock.local.now());
+  const { error: name, detail, ...members } = (body ?? {}) as Readonly<Record<string, unknown>>;
+  const code = ERROR_CODES.find((known) => known === name);
+  if (code === undefined || typeof detail !== 'string') return foreignFailure(service, response, askedMillis);
+  const retryAfterSeconds = askedMillis === undefined ? undefined : askedMillis / 1_000;
+  const options = { status, retryAfterSeconds, ...readData(members) };
+  return { error: new ClientError(code, detail.slice(0, DETAIL_CHARS_MAX), options), isUnknown: false, askedMillis };
+}
+
+/**
+ * Something else responded. Where the service has responded before, that is an outage; where it never has, most likely the URL is wrong. With a status
+ * of 4xx a gateway says that it has not passed the request on.
+ */
+function foreignFailure(
+  { baseUrl, contact }: Pick<Service, 'baseUrl' | 'contact'>,
+  { status, headers }: OpenResponse,
+  askedMillis: Millis | undefined,
+): Failure {
+  const isUnknown = status < 400 || status >= 500;
+  const isOutage = contact.isMade || GATEWAY_STATUSES.includes(status);
+  const problem = isOutage
+    ? `${baseUrl} returned ${status}, but the response is not from the service`
+    : `${baseUrl} returned ${status} in an unknown format: ${otherUrl(baseUrl, status, headers)}`;
+  const error = new ClientError(isOutage ? 'CLIENT_ERR_UNREACHABLE' : 'CLIENT_ERR_ANSWER', problem, { status });
+  return { error, isUnknown, askedMillis, isForeign: true };
+}
+
+/** Of a request without a response, or with one that was cut off or exceeds the limits. */
+export function connectionFailure({ baseUrl, contact }: Service, cause: unknown, doubt: string): Failure {
+  const reason = reasonOf(cause);
+  if (cause instanceof LimitError || reason === HEADERS_TOO_LARGE) {
+    const { message } = cause as Error;
+    const error = tooLarge(`the response of ${baseUrl} is not read further: ${message}${doubt}`, cause);
+    return { error, isUnknown: true };
+  }
+  const hint = tlsHint(reason) ?? (contact.isMade ? '' : IS_IT_RUNNING);
+  const error = new ClientError('CLIENT_ERR_UNREACHABLE', `no response from ${baseUrl}: ${reason}${hint}`, { cause });
+  return { error, isUnknown: !NEVER_SENT.test(reason) };
+}
+
+const IS_IT_RUNNING = '. Is the service running? Start it (npm start), or set its URL';
+
+/** An error code of Node's fetch. */
+const HEADERS_TOO_LARGE = 'UND_ERR_HEADERS_OVERFLOW';
+
+/** Where the service may be instead. A proxy redirects plain HTTP, or says 400 to it on a port that speaks TLS. */
+function otherUrl(baseUrl: string, status: number, headers: OpenResponse['headers']): string {
+  const location = headers.get('Location');
+  const target = location !== null && URL.canParse(location, baseUrl) ? new URL(location, baseUrl).origin : undefined;
+  if (target !== undefined && target !== new URL(baseUrl).origin) return `it redirects to ${target}, so use that URL`;
+  const isPlain = status === 400 && baseUrl.startsWith('http:');
+  return `check the base URL${isPlain ? '; if it speaks TLS, use https:// instead of http://' : ''}`;
+}
+
+/** The header Retry-After says how long to wait, because a gateway may have written it. */
+function readData(members: Readonly<Record<string, unknown>>): ErrorData {
+  const { step, expected, serviceTime, head, history, failedRules } = members;
+  return {
+    step: SIGNATURE_STEPS.find((known) => known === step),
+    ...(isExpected(expected) && { expected }),
+    ...(typeof serviceTime === 'string' && !Number.isNaN(Date.parse(serviceTime)) && { serviceTime }),
+    ...(Number.isSafeInteger(head) && { head: head as number }),
+    ...(isHistory(history) && { history }),
+    ...(Array.isArray(failedRules) && { failedRules: ADMISSION_RULES.filter((rule) => failedRules.includes(rule)) }),
+  };
+}
+
+const LEAF = /^0x[0-9a-fA-F]{64}$/;
+
+function isHistory(value: unknown): value is HistoryConflict {
+  const { eventId, seen, leaf } = (value ?? {}) as Readonly<Record<string, unknown>>;
+  return Number.isSafeInteger(eventId) && LEAF.test(String(seen)) && (leaf === null || LEAF.test(String(leaf)));
+}
+
+function isExpected(value: unknown): value is ExpectedSignature {
+  const { signatureBase, contentDigest } = (value ?? {}) as Record<keyof ExpectedSignature, unknown>;
+  return typeof signatureBase === 'string' && typeof contentDigest === 'string';
+}
+
+/** How Node's fetch describes requests that were never sent; browsers do not say. */
+const NEVER_SENT =
+  /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT|ERR_TLS|ERR_SSL|bad port/;
+
+/** Whether the URL is at fault, not the service: it has the other scheme, or a certificate that is not trusted here. */
+export function isTlsMismatch({ cause }: ClientError): boolean {
+  return cause !== undefined && tlsHint(reasonOf(cause)) !== undefined;
+}
+
+function reasonOf(error: unknown): string {
+  const { cause = error } = (error ?? {}) as { readonly cause?: unknown };
+  const { code, message } = (cause ?? {}) as { readonly code?: unknown; readonly message?: unknown };
+  return String(code ?? message ?? error);
+}

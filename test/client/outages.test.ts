@@ -1,0 +1,200 @@
+// Gateways, portals and clocks between a client and its service, which responds by a function here.
+import { describe, expect, it } from 'vitest';
+import { Agent, ForumClient, type ForumClientOptions, type Retry } from '../../src/client/index.ts';
+import { TestClock } from '../kit/clock.ts';
+
+const URL = 'http://service.test';
+
+type Respond = (request: { readonly method: string; readonly path: string; readonly body: string }) => Response;
+
+/** A client on a clock of its own, and the requests that it has sent. */
+function clientOf(respond: Respond, options: ForumClientOptions = {}) {
+  const clock = new TestClock();
+  const sent: { method: string; path: string; body: string; signature: string | null }[] = [];
+  const retries: Retry[] = [];
+  const fetching = async (url: string, init: RequestInit) => {
+    const { method = 'GET' } = init;
+    const request = { method, path: url.slice(URL.length), body: String(init.body ?? '') };
+    sent.push({ ...request, signature: new Headers(init.headers).get('signature') });
+    return respond(request);
+  };
+  const sleep = async (millis: number) => void clock.advance(millis);
+  const forum = new ForumClient(URL, {
+    fetch: fetching,
+    clock: { now: clock.read, sleep },
+    onRetry: (retry) => void retries.push(retry),
+    ...options,
+  });
+  return { forum, clock, sent, retries };
+}
+
+const json = (status: number, body: unknown, headers: Record<string, string> = {}) =>
+  Response.json(body, { status, headers });
+const portal = () => new Response('<html>\nAccept our terms\n</html>\n', { headers: { 'Content-Type': 'text/html' } });
+const busy = (retryAfter: string) =>
+  json(429, { error: 'FORUM_ERR_RATE', detail: 'slower' }, { 'Retry-After': retryAfter });
+const gateway = (headers: Record<string, string> = {}) => new Response('<html>502</html>', { status: 502, headers });
+
+/** Responds in this order, and for ever as the last one. */
+function inOrder(...responses: readonly (() => Response)[]): () => Response {
+  let count = 0;
+  return () => (responses[Math.min(count++, responses.length - 1)] as () => Response)();
+}
+
+const chambers = () => json(200, []);
+const passed = () => json(200, { eventId: 7, nextTurnAgent: 'did:key:z' });
+
+describe('a response that asks for no wait', () => {
+  it.each(['0', '', '0.0'])('is not asked for again without one: Retry-After: %s', async (retryAfter) => {
+    const { forum, sent } = clientOf(
+      inOrder(chambers, () => busy(retryAfter)),
+      { patienceMillis: 3_000 },
+    );
+    await forum.chambers();
+    await expect(forum.chambers()).rejects.toMatchObject({ code: 'FORUM_ERR_RATE' });
+    expect(sent.length).toBeLessThan(10);
+  });
+});
+
+describe('the patience', () => {
+  it('goes on although the wall clock is set an hour ahead', async () => {
+    const steady = new TestClock();
+    let ahead = 0;
+    const respond = inOrder(chambers, gateway, gateway, gateway, chambers);
+    const { forum } = clientOf(respond, {
+      clock: {
+        now: () => steady.read() + ahead,
+        steady: steady.read,
+        sleep: async (millis) => {
+          steady.advance(millis);
+          ahead = 3_600_000;
+        },
+      },
+    });
+    await forum.chambers();
+    expect(await forum.chambers()).toEqual([]);
+  });
+
+  it('ends although the wall clock is set back again and again', async () => {
+    const steady = new TestClock();
+    let behind = 0;
+    const { forum, sent } = clientOf(inOrder(chambers, gateway), {
+      clock: {
+        now: () => steady.read() - behind,
+        steady: steady.read,
+        sleep: async (millis) => {
+          steady.advance(millis);
+          behind += millis + 1_000;
+        },
+      },
+    });
+    await forum.chambers();
+    await expect(forum.chambers()).rejects.toMatchObject({ code: 'CLIENT_ERR_UNREACHABLE' });
+    expect(sent.length).toBeLessThan(40);
+  });
+
+  it('does not run while the machine sleeps', async () => {
+    const clock = new TestClock();
+    const { forum } = clientOf(inOrder(chambers, gateway, gateway, chambers), {
+      clock: { now: clock.read, sleep: async (millis) => clock.advance(millis + 8 * 3_600_000) },
+    });
+    await forum.chambers();
+    expect(await forum.chambers()).toEqual([]);
+  });
+});
+
+describe('a portal that responds with its page', () => {
+  it('is an outage where the service has responded before', async () => {
+    const { forum, retries } = clientOf(inOrder(chambers, portal, portal, chambers));
+    await forum.chambers();
+    expect(await forum.chambers()).toEqual([]);
+    expect(retries.map(({ error }) => error.code)).toEqual(['CLIENT_ERR_UNREACHABLE', 'CLIENT_ERR_UNREACHABLE']);
+  });
+
+  it('is never taken for lines of a log', async () => {
+    const empty = () => new Response('', { headers: { 'Content-Type': 'application/x-ndjson' } });
+    const { forum } = clientOf(inOrder(chambers, portal, empty));
+    await forum.chambers();
+    const lines: unknown[] = [];
+    for await (const line of forum.history(1)) lines.push(line);
+    expect(lines).toEqual([]);
+  });
+
+  it('leaves the outcome of a move unknown, which is sent again with the same bytes until it is known', async () => {
+    const respond: Respond = ({ method }) => (method === 'GET' ? json(200, { name: 'Forum', version: '1' }) : move());
+    const move = inOrder(portal, ...Array.from({ length: 30 }, () => portal), passed);
+    const { forum, sent } = clientOf(respond);
+    expect(await Agent.generate(forum).pass(1)).toMatchObject({ eventId: 7 });
+    const moves = sent.filter(({ method }) => method === 'POST');
+    expect(moves).toHaveLength(32);
+    expect(new Set(moves.map(({ signature }) => signature)).size).toBe(1);
+  });
+
+  it('gets no command at the first contact', async () => {
+    const { forum, sent } = clientOf(portal);
+    await expect(Agent.generate(forum).pass(1)).rejects.toMatchObject({ code: 'CLIENT_ERR_ANSWER' });
+    await expect(Agent.generate(forum).changePersonality({})).rejects.toMatchObject({ code: 'CLIENT_ERR_ANSWER' });
+    expect(sent.filter(({ method }) => method !== 'GET')).toEqual([]);
+  });
+});
+
+describe('a gateway that refuses a move with a page of its own', () => {
+  it('has not passed it on: it is tried for the patience', async () => {
+    const refused = () => new Response('<html>413</html>', { status: 413 });
+    const respond: Respond = ({ method }) => (method === 'GET' ? chambers() : refused());
+    const { forum } = clientOf(respond, { patienceMillis: 3_000 });
+    await forum.chambers();
+    await expect(Agent.generate(forum).changePersonality({})).rejects.toMatchObject({ status: 413 });
+  });
+});
+
+describe('two nodes whose clocks differ', () => {
+  it('get one new signature, and the error is reported', async () => {
+    const clock = new TestClock();
+    let isAhead = false;
+    const { forum, sent } = clientOf(
+      ({ method }) => {
+        if (method === 'GET') return chambers();
+        isAhead = !isAhead;
+        const serviceTime = new Date(clock.read() + (isAhead ? 1 : -1) * 600_000).toISOString();
+        return json(401, { error: 'FORUM_ERR_SIGNATURE', detail: 'age', step: 'age', serviceTime });
+      },
+      { clock: { now: clock.read, sleep: async (millis) => clock.advance(millis) } },
+    );
+    await forum.chambers();
+    const changing = Agent.generate(forum).changePersonality({});
+    await expect(changing).rejects.toMatchObject({ code: 'FORUM_ERR_SIGNATURE', step: 'age' });
+    expect(sent.filter(({ method }) => method === 'PUT')).toHaveLength(2);
+  });
+
+  it('do not keep a move from being signed again that has grown old during two outages', async () => {
+    const clock = new TestClock();
+    const outage = () => {
+      clock.advance(400_000);
+      return gateway();
+    };
+    const old = () =>
+      json(401, {
+        error: 'FORUM_ERR_SIGNATURE',
+        detail: 'age',
+        step: 'age',
+        serviceTime: new Date(clock.read()).toISOString(),
+      });
+    const change = inOrder(outage, old, outage, old, () => json(200, { personality: {} }));
+    const { forum } = clientOf(({ method }) => (method === 'GET' ? chambers() : change()), {
+      clock: { now: clock.read, sleep: async (millis) => clock.advance(millis) },
+    });
+    await forum.chambers();
+    expect(await Agent.generate(forum).changePersonality({})).toEqual({ personality: {} });
+  });
+});
+
+describe('a page of lines that is cut off in a line', () => {
+  it('is read again, and is not the end of the log', async () => {
+    const type = { 'Content-Type': 'application/x-ndjson' };
+    const cut = () => new Response('{"eventId":1,"ch', { headers: type });
+    const { forum, sent } = clientOf(inOrder(cut, () => new Response('', { headers: type })));
+    for await (const _ of forum.history(1));
+    expect(sent).toHaveLength(2);
+  });
+});

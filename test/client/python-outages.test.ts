@@ -1,0 +1,123 @@
+// Gateways, portals and clocks between the Python client and its service, which responds by a function here.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { expect } from 'vitest';
+import { python, runPython } from '../kit/python.ts';
+import { serve } from '../kit/serve.ts';
+
+const SLOW = { timeout: 60_000 };
+const JSON_TYPE = { 'Content-Type': 'application/json' };
+const NDJSON_TYPE = { 'Content-Type': 'application/x-ndjson' };
+const PORTAL = '<html>\nAccept our terms\n</html>\n';
+
+interface Sent {
+  readonly method: string;
+  readonly path: string;
+  readonly signature: string | undefined;
+}
+
+type Respond = (response: ServerResponse) => void;
+
+const respond = (status: number, body: unknown, headers: Record<string, string> = {}): Respond => {
+  return (response) => void response.writeHead(status, { ...JSON_TYPE, ...headers }).end(JSON.stringify(body));
+};
+const portal: Respond = (response) => void response.writeHead(200, { 'Content-Type': 'text/html' }).end(PORTAL);
+const passed = respond(200, { eventId: 7 });
+
+/** Responds to commands in this order, and for ever as the last one; to reads by `read`. */
+async function service(commands: readonly Respond[], read: (path: string) => Respond = () => respond(200, [])) {
+  const sent: Sent[] = [];
+  let count = 0;
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
+    const { method = '', url = '', headers } = request;
+    await text(request);
+    if (method !== 'GET') sent.push({ method, path: url, signature: String(headers['signature']) });
+    const last = commands.length - 1;
+    (method === 'GET' ? read(url) : (commands[Math.min(count++, last)] as Respond))(response);
+  };
+  return { url: await serve((request, response) => void answer(request, response)), sent };
+}
+
+const HEAD = `
+import json, sys, chambers
+from chambers import Agent, ChamberError, Reader
+def outcome(act):
+    try:
+        return act()
+    except ChamberError as error:
+        return error.code
+`;
+const BRISK = `${HEAD}chambers.BACKOFF_SECONDS = (0.01, 0.02)\n`;
+
+python('does not ask again at once where a response asks for no wait', SLOW, async () => {
+  let reads = 0;
+  const { url } = await service([], () => {
+    const isFirst = reads++ === 0;
+    return isFirst ? respond(200, []) : respond(429, { error: 'FORUM_ERR_RATE', detail: '' }, { 'Retry-After': '0' });
+  });
+  const program = `${HEAD}reader = Reader(sys.argv[1], patience=2); reader.chambers(); print(outcome(reader.chambers))`;
+  expect(await runPython(program, [url])).toBe('FORUM_ERR_RATE\n');
+  expect(reads).toBeLessThan(10);
+});
+
+python('signs once more for two nodes whose clocks differ, and reports the error', SLOW, async () => {
+  const age = (minutes: number): Respond => {
+    const serviceTime = new Date(Date.now() + minutes * 60_000).toISOString();
+    return respond(401, { error: 'FORUM_ERR_SIGNATURE', detail: 'age', step: 'age', serviceTime });
+  };
+  const nodes = Array.from({ length: 50 }, (_, index) => age(index % 2 === 0 ? 10 : -10));
+  const { url, sent } = await service(nodes);
+  const program = `${BRISK}print(outcome(lambda: Agent(sys.argv[1], bytes(32), receipts=False).pass_turn(1)))`;
+  expect(await runPython(program, [url])).toBe('FORUM_ERR_SIGNATURE\n');
+  expect(sent).toHaveLength(2);
+});
+
+python('sends a move whose outcome is unknown again, with the same bytes, beyond the patience', SLOW, async () => {
+  const gateway = respond(502, 'bad gateway');
+  const { url, sent } = await service([...Array.from({ length: 40 }, () => gateway), portal, passed]);
+  const program = `${BRISK}print(outcome(lambda: Agent(sys.argv[1], bytes(32), patience=0.1).pass_turn(1)))`;
+  expect(await runPython(program, [url])).toBe("{'eventId': 7}\n");
+  expect(sent).toHaveLength(42);
+  expect(new Set(sent.map(({ signature }) => signature)).size).toBe(1);
+});
+
+python('sends no command to a portal at the first contact', SLOW, async () => {
+  const { url, sent } = await service([portal], () => portal);
+  const program = `${BRISK}print(outcome(lambda: Agent(sys.argv[1], bytes(32)).pass_turn(1)))`;
+  expect(await runPython(program, [url])).toBe('CLIENT_ERR_ANSWER\n');
+  expect(sent).toEqual([]);
+});
+
+python('takes neither a portal’s page nor a page that is cut off for lines of a log', SLOW, async () => {
+  const cut: Respond = (response) => {
+    response.writeHead(200, { ...NDJSON_TYPE, 'Content-Length': '1000' }).write('{"eventId":1,"chamberId":1}\n');
+    setTimeout(() => response.destroy(), 50);
+  };
+  const empty: Respond = (response) => void response.writeHead(200, NDJSON_TYPE).end();
+  const pages = [portal, cut, empty];
+  const read = (path: string) => (path.includes('/events') ? (pages.shift() as Respond) : respond(200, []));
+  const { url } = await service([], read);
+  const program = `${BRISK}reader = Reader(sys.argv[1]); reader.chambers(); print(outcome(lambda: list(reader.history(1))))`;
+  expect(await runPython(program, [url])).toBe('[]\n');
+  expect(pages).toEqual([]);
+});
+
+python('wants an abstention said, before anything is stored or sent', SLOW, async () => {
+  const view = { ideas: [{ ideaId: 'idea-1' }], now: new Date().toISOString() };
+  const { url, sent } = await service([passed], () => respond(200, view));
+  const program = `${BRISK}
+agent = Agent(sys.argv[1], bytes(32))
+for allocations, abstain in ([], False), ([{"ideaId": "idea-1", "bps": 0}], False), ([{"ideaId": "idea-1", "bps": 1}], True):
+    try:
+        agent.commit(1, allocations, abstain)
+    except ValueError as error:
+        print(error)
+`;
+  const lines = (await runPython(program, [url])).trimEnd().split('\n');
+  expect(lines).toEqual([
+    expect.stringMatching(/^nothing is allocated/),
+    expect.stringMatching(/^nothing is allocated/),
+    expect.stringMatching(/^abstain=True is for/),
+  ]);
+  expect(sent).toEqual([]);
+});
