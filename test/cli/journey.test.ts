@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { newAgent, newChamber, sharedLiveService, WALLET } from '../client/live-service.ts';
 import { fetchWithoutDate } from '../kit/fetch-without-date.ts';
-import { eventually } from '../kit/until.ts';
 import { walletOf } from '../kit/wallets.ts';
 import { type Run, run } from './run.ts';
 
@@ -80,18 +79,6 @@ describe('the command line', () => {
     const created = (await chambers('chamber create --name=Pond --lobby=90s')).out.split('\n');
     expect(created.slice(0, 2)).toEqual(['Chamber 2: Pond', expect.stringMatching(/^LOBBY, 1 m (30|29|28) s left$/)]);
     expect(created).toContain('Next: chambers move join 2');
-  });
-
-  it('waits for a phase, and says when it is over', async () => {
-    expect(await json('chamber wait 2 lobby')).toEqual({ chamberId: 2, phase: 'LOBBY' });
-    const waiting = chambers('chamber wait 2 proposal');
-    await eventually(() => expect(console.error).toHaveBeenCalled());
-    live.advance(91_000);
-    const { out, err } = await waiting;
-    expect(err).toMatch(/^waiting for PROPOSAL: chamber 2 is in LOBBY, at the latest until 20[^\n]*Z$/);
-    expect(out).toMatch(/PROPOSAL/);
-    const over = await chambers('chamber wait 1 debate');
-    expect(over).toMatchObject({ exitCode: 5, err: expect.stringContaining('DEBATE is over') });
   });
 
   it('exports the lines of the log', async () => {

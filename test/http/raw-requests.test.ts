@@ -4,6 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { call, newAgent, type Running, run, runDebating, sendRaw } from '../kit/service.ts';
 import type { Signer } from '../kit/signer.ts';
+import { onSqliteOnly } from '../kit/store.ts';
+
+onSqliteOnly('it reaches no store');
 
 function parse(answer: string) {
   const [head = '', body = ''] = answer.split('\r\n\r\n');

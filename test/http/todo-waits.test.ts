@@ -5,9 +5,12 @@ import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
 import { followed } from '../kit/members.ts';
 import type { Signer } from '../kit/signer.ts';
+import { onSqliteOnly } from '../kit/store.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { TestService, withTwoAgents } from '../kit/test-service.ts';
 import { eventually } from '../kit/until.ts';
+
+onSqliteOnly('the order of steps is that of one process');
 
 /** Longer than a test may take: a response comes earlier, or the test fails. */
 const LONG = 'wait=60';

@@ -5,8 +5,11 @@ import { toTimestamp } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR, START, TestClock } from '../kit/clock.ts';
 import type { Signer } from '../kit/signer.ts';
+import { onSqliteOnly } from '../kit/store.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { TestService, withAgent, withTwoAgents } from '../kit/test-service.ts';
+
+onSqliteOnly('the order of steps is that of one process');
 
 async function todoOf(service: TestService, by: Signer, query = ''): Promise<readonly TodoView[]> {
   const { todo } = await service.must('GET', `/me/todo${query}`, { by });

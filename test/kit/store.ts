@@ -6,6 +6,11 @@ import type { Store } from '../../src/log/store.ts';
 const { TEST_STORE } = process.env;
 export const IS_ON_POSTGRES = TEST_STORE === 'postgres';
 
+/** Leaves a suite to SQLite, with the reason. */
+export function onSqliteOnly(reason: string): void {
+  beforeEach(({ skip }) => skip(IS_ON_POSTGRES, reason));
+}
+
 /** Opened before the test, because a service is created synchronously. */
 let spare: Store | undefined;
 

@@ -4,7 +4,10 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { onSqliteOnly } from '../kit/store.ts';
 import { mutants } from './simulation/mutants.ts';
+
+onSqliteOnly('it reaches no store');
 
 const PROGRAM = fileURLToPath(new URL('simulation/main.ts', import.meta.url));
 const {

@@ -6,7 +6,10 @@ import { consume, openSource, page, subscribe, take } from '../kit/consumers.ts'
 import { Random } from '../kit/random.ts';
 import { call, createChamber, newAgent, type Running, run } from '../kit/service.ts';
 import { startProcess } from '../kit/service-process.ts';
+import { onSqliteOnly } from '../kit/store.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
+
+onSqliteOnly('the order of all chambers’ lines is that of one process');
 
 const DISCONNECTS = 100;
 const KILLS = 3;

@@ -2,6 +2,9 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
+import { onSqliteOnly } from '../kit/store.ts';
+
+onSqliteOnly('it reaches no store');
 
 const PROGRAM = fileURLToPath(new URL('./memory-program.ts', import.meta.url));
 

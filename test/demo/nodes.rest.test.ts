@@ -1,0 +1,20 @@
+import { expect, it } from 'vitest';
+import { closedFolder } from '../../src/demo/embedded-postgres.ts';
+import { expectDemoToEnd, runDemo, SLOW } from './run-demo.ts';
+
+const CLOSED_FOLDER = closedFolder(import.meta.dirname);
+
+it.skipIf(CLOSED_FOLDER)(
+  'the demo of three nodes, one of which is killed, ends with the same root on the chain and a token for each graduate',
+  SLOW,
+  () => expectDemoToEnd(['--nodes=3']),
+);
+
+it.runIf(CLOSED_FOLDER)(
+  'the demo of several nodes says in one sentence that PostgreSQL can’t run here',
+  SLOW,
+  async () => {
+    const { err, exitCode } = await runDemo(['--nodes=2']);
+    expect({ exitCode, err }).toEqual({ exitCode: 1, err: expect.stringContaining(`can’t enter ${CLOSED_FOLDER}:`) });
+  },
+);
