@@ -1,4 +1,5 @@
 // `npm start`: reads the environment, starts the service, and stops it on SIGTERM and SIGINT.
+import { detach } from './process/detach.ts';
 import './process/require-node.ts';
 import { dirname } from 'node:path';
 import { type Config, ConfigError, readConfig, VARIABLES } from './config.ts';
@@ -71,14 +72,9 @@ function endOnSignal(starting: Promise<Service>, ownLog: OwnLog): void {
   };
   process.on('SIGTERM', end);
   process.on('SIGINT', end);
-  process.on(
-    'SIGHUP',
-    () =>
-      void starting.then(
-        (service) => service.reloadAccess(),
-        () => {},
-      ),
-  );
+  // A start that fails ends the process elsewhere.
+  const reload = () => starting.catch(() => {}).then((service) => service?.reloadAccess());
+  process.on('SIGHUP', () => detach(reload()));
 }
 
 function fail(error: unknown, { lastWords }: OwnLog): never {

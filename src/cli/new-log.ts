@@ -41,7 +41,9 @@ export const newLogCommand: CommandSpec = {
     const renewedId = newLogId();
     const keyFile = SERVICE_KEY_FILE ?? defaultKeyFile(DATABASE_PATH, renewedId);
     // The keys come first: a log that has the new id without them would start with others.
-    const prepare = () => void bequeathKeyFile(before, keyFile, renewedId);
+    const prepare = () => {
+      bequeathKeyFile(before, keyFile, renewedId);
+    };
     const renewed = await renew(database, { logId: renewedId, former, prepare });
     const published = { formerLog: former?.logId ?? null, formerSize: former?.size ?? null };
     printMembers(isJson, { ...renewed, keyFile, ...published });

@@ -18,7 +18,9 @@ export const serviceCommands: readonly CommandSpec[] = [
     name: 'start',
     summary: 'Runs the service, configured by the environment (PORT, DATABASE_PATH, RPC_URL …; see src/README.md)',
     examples: ['start', 'doctor  # checks the configuration first'],
-    run: async () => void (await import('../main.ts')),
+    run: async () => {
+      await import('../main.ts');
+    },
   },
   {
     name: 'demo',

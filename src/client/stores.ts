@@ -29,7 +29,9 @@ function checked(commitment: Hex): Hex {
 export function memoryStore(): CommitmentStore {
   const openings = new Map<Hex, StoredOpening>();
   return {
-    add: async (commitment, opening) => void openings.set(commitment, opening),
+    add: async (commitment, opening) => {
+      openings.set(commitment, opening);
+    },
     find: async (commitment) => openings.get(commitment),
   };
 }
@@ -89,7 +91,9 @@ export interface ReceiptPlace {
 export function memoryReceipts(): ReceiptStore {
   const receipts = new Map<string, KeptReceipt>();
   return {
-    add: async ({ logId, stream }, receipt) => void receipts.set(`${logId} ${stream}`, receipt),
+    add: async ({ logId, stream }, receipt) => {
+      receipts.set(`${logId} ${stream}`, receipt);
+    },
     newest: async ({ logId, stream }) => receipts.get(`${logId} ${stream}`),
   };
 }

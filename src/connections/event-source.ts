@@ -12,6 +12,8 @@ const EVENT_SOURCE_HEADERS = {
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 
 export interface EventSink {
+  /** Sends whole events, whether or not there is room. */
+  readonly write: (events: Uint8Array) => void;
   /** Sends whole events. Resolves when the socket has room for more, or the reader is gone. */
   readonly send: (events: Uint8Array) => Promise<void>;
   /** Ends the stream, after these events. */
@@ -47,11 +49,12 @@ function bodyOf({ incoming, outgoing, liveness, open }: EventSourceOptions): Rea
   let isEnded = false;
   // The socket has taken everything and asks for more.
   let isPulled = false;
-  let onRoom = () => {};
+  /** All that wait for room wait for the same: what each of them sent was written before. */
+  let room: PromiseWithResolvers<void> | undefined;
   let stop = () => {};
 
   function start(controller: ReadableStreamDefaultController<Uint8Array>): void {
-    const send = (events: Uint8Array) => {
+    const write = (events: Uint8Array) => {
       isPulled = false;
       if (!isEnded) controller.enqueue(events);
     };
@@ -60,13 +63,14 @@ function bodyOf({ incoming, outgoing, liveness, open }: EventSourceOptions): Rea
       isEnded = true;
     };
     stop = open({
-      send: (events) =>
-        new Promise((resolve) => {
-          onRoom = resolve;
-          send(events);
-          // No room is reported any more.
-          if (isEnded) resolve();
-        }),
+      write,
+      send: (events) => {
+        write(events);
+        // No room is reported any more.
+        if (isEnded) return Promise.resolve();
+        room ??= Promise.withResolvers<void>();
+        return room.promise;
+      },
       end: (last) =>
         finish(() => {
           if (last !== undefined) controller.enqueue(last);
@@ -74,19 +78,24 @@ function bodyOf({ incoming, outgoing, liveness, open }: EventSourceOptions): Rea
         }),
       fail: (error) => finish(() => controller.error(error)),
     });
-    const ping = () => isPulled && send(KEEP_ALIVE);
+    const ping = () => isPulled && write(KEEP_ALIVE);
     liveness.watch({ socket: incoming.socket, carrier: outgoing, answersPings: false, ping });
   }
 
   function pull(): void {
     isPulled = true;
-    onRoom();
+    reportRoom();
   }
 
   function cancel(): void {
     isEnded = true;
     stop();
-    onRoom();
+    reportRoom();
+  }
+
+  function reportRoom(): void {
+    room?.resolve();
+    room = undefined;
   }
 
   // The socket has a queue: a second one before it would only hold more for a stalled reader.

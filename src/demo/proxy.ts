@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { detach } from '../process/detach.ts';
 
 interface Proxy {
   readonly url: string;
@@ -19,7 +20,10 @@ export async function openProxy(): Promise<Proxy> {
     const [, chamber] = /^\/chambers\/(\d+)/.exec(path) ?? [];
     return ports[(chamber === undefined || isStream ? turns++ : Number(chamber)) % ports.length];
   };
-  const server = createServer((incoming, response) => void forward(incoming, response));
+  const server = createServer((incoming, response) =>
+    // The client has left before its body was there.
+    detach(forward(incoming, response), () => response.destroy()),
+  );
   server.on('upgrade', tunnel);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();

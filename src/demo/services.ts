@@ -103,7 +103,9 @@ async function startNode(folder: string, settings: Readonly<Record<string, strin
     env: { PATH, HOME, TMPDIR, LD_LIBRARY_PATH, HOST: '127.0.0.1', PORT: '0', ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const kill = () => void service.kill('SIGTERM');
+  const kill = () => {
+    service.kill('SIGTERM');
+  };
   process.once('exit', kill);
   const stop = async (signal: NodeJS.Signals) => {
     process.off('exit', kill);

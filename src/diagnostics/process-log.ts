@@ -9,7 +9,8 @@ const CONSOLE_LEVELS = { debug: 'debug', log: 'info', info: 'info', warn: 'warn'
 export function logProcessEvents({ logger, lastWords }: OwnLog): void {
   // Node's own listener prints them.
   process.removeAllListeners('warning').on('warning', (warning) => logger.warn({ err: warning }, 'warning of Node'));
-  // A promise rejected without a handler comes here too.
+  // Nothing was interrupted: the process goes on. What must end it says so by itself.
+  process.on('unhandledRejection', (error) => logger.error({ err: error }, 'unhandled rejection of a promise'));
   process.on('uncaughtException', (error, origin) => {
     lastWords.fatal({ err: error, origin }, 'unexpected error: the process stops');
     exit(EXIT_FAILURE);

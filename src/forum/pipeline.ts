@@ -31,6 +31,7 @@ import type { Store } from '../log/store.ts';
 import type { StreamId } from '../log/stream-id.ts';
 import type { ChainReader } from '../moves/chain-question.ts';
 import { seenIn } from '../moves/move.ts';
+import { detach } from '../process/detach.ts';
 import { currentPayer, workFor } from '../process/main-thread.ts';
 import { ForumError, unavailable } from '../vocabulary/errors.ts';
 import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
@@ -93,7 +94,7 @@ export class Pipeline {
   #preparing = 0;
   readonly #lookUps: LookUps;
   #open: CommitBatch;
-  #running: Promise<void> | undefined;
+  #isRunning = false;
   readonly #creations: Creations;
   #chain = new ChainReadings();
   readonly #gathering = new Gathering();
@@ -170,22 +171,34 @@ export class Pipeline {
     if (twin !== undefined) outcomes.push({ pending, event: twin });
     else if (isKnown) {
       pending.isLookedUp = true;
-      return void this.#decideAfter(pending, this.#lookUps.find(signature));
+      this.#decideLater(pending, this.#lookUps.find(signature));
+      return;
     } else if (areChambersCounted && batch.take(pending)) {
       const outcome = this.#decisions.decide(pending, batch, this.#options.now());
       const { error } = outcome;
-      if (error instanceof NeedsChain) return void this.#decideAfter(pending, this.#readChain(pending, error));
+      if (error instanceof NeedsChain) {
+        this.#decideLater(pending, this.#readChain(pending, error));
+        return;
+      }
       outcomes.push(outcome);
     } else {
       const parts = { log: this.#store.log, streams: this.#streams, creations: this.#creations };
-      return void this.#decideAfter(pending, prepare(pending, parts));
+      this.#decideLater(pending, prepare(pending, parts));
+      return;
     }
     if (outcomes.at(-1)?.event === null) batch.confirm(pending);
-    this.#running ??= this.#run();
+    if (!this.#isRunning) {
+      this.#isRunning = true;
+      detach(this.#run(), this.#options.onFatal);
+    }
     this.#gathering.noteSize(outcomes.length);
   }
 
   /** The command is in no batch until what its decision lacks is read, or the line that its signature led to is found. */
+  #decideLater(pending: PendingCommand, reading: Promise<FoundLine | undefined>): void {
+    detach(this.#decideAfter(pending, reading), this.#options.onFatal);
+  }
+
   async #decideAfter(pending: PendingCommand, reading: Promise<FoundLine | undefined>): Promise<void> {
     this.#preparing++;
     try {
@@ -233,7 +246,7 @@ export class Pipeline {
         this.#fail(batch, error);
       }
     }
-    this.#running = undefined;
+    this.#isRunning = false;
     this.#onLeft?.();
   }
 
@@ -329,7 +342,7 @@ export class Pipeline {
   }
 
   async #untilAllLeft(): Promise<void> {
-    while (this.#running !== undefined || this.#preparing > 0) {
+    while (this.#isRunning || this.#preparing > 0) {
       await new Promise<void>((resolve) => {
         this.#onLeft = resolve;
       });

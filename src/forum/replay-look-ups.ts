@@ -3,6 +3,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { StreamDamaged } from '../log/damage.ts';
 import type { EventLog } from '../log/log.ts';
+import { detach } from '../process/detach.ts';
 
 /** Lines are public, so any client can send them again: looking them up takes no more of the process's time than these allow. */
 const LOOK_UPS_MAX = 16;
@@ -30,7 +31,7 @@ export class LookUps {
   find(signature: string): Promise<FoundLine | undefined> {
     const { promise, resolve, reject } = Promise.withResolvers<FoundLine | undefined>();
     this.#waiting.push({ signature, resolve, reject });
-    if (!this.#isRunning) void this.#run();
+    if (!this.#isRunning) detach(this.#run());
     return promise;
   }
 

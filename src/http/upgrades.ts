@@ -3,6 +3,7 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { WebSocketServer } from 'ws';
+import { detach } from '../process/detach.ts';
 import { type ForumError, invalid } from '../vocabulary/errors.ts';
 import { afterResponses, responseUnderWay, writeResponse } from './bare-socket.ts';
 import { type Hardening, headProblem, headTooLarge, statusOfHead, VERSIONS } from './request-hardening.ts';
@@ -36,25 +37,25 @@ export function hardenSockets(server: Server, { webSockets, ...hardening }: Sock
     if (isOffered && problem === undefined) return;
     delete headers.upgrade;
     if (problem === undefined) serveWithoutUpgrade(server, request, socket, rest);
-    else void writeResponse(socket, errorResponse(problem), statusOfHead(problem));
+    else detach(writeResponse(socket, errorResponse(problem), statusOfHead(problem)));
   });
   webSockets.on('wsClientError', (error: Error, socket: Duplex) => {
-    void writeResponse(socket, errorResponse(invalid(`handshake: ${error.message}`)));
+    detach(writeResponse(socket, errorResponse(invalid(`handshake: ${error.message}`))));
   });
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
     const allowed = { Allow: 'GET, HEAD, OPTIONS, POST, PUT' };
     const problem = new HttpError('FORUM_ERR_METHOD', 'CONNECT: this server is not a proxy', allowed);
-    afterResponses(socket, () => void writeResponse(socket, errorResponse(problem)));
+    afterResponses(socket, () => detach(writeResponse(socket, errorResponse(problem))));
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
     else if (error.code === 'HPE_HEADER_OVERFLOW') {
-      void writeResponse(socket, errorResponse(headTooLarge(headBytesMax)), 431);
+      detach(writeResponse(socket, errorResponse(headTooLarge(headBytesMax)), 431));
     } else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-      void writeResponse(socket, errorResponse(invalid('the request did not arrive in time')), 408);
+      detach(writeResponse(socket, errorResponse(invalid('the request did not arrive in time')), 408));
     } else {
       const detail = error.code === 'HPE_INVALID_VERSION' ? VERSIONS : 'the bytes are not an HTTP request';
-      void writeResponse(socket, errorResponse(invalid(detail)));
+      detach(writeResponse(socket, errorResponse(invalid(detail))));
     }
   });
 }

@@ -7,6 +7,7 @@
 import type { Forum } from '../forum/forum.ts';
 import type { TodoList } from '../forum/todo-lists.ts';
 import type { StreamId } from '../log/stream-id.ts';
+import { detach } from '../process/detach.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
 /** The pause after the first of several events, so that a burst costs one read. */
@@ -43,7 +44,7 @@ export class WatchedAgent {
   add(watcher: Watcher): () => void {
     this.#watchers.add(watcher);
     if (this.#isReading) this.#wake();
-    else void this.#readOn();
+    else detach(this.#readOn());
     return () => {
       this.#watchers.delete(watcher);
       if (this.#watchers.size === 0) this.#wake();
@@ -71,11 +72,12 @@ export class WatchedAgent {
       }
     } catch (error) {
       for (const { fail } of this.#watchers) fail(error);
+    } finally {
+      this.#isReading = false;
+      clearTimeout(this.#burst);
+      this.#follow(new Set());
+      this.#onEmpty();
     }
-    this.#isReading = false;
-    clearTimeout(this.#burst);
-    this.#follow(new Set());
-    this.#onEmpty();
   }
 
   /** Follows these streams and no others; returns whether one of them was not followed before. */

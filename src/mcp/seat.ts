@@ -5,6 +5,7 @@ import type { TodoView } from '../../projections/todo.ts';
 import type { Agent } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
 import type { Todo, TodoQuery } from '../client/todo-stream.ts';
+import { detach } from '../process/detach.ts';
 import { backoffMillis, pause } from '../reading/waiting.ts';
 import type { ActingCalls } from './acting-calls.ts';
 import { PassingOn } from './passing.ts';
@@ -42,7 +43,7 @@ export class Seat {
     this.calls = calls;
     this.passing = new PassingOn(agent, report);
     this.#report = report;
-    this.#follow();
+    detach(this.#follow());
   }
 
   /** What the agent must and may do now, with why a reveal can't be made. */
@@ -117,7 +118,7 @@ export class Seat {
     for (const { chamberId, must, phaseEndsAt } of todo) {
       if (must !== 'reveal' || this.#revealing.has(chamberId) || this.#revealing.size >= REVEALS_MAX) continue;
       this.#revealing.add(chamberId);
-      this.#revealOne(chamberId, phaseEndsAt);
+      detach(this.#revealOne(chamberId, phaseEndsAt));
     }
   }
 

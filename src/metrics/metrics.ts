@@ -1,6 +1,7 @@
 // The service's metrics for Prometheus. Counting costs a request about a microsecond; gauges are read at the scrape.
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { detach } from '../process/detach.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
 /** Read when Prometheus asks. */
@@ -65,14 +66,13 @@ export function createRegistry(): Registry {
 
 /** GET /metrics alone. */
 export function createMetricsServer(registry: Registry): Server {
-  return createServer(async (request, response) => {
-    if (request.url !== '/metrics') return response.writeHead(404).end();
-    try {
-      const text = await registry.metrics();
-      return response.writeHead(200, { 'Content-Type': registry.contentType }).end(text);
-    } catch {
-      return response.writeHead(500).end();
+  return createServer((request, response) => {
+    if (request.url !== '/metrics') {
+      response.writeHead(404).end();
+      return;
     }
+    const respond = (text: string) => response.writeHead(200, { 'Content-Type': registry.contentType }).end(text);
+    detach(registry.metrics().then(respond, () => response.writeHead(500).end()));
   });
 }
 

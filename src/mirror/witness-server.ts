@@ -1,5 +1,6 @@
 // Serves add-checkpoint over HTTP.
 import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { detach } from '../process/detach.ts';
 import { ADD_CHECKPOINT_BYTES_MAX } from '../tlog/add-checkpoint.ts';
 import { addCheckpoint, type WitnessOptions, type WitnessReply } from './witness.ts';
 
@@ -8,9 +9,13 @@ const CONNECTIONS_MAX = 1_000;
 
 export function createWitnessServer(options: WitnessOptions): Server {
   const limits = { requestTimeout: REQUEST_MS_MAX, headersTimeout: REQUEST_MS_MAX, connectionsCheckingInterval: 1_000 };
-  const server = createServer(limits, async (request, response) => {
-    const { status, type, body } = await reply(options, request).catch(() => FAILED);
-    response.writeHead(status, { 'Content-Type': type }).end(body);
+  const server = createServer(limits, (request, response) => {
+    const respond = ({ status, type, body }: Reply) => response.writeHead(status, { 'Content-Type': type }).end(body);
+    detach(
+      reply(options, request)
+        .catch(() => FAILED)
+        .then(respond),
+    );
   });
   server.maxConnections = CONNECTIONS_MAX;
   return server;

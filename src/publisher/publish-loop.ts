@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import type { EventLog } from '../log/log.ts';
 import type { StoredCheckpoint } from '../log/published-tree.ts';
+import { detach } from '../process/detach.ts';
 import { writeCheckpointCopy } from './checkpoint-copy.ts';
 import { PUBLISH_INTERVAL_MS, type PublisherOptions, publishOnce, TreeDamaged } from './publisher.ts';
 import type { Witnesses } from './witnesses.ts';
@@ -46,10 +47,12 @@ export class PublishLoop {
   }
 
   start(): void {
+    const next = () => {
+      if (!this.#isStopped) this.start();
+    };
     this.#timer = setTimeout(() => {
-      this.#round = this.round().then(() => {
-        if (!this.#isStopped) this.start();
-      });
+      this.#round = this.round().finally(next);
+      detach(this.#round);
     }, PUBLISH_INTERVAL_MS).unref();
   }
 

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { consistencyProof } from '../crypto/merkle-proof.ts';
 import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import type { PublishedTree, StoredCheckpoint } from '../log/published-tree.ts';
+import { detach } from '../process/detach.ts';
 import { type Fetch, openResponse } from '../reading/response.ts';
 import { formatAddCheckpoint, TLOG_SIZE } from '../tlog/add-checkpoint.ts';
 import { parseCount } from '../tlog/checkpoint.ts';
@@ -66,7 +67,7 @@ export class Witnesses {
     const { signatures = [] } = parseNote(checkpoint.note) ?? {};
     for (const witness of this.#asked) {
       const isCosigned = signatures.some(({ name, keyId }) => name === witness.key.name && keyId === witness.key.keyId);
-      if (!isCosigned && !witness.isBusy) void this.#attempt(witness, checkpoint);
+      if (!isCosigned && !witness.isBusy) detach(this.#attempt(witness, checkpoint));
     }
   }
 

@@ -94,7 +94,13 @@ export class Relayer {
 
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
-    while (!signal.aborted) await pause(await this.#tick(), undefined, { signal }).catch(() => {});
+    while (!signal.aborted) {
+      const millis = await this.#tick().catch((error: unknown) => {
+        this.#noteOutage(describe(error), this.#clock());
+        return BACKOFF_MILLIS_MAX;
+      });
+      await pause(millis, undefined, { signal }).catch(() => {});
+    }
   }
 
   /** Plays a round if one is due, and returns the milliseconds until the next look. */

@@ -12,7 +12,7 @@ export interface Following {
 }
 
 /** Returns what stops it. */
-export function sendLines({ send, end, fail }: EventSink, { subscribe, after }: Following): () => void {
+export function sendLines({ write, send, end, fail }: EventSink, { subscribe, after }: Following): () => void {
   let eventId = after;
   const subscription = subscribe({
     take: (page) => {
@@ -20,7 +20,7 @@ export function sendLines({ send, end, fail }: EventSink, { subscribe, after }: 
       if (eventId !== undefined) eventId += page.count;
       return send(events);
     },
-    note: (text) => void send(Buffer.from(`event: note\ndata: ${text}\n\n`)),
+    note: (text) => write(Buffer.from(`event: note\ndata: ${text}\n\n`)),
     end: (reason) => {
       if (typeof reason !== 'string') fail(reason.error);
       else end(reason === 'over' ? OVER : undefined);

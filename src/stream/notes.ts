@@ -6,6 +6,7 @@ import { phaseOf } from '../../projections/phase-ends.ts';
 import { turnHolderAt } from '../../projections/turn.ts';
 import type { Forum } from '../forum/forum.ts';
 import type { Page } from '../log/log.ts';
+import { detach } from '../process/detach.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
 import { type Millis, PHASES, type Phase, toTimestamp } from '../vocabulary/values.ts';
 
@@ -20,6 +21,8 @@ interface NotesOptions {
   readonly head: number;
   /** Takes a note's JSON. */
   readonly send: (text: string) => void;
+  /** Ends the stream: a note that is due can't be made. */
+  readonly fail: (error: unknown) => void;
 }
 
 export class PhaseNotes {
@@ -98,7 +101,9 @@ export class PhaseNotes {
     const end = phase === 'ALLOCATE_REVEAL' ? null : phaseEnd(state, phase);
     clearTimeout(this.#timer);
     if (end === null) return;
-    this.#timer = setTimeout(() => void this.atHead(this.#cursor), Math.min(TIMER_MS_MAX, Math.max(1, end - now)));
+    const { fail } = this.#options;
+    const millis = Math.min(TIMER_MS_MAX, Math.max(1, end - now));
+    this.#timer = setTimeout(() => detach(this.atHead(this.#cursor), fail), millis);
   }
 
   /** One for each phase that was not empty: a phase with lines may begin and end within a millisecond. */

@@ -78,8 +78,10 @@ export function streamRoutes(
     const subscribe = (consumer: Annotated) => {
       const whole = { ...consumer, overAt, allowance };
       if (!hasNotes) return subscriptions.open(chamberId, after, whole);
-      const notes = new PhaseNotes(forum, { chamberId, after, head: lastEventId, send: consumer.note });
-      return subscriptions.open(chamberId, after, withNotes(whole, notes));
+      const fail = (error: unknown) => subscription.stop({ error });
+      const notes = new PhaseNotes(forum, { chamberId, after, head: lastEventId, send: consumer.note, fail });
+      const subscription = subscriptions.open(chamberId, after, withNotes(whole, notes));
+      return subscription;
     };
     return serve(c, { subscribe, after });
   });

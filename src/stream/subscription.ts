@@ -13,6 +13,7 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Forum } from '../forum/forum.ts';
 import { ALL_CHAMBERS, type EventLog, type OrderedPage, type Page } from '../log/log.ts';
 import { PAGE_BYTES, PAGE_LINES_MAX } from '../log/pages.ts';
+import { detach } from '../process/detach.ts';
 
 export interface Consumer {
   /** Takes the next lines; a promise resolves when there is room for more. */
@@ -98,7 +99,7 @@ class Subscription {
     this.#consumer = consumer;
     this.cursor = after;
     topic.subscriptions.add(this);
-    void this.#readOn();
+    detach(this.#readOn());
   }
 
   /** The log has grown: a page that was read already is handed out at once, without being suspended. */
@@ -106,13 +107,13 @@ class Subscription {
     if (!this.isWaiting) return;
     const { allowance } = this.#consumer;
     if (allowance?.isSpent()) {
-      void this.#readOn(allowance.renewed());
+      detach(this.#readOn(allowance.renewed()));
       return;
     }
     const { version, reads } = this.#topic;
     const page = reads.get(this.cursor)?.page;
     const room = page && this.#accept(version, page);
-    if (page === undefined || room !== undefined) void this.#readOn(room);
+    if (page === undefined || room !== undefined) detach(this.#readOn(room));
   }
 
   stop(reason: EndReason = 'stopped'): void {
@@ -195,7 +196,7 @@ class ChamberTopic {
     this.#unfollow = source.follow(chamberId, () => {
       this.version++;
       this.reads.clear();
-      if (!this.#isWaking) void this.#wakeAll();
+      if (!this.#isWaking) detach(this.#wakeAll());
     });
   }
 
@@ -231,19 +232,26 @@ class ChamberTopic {
   /** Growth meanwhile goes out to those not yet woken, and to the others in another pass. */
   async #wakeAll(): Promise<void> {
     this.#isWaking = true;
-    for (let pass = -1; pass !== this.version; ) {
-      pass = this.version;
-      let woken = 0;
-      for (const subscription of this.subscriptions) {
-        if (++woken % WAKES_PER_TICK === 0) await nextTick();
-        // The first subscription at a cursor reads the page for all. If that fails, each reads again and gets the error.
-        const { isWaiting, cursor } = subscription;
-        if (isWaiting && this.reads.get(cursor)?.page === undefined) await this.read(cursor).catch(() => {});
-        subscription.wake();
+    try {
+      for (let pass = -1; pass !== this.version; ) {
+        pass = this.version;
+        await this.#wakeEach();
       }
+    } finally {
+      this.#isWaking = false;
+      this.reads.clear();
     }
-    this.#isWaking = false;
-    this.reads.clear();
+  }
+
+  async #wakeEach(): Promise<void> {
+    let woken = 0;
+    for (const subscription of this.subscriptions) {
+      if (++woken % WAKES_PER_TICK === 0) await nextTick();
+      // The first subscription at a cursor reads the page for all. If that fails, each reads again and gets the error.
+      const { isWaiting, cursor } = subscription;
+      if (isWaiting && this.reads.get(cursor)?.page === undefined) await this.read(cursor).catch(() => {});
+      subscription.wake();
+    }
   }
 }
 

@@ -1,4 +1,5 @@
 // Everything on standard error is a line of the log, also what Node and libraries would print by themselves.
+import { once } from 'node:events';
 import { expect, it } from 'vitest';
 import { runService, startProcess } from '../kit/service-process.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
@@ -35,9 +36,25 @@ it('a warning of Node is one line', async () => {
 });
 
 it.each([
-  ['an uncaught exception', 'process.once("SIGUSR2", () => { throw new TypeError("one\\ntwo"); })'],
-  ['a rejection without a handler', 'process.once("SIGUSR2", () => void Promise.reject(new TypeError("one\\ntwo")))'],
-])('%s is the last line, at any level, and the exit code is 1', async (_title, code) => {
+  ['a rejection without a handler', 'Promise.reject(new TypeError("one"))'],
+  [
+    'a failure of work in the background',
+    'import("DETACH").then(({ detach }) => detach(Promise.reject(new Error("one"))))',
+  ],
+])('%s is one line, and the process goes on', async (_title, statement) => {
+  const code = statement.replace('DETACH', new URL('../../dist/src/process/detach.js', import.meta.url).href);
+  const service = await startProcess(':memory:', preload(`process.once("SIGUSR2", () => void ${code})`));
+  process.kill(service.pid, 'SIGUSR2');
+  await once(service.stderr, 'data');
+  expect((await fetch(`${service.url}/health`)).status).toBe(200);
+  const { code: exitCode, stderr } = await service.kill('SIGTERM');
+  expect(exitCode).toBe(0);
+  const lines = parsed(stderr).filter(({ err }) => err !== undefined);
+  expect(lines).toMatchObject([{ err: { message: expect.stringContaining('one') } }]);
+});
+
+it('an uncaught exception is the last line, at any level, and the exit code is 1', async () => {
+  const code = 'process.once("SIGUSR2", () => { throw new TypeError("one\\ntwo"); })';
   const service = await startProcess(':memory:', { ...preload(code), LOG_LEVEL: 'silent' });
   const { code: exitCode, stderr } = await service.kill('SIGUSR2');
   expect(exitCode).toBe(1);

@@ -23,11 +23,12 @@ export function openCompanions(service: MeasuredService, seeds: readonly Uint8Ar
   const fetch = fetchOver(connections);
   const counts = Array.from({ length: 2 * READERS_EACH }, () => 0);
   const problems: string[] = [];
-  const expectEndless = (name: string, reading: Promise<unknown>) =>
+  const expectEndless = (name: string, reading: Promise<unknown>) => {
     reading.then(
       () => !signal.aborted && problems.push(`${name} ended`),
       (error) => !signal.aborted && problems.push(`${name} failed: ${error}`),
     );
+  };
   for (const at of counts.keys()) {
     const onEvent = () => {
       counts[at] = (counts[at] ?? 0) + 1;

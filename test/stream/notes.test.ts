@@ -7,6 +7,9 @@ import { type Consumer, consume, openSource, subscribe, take } from '../kit/cons
 import { call, newAgent, type Running, run } from '../kit/service.ts';
 import type { Signer } from '../kit/signer.ts';
 
+const fail = (error: unknown) => {
+  throw error;
+};
 const iso = (millis: number) => new Date(millis).toISOString();
 
 async function paced(running: Running, changes: object = {}) {
@@ -85,7 +88,8 @@ it('notes a phase before its lines, though it began and ended within the millise
   await act(ann, 'start');
   const { forum } = running.service;
   const sent: string[] = [];
-  const phaseNotes = new PhaseNotes(forum, { chamberId: id, after: 0, head: 4, send: (text) => void sent.push(text) });
+  const send = (text: string) => void sent.push(text);
+  const phaseNotes = new PhaseNotes(forum, { chamberId: id, after: 0, head: 4, send, fail });
   const read = async (after: number) => {
     const page = await forum.store.log.readPage(id, after, 100);
     for (const part of phaseNotes.partsOf(page)) sent.push(typeof part === 'string' ? part : part.ndjson.toString());
@@ -125,7 +129,7 @@ it('hands a page over once the state has its lines, as with lines of another nod
       return forum.chamber(id);
     },
   };
-  const phaseNotes = new PhaseNotes(behind, { chamberId: id, after: 4, head: 4, send: () => {} });
+  const phaseNotes = new PhaseNotes(behind, { chamberId: id, after: 4, head: 4, send: () => {}, fail });
   await phaseNotes.atHead(4);
   isBehind = true;
   for (const by of [ann, bob, ann, bob]) await act(by, 'pass');
@@ -146,6 +150,23 @@ it('notes a phase that the clock ends', async () => {
   await consumer.until(2);
   expect(order(consumer)).toEqual(['caught-up', 'PROPOSAL']);
   expect(notes(consumer).at(-1)).toMatchObject({ at: lobbyDeadline });
+});
+
+it('ends the stream if the chamber cannot be read when a timer is to note its phase', async () => {
+  const running = await run();
+  const { path } = await paced(running, { rounds: undefined, lobbyDeadline: iso(START + 300) });
+  const consumer = await consume(running, `${path}?notes=1`);
+  const other = await consume(running, path);
+  await consumer.until(1);
+  const { forum } = running.service;
+  const { chamber } = forum;
+  Object.assign(forum, { chamber: () => Promise.reject(new Error('the database is away')) });
+  running.clock.advance(300);
+  expect(await consumer.closed()).toBe(1011);
+  Object.assign(forum, { chamber });
+  expect(other.closeCode).toBeUndefined();
+  const again = await consume(running, `${path}?notes=1`);
+  await again.until(1);
 });
 
 it('sends notes as server-sent events without an id', async () => {

@@ -87,7 +87,9 @@ async function askContracts(
   judgeProof: JudgeContractProof,
 ): Promise<void> {
   const left = new Set(named.flatMap(([, account]) => account.contractProofs.filter((proof) => !judged.has(proof))));
-  await forEachAtOnce(left, async (proof) => void judged.set(proof, await judgeProof(proof)));
+  await forEachAtOnce(left, async (proof) => {
+    judged.set(proof, await judgeProof(proof));
+  });
 }
 
 function contractProblem(proof: ContractProof, did: string, judged: AuditContext['contractProofs']): Problem {

@@ -25,14 +25,18 @@ export const LATIN1: ElementType<string> = {
   name: 'bytea',
   id: 17,
   bytesOf: ({ length }) => length,
-  write: (array, value, at) => void array.write(value, at, 'latin1'),
+  write: (array, value, at) => {
+    array.write(value, at, 'latin1');
+  },
 };
 
 export const TEXT: ElementType<string> = {
   name: 'text',
   id: 25,
   bytesOf: (value) => Buffer.byteLength(value),
-  write: (array, value, at) => void array.write(value, at),
+  write: (array, value, at) => {
+    array.write(value, at);
+  },
 };
 
 /** A BigInt would take longer than all else. */

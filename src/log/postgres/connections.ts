@@ -3,6 +3,7 @@
 import { isIP } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { detach } from '../../process/detach.ts';
 import { forSamePayer } from '../../process/main-thread.ts';
 import { type ForumError, unavailable } from '../../vocabulary/errors.ts';
 import { describeDatabase, hostUrls } from './database-url.ts';
@@ -123,7 +124,7 @@ export class Connections {
   #nextFree(): Promise<pg.Client> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject });
-      void this.#openAnother();
+      detach(this.#openAnother());
     });
   }
 
@@ -158,7 +159,7 @@ export class Connections {
     const next = isOpen ? this.#waiting.shift() : undefined;
     if (next !== undefined) next.resolve(client);
     else if (isOpen) this.#idle.push(client);
-    else void this.#openAnother();
+    else detach(this.#openAnother());
   }
 
   /** A connection of the caller's own, to a server that takes writes: tries each host once, the last good one first. */
@@ -220,7 +221,7 @@ export class Connections {
     this.#pool.delete(client);
     const index = this.#idle.indexOf(client);
     if (index >= 0) this.#idle.splice(index, 1);
-    void client.end().catch(() => {});
+    client.end().catch(() => {});
   }
 
   async close(): Promise<void> {

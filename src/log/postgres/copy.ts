@@ -76,7 +76,9 @@ export async function openPostgresTarget(url: string): Promise<CopyTarget> {
       await foldLog(client, schema, throwFault);
       await client.query(`ANALYZE events, places, registrations, snapshots, ${DERIVED_TABLES}`);
     },
-    publish: async () => void (await client.query('COMMIT')),
+    publish: async () => {
+      await client.query('COMMIT');
+    },
     close,
   };
 }

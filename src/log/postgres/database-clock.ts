@@ -7,6 +7,7 @@
 // 4. A long round trip proves little: of it a node takes no more than what shows its clock to be wrong, and of the first nothing.
 // 5. In between, the monotonic clock goes on: it follows no change of the machine's time, and stops with a suspended machine.
 import type { Client } from 'pg';
+import { detach } from '../../process/detach.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 
 const READINGS = 4;
@@ -58,10 +59,11 @@ export class DatabaseClock {
 
   #measureLater(millis: Millis): void {
     if (this.#isClosed) return;
-    this.#timer = setTimeout(async () => {
+    const measure = async () => {
       const isExact = await this.measure().catch(() => false);
       this.#measureLater(isExact ? INTERVAL_MS : RETRY_MS);
-    }, millis).unref();
+    };
+    this.#timer = setTimeout(() => detach(measure()), millis).unref();
   }
 
   /** Returns whether the clock is now behind the database's by no more than a short round trip. */

@@ -1,5 +1,6 @@
 // Notifies the other nodes of the streams that have grown, on a connection of its own that does not wait for the disk.
 import type { Client } from 'pg';
+import { detach } from '../../process/detach.ts';
 import type { StreamId } from '../stream-id.ts';
 
 /** PostgreSQL's limit is 8,000; a longer list becomes a call to look at every followed stream. */
@@ -32,7 +33,7 @@ export class Notifier {
   /** Streams that grow while a notification is under way go into the next one. One that fails is lost. */
   notify(streams: Iterable<StreamId>): void {
     for (const stream of streams) this.#grown.add(stream);
-    if (!this.#isSending) void this.#send();
+    if (!this.#isSending) detach(this.#send());
   }
 
   async #send(): Promise<void> {
@@ -66,7 +67,7 @@ export class Notifier {
   #drop(client: Client | undefined): void {
     if (this.#client === client) this.#client = undefined;
     // It may be silent: its end is not waited for.
-    void client?.end().catch(() => {});
+    client?.end().catch(() => {});
   }
 
   close(): void {

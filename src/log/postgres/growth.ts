@@ -2,6 +2,7 @@
 // would take one lock for the whole server. Each node notifies the others after its commits and listens to them; a lost wake-up
 // is made up for by the next look at the heads of the followed streams.
 import type { Client } from 'pg';
+import { detach } from '../../process/detach.ts';
 import { ALL_CHAMBERS } from '../log.ts';
 import type { Follower } from '../store.ts';
 import type { StreamId } from '../stream-id.ts';
@@ -50,7 +51,7 @@ export class Growth {
 
   follow(follower: Follower): void {
     this.#follower = follower;
-    void this.#listen();
+    detach(this.#listen());
     this.#pollLater();
   }
 
@@ -72,13 +73,13 @@ export class Growth {
       // Any stream may have grown before.
       this.#wake(ANY_STREAM);
     } catch {
-      void client?.end().catch(() => {});
+      client?.end().catch(() => {});
       this.#listenLater();
     }
   }
 
   #listenLater(): void {
-    if (!this.#isClosed) this.#reconnectTimer = setTimeout(() => void this.#listen(), RECONNECT_PAUSE_MS).unref();
+    if (!this.#isClosed) this.#reconnectTimer = setTimeout(() => detach(this.#listen()), RECONNECT_PAUSE_MS).unref();
   }
 
   #hear(payload: string, processId: number): void {
@@ -99,10 +100,11 @@ export class Growth {
   /** One look after the other, however long one takes. */
   #pollLater(): void {
     if (this.#isClosed) return;
-    this.#pollTimer = setTimeout(async () => {
+    const poll = async () => {
       await this.#poll();
       this.#pollLater();
-    }, POLL_INTERVAL_MS).unref();
+    };
+    this.#pollTimer = setTimeout(() => detach(poll()), POLL_INTERVAL_MS).unref();
   }
 
   /** For notifications that were lost. */

@@ -1,6 +1,7 @@
 // A lease: one node holds it for a few seconds, and extends it for as long as it runs. A holder that freezes, dies or loses its
 // connection is succeeded when its time is over by the database's clock; what it still appends then is refused (append.ts).
 import { randomUUID } from 'node:crypto';
+import { detach } from '../../process/detach.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 import type { Lease } from '../store.ts';
 import type { Query } from './connections.ts';
@@ -33,9 +34,10 @@ export class PostgresLease implements Lease {
     // A hold that has ended is not resumed: another node may have held the lease since.
     if (this.token === undefined) this.giveUp(this.#hold);
     this.#claiming = this.#claim(this.#hold).catch(() => {});
-    void this.#claiming.then(() => {
+    const keepOn = () => {
       if (!this.#isOver) this.#timer = setTimeout(() => this.#keep(), EXTEND_INTERVAL_MS).unref();
-    });
+    };
+    detach(this.#claiming.then(keepOn));
   }
 
   async #claim(hold: string): Promise<void> {

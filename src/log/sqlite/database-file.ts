@@ -33,7 +33,10 @@ export interface DatabaseFile {
 export function openDatabaseFile(path: string, onMigration?: OnMigration): DatabaseFile {
   if (path === ':memory:') {
     const db = connect(path);
-    return { db, close: () => void db.close() };
+    const close = () => {
+      db.close();
+    };
+    return { db, close };
   }
   let lock: Database.Database | undefined;
   let db: Database.Database | undefined;

@@ -65,7 +65,7 @@ function start(job: AuditJob): void {
   });
   if (isRunning || failure !== null) return;
   isRunning = true;
-  void (file === undefined ? follow(audit, job) : auditFile(audit, file, job))
+  (file === undefined ? follow(audit, job) : auditFile(audit, file, job))
     .catch((error: unknown) => {
       failure = `These lines can't be checked: ${messageOf(error)}`;
     })
@@ -158,11 +158,12 @@ function comparePublished(audited: ChamberAudit, job: AuditJob): void {
     return;
   isCheckpointAwaited = true;
   const { chamberId } = job;
-  setTimeout(async () => {
+  const compare = async () => {
     if (audit !== undefined) await published?.compare(chamberId, audit);
     isCheckpointAwaited = false;
     start(job);
-  }, CHECKPOINT_MILLIS);
+  };
+  setTimeout(() => compare().catch(reportError), CHECKPOINT_MILLIS);
 }
 
 /** Loads what reads the chain, most of which is viem. */

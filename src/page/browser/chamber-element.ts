@@ -62,7 +62,7 @@ export class LiveChamber extends HTMLElement {
     this.#jumpToLinked();
     this.#listen();
     if (this.file === undefined) this.#follow();
-    else void this.#read(this.file);
+    else this.#read(this.file).catch(reportError);
   }
 
   disconnectedCallback(): void {
@@ -90,7 +90,9 @@ export class LiveChamber extends HTMLElement {
     const onLine = (line: string) => {
       const event = this.#fold(line);
       audit(line);
-      if (event?.type === 'chamber.joined' && event.eventId > Number(events)) void this.#askLabel(event.did);
+      if (event?.type === 'chamber.joined' && event.eventId > Number(events)) {
+        this.#askLabel(event.did).catch(reportError);
+      }
       this.#schedule();
     };
     const onConnection = (isConnected: boolean) => {
@@ -104,7 +106,9 @@ export class LiveChamber extends HTMLElement {
     followLog(`${address.replace(/^http/, 'ws')}/stream`, { onLine, onPhase, onConnection, signal });
     const timers = [
       setInterval(() => this.#schedule(), TICK_MILLIS),
-      setInterval(() => void this.#askHealth(), HEALTH_MILLIS),
+      setInterval(() => {
+        this.#askHealth().catch(reportError);
+      }, HEALTH_MILLIS),
     ];
     signal.addEventListener('abort', () => timers.forEach(clearInterval));
   }

@@ -31,7 +31,9 @@ export class LiveList extends HTMLElement {
       render();
     };
     // A request that fails is repeated with the next refresh.
-    const attempt = () => void refresh().catch(() => undefined);
+    const attempt = () => {
+      refresh().catch(() => {});
+    };
     this.addEventListener('input', ({ target }) => {
       if (target instanceof HTMLInputElement && target.type === 'search') this.#search = target.value;
       render();
