@@ -5,7 +5,7 @@ import type { Chamber } from '../../src/forum/staging.ts';
 import { Streams } from '../../src/forum/streams.ts';
 import type { EventLog } from '../../src/log/log.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
-import { FullLogWriter } from '../kit/full-log.ts';
+import { FullLogWriter, MEMBERS } from '../kit/full-log.ts';
 import { atEnd } from '../kit/temporary.ts';
 
 it('a read on a shared log never ends before its head, whichever folds for older heads it meets', async () => {
@@ -54,4 +54,17 @@ it.each(['held', 'cached'])('a %s state is not replaced by an older one', async 
   streams.publish(1, older as Chamber);
   expect(streams.current(1)).toBe(newest);
   expect(newest?.state.lastEventId).toBeGreaterThan(1);
+});
+
+it('states in memory are bounded in bytes, however few they are', async () => {
+  const store = openSqliteStore(':memory:');
+  atEnd(() => store.close());
+  const writer = new FullLogWriter(store.log);
+  const text = 'x'.repeat(8_000);
+  const ids = [1, 2, 3];
+  for (const id of ids) await writer.writeChamber(id, { text, backed: 1 });
+  // Room for less than the texts of two chambers.
+  const streams = new Streams(store.log, 1.9 * MEMBERS * text.length);
+  for (const id of ids) await streams.at(id);
+  expect(ids.filter((id) => streams.current(id) !== undefined).length).toBeLessThanOrEqual(1);
 });
