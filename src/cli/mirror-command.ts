@@ -14,14 +14,15 @@ export const mirrorCommand: CommandSpec = {
   summary: 'Follows the log of a service, verifies all of it and keeps it in a folder; stops at what is inconsistent',
   args: {
     '<url>': 'the base URL of the service',
-    '<folder>': 'where to keep lines, tiles and checkpoint; resumed if it exists',
+    '<folder>': 'where to keep lines, tiles and checkpoint, for one mirror at a time; resumed if it exists',
   },
   options: {
     '--key <vkey>': 'the verifier key of the log; without it, the key that the service names is trusted',
     '--once': 'end when the folder has everything under the newest checkpoint',
   },
   exitCodes: [
-    '3  the service contradicts what the folder holds: both are kept in a file inconsistent-….json',
+    '3  the service contradicts what the folder holds, or no line explains an entry of its log: both are kept in a file inconsistent-….json',
+    '5  the service has another log now: the folder keeps what it has',
     '6  with --once: the service is unreachable',
   ],
   examples: ['mirror https://chambers.example.org mirror/', 'mirror http://127.0.0.1:8787 mirror/ --once --json'],
@@ -29,15 +30,17 @@ export const mirrorCommand: CommandSpec = {
 };
 
 async function mirror({ args: [url = '', folder = ''], options: { key, once }, isJson }: Input): Promise<number> {
-  const { Inconsistent, Mirror } = await import('../mirror/mirror.ts');
+  const { AnotherLog, Inconsistent, Mirror } = await import('../mirror/mirror.ts');
   const { NotServed } = await import('../mirror/published-log.ts');
   const interrupted = new Error('interrupted');
   return interruptible(interrupted, async (signal) => {
     const opened = await Mirror.open({ url, folder, key, signal });
+    if (opened.damage !== undefined) printNotice(isJson, opened.damage);
     try {
       return await follow(opened, signal);
     } catch (error) {
       if (signal.aborted) return EXIT.ok;
+      if (error instanceof AnotherLog) throw new CommandError('conflict', error.message);
       if (!(error instanceof Inconsistent)) throw error;
       const { message: problem, file } = error;
       print(isJson, { inconsistent: problem, file }, [visibleLine(`INCONSISTENT: ${problem}`)]);

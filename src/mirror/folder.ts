@@ -1,57 +1,88 @@
 // A mirror's folder: `lines.ndjson` (the line of each leaf, in the order of the tree), `tile/` and `checkpoint` as C2SP tlog-tiles has them,
-// so that any web server can serve it, and `state.json`, which is replaced as a whole: what is beyond it is of a step that was not
-// finished, and is written again.
+// so that any web server can serve it, and `mirror.db` (record.ts). A step writes in this order, and whatever ends it, the folder is valid:
+//
+// 1. Lines, at the end of the file, and tiles: nothing counts on them yet, and the next step writes them again.
+// 2. mirror.db: from now on they are the mirror's.
+// 3. checkpoint, once all of its leaves are: it follows from mirror.db, and an open writes it if it is not there.
+// 4. The tiles that a wider one replaces are removed.
+import { existsSync } from 'node:fs';
 import { type FileHandle, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { flushFolder, makeFolder, replaceFile } from '../files/durable-file.ts';
+import { flushFolder, makeFolder, moveFile, replaceFile } from '../files/durable-file.ts';
 import { ENTRIES, formatEntries, parseEntries, type Tile, tileAt, tilePath } from '../tlog/tile.ts';
 import { edgeTiles, type ReadTiles, type StoredTile } from '../tlog/tiled-tree.ts';
 import { HASH_BYTES } from '../tlog/tree.ts';
-import { parseJson } from '../vocabulary/json.ts';
-
-export interface MirrorState {
-  readonly url: string;
-  readonly logId: string;
-  readonly origin: string;
-  /** Verifier keys that have signed checkpoints of the log, the newest last. */
-  readonly keys: readonly string[];
-  /** Leaves under the last verified checkpoint, and bytes of lines.ndjson that hold their lines. */
-  readonly size: number;
-  readonly bytes: number;
-  /** Null before the first one. */
-  readonly note: string | null;
-}
+import { damageOf, sizeOf } from './folder-damage.ts';
+import { MirrorRecord, type MirrorState, type StreamEnd, type StreamEnds } from './record.ts';
 
 const LINE_BREAK = Buffer.from('\n');
-const JSON_VALUES_MAX = 1_000;
 
 export class MirrorFolder {
+  /** Why the lines are fetched again, in one sentence; the damaged file was put aside. */
+  damage: string | undefined;
   readonly #path: string;
-  readonly #lines: FileHandle;
-  #state: MirrorState | undefined;
-  #bytes: number;
+  readonly #record: MirrorRecord;
+  #lines: FileHandle;
+  #bytes = 0;
 
-  private constructor(path: string, lines: FileHandle, state: MirrorState | undefined) {
+  private constructor(path: string, record: MirrorRecord, lines: FileHandle) {
     this.#path = path;
+    this.#record = record;
     this.#lines = lines;
-    this.#state = state;
-    this.#bytes = state?.bytes ?? 0;
   }
 
+  /** Throws an Error of one line if another process has the folder. */
   static async open(path: string): Promise<MirrorFolder> {
     makeFolder(path);
-    const text = await readFile(join(path, 'state.json'), 'utf8').catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ENOENT') throw error;
-    });
-    const state = text === undefined ? undefined : (parseJson(text, JSON_VALUES_MAX) as unknown as MirrorState);
-    const lines = await open(join(path, 'lines.ndjson'), 'a+');
-    await lines.truncate(state?.bytes ?? 0);
-    await flushFolder(path);
-    return new MirrorFolder(path, lines, state);
+    const record = MirrorRecord.open(join(path, 'mirror.db'));
+    try {
+      if (record.state === undefined && existsSync(join(path, 'checkpoint'))) {
+        throw new Error(
+          `${path} has a checkpoint and no mirror.db that knows it: put mirror.db back, or name a new folder`,
+        );
+      }
+      const folder = new MirrorFolder(path, record, await open(join(path, 'lines.ndjson'), 'a+'));
+      await flushFolder(path);
+      await folder.#recover();
+      return folder;
+    } catch (error) {
+      record.close();
+      throw error;
+    }
+  }
+
+  /** Lines that no state counts on are removed, and what should be there is looked for. */
+  async #recover(): Promise<void> {
+    const { state } = this;
+    const problem = state && (await damageOf({ state, lines: this.#lines, readTiles: this.readTiles }));
+    if (problem !== undefined) await this.#startAgain(problem);
+    await this.dropLines();
+    if (state === undefined || this.damage !== undefined || state.size < sizeOf(state.note)) return;
+    const published = await readFile(join(this.#path, 'checkpoint'), 'utf8').catch(() => undefined);
+    if (published !== state.note) await this.publishCheckpoint();
+  }
+
+  /** The damaged lines are kept: the service may not serve them again. */
+  async #startAgain(problem: string): Promise<void> {
+    const aside = `lines-damaged-${new Date().toISOString().replaceAll(/[:.]/g, '-')}.ndjson`;
+    await this.#lines.close();
+    await moveFile(join(this.#path, 'lines.ndjson'), join(this.#path, aside), { isNew: false });
+    this.#lines = await open(join(this.#path, 'lines.ndjson'), 'a+');
+    await flushFolder(this.#path);
+    this.#record.restart();
+    this.damage = `${problem}: all lines are fetched again, and the former ones are in ${join(this.#path, aside)}`;
   }
 
   get state(): MirrorState | undefined {
-    return this.#state;
+    return this.#record.state;
+  }
+
+  endOf(stream: number | string): StreamEnd | undefined {
+    return this.#record.endOf(stream);
+  }
+
+  get linesFile(): string {
+    return join(this.#path, 'lines.ndjson');
   }
 
   /** The file of a tile of the verified tree. */
@@ -67,23 +98,11 @@ export class MirrorFolder {
   readonly readTiles: ReadTiles = (refs) =>
     Promise.all(
       refs.map(async (ref) => {
-        const tile = tileAt(ref, this.#state?.size ?? 0);
+        const tile = tileAt(ref, this.state?.size ?? 0);
         const bytes = tile && (await readFile(this.#tileFile(tile)).catch(() => undefined));
         return ref.level === ENTRIES && bytes !== undefined ? parseEntries(bytes) : bytes;
       }),
     );
-
-  /** They are on disk before the state that counts on them: `save` is called later. */
-  async writeTiles(tiles: readonly StoredTile[]): Promise<void> {
-    const folders = new Set<string>();
-    for (const { level, index, bytes } of tiles) {
-      const file = this.#tileFile({ level, index, width: bytes.length / HASH_BYTES });
-      folders.add(dirname(file));
-      makeFolder(dirname(file));
-      await writeFile(file, level === ENTRIES ? formatEntries(bytes) : bytes, { flush: true });
-    }
-    for (const folder of folders) await flushFolder(folder);
-  }
 
   /** Null stands for a line that the service does not publish. */
   async appendLines(lines: readonly (Uint8Array | null)[]): Promise<void> {
@@ -92,22 +111,42 @@ export class MirrorFolder {
     this.#bytes += bytes.length;
   }
 
-  /** Forgets the lines that were appended since the last state. */
+  /** Forgets the lines that were appended since the last commit. */
   async dropLines(): Promise<void> {
-    this.#bytes = this.#state?.bytes ?? 0;
+    this.#bytes = this.state?.bytes ?? 0;
     await this.#lines.truncate(this.#bytes);
   }
 
+  /** Those that the state counts on are never written in place. */
+  async writeTiles(tiles: readonly StoredTile[]): Promise<void> {
+    const folders = new Set<string>();
+    for (const { level, index, bytes } of tiles) {
+      const width = bytes.length / HASH_BYTES;
+      if (tileAt({ level, index }, this.state?.size ?? 0)?.width === width) continue;
+      const file = this.#tileFile({ level, index, width });
+      folders.add(dirname(file));
+      makeFolder(dirname(file));
+      await writeFile(file, level === ENTRIES ? formatEntries(bytes) : bytes, { flush: true });
+    }
+    for (const folder of folders) await flushFolder(folder);
+  }
+
   /** All that was written is the mirror's from now on. */
-  async save(state: Omit<MirrorState, 'bytes'>): Promise<void> {
+  async commit(state: Omit<MirrorState, 'bytes'>, ends: StreamEnds): Promise<void> {
     await this.#lines.sync();
-    const former = edgeTiles(this.#state?.size ?? 0);
-    const next: MirrorState = { ...state, bytes: this.#bytes };
-    await replaceFile(join(this.#path, 'state.json'), `${JSON.stringify(next, null, 2)}\n`);
-    if (state.note !== null) await replaceFile(join(this.#path, 'checkpoint'), state.note);
-    this.#state = next;
-    const edge = new Set(edgeTiles(state.size).map(tilePath));
-    for (const tile of former) if (!edge.has(tilePath(tile))) await rm(this.#tileFile(tile), { force: true });
+    this.#record.commit({ ...state, bytes: this.#bytes }, ends);
+  }
+
+  async publishCheckpoint(): Promise<void> {
+    await replaceFile(join(this.#path, 'checkpoint'), this.state?.note ?? '');
+  }
+
+  /** Removes the partial tiles of a smaller tree that this one does not have. */
+  async removeTiles(formerSize: number): Promise<void> {
+    const edge = new Set(edgeTiles(this.state?.size ?? 0).map(tilePath));
+    for (const tile of edgeTiles(formerSize)) {
+      if (!edge.has(tilePath(tile))) await rm(this.#tileFile(tile), { force: true });
+    }
   }
 
   /** Keeps what shows an inconsistency; returns the path of the file. */
@@ -119,5 +158,6 @@ export class MirrorFolder {
 
   async close(): Promise<void> {
     await this.#lines.close();
+    this.#record.close();
   }
 }

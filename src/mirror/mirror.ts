@@ -1,19 +1,25 @@
-// Follows a log and keeps all of it. Each step ends with a checkpoint under which every leaf, tile and line in the folder was verified, or
-// with what the service said that can't be true together: then the mirror keeps it as a file, and stops.
-import { leafHash } from '../crypto/merkle.ts';
-import { READ_LIMITS } from '../reading/limits.ts';
-import { forkProofByTiles } from '../tlog/misbehaviour.ts';
+// Follows a log and keeps all of it. Every leaf under a signed checkpoint has its line and its place in a stream, each once: a step ends with all
+// that is in the folder verified, or with what the service said that can't be true together. Then the mirror keeps it as a file, and stops.
+import { createReadStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { consistencyProof, verifyConsistency } from '../crypto/merkle-proof.ts';
+import { forkProofByTiles, logIdOf } from '../tlog/misbehaviour.ts';
 import { formatNote, type NoteKey, parseVerifierKey } from '../tlog/note.ts';
 import { openCheckpoint, type SignedCheckpoint } from '../tlog/proof.ts';
-import { ENTRIES, TILE_WIDTH, tilesBetween } from '../tlog/tile.ts';
-import { openGrowingTree } from '../tlog/tiled-tree.ts';
-import { HASH_BYTES } from '../tlog/tree.ts';
-import { MirrorFolder, type MirrorState } from './folder.ts';
-import { type Leaf, NotServed, PublishedLog, TooLong } from './published-log.ts';
+import { ENTRIES, TILE_WIDTH, type Tile, tileAt, tilesBetween } from '../tlog/tile.ts';
+import { type GrowingTree, nodesOfTiles, openGrowingTree, type ReadTiles } from '../tlog/tiled-tree.ts';
+import { HASH_BYTES, TREE } from '../tlog/tree.ts';
+import { evidenceOf } from './evidence.ts';
+import { MirrorFolder } from './folder.ts';
+import { LineFinder, Unexplained } from './line-finder.ts';
+import { NotServed, PublishedLog } from './published-log.ts';
+import type { MirrorState } from './record.ts';
 
-const LEAVES_AT_ONCE = 1_000;
-/** The bytes of lines that are kept in memory: as many as the longest line that is read. */
-const HELD_BYTES_MAX = READ_LIMITS.lineBytesMax;
+/** What is lost if the mirror is killed; whole tiles, so that few partial ones are written. */
+const LEAVES_AT_ONCE = 4 * TILE_WIDTH;
+
+/** The service goes on with another log: the mirror of the former one is at its end. */
+export class AnotherLog extends Error {}
 
 /** The service has said two things that no honest log says. The file has both; what is signed is a proof of misbehaviour. */
 export class Inconsistent extends Error {
@@ -40,6 +46,18 @@ export interface MirrorStep {
   readonly unpublished: number;
 }
 
+type KnownLog = Pick<MirrorState, 'url' | 'logId' | 'origin' | 'keys'>;
+
+interface Batch {
+  readonly log: KnownLog;
+  readonly target: SignedCheckpoint;
+  readonly prefix: string;
+  readonly finder: LineFinder;
+  readonly pending: readonly Uint8Array[];
+  /** With the entries that are pending. */
+  readonly tree: GrowingTree;
+}
+
 export class Mirror {
   readonly #options: MirrorOptions;
   readonly #log: PublishedLog;
@@ -59,142 +77,158 @@ export class Mirror {
     return this.#folder.close();
   }
 
-  /** Brings the folder up to the newest checkpoint. Throws NotServed, or Inconsistent. */
+  /** Why all lines are fetched again; undefined where the folder was as its state says. */
+  get damage(): string | undefined {
+    return this.#folder.damage;
+  }
+
+  /** Brings the folder up to the newest checkpoint. Throws NotServed, Inconsistent, or AnotherLog. */
   async step(): Promise<MirrorStep> {
-    const { state, prefix } = await this.#known();
+    const { log, prefix } = await this.#known();
     const text = await this.#log.checkpoint(prefix);
-    const served = state.keys.map((key) => openCheckpoint(text, toKey(key))).find((opened) => opened !== undefined);
+    const served = openWith(log.keys, text);
     if (served === undefined) throw new NotServed('the checkpoint is not signed by a key of the log');
-    if (served.size <= state.size) {
-      await this.#requireSame(state, served);
-      return { size: state.size, added: 0, unpublished: 0 };
-    }
-    try {
-      return await this.#extend(state, served, prefix);
-    } catch (error) {
-      await this.#folder.dropLines();
-      throw error;
-    }
+    const { state } = this.#folder;
+    const size = state?.size ?? 0;
+    const held = state && this.#held(state);
+    // An older checkpoint may still be cached somewhere, and one before may not have been reached: all have to be of one tree.
+    if (held !== undefined && (served.size <= held.size || size < held.size))
+      await this.#requireSame(log, served, held);
+    const target = held !== undefined && held.size > served.size ? held : served;
+    if (target.size <= size) return { size, added: 0, unpublished: 0 };
+    await this.#folder.dropLines();
+    return await this.#extend(log, target, prefix);
   }
 
   /** The log of the folder, or the one that the service names. A log's key may change; its id and its origin do not. */
-  async #known(): Promise<{ readonly state: Omit<MirrorState, 'bytes'>; readonly prefix: string }> {
+  async #known(): Promise<{ readonly log: KnownLog; readonly prefix: string }> {
     const { logId, origin, prefix, checkpointKey } = await this.#log.name();
     const { key = checkpointKey, url } = this.#options;
     if (parseVerifierKey(key)?.name !== origin) throw new NotServed(`the key ${key} is not one of the log ${origin}`);
     const { state } = this.#folder;
-    if (state === undefined) return { state: { url, logId, origin, keys: [key], size: 0, note: null }, prefix };
-    if (state.logId !== logId || state.origin !== origin) {
-      throw new NotServed(`the service has another log now, ${origin}; the folder mirrors ${state.origin}`);
+    if (state !== undefined && (state.logId !== logId || state.origin !== origin)) {
+      throw new AnotherLog(
+        `the service has another log now, ${origin}: the folder keeps what it has of ${state.origin}, and the new log needs another folder`,
+      );
     }
-    const keys = state.keys.includes(key) ? state.keys : [...state.keys, key];
-    return { state: { ...state, url, keys }, prefix };
+    const before = state?.keys ?? [];
+    return { log: { url, logId, origin, keys: before.includes(key) ? before : [...before, key] }, prefix };
   }
 
-  /** An older checkpoint may still be cached somewhere; it has to be one of the same tree. */
-  async #requireSame(state: Omit<MirrorState, 'bytes'>, served: SignedCheckpoint): Promise<void> {
-    if (served.size === 0) return;
-    const proof = await forkProofByTiles([served, this.#held(state)], state.keys, (tile) =>
-      this.#folder.readTile(tile),
-    );
+  async #requireSame({ keys }: KnownLog, served: SignedCheckpoint, held: SignedCheckpoint): Promise<void> {
+    const [smaller, larger] = served.size <= held.size ? [served, held] : [held, served];
+    if (smaller.size === 0) return;
+    const size = this.#folder.state?.size ?? 0;
+    const ownTile = (tile: Tile) => this.#folder.readTile(tile);
+    const prefix = `/log/${logIdOf(held.origin)}`;
+    const readTile = larger.size <= size ? ownTile : (tile: Tile) => this.#log.tile(prefix, tile);
+    const proof = await forkProofByTiles([smaller, larger], keys, readTile).catch((error: unknown) => {
+      throw toNotServed(error, `the tiles of the log of size ${larger.size}`);
+    });
     if (proof === undefined) return;
-    const file = await this.#folder.keep(`inconsistent-${served.size}-${state.size}.json`, proof);
-    throw new Inconsistent(`the checkpoint of size ${served.size} has another root than the lines before`, file);
+    const file = await this.#folder.keep(`inconsistent-${smaller.size}-${larger.size}.json`, proof);
+    const problem =
+      smaller === served
+        ? `the checkpoint of size ${served.size} has another root than the lines before`
+        : `the log of size ${larger.size} does not extend the one of size ${smaller.size}`;
+    throw new Inconsistent(problem, file);
   }
 
-  #held({ keys, note }: Omit<MirrorState, 'bytes'>): SignedCheckpoint {
-    const held = keys.map((key) => openCheckpoint(note ?? '', toKey(key))).find((opened) => opened !== undefined);
+  #held({ keys, note }: MirrorState): SignedCheckpoint {
+    const held = openWith(keys, note);
     if (held === undefined) throw new Error('the folder’s own checkpoint is not signed by a key of the log');
     return held;
   }
 
-  async #extend(state: Omit<MirrorState, 'bytes'>, served: SignedCheckpoint, prefix: string): Promise<MirrorStep> {
-    const tree = await openGrowingTree(state.size, this.#folder.readTiles);
-    let unpublished = 0;
+  /** In batches: after each one the folder has the first leaves under the checkpoint, which are verified. */
+  async #extend(log: KnownLog, target: SignedCheckpoint, prefix: string): Promise<MirrorStep> {
+    const before = this.#folder.state?.size ?? 0;
+    const tree = await openGrowingTree(before, this.#folder.readTiles);
+    const finder = new LineFinder(this.#log, this.#folder, this.#options.signal);
     let pending: Uint8Array[] = [];
-    const flush = async () => {
-      unpublished += await this.#addLines(prefix, tree.size - pending.length, pending);
-      await this.#folder.writeTiles(tree.takeFullTiles());
+    const finish = async () => {
+      await this.#requireBeginning(log, tree, target, prefix);
+      await this.#append({ finder, prefix, pending, log, target, tree });
       pending = [];
     };
-    for (const tile of tilesBetween(ENTRIES, state.size, served.size)) {
+    for (const tile of tilesBetween(ENTRIES, before, target.size)) {
       const entries = await this.#log.tile(prefix, tile);
       // The first one begins with entries that are there already.
       for (let i = tree.size - tile.index * TILE_WIDTH; i < tile.width; i++) {
         const entry = entries.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES);
         tree.add(entry);
         pending.push(entry);
-        if (pending.length === LEAVES_AT_ONCE) await flush();
+        if (pending.length === LEAVES_AT_ONCE) await finish();
       }
     }
-    if (Buffer.compare(tree.root(), served.root) !== 0) await this.#explain(state, served, prefix);
-    await flush();
-    await this.#folder.writeTiles(tree.changedTiles());
-    await this.#folder.save({ ...state, size: served.size, note: formatNote(served.note) });
-    return { size: served.size, added: served.size - state.size, unpublished };
+    if (pending.length > 0) await finish();
+    return { size: target.size, added: target.size - before, unpublished: finder.unpublished };
   }
 
-  /** Returns how many of the lines are not published. Those that are too long to be held together are added in halves. */
-  async #addLines(prefix: string, after: number, entries: readonly Uint8Array[]): Promise<number> {
-    if (entries.length === 0) return 0;
+  async #append({ finder, prefix, pending, log, target, tree }: Batch): Promise<void> {
+    const formerSize = this.#folder.state?.size ?? 0;
     try {
-      return await this.#addLinesAtOnce(prefix, after, entries);
+      await finder.append(prefix, tree.size - pending.length, pending);
     } catch (error) {
-      if (!(error instanceof TooLong) || entries.length === 1) throw error;
-      const half = Math.ceil(entries.length / 2);
-      const unpublished = await this.#addLines(prefix, after, entries.slice(0, half));
-      return unpublished + (await this.#addLines(prefix, after + half, entries.slice(half)));
+      if (error instanceof Unexplained) throw await this.#keepEvidence(error, { log, target, prefix });
+      throw error;
     }
+    await this.#folder.writeTiles(tree.changedTiles());
+    tree.takeFullTiles();
+    const { isLaterRelease } = finder;
+    const note = formatNote(target.note);
+    await this.#folder.commit({ ...log, size: tree.size, note, isLaterRelease }, finder.takeEnds());
+    if (tree.size === target.size) await this.#folder.publishCheckpoint();
+    await this.#folder.removeTiles(formerSize);
   }
 
-  async #addLinesAtOnce(prefix: string, after: number, entries: readonly Uint8Array[]): Promise<number> {
-    const leaves = await this.#log.leaves(prefix, after, entries.length);
-    const lines = await this.#readLines(leaves);
-    for (const [i, line] of lines.entries()) {
-      if (line === null || Buffer.compare(leafHash(line), entries[i] as Uint8Array) === 0) continue;
-      const { chamberId, did, eventId, index } = leaves[i] as Leaf;
-      const what = `event ${eventId} of ${chamberId === null ? did : `chamber ${chamberId}`}`;
-      const entry = Buffer.from(entries[i] as Uint8Array).toString('base64');
-      const file = await this.#folder.keep(`inconsistent-line-${index}.json`, { index, entry, line: `${line}` });
-      throw new Inconsistent(`the service serves another line as ${what} than the log has at index ${index}`, file);
-    }
-    await this.#folder.appendLines(lines);
-    return lines.filter((line) => line === null).length;
-  }
-
-  /** One request for each stream: within these leaves, its events follow each other. */
-  async #readLines(leaves: readonly Leaf[]): Promise<readonly (Uint8Array | null)[]> {
-    const streams = Map.groupBy(leaves, ({ chamberId, did }) => chamberId ?? did);
-    const lines = new Map<number, Uint8Array>();
-    let bytesMax = HELD_BYTES_MAX;
-    for (const run of streams.values()) {
-      const [first, last] = [run[0] as Leaf, run.at(-1) as Leaf];
-      const count = last.eventId - first.eventId + 1;
-      const read = await this.#log.events(first, { after: first.eventId - 1, count, bytesMax });
-      bytesMax -= read.reduce((sum, { length }) => sum + length, 0);
-      // What an account does not publish is its beginning.
-      const missing = run.length - read.length;
-      const isPublished = missing === 0 || (first.chamberId === null && first.eventId === 1 && missing > 0);
-      if (!isPublished) throw new NotServed(`the service does not serve all events of ${first.chamberId ?? first.did}`);
-      for (const [i, line] of read.entries()) lines.set((run[missing + i] as Leaf).index, line);
-    }
-    return leaves.map(({ index }) => lines.get(index) ?? null);
-  }
-
-  /** The new root is not that of the entries: either the tiles show that the log forked, or the service does not serve its own tree. */
-  async #explain(state: Omit<MirrorState, 'bytes'>, served: SignedCheckpoint, prefix: string): Promise<never> {
-    const problem = `the entries have another root than the checkpoint of size ${served.size}`;
-    if (state.note === null) throw new NotServed(problem);
-    const proof = await forkProofByTiles([this.#held(state), served], state.keys, (tile) =>
-      this.#log.tile(prefix, tile),
-    ).catch((error: unknown) => {
-      if (error instanceof NotServed) throw error;
-      throw new NotServed(`${problem}: ${(error as Error).message}`, { cause: error });
+  async #keepEvidence(
+    error: Unexplained,
+    { log, target, prefix }: Pick<Batch, 'log' | 'target' | 'prefix'>,
+  ): Promise<Inconsistent> {
+    const content = await evidenceOf(error, {
+      checkpoint: target,
+      keys: log.keys,
+      readTile: (tile) => this.#log.tile(prefix, tile),
+      lines: () => createInterface({ input: createReadStream(this.#folder.linesFile), crlfDelay: Infinity }),
     });
-    if (proof === undefined) throw new NotServed(problem);
-    const file = await this.#folder.keep(`inconsistent-${state.size}-${served.size}.json`, proof);
-    throw new Inconsistent(`the log of size ${served.size} does not extend the one of size ${state.size}`, file);
+    return new Inconsistent(
+      error.message,
+      await this.#folder.keep(`inconsistent-line-${error.leaf.index}.json`, content),
+    );
   }
+
+  /** The leaves are the first ones under the checkpoint; where they are not, the log forked, or the service does not serve its own tree. */
+  async #requireBeginning(log: KnownLog, tree: GrowingTree, target: SignedCheckpoint, prefix: string): Promise<void> {
+    const { size, root: toRoot } = target;
+    const problem = `the entries have another root than the checkpoint of size ${size}`;
+    const claim = { from: tree.size, to: size, fromRoot: tree.root(), toRoot, hashNodes: TREE.hashNodes };
+    const proof = tree.size === size ? [] : await this.#consistency(tree.size, size, prefix);
+    if (verifyConsistency({ ...claim, proof })) return;
+    const { state } = this.#folder;
+    if (state === undefined) throw new NotServed(problem);
+    await this.#requireSame(log, target, this.#held(state));
+    throw new NotServed(problem);
+  }
+
+  async #consistency(from: number, to: number, prefix: string): Promise<readonly Uint8Array[]> {
+    const readTiles: ReadTiles = (refs) =>
+      Promise.all(refs.map((ref) => this.#log.tile(prefix, tileAt(ref, to) as Tile)));
+    return await consistencyProof(from, to, nodesOfTiles(readTiles), TREE.hashNodes);
+  }
+}
+
+function openWith(keys: readonly string[], note: string): SignedCheckpoint | undefined {
+  for (const key of keys) {
+    const opened = openCheckpoint(note, toKey(key));
+    if (opened !== undefined) return opened;
+  }
+  return undefined;
+}
+
+/** What a service serves may be nothing that a proof can be made of. */
+function toNotServed(error: unknown, what: string): unknown {
+  return error instanceof NotServed ? error : new NotServed(`${what}: ${(error as Error).message}`, { cause: error });
 }
 
 function toKey(text: string): NoteKey {

@@ -1,6 +1,7 @@
 // A log as its service publishes it, read within limits. Nothing of it is trusted: the mirror verifies what it gets.
 import { LimitError, READ_LIMITS } from '../reading/limits.ts';
 import { type OpenResponse, openResponse } from '../reading/response.ts';
+import { type IndexedLeaf, parseIndexedLeaf, type Stream } from '../tlog/leaf-index.ts';
 import { NOTE_BYTES_MAX } from '../tlog/note.ts';
 import { ENTRIES, parseEntries, type Tile, tilePath } from '../tlog/tile.ts';
 import { HASH_BYTES } from '../tlog/tree.ts';
@@ -8,7 +9,15 @@ import { parseJson } from '../vocabulary/json.ts';
 import { LOG_ID } from '../vocabulary/values.ts';
 
 /** The service did not respond, or not as a service does: the same may succeed later. */
-export class NotServed extends Error {}
+export class NotServed extends Error {
+  /** That of a response that was not 200. */
+  readonly status: number | undefined;
+
+  constructor(problem: string, { status, ...options }: ErrorOptions & { readonly status?: number } = {}) {
+    super(problem, options);
+    this.status = status;
+  }
+}
 
 /** The lines that were asked for are longer, together, than may be held. */
 export class TooLong extends NotServed {}
@@ -19,14 +28,6 @@ export interface LogName {
   readonly origin: string;
   readonly prefix: string;
   readonly checkpointKey: string;
-}
-
-/** Which event a leaf is. */
-export interface Leaf {
-  readonly index: number;
-  readonly chamberId: number | null;
-  readonly did: string | null;
-  readonly eventId: number;
 }
 
 interface LineRange {
@@ -72,18 +73,18 @@ export class PublishedLog {
   }
 
   /** The leaves from index `after` on. */
-  async leaves(prefix: string, after: number, count: number): Promise<readonly Leaf[]> {
+  async leaves(prefix: string, after: number, count: number): Promise<readonly IndexedLeaf[]> {
     const path = `${prefix}/index?after=${after}&limit=${count}`;
     const lines = await this.#lines(path, count, READ_LIMITS.responseBytesMax);
-    const leaves = lines.map((line) => toLeaf(Buffer.from(line).toString()));
+    const leaves = lines.map((line) => parseIndexedLeaf(Buffer.from(line).toString()));
     const isWhole = leaves.length === count && leaves.every((leaf, i) => leaf?.index === after + i);
     if (!isWhole) throw new NotServed(`GET ${path} returned other leaves than those that were asked for`);
-    return leaves as readonly Leaf[];
+    return leaves as readonly IndexedLeaf[];
   }
 
   /** The lines of a stream after an event, without their line breaks. Throws TooLong. */
-  events({ chamberId, did }: Pick<Leaf, 'chamberId' | 'did'>, { after, count, bytesMax }: LineRange) {
-    const owner = chamberId === null ? `/agents/${did}` : `/chambers/${chamberId}`;
+  events(stream: Stream, { after, count, bytesMax }: LineRange) {
+    const owner = typeof stream === 'string' ? `/agents/${stream}` : `/chambers/${stream}`;
     return this.#lines(`${owner}/events?after=${after}&limit=${count}`, count, bytesMax);
   }
 
@@ -123,24 +124,12 @@ export class PublishedLog {
       const response = await openResponse(fetch, this.#baseUrl + path, { headers }, deadlines);
       if (response.status === OK) return await take(response);
       response.close();
-      throw new NotServed(`GET ${path} returned ${response.status}`);
+      throw new NotServed(`GET ${path} returned ${response.status}`, { status: response.status });
     } catch (error) {
       if (error instanceof NotServed || this.#signal?.aborted) throw error;
       const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
       const reason = error instanceof LimitError ? error.message : (cause as Error).message;
       throw new NotServed(`GET ${path}: ${reason}`, { cause: error });
     }
-  }
-}
-
-function toLeaf(line: string): Leaf | undefined {
-  try {
-    const { index, chamberId, did, eventId } = parseJson(line, READ_LIMITS.jsonValuesMax) as Partial<Leaf>;
-    const isOfChamber = Number.isSafeInteger(chamberId) && did === null;
-    const isOfAccount = chamberId === null && typeof did === 'string' && /^did:key:[A-Za-z0-9]+$/.test(did);
-    const isCounted = Number.isSafeInteger(index) && Number.isSafeInteger(eventId) && (eventId as number) > 0;
-    return isCounted && (isOfChamber || isOfAccount) ? ({ index, chamberId, did, eventId } as Leaf) : undefined;
-  } catch {
-    return undefined;
   }
 }

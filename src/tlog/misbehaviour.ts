@@ -10,6 +10,7 @@ import type { ParsedReceipt } from '../crypto/receipt.ts';
 import { parseJson } from '../vocabulary/json.ts';
 import { toHex } from '../vocabulary/values.ts';
 import { parseCosignature } from './cosignature.ts';
+import { nameOfEvent, placeOfLine } from './leaf-index.ts';
 import { formatNote, NOTE_KEY_TYPES, parseVerifierKey, signatureBy } from './note.ts';
 import { openCheckpoint, parseTlogProof, type SignedCheckpoint, verifyTlogProof } from './proof.ts';
 import { type Tile, tileAt } from './tile.ts';
@@ -40,6 +41,11 @@ const misbehaviour = v.variant('kind', [
   v.strictObject({
     ...{ format, kind: v.literal('receipt-and-checkpoint'), receipt: keptReceipt },
     ...{ checkpoint: v.string(), entries: inBase64, keys, witnesses: keys, laterLine: v.nullable(v.string()) },
+  }),
+  /** Two lines of one event, or one line at two places, each with the proof that the log has it. */
+  v.strictObject({
+    ...{ format, kind: v.literal('two-lines'), lines: v.strictTuple([v.string(), v.string()]) },
+    ...{ tlogProofs: v.strictTuple([v.string(), v.string()]), keys },
   }),
   /**
    * Two checkpoints, the smaller one first. If their sizes differ, the path of a consistency proof from the smaller size in the larger tree,
@@ -85,6 +91,8 @@ export async function verifyMisbehaviour(proof: Misbehaviour): Promise<ProvedMis
       return verifyLine(proof);
     case 'receipt-and-checkpoint':
       return verifyMissing(proof);
+    case 'two-lines':
+      return verifyTwoLines(proof);
     case 'two-checkpoints':
       return verifyTwoCheckpoints(proof);
     default: {
@@ -100,7 +108,7 @@ function verifyTwoReceipts({ receipts }: Of<'two-receipts'>): ProvedMisbehaviour
   requireTrue(isOfOne, 'the receipts are of two events');
   requireTrue(!isSame(one.leaf, other.leaf), 'both receipts promise one leaf');
   return {
-    sentence: `The service has signed two receipts of ${nameOf(one)}: one promises the leaf ${toHex(one.leaf)}, the other one ${toHex(other.leaf)}.`,
+    sentence: `The service has signed two receipts of ${nameOfEvent(one)}: one promises the leaf ${toHex(one.leaf)}, the other one ${toHex(other.leaf)}.`,
     logId: one.logId,
     receiptKeys: [...new Set([one.keyid, other.keyid])],
     checkpointKeys: [],
@@ -118,7 +126,7 @@ function verifyLine({ receipt, line, tlogProof, keys }: Of<'receipt-and-line'>):
   requireLog(parsed, checkpoint);
   requireTrue(verifyTlogProof(tlogProof, leaf, toKey(key)) !== undefined, 'the tlog-proof is not one of the line');
   return {
-    sentence: `The service has signed a receipt that promises the leaf ${toHex(parsed.leaf)} for ${nameOf(parsed)}, and a checkpoint of size ${checkpoint.size} of a log that has ${toHex(leaf)} there.`,
+    sentence: `The service has signed a receipt that promises the leaf ${toHex(parsed.leaf)} for ${nameOfEvent(parsed)}, and a checkpoint of size ${checkpoint.size} of a log that has ${toHex(leaf)} there.`,
     logId: parsed.logId,
     receiptKeys: [parsed.keyid],
     checkpointKeys: [key],
@@ -143,11 +151,35 @@ function verifyMissing(proof: Of<'receipt-and-checkpoint'>): ProvedMisbehaviour 
     `nothing shows that the checkpoint is ${COVERED_SECONDS_MAX} s later than the receipt`,
   );
   return {
-    sentence: `The service has signed a receipt that promises the leaf ${toHex(parsed.leaf)} for ${nameOf(parsed)}, and at least ${COVERED_SECONDS_MAX} s later a checkpoint of size ${checkpoint.size} of a log that does not have it.`,
+    sentence: `The service has signed a receipt that promises the leaf ${toHex(parsed.leaf)} for ${nameOfEvent(parsed)}, and at least ${COVERED_SECONDS_MAX} s later a checkpoint of size ${checkpoint.size} of a log that does not have it.`,
     logId: parsed.logId,
     receiptKeys: [parsed.keyid],
     checkpointKeys: [key],
     witnessKeys: witnesses,
+  };
+}
+
+function verifyTwoLines({ lines, tlogProofs, keys }: Of<'two-lines'>): ProvedMisbehaviour {
+  const open = (line: string, tlogProof: string) => {
+    const place = placeOfLine(line, Number.POSITIVE_INFINITY);
+    if (place === undefined) throw new Error('a line is not an event record');
+    const parsed = parseTlogProof(tlogProof);
+    const { key, checkpoint } = openWith(keys, parsed?.note ?? '');
+    const leaf = leafOf(line);
+    requireTrue(verifyTlogProof(tlogProof, leaf, toKey(key)) !== undefined, 'a tlog-proof is not one of its line');
+    return { place, leaf, index: parsed?.index, key, origin: checkpoint.origin };
+  };
+  const [one, other] = [open(lines[0], tlogProofs[0]), open(lines[1], tlogProofs[1])];
+  requireTrue(one.origin === other.origin, 'the tlog-proofs are of two logs');
+  const isOfOne = one.place.stream === other.place.stream && one.place.eventId === other.place.eventId;
+  requireTrue(isOfOne, 'the lines are of two events');
+  requireTrue(!isSame(one.leaf, other.leaf) || one.index !== other.index, 'both lines are one entry of the log');
+  return {
+    sentence: `The service has signed a log that has ${nameOfEvent(one.place)} twice: with the leaf ${toHex(one.leaf)} at index ${one.index}, and with ${toHex(other.leaf)} at index ${other.index}.`,
+    logId: logIdOf(one.origin),
+    receiptKeys: [],
+    checkpointKeys: [...new Set([one.key, other.key])],
+    witnessKeys: [],
   };
 }
 
@@ -271,10 +303,6 @@ function isAmong(entries: Uint8Array, leaf: Uint8Array): boolean {
 
 function isSame(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, i) => byte === b[i]);
-}
-
-function nameOf({ stream, eventId }: ParsedReceipt): string {
-  return `event ${eventId} of ${typeof stream === 'number' ? `chamber ${stream}` : stream}`;
 }
 
 function requireTrue(holds: boolean, problem: string): void {

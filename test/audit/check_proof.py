@@ -179,6 +179,17 @@ def root_within(first, second, path, root):
     return fr
 
 
+def check_tlog_proof(text, entry, verifier_key):
+    """C2SP tlog-proof: returns (log, index)."""
+    head, note = text.split("\n\n", 1)
+    version, index, *hashes = head.split("\n")
+    assert version == "c2sp.org/tlog-proof@v1"
+    log, size, root = checkpoint(note, verifier_key)
+    index = int(re.fullmatch(r"index (\d+)", index)[1])
+    check_inclusion(index, size, sha256(b"\x00" + entry), [unbase64(each) for each in hashes], root)
+    return log, index
+
+
 def check(proof, receipts_key, checkpoints_key):
     assert proof["format"] == "chambers-misbehaviour@v1"
     kind = proof["kind"]
@@ -191,13 +202,7 @@ def check(proof, receipts_key, checkpoints_key):
         assert str(line["chamberId"] or line["did"]) == stream and line["eventId"] == event
         entry = leaf_of(proof["line"])
         assert entry != leaf
-        head, note = proof["tlogProof"].split("\n\n", 1)
-        version, index, *hashes = head.split("\n")
-        assert version == "c2sp.org/tlog-proof@v1"
-        log_of_note, size, root = checkpoint(note, checkpoints_key)
-        assert log_of_note == log
-        index = int(re.fullmatch(r"index (\d+)", index)[1])
-        check_inclusion(index, size, sha256(b"\x00" + entry), [unbase64(each) for each in hashes], root)
+        assert check_tlog_proof(proof["tlogProof"], entry, checkpoints_key)[0] == log
     elif kind == "receipt-and-checkpoint":
         log, _, _, leaf, created = receipt(proof["receipt"], receipts_key)
         log_of_note, size, root = checkpoint(proof["checkpoint"], checkpoints_key)
@@ -210,6 +215,14 @@ def check(proof, receipts_key, checkpoints_key):
         if later is not None and leaf_of(later) in entries:
             times.append(datetime.fromisoformat(json.loads(later)["ts"].replace("Z", "+00:00")).timestamp())
         assert max(times) >= created + 60, "nothing shows that the checkpoint is later"
+    elif kind == "two-lines":
+        events, places = [], []
+        for text, tlog_proof in zip(proof["lines"], proof["tlogProofs"]):
+            line = json.loads(text)
+            log, index = check_tlog_proof(tlog_proof, leaf_of(text), checkpoints_key)
+            events.append((log, line["chamberId"] or line["did"], line["eventId"]))
+            places.append((index, leaf_of(text)))
+        assert events[0] == events[1] and places[0] != places[1]
     elif kind == "two-checkpoints":
         one, other = [checkpoint(note, checkpoints_key) for note in proof["checkpoints"]]
         assert one[0] == other[0]

@@ -3,7 +3,7 @@ import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { leafHash } from '../../src/crypto/merkle.ts';
-import { Inconsistent, Mirror } from '../../src/mirror/mirror.ts';
+import { AnotherLog, Inconsistent, Mirror } from '../../src/mirror/mirror.ts';
 import { NotServed } from '../../src/mirror/published-log.ts';
 import { parseMisbehaviour, verifyMisbehaviour } from '../../src/tlog/misbehaviour.ts';
 import { formatVerifierKey, type NoteKey, parseVerifierKey } from '../../src/tlog/note.ts';
@@ -87,7 +87,8 @@ describe('a mirror', () => {
     const other = await published(temporaryDatabase());
     await newAgent(other);
     await covered(other);
-    await expect(stepped(other.url, folder)).rejects.toThrow(/another log now/);
+    await expect(stepped(other.url, folder)).rejects.toThrow(AnotherLog);
+    expect((await runCli(['mirror', other.url, folder])).exitCode).toBe(5);
     await running.stop();
     await expect(stepped(running.url, folder)).rejects.toThrow(NotServed);
     expect(readFileSync(join(folder, 'lines.ndjson'), 'utf8').trimEnd().split('\n')).toHaveLength(1);

@@ -1,0 +1,75 @@
+// Looks, at each open, at what a process that was killed or a disk that fails may have left: the length of the lines, the tiles at the edge and
+// the last lines, which have to be those of their leaves.
+import type { FileHandle } from 'node:fs/promises';
+import { leafHash } from '../crypto/merkle.ts';
+import { READ_LIMITS } from '../reading/limits.ts';
+import { parseCheckpoint } from '../tlog/checkpoint.ts';
+import { parseNote } from '../tlog/note.ts';
+import { ENTRIES, TILE_WIDTH } from '../tlog/tile.ts';
+import { openGrowingTree, type ReadTiles } from '../tlog/tiled-tree.ts';
+import { HASH_BYTES } from '../tlog/tree.ts';
+import type { MirrorState } from './record.ts';
+
+interface Kept {
+  readonly state: MirrorState;
+  readonly lines: FileHandle;
+  readonly readTiles: ReadTiles;
+}
+
+/** The longest line, its break and the one before it. */
+const TAIL_BYTES = READ_LIMITS.lineBytesMax + 2;
+const LINE_BREAK = 0x0a;
+
+/** Undefined where the folder is as its state says. */
+export async function damageOf(kept: Kept): Promise<string | undefined> {
+  const { state, lines } = kept;
+  if (state.size === 0) return undefined;
+  const { size: bytes } = await lines.stat();
+  if (bytes < state.bytes) return `lines.ndjson has ${bytes} bytes, and ${state.bytes} were verified`;
+  return (await damageOfTiles(kept)) ?? (await damageOfTail(kept));
+}
+
+/** The size of a checkpoint that was verified. */
+export function sizeOf(note: string): number {
+  return parseCheckpoint(parseNote(note)?.text ?? '')?.size ?? 0;
+}
+
+async function damageOfTiles({ state: { size, note }, readTiles }: Kept): Promise<string | undefined> {
+  try {
+    const root = (await openGrowingTree(size, readTiles)).root();
+    const checkpoint = parseCheckpoint(parseNote(note)?.text ?? '');
+    const isWhole = checkpoint?.size !== size || Buffer.compare(checkpoint.root, root) === 0;
+    return isWhole ? undefined : 'the tiles have another root than the checkpoint';
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return error.message;
+  }
+}
+
+async function damageOfTail({ state: { size, bytes }, lines, readTiles }: Kept): Promise<string | undefined> {
+  const tail = Buffer.alloc(Math.min(bytes, TAIL_BYTES));
+  await lines.read(tail, 0, tail.length, bytes - tail.length);
+  const index = Math.floor((size - 1) / TILE_WIDTH);
+  const [entries = new Uint8Array()] = await readTiles([{ level: ENTRIES, index }]);
+  const last = linesAtEnd(tail, tail.length === bytes).slice(-(size - index * TILE_WIDTH));
+  if (last.length === 0) return 'lines.ndjson does not end with a line';
+  for (const [i, line] of last.entries()) {
+    const place = size - last.length + i;
+    const at = (place % TILE_WIDTH) * HASH_BYTES;
+    const isNull = line.length === 4 && line.toString() === 'null';
+    if (!isNull && Buffer.compare(leafHash(line), entries.subarray(at, at + HASH_BYTES)) !== 0) {
+      return `line ${place + 1} of lines.ndjson is not the one that was verified`;
+    }
+  }
+  return undefined;
+}
+
+/** The whole lines; the first one is a piece unless the file begins with it. */
+function linesAtEnd(tail: Buffer, isWholeFile: boolean): readonly Buffer[] {
+  if (tail.at(-1) !== LINE_BREAK) return [];
+  const lines: Buffer[] = [];
+  for (let at = 0, end = tail.indexOf(LINE_BREAK); end >= 0; at = end + 1, end = tail.indexOf(LINE_BREAK, at)) {
+    if (at > 0 || isWholeFile) lines.push(tail.subarray(at, end));
+  }
+  return lines;
+}

@@ -1,0 +1,211 @@
+// Finds the line of each entry of the tree. The index says which event an entry is, and nobody has signed it: every event has to have one
+// entry, after those before it, and the line that is served for it has to be the entry's and to say the same of itself. So no entry
+// is left over that another history could be hidden in.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { leafHash } from '../crypto/merkle.ts';
+import { READ_LIMITS } from '../reading/limits.ts';
+import {
+  type IndexedLeaf,
+  type LinePlace,
+  nameOfEvent,
+  placeOfLine,
+  placeProblem,
+  type Stream,
+} from '../tlog/leaf-index.ts';
+import { NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
+import type { MirrorFolder } from './folder.ts';
+import { NotServed, type PublishedLog, TooLong } from './published-log.ts';
+import type { StreamEnd, StreamEnds } from './record.ts';
+
+/** The bytes of lines that are kept in memory; one line may be longer. */
+const HELD_BYTES_MAX = READ_LIMITS.lineBytesMax / 4;
+/** A node that is behind the one that published the checkpoint has the line in a moment. */
+const READS_MAX = 3;
+const READ_PAUSE_MS = 1_000;
+const NOT_FOUND = 404;
+
+const utf8 = new TextDecoder();
+
+/** An entry of the signed log that no line explains as an honest log's does. */
+export class Unexplained extends Error {
+  readonly leaf: IndexedLeaf;
+  readonly entry: Uint8Array;
+  /** The line that was served for it. */
+  readonly line: Uint8Array | undefined;
+
+  constructor(problem: string, { leaf, entry, line }: Pick<Unexplained, 'leaf' | 'entry' | 'line'>) {
+    super(problem);
+    this.leaf = leaf;
+    this.entry = entry;
+    this.line = line;
+  }
+}
+
+interface FoundLine {
+  readonly line: Uint8Array;
+  readonly place: LinePlace | undefined;
+}
+
+/** Accounts of releases before schema 4 begin with lines that cover an e-mail address, which are not published; every other line is. */
+const PRIVATE = 'private';
+
+type Found = FoundLine | typeof PRIVATE | undefined;
+
+export class LineFinder {
+  /** Those of entries that the service does not publish. */
+  unpublished = 0;
+  /** Whether a line was found of a release that publishes every line. */
+  isLaterRelease: boolean;
+  readonly #log: PublishedLog;
+  readonly #folder: Pick<MirrorFolder, 'endOf' | 'appendLines'>;
+  readonly #signal: AbortSignal | undefined;
+  #ends = new Map<Stream, StreamEnd>();
+
+  constructor(
+    log: PublishedLog,
+    folder: Pick<MirrorFolder, 'endOf' | 'appendLines' | 'state'>,
+    signal: AbortSignal | undefined,
+  ) {
+    this.#log = log;
+    this.#folder = folder;
+    this.#signal = signal;
+    this.isLaterRelease = folder.state?.isLaterRelease ?? false;
+  }
+
+  /** Appends the lines of the entries from index `after` on. Those that are too long to be held together are appended in halves. */
+  async append(prefix: string, after: number, entries: readonly Uint8Array[]): Promise<void> {
+    if (entries.length === 0) return;
+    try {
+      await this.#appendAtOnce(prefix, after, entries);
+    } catch (error) {
+      if (!(error instanceof TooLong) || entries.length === 1) throw error;
+      const half = Math.ceil(entries.length / 2);
+      await this.append(prefix, after, entries.slice(0, half));
+      await this.append(prefix, after + half, entries.slice(half));
+    }
+  }
+
+  /** The ends of the streams that were appended to since the last call. */
+  takeEnds(): StreamEnds {
+    const ends = this.#ends;
+    this.#ends = new Map();
+    return ends;
+  }
+
+  #endOf(stream: Stream): StreamEnd | undefined {
+    return this.#ends.get(stream) ?? this.#folder.endOf(stream);
+  }
+
+  /** What comes before an entry that is not explained is appended, for the evidence. */
+  async #appendAtOnce(prefix: string, after: number, entries: readonly Uint8Array[]): Promise<void> {
+    const leaves = await this.#log.leaves(prefix, after, entries.length);
+    // Nothing is asked for by what the index says where that can't be.
+    const misplaced = this.#firstMisplaced(leaves);
+    const inPlace = leaves.slice(0, misplaced?.at);
+    const found = await this.#readLines(inPlace);
+    const lines: (Uint8Array | null)[] = [];
+    try {
+      for (const [i, leaf] of inPlace.entries()) {
+        lines.push(this.#explain(leaf, entries[i] as Uint8Array, found.get(leaf.index)));
+      }
+    } finally {
+      await this.#folder.appendLines(lines);
+    }
+    if (misplaced === undefined) return;
+    const leaf = leaves[misplaced.at] as IndexedLeaf;
+    const entry = entries[misplaced.at] as Uint8Array;
+    throw new Unexplained(misplaced.problem, { leaf, entry, line: await this.#lineOf(leaf) });
+  }
+
+  #firstMisplaced(leaves: readonly IndexedLeaf[]): { readonly at: number; readonly problem: string } | undefined {
+    const last = new Map<Stream, number>();
+    for (const [at, leaf] of leaves.entries()) {
+      const { stream, eventId } = leaf;
+      const problem = placeProblem(leaf, last.get(stream) ?? this.#endOf(stream)?.eventId ?? 0);
+      if (problem !== undefined) return { at, problem };
+      last.set(stream, eventId);
+    }
+    return undefined;
+  }
+
+  async #lineOf({ stream, eventId }: IndexedLeaf): Promise<Uint8Array | undefined> {
+    const range = { after: eventId - 1, count: 1, bytesMax: READ_LIMITS.lineBytesMax };
+    const lines = await this.#log.events(stream, range).catch(() => []);
+    return lines[0];
+  }
+
+  /** One request for each stream: within these leaves, its events follow each other. */
+  async #readLines(leaves: readonly IndexedLeaf[]): Promise<ReadonlyMap<number, Found>> {
+    const lines = new Map<number, Found>();
+    let bytesMax = leaves.length === 1 ? READ_LIMITS.lineBytesMax : HELD_BYTES_MAX;
+    for (const run of Map.groupBy(leaves, ({ stream }) => stream).values()) {
+      for (const [i, found] of (await this.#readRun(run, bytesMax)).entries()) {
+        if (typeof found === 'object') bytesMax -= found.line.length;
+        lines.set((run[i] as IndexedLeaf).index, found);
+      }
+    }
+    return lines;
+  }
+
+  /** Each line at the place of its event. */
+  async #readRun(run: readonly IndexedLeaf[], bytesMax: number): Promise<readonly Found[]> {
+    const { stream, eventId: first } = run[0] as IndexedLeaf;
+    const mayBePrivate = typeof stream === 'string' && this.#endOf(stream)?.isPublished !== true;
+    for (let reads = 1; ; reads++) {
+      const lines = await this.#log
+        .events(stream, { after: first - 1, count: run.length, bytesMax })
+        .catch((error: unknown) => {
+          if (error instanceof NotServed && error.status === NOT_FOUND) return undefined;
+          throw error;
+        });
+      const found = placed(lines ?? [], run);
+      if (mayBePrivate && lines !== undefined) return withPrivate(found);
+      if (found.at(-1) !== undefined || reads === READS_MAX) return found;
+      await sleep(READ_PAUSE_MS, undefined, { signal: this.#signal });
+    }
+  }
+
+  /** Returns the line, or null for one that the service does not publish. */
+  #explain(leaf: IndexedLeaf, entry: Uint8Array, found: Found): Uint8Array | null {
+    const { stream, eventId, index } = leaf;
+    const end = this.#endOf(stream);
+    const served = found === PRIVATE ? undefined : found;
+    const fail = (problem: string) => new Unexplained(problem, { leaf, entry, line: served?.line });
+    if (found === PRIVATE && !this.isLaterRelease) {
+      this.#ends.set(stream, { eventId, entry, isPublished: false });
+      this.unpublished++;
+      return null;
+    }
+    if (served === undefined)
+      throw fail(`the service has no line for the entry at index ${index}, ${nameOfEvent(leaf)}`);
+    const { line, place } = served;
+    if (Buffer.compare(leafHash(line), entry) !== 0)
+      throw fail(`the service serves another line as ${nameOfEvent(leaf)} than the log has at index ${index}`);
+    if (place?.stream !== stream || place.eventId !== eventId)
+      throw fail(`the line at index ${index} is not ${nameOfEvent(leaf)}, as which the service serves it`);
+    if (place.prev !== (end === undefined ? NO_PREVIOUS : toHex(end.entry)))
+      throw fail(`${nameOfEvent(leaf)} does not hold the hash of the line before it`);
+    this.#ends.set(stream, { eventId, entry, isPublished: true });
+    this.isLaterRelease ||= place.isOfLaterRelease;
+    return line;
+  }
+}
+
+/** What is missing before the first line. */
+function withPrivate(found: readonly Found[]): readonly Found[] {
+  const first = found.findIndex((each) => each !== undefined);
+  return found.map((each, i) => (first < 0 || i < first ? PRIVATE : each));
+}
+
+/** The lines of these events, each at the place of the event that it says it is. */
+function placed(lines: readonly Uint8Array[], run: readonly IndexedLeaf[]): readonly (FoundLine | undefined)[] {
+  const { stream, eventId: first } = run[0] as IndexedLeaf;
+  const found = new Array<FoundLine | undefined>(run.length).fill(undefined);
+  for (const [i, line] of lines.entries()) {
+    const place = placeOfLine(utf8.decode(line), READ_LIMITS.jsonValuesMax);
+    // One that says another stream, or none, is taken where it was asked for: it is not what the entry needs.
+    const at = place?.stream === stream ? place.eventId - first : i;
+    if (at >= 0 && at < run.length) found[at] ??= { line, place };
+  }
+  return found;
+}

@@ -1,0 +1,129 @@
+// What a mirror knows of its folder, in `mirror.db`: the state, and where each stream ends. A step is the mirror's once its transaction is
+// committed; what the files hold beyond it is of a step that was not finished, and is written again. One process at a time has it: the
+// system releases the lock however the process ends.
+import Database from 'better-sqlite3';
+import type { Stream } from '../tlog/leaf-index.ts';
+
+export interface MirrorState {
+  readonly url: string;
+  readonly logId: string;
+  readonly origin: string;
+  /** Verifier keys that have signed checkpoints of the log, the newest last. */
+  readonly keys: readonly string[];
+  /** Leaves that were verified, and bytes of lines.ndjson that hold their lines. */
+  readonly size: number;
+  readonly bytes: number;
+  /** The newest checkpoint: these leaves are its first ones, or all of them. */
+  readonly note: string;
+  /** Whether a line of a release is among them that publishes every line. */
+  readonly isLaterRelease: boolean;
+}
+
+/** The end of a stream within the verified leaves. */
+export interface StreamEnd {
+  readonly eventId: number;
+  /** The leaf of the last line. */
+  readonly entry: Uint8Array;
+  /** Whether a line of it was published: all that follow are. */
+  readonly isPublished: boolean;
+}
+
+export type StreamEnds = ReadonlyMap<Stream, StreamEnd>;
+
+const LOCK_WAIT_MS = 1_000;
+
+const SCHEMA = `
+CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY CHECK (id = 1), json TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS streams (
+  stream TEXT PRIMARY KEY, event_id INTEGER NOT NULL, entry BLOB NOT NULL, is_published INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;`;
+
+interface StreamRow {
+  readonly event_id: number;
+  readonly entry: Buffer;
+  readonly is_published: number;
+}
+
+export class MirrorRecord {
+  readonly #db: Database.Database;
+  readonly #statements: ReturnType<typeof prepare>;
+  #state: MirrorState | undefined;
+
+  private constructor(db: Database.Database) {
+    this.#db = db;
+    this.#statements = prepare(db);
+    const json = this.#statements.state.get();
+    // Nothing but this class writes it.
+    this.#state = json === undefined ? undefined : (JSON.parse(json) as MirrorState);
+  }
+
+  /** Throws an Error of one line if another process has it. */
+  static open(path: string): MirrorRecord {
+    const db = new Database(path, { timeout: LOCK_WAIT_MS });
+    try {
+      db.pragma('locking_mode = EXCLUSIVE');
+      db.pragma('synchronous = FULL');
+      // The lock of the first transaction is held until the end.
+      db.exec('BEGIN EXCLUSIVE');
+      db.exec(SCHEMA);
+      db.exec('COMMIT');
+      return new MirrorRecord(db);
+    } catch (error) {
+      db.close();
+      const isHeld = error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY');
+      const reason = isHeld ? 'another mirror uses the folder' : (error as Error).message;
+      throw new Error(`cannot open ${path}: ${reason}`, { cause: error });
+    }
+  }
+
+  /** Undefined before the first commit. */
+  get state(): MirrorState | undefined {
+    return this.#state;
+  }
+
+  endOf(stream: Stream): StreamEnd | undefined {
+    const row = this.#statements.end.get(`${stream}`);
+    return row && { eventId: row.event_id, entry: row.entry, isPublished: row.is_published === 1 };
+  }
+
+  /** Durable when it returns: all of it or nothing. */
+  commit(state: MirrorState, ends: StreamEnds): void {
+    const { writeState, writeEnd } = this.#statements;
+    this.#db
+      .transaction(() => {
+        for (const [stream, { eventId, entry, isPublished }] of ends) {
+          writeEnd.run(`${stream}`, eventId, Buffer.from(entry), Number(isPublished));
+        }
+        writeState.run(JSON.stringify(state));
+      })
+      .immediate();
+    this.#state = state;
+  }
+
+  /** Forgets the leaves, and keeps what the log has signed: the same log is fetched again. */
+  restart(): void {
+    const { state } = this;
+    if (state === undefined) return;
+    const none: MirrorState = { ...state, size: 0, bytes: 0, isLaterRelease: false };
+    this.#db
+      .transaction(() => {
+        this.#db.exec('DELETE FROM streams');
+        this.#statements.writeState.run(JSON.stringify(none));
+      })
+      .immediate();
+    this.#state = none;
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+}
+
+function prepare(db: Database.Database) {
+  return {
+    state: db.prepare<[], string>('SELECT json FROM state').pluck(),
+    writeState: db.prepare('INSERT OR REPLACE INTO state VALUES (1, ?)'),
+    end: db.prepare<[string], StreamRow>('SELECT event_id, entry, is_published FROM streams WHERE stream = ?'),
+    writeEnd: db.prepare('INSERT OR REPLACE INTO streams VALUES (?, ?, ?, ?)'),
+  };
+}

@@ -1,0 +1,78 @@
+// Which event each leaf of the tree is, as the service's index says: nobody has signed it. An honest index gives each event of a stream one
+// leaf, in their order and without a gap, and the line of that event is the leaf's.
+import { parseJson } from '../vocabulary/json.ts';
+
+/** The chamber, or the did of the account. */
+export type Stream = number | string;
+
+export interface IndexedLeaf {
+  readonly index: number;
+  readonly stream: Stream;
+  readonly eventId: number;
+}
+
+const DID = /^did:key:[A-Za-z0-9]{1,200}$/;
+const ROW_VALUES_MAX = 16;
+
+/** A line of the index; undefined if it is none. */
+export function parseIndexedLeaf(line: string): IndexedLeaf | undefined {
+  const row = parseRow(line);
+  const { index, chamberId, did, eventId } = Object(row) as Readonly<Record<string, unknown>>;
+  if (!isCount(index, 0) || !isCount(eventId, 1)) return undefined;
+  if (isCount(chamberId, 1) && did === null) return { index, stream: chamberId, eventId };
+  return chamberId === null && typeof did === 'string' && DID.test(did) ? { index, stream: did, eventId } : undefined;
+}
+
+function parseRow(line: string): unknown {
+  try {
+    return parseJson(line, ROW_VALUES_MAX);
+  } catch {
+    return undefined;
+  }
+}
+
+function isCount(value: unknown, least: number): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= least;
+}
+
+export function nameOfEvent({ stream, eventId }: Pick<IndexedLeaf, 'stream' | 'eventId'>): string {
+  return `event ${eventId} of ${nameOfStream(stream)}`;
+}
+
+export function nameOfStream(stream: Stream): string {
+  return typeof stream === 'number' ? `chamber ${stream}` : stream;
+}
+
+/** What is wrong with a leaf that the index places after `lastEventId` events of its stream. */
+export function placeProblem(leaf: IndexedLeaf, lastEventId: number): string | undefined {
+  const { index, eventId } = leaf;
+  if (eventId <= lastEventId) return `the log has ${nameOfEvent(leaf)} twice: again at index ${index}`;
+  if (eventId === lastEventId + 1) return undefined;
+  const due = nameOfEvent({ ...leaf, eventId: lastEventId + 1 });
+  return `the log has ${nameOfEvent(leaf)} at index ${index}, and ${due} not before it`;
+}
+
+/** What a line says of itself. */
+export interface LinePlace {
+  readonly stream: Stream;
+  readonly eventId: number;
+  readonly prev: unknown;
+  /** Whether only later releases than those that withheld lines of accounts write such a line. */
+  readonly isOfLaterRelease: boolean;
+}
+
+/** Undefined for a line that is no event record. */
+export function placeOfLine(line: string, valuesMax: number): LinePlace | undefined {
+  let record: unknown;
+  try {
+    record = parseJson(line, valuesMax);
+  } catch {
+    return undefined;
+  }
+  const { chamberId, did, eventId, prev, payload } = Object(record) as Readonly<Record<string, unknown>>;
+  const stream = chamberId ?? did;
+  const isNamed = isCount(stream, 1) || typeof stream === 'string';
+  if (!isNamed || !isCount(eventId, 1)) return undefined;
+  const { serviceKeys, accountEventId } = Object(payload) as Readonly<Record<string, unknown>>;
+  return { stream, eventId, prev, isOfLaterRelease: serviceKeys !== undefined || accountEventId !== undefined };
+}

@@ -1,0 +1,109 @@
+// A log that is served as a service does, of any lines: signed and consistent as a tree, whatever its lines and its index say.
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { leafHash } from '../../src/crypto/merkle.ts';
+import { formatCheckpoint } from '../../src/tlog/checkpoint.ts';
+import type { Stream } from '../../src/tlog/leaf-index.ts';
+import { formatNote, formatVerifierKey, NOTE_KEY_TYPES, signNote, toNoteKey } from '../../src/tlog/note.ts';
+import { publicKeyOf, signWith } from '../../src/tlog/sign.ts';
+import { ENTRIES, formatEntries, parseTilePath } from '../../src/tlog/tile.ts';
+import { GrowingTree } from '../../src/tlog/tiled-tree.ts';
+import { TREE } from '../../src/tlog/tree.ts';
+import { NO_PREVIOUS, toHex } from '../../src/vocabulary/values.ts';
+import { atEnd } from './temporary.ts';
+
+export const STATIC_LOG_ID = '0123456789abcdef'.repeat(2);
+const ORIGIN = `static.example/log/${STATIC_LOG_ID}`;
+const SEED = new Uint8Array(32).fill(7);
+export const STATIC_LOG_KEY = toNoteKey(ORIGIN, NOTE_KEY_TYPES.ed25519, publicKeyOf(SEED));
+
+export interface LoggedLine {
+  readonly stream: Stream;
+  readonly eventId: number;
+  readonly line: string;
+}
+
+/** The next line of each stream, as far as a mirror looks at it. */
+export function lineAfter(before: readonly LoggedLine[], stream: Stream, more: object = {}): LoggedLine {
+  const last = before.findLast((each) => each.stream === stream);
+  const eventId = (last?.eventId ?? 0) + 1;
+  const prev = last === undefined ? NO_PREVIOUS : toHex(leafHash(Buffer.from(last.line)));
+  const named = typeof stream === 'number' ? { chamberId: stream, did: 'did:key:z' } : { chamberId: null, did: stream };
+  return { stream, eventId, line: JSON.stringify({ ...named, eventId, prev, ...more }) };
+}
+
+export interface StaticLog {
+  /** The entries of the tree, in their order. */
+  readonly entries: readonly LoggedLine[];
+  /** What the index says instead, by the index of the leaf. */
+  readonly index?: Readonly<Record<number, Pick<LoggedLine, 'stream' | 'eventId'>>>;
+  /** The lines that are served; without them, those of the entries. */
+  readonly served?: readonly LoggedLine[];
+  /** The size that the checkpoint says instead. */
+  readonly size?: number;
+  readonly prefix?: string;
+}
+
+export async function serveLog(initial: StaticLog) {
+  let log = initial;
+  let files = toFiles(initial);
+  const requests: string[] = [];
+  const server = createServer((request, response) => {
+    const { pathname, searchParams } = new URL(request.url ?? '', 'http://x');
+    requests.push(pathname);
+    const [after, limit] = [Number(searchParams.get('after')), Number(searchParams.get('limit'))];
+    const file = files(pathname);
+    if (file !== undefined) return void response.end(file);
+    if (pathname === `/log/${STATIC_LOG_ID}/index`) {
+      const rows = Array.from({ length: limit }, (_, i) => rowOf(log, after + i)).filter((row) => row !== undefined);
+      return void response.end(rows.join(''));
+    }
+    const [, stream] = /^\/(?:agents|chambers)\/([^/]+)\/events$/.exec(pathname) ?? [];
+    const lines = (log.served ?? log.entries).filter((each) => `${each.stream}` === stream);
+    if (lines.length === 0) return void response.writeHead(404).end();
+    const wanted = lines.filter(({ eventId }) => eventId > after && eventId <= after + limit);
+    // One after another: the reader may end before.
+    const send = (i: number): void => {
+      if (wanted[i] === undefined) response.end();
+      else response.write(`${wanted[i].line}\n`, () => send(i + 1));
+    };
+    send(0);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  atEnd(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const replace = (next: StaticLog) => {
+    log = next;
+    files = toFiles(next);
+  };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests, replace };
+}
+
+function rowOf({ entries, index }: StaticLog, at: number): string | undefined {
+  const event = index?.[at] ?? entries[at];
+  if (event === undefined) return undefined;
+  const { stream, eventId } = event;
+  const named = typeof stream === 'number' ? { chamberId: stream, did: null } : { chamberId: null, did: stream };
+  return `${JSON.stringify({ index: at, ...named, eventId })}\n`;
+}
+
+function toFiles({ entries, size = entries.length, prefix = `/log/${STATIC_LOG_ID}` }: StaticLog) {
+  const tree = new GrowingTree(0, [], TREE);
+  for (const { line } of entries) tree.add(leafHash(Buffer.from(line)));
+  const text = formatCheckpoint({ origin: ORIGIN, size, root: tree.root() });
+  const note = formatNote({ text, signatures: [signNote(text, STATIC_LOG_KEY, signWith(SEED))] });
+  const log = { logId: STATIC_LOG_ID, origin: ORIGIN, prefix, checkpointKey: formatVerifierKey(STATIC_LOG_KEY) };
+  const tiles = new Map(tree.changedTiles().map(({ level, index, bytes }) => [`${level}/${index}`, bytes]));
+  return (path: string): Buffer | string | undefined => {
+    if (path === '/') return JSON.stringify({ log });
+    if (path === `/log/${STATIC_LOG_ID}/checkpoint`) return note;
+    const tile = parseTilePath(path.slice(`/log/${STATIC_LOG_ID}/`.length));
+    const bytes = tile && tiles.get(`${tile.level}/${tile.index}`)?.subarray(0, tile.width * 32);
+    if (tile === undefined || bytes === undefined) return undefined;
+    return Buffer.from(tile.level === ENTRIES ? formatEntries(bytes) : bytes);
+  };
+}

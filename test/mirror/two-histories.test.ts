@@ -1,0 +1,132 @@
+// Two histories in one tree: each entry has to be explained by one line, so the second history has no place to be.
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { leafHash } from '../../src/crypto/merkle.ts';
+import { Inconsistent } from '../../src/mirror/mirror.ts';
+import { parseMisbehaviour, verifyMisbehaviour } from '../../src/tlog/misbehaviour.ts';
+import { formatVerifierKey } from '../../src/tlog/note.ts';
+import { verifyTlogProof } from '../../src/tlog/proof.ts';
+import { run as runCli } from '../cli/run.ts';
+import { hasPython } from '../kit/python.ts';
+import { type LoggedLine, lineAfter, STATIC_LOG_KEY, type StaticLog, serveLog } from '../kit/static-log.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
+import { step } from './static-mirror.ts';
+
+const CHECKER = fileURLToPath(new URL('../audit/check_proof.py', import.meta.url));
+const VKEY = formatVerifierKey(STATIC_LOG_KEY);
+const ACCOUNT = 'did:key:zAccount';
+
+function chain(...streams: readonly LoggedLine['stream'][]): readonly LoggedLine[] {
+  const lines: LoggedLine[] = [];
+  for (const stream of streams) lines.push(lineAfter(lines, stream));
+  return lines;
+}
+
+const HONEST = chain(ACCOUNT, 1, 1, 2, 1);
+/** What other readers are shown as event 3 of chamber 1. */
+const HIDDEN = lineAfter(HONEST.slice(0, 3), 1, { other: true });
+const TWO_HISTORIES = [...HONEST, HIDDEN];
+
+async function refused(log: StaticLog) {
+  const folder = temporaryFolder();
+  const { url } = await serveLog(log);
+  const problem = await step(url, folder).catch((error: unknown) => error);
+  expect(problem).toBeInstanceOf(Inconsistent);
+  const { file, message } = problem as Inconsistent;
+  const evidence = JSON.parse(readFileSync(file, 'utf8'));
+  const cli = await runCli(['mirror', url, folder, '--once', '--json']);
+  expect([cli.exitCode, JSON.parse(cli.out).file]).toEqual([3, file]);
+  return { message, file, evidence };
+}
+
+describe('a mirror of a log', () => {
+  it('takes an honest one', async () => {
+    const { url } = await serveLog({ entries: HONEST });
+    expect(await step(url, temporaryFolder())).toMatchObject({ size: 5, added: 5, unpublished: 0 });
+  });
+
+  it('stops where an event has two entries, with what a reader of the other line makes a proof of', async () => {
+    const { message, evidence } = await refused({ entries: TWO_HISTORIES, served: HONEST });
+    expect(message).toMatch(/^the log has event 3 of chamber 1 twice: again at index 5;/);
+    expect(evidence).toMatchObject({ index: { index: 5, chamberId: 1, eventId: 3 }, line: HONEST[4]?.line });
+    expect(verifyTlogProof(evidence.tlogProof, leafHash(Buffer.from(HIDDEN.line)), STATIC_LOG_KEY)?.size).toBe(6);
+    expect(() => parseMisbehaviour(JSON.stringify(evidence))).toThrow();
+  });
+
+  it('proves it where the service serves both lines', async () => {
+    const other = { ...HIDDEN, stream: 3, eventId: 1 };
+    for (const log of [
+      { entries: [...HONEST, HIDDEN], served: [...HONEST.slice(0, 4), HIDDEN] },
+      { entries: TWO_HISTORIES, served: [...HONEST, other], index: { 5: { stream: 3, eventId: 1 } } },
+    ]) {
+      const folder = temporaryFolder();
+      const { url, replace } = await serveLog({ entries: HONEST });
+      await step(url, folder);
+      replace(log);
+      const problem = await step(url, folder).catch((error: unknown) => error);
+      expect(problem).toBeInstanceOf(Inconsistent);
+      const proof = parseMisbehaviour(readFileSync((problem as Inconsistent).file, 'utf8'));
+      const { tlogProofs } = proof as { readonly tlogProofs: readonly string[] };
+      expect(proof).toMatchObject({ kind: 'two-lines', lines: [HONEST[4]?.line, HIDDEN.line] });
+      expect(await verifyMisbehaviour(proof)).toMatchObject({
+        sentence: expect.stringMatching(/^The service has signed a log that has event 3 of chamber 1 twice: /),
+      });
+      const file = (problem as Inconsistent).file;
+      expect((await runCli(['proof', file])).exitCode).toBe(0);
+      const altered = { ...proof, lines: [HONEST[4]?.line, HONEST[4]?.line] };
+      await expect(verifyMisbehaviour(parseMisbehaviour(JSON.stringify(altered)))).rejects.toThrow(
+        'not one of its line',
+      );
+      const once = { ...altered, tlogProofs: [tlogProofs[0], tlogProofs[0]] };
+      await expect(verifyMisbehaviour(parseMisbehaviour(JSON.stringify(once)))).rejects.toThrow('are one entry');
+      if (hasPython)
+        expect(execFileSync('python3', [CHECKER, file, 'none', VKEY], { encoding: 'utf8' })).toBe('two-lines\n');
+    }
+  });
+
+  it.each<[string, StaticLog, RegExp]>([
+    [
+      'a chamber that is not served',
+      { entries: TWO_HISTORIES, served: HONEST, index: { 5: { stream: 9, eventId: 1 } } },
+      /^the service has no line for the entry at index 5, event 1 of chamber 9;/,
+    ],
+    [
+      'an account that is not served',
+      { entries: TWO_HISTORIES, served: HONEST, index: { 5: { stream: 'did:key:zNobody', eventId: 1 } } },
+      /^the service has no line for the entry at index 5, event 1 of did:key:zNobody;/,
+    ],
+    [
+      'a line of another event',
+      {
+        entries: TWO_HISTORIES,
+        served: [...HONEST, { ...HIDDEN, stream: 9, eventId: 1 }],
+        index: { 5: { stream: 9, eventId: 1 } },
+      },
+      /^the line at index 5 is not event 1 of chamber 9, as which the service serves it;/,
+    ],
+    [
+      'an event beyond the end of its stream',
+      { entries: TWO_HISTORIES, served: HONEST, index: { 5: { stream: 1, eventId: 5 } } },
+      /^the log has event 5 of chamber 1 at index 5, and event 4 of chamber 1 not before it;/,
+    ],
+    [
+      'a line that follows another one than the log has',
+      { entries: [...HONEST, { ...HIDDEN, line: lineAfter([...HONEST.slice(0, 3), HIDDEN], 1).line, eventId: 4 }] },
+      /^event 4 of chamber 1 does not hold the hash of the line before it;/,
+    ],
+  ])('stops where an entry is %s', async (_, log, problem) => {
+    expect((await refused(log)).message).toMatch(problem);
+  });
+
+  it('takes lines of accounts that earlier releases did not publish, and none of later ones', async () => {
+    const [first, second, ...rest] = chain(ACCOUNT, ACCOUNT, 1, ACCOUNT) as [LoggedLine, LoggedLine, ...LoggedLine[]];
+    const { url } = await serveLog({ entries: [first, second, ...rest], served: rest });
+    expect(await step(url, temporaryFolder())).toMatchObject({ size: 4, unpublished: 2 });
+    const creation = lineAfter([], 7, { payload: { serviceKeys: {} } });
+    const served = [creation, lineAfter([first], ACCOUNT)];
+    const { message } = await refused({ entries: [creation, first], served });
+    expect(message).toMatch(/^the service has no line for the entry at index 1, event 1 of did:key:zAccount;/);
+  });
+});
