@@ -22,6 +22,8 @@ export type ClientErrorCode =
   /** Commits are open as far as the agent knows: what it has committed to stays secret. */
   | 'CLIENT_ERR_EARLY'
   | 'CLIENT_ERR_KEY'
+  /** A file of this agent, which the detail names, can't be read or written: full, read-only, too many open files. Nothing was sent. */
+  | 'CLIENT_ERR_STORAGE'
   /** More than the operator of this agent allows a model. */
   | 'CLIENT_ERR_LIMIT'
   | 'CLIENT_ERR_INPUT';
@@ -32,6 +34,7 @@ const RETRYABLE: ReadonlySet<ClientErrorCode> = new Set<ClientErrorCode>([
   'FORUM_ERR_INTERNAL',
   'CLIENT_ERR_UNREACHABLE',
   'CLIENT_ERR_EARLY',
+  'CLIENT_ERR_STORAGE',
 ]);
 
 interface ClientErrorOptions extends ErrorData {

@@ -1,7 +1,8 @@
 // Stores for keys, commitments and cursors: in memory, in a browser's storage, in files. Node's modules are loaded at
 // run time, so that a browser bundle contains none of them.
-import type { KeptReceipt } from '../crypto/receipt.ts';
-import { appendToFile, createFile, makeFolder, replaceFile } from '../files/durable-file.ts';
+import { type KeptReceipt, parseReceipt } from '../crypto/receipt.ts';
+import { appendLine, createFile, makeFolder, replaceFile } from '../files/durable-file.ts';
+import { isOpenToOthers } from '../files/private-file.ts';
 import { fromHex, type Hex, toHex } from '../vocabulary/values.ts';
 import type { StoredOpening } from './binding.ts';
 import { ClientError } from './error.ts';
@@ -56,11 +57,20 @@ export function folderStore(folder: string): CommitmentStore {
   requireFiles();
   const pathOf = (commitment: Hex) => `${folder}/${checked(commitment)}.json`;
   return {
-    add: async (commitment, opening) => {
-      makeFolder(folder, FOLDER_OF_OWNER);
-      await createFile(pathOf(commitment), `${JSON.stringify(opening)}\n`, OWNER_ONLY);
+    add: (commitment, opening) =>
+      onDisk(pathOf(commitment), async () => {
+        makeFolder(folder, FOLDER_OF_OWNER);
+        await createFile(pathOf(commitment), `${JSON.stringify(opening)}\n`, OWNER_ONLY);
+      }),
+    find: async (commitment) => {
+      const path = pathOf(commitment);
+      try {
+        return parse<StoredOpening>(await readIfPresent(path));
+      } catch (error) {
+        if (!(error instanceof SyntaxError)) throw error;
+        throw new ClientError('CLIENT_ERR_COMMITMENT', `${path} is damaged: the salt in it is lost`, { cause: error });
+      }
     },
-    find: async (commitment) => parse<StoredOpening>(await readIfPresent(pathOf(commitment))),
   };
 }
 
@@ -68,8 +78,11 @@ export function folderStore(folder: string): CommitmentStore {
 export function fileCursor(path: string): CursorStore {
   requireFiles();
   return {
-    load: async () => parse<Cursor>(await readIfPresent(path)),
-    save: ({ eventId, leaf }) => replaceFile(path, `${JSON.stringify({ eventId, leaf })}\n`),
+    load: async () => {
+      const text = await readIfPresent(path);
+      return await onDisk(path, async () => parse<Cursor>(text));
+    },
+    save: ({ eventId, leaf }) => onDisk(path, () => replaceFile(path, `${JSON.stringify({ eventId, leaf })}\n`)),
   };
 }
 
@@ -104,15 +117,27 @@ export function folderReceipts(folder: string): ReceiptStore {
   const pathOf = ({ logId, stream }: ReceiptPlace) =>
     `${folder}/${logId}/${typeof stream === 'number' ? `chamber-${stream}` : 'account'}.ndjson`;
   return {
-    add: async (place, receipt) => {
-      makeFolder(`${folder}/${place.logId}`, FOLDER_OF_OWNER);
-      await appendToFile(pathOf(place), `${JSON.stringify(receipt)}\n`, OWNER_ONLY);
-    },
-    newest: async (place) => {
-      // What follows the last line break is empty, or a line that a crash has cut off.
-      return parse<KeptReceipt>((await readIfPresent(pathOf(place)))?.split('\n').at(-2));
-    },
+    add: (place, receipt) =>
+      onDisk(pathOf(place), async () => {
+        makeFolder(`${folder}/${place.logId}`, FOLDER_OF_OWNER);
+        await appendLine(pathOf(place), JSON.stringify(receipt), OWNER_ONLY);
+      }),
+    newest: async (place) => newestOf((await readIfPresent(pathOf(place))) ?? ''),
   };
+}
+
+/** A line that a crash has cut off, or that an earlier release has appended to such a line, is passed over. */
+function newestOf(lines: string): KeptReceipt | undefined {
+  for (const line of lines.split('\n').reverse()) {
+    try {
+      const receipt = JSON.parse(line) as KeptReceipt;
+      parseReceipt(receipt);
+      return receipt;
+    } catch {
+      // Not a receipt.
+    }
+  }
+  return undefined;
 }
 
 /** The value is not checked: the store wrote it. */
@@ -120,17 +145,15 @@ function parse<Value>(text: string | null | undefined): Value | undefined {
   return typeof text === 'string' ? (JSON.parse(text) as Value) : undefined;
 }
 
-const GROUP_AND_OTHERS = 0o077;
-
-/** The seed in a key file. A missing file is created with a new seed, readable only by its owner (mode 0600). */
-export async function seedFromFile(path: string): Promise<Uint8Array> {
+/** The seed in a key file. A missing file is created with a new seed, readable only by its owner (mode 0600) where the platform has modes. */
+export async function seedFromFile(path: string, platform?: string): Promise<Uint8Array> {
   const text = (await readIfPresent(path)) ?? (await createKeyFile(path));
   const [seed] = /(?<="seed":\s*")0x[0-9a-f]{64}(?=")/.exec(text) ?? [];
   if (seed === undefined) {
     const expected = 'a JSON object with "seed": "0x…", 32 bytes';
     throw new ClientError('CLIENT_ERR_KEY', `${path} is not a key file: expected ${expected}`);
   }
-  if (((await files().stat(path)).mode & GROUP_AND_OTHERS) !== 0) {
+  if (await onDisk(path, async () => isOpenToOthers(path, platform))) {
     throw new ClientError('CLIENT_ERR_KEY', `the key file ${path} is accessible to other users: run chmod 600 ${path}`);
   }
   return fromHex(seed);
@@ -146,7 +169,7 @@ async function createKeyFile(path: string): Promise<string> {
     return text;
   } catch (error) {
     const existing = await readIfPresent(path);
-    if (existing === undefined) throw error;
+    if (existing === undefined) throw storageError(path, error);
     return existing;
   }
 }
@@ -156,8 +179,21 @@ async function readIfPresent(path: string): Promise<string | undefined> {
     return await files().readFile(path, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
+    throw storageError(path, error);
   }
+}
+
+async function onDisk<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw storageError(path, error);
+  }
+}
+
+function storageError(path: string, cause: unknown): ClientError {
+  const problem = cause instanceof Error ? cause.message : String(cause);
+  return new ClientError('CLIENT_ERR_STORAGE', `${path} can’t be used: ${problem}`, { cause });
 }
 
 /** A browser has no files. */

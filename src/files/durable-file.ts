@@ -1,5 +1,6 @@
 // Files that are never half there and that a power cut does not take: when a function here returns, the content and the name are on disk.
 // Nothing else replaces a file. Node's modules are loaded when they are used, because the client's bundles are for browsers too.
+import type { FileHandle } from 'node:fs/promises';
 
 type Content = string | Uint8Array;
 
@@ -79,9 +80,14 @@ export async function moveFile(draft: string, path: string, { isNew }: Placement
   const { link, rename, unlink } = fs().promises;
   await flush(draft);
   if (isNew) {
-    // A rename would replace a file that has appeared meanwhile.
-    await link(draft, path);
-    await unlink(draft);
+    try {
+      // A rename would replace a file that has appeared meanwhile.
+      await link(draft, path);
+      await unlink(draft);
+    } catch (error) {
+      requireRenaming(path, error);
+      await rename(draft, path);
+    }
   } else {
     await rename(draft, path);
   }
@@ -92,18 +98,80 @@ function moveFileSync(draft: string, path: string, { isNew }: Placement): void {
   const { linkSync, renameSync, unlinkSync } = fs();
   flushSync(draft);
   if (isNew) {
-    linkSync(draft, path);
-    unlinkSync(draft);
+    try {
+      linkSync(draft, path);
+      unlinkSync(draft);
+    } catch (error) {
+      requireRenaming(path, error);
+      renameSync(draft, path);
+    }
   } else {
     renameSync(draft, path);
   }
   flushFolderSync(folderOf(path));
 }
 
-/** Appends to the file, or creates it. After a crash the end of the content may be missing. */
-export async function appendToFile(path: string, content: Content, { mode }: FileOptions = {}): Promise<void> {
-  await fs().promises.writeFile(path, content, { flag: 'a', mode, flush: true });
+/**
+ * Throws the error of a link unless a rename may replace it: exFAT and SMB have no links. There a file that appears between this look and the
+ * rename is replaced, as no call of theirs can prevent.
+ */
+function requireRenaming(path: string, error: unknown): void {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'EEXIST' || code === 'ENOENT') throw error;
+  if (fs().existsSync(path)) throw Object.assign(new Error(`EEXIST: ${path} exists`), { code: 'EEXIST' });
+}
+
+/** Another process may be in the middle of its line. */
+const LINE_MILLIS = 200;
+
+/**
+ * Appends a line of JSON to the file, or creates it. A line that a crash or a full disk has cut off is completed if it lacks nothing but its
+ * end, and else removed: the next one would become part of it.
+ */
+export async function appendLine(path: string, line: string, { mode }: FileOptions = {}): Promise<void> {
+  const file = await fs().promises.open(path, 'a+', mode);
+  try {
+    let tail = await tornTail(file);
+    while (tail.text !== '') {
+      await new Promise((resolve) => setTimeout(resolve, LINE_MILLIS));
+      const later = await tornTail(file);
+      if (later.end === tail.end) break;
+      tail = later;
+    }
+    if (tail.text !== '' && !isJson(tail.text)) await file.truncate(tail.begin);
+    await file.writeFile(`${isJson(tail.text) ? '\n' : ''}${line}\n`);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
   await flushFolder(folderOf(path));
+}
+
+const TAIL_BYTES = 65_536;
+const LINE_BREAK = 0x0a;
+
+/** What follows the last line break, and where it is. */
+async function tornTail(
+  file: FileHandle,
+): Promise<{ readonly text: string; readonly begin: number; readonly end: number }> {
+  const { size: end } = await file.stat();
+  for (let length = Math.min(TAIL_BYTES, end); ; length = Math.min(2 * length, end)) {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, end - length);
+    const read = buffer.subarray(0, bytesRead);
+    const lineBreak = read.lastIndexOf(LINE_BREAK);
+    if (lineBreak < 0 && length < end) continue;
+    const text = read.subarray(lineBreak + 1).toString('utf8');
+    return { text, begin: end - length + lineBreak + 1, end };
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Creates the folder and those above it that are missing. */

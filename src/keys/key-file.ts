@@ -3,11 +3,11 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createFileSync, replaceFileSync } from '../files/durable-file.ts';
+import { isOpenToOthers } from '../files/private-file.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { parseKeys, type ServiceKeys, withLogId, withNewKeys } from './service-keys.ts';
 
 const OWNER_ONLY = { mode: 0o600, keepsOwner: true } as const;
-const GROUP_AND_OTHERS = 0o077;
 const FILE_BYTES_MAX = 1_048_576;
 
 /** The default file of a log's keys, if no variable names one: next to its database, and never where another log's is. */
@@ -87,7 +87,7 @@ function readText(path: string): string | undefined {
   try {
     const file = statSync(path);
     if (!file.isFile()) throw new Error('not a regular file');
-    if ((file.mode & GROUP_AND_OTHERS) !== 0) throw new Error(`other users may use it: run chmod 600 ${path}`);
+    if (isOpenToOthers(path)) throw new Error(`other users may use it: run chmod 600 ${path}`);
     if (file.size > FILE_BYTES_MAX) throw new Error('too large for a key file');
     return readFileSync(path, 'utf8');
   } catch (error) {

@@ -54,6 +54,7 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   CLIENT_ERR_COMMITMENT: { do: 'tell the operator what the detail says', when: NEVER },
   CLIENT_ERR_EARLY: { do: 'nothing: it is revealed automatically once commits are closed', when: NEVER },
   CLIENT_ERR_KEY: { do: 'ask the operator to check the key file', when: NEVER },
+  CLIENT_ERR_STORAGE: { do: 'tell the operator what the detail says; nothing was sent', when: LATER },
   CLIENT_ERR_INPUT: { do: 'correct what the detail names', when: NOW },
   CLIENT_ERR_LIMIT: { do: 'tell the operator what the detail says; go on without such moves', when: NEVER },
 };

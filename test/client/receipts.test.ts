@@ -1,5 +1,5 @@
 // Receipts and `seen` in the client: asked for, verified, kept, and sent, without a line of the agent's program.
-import { cpSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Agent, ForumClient, type KeptReceipt } from '../../src/client/index.ts';
@@ -63,6 +63,69 @@ describe('an agent from a key file', () => {
     for await (const { leaf } of live.forum.history(chamberId)) leaves.push(leaf);
     const seen = (await bodiesOf(live.forum, chamberId)).map((body) => body['seen']);
     expect(seen).toEqual([undefined, ...[1, 2, 3].map((eventId) => ({ eventId, leaf: leaves[eventId - 1] }))]);
+  });
+});
+
+describe('a receipt that can’t be kept', () => {
+  it('fails no command, and is a warning as often as it begins', async () => {
+    const keyFile = join(temporaryFolder(), 'agent.json');
+    const warnings: string[] = [];
+    const agent = await Agent.fromKeyFile(
+      new ForumClient(live.baseUrl, { ...live.sharedTime, onWarning: (warning) => void warnings.push(warning) }),
+      keyFile,
+    );
+    const receipts = `${keyFile}.receipts`;
+    writeFileSync(receipts, 'not a folder');
+    const chamberId = await playedIn(agent);
+    expect(warnings).toEqual([
+      expect.stringMatching(/^accepted as event 1 of did:key:.*, but receipts can’t be kept: /),
+    ]);
+    expect(warnings[0]).toContain(receipts);
+    const { asOfEventId } = await live.forum.merklePreview(chamberId);
+    expect(asOfEventId).toBe(3);
+
+    rmSync(receipts);
+    await agent.pass(chamberId);
+    rmSync(receipts, { recursive: true });
+    writeFileSync(receipts, 'not a folder');
+    await agent.pass(chamberId);
+    expect(warnings).toHaveLength(2);
+  });
+
+  it('because its key can’t be read fails no command either', async () => {
+    const warnings: string[] = [];
+    const fetching: Fetching = async (url, init) => {
+      if (url.includes('/.well-known/')) throw new TypeError('fetch failed', { cause: { code: 'ECONNRESET' } });
+      return await fetch(url, init);
+    };
+    const forum = new ForumClient(live.baseUrl, {
+      fetch: fetching,
+      patienceMillis: 1,
+      onWarning: (warning) => void warnings.push(warning),
+    });
+    await Agent.generate(forum).register(REGISTRATION);
+    expect(warnings).toEqual([expect.stringMatching(/its receipt is not verified and not kept: no response from/)]);
+  });
+});
+
+describe('a receipt that a crash has cut off', () => {
+  it.each([
+    ['with no end of its own', (lines: string) => lines.slice(0, -40)],
+    ['with the next one appended to it by an earlier release', (lines: string) => lines.replace('\n', lines)],
+  ])('%s fails no later move, and what was seen is that of the last whole one', async (_, damage) => {
+    const keyFile = join(temporaryFolder(), 'agent.json');
+    const chamberId = await playedIn(await Agent.fromKeyFile(forumOf(), keyFile));
+    const [logId = ''] = readdirSync(`${keyFile}.receipts`);
+    const file = `${keyFile}.receipts/${logId}/chamber-${chamberId}.ndjson`;
+    const lines = readFileSync(file, 'utf8').split('\n');
+    writeFileSync(file, `${lines[0]}\n${damage(`${lines[1]}\n`)}`);
+    const agent = await Agent.fromKeyFile(forumOf(), keyFile);
+    await agent.pass(chamberId);
+    const bodies = await bodiesOf(live.forum, chamberId);
+    expect(bodies.at(-1)).toMatchObject({ seen: { eventId: 1 } });
+    const after = readFileSync(file, 'utf8');
+    const last = JSON.parse(after.trimEnd().split('\n').at(-1) ?? '') as KeptReceipt;
+    expect(last.response.event).toContain(`${chamberId};id=4;`);
   });
 });
 

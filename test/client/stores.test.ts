@@ -2,6 +2,7 @@ import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Agent, folderStore } from '../../src/client/index.ts';
+import { seedFromFile } from '../../src/client/stores.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 
 const SERVICE = 'http://service.test';
@@ -37,6 +38,24 @@ describe('a key file', () => {
     await expect(Agent.fromKeyFile(SERVICE, keyFile)).rejects.toMatchObject({ code: 'CLIENT_ERR_KEY' });
   });
 
+  it.runIf(process.platform !== 'win32')('is used where the platform has no modes', async () => {
+    await Agent.fromKeyFile(SERVICE, keyFile);
+    // What Node reports of every file on Windows.
+    await chmod(keyFile, 0o666);
+    expect(await seedFromFile(keyFile, 'win32')).toHaveLength(32);
+    await expect(seedFromFile(keyFile, 'linux')).rejects.toMatchObject({ code: 'CLIENT_ERR_KEY' });
+  });
+
+  it('that can’t be read is an error of this machine, which names it', async () => {
+    await writeFile(join(folder, 'deep'), 'not a folder');
+    const loading = Agent.fromKeyFile(SERVICE, keyFile);
+    await expect(loading).rejects.toMatchObject({
+      code: 'CLIENT_ERR_STORAGE',
+      retryable: true,
+      detail: expect.stringContaining(keyFile),
+    });
+  });
+
   it('without a valid seed is rejected', async () => {
     const path = join(folder, 'other.json');
     await writeFile(path, '{"seed":"0x12"}', { mode: 0o600 });
@@ -62,10 +81,33 @@ describe('a folder of commitments', () => {
     expect((await stat(join(path, `${commitment}.json`))).mode & 0o777).toBe(0o600);
   });
 
+  it('leaves no draft, and says which opening is damaged', async () => {
+    const path = join(folder, 'openings');
+    await folderStore(path).add(commitment, opening);
+    expect(await readdir(path)).toEqual([`${commitment}.json`]);
+    await writeFile(join(path, `${commitment}.json`), '{"chamberId":1,"did"');
+    await expect(folderStore(path).find(commitment)).rejects.toMatchObject({
+      code: 'CLIENT_ERR_COMMITMENT',
+      detail: expect.stringContaining(`${commitment}.json is damaged`),
+    });
+  });
+
+  it('that can’t be written is an error that names the file', async () => {
+    const path = join(folder, 'openings');
+    await writeFile(path, 'not a folder');
+    await expect(folderStore(path).add(commitment, opening)).rejects.toMatchObject({
+      code: 'CLIENT_ERR_STORAGE',
+      detail: expect.stringContaining(`${path}/${commitment}.json`),
+    });
+  });
+
   it('never replaces an opening', async () => {
     const store = folderStore(join(folder, 'openings'));
     await store.add(commitment, opening);
-    await expect(store.add(commitment, { ...opening, salt: '0x02' })).rejects.toThrow(/EEXIST/);
+    await expect(store.add(commitment, { ...opening, salt: '0x02' })).rejects.toMatchObject({
+      code: 'CLIENT_ERR_STORAGE',
+      detail: expect.stringContaining('EEXIST'),
+    });
     expect(await store.find(commitment)).toEqual(opening);
   });
 });

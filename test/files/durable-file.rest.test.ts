@@ -1,6 +1,6 @@
 // What is durable once each function returns, read off the system calls.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
@@ -50,10 +50,10 @@ it.runIf(hasStrace()).each([
   expect(callsOf(folder, script)).toEqual([`fsync ${name}.draft`, `${move} ${name}.draft ${name}`, 'fsync here']);
 });
 
-it.runIf(hasStrace())('appendToFile flushes the file and the folder', () => {
+it.runIf(hasStrace())('appendLine flushes the file and the folder', () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'here'));
-  expect(callsOf(folder, `await files.appendToFile('file', 'text')`)).toEqual(['fsync file', 'fsync here']);
+  expect(callsOf(folder, `await files.appendLine('file', '1')`)).toEqual(['fsync file', 'fsync here']);
 });
 
 it.runIf(hasStrace())('makeFolder flushes the folder above each that it made', () => {
@@ -61,4 +61,33 @@ it.runIf(hasStrace())('makeFolder flushes the folder above each that it made', (
   mkdirSync(join(folder, 'here'));
   const flushed = callsOf(folder, `files.makeFolder('a/b')`).filter((call) => call.startsWith('fsync'));
   expect(flushed).toEqual(['fsync a', 'fsync here']);
+});
+
+/** exFAT and SMB answer so; Windows and old network file systems otherwise. */
+const NO_LINKS = ['EPERM', 'EOPNOTSUPP', 'ENOSYS', 'EINVAL'];
+
+it.runIf(hasStrace()).each(NO_LINKS)('creates a file once where links fail with %s', (error) => {
+  const folder = temporaryFolder();
+  const path = JSON.stringify(join(folder, 'file'));
+  const program = `import * as files from ${JSON.stringify(SOURCE)};
+    await files.createFile(${path}, 'first');
+    const codes = [await files.createFile(${path}, 'second').catch(({ code }) => code)];
+    try { files.createFileSync(${path}, 'third'); } catch ({ code }) { codes.push(code); }
+    process.stdout.write(codes.join());`;
+  const failing = [
+    '-f',
+    '-qq',
+    '-o',
+    '/dev/null',
+    '-e',
+    'trace=link,linkat',
+    '-e',
+    `inject=link,linkat:error=${error}`,
+  ];
+  const node = [process.execPath, '--input-type=module', '-e', program];
+  expect(execFileSync('strace', [...failing, ...node], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })).toBe(
+    'EEXIST,EEXIST',
+  );
+  expect(readdirSync(folder)).toEqual(['file']);
+  expect(readFileSync(join(folder, 'file'), 'utf8')).toBe('first');
 });

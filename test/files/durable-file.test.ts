@@ -1,8 +1,8 @@
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import {
-  appendToFile,
+  appendLine,
   createFile,
   createFileSync,
   draftOf,
@@ -87,11 +87,42 @@ it('a draft that something else has written takes the name of the file', async (
   expect([content(), readdirSync(folder)]).toEqual(['text', ['file']]);
 });
 
-it('appends to a file, which it creates', async () => {
-  await appendToFile(path, 'one\n', { mode: 0o600 });
-  await appendToFile(path, 'two\n');
-  expect(content()).toBe('one\ntwo\n');
-  expect(statSync(path).mode & 0o777).toBe(0o600);
+describe('appendLine', () => {
+  const LONG = 'x'.repeat(200_000);
+
+  it('appends to a file, which it creates', async () => {
+    await appendLine(path, '1', { mode: 0o600 });
+    await appendLine(path, '2');
+    expect(content()).toBe('1\n2\n');
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+  });
+
+  it.each([
+    ['removes a line that was cut off', `{"a":1}\n{"b":"${LONG}`, '{"a":1}\n2\n'],
+    ['removes a first line that was cut off', '{"b', '2\n'],
+    ['removes the zeros that a power cut may leave', '{"a":1}\n\0\0\0', '{"a":1}\n2\n'],
+    ['completes a line that lacks its end alone', `{"a":1}\n{"b":"${LONG}"}`, `{"a":1}\n{"b":"${LONG}"}\n2\n`],
+  ])('%s', async (_, torn, repaired) => {
+    writeFileSync(path, torn);
+    await appendLine(path, '2');
+    expect(content()).toBe(repaired);
+  });
+
+  it('leaves a line alone that another process is still writing', async () => {
+    writeFileSync(path, '{"a":');
+    const appended = appendLine(path, '2');
+    setTimeout(() => appendFileSync(path, '1}\n'), 50);
+    await appended;
+    expect(content()).toBe('{"a":1}\n2\n');
+  });
+
+  it('by several at once keeps all lines', async () => {
+    writeFileSync(path, '{"torn');
+    const numbers = Array.from({ length: 20 }, (_, index) => index);
+    await Promise.all(numbers.map((number) => appendLine(path, `${number}`)));
+    const lines = content().trimEnd().split('\n').map(Number);
+    expect(lines.sort((a, b) => a - b)).toEqual(numbers);
+  });
 });
 
 it('makes a folder and those above it', () => {

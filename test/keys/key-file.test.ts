@@ -33,6 +33,18 @@ describe('a key file', () => {
     expect(readdirSync(join(path, '..'))).toHaveLength(1);
   });
 
+  it('is used on Windows, which reports the same mode of every file', () => {
+    const path = newFile();
+    chmodSync(path, 0o666);
+    const { platform } = process;
+    Object.defineProperty(process, 'platform', { value: 'win32' });
+    try {
+      expect(readKeyFile(path, LOG_ID)?.logId).toBe(LOG_ID);
+    } finally {
+      Object.defineProperty(process, 'platform', { value: platform });
+    }
+  });
+
   it('that does not exist is undefined', () => {
     expect(readKeyFile(join(temporaryFolder(), 'none.json'), LOG_ID)).toBeUndefined();
   });
