@@ -96,6 +96,17 @@ function parsePrivateKey(text: string): Hex {
   throw new Error('must be a secp256k1 private key: 0x and 64 hex digits');
 }
 
+const WEI_PER_GWEI = 1_000_000_000n;
+const GWEI_DIGITS = 9;
+
+/** Gwei in decimals, as wei. */
+function parseGwei(text: string): bigint {
+  const [, whole = '', fraction = ''] = /^(\d{1,9})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
+  const wei = BigInt(whole || 0) * WEI_PER_GWEI + BigInt(fraction.padEnd(GWEI_DIGITS, '0'));
+  if (wei > 0n) return wei;
+  throw new Error('must be gwei above 0 in decimals, e.g. 30 or 0.05');
+}
+
 /** A misspelled production would silently turn off every strict check. */
 const ENVIRONMENT = /^(?!prod$)[a-z][a-z0-9_-]*$/;
 const LOG_LEVELS = 'fatal, error, warn, info, debug, trace, silent';
@@ -147,6 +158,11 @@ export const VARIABLES = {
   RELAYER_PRIVATE_KEY: optional(parsePrivateKey, 'key of the relayer account'),
   CONFIRMATIONS: variable(1, integer(1, 1_000), 'blocks until a transaction counts'),
   FEE_BUMP_SECONDS: variable(30, integer(1, DAY_SECONDS), 'age at which a stuck transaction is sent with a higher fee'),
+  FEE_MAX_GWEI: optional(
+    parseGwei,
+    'the most that a transaction offers per gas, tip included; absent: ten times what the chain has been paying, or 50 where that is more',
+  ),
+  FEE_TIP_GWEI: optional(parseGwei, 'tip per gas where the RPC suggests none'),
   SIGNATURE_MAX_AGE_SECONDS: variable(
     defaults.maxAgeSeconds,
     integer(1, caps.maxAgeSeconds),

@@ -33,6 +33,8 @@ describe('the configuration', () => {
       CHAIN: undefined,
       CONFIRMATIONS: 1,
       FEE_BUMP_SECONDS: 30,
+      FEE_MAX_GWEI: undefined,
+      FEE_TIP_GWEI: undefined,
       SIGNATURE_MAX_AGE_SECONDS: 300,
       SIGNATURE_MAX_SKEW_SECONDS: 60,
       MAX_BODY_BYTES: 65_536,

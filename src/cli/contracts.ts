@@ -1,6 +1,7 @@
 // What the commands for the owner of the contracts do. Keys and RPC URLs are never printed.
 import { readConfigured, VARIABLES } from '../config.ts';
 import { readChainId } from '../relayer/chain-client.ts';
+import type { FeeSettings } from '../relayer/fees.ts';
 import { probeChain } from '../relayer/identity.ts';
 import { deployContracts, type Owner, OwnerError, readRoles, setRelayer } from '../relayer/owner.ts';
 import { openRpc, type Rpc, RpcError } from '../relayer/rpc.ts';
@@ -42,7 +43,7 @@ export const check = onChain(async (rpc, input) => {
     throw new CommandError('usage', 'set CONTRACTS_FILE for the quorum contracts');
   const contracts = readConfigured('CONTRACTS_FILE', () => configuredContracts({ CONTRACTS: kind, CONTRACTS_FILE }));
   const chainId = await requireChainId(rpc);
-  const report = await probeChain({ rpcUrl, chainId, contracts, ...addresses }, relayer);
+  const report = await probeChain({ rpcUrl, chainId, contracts, ...addresses, ...feeSettings() }, relayer);
   const sentences = (found: typeof report.warnings) => found.map(({ variable, problem }) => `${variable}: ${problem}`);
   if (report.mismatches.length > 0) throw new CommandError('failure', sentences(report.mismatches).join('; '));
   for (const warning of sentences(report.warnings)) printNotice(input.isJson, warning);
@@ -130,7 +131,17 @@ function relayerOf({ options: { relayer } }: Input): Hex {
 async function ownerOf(rpc: Rpc, { options, isJson }: Input): Promise<Owner> {
   const [name, key] = await readKey(options['key-file']);
   const account = openAccount(parse(name, key, VARIABLES.RELAYER_PRIVATE_KEY.parse));
-  return { rpc, account, onSent: (what, txHash) => printNotice(isJson, `${what}: transaction ${txHash} sent`) };
+  const onSent = (what: string, txHash: string) => printNotice(isJson, `${what}: transaction ${txHash} sent`);
+  return { rpc, account, feeSettings: feeSettings(), onSent };
+}
+
+/** By the variables of the service. */
+function feeSettings(): FeeSettings {
+  const read = (variable: 'FEE_MAX_GWEI' | 'FEE_TIP_GWEI') => {
+    const text = process.env[variable];
+    return text ? parse(variable, text, VARIABLES[variable].parse) : undefined;
+  };
+  return { feeMaxWei: read('FEE_MAX_GWEI'), tipWei: read('FEE_TIP_GWEI') };
 }
 
 async function readKey(path: string | undefined): Promise<readonly [name: string, key: string]> {

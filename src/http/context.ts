@@ -27,6 +27,15 @@ export interface ChainStatus {
     /** Why it can't work now. */
     readonly reason?: string;
   };
+  /** What the relayer has signed and spent since the start, for the metrics; absent without a relayer. */
+  readonly spending?: {
+    readonly transactions: number;
+    readonly reverts: number;
+    readonly ether: number;
+    readonly attemptsMax: number;
+    readonly jobEtherMax: number;
+    readonly alerts: number;
+  };
 }
 
 export interface Failure {

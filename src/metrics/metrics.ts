@@ -16,6 +16,8 @@ export interface Sources {
   readonly damagedStreams: () => number;
   /** undefined without a relayer. */
   readonly relayer: () => { readonly pending: number; readonly failed: number; readonly leads: boolean } | undefined;
+  /** What the relayer has signed and spent; undefined without one. */
+  readonly spending: () => SpendingState | undefined;
   /** The state of a node of a shared log; undefined in a log of one process. */
   readonly node: () => NodeState | undefined;
   /** How often a state in memory was brought up to what other nodes had appended. */
@@ -27,6 +29,15 @@ export interface Sources {
   readonly isHealthy: () => boolean;
   /** Lines of the service's own log that could not be written. */
   readonly lostLogLines: () => number;
+}
+
+interface SpendingState {
+  readonly transactions: number;
+  readonly reverts: number;
+  readonly ether: number;
+  readonly attemptsMax: number;
+  readonly jobEtherMax: number;
+  readonly alerts: number;
 }
 
 interface PublishingState {
@@ -188,7 +199,7 @@ export function addGauges(registry: Registry, sources: Sources): void {
     };
     const metric = new Counter({ name, help, registers, collect });
   };
-  const { relayer, publishing, node } = sources;
+  const { relayer, publishing, node, spending } = sources;
   gauge('chambers_stream_consumers', 'Open streams', sources.streams);
   gauge('chambers_stream_lag_events', 'Events that the slowest consumer is behind', sources.streamLag);
   gauge('chambers_connections', 'Open connections', sources.connections);
@@ -201,6 +212,22 @@ export function addGauges(registry: Registry, sources: Sources): void {
   gauge('chambers_relayer_leads', 'Whether this node holds the lease and relays; NaN without a chain', () =>
     Number(relayer()?.leads),
   );
+  gauge('chambers_relayer_alerts', 'Conditions that need an operator, as GET /health names them', () => {
+    return spending()?.alerts ?? 0;
+  });
+  counter('chambers_relayer_transactions_total', 'Transactions that were signed, raised fees included', () => {
+    return spending()?.transactions ?? 0;
+  });
+  counter('chambers_relayer_reverts_total', 'Transactions that reverted in a block', () => spending()?.reverts ?? 0);
+  counter('chambers_relayer_spent_ether_total', 'Fees of confirmed transactions, in ether', () => {
+    return spending()?.ether ?? 0;
+  });
+  gauge('chambers_relayer_attempts_max', 'The most nonces at which one open job was signed', () => {
+    return spending()?.attemptsMax ?? 0;
+  });
+  gauge('chambers_relayer_job_ether_max', 'The most that one open job has cost in fees, in ether', () => {
+    return spending()?.jobEtherMax ?? 0;
+  });
   counter('chambers_receipts_signed_total', 'Receipts that were signed', sources.receipts);
   gauge('chambers_checkpoint_size', 'Lines under the stored checkpoint', () => publishing().size);
   gauge(

@@ -12,10 +12,16 @@ const quantity = v.pipe(
 const integer = v.pipe(quantity, v.transform(Number));
 
 const block = v.pipe(
-  v.object({ number: integer, hash: hex, timestamp: integer, baseFeePerGas: v.optional(quantity, '0x0') }),
+  v.object({
+    number: integer,
+    hash: hex,
+    timestamp: integer,
+    baseFeePerGas: v.optional(quantity),
+    gasLimit: v.optional(quantity),
+  }),
   v.transform(({ timestamp, ...rest }) => ({ ...rest, at: timestamp * 1000 })),
 );
-/** `at` is its time in milliseconds. */
+/** `at` is its time in milliseconds; a chain before EIP-1559 has no base fee. */
 export type Block = Readonly<v.InferOutput<typeof block>>;
 
 const logFields = v.object({
@@ -29,7 +35,17 @@ const logFields = v.object({
 const logs = v.array(v.custom<RpcLog & { readonly transactionHash: Hex }>((value) => v.is(logFields, value)));
 export type Logs = Readonly<v.InferOutput<typeof logs>>;
 
-const receipt = v.object({ transactionHash: hex, blockNumber: integer, blockHash: hex, status: integer, logs });
+const receipt = v.object({
+  transactionHash: hex,
+  blockNumber: integer,
+  blockHash: hex,
+  status: integer,
+  logs,
+  gasUsed: v.optional(quantity, '0x0'),
+  effectiveGasPrice: v.optional(quantity, '0x0'),
+  /** What a rollup takes for its data on the chain below. */
+  l1Fee: v.nullish(quantity),
+});
 /** `status` is 1 when the transaction succeeded. */
 export type Receipt = Readonly<v.InferOutput<typeof receipt>>;
 
@@ -60,12 +76,33 @@ export function readNonce(rpc: Rpc, account: Address): Promise<number> {
   return ask(rpc, integer, ['eth_getTransactionCount', account, 'latest']);
 }
 
+/** The same with the transactions that wait in the node's pool. */
+export function readPendingNonce(rpc: Rpc, account: Address): Promise<number> {
+  return ask(rpc, integer, ['eth_getTransactionCount', account, 'pending']);
+}
+
 export function readBalance(rpc: Rpc, account: Address): Promise<bigint> {
   return ask(rpc, quantity, ['eth_getBalance', account, 'latest']);
 }
 
 export function readPriorityFee(rpc: Rpc): Promise<bigint> {
   return ask(rpc, quantity, ['eth_maxPriorityFeePerGas']);
+}
+
+const HISTORY_BLOCKS = 20;
+const MEDIAN_PERCENTILE = 50;
+const feeHistory = v.object({
+  baseFeePerGas: v.array(quantity),
+  reward: v.nullish(v.array(v.nullable(v.array(quantity))), []),
+});
+
+/** The base fees of recent blocks, and the median tip of each; an empty block's is 0. */
+export async function readFeeHistory(
+  rpc: Rpc,
+): Promise<{ readonly baseFees: readonly bigint[]; readonly tips: readonly bigint[] }> {
+  const blocks = toQuantity(HISTORY_BLOCKS);
+  const found = await ask(rpc, feeHistory, ['eth_feeHistory', blocks, 'latest', [MEDIAN_PERCENTILE]]);
+  return { baseFees: found.baseFeePerGas, tips: (found.reward ?? []).flatMap((tips) => tips?.[0] ?? []) };
 }
 
 /** A delegated account (EIP-7702) is not a contract. */
@@ -170,32 +207,6 @@ export interface LogFilter {
 export function readLogs(rpc: Rpc, { fromBlock, toBlock, ...filter }: LogFilter): Promise<Logs> {
   const range = { fromBlock: toQuantity(fromBlock), toBlock: toQuantity(toBlock) };
   return ask(rpc, logs, ['eth_getLogs', { ...filter, ...range }]);
-}
-
-/** Every provider serves this many blocks at a time. */
-const WINDOW_BLOCKS = 2_000;
-/** Weeks of blocks: an event is looked for soon after its chamber has closed. */
-const WINDOWS_MAX = 200;
-
-/** Finds an event in all blocks up to now; newest first where the provider limits the range of blocks. */
-export async function searchLogs<Found>(
-  rpc: Rpc,
-  contract: Pick<LogFilter, 'address' | 'topics'>,
-  find: (logs: Logs) => Found | undefined,
-): Promise<Found | undefined> {
-  const { number: head } = await readHead(rpc);
-  try {
-    return find(await readLogs(rpc, { ...contract, fromBlock: 0, toBlock: head }));
-  } catch (error) {
-    if (!isRejection(error) || head < WINDOW_BLOCKS) throw error;
-  }
-  const last = Math.max(0, head - WINDOWS_MAX * WINDOW_BLOCKS + 1);
-  for (let toBlock = head; toBlock >= last; toBlock -= WINDOW_BLOCKS) {
-    const fromBlock = Math.max(0, toBlock - WINDOW_BLOCKS + 1);
-    const found = find(await readLogs(rpc, { ...contract, fromBlock, toBlock }));
-    if (found !== undefined) return found;
-  }
-  return undefined;
 }
 
 function toQuantity(value: number | bigint): Hex {

@@ -8,7 +8,14 @@ import type { ServiceFact } from '../vocabulary/events.ts';
 import type { Hex, Millis } from '../vocabulary/values.ts';
 import type { Block } from './chain-client.ts';
 import type { ContractProfile } from './contracts.ts';
+import type { FeeOffer, FeeSettings } from './fees.ts';
+import type { HighestNonces } from './highest-nonces.ts';
+import type { JobBoard } from './job-board.ts';
+import type { LogSearch } from './log-search.ts';
+import type { NonceQueue } from './nonce-queue.ts';
+import type { Pauses, Refusals } from './patience.ts';
 import type { Rpc } from './rpc.ts';
+import type { Spending } from './spending.ts';
 import type { Signers } from './transactions.ts';
 
 export interface RelayerForum {
@@ -37,7 +44,7 @@ export interface Logger {
   error(fields: object, message: string): void;
 }
 
-export interface RelayerConfig {
+export interface RelayerConfig extends FeeSettings {
   readonly rpcUrl: string;
   /** The chain's id; by default that of the log's transactions, and for a log without any the one that the RPC reports. */
   readonly chainId?: number | undefined;
@@ -48,20 +55,38 @@ export interface RelayerConfig {
   /** Blocks, the transaction's own included, before an outcome is recorded; at least 1. */
   readonly confirmations: number;
   readonly feeBumpSeconds: number;
+  /** The node is the service's own development chain: its first response is final, and it mines no block without a transaction. */
+  readonly isOwnNode?: boolean;
 }
 
-export interface RelayerContext {
+/** What lasts as long as the relayer. */
+export interface LastingContext {
   readonly rpc: Rpc;
   readonly account: PrivateKeyAccount;
   readonly signers: Signers;
   readonly config: RelayerConfig;
   readonly forum: RelayerForum;
   readonly logger: Logger;
+  readonly logs: LogSearch;
+  readonly highestNonces: HighestNonces;
+  readonly board: JobBoard;
+  readonly spending: Spending;
+  /** Deployments that failed since the start. */
+  readonly failed: { count: number };
+}
+
+/** Also what one hold of the lease remembers. */
+export interface RelayerContext extends LastingContext {
   readonly alerts: Alerts;
   readonly repeats: RepeatedLog;
   readonly stopwatches: Stopwatches;
-  /** Deployments that failed since the start. */
-  readonly failed: { count: number };
+  readonly pauses: Pauses;
+  readonly refusals: Refusals;
+  readonly queue: NonceQueue;
+  /** The block with which the transaction of a job has its confirmations: nothing is read about it before. */
+  readonly confirmedWith: Map<string, number>;
+  /** At how many nonces a job had been signed when this hold first saw it. */
+  readonly formerAttempts: Map<string, number>;
 }
 
 export interface RoundContext extends RelayerContext {
@@ -71,8 +96,9 @@ export interface RoundContext extends RelayerContext {
   readonly head: Block;
   /** The account's first nonce that no block has used. */
   readonly nonce: number;
-  /** Nonces of the log's transactions, to which the round adds its own. */
-  readonly usedNonces: Set<number>;
+  /** Read once a round, when a transaction is to be signed. */
+  readonly fees: () => Promise<FeeOffer>;
+  readonly balance: () => Promise<bigint>;
 }
 
 const ALERTS_NAMED_MAX = 3;
@@ -98,6 +124,10 @@ export class Alerts {
   clear(subject: string): void {
     if (!this.#raised.delete(subject)) return;
     this.#repeats.end(`alert ${subject}`, () => this.#logger.info({ subject }, 'relayer alert cleared'));
+  }
+
+  has(subject: string): boolean {
+    return this.#raised.has(subject);
   }
 
   get count(): number {

@@ -56,6 +56,9 @@ export const QUORUM_FACTORY_ABI = parseAbi([
   'error InvalidBpsSum(uint256 sum)',
 ]);
 
+/** Chambers are numbered from 1 up: calls for this one are only ever simulated. */
+export const NO_CHAMBER = 2n ** 256n - 1n;
+
 /** An idea as the contracts take it. */
 export type DeployedIdea = Pick<Idea, 'ideaId' | 'name' | 'ticker' | 'description' | 'creatorWallet'>;
 /** A bigint only where no chamber can have the id. */
@@ -154,15 +157,27 @@ export const CALLER_REFUSED: ReadonlySet<string | undefined> = new Set([
 ]);
 
 /** Errors that the operator must fix: they are the same for every idea. */
-export const MISCONFIGURED: ReadonlySet<string | undefined> = new Set([
+const MISCONFIGURED: ReadonlySet<string | undefined> = new Set([
   ...CALLER_REFUSED,
   'ChamberNotCommitted',
   'InvalidBpsSum',
 ]);
 
+/** Whether the operator, or the contract's owner, must act first: the job is waited for. */
+export function isWaitedFor(data: Hex): boolean {
+  const { errorName, args = [] } = decodeError(data) ?? {};
+  const text = errorName === 'Error' ? String(args[0]) : (errorName ?? '');
+  return MISCONFIGURED.has(errorName) || PAUSED.test(text);
+}
+
+/** Those of OpenZeppelin's releases and of others: `EnforcedPause()`, `Pausable: paused`. */
+const PAUSED = /paus/i;
+
 /** Other errors of a deployment: of access control, the token's own and Solidity's. */
 const OTHER_ERRORS = parseAbi([
   'error AccessControlUnauthorizedAccount(address account, bytes32 role)',
+  'error EnforcedPause()',
+  'error Paused()',
   'error ERC20InvalidReceiver(address receiver)',
   'error Error(string reason)',
   'error Panic(uint256 code)',

@@ -1,9 +1,11 @@
 // The chain's identity: its id, code at the contracts' addresses, and contracts that accept the relayer. The service does not
 // start on a wrong chain, and the relayer halts on one.
 import { type Address, type Hex, hexToBigInt } from 'viem';
-import { type Block, hasCode, readBalance, readCall, readChainId } from './chain-client.ts';
+import { type Block, hasCode, readBalance, readCall, readChainId, readHead } from './chain-client.ts';
 import type { RelayerConfig, RelayerContext } from './context.ts';
+import type { FeeSettings } from './fees.ts';
 import { openRpc, type Rpc, RpcError } from './rpc.ts';
+import { join, probeGas, probeSending, type SendingReport } from './sending.ts';
 import { findWiringFaults, type Mismatch, type Wiring } from './wiring.ts';
 
 export interface ChainReport {
@@ -13,7 +15,7 @@ export interface ChainReport {
   readonly balance: bigint | undefined;
   /** Problems that prevent the start. */
   readonly mismatches: readonly Mismatch[];
-  /** Problems that may pass: an RPC that is unavailable, an account without funds. */
+  /** Problems that may pass: an RPC that is unavailable, an account without funds, fees above the limit. */
   readonly warnings: readonly Mismatch[];
 }
 
@@ -25,11 +27,14 @@ type ProbedConfig = Omit<RelayerConfig, 'privateKey' | 'confirmations' | 'feeBum
 export async function probeChain(config: ProbedConfig, relayer: Address): Promise<ChainReport> {
   const rpc = openRpc(config.rpcUrl, { timeoutMillis: PROBE_TIMEOUT_MILLIS });
   try {
-    const [chainId, balance] = await Promise.all([readChainId(rpc), readBalance(rpc, relayer)]);
-    const mismatches = await findMismatches(rpc, chainId, { ...config, relayer });
+    const [chainId, balance, head] = await Promise.all([readChainId(rpc), readBalance(rpc, relayer), readHead(rpc)]);
+    const problems = await findProblems(rpc, { chainId, head }, { ...config, relayer });
+    const isSound = problems.mismatches.length === 0;
+    const gas = isSound ? [await probeGas(rpc, head, { ...config, relayer })] : [];
+    const { mismatches, warnings } = join(problems, ...gas);
     const problem = `relayer account ${relayer} has no funds for gas on chain ${chainId}`;
-    const warnings = balance === 0n ? [{ variable: 'RELAYER_PRIVATE_KEY', problem }] : [];
-    return { chainId, balance, mismatches, warnings };
+    const noFunds = balance === 0n ? [{ variable: 'RELAYER_PRIVATE_KEY', problem }] : [];
+    return { chainId, balance, mismatches, warnings: [...noFunds, ...warnings] };
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
     const warnings = [{ variable: 'RPC_URL', problem: error.message }];
@@ -55,13 +60,20 @@ export async function committedIds(
   }
 }
 
-interface Expected extends Wiring {
+interface Expected extends Wiring, FeeSettings {
   readonly chainId?: number | undefined;
 }
 
-async function findMismatches(rpc: Rpc, chainId: number, expected: Expected): Promise<readonly Mismatch[]> {
+interface Reached {
+  readonly chainId: number;
+  readonly head: Block;
+}
+
+async function findProblems(rpc: Rpc, { chainId, head }: Reached, expected: Expected): Promise<SendingReport> {
   const missing = await findMissing(rpc, chainId, expected);
-  return missing.length > 0 ? missing : findWiringFaults(rpc, expected);
+  if (missing.length > 0) return { mismatches: missing, warnings: [] };
+  const faults = await findWiringFaults(rpc, expected);
+  return join({ mismatches: faults, warnings: [] }, await probeSending(rpc, head, expected));
 }
 
 /** Another chain, or addresses without code. */
@@ -100,8 +112,11 @@ export async function isExpectedChain(
   if (chainId === verified.chainId && head.hash === verified.verifiedHead) return true;
   const known = [verified.chainId, config.chainId, loggedChainId];
   const other = known.find((expected) => expected !== undefined && expected !== chainId);
-  const find = verified.chainId === undefined ? findMismatches : findMissing;
-  const [mismatch] = await find(rpc, chainId, { ...config, relayer: account.address, chainId: other });
+  const expected = { ...config, relayer: account.address, chainId: other };
+  const [mismatch] =
+    verified.chainId === undefined
+      ? (await findProblems(rpc, { chainId, head }, expected)).mismatches
+      : await findMissing(rpc, chainId, expected);
   if (mismatch === undefined) {
     alerts.clear('chain');
     verified.chainId = chainId;

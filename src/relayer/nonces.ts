@@ -1,14 +1,7 @@
-// The account's nonces: the one that the next transaction takes, and those whose transactions may still be taken off the chain.
+// The account's nonces whose transactions may still be taken off the chain.
 import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
-import type { ClosedChamber, RelayerContext, RoundContext } from './context.ts';
+import type { ClosedChamber, RelayerContext } from './context.ts';
 import { readClosed, transactionsOf } from './jobs.ts';
-
-/** The lowest nonce used neither by a block nor by the log: never a counter that only rises. */
-export function lowestFreeNonce({ nonce, usedNonces }: RoundContext): number {
-  let free = nonce;
-  while (usedNonces.has(free)) free++;
-  return free;
-}
 
 /** The newest nonces of the account with their chambers: their transactions may still be taken off the chain. */
 export interface WatchedNonces {

@@ -24,8 +24,9 @@ import {
   sendRaw,
 } from './chain-client.ts';
 import { type ContractProfile, creationCode, RELAYED_ABI, revertReason } from './contracts.ts';
+import { type FeeSettings, offerFees } from './fees.ts';
 import type { Rpc } from './rpc.ts';
-import { networkFees, signTransaction } from './transactions.ts';
+import { signTransaction } from './transactions.ts';
 
 /** Why the owner's work can't be done, in a sentence. */
 export class OwnerError extends Error {}
@@ -33,6 +34,7 @@ export class OwnerError extends Error {}
 export interface Owner {
   readonly rpc: Rpc;
   readonly account: PrivateKeyAccount;
+  readonly feeSettings: FeeSettings;
   /** Called for each transaction once the node has it. */
   readonly onSent: (what: string, txHash: Hex) => void;
 }
@@ -120,10 +122,12 @@ interface OwnerCall {
   readonly data: Hex;
 }
 
-async function sendInOrder({ rpc, account, onSent }: Owner, calls: readonly OwnerCall[]): Promise<void> {
+async function sendInOrder({ rpc, account, feeSettings, onSent }: Owner, calls: readonly OwnerCall[]): Promise<void> {
   const from = account.address;
   const [chainId, first, head] = await Promise.all([readChainId(rpc), readNonce(rpc, from), readHead(rpc)]);
-  const fees = await networkFees(rpc, head);
+  const offer = await offerFees(rpc, head, feeSettings);
+  if ('excess' in offer) throw new OwnerError(offer.excess);
+  const { fees } = offer;
   const gases: bigint[] = [];
   for (const { what, ...call } of calls) {
     const estimate = await orRevert(readGas(rpc, { from, ...call }));

@@ -7,14 +7,21 @@ import { ForumError } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import {
   Alerts,
+  type LastingContext,
   type Logger,
   type RelayerConfig,
   type RelayerContext,
   type RelayerForum,
   Stopwatches,
 } from './context.ts';
-import { playRound, type RoundMemory, type RoundResult } from './round.ts';
+import { HighestNonces } from './highest-nonces.ts';
+import { JobBoard } from './job-board.ts';
+import { LogSearch } from './log-search.ts';
+import { NonceQueue } from './nonce-queue.ts';
+import { Pauses, Refusals } from './patience.ts';
+import { newMemory, playRound, type RoundMemory } from './round.ts';
 import { openRpc, RpcError } from './rpc.ts';
+import { Spending, type SpendingFigures } from './spending.ts';
 import { openAccount, Signers } from './transactions.ts';
 
 export interface RelayerStatus {
@@ -39,6 +46,7 @@ export interface RelayerOptions {
   readonly rpcTimeoutMillis?: Millis;
 }
 
+/** Chambers whose next transaction can be signed; those that wait for blocks, or were set aside, do not count. */
 const CHAMBERS_PER_ROUND = 64;
 const IDLE_MILLIS = 250;
 const FIRST_DELAY_MILLIS = 20;
@@ -56,19 +64,24 @@ export class Relayer {
   readonly #clock: () => Millis;
   readonly #stopping = new AbortController();
   /** What outlasts a hold of the lease. */
-  readonly #lasting: Omit<RelayerContext, 'alerts' | 'repeats' | 'stopwatches'>;
+  readonly #lasting: LastingContext;
   #running: Promise<void> | undefined;
   #hold: Hold;
 
   constructor({ config, forum, logger, clock = () => performance.now(), rpcTimeoutMillis }: RelayerOptions) {
     this.#clock = clock;
+    const rpc = openRpc(config.rpcUrl, { timeoutMillis: rpcTimeoutMillis });
     this.#lasting = {
-      rpc: openRpc(config.rpcUrl, { timeoutMillis: rpcTimeoutMillis }),
+      rpc,
       account: openAccount(config.privateKey),
       signers: new Signers(),
       config,
       forum,
       logger,
+      logs: new LogSearch(rpc),
+      highestNonces: new HighestNonces(),
+      board: new JobBoard(),
+      spending: new Spending(),
       failed: { count: 0 },
     };
     this.#hold = this.#openHold(forum.lease());
@@ -78,17 +91,22 @@ export class Relayer {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when the current round has ended; the next start continues from there. */
+  /** Resolves when the current round and its steps have ended; the next start continues from there. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#lasting.rpc.close();
     await this.#running;
+    await this.#lasting.board.idle();
+  }
+
+  spending(): SpendingFigures & { readonly alerts: number } {
+    return { ...this.#lasting.spending.figures(), alerts: this.#hold.context.alerts.count };
   }
 
   status(): RelayerStatus {
     const { alerts, failed, forum } = this.#hold.context;
     const { count, reason = this.#hold.outage?.reason } = alerts;
-    const rest = { pending: this.#hold.pending, failed: failed.count, leads: forum.lease() !== undefined };
+    const rest = { pending: pendingOf(this.#hold), failed: failed.count, leads: forum.lease() !== undefined };
     return reason === undefined ? { ok: true, ...rest } : { ok: count === 0, reason, ...rest };
   }
 
@@ -116,13 +134,12 @@ export class Relayer {
     const hold = this.#hold;
     const startedAt = this.#clock();
     try {
-      // Chambers with an alert are not counted, so they do not delay others.
-      const chamberIds = await forum.unsettledChambers(CHAMBERS_PER_ROUND + hold.context.alerts.count);
+      const chamberIds = await forum.unsettledChambers(CHAMBERS_PER_ROUND + hold.memory.waiting);
       if (!this.#isDue(chamberIds)) return IDLE_MILLIS;
-      const result = await playRound(chamberIds, { ...hold.context, lease }, hold.memory);
+      const isPlayed = await playRound(chamberIds, { ...hold.context, lease }, hold.memory);
       this.#endOutage();
-      hold.pending = result?.pending ?? 0;
-      if (result !== undefined) return this.#plan(result);
+      hold.unread = 0;
+      if (isPlayed) return this.#plan();
     } catch (error) {
       if (this.#stopping.signal.aborted || forum.lease() !== lease) return 0;
       this.#noteOutage(describe(error), startedAt);
@@ -133,17 +150,26 @@ export class Relayer {
   /** Another node may have acted between two holds, so nothing is remembered from the last one. */
   #openHold(lease: string | undefined): Hold {
     const repeats = new RepeatedLog(this.#clock);
-    const alerts = new Alerts(this.#lasting.logger, repeats);
     return {
       lease,
-      context: { ...this.#lasting, alerts, repeats, stopwatches: new Stopwatches(this.#clock) },
-      memory: { watched: undefined, unmined: [], chainId: undefined, verifiedHead: undefined },
+      context: {
+        ...this.#lasting,
+        alerts: new Alerts(this.#lasting.logger, repeats),
+        repeats,
+        stopwatches: new Stopwatches(this.#clock),
+        pauses: new Pauses(this.#clock),
+        refusals: new Refusals(this.#clock),
+        queue: new NonceQueue(),
+        confirmedWith: new Map(),
+        formerAttempts: new Map(),
+      },
+      memory: newMemory(),
       known: new Set(),
       nextAt: Number.NEGATIVE_INFINITY,
       delay: 0,
       failures: 0,
       outage: undefined,
-      pending: 0,
+      unread: 0,
     };
   }
 
@@ -152,16 +178,19 @@ export class Relayer {
     const hold = this.#hold;
     const isNew = chamberIds.some((chamberId) => !hold.known.has(chamberId));
     hold.known = new Set(chamberIds);
-    hold.pending = Math.max(hold.pending, chamberIds.length);
-    return isNew || hold.failures > 0 || this.#clock() >= hold.nextAt;
+    const isDue = isNew || hold.memory.isProgress || hold.failures > 0 || this.#clock() >= hold.nextAt;
+    hold.unread = isDue ? chamberIds.length : 0;
+    return isDue;
   }
 
   /** Waits longer after each round without progress. */
-  #plan({ isProgress, pending }: RoundResult): Millis {
+  #plan(): Millis {
     const hold = this.#hold;
+    const { isProgress } = hold.memory;
+    hold.memory.isProgress = false;
     hold.failures = 0;
     hold.delay = Math.min(DELAY_MILLIS_MAX, (isProgress ? 0 : hold.delay * 1.5) + FIRST_DELAY_MILLIS);
-    const delay = isProgress || pending > 0 ? hold.delay : HEARTBEAT_MILLIS;
+    const delay = isProgress || pendingOf(hold) > 0 ? hold.delay : HEARTBEAT_MILLIS;
     hold.nextAt = this.#clock() + delay;
     return Math.min(IDLE_MILLIS, delay);
   }
@@ -194,7 +223,15 @@ interface Hold {
   delay: Millis;
   failures: number;
   outage: { readonly reason: string; readonly since: Millis } | undefined;
-  pending: number;
+  /** Chambers of the last look of which a round has not read the jobs yet. */
+  unread: number;
+}
+
+function pendingOf({ memory, unread }: Hold): number {
+  return Math.max(
+    unread,
+    [...memory.pending.values()].reduce((sum, count) => sum + count, 0),
+  );
 }
 
 /** Errors of libraries may hold the RPC's URL, so only the service's own are quoted. */

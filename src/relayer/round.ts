@@ -1,49 +1,69 @@
 // One round of the relayer: read the log and the chain, and advance every open job, and every job that a reorganization
-// took off the chain, by a step. Between rounds it keeps nothing that a restart would not find again.
-import { readChainId, readHead, readNonce } from './chain-client.ts';
+// took off the chain, by a step. Jobs are independent: their steps run side by side, one that fails is set aside, and a round does not
+// wait for one that hangs. Between rounds it keeps nothing that a restart would not find again.
+import { setTimeout as pause } from 'node:timers/promises';
+import { countAttempts } from './attempts.ts';
+import { readBalance, readChainId, readHead, readNonce } from './chain-client.ts';
 import type { ClosedChamber, RelayerContext, RoundContext } from './context.ts';
+import { offerFees } from './fees.ts';
 import { isExpectedChain, type VerifiedChain } from './identity.ts';
 import { isLost, type Job, jobsOf, readClosed, transactionsOf } from './jobs.ts';
 import { readWatchedNonces, type WatchedNonces } from './nonces.ts';
-import { isRejection } from './rpc.ts';
-import { advance, type Step } from './state-machine.ts';
+import type { Step } from './outcomes.ts';
+import { RpcError } from './rpc.ts';
+import { advance } from './state-machine.ts';
+import { FEE, FUNDS } from './submit.ts';
 
 export interface RoundMemory extends VerifiedChain {
   /** Read from the settled chambers in the first round. */
   watched: WatchedNonces | undefined;
   /** Chambers with transactions that no block had: read once more when they have one. */
   unmined: readonly number[];
+  /** Jobs and lost transactions that are not done yet, by chamber. */
+  readonly pending: Map<number, number>;
+  /** Chambers of which no job can be signed now: each waits for blocks, or was set aside. */
+  waiting: number;
+  /** Something was sent or recorded since the round before, so more may follow at once. */
+  isProgress: boolean;
+  /** An error of the log, which affects all jobs. */
+  fault: { readonly error: unknown } | undefined;
 }
 
-export interface RoundResult {
-  /** Something was sent or recorded, so more may follow at once. */
-  readonly isProgress: boolean;
-  /** Jobs and lost transactions that are not done yet. */
-  readonly pending: number;
+export function newMemory(): RoundMemory {
+  const chain = { watched: undefined, unmined: [], chainId: undefined, verifiedHead: undefined };
+  return { ...chain, pending: new Map(), waiting: 0, isProgress: false, fault: undefined };
 }
 
 /** An error of the node that lasts longer raises an alert. */
 const REJECTION_MILLIS = 30_000;
+/** The first pause of a job whose request fails. */
+const REJECTION_PAUSE_MILLIS = 100;
+/** How long a round waits for its steps: the rest of them go on beside the next rounds. */
+const ROUND_MILLIS_MAX = 250;
 
-/** Advances these chambers. undefined when the chain is not the expected one: nothing was done. */
+/** Advances these chambers. False when the chain is not the expected one: nothing was done. */
 export async function playRound(
   chamberIds: readonly number[],
   context: RelayerContext & Pick<RoundContext, 'lease'>,
   memory: RoundMemory,
-): Promise<RoundResult | undefined> {
+): Promise<boolean> {
   const opened = await openRound(chamberIds, context, memory);
-  if (opened === undefined) return undefined;
-  const { chambers, watched, round } = opened;
-  let isProgress = false;
-  let pending = 0;
-  for (const chamber of chambers) {
-    const advanced = await advanceChamber(chamber, round);
-    isProgress ||= advanced.isProgress;
-    pending += advanced.pending;
-    await watched.add(advanced.chamber);
+  if (opened === undefined) return false;
+  const { chambers, round, readAfter } = opened;
+  memory.pending.clear();
+  memory.waiting = 0;
+  const over = new AbortController();
+  const steps = chambers.map((chamber) => advanceChamber({ chamber, readAfter }, round, memory));
+  const limit = pause(ROUND_MILLIS_MAX, undefined, { signal: over.signal }).catch(() => {});
+  await Promise.race([Promise.all(steps), limit]);
+  over.abort();
+  const { fault, pending } = memory;
+  memory.fault = undefined;
+  if (fault !== undefined) throw fault.error;
+  if ([...pending.values()].every((count) => count === 0)) {
+    for (const subject of [FUNDS, FEE]) context.alerts.clear(subject);
   }
-  if (pending === 0) context.alerts.clear('funds');
-  return { isProgress, pending };
+  return true;
 }
 
 /** The nonce is read before any receipt, so a used nonce and a missing receipt are no race. */
@@ -52,9 +72,12 @@ async function openRound(
   context: RelayerContext & Pick<RoundContext, 'lease'>,
   memory: RoundMemory,
 ) {
-  const { rpc, account, forum, signers } = context;
+  const { rpc, account, forum, signers, queue, highestNonces, config, board } = context;
+  const { ended } = queue;
+  const { moment: readAfter } = board;
   const chainId = await readChainId(rpc);
   const [nonce, head] = await Promise.all([readNonce(rpc, account.address), readHead(rpc)]);
+  highestNonces.see(account.address, nonce);
   const open = await readClosed(chamberIds, forum);
   const watched = memory.watched ?? (await readWatchedNonces(context, nonce));
   const loggedChainId = open.flatMap(transactionsOf)[0]?.chainId ?? watched.chainId;
@@ -65,41 +88,92 @@ async function openRound(
   memory.unmined = unmined;
   // Settled ones with lost transactions first: they have the lower nonces.
   const chambers = [...(await readClosed(others, forum)), ...open];
-  const own = await signers.ownOf(account.address, chambers.flatMap(transactionsOf));
-  const usedNonces = new Set(own.map((transaction) => transaction.nonce));
-  const round: RoundContext = { ...context, chainId, head, nonce, usedNonces };
-  return { chambers, watched, round };
+  for (const chamber of chambers) await watched.add(chamber);
+  await queue.update(nonce, await signers.ownOf(account.address, chambers.flatMap(transactionsOf)), ended);
+  const fees = once(() => offerFees(rpc, head, config));
+  const balance = once(() => readBalance(rpc, account.address));
+  const round: RoundContext = { ...context, chainId, head, nonce, fees, balance };
+  return { chambers, round, readAfter };
 }
 
-/** Repeats for as long as outcomes are recorded: the deployments follow the commitment at once. */
-async function advanceChamber(
-  chamber: ClosedChamber,
-  round: RoundContext,
-): Promise<RoundResult & { readonly chamber: ClosedChamber }> {
+/** Reads it when it is first needed, and again after an error. */
+function once<Value>(read: () => Promise<Value>): () => Promise<Value> {
+  let reading: Promise<Value> | undefined;
+  return () => {
+    reading ??= read().catch((error: unknown) => {
+      reading = undefined;
+      throw error;
+    });
+    return reading;
+  };
+}
+
+/** A chamber and a moment of the board before which it was not read. */
+interface Reading {
+  readonly chamber: ClosedChamber;
+  readonly readAfter: number;
+}
+
+async function advanceChamber(reading: Reading, round: RoundContext, memory: RoundMemory): Promise<void> {
+  const { alerts, pauses } = round;
+  const jobs = await countPending(reading.chamber, round, memory);
+  const isWaiting = ({ outcome, submitted, name }: Job) =>
+    outcome !== null || submitted.length > 0 || pauses.has(name) || alerts.has(name);
+  if (jobs.every(isWaiting)) memory.waiting++;
+  await Promise.all(jobs.map((job) => runStep({ job, readAfter: reading.readAfter }, round, memory)));
+}
+
+async function countPending(chamber: ClosedChamber, round: RoundContext, memory: RoundMemory): Promise<readonly Job[]> {
   const jobs = await jobsOf(chamber, round);
-  const steps = new Set<Step>();
-  for (const job of jobs) steps.add(await advanceAlone(job, round));
-  const next = steps.has('recorded') ? await round.forum.chamber(chamber.state.chamberId) : undefined;
-  if (next !== undefined) return { ...(await advanceChamber(next, round)), isProgress: true };
-  const pending = jobs.filter((job) => job.outcome === null || isLost(job, round.nonce)).length;
-  return { chamber, isProgress: steps.has('sent') || steps.has('recorded'), pending };
+  const open = jobs.filter((job) => job.outcome === null || isLost(job, round.nonce));
+  memory.pending.set(chamber.state.chamberId, open.length);
+  return jobs;
 }
 
-/** A rejection by the node affects this job only; an unavailable node ends the round. */
+/** The deployments follow the commitment at once. */
+async function runStep(
+  { job, readAfter }: Omit<Reading, 'chamber'> & { readonly job: Job },
+  round: RoundContext,
+  memory: RoundMemory,
+): Promise<void> {
+  const { board, forum } = round;
+  let step: Step | undefined;
+  try {
+    await board.run(job.name, readAfter, async () => {
+      step = await advanceAlone(job, round);
+    });
+    if (step === 'sent' || step === 'recorded') memory.isProgress = true;
+    if (step !== 'recorded') return;
+    const { moment } = board;
+    const chamber = await forum.chamber(job.chamberId);
+    if (chamber === undefined) return;
+    if (job.failure === undefined) await advanceChamber({ chamber, readAfter: moment }, round, memory);
+    else await countPending(chamber, round, memory);
+  } catch (error) {
+    memory.fault ??= { error };
+  }
+}
+
+/** An error of the RPC affects this job only, whether the node rejects the request or does not respond. */
 async function advanceAlone(job: Job, round: RoundContext): Promise<Step> {
-  const { alerts, repeats, stopwatches, logger } = round;
+  const { alerts, pauses, repeats, stopwatches, logger } = round;
+  if (pauses.isPaused(job.name)) return 'waiting';
   const subject = `${job.name} (RPC)`;
+  countAttempts(job, round);
   try {
     const step = await advance(job, round);
     stopwatches.stop(subject);
     alerts.clear(subject);
     repeats.end(subject);
+    if (step !== 'deferred') pauses.end(job.name);
     return step;
   } catch (error) {
-    if (!isRejection(error)) throw error;
-    const { message: reason } = error;
-    repeats.report(subject, reason, (more) => logger.warn({ job: job.name, reason, ...more }, 'RPC request rejected'));
+    if (!(error instanceof RpcError)) throw error;
+    const { message: reason, kind } = error;
+    const what = kind === 'rejected' ? 'RPC request rejected' : 'RPC request failed';
+    repeats.report(subject, reason, (more) => logger.warn({ job: job.name, reason, ...more }, what));
     if (stopwatches.elapsed(subject) >= REJECTION_MILLIS) alerts.raise(subject, reason);
-    return 'waiting';
+    pauses.defer(job.name, REJECTION_PAUSE_MILLIS);
+    return 'deferred';
   }
 }

@@ -1,8 +1,10 @@
 // JSON-RPC over HTTP, by viem's transport without its retries. An error's message never holds the URL, which may carry an
 // API key, nor a response that is not JSON-RPC.
+import * as v from 'valibot';
 import { BaseError, http, RpcRequestError } from 'viem';
 import { LimitError, READ_LIMITS } from '../reading/limits.ts';
 import { linkedSignal } from '../reading/linked-signal.ts';
+import { parseModestJson } from '../reading/parse.ts';
 import { limitedFetch, UNLIMITED_BY_VIEM } from '../reading/response.ts';
 
 export class RpcError extends Error {
@@ -10,13 +12,23 @@ export class RpcError extends Error {
   readonly kind: 'unavailable' | 'rejected';
   /** The `data` of a JSON-RPC error, where a revert's reason is. */
   readonly data: unknown;
+  /** The `code` of a JSON-RPC error. */
+  readonly code: number | undefined;
 
-  constructor(kind: RpcError['kind'], message: string, data?: unknown) {
+  constructor(kind: RpcError['kind'], message: string, { data, code }: { data?: unknown; code?: number } = {}) {
     super(message);
     this.name = 'RpcError';
     this.kind = kind;
     this.data = data;
+    this.code = code;
   }
+}
+
+const METHOD_NOT_FOUND = -32_601;
+
+/** Whether the node does not know the method, or the service behind the URL does not offer it. */
+export function isUnknownMethod(error: unknown): error is RpcError {
+  return isRejection(error) && error.code === METHOD_NOT_FOUND;
 }
 
 /** Whether the node itself responded with the error. */
@@ -48,9 +60,8 @@ export function openRpc(
   const transport = http(url, {
     retryCount: 0,
     ...UNLIMITED_BY_VIEM,
-    fetchFn: limitedFetch({ ...READ_LIMITS, responseBytesMax }),
+    fetchFn: readingErrors(limitedFetch({ ...READ_LIMITS, responseBytesMax })),
     fetchOptions: { headers, redirect: 'follow' },
-    onFetchResponse: requireStatus,
   })({});
   const closing = new AbortController();
   return {
@@ -106,11 +117,22 @@ function decode(part: string): string {
   }
 }
 
-/** The body does not count: some gateways send a JSON-RPC result with an error status. */
-function requireStatus({ status }: Response): void {
-  if (status === TOO_MANY_REQUESTS) throw new RpcError('unavailable', 'RPC rate limit exceeded (429)');
-  if (status >= 500) throw new RpcError('unavailable', `the RPC returned HTTP ${status}`);
+/** Many gateways send the node's own error, such as a revert, with an error status. A result with one does not count. */
+function readingErrors(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+  return async (url, init) => {
+    const response = await fetch(url, init);
+    const { ok, status, headers } = response;
+    if (ok) return response;
+    if (status === TOO_MANY_REQUESTS) throw new RpcError('unavailable', 'RPC rate limit exceeded (429)');
+    const text = await response.text();
+    if (!v.is(jsonRpcError, parseModestJson(text, READ_LIMITS))) {
+      throw new RpcError('unavailable', `the RPC returned HTTP ${status}`);
+    }
+    return new Response(text, { headers });
+  };
 }
+
+const jsonRpcError = v.object({ error: v.object({ code: v.number(), message: v.string() }) });
 
 /** viem's own messages hold the URL and the request, so only the node's words and the system's error codes are kept. */
 function toRpcError(error: unknown, method: string, secrets: readonly string[]): RpcError {
@@ -121,7 +143,8 @@ function toRpcError(error: unknown, method: string, secrets: readonly string[]):
     return new RpcError('unavailable', `the RPC response is not read further: ${limit.message}`);
   const rejection = error.walk((cause) => cause instanceof RpcRequestError);
   if (rejection instanceof RpcRequestError && typeof rejection.details === 'string') {
-    return new RpcError('rejected', `${method}: ${redact(rejection.details, secrets)}`, rejection.data);
+    const { data, code } = rejection;
+    return new RpcError('rejected', `${method}: ${redact(rejection.details, secrets)}`, { data, code });
   }
   const root = error.walk();
   if (root instanceof RpcError) return root;

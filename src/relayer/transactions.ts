@@ -1,5 +1,5 @@
 // Transactions of the relayer's account: signed for the configured chain, not for one that the RPC reports, recognized in
-// the log, and priced (EIP-1559).
+// the log, and decoded.
 import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import {
@@ -16,8 +16,6 @@ import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
 import { keccak256 } from '../crypto/keccak.ts';
 import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
 import { toHex } from '../vocabulary/values.ts';
-import { type Block, readPriorityFee } from './chain-client.ts';
-import type { Rpc } from './rpc.ts';
 
 /** Throws without naming the key when it is invalid. */
 export function openAccount(privateKey: Hex): PrivateKeyAccount {
@@ -51,6 +49,11 @@ function hashOf(bytes: Hex): Hex {
 export function decodeTransaction({ rawTransaction, chainId, nonce }: RelayTransaction): UnsignedTransaction & Fees {
   const { to, data, value, gas, maxFeePerGas = 0n, maxPriorityFeePerGas = 0n } = parseTransaction(rawTransaction);
   return { chainId, nonce, to, data, value, gas, maxFeePerGas, maxPriorityFeePerGas };
+}
+
+/** The most that it may take from the account, in wei. */
+export function costOf({ value = 0n, gas = 0n, maxFeePerGas = 0n }: Omit<UnsignedTransaction, 'nonce'>): bigint {
+  return value + gas * maxFeePerGas;
 }
 
 /** Stands for the signer of bytes that are not a signed transaction. */
@@ -91,28 +94,4 @@ async function recoverSigner(rawTransaction: Hex): Promise<Address> {
   if (transaction.type !== 'eip1559') throw new Error('not a relay transaction');
   const { r = '0x', s = '0x', yParity = 0, v: _, ...unsigned } = transaction;
   return recoverAddress({ hash: hashOf(serializeTransaction(unsigned)), signature: { r, s, yParity } });
-}
-
-/** Twice the base fee outlasts six full blocks in a row. */
-export async function networkFees(rpc: Rpc, { baseFeePerGas }: Block): Promise<Fees> {
-  const maxPriorityFeePerGas = await readPriorityFee(rpc);
-  return { maxFeePerGas: 2n * baseFeePerGas + maxPriorityFeePerGas, maxPriorityFeePerGas };
-}
-
-/** Nodes accept a replacement that pays at least 10 % more; an eighth leaves room for their rounding. */
-const RAISE_DIVISOR = 8n;
-/** The multiple of what the network asks for, beyond which the fee is not the reason why a transaction is stuck. */
-const FEE_FACTOR_MAX = 4n;
-
-/** Fees that replace `fees` at the same nonce, at least the network's; undefined when more would not help. */
-export function raisedFees(fees: Fees, network: Fees): Fees | undefined {
-  if (fees.maxFeePerGas >= FEE_FACTOR_MAX * network.maxFeePerGas) return undefined;
-  const raise = (fee: bigint, asked: bigint) => {
-    const raised = fee + fee / RAISE_DIVISOR + 1n;
-    return raised > asked ? raised : asked;
-  };
-  return {
-    maxFeePerGas: raise(fees.maxFeePerGas, network.maxFeePerGas),
-    maxPriorityFeePerGas: raise(fees.maxPriorityFeePerGas, network.maxPriorityFeePerGas),
-  };
 }

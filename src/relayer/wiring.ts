@@ -4,7 +4,14 @@
 import { type Address, getAddress, type Hex, isAddressEqual, size, slice } from 'viem';
 import { type Call, orRevert, readBalance, readCall } from './chain-client.ts';
 import type { RelayerConfig } from './context.ts';
-import { CALLER_REFUSED, commitChamberCall, type DeployedIdea, revertError, revertReason } from './contracts.ts';
+import {
+  CALLER_REFUSED,
+  commitChamberCall,
+  type DeployedIdea,
+  NO_CHAMBER,
+  revertError,
+  revertReason,
+} from './contracts.ts';
 import type { Rpc } from './rpc.ts';
 
 /** What is wrong, for people, and which variable fixes it. */
@@ -22,8 +29,6 @@ interface Fault extends Mismatch {
   readonly isOtherContract: boolean;
 }
 
-/** Chambers are numbered from 1 up. */
-const NO_CHAMBER = 2n ** 256n - 1n;
 const ANY_ROOT: Hex = `0x${'11'.repeat(32)}`;
 
 export async function findWiringFaults(rpc: Rpc, wiring: Wiring): Promise<readonly Mismatch[]> {

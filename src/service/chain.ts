@@ -41,7 +41,8 @@ export async function openChain(options: ChainOptions): Promise<ChainLink> {
   const stateFile = config.DATABASE_PATH === ':memory:' ? undefined : `${config.DATABASE_PATH}.chain.json`;
   const devChain = await startDevChain({ stateFile, chainId: config.CHAIN_ID, logger });
   try {
-    return await openRelayer(options, { ...devChain.config, feeBumpSeconds: config.FEE_BUMP_SECONDS }, devChain);
+    const own = { ...devChain.config, ...feeSettings(config), isOwnNode: true };
+    return await openRelayer(options, own, devChain);
   } catch (error) {
     await devChain.stop();
     throw error;
@@ -53,7 +54,7 @@ async function openRelayer(
   wanted: RelayerConfig,
   devChain?: DevChain,
 ): Promise<ChainLink> {
-  const config = await requireChain(wanted, forum);
+  const config = await requireChain(wanted, forum, logger);
   const lease = forum.store.nodes?.lease('relayer') ?? SOLE_LEASE;
   const reader = new TokenReader({ rpcUrl: config.rpcUrl, chainId: config.chainId });
   forum.useChain(reader);
@@ -75,7 +76,7 @@ async function openRelayer(
 const CHAIN_ID = 'chain_id';
 
 /** The chain first used with a database is stored in it, and another one is rejected. */
-async function requireChain(wanted: RelayerConfig, { store: { meta } }: Forum): Promise<RelayerConfig> {
+async function requireChain(wanted: RelayerConfig, { store: { meta } }: Forum, logger: Logger): Promise<RelayerConfig> {
   const remembered = await meta.recall(CHAIN_ID);
   const chainId = wanted.chainId ?? (remembered === undefined ? undefined : Number(remembered));
   if (remembered !== undefined && chainId !== Number(remembered)) {
@@ -86,6 +87,7 @@ async function requireChain(wanted: RelayerConfig, { store: { meta } }: Forum): 
   if (report.mismatches.length > 0) {
     throw new Error(report.mismatches.map(({ variable, problem }) => `${variable}: ${problem}`).join('\n'));
   }
+  for (const warning of report.warnings) logger.warn(warning, 'the chain may not take transactions');
   if (report.chainId !== undefined) await meta.remember(CHAIN_ID, String(report.chainId));
   return { ...wanted, chainId: report.chainId ?? chainId };
 }
@@ -103,8 +105,12 @@ export function configuredChain(config: Config, rpcUrl: string): RelayerConfig {
     factoryAddress: config.IDEA_FACTORY_ADDRESS as Hex,
     privateKey: config.RELAYER_PRIVATE_KEY as Hex,
     confirmations: config.CONFIRMATIONS,
-    feeBumpSeconds: config.FEE_BUMP_SECONDS,
+    ...feeSettings(config),
   };
+}
+
+function feeSettings({ FEE_BUMP_SECONDS, FEE_MAX_GWEI, FEE_TIP_GWEI }: Config) {
+  return { feeBumpSeconds: FEE_BUMP_SECONDS, feeMaxWei: FEE_MAX_GWEI, tipWei: FEE_TIP_GWEI };
 }
 
 /** readConfig requires the file with the quorum contracts. */
@@ -145,6 +151,7 @@ function statusOf(relayer: Relayer, config: RelayerConfig, devChain: DevChain | 
   return {
     ok: ok && problem === undefined,
     relayer: state,
+    spending: relayer.spending(),
     details: { chain: { chainId: chainId ?? null, registryAddress, factoryAddress, ...address, relayer: state } },
   };
 }

@@ -205,6 +205,7 @@ export function composeService(core: Core, options: EdgeOptions) {
       isWritable: () => forum.store.meta.writeFailure === undefined,
       damagedStreams: () => forum.store.log.damages.size,
       relayer: () => chain.status().relayer,
+      spending: () => chain.status().spending,
       isHealthy: () => chain.status().ok,
       node: () => forum.store.nodes?.state(),
       catchUps: () => forum.catchUps,

@@ -8,7 +8,7 @@ export type Fault =
   | { readonly kind: 'hang' | 'reset' | 'lost' }
   | { readonly kind: 'status'; readonly status: number; readonly body: string }
   | { readonly kind: 'result'; readonly result: unknown }
-  | { readonly kind: 'error'; readonly message: string };
+  | { readonly kind: 'error'; readonly message: string; readonly code?: number };
 
 export interface FaultProxy {
   /** Contains what looks like an API key. */
@@ -25,6 +25,9 @@ interface Request {
   readonly id: number;
   readonly params: readonly unknown[];
 }
+
+/** Most errors of nodes have it. */
+const ANY_CODE = -32_000;
 
 export const API_KEY = 'a-key-that-must-not-show-0123456789';
 
@@ -57,7 +60,10 @@ export async function openFaultProxy(target: string): Promise<FaultProxy> {
     const respond = (outcome: object) =>
       void response.writeHead(200, headers).end(JSON.stringify({ jsonrpc: '2.0', id, ...outcome }));
     if (fault?.kind === 'result') return respond({ result: fault.result });
-    if (fault?.kind === 'error') return respond({ error: { code: -32_000, message: fault.message } });
+    if (fault?.kind === 'error') {
+      const { code = ANY_CODE, message } = fault;
+      return respond({ error: { code, message } });
+    }
     const passed = await (await fetch(target, { method: 'POST', headers, body })).text();
     if (fault?.kind === 'lost') return void request.socket.destroy();
     response.writeHead(200, headers).end(passed);

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { examine } from '../../src/doctor.ts';
 import { backupDatabase } from '../../src/log/sqlite/backup.ts';
 import type { RelayerConfig } from '../../src/relayer/context.ts';
@@ -9,9 +9,10 @@ import { probeChain } from '../../src/relayer/identity.ts';
 import { openRpc } from '../../src/relayer/rpc.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
 import { openChamber } from '../kit/chambers.ts';
-import { temporaryFolder } from '../kit/temporary.ts';
+import { run } from '../kit/service.ts';
+import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { TestService } from '../kit/test-service.ts';
-import { openFaultProxy } from './fault-proxy.ts';
+import { type Fault, openFaultProxy } from './fault-proxy.ts';
 import { recordingLogger } from './relayer-chain.ts';
 
 let chain: DevChain;
@@ -98,4 +99,81 @@ test('an invalid private key is rejected without being quoted', () => {
   expect(() => openAccount(privateKey)).toThrow(
     /^the relayer’s private key must be 0x and 64 hex digits, a key of secp256k1$/,
   );
+});
+
+describe('what sending a transaction needs', () => {
+  const UNKNOWN_METHOD = { kind: 'error', code: -32_601, message: 'method not found' } as const;
+
+  /** Both of a start and of doctor. */
+  async function problems(faultOf: (method: string, params: readonly unknown[]) => Fault | undefined, env = {}) {
+    const proxy = await openFaultProxy(config.rpcUrl);
+    atEnd(() => proxy.close());
+    proxy.fault = faultOf;
+    const { RPC_URL, ...rest } = { ...environment(), RPC_URL: proxy.url, ...env };
+    const findings = await examine({ RPC_URL, ...rest });
+    const started = await run({ RPC_URL, CHAIN: '', ...rest }).then(
+      async ({ stop }) => await stop().then(() => 'started'),
+      (error: Error) => error.message,
+    );
+    const found = findings.filter(({ subject, level }) => subject === 'chain' && level !== 'ok');
+    return { found: found.map(({ level, variable, detail }) => [level, variable, detail]), started };
+  }
+
+  function environment() {
+    return {
+      RPC_URL: config.rpcUrl,
+      CHAMBER_REGISTRY_ADDRESS: config.registryAddress,
+      IDEA_FACTORY_ADDRESS: config.factoryAddress,
+      RELAYER_PRIVATE_KEY: config.privateKey,
+    };
+  }
+
+  test('is there on a sound chain', async () => {
+    expect(await problems(() => undefined)).toEqual({ found: [], started: 'started' });
+  });
+
+  test('is a base fee: a chain without one stops the start', async () => {
+    const block = { number: '0x2', hash: `0x${'ab'.repeat(32)}`, timestamp: '0x1', gasLimit: '0x1c9c380' };
+    const { found, started } = await problems((method) =>
+      method === 'eth_getBlockByNumber' ? { kind: 'result', result: block } : undefined,
+    );
+    const detail = expect.stringContaining('the chain has no base fee (EIP-1559)');
+    expect(found).toEqual([['problem', 'RPC_URL', detail]]);
+    expect(started).toMatch(/^RPC_URL: the chain has no base fee/);
+  });
+
+  test('is a tip: a node that suggests none stops the start, unless one is configured', async () => {
+    const noTip = (method: string) =>
+      ['eth_maxPriorityFeePerGas', 'eth_feeHistory'].includes(method) ? UNKNOWN_METHOD : undefined;
+    const { found, started } = await problems(noTip);
+    expect(found).toEqual([['problem', 'FEE_TIP_GWEI', expect.stringContaining('suggests no tip')]]);
+    expect(started).toMatch(/^FEE_TIP_GWEI: /);
+    expect(await problems(noTip, { FEE_TIP_GWEI: '1' })).toEqual({ found: [], started: 'started' });
+  });
+
+  test('is a fee within the limit: one above it is a warning', async () => {
+    const { found, started } = await problems(() => undefined, { FEE_MAX_GWEI: '0.5' });
+    expect(found).toEqual([['warning', 'FEE_MAX_GWEI', expect.stringContaining('above the limit of 0.5')]]);
+    expect(started).toBe('started');
+  });
+
+  test('is an estimate: a node without estimates stops the start, as does one above a block’s gas', async () => {
+    const without = await problems((method) => (method === 'eth_estimateGas' ? UNKNOWN_METHOD : undefined));
+    expect(without.found).toEqual([['problem', 'RPC_URL', 'eth_estimateGas: method not found']]);
+    expect(without.started).toBe('RPC_URL: eth_estimateGas: method not found');
+    const above = await problems((method) =>
+      method === 'eth_estimateGas' ? { kind: 'result', result: '0x1c9c3801' } : undefined,
+    );
+    expect(above.found).toEqual([
+      ['problem', 'RPC_URL', expect.stringMatching(/takes 480000001 gas, and a block of the chain has 30000000$/)],
+    ]);
+  });
+
+  test('is the account for itself: transactions that wait are a warning', async () => {
+    const { found } = await problems((method, [, block]) =>
+      method === 'eth_getTransactionCount' && block === 'pending' ? { kind: 'result', result: '0x3' } : undefined,
+    );
+    const detail = expect.stringMatching(/^3 transactions of 0x\w+ wait for a block/);
+    expect(found).toEqual([['warning', 'RELAYER_PRIVATE_KEY', detail]]);
+  });
 });

@@ -20,6 +20,8 @@ export class MemoryForum implements RelayerForum {
   readonly events = new Map<number, ChamberEvent[]>();
   readonly #states = new Map<number, ChamberState>();
   readonly #trees = new Map<number, Accumulator>();
+  /** Milliseconds that its clock is ahead of the real time. */
+  ahead = 0;
   /** Called before an event is appended; what it throws is thrown by the append. */
   beforeRecord: (fact: ServiceFact) => void = () => {};
 
@@ -28,7 +30,7 @@ export class MemoryForum implements RelayerForum {
   }
 
   now(): number {
-    return Date.now();
+    return Date.now() + this.ahead;
   }
 
   async unsettledChambers(limit: number): Promise<readonly number[]> {

@@ -17,7 +17,7 @@ export async function fund(rpc: Rpc, ...addresses: readonly Address[]): Promise<
 export async function openOwner(rpc: Rpc): Promise<Owner> {
   const account = openAccount(OWNER_KEY);
   await fund(rpc, account.address);
-  return { rpc, account, onSent: () => {} };
+  return { rpc, account, feeSettings: {}, onSent: () => {} };
 }
 
 /** Contracts for the relayer of the key. */

@@ -6,7 +6,7 @@ import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { NEXT_KEY } from './owner-account.ts';
 import { quorumContracts, SETTINGS } from './quorum-file.ts';
-import { expectSettledOnce, isSettled, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
+import { expectSettledOnce, isSettled, openRelayerChain, type RelayerChain, untilRefused } from './relayer-chain.ts';
 
 let stage: RelayerChain;
 beforeEach(async () => {
@@ -49,7 +49,7 @@ test('a ticker that another chamber has taken is a failed deployment and holds u
     { ticker: 'TWO', backers: 1 },
   ]);
   stage.relayer();
-  await until(() => isSettled(forum));
+  await untilRefused(stage);
   expect(forum.facts('idea.deploy_failed')).toMatchObject([{ ideaId: 'idea-1', reason: 'TickerTaken(ONE)' }]);
   expect(forum.facts('idea.deployed')).toHaveLength(2);
 });

@@ -148,6 +148,15 @@ export async function untilSettled({ forum, clock }: RelayerChain, ahead = 0): P
   });
 }
 
+/** Minutes pass and blocks come until every chamber is settled, and what reverts in simulations has failed. */
+export async function untilRefused({ forum, clock, rpc }: RelayerChain): Promise<void> {
+  await until(async () => {
+    clock.ahead += 2_000;
+    await rpc.request('evm_mine', []);
+    return isSettled(forum);
+  });
+}
+
 /** Every chamber is settled, and each job is done once. */
 export async function expectSettledOnce(opened: RelayerChain, ahead = 0): Promise<void> {
   await untilSettled(opened, ahead);

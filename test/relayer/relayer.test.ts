@@ -4,7 +4,7 @@ import { readCall } from '../../src/relayer/chain-client.ts';
 import { REFERENCE } from '../../src/relayer/contracts.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
-import { expectSettledOnce, isSettled, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
+import { expectSettledOnce, isSettled, openRelayerChain, type RelayerChain, untilRefused } from './relayer-chain.ts';
 
 let opened: RelayerChain;
 beforeEach(async () => {
@@ -71,7 +71,7 @@ test('records a deployment that reverts with its reason and continues with the o
     { ticker: 'GOOD', backers: 2 },
   ]);
   const relayer = opened.relayer();
-  await until(() => isSettled(forum));
+  await untilRefused(opened);
 
   expect(forum.facts('idea.deploy_failed')).toEqual([
     { ideaId: 'idea-1', txHash: null, reason: `ERC20InvalidReceiver(0x${'0'.repeat(40)})` },

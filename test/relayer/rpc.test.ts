@@ -42,6 +42,25 @@ test('a password with an invalid percent sign is used as it is', async () => {
   expect(await openRpc(`http://ann:100%zz@127.0.0.1:${port}/`).request('eth_chainId', [])).toBe('0x1');
 });
 
+test.each([500, 503, 400])('the node’s own error in a response with HTTP %d is read', async (status) => {
+  const body = JSON.stringify({
+    jsonrpc: '2.0',
+    id: 1,
+    error: { code: 3, message: 'execution reverted', data: '0xab' },
+  });
+  const proxy = await openFaulty({ kind: 'status', status, body });
+  const error = await failureOf(proxy.url);
+  expect(error).toMatchObject({ kind: 'rejected', message: 'eth_chainId: execution reverted', data: '0xab', code: 3 });
+});
+
+test.each(['', 'oops', '<html></html>', '{"jsonrpc":"2.0","id":1,"result":"0x1"}', '{"error":"no"}'])(
+  'a response with HTTP 500 and the body %j is none of the node’s',
+  async (body) => {
+    const proxy = await openFaulty({ kind: 'status', status: 500, body });
+    expect(await failureOf(proxy.url)).toMatchObject({ kind: 'unavailable', message: 'the RPC returned HTTP 500' });
+  },
+);
+
 test('a long error is truncated', async () => {
   const proxy = await openFaulty({ kind: 'error', message: 'x'.repeat(10_000) });
   expect((await failureOf(proxy.url)).message.length).toBeLessThan(400);

@@ -1,0 +1,97 @@
+// What a transaction offers per gas (EIP-1559), and the most that it may: a node that suggests too much must not spend the account.
+import { type FeeValuesEIP1559 as Fees, formatGwei } from 'viem';
+import { type Block, readFeeHistory, readPriorityFee } from './chain-client.ts';
+import { isRejection, type Rpc, RpcError } from './rpc.ts';
+
+export interface FeeSettings {
+  /** Wei per gas, base fee and tip together; by default a multiple of what the chain has been paying. */
+  readonly feeMaxWei?: bigint | undefined;
+  /** Wei per gas, where the RPC suggests no tip. */
+  readonly tipWei?: bigint | undefined;
+}
+
+/** Fees within a limit, which holds for raised ones too, or why there are none. */
+export type FeeOffer = { readonly fees: Fees; readonly limit: bigint } | { readonly excess: string };
+
+/** The multiple of what the chain has been paying that is still taken for a busy hour. */
+const USUAL_FACTOR = 10n;
+/** Below this a fee is never too high: many chains pay next to nothing when they are idle. */
+const USUAL_WEI_MIN = 50_000_000_000n;
+
+/** Twice the base fee outlasts six full blocks in a row. */
+export async function offerFees(rpc: Rpc, head: Block, settings: FeeSettings): Promise<FeeOffer> {
+  const { baseFeePerGas: base } = head;
+  if (base === undefined) throw new RpcError('rejected', 'the chain has no base fee (EIP-1559)');
+  const usual = await readUsual(rpc);
+  const tip = await suggestedTip(rpc, usual, settings);
+  const limit = settings.feeMaxWei ?? usualLimit(base, usual);
+  if (base + tip > limit) return { excess: excess(base + tip, limit) };
+  const maxFeePerGas = least(2n * base + tip, limit);
+  return { fees: { maxFeePerGas, maxPriorityFeePerGas: tip }, limit };
+}
+
+function excess(asked: bigint, limit: bigint): string {
+  return `the chain asks for ${formatGwei(asked)} gwei per gas, above the limit of ${formatGwei(limit)} (FEE_MAX_GWEI)`;
+}
+
+/** Medians of recent blocks: one odd block, or an empty one, does not count. */
+interface Usual {
+  readonly base: bigint;
+  readonly tip: bigint;
+}
+
+/** undefined where the node keeps no history. */
+async function readUsual(rpc: Rpc): Promise<Usual | undefined> {
+  try {
+    const { baseFees, tips } = await readFeeHistory(rpc);
+    return { base: median(baseFees), tip: median(tips.filter((tip) => tip > 0n)) };
+  } catch (error) {
+    if (isRejection(error)) return undefined;
+    throw error;
+  }
+}
+
+function median(values: readonly bigint[]): bigint {
+  const sorted = values.toSorted((a, b) => (a < b ? -1 : Number(a > b)));
+  return sorted[Math.floor(sorted.length / 2)] ?? 0n;
+}
+
+async function suggestedTip(rpc: Rpc, usual: Usual | undefined, { tipWei }: FeeSettings): Promise<bigint> {
+  try {
+    return await readPriorityFee(rpc);
+  } catch (error) {
+    if (!isRejection(error)) throw error;
+    if (usual !== undefined && usual.tip > 0n) return usual.tip;
+    if (tipWei !== undefined) return tipWei;
+    throw new RpcError('rejected', 'the RPC suggests no tip by eth_maxPriorityFeePerGas or eth_feeHistory');
+  }
+}
+
+/** The base fee is the chain's own and never overpaid; only a tip is paid as it was offered. */
+function usualLimit(base: bigint, usual: Usual = { base, tip: 0n }): bigint {
+  return most(USUAL_FACTOR * (most(base, usual.base) + usual.tip), USUAL_WEI_MIN);
+}
+
+/** Nodes accept a replacement that pays at least 10 % more; an eighth leaves room for their rounding. */
+const RAISE_DIVISOR = 8n;
+/** The multiple of what the network asks for, beyond which the fee is not the reason why a transaction is stuck. */
+const FEE_FACTOR_MAX = 4n;
+
+/** Fees that replace `fees` at the same nonce, at least the network's; undefined when more would not help. */
+export function raisedFees(fees: Fees, offer: FeeOffer): Fees | { readonly excess: string } | undefined {
+  if ('excess' in offer) return offer;
+  const { fees: network, limit } = offer;
+  if (fees.maxFeePerGas >= FEE_FACTOR_MAX * network.maxFeePerGas) return undefined;
+  const raise = (fee: bigint, asked: bigint) => most(fee + fee / RAISE_DIVISOR + 1n, asked);
+  const maxFeePerGas = raise(fees.maxFeePerGas, network.maxFeePerGas);
+  if (maxFeePerGas > limit) return { excess: excess(maxFeePerGas, limit) };
+  return { maxFeePerGas, maxPriorityFeePerGas: raise(fees.maxPriorityFeePerGas, network.maxPriorityFeePerGas) };
+}
+
+function most(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}
+
+function least(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}

@@ -1,0 +1,104 @@
+// The account's nonces: which one is free, and how many transactions wait for a block. Nodes keep a limited number of them for each
+// account, and none that the account can't pay for.
+import { setImmediate } from 'node:timers/promises';
+import type { Hex } from 'viem';
+import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
+import { costOf, decodeTransaction, type UnsignedTransaction } from './transactions.ts';
+
+/** What common nodes keep of one account. */
+const UNMINED_MAX = 64;
+
+/** A nonce that was chosen here, and is in what is read of the log only some time later. */
+interface Taken {
+  readonly cost: bigint;
+  /** `failed`: its transaction may be in the log or not, which the next look at the log decides. */
+  state: 'underWay' | 'logged' | 'failed';
+}
+
+export class NonceQueue {
+  /** The account's first nonce that no block has used. */
+  #onChain = 0;
+  /** The nonces of the log's transactions, and the most that those take which no block has. */
+  #logged: ReadonlyMap<number, bigint> = new Map();
+  readonly #taken = new Map<number, Taken>();
+  #costs = new Map<Hex, bigint>();
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** To be read before the log, and handed to `update` after it. */
+  get ended(): readonly number[] {
+    return [...this.#taken].flatMap(([nonce, { state }]) => (state === 'underWay' ? [] : [nonce]));
+  }
+
+  /** `own` are the account's transactions in the log, oldest first: reconciled with the chain, never counted. */
+  async update(onChain: number, own: readonly RelayTransaction[], ended: readonly number[]): Promise<void> {
+    const unmined = own.filter(({ nonce }) => nonce >= onChain);
+    const costs = new Map<Hex, bigint>();
+    for (const transaction of unmined) costs.set(transaction.txHash, await this.#costOf(transaction));
+    for (const nonce of ended) this.#taken.delete(nonce);
+    this.#costs = costs;
+    this.#logged = new Map(own.map(({ nonce, txHash }) => [nonce, costs.get(txHash) ?? 0n]));
+    this.#onChain = onChain;
+  }
+
+  async #costOf(transaction: RelayTransaction): Promise<bigint> {
+    const known = this.#costs.get(transaction.txHash);
+    if (known !== undefined) return known;
+    // After a start there may be many, and long ones: other work of the process comes in between.
+    await setImmediate();
+    return costOf(decodeTransaction(transaction));
+  }
+
+  /** The lowest nonce used neither by a block nor by the log. */
+  get lowestFree(): number {
+    let free = this.#onChain;
+    while (this.#logged.has(free) || this.#taken.has(free)) free++;
+    return free;
+  }
+
+  get isFull(): boolean {
+    return this.unmined >= UNMINED_MAX;
+  }
+
+  /** How many nonces wait for a block. */
+  get unmined(): number {
+    return this.#waiting().length;
+  }
+
+  /** The most that the transactions which wait for a block take from the account, in wei. */
+  get reserved(): bigint {
+    return this.#waiting().reduce((sum, cost) => sum + cost, 0n);
+  }
+
+  #waiting(): readonly bigint[] {
+    const taken = [...this.#taken].map(([nonce, { cost }]) => [nonce, cost] as const);
+    const waiting = new Map([...this.#logged, ...taken].filter(([nonce]) => nonce >= this.#onChain));
+    return [...waiting.values()];
+  }
+
+  /**
+   * Logs transactions one at a time, and none after a failure before the log has been read again: so none has a nonce above one that
+   * never came into the log. `choose` is called when it is the transaction's turn; nothing is logged where it returns undefined. `work` resolves
+   * to the hash.
+   */
+  async log(choose: () => UnsignedTransaction | undefined, work: (unsigned: UnsignedTransaction) => Promise<Hex>) {
+    const turn = this.#last.then(async () => {
+      const unsigned = this.#isInDoubt ? undefined : choose();
+      if (unsigned === undefined) return;
+      const taken: Taken = { cost: costOf(unsigned), state: 'underWay' };
+      this.#taken.set(unsigned.nonce, taken);
+      try {
+        this.#costs.set(await work(unsigned), taken.cost);
+        taken.state = 'logged';
+      } catch (error) {
+        taken.state = 'failed';
+        throw error;
+      }
+    });
+    this.#last = turn.catch(() => {});
+    await turn;
+  }
+
+  get #isInDoubt(): boolean {
+    return [...this.#taken.values()].some(({ state }) => state === 'failed');
+  }
+}

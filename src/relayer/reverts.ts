@@ -1,0 +1,67 @@
+// A call that reverts when it is simulated: it may be done already, the contract may have to be waited for, or a deployment has failed.
+// A failure is final, so it takes a mined revert whose reason is known, or the same refusal over minutes and blocks.
+import type { Hex } from 'viem';
+import { orRevert, type Receipt, readCall, readNonce, readReceipt } from './chain-client.ts';
+import type { RoundContext } from './context.ts';
+import { isWaitedFor, revertError, revertReason } from './contracts.ts';
+import type { Job } from './jobs.ts';
+import { complete, defer, findCompletion, record, type Step } from './outcomes.ts';
+
+const ZERO = /^0x0*$/;
+
+interface Revert {
+  readonly revertData: Hex;
+  /** The transaction that reverted in a block, if one did. */
+  readonly mined: Receipt | undefined;
+}
+
+export async function resolveRevert(job: Job, { revertData, mined }: Revert, round: RoundContext): Promise<Step> {
+  const { rpc, config, alerts } = round;
+  const { registryAddress: to, contracts } = config;
+  const stored = contracts.readRoot(await readCall(rpc, { to, data: contracts.rootCall(job.chamberId) }));
+  const isCommitted = !ZERO.test(stored);
+  if (isCommitted && stored !== job.root) return defer(job, `the registry holds a different root, ${stored}`, round);
+  const done = isCommitted ? await findCompletion(job, round) : undefined;
+  if (done !== undefined) return complete(job, done, round);
+  const reason = revertReason(revertData);
+  if (job.failure === undefined || isWaitedFor(revertData)) return defer(job, reason, round);
+  if (!isCommitted) return defer(job, 'the registry no longer holds the chamber’s root', round);
+  const error = revertError(revertData);
+  if (error === 'IdeaAlreadyDeployed' || (await mayBeDone(job, round))) {
+    return defer(job, 'done on the chain, but its event is missing', round);
+  }
+  const isProved = mined !== undefined && error !== undefined;
+  if (!isProved && !isLasting(job, round)) return defer(job, `${reason}: failed if it stays so for minutes`, round);
+  alerts.clear(job.name);
+  return record(job, job.failure(reason, mined?.transactionHash ?? null), round);
+}
+
+function isLasting(job: Job, { config, refusals, head }: RoundContext): boolean {
+  return config.isOwnNode === true || refusals.isLasting(job.name, head, config.confirmations);
+}
+
+/**
+ * Whether the chain may hold the token. Missing means unknown: the node's index of its events may lag, and so may the node that responds,
+ * so its view alone does not say that there is none.
+ */
+export async function mayBeDone(job: Job, round: RoundContext): Promise<boolean> {
+  if (job.doneCall !== undefined) {
+    const view = await orRevert(readCall(round.rpc, { to: job.contract, data: job.doneCall() }));
+    if ('result' in view && !ZERO.test(view.result)) return true;
+  }
+  return await isUnaccounted(job, round);
+}
+
+/** Whether a nonce of the job is used, as any node ever reported, and none of its transactions at that nonce has a receipt so far. */
+async function isUnaccounted({ logged }: Job, { rpc, signers: known, highestNonces }: RoundContext): Promise<boolean> {
+  const receipts = await Promise.all(logged.map(({ txHash }) => readReceipt(rpc, txHash)));
+  const signers = await Promise.all(logged.map((transaction) => known.of(transaction)));
+  const slotOf = (index: number) => `${signers[index]} ${logged[index]?.nonce}`;
+  const accounted = new Set(receipts.flatMap((receipt, index) => (receipt === null ? [] : [slotOf(index)])));
+  for (const [index, { nonce }] of logged.entries()) {
+    const signer = signers[index];
+    if (signer === undefined || accounted.has(slotOf(index))) continue;
+    if (nonce < highestNonces.see(signer, await readNonce(rpc, signer))) return true;
+  }
+  return false;
+}

@@ -1,0 +1,122 @@
+// unsigned -> pending: a transaction is chosen, signed, logged and sent, in this order. A crash in between leaves bytes that the next
+// round sends, never a second transaction.
+import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
+import { attemptsOf } from './attempts.ts';
+import { orRevert, type Receipt, readGas, type SendOutcome, sendRaw } from './chain-client.ts';
+import type { RelayerContext, RoundContext } from './context.ts';
+import type { Job } from './jobs.ts';
+import { complete, defer, findCompletion, record, type Step } from './outcomes.ts';
+import { mayBeDone, resolveRevert } from './reverts.ts';
+import { costOf, decodeTransaction, signTransaction, type UnsignedTransaction } from './transactions.ts';
+
+/** Nonces at which a deployment may revert in a block without a reason before it has failed. */
+const UNEXPLAINED_REVERTS_MAX = 3;
+/** A call inside a call leaves the caller this part of its gas. */
+const GAS_LEFT_DIVISOR = 64n;
+
+/** A mined revert leaves no reason behind, so its call is simulated once more and then sent again. */
+export async function submit(job: Job, round: RoundContext, mined?: Receipt): Promise<Step> {
+  const { rpc, account, queue, refusals, board } = round;
+  if (queue.isFull) return 'waiting';
+  const isFormerOpen = job.submitted.length === 0 && job.logged.length > 0;
+  const done = isFormerOpen ? await findCompletion(job, round) : undefined;
+  if (done !== undefined) return complete(job, done, round);
+  const { contract: to, value } = job;
+  await board.ownTurn();
+  const data = job.call();
+  const estimate = await orRevert(readGas(rpc, { from: account.address, to, data, value }));
+  if ('revertData' in estimate) return resolveRevert(job, { ...estimate, mined }, round);
+  refusals.end(job.name);
+  if (mined !== undefined && job.failure !== undefined && attemptsOf(job) >= UNEXPLAINED_REVERTS_MAX) {
+    if (await mayBeDone(job, round)) return defer(job, 'done on the chain, but its event is missing', round);
+    const reason = `reverted ${attemptsOf(job)} times without a reason`;
+    return record(job, job.failure(reason, mined.transactionHash), round);
+  }
+  const { gasLimit = 2n * estimate.result } = round.head;
+  if (estimate.result > gasLimit) {
+    return defer(job, `it takes ${estimate.result} gas, and a block of the chain has ${gasLimit}`, round);
+  }
+  return signNew(job, { to, data, value, gas: gasFor(job, estimate.result, { mined, gasLimit }) }, round);
+}
+
+/** A fifth more than the estimate, and twice what a transaction had that used it all; no more than a block has. */
+function gasFor(job: Job, estimate: bigint, { mined, gasLimit }: { mined: Receipt | undefined; gasLimit: bigint }) {
+  const estimated = (estimate * 6n) / 5n;
+  const before = job.submitted.find(({ txHash }) => txHash === mined?.transactionHash);
+  const { gas = 0n } = before === undefined ? {} : decodeTransaction(before);
+  const isUsedUp = mined !== undefined && mined.gasUsed >= gas - gas / GAS_LEFT_DIVISOR;
+  const wanted = isUsedUp && 2n * gas > estimated ? 2n * gas : estimated;
+  return wanted > gasLimit ? gasLimit : wanted;
+}
+
+type Call = Pick<UnsignedTransaction, 'to' | 'data' | 'value' | 'gas'>;
+
+async function signNew(job: Job, call: Call, round: RoundContext): Promise<Step> {
+  const { chainId, queue, alerts } = round;
+  const offer = await round.fees();
+  if ('excess' in offer) {
+    alerts.raise(FEE, offer.excess);
+    return setAside(job, round);
+  }
+  alerts.clear(FEE);
+  const balance = await round.balance();
+  const unsigned = { chainId, ...call, ...offer.fees };
+  const cost = costOf(unsigned);
+  if (balance < cost) {
+    raiseFundsAlert(round);
+    return setAside(job, round);
+  }
+  const choose = () => {
+    const isPaid = balance >= queue.reserved + cost;
+    return isPaid && !queue.isFull ? { ...unsigned, nonce: queue.lowestFree } : undefined;
+  };
+  return signAndSend(job, choose, round);
+}
+
+/** Signs what `choose` returns when it is the job's turn; nothing where it returns undefined. */
+export async function signAndSend(
+  job: Job,
+  choose: () => UnsignedTransaction | undefined,
+  round: RoundContext,
+): Promise<Step> {
+  const signed: RelayTransaction[] = [];
+  await round.queue.log(choose, async (unsigned) => {
+    await round.board.ownTurn();
+    const transaction = await signTransaction(round.account, unsigned);
+    round.signers.remember(transaction, round.account.address);
+    await round.forum.record(job.chamberId, job.submission(transaction), { root: job.root, lease: round.lease });
+    signed.push(transaction);
+    return transaction.txHash;
+  });
+  const [transaction] = signed;
+  if (transaction === undefined) return 'waiting';
+  const { txHash, nonce } = transaction;
+  round.spending.countSigned();
+  round.logger.info({ job: job.name, txHash, nonce }, 'relay transaction signed');
+  round.stopwatches.start(txHash);
+  await send(transaction, round);
+  return 'sent';
+}
+
+/** Sends a transaction of the log; doing so again is harmless, because its nonce is used once. */
+export async function send({ rawTransaction }: RelayTransaction, context: RelayerContext): Promise<SendOutcome> {
+  const outcome = await sendRaw(context.rpc, rawTransaction);
+  if (outcome === 'no_funds') raiseFundsAlert(context);
+  else context.alerts.clear(FUNDS);
+  return outcome;
+}
+
+/** Subjects of alerts. */
+export const FUNDS = 'funds';
+export const FEE = 'fee';
+const SHORT_PAUSE_MILLIS = 1_000;
+
+function raiseFundsAlert({ alerts, account }: RelayerContext): void {
+  alerts.raise(FUNDS, `relayer account ${account.address} has insufficient funds for gas`);
+}
+
+/** Waits for something that all jobs wait for. */
+function setAside(job: Job, { pauses }: RelayerContext): Step {
+  pauses.defer(job.name, SHORT_PAUSE_MILLIS);
+  return 'deferred';
+}

@@ -1,0 +1,91 @@
+// Many chambers that end in the same second, on a chain with a block each second: each waits for its own confirmations and not for those
+// of others, also while the requests of one of them fail. MANY_CHAMBERS=200 is the size of the claim in src/relayer/README.md.
+import { expect, test } from 'vitest';
+import { until } from '../kit/until.ts';
+import { addChamber } from './chambers.ts';
+import type { Fault } from './fault-proxy.ts';
+import { expectRecordedOnce, isSettled, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
+
+const { MANY_CHAMBERS = '200' } = process.env;
+const CHAMBERS = Number(MANY_CHAMBERS);
+const CONFIRMATIONS = 8;
+const WAIT_MILLIS = 240_000;
+
+interface Times {
+  /** Milliseconds from the end of the chambers to the last outcome of that kind. */
+  readonly roots: readonly number[];
+  readonly tokens: readonly number[];
+}
+
+test('two hundred chambers that end together need little longer than their confirmations', {
+  timeout: 300_000,
+}, async () => {
+  const { roots, tokens } = await play(() => undefined);
+  console.log(`roots within ${seconds(roots)} s, tokens within ${seconds(tokens)} s`);
+});
+
+test('a job whose every third request fails delays no other', { timeout: 600_000 }, async () => {
+  const calm = await play(() => undefined);
+  let count = 0;
+  const faults: readonly Fault[] = [
+    { kind: 'hang' },
+    { kind: 'status', status: 500, body: '{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no luck today"}}' },
+    { kind: 'reset' },
+  ];
+  const disturbed = await play((isOfFirst) =>
+    isOfFirst && count++ % 3 === 0 ? faults[count % faults.length] : undefined,
+  );
+  console.log(
+    `others: ${seconds(calm.tokens.slice(1))} s without and ${seconds(disturbed.tokens.slice(1))} s with faults, of ${count} requests`,
+  );
+  expect(count).toBeGreaterThan(9);
+});
+
+/** `faultOf` says what goes wrong with a request, and knows whether it is one for the first chamber. */
+async function play(faultOf: (isOfFirst: boolean) => Fault | undefined): Promise<Times> {
+  const opened = await openRelayerChain();
+  const { rpc, proxy, forum } = opened;
+  await rpc.request('evm_setAutomine', [false]);
+  await rpc.request('evm_setIntervalMining', [1]);
+  const ended = Date.now();
+  for (let chamberId = 1; chamberId <= CHAMBERS; chamberId++)
+    addChamber(forum, chamberId, [{ ticker: 'T', backers: 1 }]);
+  const isOfFirst = requestsOf(opened, 1);
+  proxy.fault = (method, params) => faultOf(isOfFirst(method, params));
+  const roots = new Map<number, number>();
+  const tokens = new Map<number, number>();
+  const record = forum.record.bind(forum);
+  forum.record = async (chamberId, fact) => {
+    await record(chamberId, fact);
+    if (fact.type === 'chamber.committed') roots.set(chamberId, Date.now() - ended);
+    if (fact.type === 'idea.deployed') tokens.set(chamberId, Date.now() - ended);
+  };
+  const relayer = opened.relayer({ rpcUrl: proxy.url, confirmations: CONFIRMATIONS });
+  await until(() => isSettled(forum), WAIT_MILLIS);
+  await relayer.stop();
+  await expectRecordedOnce(opened);
+  expect(forum.facts('idea.deploy_failed')).toEqual([]);
+  const ids = [...forum.events.keys()];
+  return { roots: ids.map((id) => roots.get(id) ?? 0), tokens: ids.map((id) => tokens.get(id) ?? 0) };
+}
+
+/** Whether a request carries something of the chamber's jobs: its calldata, or the hash or bytes of a transaction. */
+function requestsOf(
+  { forum }: RelayerChain,
+  chamberId: number,
+): (method: string, params: readonly unknown[]) => boolean {
+  const word = chamberId.toString(16).padStart(64, '0');
+  const isCall = (data: string) => data.slice(10, 74) === word || data.slice(10 + 64, 10 + 128) === word;
+  return (_method, [first]) => {
+    const { commitSubmitted, deployments } = forum.state(chamberId).settlement;
+    const own = [...commitSubmitted, ...[...deployments.values()].flatMap(({ submitted }) => submitted)];
+    if (typeof first === 'string')
+      return own.some(({ txHash, rawTransaction }) => [txHash, rawTransaction].includes(first as `0x${string}`));
+    const { data } = (first ?? {}) as { readonly data?: string };
+    return data !== undefined && isCall(data);
+  };
+}
+
+function seconds(millis: readonly number[]): string {
+  return (Math.max(...millis) / 1000).toFixed(1);
+}
