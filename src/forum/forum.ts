@@ -7,6 +7,7 @@ import type { Store } from '../log/store.ts';
 import type { StreamId } from '../log/stream-id.ts';
 import type { ChainReader } from '../moves/chain-question.ts';
 import type { SignatureAges } from '../moves/rules.ts';
+import type { ForumError } from '../vocabulary/errors.ts';
 import { parseId } from '../vocabulary/parameters.ts';
 import { type Millis, type Phase, toHex } from '../vocabulary/values.ts';
 import { type Command, chamberNotFound, type EventOf } from './commands.ts';
@@ -69,6 +70,20 @@ export class Forum {
   /** Rules that need a chain ask this one; without one they can't be set. */
   useChain(reader: ChainReader): void {
     this.#pipeline.useChain(reader);
+  }
+
+  /** Rejects new commands with the error while there is one. */
+  haltIf(halted: () => ForumError | undefined): void {
+    this.#pipeline.halted = halted;
+  }
+
+  get haltedBy(): ForumError | undefined {
+    return this.#pipeline.halted();
+  }
+
+  /** Why moves can't be accepted now; undefined if they can. */
+  get writeFailure(): ForumError | undefined {
+    return this.haltedBy ?? this.store.meta.writeFailure;
   }
 
   /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when those accepted are on disk and have their responses. */

@@ -99,6 +99,8 @@ export class Pipeline {
   #chain = new ChainReadings();
   readonly #gathering = new Gathering();
   #closing: Promise<void> | undefined;
+  /** Returns why no command is taken; undefined while commands are. */
+  halted: () => ForumError | undefined = () => undefined;
   /** Once it is closed: called when a command may have been the last one. */
   #onLeft: (() => void) | undefined;
 
@@ -121,7 +123,9 @@ export class Pipeline {
   submit(command: Command): Promise<ForumEvent | null> {
     const { promise, resolve, reject } = Promise.withResolvers<ForumEvent | null>();
     const unanswered = this.#preparing + this.#waiting.length + this.#open.outcomes.length;
+    const halted = this.halted();
     if (this.#closing !== undefined) reject(unavailable('the service is shutting down'));
+    else if (halted !== undefined) reject(halted);
     else if (unanswered >= this.#options.commitQueueMax) {
       reject(unavailable('too many moves are waiting to be committed, retry'));
     } else {

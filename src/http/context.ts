@@ -7,6 +7,7 @@ import type { Quota } from '../connections/quota.ts';
 import type { SignatureVerifier } from '../crypto/verify.ts';
 import type { Forum } from '../forum/forum.ts';
 import type { ServiceKeys } from '../keys/service-keys.ts';
+import type { StoredCheckpoint } from '../log/published-tree.ts';
 import type { RateLimit } from './request-limits.ts';
 import type { TodoWatches } from './todo-watches.ts';
 
@@ -38,6 +39,12 @@ export interface ChainStatus {
   };
 }
 
+/** What is wrong with the log, as GET /health reports it. */
+export interface LogStatus {
+  readonly reason?: string;
+  readonly warning?: string;
+}
+
 export interface Failure {
   readonly requestId: string;
   readonly method: string;
@@ -63,6 +70,10 @@ export interface HttpOptions {
   readonly allowUnsigned: boolean;
   readonly maxBodyBytes: number;
   readonly chainStatus: () => ChainStatus;
+  /** Undefined while nothing is wrong with the log. */
+  readonly logStatus: () => LogStatus | undefined;
+  /** The newest checkpoint that may be served. */
+  readonly checkpoint: () => Promise<StoredCheckpoint | undefined>;
   /** Counts an unsigned registration of a new key against its network; throws FORUM_ERR_RATE. */
   readonly requireRegistration: (incoming: IncomingMessage | undefined) => void;
   /** Memory for responses that are made once for all their readers. */

@@ -43,8 +43,10 @@ export const logTreeRoutes: readonly Route[] = [
         content: { type: 'text/plain', description: 'a signed note', example: () => sample.CHECKPOINT },
       },
     },
-    handle: async ({ forum }, c) => {
-      const stored = await forum.store.tree.checkpoint(c.req.param('logId'));
+    handle: async ({ forum, checkpoint }, c) => {
+      const { log, tree } = forum.store;
+      const logId = c.req.param('logId');
+      const stored = logId === log.logId ? await checkpoint() : await tree.checkpoint(logId);
       if (stored === undefined) throw notFound('no checkpoint of this log is published');
       return respond(stored.note, TEXT, FRESH);
     },
@@ -101,7 +103,7 @@ export const logTreeRoutes: readonly Route[] = [
       const after = parseCursor('after', c.req.query('after')) ?? 0;
       const limit = parseInteger('limit', c.req.query('limit'), EVENTS_LIMIT) ?? EVENTS_LIMIT.fallback;
       const { tree } = context.forum.store;
-      const size = (await tree.checkpoint())?.size ?? 0;
+      const size = (await context.checkpoint())?.size ?? 0;
       const wanted = Math.max(0, Math.min(limit, size - after));
       const events = wanted === 0 ? [] : await tree.readEvents(after, wanted);
       const lines = events.map((event, i) => lineOf(after + i, event));
@@ -159,13 +161,13 @@ function lineOf(index: number, { stream, eventId }: { readonly stream: StreamId;
   return `${JSON.stringify({ index, chamberId, did, eventId })}\n`;
 }
 
-async function respondProof({ forum }: HttpOptions, stream: StreamId | undefined, c: ForumContext): Promise<Response> {
-  const { log, tree } = forum.store;
+async function respondProof(context: HttpOptions, stream: StreamId | undefined, c: ForumContext): Promise<Response> {
+  const { log, tree } = context.forum.store;
   const eventId = parseId(c.req.param('eventId'));
   const isNamed = stream !== undefined && eventId !== undefined;
   const place = isNamed ? await log.placeOf(stream, eventId) : undefined;
   if (place === undefined) throw notFound('event not found');
-  const checkpoint = await tree.checkpoint();
+  const checkpoint = await context.checkpoint();
   if (checkpoint === undefined || checkpoint.size < place) {
     throw notFound('the event is under no checkpoint yet: ask again in a few seconds');
   }

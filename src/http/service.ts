@@ -37,6 +37,17 @@ const health = v.strictObject({
   ok: v.boolean(),
   env: v.string(),
   chain: v.exactOptional(v.pipe(v.nullable(chain), v.description('null without a chain'))),
+  log: v.exactOptional(
+    v.pipe(
+      v.strictObject({
+        reason: v.exactOptional(
+          v.pipe(v.string(), v.description('why no moves are taken until an operator has looked')),
+        ),
+        warning: v.exactOptional(v.pipe(v.string(), v.description('what may lose moves'))),
+      }),
+      v.description('present while something is wrong with the log'),
+    ),
+  ),
 });
 
 const log = v.strictObject({
@@ -88,7 +99,8 @@ export const serviceRoutes: readonly Route[] = [
     operationId: 'getHealth',
     tag: 'Service',
     summary: 'Health of the service and its relayer',
-    description: '`ok` is false when the relayer cannot do its work; `chain.relayer.reason` says why.',
+    description:
+      '`ok` is false when the relayer cannot do its work, `chain.relayer.reason` says why, and when the log is not the one that was published, as `log.reason` says.',
     returns: 'The state of the service.',
     name: 'Health',
     schema: health,
@@ -102,9 +114,10 @@ export const serviceRoutes: readonly Route[] = [
         relayer: { pending: 0, failed: 0, leads: true },
       },
     },
-    handle: ({ env, chainStatus }) => {
+    handle: ({ env, chainStatus, logStatus }) => {
       const { ok, details } = chainStatus();
-      return json({ ok, env, ...details });
+      const log = logStatus();
+      return json({ ok: ok && log?.reason === undefined, env, ...details, ...(log && { log }) });
     },
   }),
   readRoute({
@@ -120,7 +133,7 @@ export const serviceRoutes: readonly Route[] = [
     schema: v.strictObject({ ready: v.literal(true) }),
     example: { ready: true },
     handle: async ({ forum, verify }) => {
-      const { writeFailure } = forum.store.meta;
+      const { writeFailure } = forum;
       if (writeFailure !== undefined) throw writeFailure;
       await requireVerified(verify);
       return json({ ready: true });

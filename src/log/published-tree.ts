@@ -57,6 +57,8 @@ export interface Publication {
 export interface PublishedTree {
   /** The stored checkpoint of this log, or the last one of a log that this one was made from. */
   checkpoint(logId?: string): Promise<StoredCheckpoint | undefined>;
+  /** Runs `work` on a view of the tree that stays with one server: a failover fails it, or repeats it from its beginning. */
+  pinned<Result>(work: (tree: PublishedTree) => Promise<Result>): Promise<Result>;
   /** Reads the tiles as of the stored checkpoint. */
   readonly readTiles: ReadTiles;
   /** The leaves of the lines after the first `after` that are on disk, joined: at most `limit`. Throws StreamDamaged. */

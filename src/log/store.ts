@@ -39,6 +39,8 @@ export interface NodeCoordination {
    * after, and sometimes for nothing.
    */
   onGrowth(follower: Follower): void;
+  /** No new connection is used before `check` has resolved for the tree as the server behind it has it. */
+  checkConnections(check: (tree: PublishedTree) => Promise<void>): void;
   state(): NodeState;
 }
 
@@ -66,4 +68,6 @@ export interface NodeState {
   readonly connectionsInUse: number;
   /** Reads and writes that wait for a connection. */
   readonly connectionsAwaited: number;
+  /** A standby follows the server, and no commit waits for it. */
+  readonly isStandbyAsynchronous: boolean;
 }

@@ -47,6 +47,8 @@ interface PublishingState {
   readonly lagSeconds: number;
   /** The stored tiles are not those of the stored checkpoint: none is published before they are repaired. */
   readonly isTreeDamaged: boolean;
+  /** The log is not the one that was published: nothing is signed, and no move taken. */
+  readonly hasSecondHistory: boolean;
   /** Whether the latest attempt to publish and to copy the checkpoint succeeded. */
   readonly ok: boolean;
   /** Whether this node publishes the next one. */
@@ -58,6 +60,7 @@ interface PublishingState {
 }
 
 interface NodeState {
+  readonly isStandbyAsynchronous: boolean;
   readonly isListening: boolean;
   readonly reconnects: number;
   readonly connectionsInUse: number;
@@ -239,6 +242,16 @@ export function addGauges(registry: Registry, sources: Sources): void {
     'chambers_tree_damaged',
     'Whether the stored tiles were found not to be those of the checkpoint',
     () => publishing().isTreeDamaged,
+  );
+  gauge(
+    'chambers_second_history',
+    'Whether the log was found not to extend a checkpoint that was published',
+    () => publishing().hasSecondHistory,
+  );
+  gauge(
+    'chambers_standby_asynchronous',
+    'Whether a standby follows the database that no commit waits for',
+    () => node()?.isStandbyAsynchronous ?? false,
   );
   gauge('chambers_checkpoint_ok', 'Whether the checkpoint could be published and copied last', () => publishing().ok);
   gauge(

@@ -2,16 +2,14 @@
 import type { Logger } from 'pino';
 import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import type { EventLog } from '../log/log.ts';
-import type { StoredCheckpoint } from '../log/published-tree.ts';
 import { detach } from '../process/detach.ts';
-import { writeCheckpointCopy } from './checkpoint-copy.ts';
+import { type PublishedHistory, SecondHistory } from './published-history.ts';
 import { PUBLISH_INTERVAL_MS, type PublisherOptions, publishOnce, TreeDamaged } from './publisher.ts';
 import type { Witnesses } from './witnesses.ts';
 
 interface PublishLoopOptions extends PublisherOptions {
   readonly log: Pick<EventLog, 'lastPlace'>;
-  /** Undefined for a log that ends with the process. */
-  readonly copyPath: string | undefined;
+  readonly history: PublishedHistory;
   readonly logger: Logger;
   readonly witnesses: Witnesses;
 }
@@ -22,7 +20,6 @@ export class PublishLoop {
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> = Promise.resolve();
   #isStopped = false;
-  #copied: string | undefined;
   #size = 0;
   /** When the lines were counted of which all are under a checkpoint now. */
   #coveredAt = performance.now();
@@ -35,11 +32,12 @@ export class PublishLoop {
 
   /** The state as of the last round; the lag grows while no round ends. */
   state() {
-    const { lease, witnesses } = this.#options;
+    const { lease, witnesses, history } = this.#options;
     return {
       size: this.#size,
       lagSeconds: (performance.now() - this.#coveredAt) / 1_000,
       isTreeDamaged: this.#isTreeDamaged,
+      hasSecondHistory: history.problem !== undefined,
       ok: this.#failing.size === 0,
       leads: lease.token !== undefined,
       ...witnesses.state(),
@@ -60,25 +58,22 @@ export class PublishLoop {
   async round(): Promise<void> {
     const countedAt = performance.now();
     let lines = Number.POSITIVE_INFINITY;
+    const { log, tree, history, lease, witnesses } = this.#options;
     await this.#attempt('publish', async () => {
-      lines = await this.#options.log.lastPlace();
-      await publishOnce(this.#options);
+      lines = await log.lastPlace();
+      await tree.pinned(async (pinned) => {
+        await history.prove(pinned);
+        await publishOnce({ ...this.#options, tree: pinned });
+      });
     });
+    if (history.problem !== undefined) return;
     await this.#attempt('copy', async () => {
-      const checkpoint = await this.#options.tree.checkpoint();
-      if ((checkpoint?.size ?? 0) >= lines) this.#coveredAt = countedAt;
-      if (checkpoint === undefined) return;
-      if (this.#options.lease.token !== undefined) this.#options.witnesses.ask(checkpoint);
-      await this.#copy(checkpoint);
+      await history.keep(tree);
+      const checkpoint = await history.newest(tree);
+      this.#size = checkpoint?.size ?? 0;
+      if (this.#size >= lines) this.#coveredAt = countedAt;
+      if (checkpoint !== undefined && lease.token !== undefined) witnesses.ask(checkpoint);
     });
-  }
-
-  async #copy(checkpoint: StoredCheckpoint): Promise<void> {
-    this.#size = checkpoint.size;
-    const { copyPath } = this.#options;
-    if (copyPath === undefined || checkpoint.note === this.#copied) return;
-    await writeCheckpointCopy(copyPath, checkpoint.note);
-    this.#copied = checkpoint.note;
   }
 
   async #attempt(name: keyof typeof PROBLEMS, work: () => Promise<void>): Promise<void> {
@@ -92,7 +87,7 @@ export class PublishLoop {
       if (error instanceof TreeDamaged) this.#isTreeDamaged = true;
       const { message } = error as Error;
       this.#problems.report(name, message, (repeats) => {
-        const level = error instanceof TreeDamaged ? 'error' : 'warn';
+        const level = error instanceof TreeDamaged || error instanceof SecondHistory ? 'error' : 'warn';
         this.#options.logger[level]({ reason: message, ...repeats }, PROBLEMS[name].line);
       });
     }

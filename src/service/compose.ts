@@ -11,6 +11,7 @@ import { Forum } from '../forum/forum.ts';
 import { AccessList, readDids } from '../http/access-list.ts';
 import { createApp, httpRoutes, routeOf } from '../http/app.ts';
 import { compressionRoutes } from '../http/compression.ts';
+import type { LogStatus } from '../http/context.ts';
 import { readGateRoutes } from '../http/read-gate.ts';
 import { readBody } from '../http/request.ts';
 import { RateLimit, RequestLimits } from '../http/request-limits.ts';
@@ -22,12 +23,14 @@ import { mcpRoutes } from '../mcp/routes.ts';
 import { WITHOUT_CHAIN } from '../page/chamber-model.ts';
 import { pageRoutes } from '../page/routes.ts';
 import { PublishLoop } from '../publisher/publish-loop.ts';
+import type { PublishedHistory } from '../publisher/published-history.ts';
 import { checkpointSigner } from '../publisher/signer.ts';
 import { Witnesses } from '../publisher/witnesses.ts';
 import { streamEndpoints } from '../stream/endpoints.ts';
 import { streamRoutes } from '../stream/routes.ts';
 import { type PolicyWitness, parsePolicy } from '../tlog/policy.ts';
 import type { SignatureVerifierPool } from '../verifier/verifier.ts';
+import { unavailable } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { ChainLink } from './chain.ts';
 import { logFailure, openObservation } from './observation.ts';
@@ -106,18 +109,19 @@ interface EdgeOptions {
   readonly version: string;
   /** The log's name, once it is known: it may depend on the address that the service listens on. */
   readonly origin: Promise<string>;
-  /** The file of this node's copy of the last checkpoint; undefined for a log that ends with the process. */
-  readonly checkpointCopy: string | undefined;
+  /** What this node knows to be published. */
+  readonly history: PublishedHistory;
 }
 
 export type Composition = ReturnType<typeof composeService>;
 
 /** A service that listens nowhere yet. */
 export function composeService(core: Core, options: EdgeOptions) {
-  const { chain, verifier, version, origin, checkpointCopy } = options;
+  const { chain, verifier, version, origin, history } = options;
   // A caller that awaits it gets the error.
   origin.catch(() => {});
   const { config, logger, forum, keys, access, agentRate, observation } = core;
+  forum.haltIf(() => history.problem && unavailable(NOT_AS_PUBLISHED, history.problem));
   const requestLimits = openRequestLimits(config);
   const networkOf = requestLimits.networkOf.bind(requestLimits);
   const liveness = new Liveness({
@@ -144,6 +148,8 @@ export function composeService(core: Core, options: EdgeOptions) {
       allowUnsigned: config.DEV_ALLOW_UNSIGNED,
       maxBodyBytes: config.MAX_BODY_BYTES,
       chainStatus: chain.status,
+      logStatus: () => logStatus(forum),
+      checkpoint: () => history.newest(forum.store.tree),
       agentRate,
       responseCacheBytesMax: config.RESPONSE_CACHE_BYTES_MAX,
       todoWatches,
@@ -184,7 +190,7 @@ export function composeService(core: Core, options: EdgeOptions) {
     log: forum.store.log,
     lease: forum.store.nodes?.lease('publisher') ?? SOLE_LEASE,
     signer: async () => checkpointSigner(await origin, keys.current('checkpoints', forum.now())),
-    copyPath: checkpointCopy,
+    history,
     logger,
     witnesses: new Witnesses({ witnesses: readWitnesses(config), tree: forum.store.tree, logger }),
   });
@@ -202,7 +208,7 @@ export function composeService(core: Core, options: EdgeOptions) {
       streams: () => quota.total,
       streamLag: () => streams.lag(),
       stateCacheBytes: () => forum.cachedBytes,
-      isWritable: () => forum.store.meta.writeFailure === undefined,
+      isWritable: () => forum.writeFailure === undefined,
       damagedStreams: () => forum.store.log.damages.size,
       relayer: () => chain.status().relayer,
       spending: () => chain.status().spending,
@@ -222,6 +228,18 @@ export function composeService(core: Core, options: EdgeOptions) {
     /** To be called after drain, when requests under way were given their time. */
     close: () => liveness.close(),
   };
+}
+
+const NOT_AS_PUBLISHED = 'the log is not the one that was published: no moves are taken until an operator has looked';
+
+const ASYNCHRONOUS_STANDBY =
+  'a standby follows the database, and synchronous_standby_names is empty: after its promotion moves that got a response may be missing';
+
+function logStatus(forum: Forum): LogStatus | undefined {
+  const reason = forum.haltedBy?.message;
+  const isAsynchronous = forum.store.nodes?.state().isStandbyAsynchronous === true;
+  if (reason === undefined && !isAsynchronous) return undefined;
+  return { ...(reason && { reason }), ...(isAsynchronous && { warning: ASYNCHRONOUS_STANDBY }) };
 }
 
 export function readWitnesses({ WITNESS_POLICY_FILE: path }: Config): readonly PolicyWitness[] {

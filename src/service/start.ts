@@ -9,13 +9,16 @@ import type { Forum } from '../forum/forum.ts';
 import { createHttpServer, listen } from '../http/http-server.ts';
 import { createKeyFile, defaultKeyFile, keysInMemory, readKeyFile } from '../keys/key-file.ts';
 import type { ServiceKeys } from '../keys/service-keys.ts';
-import type { StreamDamaged } from '../log/damage.ts';
+import { StreamDamaged } from '../log/damage.ts';
 import { HAD_KEYS } from '../log/log-id.ts';
 import { originOf } from '../log/origin.ts';
 import { describeDatabase } from '../log/postgres/database-url.ts';
+import type { PublishedTree } from '../log/published-tree.ts';
 import type { OnMigration } from '../log/sqlite/migration.ts';
 import { openSqliteStore } from '../log/sqlite/store.ts';
-import { checkpointCopyPath, requireExtends } from '../publisher/checkpoint-copy.ts';
+import { checkpointCopyPath } from '../publisher/checkpoint-copy.ts';
+import { PublishedHistory } from '../publisher/published-history.ts';
+import { TreeDamaged } from '../publisher/publisher.ts';
 import { createVerifier, type SignatureVerifierPool } from '../verifier/verifier.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { ChainLink } from './chain.ts';
@@ -57,10 +60,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     if (!hadKeys) await store.meta.remember(HAD_KEYS, keys.logId);
     const core = composeCore({ config, logger, store, keys, clock, onFatal });
     warnIfClockIsBehind(core.forum, clock, logger);
-    const checkpointCopy = checkpointCopyOf(config, store.log.logId);
-    if (checkpointCopy !== undefined) await requireExtends(checkpointCopy, { ...store, keys: keys.all('checkpoints') });
+    const { logId } = store.log;
+    const path = checkpointCopyOf(config, logId);
+    const history = new PublishedHistory({ logId, path, keys: () => keys.all('checkpoints') });
+    await history.prove(store.tree);
+    store.nodes?.checkConnections((tree) => requirePublished(history, tree));
     const chain = await openChain(core.forum, options);
-    return await serve(options, core, chain).catch(async (error: unknown) => {
+    return await serve(options, { core, chain, history }).catch(async (error: unknown) => {
       await chain.stop();
       throw error;
     });
@@ -112,6 +118,15 @@ async function openStore({ config, logger, onFatal }: ServiceOptions) {
   return { store, now: () => store.clock.now() };
 }
 
+/** Damage is no other log: it is reported where it is met. */
+async function requirePublished(history: PublishedHistory, tree: PublishedTree): Promise<void> {
+  try {
+    await history.prove(tree);
+  } catch (error) {
+    if (!(error instanceof TreeDamaged || error instanceof StreamDamaged)) throw error;
+  }
+}
+
 /** Undefined for a log in memory, which has its keys there too. */
 function keyFileOf(
   { SERVICE_KEY_FILE: named, DATABASE_PATH: databasePath }: Config,
@@ -156,18 +171,17 @@ async function openChain(forum: Forum, { config, logger }: ServiceOptions): Prom
   return openChain({ config, forum, logger });
 }
 
-async function serve(options: ServiceOptions, core: Core, chain: ChainLink): Promise<Service> {
+interface Parts {
+  readonly core: Core;
+  readonly chain: ChainLink;
+  readonly history: PublishedHistory;
+}
+
+async function serve(options: ServiceOptions, { core, chain, history }: Parts): Promise<Service> {
   const { config, logger, version } = options;
   const verifier = openVerifier(config, logger);
   const origin = Promise.withResolvers<string>();
-  const checkpointCopy = checkpointCopyOf(config, core.forum.store.log.logId);
-  const composed = composeService(core, {
-    chain,
-    verifier,
-    version,
-    origin: origin.promise,
-    checkpointCopy,
-  });
+  const composed = composeService(core, { chain, verifier, version, origin: origin.promise, history });
   const { forum, access } = composed;
   const server = createHttpServer({ ...composed, limits: config });
   const silent = new SilentConnections(server);

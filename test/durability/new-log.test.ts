@@ -49,7 +49,7 @@ it('does not start on an old copy, and goes on as a new log that publishes the o
   rmSync(`${path}-shm`, { force: true });
   copyFileSync(`${path}.old`, path);
   await expect(run(settings)).rejects.toThrow(
-    /^the log has 1 lines, and .*\.checkpoint is a checkpoint that was published over 3: restore a newer copy of the database, or go on as another log: chambers new-log/,
+    /^the log has 1 lines, and the checkpoint .*\.checkpoint was published over 3: restore a newer copy of the database, or go on as another log: chambers new-log/,
   );
   const { exitCode, out } = await runCli(['new-log', '--json'], settings);
   expect(exitCode).toBe(0);

@@ -10,6 +10,7 @@ import type { EventLog } from '../../src/log/log.ts';
 import { originOf } from '../../src/log/origin.ts';
 import type { Store } from '../../src/log/store.ts';
 import type { StreamId } from '../../src/log/stream-id.ts';
+import { PublishedHistory } from '../../src/publisher/published-history.ts';
 import { type Composition, composeCore, composeService, NO_CHAIN } from '../../src/service/compose.ts';
 import { createVerifier, type SignatureVerifierPool } from '../../src/verifier/verifier.ts';
 import type { ErrorCode } from '../../src/vocabulary/errors.ts';
@@ -94,7 +95,11 @@ export class TestService {
       verifier: verify === undefined ? verifier : { ...verifier, verify },
       version: '1.2.3',
       origin: originOf(opened.meta, opened.log.logId, PUBLIC_URL),
-      checkpointCopy: undefined,
+      history: new PublishedHistory({
+        logId: opened.log.logId,
+        path: undefined,
+        keys: () => core.keys.all('checkpoints'),
+      }),
     });
     this.forum = core.forum;
     this.app = this.composed.app;

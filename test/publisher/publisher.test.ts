@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { leafHash } from '../../src/crypto/merkle.ts';
 import { consistencyProof, verifyConsistency } from '../../src/crypto/merkle-proof.ts';
 import { SOLE_LEASE, type Store } from '../../src/log/store.ts';
-import { readCheckpointCopy, requireExtends, writeCheckpointCopy } from '../../src/publisher/checkpoint-copy.ts';
+import { readCheckpointCopy, writeCheckpointCopy } from '../../src/publisher/checkpoint-copy.ts';
+import { PublishedHistory, SecondHistory } from '../../src/publisher/published-history.ts';
 import { LEAVES_PER_CHECKPOINT_MAX, publishOnce, TreeDamaged } from '../../src/publisher/publisher.ts';
 import { checkpointSigner } from '../../src/publisher/signer.ts';
 import { parseVerifierKey } from '../../src/tlog/note.ts';
@@ -15,9 +16,10 @@ import { parseEntries, tilePath, tilesBetween } from '../../src/tlog/tile.ts';
 import { nodesOfTiles, rootOfTiles } from '../../src/tlog/tiled-tree.ts';
 import { TREE } from '../../src/tlog/tree.ts';
 import { openChamber } from '../kit/chambers.ts';
+import { Signer } from '../kit/signer.ts';
 import { openTestStore } from '../kit/store.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
-import { TestService } from '../kit/test-service.ts';
+import { registrationOf, TestService } from '../kit/test-service.ts';
 import { entry } from '../log/entries.ts';
 
 async function openReader(service: TestService) {
@@ -265,7 +267,7 @@ describe('the publisher', () => {
     expect(service.defects.splice(0).map(String)).toEqual([expect.stringContaining('no checkpoint can be published')]);
   });
 
-  describe('at the start, with its copy of the last checkpoint', () => {
+  describe('with its copy of the last checkpoint', () => {
     const path = () => join(temporaryFolder(), 'keys.json.checkpoint');
 
     async function copied(lines: number) {
@@ -277,52 +279,107 @@ describe('the publisher', () => {
       return { opened, file, note: checkpoint?.note };
     }
 
-    const keys = [signing];
+    const history = (file: string | undefined, { logId }: Store['log'], keys = [signing]) =>
+      new PublishedHistory({ logId, path: file, keys: () => keys });
+
+    /** Another log under the name of this one. */
+    async function otherLines(lines: number) {
+      const other = store(':memory:');
+      const line = Buffer.from('{}');
+      const entries = Array.from({ length: lines }, (_, i) => entry(1, i + 1, { line }));
+      await other.log.append({ entries });
+      return other;
+    }
 
     it('takes a log that extends it, also one whose database has an earlier checkpoint', async () => {
       const { opened, file, note } = await copied(3);
+      const { tree, log } = opened;
       expect(readCheckpointCopy(file)).toBe(note);
-      await requireExtends(file, { ...opened, keys });
-      await opened.log.append({ entries: [entry(1, 4)] });
-      await requireExtends(file, { ...opened, keys });
-      const behind = { ...opened, tree: { ...opened.tree, checkpoint: async () => undefined } };
-      behind.tree.readLeaves = opened.tree.readLeaves.bind(opened.tree);
-      await requireExtends(file, { ...behind, keys });
-      await requireExtends(path(), { ...opened, keys });
+      await history(file, log).prove(tree);
+      await log.append({ entries: [entry(1, 4)] });
+      await history(file, log).prove(tree);
+      const behind = { ...tree, checkpoint: async () => undefined, readTiles: tree.readTiles };
+      await history(file, log).prove({ ...behind, readLeaves: tree.readLeaves.bind(tree) } as unknown as Store['tree']);
+      await history(path(), log).prove(tree);
     });
 
     it('refuses a log that is behind it', async () => {
-      const { opened, file } = await copied(3);
-      const behind = { ...opened, log: { logId: opened.log.logId, lastPlace: async () => 2 } };
-      await expect(requireExtends(file, { ...behind, keys })).rejects.toThrow(
+      const { file, opened } = await copied(3);
+      const behind = store(':memory:');
+      await behind.log.append({ entries: [entry(1, 1), entry(1, 2)] });
+      await expect(history(file, opened.log).prove(behind.tree)).rejects.toThrow(
         /^the log has 2 lines, and .* published over 3: restore a newer copy of the database, or .*: chambers new-log/,
       );
     });
 
     it('refuses the checkpoint of another log, unless this one was made from it', async () => {
       const { opened, file, note = '' } = await copied(3);
-      const another = { ...opened, log: { ...opened.log, logId: '1'.repeat(32), lastPlace: async () => 9 } };
-      await expect(requireExtends(file, { ...another, keys })).resolves.toBeUndefined();
-      const unrelated = { ...another, tree: { ...opened.tree, checkpoint: async () => ({ size: 2, note }) } };
-      await expect(requireExtends(file, { ...unrelated, keys })).rejects.toThrow(
+      const another = { ...opened.log, logId: '1'.repeat(32) };
+      const checkpoint = async (logId?: string) => (logId === opened.log.logId ? { size: 3, note } : undefined);
+      const made = { ...opened.tree, checkpoint } as unknown as Store['tree'];
+      await expect(history(file, another).prove(made)).resolves.toBeUndefined();
+      const unrelated = { ...opened.tree, checkpoint: async () => undefined } as unknown as Store['tree'];
+      await expect(history(file, another).prove(unrelated)).rejects.toThrow(
         `is a checkpoint of log ${opened.log.logId}, and the database holds log 1111`,
       );
     });
 
     it('refuses a log with other lines, and a file that is no checkpoint of the log', async () => {
       const { opened, file, note = '' } = await copied(3);
-      const other = store(':memory:');
-      await other.log.append({
-        entries: [1, 2, 3, 4].map((eventId) => entry(1, eventId, { line: Buffer.from('{}') })),
-      });
-      const grown = { log: { logId: opened.log.logId, lastPlace: async () => 4 }, tree: other.tree };
-      await expect(requireExtends(file, { ...grown, keys })).rejects.toThrow('over other lines than the first 3');
+      const { tree } = await otherLines(4);
+      await expect(history(file, opened.log).prove(tree)).rejects.toThrow('over other lines than the first 3');
       writeFileSync(file, note.replace('\n3\n', '\n2\n'));
-      await expect(requireExtends(file, { ...opened, keys })).rejects.toThrow(
-        'is not a checkpoint that the keys of this log',
-      );
+      await expect(history(file, opened.log).prove(tree)).rejects.toThrow('is not a checkpoint that the keys');
       writeFileSync(file, '');
-      await expect(requireExtends(file, { ...opened, keys })).rejects.toThrow('is not a checkpoint that the keys');
+      await expect(history(file, opened.log).prove(tree)).rejects.toThrow('is not a checkpoint that the keys');
+    });
+
+    it('keeps neither a smaller checkpoint nor one that contradicts, and serves what it served before', async () => {
+      const { opened, file, note } = await copied(3);
+      const kept = history(file, opened.log);
+      await kept.keep(opened.tree);
+      for (const lines of [2, 3, 5]) {
+        const other = await otherLines(lines);
+        await publishOnce(publisher(other));
+        await expect(kept.keep(other.tree)).rejects.toThrow(SecondHistory);
+        expect([readCheckpointCopy(file), (await kept.newest(other.tree))?.note]).toEqual([note, note]);
+      }
+      // Another node that shares the file has seen more.
+      await opened.log.append({ entries: [entry(1, 4)] });
+      const next = await publishOnce(publisher(opened));
+      await history(file, opened.log).keep(opened.tree);
+      expect(readCheckpointCopy(file)).toBe(next?.note);
+      const between = await otherLines(4);
+      await publishOnce(publisher(between));
+      await expect(kept.prove(between.tree)).rejects.toThrow(SecondHistory);
+    });
+
+    it('signs nothing on a second history, and takes no moves while there is one', async () => {
+      const { service } = await published();
+      const { composed, forum, store: opened } = service;
+      const before = await opened.tree.checkpoint();
+      const other = await otherLines(5);
+      const published5 = await publishOnce(publisher(other));
+      const { tree } = opened as { tree: Store['tree'] };
+      const pinned = tree.pinned;
+      tree.pinned = (work) => work(other.tree);
+      await composed.publishing.round();
+      expect(composed.publishing.state()).toMatchObject({ ok: false, hasSecondHistory: true });
+      expect(await other.tree.checkpoint()).toEqual(published5);
+      const { status, body } = await service.request('POST', '/register', { body: registrationOf(new Signer()) });
+      expect([status, body.error]).toEqual([503, 'FORUM_ERR_UNAVAILABLE']);
+      expect(body.detail).toMatch('the log is not the one that was published');
+      expect((await service.request('GET', '/ready')).status).toBe(503);
+      expect((await service.request('GET', '/health')).body).toMatchObject({
+        ok: false,
+        log: { reason: expect.stringContaining('not the one that was published') },
+      });
+      expect(service.defects.splice(0).map(String)).toEqual([expect.stringContaining('chambers new-log')]);
+      tree.pinned = pinned;
+      await composed.publishing.round();
+      expect(forum.writeFailure).toBeUndefined();
+      await service.agent();
+      expect(before?.size).toBe(5);
     });
   });
 });

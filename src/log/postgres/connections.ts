@@ -41,12 +41,26 @@ export interface ConnectionOptions {
   readonly onOtherLog?: () => void;
 }
 
+/** Work on connections, or on one of them. */
+export interface Runner {
+  readonly query: Query;
+  run<Result>(work: (client: pg.Client, isRepeated: boolean) => Promise<Result>): Promise<Result>;
+}
+
+/** A lost connection fails the work. */
+export function runnerOn(client: pg.Client): Runner {
+  return {
+    query: async (name, text, values) => (await client.query({ name, text, values: [...values] })).rows,
+    run: (work) => work(client, false),
+  };
+}
+
 interface PromiseCallbacks {
   readonly resolve: (client: pg.Client) => void;
   readonly reject: (error: unknown) => void;
 }
 
-export class Connections {
+export class Connections implements Runner {
   readonly #urls: readonly string[];
   readonly #max: number;
   readonly #options: Required<ConnectionOptions>;

@@ -1,12 +1,19 @@
 // What the nodes on one database need of each other: leases, wake-ups, and what a node's metrics show of it.
+
+import { detach } from '../../process/detach.ts';
 import type { LogEntry } from '../log.ts';
+import type { PublishedTree } from '../published-tree.ts';
 import type { Follower, Lease, NodeCoordination, NodeState } from '../store.ts';
 import type { StreamId } from '../stream-id.ts';
 import type { Connections } from './connections.ts';
 import { Growth } from './growth.ts';
 import { PostgresLease } from './lease.ts';
+import { StandbyWatch } from './standby-watch.ts';
+
+type ConnectionCheck = (tree: PublishedTree) => Promise<void>;
 
 interface Parts {
+  readonly checkConnections: (check: ConnectionCheck) => void;
   readonly logId: string;
   readonly connections: Connections;
   /** All that this process has. */
@@ -17,12 +24,19 @@ interface Parts {
 export class PostgresNodes implements NodeCoordination {
   readonly #parts: Parts;
   readonly #growth: Growth;
+  readonly #standby: StandbyWatch;
   readonly #leases: PostgresLease[] = [];
 
   constructor(parts: Parts) {
     const { logId, connections, heads } = parts;
     this.#parts = parts;
     this.#growth = new Growth({ connect: () => connections.connect(), channel: `chambers_${logId}`, heads });
+    this.#standby = new StandbyWatch(connections.query);
+    detach(this.#standby.look());
+  }
+
+  checkConnections(check: ConnectionCheck): void {
+    this.#parts.checkConnections(check);
   }
 
   lease(name: string): Lease {
@@ -38,7 +52,13 @@ export class PostgresNodes implements NodeCoordination {
   state(): NodeState {
     const { isListening, reconnects } = this.#growth;
     const total = (of: 'inUse' | 'awaited') => this.#parts.pools.reduce((sum, pool) => sum + pool[of], 0);
-    return { isListening, reconnects, connectionsInUse: total('inUse'), connectionsAwaited: total('awaited') };
+    return {
+      isListening,
+      reconnects,
+      connectionsInUse: total('inUse'),
+      connectionsAwaited: total('awaited'),
+      isStandbyAsynchronous: this.#standby.isAsynchronous,
+    };
   }
 
   /** Wakes the other nodes: their followers of the streams, and of the agents whose chambers these are. */
@@ -58,6 +78,7 @@ export class PostgresNodes implements NodeCoordination {
 
   close(): void {
     this.#growth.close();
+    this.#standby.close();
     for (const lease of this.#leases) lease.stop();
   }
 }

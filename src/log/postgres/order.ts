@@ -6,7 +6,7 @@
 //   or placed. It places all that it finds of a stream.
 // - Readers place what they are about to read. No append waits for it.
 import type pg from 'pg';
-import type { Connections } from './connections.ts';
+import type { Runner } from './connections.ts';
 
 /** Any number, the same in every release. */
 const ORDER_LOCK = '4848270582';
@@ -14,7 +14,7 @@ const ORDER_LOCK = '4848270582';
 const PLACED_AT_ONCE = 10_000;
 
 /** Gives a place to the lines that have none. */
-export async function placeLines(connections: Connections): Promise<void> {
+export async function placeLines(connections: Runner): Promise<void> {
   const [unplaced] = await connections.query('unplaced', 'SELECT FROM unplaced_events LIMIT 1', []);
   if (unplaced === undefined) return;
   for (let placed = PLACED_AT_ONCE; placed >= PLACED_AT_ONCE; ) placed = await connections.run(placeSome);

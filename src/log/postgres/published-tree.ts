@@ -13,14 +13,14 @@ import {
   storedLevel,
 } from '../published-tree.ts';
 import { bigintArray, byteaArray } from './arrays.ts';
-import type { Connections } from './connections.ts';
+import { type Runner, runnerOn } from './connections.ts';
 import { toStream } from './growth.ts';
 import { sameLog } from './log-identity.ts';
 import { placeLines } from './order.ts';
 
 interface Parts {
   readonly logId: string;
-  readonly connections: Connections;
+  readonly connections: Runner;
   readonly damages: Damages;
 }
 
@@ -29,6 +29,12 @@ export class PostgresPublishedTree implements PublishedTree {
 
   constructor(parts: Parts) {
     this.#parts = parts;
+  }
+
+  pinned<Result>(work: (tree: PublishedTree) => Promise<Result>): Promise<Result> {
+    return this.#parts.connections.run((client) =>
+      work(new PostgresPublishedTree({ ...this.#parts, connections: runnerOn(client) })),
+    );
   }
 
   async checkpoint(logId = this.#parts.logId): Promise<StoredCheckpoint | undefined> {

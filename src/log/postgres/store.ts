@@ -2,7 +2,7 @@
 import type { Millis } from '../../vocabulary/values.ts';
 import { Damages, type StreamDamaged } from '../damage.ts';
 import type { Store } from '../store.ts';
-import { type ConnectionOptions, Connections, connectFirst } from './connections.ts';
+import { type ConnectionOptions, Connections, connectFirst, runnerOn } from './connections.ts';
 import { DatabaseClock } from './database-clock.ts';
 import { describeDatabase } from './database-url.ts';
 import { PostgresEventLog } from './event-log.ts';
@@ -76,12 +76,15 @@ interface Opened {
 }
 
 function compose(options: PostgresStoreOptions, { logId, lastAt }: Opened): PostgresStore {
+  const damages = new Damages(options.onDamage);
+  let checkTree: Parameters<PostgresNodes['checkConnections']>[0] = async () => {};
   const clock = new DatabaseClock({ run: (work) => connections.run(work), onDrift: options.onDrift });
   const checked: ConnectionOptions = {
     check: async (client) => {
       await requireSameLog(client, logId);
       // The server may be another one, with another clock.
       await clock.measureOn(client);
+      await checkTree(new PostgresPublishedTree({ logId, connections: runnerOn(client), damages }));
     },
     onOtherLog: () => {
       for (const pool of [connections, writes.connections]) pool.recheck();
@@ -90,10 +93,12 @@ function compose(options: PostgresStoreOptions, { logId, lastAt }: Opened): Post
   };
   const connections = new Connections(options.url, options.connectionsMax, checked);
   const writes = new Writes(options.url, checked);
-  const damages = new Damages(options.onDamage);
   const { query } = connections;
   const nodes = new PostgresNodes({
     logId,
+    checkConnections: (check) => {
+      checkTree = check;
+    },
     connections,
     pools: [connections, writes.connections],
     // It runs apart from the moves, which it must not delay.

@@ -31,6 +31,10 @@ export class SqlitePublishedTree implements PublishedTree {
     this.#write = db.transaction(this.#writeAll.bind(this)).immediate;
   }
 
+  pinned<Result>(work: (tree: PublishedTree) => Promise<Result>): Promise<Result> {
+    return work(this);
+  }
+
   checkpoint(logId = this.#parts.logId): Promise<StoredCheckpoint | undefined> {
     return this.#parts.access.read(() => this.#statements.checkpoint.get(logId));
   }

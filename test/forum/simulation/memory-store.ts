@@ -71,6 +71,7 @@ const NOT_READ: Omit<ReadModel, 'countOpenChambers' | 'operatorEmail'> = {
 
 /** Nothing of the forum reads or writes it. */
 const NOT_PUBLISHED: PublishedTree = {
+  pinned: (work) => work(NOT_PUBLISHED),
   checkpoint: async () => undefined,
   readTiles: async (refs) => refs.map(() => undefined),
   readLeaves: async () => new Uint8Array(),

@@ -1,0 +1,175 @@
+// What this node knows to be published: the largest checkpoint that it has seen of its log, in memory and in its copy. A database that does
+// not extend it has a second history, as after the promotion of a standby that lacked lines. Its invariants:
+//
+// 1. Each new connection is used only after the log behind it was proved to extend the checkpoint. So no move is taken on a second history.
+// 2. Before each signature the log is proved to extend the checkpoint, over the connection that the signature is stored through
+//    (PublishedTree.pinned). So no failover comes between the proof and the signature.
+// 3. A checkpoint is served only after it was proved and copied. So nothing that a node has served is forgotten with the process, and a node
+//    that finds its log behind it serves what it served before.
+// 4. The copy only grows. Several nodes may share its file: what another one wrote there counts as seen.
+import { consistencyProof, verifyConsistency } from '../crypto/merkle-proof.ts';
+import type { ServiceKey } from '../keys/service-keys.ts';
+import type { PublishedTree, StoredCheckpoint } from '../log/published-tree.ts';
+import { type Checkpoint, parseCheckpoint } from '../tlog/checkpoint.ts';
+import { parseNote } from '../tlog/note.ts';
+import { nodesOfTiles, rootOfTiles } from '../tlog/tiled-tree.ts';
+import { TREE } from '../tlog/tree.ts';
+import { openCopy, readCheckpointCopy, writeCheckpointCopy } from './checkpoint-copy.ts';
+import { grow, openStoredTree, TreeDamaged } from './publisher.ts';
+
+const ADVICE =
+  'restore a newer copy of the database, or go on as another log: chambers new-log gives it a new logId and keeps this checkpoint';
+
+/** The log is not the one that was published: it takes no moves and signs nothing until an operator has looked. */
+export class SecondHistory extends Error {}
+
+interface HistoryOptions {
+  readonly logId: string;
+  /** The file of the copy; undefined for a log that ends with the process. */
+  readonly path: string | undefined;
+  /** All that have signed checkpoints of the log. */
+  readonly keys: () => readonly Pick<ServiceKey, 'publicKey'>[];
+}
+
+interface SeenCheckpoint extends Pick<Checkpoint, 'size' | 'root'> {
+  readonly note: string;
+}
+
+export class PublishedHistory {
+  readonly #options: HistoryOptions;
+  #latest: SeenCheckpoint | undefined;
+  #problem: SecondHistory | undefined;
+  /** One after another, so that none replaces a newer one. */
+  #keeping: Promise<void> = Promise.resolve();
+
+  constructor(options: HistoryOptions) {
+    this.#options = options;
+  }
+
+  /** The newest checkpoint that may be served: the stored one, or the last one that was served if the log does not extend that. */
+  async newest(tree: PublishedTree): Promise<StoredCheckpoint | undefined> {
+    const stored = await tree.checkpoint();
+    if (stored === undefined || stored.note === this.#latest?.note) return this.#latest;
+    try {
+      await this.keep(tree);
+    } catch (error) {
+      if (this.#latest === undefined) throw error;
+    }
+    return this.#latest;
+  }
+
+  /** What the latest proof found. */
+  get problem(): SecondHistory | undefined {
+    return this.#problem;
+  }
+
+  /** Throws SecondHistory unless the log extends what was published of it. Returns the stored checkpoint. */
+  async prove(tree: PublishedTree): Promise<SeenCheckpoint | undefined> {
+    try {
+      const stored = await this.#prove(tree);
+      this.#problem = undefined;
+      return stored;
+    } catch (error) {
+      if (error instanceof SecondHistory) this.#problem = error;
+      throw error;
+    }
+  }
+
+  async #prove(tree: PublishedTree): Promise<SeenCheckpoint | undefined> {
+    const copy = await this.#readCopy(tree);
+    const stored = toSeen(await tree.checkpoint());
+    for (const seen of [copy, this.#latest]) if (seen !== undefined) await this.#requireExtends(tree, stored, seen);
+    return stored;
+  }
+
+  /** Proves the stored checkpoint, copies it and lets it be served. */
+  keep(tree: PublishedTree): Promise<void> {
+    const kept = this.#keeping.then(() => tree.pinned((pinned) => this.#keep(pinned)));
+    this.#keeping = kept.catch(() => {});
+    return kept;
+  }
+
+  async #keep(tree: PublishedTree): Promise<void> {
+    const stored = await this.prove(tree);
+    if (stored === undefined || stored.size < (this.#latest?.size ?? 0)) return;
+    const { path } = this.#options;
+    try {
+      if (path !== undefined && this.#isNew(path, stored)) await writeCheckpointCopy(path, stored.note);
+    } finally {
+      // A disk that can't take the copy delays no reader.
+      this.#latest = stored;
+    }
+  }
+
+  /** Another node that shares the file may be ahead. */
+  #isNew(path: string, { note, size }: SeenCheckpoint): boolean {
+    const written = readCheckpointCopy(path);
+    if (written === note) return false;
+    const copy = written === undefined ? undefined : openCopy(written, this.#options.keys());
+    return copy === undefined || copy.logId !== this.#options.logId || copy.size <= size;
+  }
+
+  /** Undefined if there is none of this log. */
+  async #readCopy(tree: PublishedTree): Promise<SeenCheckpoint | undefined> {
+    const { path, keys, logId } = this.#options;
+    const note = path === undefined ? undefined : readCheckpointCopy(path);
+    if (note === undefined || note === this.#latest?.note) return undefined;
+    const copy = openCopy(note, keys());
+    if (copy === undefined) {
+      throw new Error(
+        `${path} is not a checkpoint that the keys of this log have signed: move it away if it was damaged`,
+      );
+    }
+    if (copy.logId === logId) return { ...copy, note };
+    // This node's copy is of the log that this one was made from on another node.
+    if (((await tree.checkpoint(copy.logId))?.size ?? 0) >= copy.size) return undefined;
+    throw new SecondHistory(
+      `${path} is a checkpoint of log ${copy.logId}, and the database holds log ${logId}: ${ADVICE}`,
+    );
+  }
+
+  async #requireExtends(tree: PublishedTree, stored: SeenCheckpoint | undefined, seen: SeenCheckpoint): Promise<void> {
+    if (stored?.note === seen.note) return;
+    const { lines, isExtended } =
+      stored !== undefined && stored.size >= seen.size
+        ? { lines: stored.size, isExtended: await isConsistent(tree, seen, stored) }
+        : await isPrefix(tree, stored, seen);
+    if (isExtended) return;
+    const name = this.#options.path ?? 'that this node has seen';
+    throw new SecondHistory(
+      lines < seen.size
+        ? `the log has ${lines} lines, and the checkpoint ${name} was published over ${seen.size}: ${ADVICE}`
+        : `the checkpoint ${name} was published over other lines than the first ${seen.size} of the log: ${ADVICE}`,
+    );
+  }
+}
+
+function toSeen(stored: StoredCheckpoint | undefined): SeenCheckpoint | undefined {
+  if (stored === undefined) return undefined;
+  const note = parseNote(stored.note);
+  const checkpoint = note && parseCheckpoint(note.text);
+  if (checkpoint?.size !== stored.size) throw new TreeDamaged('the stored checkpoint is invalid');
+  return { ...checkpoint, note: stored.note };
+}
+
+/** Whether the tree of the stored checkpoint extends the one that was seen. Throws TreeDamaged if its tiles are not those of its root. */
+async function isConsistent({ readTiles }: PublishedTree, seen: SeenCheckpoint, stored: SeenCheckpoint) {
+  try {
+    const [from, to] = [seen.size, stored.size];
+    const proof = from === 0 ? [] : await consistencyProof(from, to, nodesOfTiles(readTiles), TREE.hashNodes);
+    const claim = { from, to, fromRoot: seen.root, toRoot: stored.root, proof, hashNodes: TREE.hashNodes };
+    if (from === 0 || verifyConsistency(claim)) return true;
+    if (Buffer.compare(await rootOfTiles(to, readTiles), stored.root) === 0) return false;
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new TreeDamaged(error.message, { cause: error });
+  }
+  throw new TreeDamaged(`the tiles have not the root of the checkpoint of size ${stored.size}`);
+}
+
+/** The database may have lost the checkpoint that was seen, and still have its lines. */
+async function isPrefix(tree: PublishedTree, stored: StoredCheckpoint | undefined, { size, root }: SeenCheckpoint) {
+  const growing = await openStoredTree(tree, stored);
+  await grow(growing, tree, size);
+  return { lines: growing.size, isExtended: growing.size === size && Buffer.compare(growing.root(), root) === 0 };
+}
