@@ -206,7 +206,11 @@ export const VARIABLES = {
     1_000,
     'milliseconds of the main thread that requests of one address may take at once',
   ),
-  READS_PER_ADDRESS_MAX: limit(50_000, 64, 'unsigned reads of one address that are made or not taken yet, at a time'),
+  READS_PER_ADDRESS_MAX: limit(
+    50_000,
+    64,
+    'unsigned reads of one address that wait for their turn, are made or not taken yet',
+  ),
   REGISTRATIONS_PER_ADDRESS_PER_MINUTE: limit(
     600_000,
     10,

@@ -1,20 +1,20 @@
-// Limits reads that need no key: few are made at a time, in turn by address, and an address that does not take its responses gets no
-// more. This bounds the memory that they hold and the time that others wait behind them.
+// Limits reads that need no key: few are made at a time, in turn by address, and an address that does not take its responses, or waits
+// for many turns, gets no more. This bounds the memory that they hold and the time that others wait behind them. A turn is never held
+// while the client is waited for: what it sends has arrived before, and what it gets is sent after.
 import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import type { MiddlewareHandler } from 'hono';
 import { whenClosed } from '../connections/carrier.ts';
 import type { Quota } from '../connections/quota.ts';
 import { currentPayer, workFor } from '../process/main-thread.ts';
-import type { ForumError } from '../vocabulary/errors.ts';
+import { type ForumError, invalid } from '../vocabulary/errors.ts';
 import type { ForumApp } from './context.ts';
 
 /**
- * The paths leave out probes, which wait for no slot, and what is signed, which has limits by agent. `/chambers/*` also stands for
- * `/chambers`; no path is named twice, since a request would wait for itself.
+ * The paths leave out probes, which wait for no slot, what is signed, which has limits by agent, and `/mcp`, which takes its turn once it
+ * has read its body. `/chambers/*` also stands for `/chambers`; no path is named twice, since a request would wait for itself.
  */
 const PATHS = ['/', '/chambers/*', '/ideas/*', '/agents/*', '/events', '/log/*'];
-const MODELS_PATH = '/mcp';
 
 /** Each may hold a response of a megabyte while it is made. */
 const AT_ONCE_MAX = 16;
@@ -22,42 +22,60 @@ const AT_ONCE_PER_ADDRESS_MAX = 4;
 
 interface ReadGateOptions {
   readonly networkOf: (incoming: IncomingMessage) => string;
-  /** Responses that are made or sent, by network. */
+  /** Reads that wait for a turn, are made or are sent, by network. */
   readonly underWay: Quota;
   /** The error for a network that may not ask for more now. */
   readonly workError: (network: string) => ForumError | undefined;
 }
 
-/** Must be registered before the routes of the same paths. */
-export function readGateRoutes(app: ForumApp, { networkOf, underWay, workError }: ReadGateOptions): void {
-  const turns = new Turns(AT_ONCE_MAX, AT_ONCE_PER_ADDRESS_MAX);
+/** Makes a response when it is the caller's turn; throws FORUM_ERR_RATE. `release` stops counting it, before it is sent. */
+export type InTurn = <Result>(
+  bindings: Partial<HttpBindings>,
+  respond: (release: () => void) => Promise<Result>,
+) => Promise<Result>;
 
-  const gate: MiddlewareHandler<{ Bindings: Partial<HttpBindings> }> = async (c, next) => {
-    const { incoming, outgoing } = c.env;
+export function readGate({ networkOf, underWay, workError }: ReadGateOptions): InTurn {
+  const turns = new Turns(AT_ONCE_MAX, AT_ONCE_PER_ADDRESS_MAX);
+  return async ({ incoming, outgoing }, respond) => {
     // Handshakes are counted as streams, and the service reads from itself for a request that was counted.
-    if (incoming === undefined || outgoing === undefined) return await next();
+    if (incoming === undefined || outgoing === undefined) return respond(() => {});
     const network = networkOf(incoming);
-    underWay.require(network);
+    const release = underWay.hold(network);
+    whenClosed(outgoing, release);
     const payer = currentPayer();
-    const turn = turns.take(network);
-    await turn;
+    const waiting = turns.take(network);
+    if (waiting !== undefined) {
+      whenClosed(outgoing, waiting.leave);
+      if (!(await waiting.turn)) throw invalid('the connection was closed before its turn');
+    }
     try {
       workFor(payer);
       // Those before it may have taken all that the network may.
-      const problem = turn && workError(network);
+      const problem = waiting && workError(network);
       if (problem !== undefined) throw problem;
-      const release = underWay.hold(network);
-      whenClosed(outgoing, release);
-      await next();
-      // A stream stays open, and has a limit of its own.
-      if (c.req.method === 'GET' && c.res.headers.get('content-type')?.startsWith('text/event-stream')) release();
+      return await respond(release);
     } finally {
       turns.pass(network);
     }
   };
+}
 
+/** Must be registered before the routes of the same paths. */
+export function readGateRoutes(app: ForumApp, inTurn: InTurn): void {
+  const gate: MiddlewareHandler<{ Bindings: Partial<HttpBindings> }> = (c, next) =>
+    inTurn(c.env, async (release) => {
+      await next();
+      // A stream stays open, and has a limit of its own.
+      if (c.res.headers.get('content-type')?.startsWith('text/event-stream')) release();
+    });
   for (const path of PATHS) app.get(path, gate);
-  app.post(MODELS_PATH, gate);
+}
+
+/** A caller in the queue. */
+interface Waiting {
+  /** Resolves with true when the caller may work, until it calls pass; with false when it has left. */
+  readonly turn: Promise<boolean>;
+  readonly leave: () => void;
 }
 
 /** Who may work now: so many in all and of each caller. Callers that wait are served in turn. */
@@ -66,7 +84,7 @@ export class Turns {
   readonly #perCallerMax: number;
   readonly #working = new Map<string, number>();
   /** A map's first caller is served, and becomes its last. */
-  readonly #waiting = new Map<string, (() => void)[]>();
+  readonly #waiting = new Map<string, ((isTurn: boolean) => void)[]>();
   #total = 0;
 
   constructor(max: number, perCallerMax: number) {
@@ -74,17 +92,27 @@ export class Turns {
     this.#perCallerMax = perCallerMax;
   }
 
-  /** Resolves when the caller may work, until it calls pass; undefined if that is now. */
-  take(caller: string): Promise<void> | undefined {
+  /** Undefined if the caller may work at once, until it calls pass. */
+  take(caller: string): Waiting | undefined {
     if (this.#mayWork(caller)) {
       this.#count(caller, 1);
       return undefined;
     }
-    return new Promise((resolve) => {
-      const waiting = this.#waiting.get(caller) ?? [];
-      waiting.push(resolve);
-      this.#waiting.set(caller, waiting);
-    });
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const waiting = this.#waiting.get(caller) ?? [];
+    waiting.push(resolve);
+    this.#waiting.set(caller, waiting);
+    return { turn: promise, leave: () => this.#leave(caller, resolve) };
+  }
+
+  #leave(caller: string, resolve: (isTurn: boolean) => void): void {
+    const waiting = this.#waiting.get(caller) ?? [];
+    const index = waiting.indexOf(resolve);
+    // It has had its turn.
+    if (index < 0) return;
+    waiting.splice(index, 1);
+    if (waiting.length === 0) this.#waiting.delete(caller);
+    resolve(false);
   }
 
   pass(caller: string): void {
@@ -95,7 +123,7 @@ export class Turns {
       const resume = waiting.shift();
       if (waiting.length > 0) this.#waiting.set(next, waiting);
       this.#count(next, 1);
-      resume?.();
+      resume?.(true);
       return;
     }
   }

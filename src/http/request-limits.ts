@@ -56,13 +56,21 @@ export class RateLimit {
   /** Takes tokens, or parts of one, from the caller's bucket also where it does not hold them: the caller then waits for longer. */
   charge(caller: string, tokens: number): void {
     const now = this.#clock();
-    if (now >= this.#rotateAt || this.#recent.size >= this.#callersMax) {
-      // A caller that made no request for as long as a bucket takes to fill has a full one.
-      this.#older = this.#recent;
-      this.#recent = new Map();
-      this.#rotateAt = now + this.#fillTime;
-    }
+    if (now >= this.#rotateAt || this.#recent.size >= this.#callersMax) this.#forget(now);
     this.#recent.set(caller, Math.max(now, this.#fullAt(caller)) + this.#interval * tokens);
+  }
+
+  /** Forgets callers whose buckets are full again. One that is in debt is known for longer than its bucket takes to fill. */
+  #forget(now: Millis): void {
+    const owing = new Map<string, Millis>();
+    for (const [caller, fullAt] of this.#older) {
+      // Room is left for others: a rotation always forgets some when there are too many.
+      if (owing.size >= this.#callersMax / 2) break;
+      if (fullAt > now && !this.#recent.has(caller)) owing.set(caller, fullAt);
+    }
+    this.#older = this.#recent;
+    this.#recent = owing;
+    this.#rotateAt = now + this.#fillTime;
   }
 
   /** Puts a token back into the caller's bucket that was taken for nothing. */

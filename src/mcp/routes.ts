@@ -17,13 +17,15 @@ interface McpOptions<Env extends { Bindings: Partial<HttpBindings> }> {
   readonly headers: Readonly<Record<string, string>>;
   /** The body as JSON, within the service's limits. */
   readonly readJson: (c: Context<Env>) => Promise<JsonValue | undefined>;
+  /** Makes a response when it is the caller's turn to read. */
+  readonly inTurn: (bindings: Env['Bindings'], respond: () => Promise<Response>) => Promise<Response>;
 }
 
 const OWN_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 
 export function mcpRoutes<Env extends { Bindings: Partial<HttpBindings> }>(
   app: Hono<Env>,
-  { version, publicUrls, baseUrlOf, headers, readJson }: McpOptions<Env>,
+  { version, publicUrls, baseUrlOf, headers, readJson, inTurn }: McpOptions<Env>,
 ): void {
   const names = new Set([...OWN_NAMES, ...publicUrls.map((url) => new URL(url).hostname)]);
   let handler: Promise<McpHttpHandler> | undefined;
@@ -55,7 +57,8 @@ export function mcpRoutes<Env extends { Bindings: Partial<HttpBindings> }>(
     );
     const { fetch } = await handler;
     workFor(payer);
-    const response = await payers.run(payer, () => fetch(c.req.raw, { parsedBody }));
+    // The body is there: a turn does not wait for the client.
+    const response = await inTurn(c.env, () => payers.run(payer, () => fetch(c.req.raw, { parsedBody })));
     for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
     return response;
   });

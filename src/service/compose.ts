@@ -12,7 +12,7 @@ import { AccessList, readDids } from '../http/access-list.ts';
 import { createApp, httpRoutes, routeOf } from '../http/app.ts';
 import { compressionRoutes } from '../http/compression.ts';
 import type { LogStatus } from '../http/context.ts';
-import { readGateRoutes } from '../http/read-gate.ts';
+import { readGate, readGateRoutes } from '../http/read-gate.ts';
 import { readBody } from '../http/request.ts';
 import { RateLimit, RequestLimits } from '../http/request-limits.ts';
 import { CORS_HEADERS } from '../http/response.ts';
@@ -129,6 +129,11 @@ export function composeService(core: Core, options: EdgeOptions) {
     deadAfterMs: config.STREAM_DEAD_SECONDS * 1000,
   });
   const todoWatches = new TodoWatches(forum);
+  const inTurn = readGate({
+    networkOf,
+    underWay: new Quota(config.READS_PER_ADDRESS_MAX, 'reads from your address'),
+    workError: requestLimits.workError.bind(requestLimits),
+  });
   let receipts = 0;
   const shared = { version, publicUrls: config.PUBLIC_URL };
   const app = createApp(
@@ -158,11 +163,7 @@ export function composeService(core: Core, options: EdgeOptions) {
       onFailure: (failure) => logFailure(logger, failure),
     },
     (first) => {
-      readGateRoutes(first, {
-        networkOf,
-        underWay: new Quota(config.READS_PER_ADDRESS_MAX, 'reads from your address that are not taken yet'),
-        workError: requestLimits.workError.bind(requestLimits),
-      });
+      readGateRoutes(first, inTurn);
       compressionRoutes(first);
       pageRoutes(first, {
         forum,
@@ -183,7 +184,7 @@ export function composeService(core: Core, options: EdgeOptions) {
   });
   const readJson: Parameters<typeof mcpRoutes>[1]['readJson'] = async (c) =>
     (await readBody(c, config.MAX_BODY_BYTES)).json;
-  mcpRoutes(app, { ...shared, baseUrlOf: (c) => baseUrlOf(c, shared), headers: CORS_HEADERS, readJson });
+  mcpRoutes(app, { ...shared, baseUrlOf: (c) => baseUrlOf(c, shared), headers: CORS_HEADERS, readJson, inTurn });
   docsRoutes(app, { ...shared, limits: config, endpoints: [...httpRoutes, ...streamEndpoints] });
   const publishing = new PublishLoop({
     tree: forum.store.tree,

@@ -18,7 +18,7 @@ describe('turns', () => {
     const turns = new Turns(max, perCallerMax);
     const order: string[] = [];
     const take = async (caller: string) => {
-      await turns.take(caller);
+      await turns.take(caller)?.turn;
       order.push(caller);
     };
     const pass = async (caller: string) => {

@@ -61,6 +61,18 @@ describe('a token bucket', () => {
     expect(limit.callers).toBe(2);
   });
 
+  it('knows a debt until it is paid, however long it takes', () => {
+    const { limit, takes, advance } = limitOf(1, 2);
+    limit.charge('a', 60);
+    for (let second = 0; second < 50; second++) {
+      advance(1_000);
+      takes('b', 1);
+    }
+    expect(limit.wait('a')).toBe(9_000);
+    advance(9_000);
+    expect(takes('a', 2)).toEqual([0, 1_000]);
+  });
+
   it('refuses with the seconds to wait', () => {
     const { limit, takes } = limitOf(0.1, 1);
     takes('a', 1);

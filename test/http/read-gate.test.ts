@@ -1,0 +1,93 @@
+// What waits for its turn to be read, and what does not.
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+
+import { describe, expect, it } from 'vitest';
+import { Quota } from '../../src/connections/quota.ts';
+import { readGate, Turns } from '../../src/http/read-gate.ts';
+import { RawSocket } from '../kit/raw-socket.ts';
+import { run } from '../kit/service.ts';
+import { get } from '../kit/wire.ts';
+
+/** As many as read at a time, from as many addresses as it takes. */
+const TURNS = 16;
+const ADDRESSES = 4;
+
+it('a request for models whose body does not come keeps nobody from reading', { timeout: 10_000 }, async () => {
+  const running = await run({ TRUSTED_PROXIES: '127.0.0.0/8' });
+  const head = (address: number) =>
+    [
+      'POST /mcp HTTP/1.1',
+      'Host: localhost',
+      `X-Forwarded-For: 192.0.2.${address}`,
+      'Content-Type: application/json',
+      'Content-Length: 100',
+      '\r\n',
+    ].join('\r\n');
+  for (let socket = 0; socket < TURNS; socket++) {
+    const idle = await RawSocket.open(running.url);
+    idle.write(head(socket % ADDRESSES));
+  }
+  await sleep(100);
+  expect((await get(running.url, '/chambers')).status).toBe(200);
+});
+
+describe('an address that waits for turns', () => {
+  /** What reads through a gate: each read is made until it is told to end. */
+  function openGate(readsMax: number) {
+    const underWay = new Quota(readsMax, 'reads');
+    const inTurn = readGate({ networkOf: () => 'network', underWay, workError: () => undefined });
+    let begun = 0;
+    const ends: (() => void)[] = [];
+    const read = () => {
+      const incoming = new IncomingMessage(new Socket());
+      const outgoing = new ServerResponse(incoming);
+      const reading = inTurn({ incoming, outgoing }, async () => {
+        begun++;
+        await new Promise<void>((resolve) => ends.push(resolve));
+      });
+      reading.catch(() => {});
+      return { reading, leave: () => outgoing.emit('close') };
+    };
+    return { read, begun: () => begun, endOne: () => ends.shift()?.(), underWay };
+  }
+
+  it('is refused beyond its limit, and may read again once one has ended or left', async () => {
+    const { read, begun, underWay } = openGate(6);
+    const reads = Array.from({ length: 6 }, read);
+    expect(begun()).toBe(4);
+    await expect(read().reading).rejects.toMatchObject({ code: 'FORUM_ERR_RATE' });
+    reads[5]?.leave();
+    expect(underWay.total).toBe(5);
+    await expect(reads[5]?.reading).rejects.toMatchObject({ code: 'FORUM_ERR_VALIDATION' });
+    read();
+    expect(underWay.total).toBe(6);
+  });
+
+  it('is not served what it has left', async () => {
+    const { read, begun, endOne } = openGate(100);
+    const [, , , , fifth, sixth] = Array.from({ length: 6 }, read);
+    fifth?.leave();
+    endOne();
+    await setImmediate();
+    expect(begun()).toBe(5);
+    for (let left = 0; left < 4; left++) endOne();
+    await sixth?.reading;
+    expect(begun()).toBe(5);
+  });
+
+  it('leaves the queue once', async () => {
+    const turns = new Turns(1, 1);
+    turns.take('a');
+    const [first, second] = [turns.take('b'), turns.take('b')];
+    first?.leave();
+    first?.leave();
+    expect(await first?.turn).toBe(false);
+    turns.pass('a');
+    expect(await second?.turn).toBe(true);
+    second?.leave();
+    turns.pass('b');
+    expect(turns.take('a')).toBeUndefined();
+  });
+});
