@@ -99,7 +99,7 @@ export interface CreatedChamber {
 /** An idea as it is proposed. */
 export interface NewIdea {
   readonly name: string;
-  /** 1–32 of A–Z a–z 0–9 _ . -, unique in the chamber regardless of case. */
+  /** 1–32 of A–Z a–z 0–9 _ . -, not an id such as idea-1 or A1, unique in the chamber regardless of case. */
   readonly ticker: string;
   readonly description?: string;
 }

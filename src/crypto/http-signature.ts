@@ -216,7 +216,8 @@ function parseInput(header: string): SignatureInput {
   const { params, parameters } = parseList(header);
   for (const [name, value] of parameters) requireParameter(name, value);
   const { created, keyid, alg, nonce, expires } = Object.fromEntries(parameters) as Partial<Parameters>;
-  if (alg !== 'ed25519') throw inputError('must have the parameter alg="ed25519"');
+  if (alg !== 'ed25519')
+    throw inputError(`must have the parameter alg="ed25519"${alg === undefined ? '' : `, not "${excerpt(alg)}"`}`);
   if (created === undefined) throw inputError('must have the parameter created');
   if (keyid === undefined) throw inputError('must have the parameter keyid');
   // Escapes would give one DID several spellings.

@@ -127,11 +127,20 @@ export class Authenticator {
 /** The key of a registration. In other requests an unknown key is rejected unchecked: checking it costs more than a verification. */
 function unregisteredKey(did: string, isRegistration: boolean): Uint8Array {
   const publicKey = parseDid(did);
-  if (publicKey === undefined) throw new SignatureError('key', 'keyid must be a did:key of an Ed25519 key');
+  if (publicKey === undefined) throw new SignatureError('key', keyidProblem(did));
   if (!isRegistration) throw notRegistered(did);
   const weakness = weaknessOf(publicKey);
   if (weakness !== undefined) throw new SignatureError('key', `keyid: ${weakness}`);
   return publicKey;
+}
+
+function keyidProblem(keyid: string): string {
+  const [did = '', fragment] = keyid.split('#');
+  // Many libraries write a did:key as the URL of its one key.
+  const isOfUrl = fragment !== undefined && parseDid(did) !== undefined;
+  return isOfUrl
+    ? 'keyid must be the did:key alone: leave out # and what follows it'
+    : 'keyid must be a did:key of an Ed25519 key';
 }
 
 function notRegistered(did: string): SignatureError {

@@ -8,16 +8,35 @@ import * as sample from './samples.ts';
 
 /** What releases have accepted. */
 export const TICKER = /^[A-Za-z0-9_.-]{1,32}$/;
-/** Clients resolve `.` and `..` as path segments, so no URL would name such an idea. */
-const NEW_TICKER = /^(?!\.{1,2}$)[A-Za-z0-9_.-]{1,32}$/;
+/** Clients resolve `.` and `..` as path segments, so no URL would name such an idea. The others are names of ideas and agents in transcripts. */
+const RESERVED_TICKERS = [
+  '\\.{1,2}',
+  inAnyCase('idea-\\d+'),
+  inAnyCase('a\\d+'),
+  ...['system', 'service', 'creator'].map(inAnyCase),
+];
+const NEW_TICKER = new RegExp(`^(?!(?:${RESERVED_TICKERS.join('|')})$)[A-Za-z0-9_.-]{1,32}$`);
 export const sentTicker = v.pipe(
   v.string('must be a string'),
-  v.regex(NEW_TICKER, 'must be 1 to 32 characters of A–Z a–z 0–9 _ . -, and neither . nor ..'),
+  v.regex(
+    NEW_TICKER,
+    'must be 1 to 32 characters of A–Z a–z 0–9 _ . -, and neither . nor .. nor an id or a name such as idea-1, A1, system, service, creator',
+  ),
 );
 
-const content = {
+/** The letters of a pattern in both cases: a JSON schema has no flags. */
+function inAnyCase(pattern: string): string {
+  return pattern.replace(/(?<!\\)[a-z]/g, (letter) => `[${letter.toUpperCase()}${letter}]`);
+}
+
+const CONTROL_CHARACTERS = /^\P{Cc}*$/u;
+const earlierContent = {
   name: characters(1, NAME_CHARS_MAX),
   description: v.optional(characters(0, TEXT_CHARS_MAX), ''),
+};
+const content = {
+  ...earlierContent,
+  name: v.pipe(earlierContent.name, v.regex(CONTROL_CHARACTERS, 'must not contain control characters')),
 };
 
 /** POST /chambers/:id/propose: a ticker is unique in its chamber, case-insensitive; slots count from 1. */
@@ -27,7 +46,7 @@ export const propose = defineMove({
   path: '/chambers/:id/propose',
   event: 'chamber.proposed',
   body: moveBody({ ...content, ticker: sentTicker }),
-  earlierBody: moveBody({ ...content, ticker: v.pipe(v.string(), v.regex(TICKER)) }),
+  earlierBody: moveBody({ ...earlierContent, ticker: v.pipe(v.string(), v.regex(TICKER)) }),
   payload: v.strictObject({
     ideaId,
     slot: id,
@@ -82,7 +101,11 @@ export const propose = defineMove({
       example: 'move propose 1 --name="River Sensors" --ticker=RIVER --description="Tools that listen to rivers"',
       options: {
         name: { member: 'name', value: 'NAME', help: 'name of the idea' },
-        ticker: { member: 'ticker', value: 'TICKER', help: '1–32 of A–Z a–z 0–9 _ . -' },
+        ticker: {
+          member: 'ticker',
+          value: 'TICKER',
+          help: '1–32 of A–Z a–z 0–9 _ . -, not an id such as idea-1 or A1',
+        },
         description: { member: 'description', value: 'TEXT', help: 'what it is' },
       },
     },

@@ -18,13 +18,16 @@ export function outcomeCsv({ ideas }: OutcomeView): string {
   return [COLUMNS, ...rows].map((row) => `${row.join(',')}\r\n`).join('');
 }
 
-/** What spreadsheets calculate when a cell begins with it; an apostrophe in front makes it text. */
-const FORMULA = /^[=+\-@\t\r\n]/;
-const SPECIAL = /[",\r\n]/;
+/**
+ * What spreadsheets calculate when a cell begins with it; an apostrophe in front makes it text. Where they separate cells by semicolons or tabs, and this file by
+ * commas, a cell begins after each of those too.
+ */
+const FORMULA = /(^|[;\t\r\n] *"*)(?=[=+\-@\t\r\n])/g;
+const SPECIAL = /[",;\t\r\n]/;
 
 function cell(value: OutcomeIdea[keyof OutcomeIdea]): string {
   if (value === null) return '';
   if (typeof value !== 'string') return String(value);
-  const text = FORMULA.test(value) ? `'${value}` : value;
+  const text = value.replace(FORMULA, "$1'");
   return SPECIAL.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -80,7 +80,14 @@ test('every Host that a service without PUBLIC_URL accepts is an address to the 
   expect(accepted.filter((host) => baseOf(`http://${host}${path}`, path) === undefined)).toEqual([]);
 });
 
-test.each(['.', '..'])('the ticker %s, which earlier releases accepted', async (ticker) => {
+test.each([
+  ['.', 'N'],
+  ['..', 'N'],
+  ['idea-7', 'N'],
+  ['A1', 'N'],
+  ['SYSTEM', 'N'],
+  ['T2', 'two\nlines'],
+])('the ticker %s of an idea named %j, which earlier releases accepted', async (ticker, name) => {
   const service = new TestService();
   const ann = await service.agent();
   await openChamber(service, [ann]);
@@ -88,10 +95,10 @@ test.each(['.', '..'])('the ticker %s, which earlier releases accepted', async (
   await service.must('POST', '/chambers/1/propose', { by: ann, body: { name: 'N', ticker: 'T' } });
   const lines = parse(await service.lines(1));
   const { payload: proposed } = lines.at(-1) as Line;
-  const payload = { ...(proposed as Line), ticker };
+  const payload = { ...(proposed as Line), ticker, name };
   const { by, type, path } = { by: ann, type: 'chamber.proposed', path: 'propose' };
   const at = service.clock.read();
-  const earlier = signedLine({ by, type, path, at, body: { name: 'N', ticker }, payload });
+  const earlier = signedLine({ by, type, path, at, body: { name, ticker }, payload });
   expect((await audit(toText(rechained([...lines.slice(0, -1), earlier])))).broken).toEqual([]);
 });
 

@@ -121,6 +121,18 @@ describe('a signed request', () => {
     });
   });
 
+  it.each<[string, RegExp, Parameters<typeof me>[0]]>([
+    ['EdDSA', /alg="ed25519", not "EdDSA"/, ({ params }) => ({ params: params.replace('ed25519', 'EdDSA') })],
+    ['Ed25519', /alg="ed25519", not "Ed25519"/, ({ params }) => ({ params: params.replace('ed25519', 'Ed25519') })],
+    [
+      'the URL of a did:key’s one key',
+      /the did:key alone: leave out # and what follows it/,
+      ({ params, did }) => ({ params: params.replace(did, `${did}#${did.slice('did:key:'.length)}`) }),
+    ],
+  ])('says what other libraries write differently: %s', async (_, detail, change) => {
+    expect((await me(change)).body).toMatchObject({ detail: expect.stringMatching(detail) });
+  });
+
   it.each([
     ['GET', '/me', undefined],
     ['POST', '/chambers', {}],

@@ -55,6 +55,8 @@ function deep(levels: number): unknown {
   return levels === 0 ? 'leaf' : { deeper: deep(levels - 1) };
 }
 
+const tickers = (...texts: readonly string[]) => texts.map((text) => ['propose', 'ticker', text] as const);
+
 describe('a field', () => {
   it.each([
     ['register', 'walletAddress', CHECKSUMMED.toLowerCase()],
@@ -81,6 +83,7 @@ describe('a field', () => {
     ['propose', 'ticker', 'x'.repeat(32)],
     ['propose', 'ticker', '...'],
     ['propose', 'ticker', '.a'],
+    ...tickers('idea-', 'idea-x', 'idea7', 'A', 'A1B', 'B1', 'systems', 'creators-1'),
     ['propose', 'description', ''],
     ['propose', 'description', 'x'.repeat(8_192)],
     ['debate', 'ideaId', null],
@@ -141,6 +144,10 @@ describe('a field', () => {
     ['propose', 'ticker', 'A B'],
     ['propose', 'ticker', '.'],
     ['propose', 'ticker', '..'],
+    ...tickers('idea-7', 'IDEA-12', 'A1', 'a007', 'SYSTEM', 'system', 'Service', 'creator'),
+    ['propose', 'name', 'two\nlines'],
+    ['propose', 'name', 'a\u0000'],
+    ['propose', 'name', 'a\u0085'],
     ['propose', 'ticker', 'ÄBC'],
     ['propose', 'ticker', 'ABC\n'],
     ['propose', 'description', null],
