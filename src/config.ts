@@ -173,6 +173,11 @@ export const VARIABLES = {
     integer(0, caps.maxSkewSeconds),
     'how far in the future a signature may be created',
   ),
+  CLOCK_JUMP_SECONDS: variable(
+    300,
+    integer(1, DAY_SECONDS),
+    'how long a clock that jumped must stand by it to be believed',
+  ),
   MAX_BODY_BYTES: variable(65_536, integer(1, 16_777_216), 'largest request body'),
   MEMBERS_MAX: variable(256, integer(1, 100_000), 'members of a chamber'),
   IDEAS_MAX: variable(256, integer(1, 100_000), 'ideas of a chamber'),

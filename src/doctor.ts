@@ -6,8 +6,10 @@ import { formatEther } from 'viem';
 import { type Config, ConfigError, describeProblem, readConfig, VARIABLES } from './config.ts';
 import { SERVICE_NAME } from './http/service.ts';
 import { readAnyKeyFile, readKeyFile } from './keys/key-file.ts';
+import { describeWaiting, NO_RESET, waitingAt } from './log/clock-reset.ts';
 import { HAD_KEYS } from './log/log-id.ts';
 import { MOVED_TO, requireNotMoved } from './log/moved.ts';
+import { readClock, readReset } from './log/sqlite/clock.ts';
 import { lastChambers, readLog, readMeta } from './log/sqlite/reader.ts';
 import { READ_LIMITS } from './reading/limits.ts';
 import { openResponse } from './reading/response.ts';
@@ -143,26 +145,26 @@ async function examineServer(databaseUrl: string): Promise<Finding> {
   );
 }
 
-/** Compares the clock with what can't be in the future: the log's last event and the chain's newest block. */
+/** Compares the clock with what can't be in the future: the log's time and the chain's newest block. */
 async function examineClock(config: Config): Promise<readonly Finding[]> {
   const skewMillis = config.SIGNATURE_MAX_SKEW_SECONDS * 1000;
-  const [lastEventAt, blockAt] = [
-    config.DATABASE_URL === undefined ? lastEventTime(config.DATABASE_PATH) : 0,
-    await lastBlockTime(config),
-  ];
+  const { DATABASE_URL: url, DATABASE_PATH: path } = config;
+  // The time of a log in PostgreSQL is the database's.
+  const { logAt = 0, reset = NO_RESET } =
+    (url === undefined && readLog(path, (db) => ({ logAt: readClock(db), reset: readReset(db) }))) || {};
+  const blockAt = await lastBlockTime(config);
   const now = Date.now();
   const behind = (at: number) => `${Math.round((at - now) / 1000)} s ahead of this clock`;
-  if (lastEventAt > now) return [problem('clock', `the log's last event is ${behind(lastEventAt)}`)];
+  if (logAt > now) return [problem('clock', `the log's time is ${behind(logAt)}: ${CLOCK_ADVICE}`)];
   if (blockAt > now + skewMillis) return [problem('clock', `the chain's newest block is ${behind(blockAt)}`)];
+  const waiting = waitingAt(reset, now).map(describeWaiting);
+  const named = waiting.slice(0, STREAMS_NAMED_MAX).join(', ');
+  if (waiting.length > 0) return [warning('clock', `last events in the future, ${waiting.length} in all: ${named}`)];
   return [ok('clock', `${new Date(now).toISOString()}, not behind the log or the chain`)];
 }
 
-function lastEventTime(databasePath: string): number {
-  const line = readLog(databasePath, (db) =>
-    db.prepare<[], string>('SELECT line FROM events ORDER BY position DESC LIMIT 1').pluck().get(),
-  );
-  return line === undefined ? 0 : Date.parse((JSON.parse(line) as { readonly ts: string }).ts);
-}
+const CLOCK_ADVICE = 'set it right, or, if the log was written by a wrong one, run chambers admin reset-clock';
+const STREAMS_NAMED_MAX = 10;
 
 async function lastBlockTime({ CHAIN, RPC_URL }: Config): Promise<number> {
   if (CHAIN === 'none' || RPC_URL === undefined) return 0;
@@ -260,12 +262,14 @@ async function examineResponses(url: string): Promise<readonly Finding[]> {
   const [newest] = (chambers?.body ?? []) as readonly { readonly chamberId?: number }[];
   const preview = newest && (await ask(`${base}/chambers/${newest.chamberId}/merkle-preview`));
   const logId = preview?.response.headers.get('log-id') ?? 'shown with its first chamber';
-  const { ok: isHealthy } = health?.body ?? {};
+  const { ok: isHealthy, clock } = health?.body ?? {};
+  const { reason } = Object(clock) as { readonly reason?: string };
   const isReady = ready?.response.ok === true || ready?.response.status === 404;
   return [
     ok('service', `version ${version}, logId ${logId}`),
     isHealthy === true ? ok('service', 'healthy') : problem('service', `not healthy: ${textOf(health?.body)}`),
     isReady ? ok('service', 'ready for moves') : problem('service', `not ready: ${textOf(ready?.body)}`),
+    ...(reason === undefined ? [] : [problem('clock', `the service's clock is in doubt: ${reason}`)]),
     Math.abs(aheadSeconds) <= SERVICE_CLOCK_SECONDS_MAX
       ? ok('clock', 'the service and this machine agree on the time')
       : problem('clock', `the service is ${aheadSeconds} s ahead of this clock: signatures made here may be rejected`),

@@ -3,6 +3,7 @@
 import { Session } from 'node:inspector/promises';
 import { pathToFileURL } from 'node:url';
 import { WebSocket } from 'ws';
+import { passing } from './kit/clock.ts';
 import { openService } from './kit/open-service.ts';
 import { Signer } from './kit/signer.ts';
 
@@ -14,7 +15,7 @@ const SETTLE_MS = 300;
 
 const ROOT = pathToFileURL(new URL('..', import.meta.url).pathname).href;
 let now = Date.now();
-const service = await openService({ NODE_ENV: 'test' }, { clock: () => now });
+const service = await openService({ NODE_ENV: 'test' }, { clock: passing(() => now) });
 
 async function post(path: string, body: object, by?: Signer): Promise<Record<string, unknown>> {
   const text = JSON.stringify(body);

@@ -1,12 +1,15 @@
 // Who may register, create chambers and join: commands that edit the ban list and the allow-list of a service, which rereads them
-// when they change.
+// when they change. And the log's time, which an operator may set back.
 
 import { readConfig } from '../config.ts';
 import { parseDid } from '../crypto/did-key.ts';
 import { editAccessList } from '../http/access-list.ts';
+import { describeWaiting } from '../log/clock-reset.ts';
+import { isPostgres } from '../log/postgres/database-url.ts';
 import { ALICE } from '../moves/samples.ts';
-import type { CommandSpec } from './command.ts';
-import { CommandError, printMembers } from './output.ts';
+import { toTimestamp } from '../vocabulary/values.ts';
+import type { CommandSpec, Input } from './command.ts';
+import { CommandError, members, print, printMembers, printNotice } from './output.ts';
 
 export const adminCommands: readonly CommandSpec[] = [
   toSpec('ban', 'Bans an agent from registering, creating and joining; it may finish its chambers', {
@@ -19,7 +22,29 @@ export const adminCommands: readonly CommandSpec[] = [
     isListed: true,
   }),
   toSpec('disallow', 'Removes an agent from the allow-list', { variable: 'ALLOW_LIST_FILE', isListed: false }),
+  {
+    name: 'admin reset-clock',
+    summary: "Sets a log's time back to the true one after a clock was wrong, while no service runs on it",
+    args: {
+      '[database]': 'the file or postgres:// URL (default: DATABASE_URL, DATABASE_PATH or data/chambers.db)',
+    },
+    examples: ['admin reset-clock'],
+    run: resetClock,
+  },
 ];
+
+async function resetClock({ args: [named], isJson }: Input): Promise<void> {
+  const { DATABASE_URL, DATABASE_PATH } = readConfig(process.env);
+  const database = named ?? DATABASE_URL ?? DATABASE_PATH;
+  const { resetFileClock } = await import('../log/sqlite/reset-clock.ts');
+  const { resetPostgresClock } = await import('../log/postgres/reset-clock.ts');
+  const { from, waiting } = isPostgres(database) ? await resetPostgresClock(database) : resetFileClock(database);
+  const streams = waiting.map(({ stream, until }) => ({ stream, until: toTimestamp(until) }));
+  const reset = { database, from: toTimestamp(from), waiting: streams };
+  const lines = waiting.map((each) => `waits: ${describeWaiting(each)}`);
+  print(isJson, reset, [...members({ ...reset, waiting: `${waiting.length} chambers and agents` }), ...lines]);
+  printNotice(isJson, 'Phases that only the wrong time ended are open again once the service is started.');
+}
 
 interface Edit {
   readonly variable: 'ALLOW_LIST_FILE' | 'BAN_LIST_FILE';

@@ -18,7 +18,7 @@ import { isRetiredBy, keyRetired, retire, retireByWallet, retirementClaim } from
 import { requireFresh, requireHistory, type SignatureAges } from '../moves/rules.ts';
 import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.ts';
 import { type ProofClaim, requireFreshProof, requireProof } from '../moves/wallet-proof.ts';
-import { ForumError, rateError } from '../vocabulary/errors.ts';
+import { ForumError, rateError, unavailable } from '../vocabulary/errors.ts';
 import type { AccountFact, AccountPayloads, ForumEvent, MovePayloads } from '../vocabulary/events.ts';
 import { type Millis, type PinnedKeys, toHex, toTimestamp } from '../vocabulary/values.ts';
 import type { CommitBatch, Outcome, PendingCommand } from './batch.ts';
@@ -35,6 +35,7 @@ import {
   type RetireByWalletCommand,
   type RetireCommand,
 } from './commands.ts';
+import { CLOCK_STEP_MS_MAX, type ClockProblem, type ServiceClock } from './service-clock.ts';
 import { type Account, type Chamber, stageAccountEvent, stageChamberEvent } from './staging.ts';
 
 /** Limits how often an agent may command. */
@@ -90,10 +91,12 @@ export class Decisions {
    * The event of the command's response, staged, or none when it changes nothing; or the error that rejects it, a ForumError unless the
    * service has a defect, with nothing staged. NeedsChain is no response: the chain has to be asked first.
    */
-  decide(pending: PendingCommand, batch: CommitBatch, now: Millis): Outcome {
+  decide(pending: PendingCommand, batch: CommitBatch, clock: ServiceClock): Outcome {
     const { command } = pending;
+    const now = clock.now();
     const context = { pending, batch, now, at: timestampOf(pending, batch, now) };
     try {
+      requireCertainTime(context, clock.problem());
       if (command.operation === 'record') return { pending, event: recordFact(command, context) };
       this.#requireAllowed(command, context);
       let event: ForumEvent | null;
@@ -236,6 +239,15 @@ export class Decisions {
     requireFreshProof(claim, now, this.#options.ages);
     requireFreshProof(claim, at, this.#options.ages);
   }
+}
+
+/** A stream whose head is in the future, after a clock that was wrong, waits; the others go on. */
+function requireCertainTime({ pending, batch, now, at }: Context, problem: ClockProblem | undefined): void {
+  if (problem !== undefined) throw unavailable(problem.reason);
+  if (at - now <= CLOCK_STEP_MS_MAX) return;
+  const stream = pending.streams.find((each) => batch.states.get(each)?.state.lastAt === at);
+  const named = typeof stream === 'number' ? `chamber ${stream}` : `the account of ${stream}`;
+  throw unavailable(`the last event of ${named} is in the future: it takes no others before ${toTimestamp(at)}`);
 }
 
 type AgentCommand = Exclude<Command, RecordCommand>;

@@ -12,16 +12,20 @@ import { parseId } from '../vocabulary/parameters.ts';
 import { type Millis, type Phase, toHex } from '../vocabulary/values.ts';
 import { type Command, chamberNotFound, type EventOf } from './commands.ts';
 import { Pipeline, type PipelineOptions } from './pipeline.ts';
+import { type ClockProblem, ServiceClock, type TimeSource } from './service-clock.ts';
 import type { Account, Chamber } from './staging.ts';
 import { Streams } from './streams.ts';
 import { TodoLists } from './todo-lists.ts';
 
 const MEMBERSHIPS_PER_PAGE = 200;
 
-export interface ForumOptions extends Omit<PipelineOptions, 'streams' | 'now' | 'onGrown'> {
+export interface ForumOptions extends Omit<PipelineOptions, 'streams' | 'clock' | 'onGrown'> {
   readonly stateCacheBytesMax: number;
-  /** The service's clock in milliseconds; tests move it by hand. */
-  readonly clock: () => Millis;
+  /** Tests move it by hand. */
+  readonly clock: TimeSource;
+  /** How long a clock must stand by a jump to be believed. */
+  readonly clockJumpMillis: Millis;
+  readonly onClockProblem?: (problem: ClockProblem | undefined) => void;
 }
 
 export type { Chamber };
@@ -40,19 +44,24 @@ export class Forum {
   readonly #streams: Streams;
   readonly #pipeline: Pipeline;
   readonly #followers = new Map<StreamId, Set<() => void>>();
-  #latest: Millis;
+  readonly #clock: ServiceClock;
 
   constructor(options: ForumOptions) {
     const { store } = options;
     this.#options = options;
     this.store = store;
     this.todoLists = new TodoLists(store.lists, options.limits, this);
-    this.#latest = store.meta.lastAt;
+    this.#clock = new ServiceClock({
+      source: options.clock,
+      lastAt: store.meta.lastAt,
+      jumpMillis: options.clockJumpMillis,
+      onProblem: options.onClockProblem,
+    });
     this.#streams = new Streams(store.log, options.stateCacheBytesMax, options.onFatal);
     this.#pipeline = new Pipeline({
       ...options,
       streams: this.#streams,
-      now: this.now,
+      clock: this.#clock,
       onGrown: this.#wake,
     });
     store.nodes?.onGrowth({ followed: () => this.#followers.keys(), wake: (stream) => this.#wake([stream]) });
@@ -91,11 +100,13 @@ export class Forum {
     return this.#pipeline.close();
   }
 
-  /** The wall clock, but never below an earlier reading or the newest event. */
-  readonly now = (): Millis => {
-    this.#latest = Math.max(this.#latest, this.#options.clock());
-    return this.#latest;
-  };
+  /** The service's time, which never falls. */
+  readonly now = (): Millis => this.#clock.now();
+
+  /** Why the time is in doubt, and nothing is decided; undefined while it is right. */
+  clockProblem(): ClockProblem | undefined {
+    return this.#clock.problem();
+  }
 
   /** Stores the time, so that no phase goes back after a restart with the clock set back. */
   persistClock(): Promise<void> {

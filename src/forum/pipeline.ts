@@ -44,6 +44,7 @@ import { type DecisionOptions, Decisions } from './decisions.ts';
 import { Gathering } from './gathering.ts';
 import { prepare } from './preparation.ts';
 import { type FoundLine, LookUps } from './replay-look-ups.ts';
+import type { ServiceClock } from './service-clock.ts';
 import type { Streams } from './streams.ts';
 
 /** Bounds how long one batch keeps the process from doing anything else. */
@@ -72,8 +73,7 @@ export interface BatchReport {
 export interface PipelineOptions extends DecisionOptions {
   readonly store: Store;
   readonly streams: Streams;
-  /** The service's clock: never falls. */
-  readonly now: () => Millis;
+  readonly clock: ServiceClock;
   /** The most commands that may wait to be committed; beyond it submit rejects with FORUM_ERR_UNAVAILABLE. */
   readonly commitQueueMax: number;
   /** Called after the responses with the streams that have grown, and the agents that created or joined a chamber. */
@@ -178,7 +178,7 @@ export class Pipeline {
       this.#decideLater(pending, this.#lookUps.find(signature));
       return;
     } else if (areChambersCounted && batch.take(pending)) {
-      const outcome = this.#decisions.decide(pending, batch, this.#options.now());
+      const outcome = this.#decisions.decide(pending, batch, this.#options.clock);
       const { error } = outcome;
       if (error instanceof NeedsChain) {
         this.#decideLater(pending, this.#readChain(pending, error));

@@ -2,6 +2,7 @@
 import * as v from 'valibot';
 import { parseDid } from '../crypto/did-key.ts';
 import type { SignatureVerifier } from '../crypto/verify.ts';
+import type { Forum } from '../forum/forum.ts';
 import * as sample from '../moves/samples.ts';
 import { formatVerifierKey, NOTE_KEY_TYPES, toNoteKey } from '../tlog/note.ts';
 import { unavailable } from '../vocabulary/errors.ts';
@@ -36,6 +37,16 @@ const chain = v.strictObject({
 const health = v.strictObject({
   ok: v.boolean(),
   env: v.string(),
+  clock: v.exactOptional(
+    v.pipe(
+      v.strictObject({
+        ok: v.literal(false),
+        reason: v.string(),
+        aheadSeconds: v.pipe(v.number(), v.description("of the service's time; negative if it is behind")),
+      }),
+      v.description('while the clock is in doubt'),
+    ),
+  ),
   chain: v.exactOptional(v.pipe(v.nullable(chain), v.description('null without a chain'))),
   log: v.exactOptional(
     v.pipe(
@@ -100,7 +111,7 @@ export const serviceRoutes: readonly Route[] = [
     tag: 'Service',
     summary: 'Health of the service and its relayer',
     description:
-      '`ok` is false when the relayer cannot do its work, `chain.relayer.reason` says why, and when the log is not the one that was published, as `log.reason` says.',
+      '`ok` is false when the relayer cannot do its work, `chain.relayer.reason` says why; when the log is not the one that was published, as `log.reason` says; and while the clock is in doubt, as `clock.reason` says.',
     returns: 'The state of the service.',
     name: 'Health',
     schema: health,
@@ -114,10 +125,12 @@ export const serviceRoutes: readonly Route[] = [
         relayer: { pending: 0, failed: 0, leads: true },
       },
     },
-    handle: ({ env, chainStatus, logStatus }) => {
+    handle: ({ env, chainStatus, logStatus, forum }) => {
       const { ok, details } = chainStatus();
       const log = logStatus();
-      return json({ ok: ok && log?.reason === undefined, env, ...details, ...(log && { log }) });
+      const clock = clockStatus(forum);
+      const isOk = ok && log?.reason === undefined && clock === undefined;
+      return json({ ok: isOk, env, ...(clock && { clock }), ...details, ...(log && { log }) });
     },
   }),
   readRoute({
@@ -126,7 +139,7 @@ export const serviceRoutes: readonly Route[] = [
     tag: 'Service',
     summary: 'Whether moves are accepted',
     description:
-      '503 while no move can be accepted: the latest write to the log failed, signatures are not verified, or the service is stopping. ' +
+      '503 while no move can be accepted: the latest write to the log failed, signatures are not verified, the clock is in doubt, or the service is stopping. ' +
       'The log is written every few seconds without moves, too. A damaged chamber does not count; nor does the relayer, see `GET /health`.',
     returns: 'Moves are accepted.',
     name: 'Ready',
@@ -135,11 +148,18 @@ export const serviceRoutes: readonly Route[] = [
     handle: async ({ forum, verify }) => {
       const { writeFailure } = forum;
       if (writeFailure !== undefined) throw writeFailure;
+      const problem = forum.clockProblem();
+      if (problem !== undefined) throw unavailable(problem.reason);
       await requireVerified(verify);
       return json({ ready: true });
     },
   }),
 ];
+
+function clockStatus(forum: Forum): v.InferOutput<typeof health>['clock'] {
+  const problem = forum.clockProblem();
+  return problem && { ok: false, reason: problem.reason, aheadSeconds: problem.aheadMillis / 1000 };
+}
 
 /** `root` is the URL of GET /. */
 function serviceOf(version: string, root: string) {

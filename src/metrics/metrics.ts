@@ -27,6 +27,7 @@ export interface Sources {
   readonly receipts: () => number;
   /** The health as GET /health reports it. */
   readonly isHealthy: () => boolean;
+  readonly clockAheadSeconds: () => number;
   /** Lines of the service's own log that could not be written. */
   readonly lostLogLines: () => number;
 }
@@ -209,7 +210,16 @@ export function addGauges(registry: Registry, sources: Sources): void {
   gauge('chambers_state_cache_bytes', 'Chambers and agents in memory, estimated', sources.stateCacheBytes);
   gauge('chambers_log_writable', 'Whether the latest write to the log succeeded', sources.isWritable);
   gauge('chambers_damaged_streams', 'Chambers and agents whose events were found damaged', sources.damagedStreams);
-  gauge('chambers_healthy', 'Whether GET /health reports ok: the relayer can do its work', sources.isHealthy);
+  gauge(
+    'chambers_healthy',
+    'Whether GET /health reports ok: the relayer can do its work, and the clock is right',
+    sources.isHealthy,
+  );
+  gauge(
+    'chambers_clock_ahead_seconds',
+    "How far the clock is ahead of the service's time while nothing is decided for it, otherwise 0",
+    sources.clockAheadSeconds,
+  );
   gauge('chambers_relayer_pending', 'Transactions to be sent or awaited', () => relayer()?.pending ?? 0);
   gauge('chambers_relayer_failed', 'Deployments that failed since the start', () => relayer()?.failed ?? 0);
   gauge('chambers_relayer_leads', 'Whether this node holds the lease and relays; NaN without a chain', () =>

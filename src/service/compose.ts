@@ -8,6 +8,7 @@ import { Liveness } from '../connections/liveness.ts';
 import { Quota } from '../connections/quota.ts';
 import { baseUrlOf, docsRoutes } from '../docs/routes.ts';
 import { Forum } from '../forum/forum.ts';
+import type { ClockProblem, TimeSource } from '../forum/service-clock.ts';
 import { AccessList, readDids } from '../http/access-list.ts';
 import { createApp, httpRoutes, routeOf } from '../http/app.ts';
 import { compressionRoutes } from '../http/compression.ts';
@@ -31,7 +32,6 @@ import { streamRoutes } from '../stream/routes.ts';
 import { type PolicyWitness, parsePolicy } from '../tlog/policy.ts';
 import type { SignatureVerifierPool } from '../verifier/verifier.ts';
 import { unavailable } from '../vocabulary/errors.ts';
-import type { Millis } from '../vocabulary/values.ts';
 import type { ChainLink } from './chain.ts';
 import { logFailure, openObservation } from './observation.ts';
 
@@ -40,7 +40,7 @@ export interface CoreOptions {
   readonly logger: Logger;
   readonly store: Store;
   readonly keys: ServiceKeys;
-  readonly clock: () => Millis;
+  readonly clock: TimeSource;
   /** Memory and disk may differ: the process must stop. */
   readonly onFatal: (error: unknown) => void;
 }
@@ -65,6 +65,8 @@ export function composeCore({ config, logger, store, keys, clock, onFatal }: Cor
       burst: config.ACCOUNT_CHANGES_PER_DID_BURST,
     }),
     clock,
+    clockJumpMillis: config.CLOCK_JUMP_SECONDS * 1000,
+    onClockProblem: (problem) => logClock(logger, problem),
     onFatal,
     permits: access.permits.bind(access),
     pinnedKeys: (now) => keys.pins(now),
@@ -79,6 +81,11 @@ export function composeCore({ config, logger, store, keys, clock, onFatal }: Cor
     ...(onBatch && { onBatch }),
   });
   return { config, logger, forum, keys, access, agentRate, observation };
+}
+
+function logClock(logger: Logger, problem: ClockProblem | undefined): void {
+  if (problem === undefined) logger.info({}, 'alert cleared: the clock is right');
+  else logger.error({ aheadMillis: Math.round(problem.aheadMillis) }, `alert raised: ${problem.reason}`);
 }
 
 /** Throws a ConfigError that names the variable of a list that can't be read. */
@@ -213,7 +220,8 @@ export function composeService(core: Core, options: EdgeOptions) {
       damagedStreams: () => forum.store.log.damages.size,
       relayer: () => chain.status().relayer,
       spending: () => chain.status().spending,
-      isHealthy: () => chain.status().ok,
+      isHealthy: () => chain.status().ok && forum.clockProblem() === undefined,
+      clockAheadSeconds: () => (forum.clockProblem()?.aheadMillis ?? 0) / 1000,
       node: () => forum.store.nodes?.state(),
       catchUps: () => forum.catchUps,
       publishing: () => publishing.state(),

@@ -6,9 +6,11 @@ import { type Config, readConfigured } from '../config.ts';
 import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import { makeFolder } from '../files/durable-file.ts';
 import type { Forum } from '../forum/forum.ts';
+import type { TimeSource } from '../forum/service-clock.ts';
 import { createHttpServer, listen } from '../http/http-server.ts';
 import { createKeyFile, defaultKeyFile, keysInMemory, readKeyFile } from '../keys/key-file.ts';
 import type { ServiceKeys } from '../keys/service-keys.ts';
+import { CLOCK_RESET, describeWaiting, parseReset, type WaitingStream, waitingAt } from '../log/clock-reset.ts';
 import { StreamDamaged } from '../log/damage.ts';
 import { HAD_KEYS } from '../log/log-id.ts';
 import { originOf } from '../log/origin.ts';
@@ -16,6 +18,7 @@ import { describeDatabase } from '../log/postgres/database-url.ts';
 import type { PublishedTree } from '../log/published-tree.ts';
 import type { OnMigration } from '../log/sqlite/migration.ts';
 import { openSqliteStore } from '../log/sqlite/store.ts';
+import { ElapsedTime } from '../process/elapsed-time.ts';
 import { checkpointCopyPath } from '../publisher/checkpoint-copy.ts';
 import { PublishedHistory } from '../publisher/published-history.ts';
 import { TreeDamaged } from '../publisher/publisher.ts';
@@ -31,7 +34,7 @@ export interface ServiceOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly version: string;
-  readonly clock?: () => Millis;
+  readonly clock?: TimeSource;
   /** Lines of the logger that could not be written. */
   readonly lostLogLines?: () => number;
   /** Memory and disk may differ: the process must stop. */
@@ -50,16 +53,17 @@ export interface Service {
 
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, logger, onFatal } = options;
-  const { store, now } = await openStore(options);
+  const { store, source } = await openStore(options);
   try {
-    const clock = options.clock ?? now;
+    const clock = options.clock ?? source;
     const hadKeys = (await store.meta.recall(HAD_KEYS)) !== undefined;
     const keys = readConfigured('SERVICE_KEY_FILE', () =>
-      openKeys(config, { logId: store.log.logId, hadKeys }, clock()),
+      openKeys(config, { logId: store.log.logId, hadKeys }, clock.time()),
     );
     if (!hadKeys) await store.meta.remember(HAD_KEYS, keys.logId);
     const core = composeCore({ config, logger, store, keys, clock, onFatal });
-    warnIfClockIsBehind(core.forum, clock, logger);
+    const waiting = waitingAt(parseReset(await store.meta.recall(CLOCK_RESET)), core.forum.now());
+    if (waiting.length > 0) logWaiting(logger, waiting);
     const { logId } = store.log;
     const path = checkpointCopyOf(config, logId);
     const history = new PublishedHistory({ logId, path, keys: () => keys.all('checkpoints') });
@@ -74,6 +78,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await store.close();
     throw error;
   }
+}
+
+const STREAMS_NAMED_MAX = 100;
+
+function logWaiting(logger: Logger, waiting: readonly WaitingStream[]): void {
+  const streams = waiting.slice(0, STREAMS_NAMED_MAX).map(describeWaiting);
+  logger.warn({ count: waiting.length, streams }, 'chambers and agents wait: their last events are in the future');
 }
 
 const MIGRATION_REPORT_MS = 5_000;
@@ -91,10 +102,11 @@ function reportMigration(logger: Logger): OnMigration {
 async function openStore({ config, logger, onFatal }: ServiceOptions) {
   const onDamage = ({ stream, eventId, message }: StreamDamaged) =>
     logger.error({ stream, eventId }, `alert raised: ${message}; restore a backup`);
+  const elapsed = new ElapsedTime().read;
   const { DATABASE_URL: url, DATABASE_CONNECTIONS_MAX: connectionsMax, CHAMBER_ID_MIN: chamberIdMin } = config;
   if (url === undefined) {
     const options = { chamberIdMin, onCorruption: onFatal, onDamage, onMigration: reportMigration(logger) };
-    return { store: openSqliteStore(config.DATABASE_PATH, options), now: Date.now };
+    return { store: openSqliteStore(config.DATABASE_PATH, options), source: { time: () => Date.now(), elapsed } };
   }
   // Loaded only when used: it would slow every other start.
   const { openPostgresStore } = await import('../log/postgres/store.ts');
@@ -114,8 +126,8 @@ async function openStore({ config, logger, onFatal }: ServiceOptions) {
       logger.error({ database, ...repeats }, `alert raised: ${problem.message}: nothing is written there`);
     });
   };
-  const store = await openPostgresStore({ url, connectionsMax, chamberIdMin, onDamage, onDrift, onChecked });
-  return { store, now: () => store.clock.now() };
+  const store = await openPostgresStore({ url, connectionsMax, chamberIdMin, onDamage, onDrift, onChecked, elapsed });
+  return { store, source: { time: () => store.clock.now(), elapsed } };
 }
 
 /** Damage is no other log: it is reported where it is met. */
@@ -239,13 +251,4 @@ function logStart(
     },
     'started',
   );
-}
-
-const CLOCK_BEHIND_MS = 60_000;
-
-function warnIfClockIsBehind(forum: Forum, clock: () => Millis, logger: Logger): void {
-  const behindMillis = forum.now() - clock();
-  if (behindMillis < CLOCK_BEHIND_MS) return;
-  const logTime = new Date(forum.now()).toISOString();
-  logger.warn({ behindMillis, logTime }, 'the clock is behind the log: phases do not advance until it catches up');
 }

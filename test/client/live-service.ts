@@ -8,7 +8,7 @@ import { Agent, ForumClient, type ForumClientOptions, type NewChamber } from '..
 import { pause } from '../../src/reading/waiting.ts';
 import type { Service } from '../../src/service/start.ts';
 import { DEADLINES } from '../../src/vocabulary/values.ts';
-import { AdvancedClock } from '../kit/clock.ts';
+import { AdvancedClock, passing } from '../kit/clock.ts';
 import { fetchWithoutDate } from '../kit/fetch-without-date.ts';
 import { openService, type Settings } from '../kit/open-service.ts';
 import { PYTHON_CLIENT } from '../kit/python.ts';
@@ -50,7 +50,7 @@ export async function openLiveService(settings: Settings = {}): Promise<LiveServ
   };
   saveClock();
   const now = clock.read;
-  const service = await openService(settings, { clock: clock.read });
+  const service = await openService(settings, { clock: passing(clock.read) });
   const sleepers = new Set<() => void>();
   const sleep = async (millis: number, signal?: AbortSignal) => {
     const wake = new AbortController();

@@ -3,7 +3,7 @@ import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } fr
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Agent, ForumClient, type KeptReceipt } from '../../src/client/index.ts';
-import { AdvancedClock } from '../kit/clock.ts';
+import { AdvancedClock, passing } from '../kit/clock.ts';
 import { openService } from '../kit/open-service.ts';
 import { isValidReceipt, readKeys } from '../kit/receipts.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
@@ -203,7 +203,7 @@ it('a service with two histories is found out by the first move that crosses', a
   const clock = new AdvancedClock();
   const PUBLIC_URL = 'http://forum.test';
   const open = (name: string) =>
-    openService({ DATABASE_PATH: join(folder, name, 'chambers.db'), PUBLIC_URL }, { clock: clock.read });
+    openService({ DATABASE_PATH: join(folder, name, 'chambers.db'), PUBLIC_URL }, { clock: passing(clock.read) });
   cpSync(temporaryFolder(), join(folder, 'one'), { recursive: true });
   let one = await open('one');
   let target = one.url;

@@ -5,7 +5,7 @@ import { freePort } from '../../src/demo/free-port.ts';
 import type { Service } from '../../src/service/start.ts';
 import type { ErrorCode } from '../../src/vocabulary/errors.ts';
 import { JUDGES } from '../judges/installed.ts';
-import { AdvancedClock } from '../kit/clock.ts';
+import { AdvancedClock, passing } from '../kit/clock.ts';
 import { openService, type Settings } from '../kit/open-service.ts';
 import type { Signer } from '../kit/signer.ts';
 import { prepare } from '../kit/wire.ts';
@@ -39,7 +39,7 @@ interface CallOptions {
 export async function startLive(settings: Settings = {}): Promise<LiveService> {
   const clock = new AdvancedClock();
   const judged = JUDGES === undefined ? {} : { PUBLIC_URL: `http://127.0.0.1:${await freePort()}` };
-  const service = await openService({ ...judged, ...settings }, { clock: clock.read });
+  const service = await openService({ ...judged, ...settings }, { clock: passing(clock.read) });
   const { url } = service;
   const described = await describedBy(url);
   const { PUBLIC_URL: baseUrl = url } = judged;

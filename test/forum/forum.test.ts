@@ -176,27 +176,27 @@ describe('the time', () => {
     await debate();
     const path = `/chambers/${id}/debate`;
     const body = JSON.stringify({ comment: 'hm' });
-    service.clock.advance(-60_000);
+    service.clock.advance(-20_000);
     const created = service.clock.seconds;
     const signed = (seconds: number) =>
       by.sign({ method: 'POST', url: PUBLIC_URL + path, body, created, expires: created + seconds });
     const send = (seconds: number) =>
       service.send({ method: 'POST', path, body, headers: { 'content-type': 'application/json', ...signed(seconds) } });
-    expect(await send(60)).toMatchObject({
+    expect(await send(20)).toMatchObject({
       status: 401,
       body: { detail: expect.stringContaining('the signature has expired') },
     });
-    expect(await send(61)).toMatchObject({ status: 200 });
+    expect(await send(21)).toMatchObject({ status: 200 });
   });
 
   it('does not reopen a phase, whether it was read or written', async () => {
     const service = new TestService();
     const { id } = await inDebate(service);
     await service.must('GET', `/chambers/${id}`);
-    service.clock.set(START);
+    const other = await service.agent();
+    service.clock.advance(-20_000);
     expect(await service.must('GET', `/chambers/${id}`)).toMatchObject({ phase: 'DEBATE' });
-    const created = service.forum.now() / 1000;
-    const join = await service.request('POST', `/chambers/${id}/join`, { by: await service.agent(), created });
+    const join = await service.request('POST', `/chambers/${id}/join`, { by: other });
     expect(join.body.error).toBe('FORUM_ERR_PHASE');
   });
 
@@ -206,7 +206,7 @@ describe('the time', () => {
     const { id, debate } = await inDebate(service);
     await debate();
     await service.close();
-    service.clock.set(START);
+    service.clock.advance(-20_000);
     const again = new TestService({ path, clock: service.clock });
     expect(await again.must('GET', `/chambers/${id}`)).toMatchObject({ phase: 'DEBATE' });
   });

@@ -33,7 +33,8 @@ export async function enterPhase(
   phase: Exclude<Phase, 'LOBBY'>,
 ): Promise<void> {
   const { deadlines } = await service.must('GET', `/chambers/${chamberId}`);
-  service.clock.set(Date.parse(deadlines[DEADLINES[PHASES.indexOf(phase) - 1] as DeadlineName]));
+  const begin = Date.parse(deadlines[DEADLINES[PHASES.indexOf(phase) - 1] as DeadlineName]);
+  service.clock.set(Math.max(begin, service.clock.read()));
   if (phase === 'COMMITTED') await recordCommit(service.forum, chamberId);
 }
 

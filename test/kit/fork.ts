@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import { Agent, ForumClient } from '../../src/client/index.ts';
 import type { Service } from '../../src/service/start.ts';
 import { REGISTRATION } from '../client/live-service.ts';
-import { AdvancedClock } from './clock.ts';
+import { AdvancedClock, passing } from './clock.ts';
 import { openService, type Settings } from './open-service.ts';
 import { atEnd, temporaryFolder } from './temporary.ts';
 import { eventually } from './until.ts';
@@ -23,7 +23,7 @@ export class ForkedService {
   async open(copy: 'one' | 'two', settings: Settings = {}): Promise<Service> {
     mkdirSync(join(this.folder, copy), { recursive: true });
     const DATABASE_PATH = join(this.folder, copy, 'chambers.db');
-    const service = await openService({ DATABASE_PATH, PUBLIC_URL, ...settings }, { clock: this.clock.read });
+    const service = await openService({ DATABASE_PATH, PUBLIC_URL, ...settings }, { clock: passing(this.clock.read) });
     atEnd(() => service.stop());
     this.target = service.url;
     return service;

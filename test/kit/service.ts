@@ -26,7 +26,7 @@ export async function run(
   const fatal: unknown[] = [];
   const service = await openService(
     { VERIFIER_THREADS: '1', ...store, ...settings },
-    { clock: clock.read, logger, onFatal: (error) => void fatal.push(error) },
+    { clock: clock.source, logger, onFatal: (error) => void fatal.push(error) },
   );
   let stopping: Promise<void> | undefined;
   const stop = () => {

@@ -86,7 +86,7 @@ export class TestService {
       config,
       store: this.store,
       keys: keys?.(opened.log.logId) ?? keysInMemory(opened.log.logId, clock.read()),
-      clock: clock.read,
+      clock: clock.source,
       logger: pino({ level: 'error' }, { write: (line: string) => void this.defects.push(new Error(line)) }),
       onFatal: (error) => void this.defects.push(error),
     });

@@ -8,6 +8,7 @@ import { Agent } from '../../src/client/index.ts';
 import { openRpc } from '../../src/relayer/rpc.ts';
 import type { Service } from '../../src/service/start.ts';
 import { newChamber, REGISTRATION } from '../client/live-service.ts';
+import { passing } from '../kit/clock.ts';
 import { openService } from '../kit/open-service.ts';
 import { until } from '../kit/until.ts';
 import type { ChambersToPlay, Played } from './paced-agent.ts';
@@ -23,7 +24,7 @@ let service: Service;
 let creator: Agent;
 let agents: readonly ChildProcess[];
 beforeAll(async () => {
-  service = await openService({ CHAIN: '' }, { clock: Date.now });
+  service = await openService({ CHAIN: '' }, { clock: passing(Date.now) });
   creator = Agent.generate(service.url);
   await creator.register(REGISTRATION);
   agents = Array.from({ length: AGENTS }, (_, index) => fork(PROGRAM, [service.url, `IDEA${index}`]));

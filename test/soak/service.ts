@@ -11,7 +11,7 @@ import { openOwnLog } from '../../src/diagnostics/log-format.ts';
 import { logProcessEvents } from '../../src/diagnostics/process-log.ts';
 import type { Forum } from '../../src/forum/forum.ts';
 import { startService } from '../../src/service/start.ts';
-import { TestClock } from '../kit/clock.ts';
+import { passing, TestClock } from '../kit/clock.ts';
 import type { Figures } from './figures.ts';
 
 /** What the parent sends; the response is undefined, or Figures and how many RPC calls there have been. */
@@ -44,7 +44,7 @@ const service = await startService({
   logger: ownLog.logger,
   version: 'soak',
   lostLogLines: ownLog.lostLines,
-  clock: clock.read,
+  clock: passing(clock.read),
   onFatal: (error) => {
     throw error;
   },

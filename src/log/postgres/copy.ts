@@ -1,6 +1,7 @@
 // A log in PostgreSQL as the source or the target of a copy: one transaction, which a killed copy leaves undone.
 import { crc32 } from 'node:zlib';
 import { fromLine } from '../../vocabulary/events.ts';
+import { CLOCK_RESET } from '../clock-reset.ts';
 import type { CopySource, CopyTarget, EventRow, KeptRow, KeptTable } from '../copy-port.ts';
 import { DERIVED_TABLES } from '../derived-tables.ts';
 import { MOVED_TO } from '../moved.ts';
@@ -128,7 +129,7 @@ function requireIntact({ stream, event_id, line, nodes, line_crc, nodes_crc }: S
 const KEPT: Readonly<Record<KeptTable, string>> = {
   meta: `SELECT name, value FROM meta WHERE name NOT IN ('schema_version', '${MOVED_TO}', '${CLOCK_HIGH_WATER_MARK}')
     UNION ALL SELECT '${CLOCK_HIGH_WATER_MARK}', greatest(
-      (SELECT max(at) FROM events), (SELECT value::bigint FROM meta WHERE name = '${CLOCK_HIGH_WATER_MARK}'), 0)::text`,
+      (SELECT max(at) FROM events WHERE at > coalesce((SELECT (value::json->>'from')::bigint FROM meta WHERE name = '${CLOCK_RESET}'), 0)), (SELECT value::bigint FROM meta WHERE name = '${CLOCK_HIGH_WATER_MARK}'), 0)::text`,
   registrations: 'SELECT signature_hash, did, event_id::float8, covers_email::int FROM registrations',
   contacts: 'SELECT did, operator_email FROM contacts',
   tiles: 'SELECT level::float8, tile::float8, hashes FROM tiles',

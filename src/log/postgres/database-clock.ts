@@ -1,11 +1,12 @@
 // The database's time, by which all nodes live. A node that was ahead of it would end phases early. Why none is:
 //
-// 1. The database reads its clock after it was asked and before its result is there. So its time is ahead of this process's
-//    monotonic clock by at least (time - answeredAt), and by at most (time - askedAt).
+// 1. The database reads its clock after it was asked and before its result is there. So its time is ahead of the time that
+//    has passed by at least (time - answeredAt), and by at most (time - askedAt).
 // 2. A node takes the least that is proved. Its clock is then behind the database's by no more than the round trip took.
 // 3. Several readings in a row are all right, so the highest of what they prove at least counts, and the lowest at most.
 // 4. A long round trip proves little: of it a node takes no more than what shows its clock to be wrong, and of the first nothing.
-// 5. In between, the monotonic clock goes on: it follows no change of the machine's time, and stops with a suspended machine.
+// 5. In between, the time that has passed counts: it follows no change of the machine's time.
+// 6. What differs from that was set, maybe by mistake: it is measured again soon.
 import type { Client } from 'pg';
 import { detach } from '../../process/detach.ts';
 import type { Millis } from '../../vocabulary/values.ts';
@@ -19,13 +20,16 @@ const FIRST_MEASUREMENTS_MAX = 10;
 /** A measurement that proved little is repeated sooner. */
 const RETRY_MS = 5_000;
 const DRIFT_MS_MIN = 100;
+/** The most that two clocks drift apart between two measurements, unless one of them is set. */
+const STEADY_MS_MAX = 1_000;
 
 interface DatabaseClockOptions {
   readonly run: (work: (client: Client) => Promise<Lead>) => Promise<Lead>;
   readonly onDrift?: ((driftMillis: Millis) => void) | undefined;
+  readonly elapsed?: (() => Millis) | undefined;
 }
 
-/** How far the database's time is ahead of performance.now(). */
+/** How far the database's time is ahead of the time that has passed. */
 interface Lead {
   readonly least: Millis;
   readonly most: Millis;
@@ -33,18 +37,21 @@ interface Lead {
 
 export class DatabaseClock {
   readonly #options: DatabaseClockOptions;
+  readonly #elapsed: () => Millis;
   /** The machine's, until the first measurement. */
-  #lead: Millis = Date.now() - performance.now();
+  #lead: Millis;
   #isMeasured = false;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
   constructor(options: DatabaseClockOptions) {
     this.#options = options;
+    this.#elapsed = options.elapsed ?? (() => performance.now());
+    this.#lead = Date.now() - this.#elapsed();
   }
 
   now(): Millis {
-    return Math.floor(performance.now() + this.#lead);
+    return Math.floor(this.#elapsed() + this.#lead);
   }
 
   /** Measures now, and again from time to time. Throws if the first measurement fails, or the database takes too long for one. */
@@ -60,19 +67,21 @@ export class DatabaseClock {
   #measureLater(millis: Millis): void {
     if (this.#isClosed) return;
     const measure = async () => {
+      const before = this.#lead;
       const isExact = await this.measure().catch(() => false);
-      this.#measureLater(isExact ? INTERVAL_MS : RETRY_MS);
+      const isSteady = Math.abs(this.#lead - before) < STEADY_MS_MAX;
+      this.#measureLater(isExact && isSteady ? INTERVAL_MS : RETRY_MS);
     };
     this.#timer = setTimeout(() => detach(measure()), millis).unref();
   }
 
   /** Returns whether the clock is now behind the database's by no more than a short round trip. */
   async measure(): Promise<boolean> {
-    return this.#take(await this.#options.run(readLead));
+    return this.#take(await this.#options.run((client) => readLead(client, this.#elapsed)));
   }
 
   async measureOn(client: Client): Promise<boolean> {
-    return this.#take(await readLead(client));
+    return this.#take(await readLead(client, this.#elapsed));
   }
 
   #take({ least, most }: Lead): boolean {
@@ -99,14 +108,14 @@ const READ = {
   text: 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time',
 };
 
-async function readLead(client: Client): Promise<Lead> {
+async function readLead(client: Client, elapsed: () => Millis): Promise<Lead> {
   let least = Number.NEGATIVE_INFINITY;
   let most = Number.POSITIVE_INFINITY;
   for (let reading = 0; reading < READINGS; reading++) {
-    const askedAt = performance.now();
+    const askedAt = elapsed();
     const { rows } = await client.query<{ readonly time: Millis }>(READ);
     const [{ time }] = rows as [{ readonly time: Millis }];
-    least = Math.max(least, time - performance.now());
+    least = Math.max(least, time - elapsed());
     most = Math.min(most, time - askedAt);
   }
   return { least, most };

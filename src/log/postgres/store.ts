@@ -12,7 +12,8 @@ import { lookUp } from './look-up.ts';
 import { PostgresMeta } from './meta.ts';
 import { PostgresNodes } from './nodes.ts';
 import { PostgresPublishedTree } from './published-tree.ts';
-import { CLOCK_HIGH_WATER_MARK, migrate, probe, readMeta } from './schema.ts';
+import { readLastAt } from './reset-clock.ts';
+import { migrate, probe, readMeta } from './schema.ts';
 import { Writes } from './writes.ts';
 
 export interface PostgresStoreOptions {
@@ -28,6 +29,8 @@ export interface PostgresStoreOptions {
   readonly onChecked?: (problem: Error | undefined) => void;
   /** Called when the database's clock has drifted from this machine's. */
   readonly onDrift?: (driftMillis: Millis) => void;
+  /** The time that has passed, by which the database's clock goes on between two readings; performance.now() by default. */
+  readonly elapsed?: () => Millis;
 }
 
 /** Opens the store, and creates or migrates its schema. Throws an Error of one line, without the password. */
@@ -37,10 +40,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await migrate(client);
     const logId = (await readMeta(client, 'log_id')) ?? '';
     await requireSameLog(client, logId);
-    const clock = Number((await readMeta(client, CLOCK_HIGH_WATER_MARK)) ?? 0);
-    // Only the newest rows: the index skips what lies before the clock.
-    const { rows } = await client.query('SELECT max(at) AS at FROM events WHERE at > $1', [clock]);
-    return { logId, lastAt: Math.max(clock, Number(rows[0].at ?? 0)) };
+    return { logId, lastAt: await readLastAt(client) };
   });
   await first.close();
   const store = compose(options, opened);
@@ -78,7 +78,8 @@ interface Opened {
 function compose(options: PostgresStoreOptions, { logId, lastAt }: Opened): PostgresStore {
   const damages = new Damages(options.onDamage);
   let checkTree: Parameters<PostgresNodes['checkConnections']>[0] = async () => {};
-  const clock = new DatabaseClock({ run: (work) => connections.run(work), onDrift: options.onDrift });
+  const { onDrift, elapsed } = options;
+  const clock = new DatabaseClock({ run: (work) => connections.run(work), onDrift, elapsed });
   const checked: ConnectionOptions = {
     check: async (client) => {
       await requireSameLog(client, logId);

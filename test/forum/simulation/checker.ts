@@ -491,7 +491,9 @@ function operationOf(event: ForumEvent): string {
   return isMove(event) ? moveOfEvent[(event as MoveEvent).type].operation : 'record';
 }
 
-function isStale({ created = 0, expires }: AskedCommand, now: Millis, ages: SignatureAges): boolean {
+/** False for a signature whose times are not known. */
+function isStale({ created, expires }: AskedCommand, now: Millis, ages: SignatureAges): boolean {
+  if (created === undefined) return false;
   try {
     requireFresh({ created, ...(expires !== undefined && { expires }) }, now, ages);
     return false;

@@ -2,6 +2,7 @@
 // States with one key are alike in all that follows, so each is left once; what led to it is judged each time it is met.
 import { hash } from 'node:crypto';
 import type { Forum } from '../../../src/forum/forum.ts';
+import { START } from '../../kit/clock.ts';
 import { LIMITS } from './cast.ts';
 import { Checker } from './checker.ts';
 import type { HistoryRequest } from './history.ts';
@@ -73,7 +74,7 @@ export class Exhaustive {
 
 async function pastOf(options: Omit<WorldOptions, 'nodes'>): Promise<Start> {
   const database = new MemoryDatabase();
-  const world = new World(database, [], { ...options, nodes: 1 });
+  const world = new World(database, [], { ...options, clock: START, nodes: 1 });
   for (const [index, { at, ask }] of PAST.entries()) {
     world.setClock(at);
     await world.sendAtOnce({ id: `past ${index}`, node: 0, ask });

@@ -8,6 +8,7 @@ import type { SignatureAges } from '../../../src/moves/rules.ts';
 import { ForumError } from '../../../src/vocabulary/errors.ts';
 import { type ForumEvent, type RequestEvidence, toLine } from '../../../src/vocabulary/events.ts';
 import { type JsonValue, type Millis, SIGNATURE_AGES } from '../../../src/vocabulary/values.ts';
+import { passing } from '../../kit/clock.ts';
 import type { AskedCommand, AskedRead, History, HistoryRequest, Outcome, Stream } from './history.ts';
 import type { MemoryDatabase } from './memory-database.ts';
 import { type Network, openMemoryStore, type StoreRequest, UnknownStoreError, unavailable } from './memory-store.ts';
@@ -141,7 +142,8 @@ export class World {
       ages: this.#ages,
       commitQueueMax: 1_000,
       permits: () => true,
-      clock: () => this.#clockOf(index),
+      clock: passing(() => this.#clockOf(index)),
+      clockJumpMillis: 1,
       onFatal: (error) => this.#stop(node as Node, error),
     });
     node = { index, name, forum, isDead: false, exchanges: 0, inputs: [] };

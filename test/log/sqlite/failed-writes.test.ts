@@ -2,6 +2,7 @@
 import { statSync, truncateSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
+import { TestClock } from '../../kit/clock.ts';
 import { fill, smallDisk } from '../../kit/small-disk.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
 import { type Answer, TestService } from '../../kit/test-service.ts';
@@ -54,7 +55,9 @@ describe('while another program holds the write lock', () => {
     await service.forum.persistClock();
     expect(await service.must('GET', '/ready')).toEqual({ ready: true });
     await service.close();
-    expect(new TestService({ path }).forum.now()).toBe(service.clock.read());
+    const clock = new TestClock();
+    clock.set(service.clock.read() - 1_000);
+    expect(new TestService({ path, clock }).forum.now()).toBe(service.clock.read());
   });
 
   it('a move that is refused ends readiness, and one that is accepted brings it back', async () => {

@@ -1,0 +1,70 @@
+// A database's clock that was wrong, and right again: the log's time is reset, and what is in the future waits.
+import { beforeEach, describe, expect, it } from 'vitest';
+import { copyLog } from '../../../src/log/copy.ts';
+import { resetPostgresClock } from '../../../src/log/postgres/reset-clock.ts';
+import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
+import { deadlinesFrom } from '../../kit/chambers.ts';
+import { TestClock } from '../../kit/clock.ts';
+import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
+import { temporaryDatabase } from '../../kit/temporary.ts';
+import { TestService } from '../../kit/test-service.ts';
+
+const DAY = 86_400_000;
+
+let url: string;
+let ahead: number;
+
+/** Chamber 1 was written at the right time, chamber 2 when the clock was two days ahead. */
+beforeEach(async () => {
+  url = await temporaryPostgres();
+  const clock = new TestClock();
+  clock.set(Date.now());
+  const service = new TestService({ store: await openStore(url), clock });
+  const by = await service.agent();
+  const create = () =>
+    service.must('POST', '/chambers', { by, body: { name: 'Test', ...deadlinesFrom(clock.read()) } });
+  await create();
+  clock.advance(2 * DAY);
+  await create();
+  ahead = clock.read();
+  await service.forum.persistClock();
+  await service.close();
+  // As a service does when it stops, which this one does not do whole.
+  await execute(url, 'DELETE FROM leases');
+});
+
+describe('a log whose time is in the future', () => {
+  it('is reset to the database’s clock, and names the streams that wait', async () => {
+    expect((await openAgain()).lastAt).toBe(ahead);
+    const reset = await resetPostgresClock(url);
+    expect(reset).toEqual({ from: ahead, waiting: [{ stream: 2, until: ahead }] });
+    const { lastAt } = await openAgain();
+    expect(Math.abs(lastAt - Date.now())).toBeLessThan(60_000);
+    await expect(resetPostgresClock(url)).rejects.toThrow(/not in the future/);
+  });
+
+  it('keeps its time in a copy', async () => {
+    await resetPostgresClock(url);
+    const copy = temporaryDatabase();
+    await copyLog(url, copy);
+    const store = openSqliteStore(copy);
+    expect(Math.abs(store.meta.lastAt - Date.now())).toBeLessThan(60_000);
+    await store.close();
+  });
+
+  it('is not reset while a node runs on it', async () => {
+    const node = await openStore(url);
+    const lease = node.nodes.lease('publisher');
+    await expect.poll(() => lease.token).toBeDefined();
+    await expect(resetPostgresClock(url)).rejects.toThrow(/stop all nodes first/);
+    await lease.release();
+    await resetPostgresClock(url);
+  });
+});
+
+async function openAgain(): Promise<{ readonly lastAt: number }> {
+  const store = await openStore(url);
+  const { lastAt } = store.meta;
+  await store.close();
+  return { lastAt };
+}
