@@ -149,7 +149,7 @@ async function relay({ service }: World): Promise<void> {
     await rpc.request('evm_mine', []);
     await rpc.request('anvil_reorg', [1, []]);
     const isSettled = async () => {
-      ahead += 500;
+      ahead += 5_000;
       await rpc.request('evm_mine', []);
       return (await forum.unsettledChambers(1)).length === 0;
     };

@@ -81,7 +81,7 @@ test.each([
   const relayer = opened.relayer({ rpcUrl: proxy.url });
   await until(() => !relayer.status().ok);
   expect(relayer.status().reason).toBe(`chamber 1, idea-1: ${reason}`);
-  for (let look = 0; look < 10; look++) {
+  for (let look = 0; look < 3; look++) {
     opened.clock.ahead += HOUR;
     await rpc.request('evm_mine', []);
     const before = proxy.requests.length;
