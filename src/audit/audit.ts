@@ -6,6 +6,7 @@ import { createVerifier } from '../verifier/verifier.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { type Accounts, listedAccounts, ServiceAccounts } from './account/accounts.ts';
 import { compareAccounts, type JudgeContractProof } from './account/compare-accounts.ts';
+import { WatchedAccounts } from './account/watched-accounts.ts';
 import type { AuditedChain } from './chain/chain-reader.ts';
 import { ChamberAudit, type SetAside } from './chamber/chamber-audit.ts';
 import { TwofoldTree } from './chamber/twofold-tree.ts';
@@ -26,10 +27,12 @@ import type { GivenReceipts } from './receipts/given-receipts.ts';
 import { ProofFolder } from './receipts/proof-folder.ts';
 import { ReceiptAudit } from './receipts/receipt-audit.ts';
 import { type JudgedReceipt, ReceiptChecks, reportReceipts } from './receipts/receipt-checks.ts';
+import type { Reason } from './report/findings.ts';
 import { toReport } from './report/report.ts';
 import type { ChamberReport, ServiceReport } from './report/report-types.ts';
 import { diagnose } from './report/verdict.ts';
 import { CheckpointAudit, type CheckpointOptions } from './service/checkpoint.ts';
+import { LogAccounting, type OpenedLog } from './service/log-accounting.ts';
 import { LogOrder } from './service/log-order.ts';
 import { ServiceLog } from './service/service-log.ts';
 import { AuditedService, Rejected } from './service/service-reader.ts';
@@ -74,23 +77,30 @@ const NOT_FOUND = 404;
 export async function auditService(baseUrl: string, request: AuditRequest): Promise<ServiceReport> {
   const service = new AuditedService(baseUrl, { ...INPUT_LIMITS, ...request.limits });
   const { chamberId: only } = request;
+  const options = optionsOf(request);
+  const published = new ServiceLog(service);
+  // Before anything else: every event under the checkpoint is served from now on.
+  const accounted: OpenedLog =
+    only === undefined ? await LogAccounting.open({ service, published, proofs: options.proofs }) : {};
+  const { accounting } = accounted;
   const { chamberIds, problems } =
     only === undefined ? await service.chambers(request.policy) : { chamberIds: [only], problems: [] };
   if (chamberIds.length === 0) throw new UnusableInput('it has no chambers, there is nothing to audit');
   await requireAccounts(request);
   return await withVerifier(async (verify) => {
     const context = auditContext(request.policy, verify);
-    const accounts = (await readAccounts(request, context)) ?? new ServiceAccounts(context, service);
+    const accounts = new WatchedAccounts(
+      (await readAccounts(request, context)) ?? new ServiceAccounts(context, service),
+    );
     const chambers: ChamberReport[] = [];
     const unreadable: string[] = [];
     const order = new LogOrder();
-    const options = optionsOf(request);
-    const published = new ServiceLog(service);
     const log = new CheckpointAudit(published, options);
+    if (accounting !== undefined) log.take(accounting.checkpoint);
     const receipts = request.receipts && new ReceiptAudit(service, published, request.receipts);
     const judged: JudgedReceipt[] = [];
     for (const chamberId of chamberIds) {
-      const source = serviceSource(baseUrl, { service, log, receipts }, chamberId);
+      const source = serviceSource(baseUrl, { service, log, receipts, ...accounted }, chamberId);
       let read: ReadChamber;
       try {
         read = await readChamber(source, request, context);
@@ -111,7 +121,11 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
       verdict === 'broken' && reason !== null ? [`${parsed.stream}: ${reason}`] : [],
     );
     const proved = (await receipts?.prove(judged, others, options)) ?? [];
-    const ofLog = [...order.problems(), ...(await log.problems()), ...ofReceipts, ...proved];
+    const ofEntries = [
+      ...(accounted.problem === undefined ? [] : [accounted.problem]),
+      ...(accounting ? await accounting.conclude(accounts) : await log.problemsOfAccounts(accounts)),
+    ];
+    const ofLog = [...order.problems(), ...(await log.problems()), ...ofEntries, ...ofReceipts, ...proved];
     return { problems: [...problems, ...unreadable, ...ofLog], chambers };
   });
 }
@@ -134,6 +148,8 @@ interface Source {
   readonly compareViews: (audit: ChamberAudit) => Promise<void>;
   /** What receipts show of the whole service. */
   readonly receipts?: ReceiptAudit | undefined;
+  /** The entries of the published log. */
+  readonly accounting?: LogAccounting | undefined;
 }
 
 async function fileSource(path: string, request: AuditRequest): Promise<Source> {
@@ -158,9 +174,16 @@ interface Audited {
   readonly service: AuditedService;
   readonly log: CheckpointAudit;
   readonly receipts: ReceiptAudit | undefined;
+  readonly accounting?: LogAccounting;
+  /** Why the entries of the log were not read. */
+  readonly unread?: Reason;
 }
 
-function serviceSource(baseUrl: string, { service, log, receipts }: Audited, chamberId: number): Source {
+function serviceSource(
+  baseUrl: string,
+  { service, log, receipts, accounting, unread }: Audited,
+  chamberId: number,
+): Source {
   return {
     name: baseUrl,
     chamberId,
@@ -170,9 +193,10 @@ function serviceSource(baseUrl: string, { service, log, receipts }: Audited, cha
     shareOf: () => undefined,
     compareViews: async (audit) => {
       await compareViews(audit, service, chamberId);
-      await log.compare(audit, chamberId);
+      await log.compare(audit, chamberId, (await accounting?.problemOfChamber()) ?? unread);
     },
     receipts,
+    accounting,
   };
 }
 
@@ -192,6 +216,7 @@ async function readChamber(
 ): Promise<ReadChamber> {
   const { chamberId } = source;
   const receipts = request.receipts && new ReceiptChecks(request.receipts);
+  if (chamberId !== undefined) source.accounting?.begin(chamberId);
   const audit = new ChamberAudit({
     moves: new TwofoldTree(),
     chamberId,
@@ -200,6 +225,7 @@ async function readChamber(
     onEvent: (...taken) => {
       receipts?.take(...taken);
       source.receipts?.take(...taken);
+      source.accounting?.take(...taken);
     },
   });
   const { findings, decisions } = audit;

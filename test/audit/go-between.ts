@@ -21,10 +21,13 @@ export async function openGoBetween(serviceUrl: string, now: () => number): Prom
     }
     const path = request.url ?? '';
     const answer = await fetch(serviceUrl + path);
-    const text = between.lie(path, await answer.text());
+    const bytes = Buffer.from(await answer.arrayBuffer());
+    const text = bytes.toString();
+    const told = between.lie(path, text);
     const logId = answer.headers.get('log-id');
     const headers = { Date: new Date(now()).toUTCString(), ...(logId === null ? {} : { 'Log-Id': logId }) };
-    response.writeHead(answer.status, headers).end(text);
+    // Tiles are no text.
+    response.writeHead(answer.status, headers).end(told === text ? bytes : told);
   });
   const between: GoBetween = {
     url: await listen(server),

@@ -14,6 +14,7 @@ import type { Hex } from '../../src/vocabulary/values.ts';
 import { run as runCommand } from '../cli/run.ts';
 import { type LiveService, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
 import { playChamber } from '../client/play-chamber.ts';
+import { eventually } from '../kit/until.ts';
 import { type Line, parse, rechained, toText } from './forge.ts';
 import { type GoBetween, openGoBetween } from './go-between.ts';
 import { expectReport } from './report-schema.ts';
@@ -32,7 +33,9 @@ beforeAll(async () => {
   live = await openLiveService({ CHAIN: '' });
   between = await openGoBetween(live.baseUrl, () => live.now() - setBack);
   const ann = await playChamber(live);
-  await ann.createChamber(newChamber(live.now()));
+  const { chamberId } = await ann.createChamber(newChamber(live.now()));
+  const proof = `${live.baseUrl}/chambers/${chamberId}/events/1/tlog-proof`;
+  await eventually(async () => expect((await fetch(proof)).status).toBe(200), 20_000);
   const { chain: info } = await live.forum.health();
   if (info === null || info === undefined) throw new Error('no chain');
   chain = info;
@@ -62,7 +65,7 @@ afterEach(() => {
 
 async function run(args: Partial<AuditArguments>): Promise<number> {
   printed = '';
-  const exitCode = await auditMain({ target: between.url, json: true, ...args });
+  const exitCode = await auditMain({ target: between.url, json: true, proofs: join(folder, 'proofs'), ...args });
   if (printed.startsWith('{')) expectReport(JSON.parse(printed));
   return exitCode;
 }
@@ -170,8 +173,12 @@ describe('a service whose list of chambers', () => {
   test('hides its first chamber is caught', async () => {
     list((ids) => ids.filter((id) => id !== 1));
     expect(await run({})).toBe(3);
-    expect(problems()).toEqual(['the service does not list chamber 1']);
-    expect(await run({ allowSkippedIds: true })).toBe(0);
+    const logged = expect.stringMatching(
+      /^the log has chamber 1, which the service does not list: .*evidence-entry-[0-9]+-[0-9a-f]{12}\.json keeps what the service signed and said of it$/,
+    );
+    expect(problems()).toEqual(['the service does not list chamber 1', logged]);
+    expect(await run({ allowSkippedIds: true })).toBe(3);
+    expect(problems()).toEqual([logged]);
     await run({});
     expect(chambers().map(({ chamberId, verdict }) => [chamberId, verdict])).toEqual([[2, 'verified']]);
   });
@@ -203,6 +210,26 @@ test('a service whose later chamber names no account line is caught', async () =
   expect(await run({})).toBe(3);
   const { problems } = JSON.parse(printed) as { readonly problems: readonly string[] };
   expect(problems).toEqual(['event 1 of chamber 2 names no account line, although event 1 of chamber 1 did before']);
+});
+
+test('a service whose index gives two entries to one event is caught', async () => {
+  between.lie = (path, text) =>
+    path.includes('/index?')
+      ? text.replace('"chamberId":2,"did":null,"eventId":1', '"chamberId":1,"did":null,"eventId":1')
+      : text;
+  expect(await run({})).toBe(3);
+  const { problems } = JSON.parse(printed) as { readonly problems: readonly string[] };
+  expect(problems).toEqual([expect.stringMatching(/^the log has event 1 of chamber 1 twice: again at index \d+: /)]);
+});
+
+test('a service that leaves the account of a member out of its log is caught', async () => {
+  const isOfAccount = (path: string) => path.startsWith('/agents/') && path.endsWith('/tlog-proof');
+  between.lie = (path, text) => (isOfAccount(path) ? text.replace(/^index \d+$/m, 'index 999999') : text);
+  expect(await run({ chamber: 2 })).toBe(3);
+  const { problems } = JSON.parse(printed) as { readonly problems: readonly string[] };
+  expect(problems[0]).toMatch(
+    /^the service does not prove that event \d+ of the account of did:key:\S+ is in its log$/,
+  );
 });
 
 describe('a service whose accounts', () => {

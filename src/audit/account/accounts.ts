@@ -71,6 +71,12 @@ export class AccountLog {
   }
 
   /** The last line that was given; 0 without any. */
+  /** The last line that was taken, which pins all before it. */
+  get head(): { readonly eventId: number; readonly leaf: Hex; readonly at: Millis } | undefined {
+    const last = this.entries.at(-1);
+    return last && { eventId: this.lastEventId, leaf: this.#leaf, at: last.at };
+  }
+
   get lastEventId(): number {
     return this.entries.length === 0 ? 0 : this.firstEventId + this.entries.length - 1;
   }

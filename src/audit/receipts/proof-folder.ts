@@ -18,13 +18,21 @@ export class ProofFolder {
     this.#path = path;
   }
 
+  /** Keeps what proves nothing by itself; returns the path of the file. */
+  async keepEvidence(name: string, content: object): Promise<string> {
+    const text = `${JSON.stringify(content, null, 2)}\n`;
+    const file = join(this.#path, `evidence-${name}-${hashOf(text)}.json`);
+    makeFolder(this.#path);
+    await replaceFile(file, text);
+    return file;
+  }
+
   /** Undefined for what would prove nothing. */
   async keep(proof: Misbehaviour): Promise<KeptProof | undefined> {
     const proved = await verifyMisbehaviour(proof).catch(() => undefined);
     if (proved === undefined) return undefined;
     const text = `${JSON.stringify(proof, null, 2)}\n`;
-    const hash = createHash('sha256').update(text).digest('hex').slice(0, NAME_HASH_CHARS);
-    const file = join(this.#path, `${proof.kind}-${hash}.json`);
+    const file = join(this.#path, `${proof.kind}-${hashOf(text)}.json`);
     makeFolder(this.#path);
     await replaceFile(file, text);
     return { file, sentence: proved.sentence };
@@ -34,4 +42,8 @@ export class ProofFolder {
 /** The problem as a report has it, without capital and full stop. */
 export function provedBy({ file, sentence }: KeptProof): string {
   return `${sentence.charAt(0).toLowerCase()}${sentence.slice(1).replace(/\.$/, '')}: ${file} proves it`;
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, NAME_HASH_CHARS);
 }

@@ -56,7 +56,13 @@ export type Reason = { readonly why: string } & (
 /** What would decide it, or the state of things in which it can be decided. */
 type MissingInput = 'accounts' | 'chain' | 'later lines' | 'receipts' | 'service' | 'witnesses';
 /** What no input shows. The README lists them among the things that lines can't show. */
-type Limit = 'earlier release' | 'unsigned registration' | 'long ago' | 'another service' | 'another contract';
+type Limit =
+  | 'large log'
+  | 'earlier release'
+  | 'unsigned registration'
+  | 'long ago'
+  | 'another service'
+  | 'another contract';
 
 /** The checks that show that an event is missing, unreadable or altered: nothing after it can be judged by the state. */
 export const OF_LOSS = ['form', 'order', 'chain'] as const satisfies readonly CheckName[];

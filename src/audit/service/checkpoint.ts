@@ -2,14 +2,16 @@
 // checkpoint, and that extends the checkpoints that the caller has kept.
 import { parseCheckpoint } from '../../tlog/checkpoint.ts';
 import { COVERED_SECONDS_MAX, forkProofByTiles } from '../../tlog/misbehaviour.ts';
-import { parseNote, signatureBy } from '../../tlog/note.ts';
+import { formatNote, parseNote, signatureBy } from '../../tlog/note.ts';
 import type { Policy } from '../../tlog/policy.ts';
 import { isPinned, openCheckpoint, type SignedCheckpoint, UNPINNED, verifyTlogProof } from '../../tlog/proof.ts';
 import { fromHex } from '../../vocabulary/values.ts';
+import type { WatchedAccounts } from '../account/watched-accounts.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
 import { Unreachable, UnusableInput } from '../line/input.ts';
 import { type ProofFolder, provedBy } from '../receipts/proof-folder.ts';
 import type { Reason } from '../report/findings.ts';
+import { problemOfHead } from './log-accounting.ts';
 import type { LogKey, ServiceLog } from './service-log.ts';
 
 const COVERED_MS_MAX = COVERED_SECONDS_MAX * 1_000;
@@ -25,13 +27,20 @@ export interface CheckpointOptions {
 export class CheckpointAudit {
   readonly #log: ServiceLog;
   readonly #options: CheckpointOptions;
+  /** The checkpoints of this audit. All of them have to be of one log. */
+  readonly #seen = new Map<string, SignedCheckpoint>();
 
   constructor(log: ServiceLog, options: CheckpointOptions) {
     this.#log = log;
     this.#options = options;
   }
 
-  async compare({ findings, head, pinnedKeys }: ChamberAudit, chamberId: number): Promise<void> {
+  /** `unexplained` is what the entries of the log show of the chamber's lines, or why they were not read. */
+  async compare(
+    { findings, head, pinnedKeys }: ChamberAudit,
+    chamberId: number,
+    unexplained: string | Reason | undefined,
+  ): Promise<void> {
     const log = await this.#find();
     if (log === undefined) {
       const why = 'the service publishes no log';
@@ -42,15 +51,20 @@ export class CheckpointAudit {
     if (text === undefined) {
       const isLate = Date.now() - at > COVERED_MS_MAX;
       const what = `event ${eventId} is under no checkpoint`;
-      if (isLate) findings.judge('checkpoint', [], `${what}, although it is more than a minute old`);
+      const late = isLate ? `${what}, although it is more than a minute old` : undefined;
+      const problem = typeof unexplained === 'string' ? unexplained : late;
+      if (problem !== undefined) findings.judge('checkpoint', [], problem);
       else findings.notEvaluated({ needs: 'later lines', why: `${what} yet` }, 'checkpoint');
       return findings.notEvaluated({ needs: 'later lines', why: `${what} yet` }, 'witnesses');
     }
     const checkpoint = verifyTlogProof(text, fromHex(leaf), log.key);
-    const problem = `the service does not prove that event ${eventId} of the lines is in its log`;
-    if (checkpoint !== undefined && !isPinned(log.key, pinnedKeys))
+    if (checkpoint !== undefined) this.take(checkpoint);
+    const unproved = `the service does not prove that event ${eventId} of the lines is in its log`;
+    const problem = checkpoint === undefined ? unproved : typeof unexplained === 'string' ? unexplained : undefined;
+    if (typeof unexplained === 'object') findings.notEvaluated(unexplained, 'checkpoint');
+    if (problem === undefined && !isPinned(log.key, pinnedKeys))
       findings.notEvaluated({ needs: 'later lines', why: UNPINNED }, 'checkpoint');
-    else findings.judge('checkpoint', [], checkpoint === undefined && problem);
+    else findings.judge('checkpoint', [], problem ?? false);
     this.#judgeWitnesses(findings, checkpoint);
   }
 
@@ -70,18 +84,21 @@ export class CheckpointAudit {
     findings.judge('witnesses', [], !isMet && problem);
   }
 
-  /** What is wrong between the checkpoints that were kept and the newest one: sentences, with the file that proves each. */
+  /** What is wrong between the checkpoints that were kept, or shown in this audit, and the newest one: sentences, with the file that proves each. */
   async problems(): Promise<readonly string[]> {
-    const { keptNotes } = this.#options;
-    if (keptNotes.length === 0) return [];
+    const seen = [...this.#seen.values()];
+    const notes = [...this.#options.keptNotes, ...seen.map(({ note }) => formatNote(note))];
+    if (notes.length === 0) return [];
     const log = await this.#find();
     if (log === undefined) throw new UnusableInput('--checkpoints: the service publishes no log');
     const note = await this.#log.checkpoint(log);
     const served = openCheckpoint(note, log.key);
     if (served === undefined) return ['the service’s checkpoint is not signed by its key'];
+    // A cache may have an earlier one for a second.
+    const newest = [served, ...seen].reduce((one, other) => (other.size > one.size ? other : one));
     const problems: string[] = [];
-    for (const kept of keptNotes) {
-      const problem = await this.#contradiction(log, kept, served);
+    for (const kept of notes) {
+      const problem = await this.#contradiction(log, kept, newest);
       if (problem !== undefined) problems.push(problem);
     }
     return problems;
@@ -107,6 +124,24 @@ export class CheckpointAudit {
       if (error instanceof Unreachable) throw error;
       return `the service’s tiles are not those of its checkpoint of size ${served.size}: ${(error as Error).message}`;
     }
+  }
+
+  /** What is wrong between the log and the accounts that one chamber was judged by. */
+  async problemsOfAccounts(accounts: WatchedAccounts): Promise<readonly string[]> {
+    const log = await this.#find();
+    const problems: string[] = [];
+    for (const did of log === undefined ? [] : accounts.dids) {
+      for (const head of accounts.headsOf(did).values()) {
+        const problem = log && (await problemOfHead(did, head, this.#log, log));
+        if (problem !== undefined) problems.push(problem);
+      }
+    }
+    return problems;
+  }
+
+  /** Another checkpoint of this audit. */
+  take(checkpoint: SignedCheckpoint): void {
+    this.#seen.set(checkpoint.note.text, checkpoint);
   }
 
   async #find(): Promise<LogKey | undefined> {

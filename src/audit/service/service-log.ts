@@ -5,13 +5,16 @@ import { logIdOf } from '../../tlog/misbehaviour.ts';
 import { type NoteKey, parseVerifierKey } from '../../tlog/note.ts';
 import { parseTlogProof } from '../../tlog/proof.ts';
 import { ENTRIES, parseEntries, type Tile, tilePath, tilesBetween } from '../../tlog/tile.ts';
+import { HASH_BYTES } from '../../tlog/tree.ts';
 import { UnusableInput } from '../line/input.ts';
 import type { AuditedService } from './service-reader.ts';
 
+/** For one proof, and for all of an audit: a service that proves nothing must not make it last. */
 const WAIT_MS_MAX = 5_000;
+const WAITS_MS_MAX = 60_000;
 const POLL_MS = 500;
 /** Of 32 bytes each, held twice for a moment; a service may claim and serve any number. */
-const ENTRIES_MAX = 500_000;
+export const ENTRIES_MAX = 500_000;
 
 export interface LogKey {
   readonly prefix: string;
@@ -23,6 +26,7 @@ export interface LogKey {
 export class ServiceLog {
   readonly #service: AuditedService;
   #key: Promise<LogKey | undefined> | undefined;
+  #waitMsLeft = WAITS_MS_MAX;
 
   constructor(service: AuditedService) {
     this.#service = service;
@@ -47,10 +51,14 @@ export class ServiceLog {
   async tlogProof(stream: number | string, eventId: number): Promise<string | undefined> {
     const owner = typeof stream === 'number' ? `/chambers/${stream}` : `/agents/${stream}`;
     const path = `${owner}/events/${eventId}/tlog-proof`;
-    for (const giveUpAt = performance.now() + WAIT_MS_MAX; ; await sleep(POLL_MS)) {
+    const begunAt = performance.now();
+    for (; ; await sleep(POLL_MS)) {
       const text = await this.#service.readText(path).catch(orUndefined);
-      if (text !== undefined && parseTlogProof(text) !== undefined) return text;
-      if (performance.now() > giveUpAt) return undefined;
+      const isProof = text !== undefined && parseTlogProof(text) !== undefined;
+      const waitedMs = performance.now() - begunAt;
+      if (!isProof && waitedMs <= Math.min(WAIT_MS_MAX, this.#waitMsLeft)) continue;
+      if (!isProof) this.#waitMsLeft = Math.max(0, this.#waitMsLeft - waitedMs);
+      return isProof ? text : undefined;
     }
   }
 
@@ -66,12 +74,21 @@ export class ServiceLog {
   async entries(log: LogKey, size: number): Promise<Uint8Array> {
     if (size > ENTRIES_MAX) throw new UnusableInput(`a log of more than ${ENTRIES_MAX} entries is not read whole`);
     const bundles: Uint8Array[] = [];
-    for (const tile of tilesBetween(ENTRIES, 0, size)) {
-      const entries = parseEntries(await this.tile(log, tile));
-      if (entries === undefined) throw new UnusableInput(`${tilePath(tile)} is not a bundle of entries`);
-      bundles.push(entries);
-    }
+    for (const tile of tilesBetween(ENTRIES, 0, size)) bundles.push(await this.entriesIn(log, tile));
     return concatBytes(...bundles);
+  }
+
+  /** The entries of one bundle, joined. Throws UnusableInput. */
+  async entriesIn(log: LogKey, tile: Tile): Promise<Uint8Array> {
+    const entries = parseEntries(await this.tile(log, tile));
+    if (entries?.length !== tile.width * HASH_BYTES)
+      throw new UnusableInput(`${tilePath(tile)} is not a bundle of ${tile.width} entries`);
+    return entries;
+  }
+
+  /** Which events the leaves from index `after` on are: NDJSON. */
+  index({ prefix }: LogKey, after: number, count: number): Promise<string> {
+    return this.#service.readText(`${prefix}/index?after=${after}&limit=${count}`);
   }
 }
 

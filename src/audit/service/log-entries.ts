@@ -1,0 +1,101 @@
+// All entries of a log under one checkpoint, and which event the index says each is. Nobody has signed the index: it has to give every event of
+// a stream one entry, in their order and without a gap, and whoever reads the streams compares their lines with it.
+import { type IndexedLeaf, parseIndexedLeaf, placeProblem, type Stream } from '../../tlog/leaf-index.ts';
+import type { SignedCheckpoint } from '../../tlog/proof.ts';
+import { ENTRIES, tilesBetween } from '../../tlog/tile.ts';
+import { GrowingTree } from '../../tlog/tiled-tree.ts';
+import { HASH_BYTES, TREE } from '../../tlog/tree.ts';
+import { withCommas } from '../../vocabulary/values.ts';
+import { ENTRIES_MAX, type LogKey, type ServiceLog } from './service-log.ts';
+
+const INDEX_LEAVES = 1_000;
+/** Some 100 bytes each. */
+const STREAMS_MAX = 250_000;
+
+/** An audit does not hold as many; a mirror does. */
+export class TooLarge extends Error {}
+
+/** The entries are not those of the checkpoint, or the index is none of an honest log. */
+export class NoHonestIndex extends Error {
+  /** The entry that has no place, where it is one. */
+  readonly leaf: IndexedLeaf | undefined;
+
+  constructor(problem: string, leaf?: IndexedLeaf) {
+    super(problem);
+    this.leaf = leaf;
+  }
+}
+
+export class LogEntries {
+  readonly checkpoint: SignedCheckpoint;
+  readonly #entries: Uint8Array;
+  /** For each entry the index of the one before it in its stream, -1 for the first. */
+  readonly #before: Int32Array;
+  readonly #streams = new Map<Stream, { count: number; last: number }>();
+
+  /** Throws TooLarge. */
+  constructor(checkpoint: SignedCheckpoint) {
+    const { size } = checkpoint;
+    if (size > ENTRIES_MAX) throw new TooLarge(`the log has more than ${withCommas(ENTRIES_MAX)} entries`);
+    this.checkpoint = checkpoint;
+    this.#entries = new Uint8Array(size * HASH_BYTES);
+    this.#before = new Int32Array(size);
+  }
+
+  /** Reads entries and index. Throws NoHonestIndex, TooLarge, and UnusableInput where the service does not serve them. */
+  async read(service: ServiceLog, log: LogKey): Promise<void> {
+    const { size, root } = this.checkpoint;
+    const tree = new GrowingTree(0, [], TREE);
+    for (const tile of tilesBetween(ENTRIES, 0, size)) {
+      const entries = await service.entriesIn(log, tile);
+      this.#entries.set(entries, tree.size * HASH_BYTES);
+      for (let at = 0; at < entries.length; at += HASH_BYTES) tree.add(entries.subarray(at, at + HASH_BYTES));
+      tree.takeFullTiles();
+    }
+    if (Buffer.compare(tree.root(), root) !== 0)
+      throw new NoHonestIndex(`the entries of the log have another root than its checkpoint of size ${size}`);
+    for (let after = 0; after < size; after += INDEX_LEAVES) {
+      await this.#readIndex(service, log, after, Math.min(INDEX_LEAVES, size - after));
+    }
+  }
+
+  async #readIndex(service: ServiceLog, log: LogKey, after: number, count: number): Promise<void> {
+    const rows = (await service.index(log, after, count)).split('\n').slice(0, -1);
+    for (let i = 0; i < count; i++) {
+      const leaf = parseIndexedLeaf(rows[i] ?? '');
+      if (leaf?.index !== after + i)
+        throw new NoHonestIndex(`the index does not say which event entry ${after + i} is`);
+      this.#place(leaf);
+    }
+  }
+
+  #place(leaf: IndexedLeaf): void {
+    const { stream, index } = leaf;
+    const known = this.#streams.get(stream) ?? { count: 0, last: -1 };
+    const problem = placeProblem(leaf, known.count);
+    if (problem !== undefined) throw new NoHonestIndex(problem, leaf);
+    this.#before[index] = known.last;
+    this.#streams.set(stream, { count: known.count + 1, last: index });
+    if (this.#streams.size > STREAMS_MAX)
+      throw new TooLarge(`the log has more than ${withCommas(STREAMS_MAX)} chambers and accounts`);
+  }
+
+  get streams(): Iterable<Stream> {
+    return this.#streams.keys();
+  }
+
+  entryAt(index: number): Uint8Array {
+    return this.#entries.subarray(index * HASH_BYTES, (index + 1) * HASH_BYTES);
+  }
+
+  /** The indexes of a stream's events, in their order. */
+  indexesOf(stream: Stream): Int32Array {
+    const { count, last } = this.#streams.get(stream) ?? { count: 0, last: -1 };
+    const indexes = new Int32Array(count);
+    for (let at = count - 1, index = last; at >= 0; at--) {
+      indexes[at] = index;
+      index = this.#before[index] ?? -1;
+    }
+    return indexes;
+  }
+}
