@@ -59,6 +59,11 @@ export interface PublishedTree {
   checkpoint(logId?: string): Promise<StoredCheckpoint | undefined>;
   /** Runs `work` on a view of the tree that stays with one server: a failover fails it, or repeats it from its beginning. */
   pinned<Result>(work: (tree: PublishedTree) => Promise<Result>): Promise<Result>;
+  /**
+   * Resolves once the synchronous standbys have what was read before. A checkpoint is visible earlier if its publisher ended while it waited
+   * for them.
+   */
+  confirm(): Promise<void>;
   /** Reads the tiles as of the stored checkpoint. */
   readonly readTiles: ReadTiles;
   /** The leaves of the lines after the first `after` that are on disk, joined: at most `limit`. Throws StreamDamaged. */

@@ -4,7 +4,7 @@
 // 1. Each new connection is used only after the log behind it was proved to extend the checkpoint. So no move is taken on a second history.
 // 2. Before each signature the log is proved to extend the checkpoint, over the connection that the signature is stored through
 //    (PublishedTree.pinned). So no failover comes between the proof and the signature.
-// 3. A checkpoint is served only after it was proved and copied. So nothing that a node has served is forgotten with the process, and a node
+// 3. A checkpoint is served only after it was proved, confirmed and copied. So nothing that a node has served is forgotten with the process, and a node
 //    that finds its log behind it serves what it served before.
 // 4. The copy only grows. Several nodes may share its file: what another one wrote there counts as seen.
 import { consistencyProof, verifyConsistency } from '../crypto/merkle-proof.ts';
@@ -92,6 +92,7 @@ export class PublishedHistory {
   async #keep(tree: PublishedTree): Promise<void> {
     const stored = await this.prove(tree);
     if (stored === undefined || stored.size < (this.#latest?.size ?? 0)) return;
+    if (stored.note !== this.#latest?.note) await tree.confirm();
     const { path } = this.#options;
     try {
       if (path !== undefined && this.#isNew(path, stored)) await writeCheckpointCopy(path, stored.note);

@@ -52,6 +52,18 @@ export async function ownDatabase(template = 'template0'): Promise<string> {
   return url.href;
 }
 
+/** An empty database by the URL of its owner, and by that of a role that may log in and nothing else. */
+export async function ownRole(): Promise<{ readonly owner: string; readonly role: string; readonly url: string }> {
+  const owner = await ownDatabase();
+  const role = `role_${randomBytes(6).toString('hex')}`;
+  await execute(owner, `CREATE ROLE ${role} LOGIN PASSWORD 'secret'`);
+  // Before the database is dropped, which holds its rights.
+  atEnd(async () => void (await execute(owner, `DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`).catch(() => {})));
+  const url = new URL(owner);
+  [url.username, url.password] = [role, 'secret'];
+  return { owner, role, url: url.href };
+}
+
 /** Locks a table against everybody until the client ends. */
 export function holdTable(url: string, table: string): Promise<pg.Client> {
   return hold(url, `LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);

@@ -6,6 +6,7 @@ import type { StreamId } from '../stream-id.ts';
 import { BIGINT, BYTEA, type ElementType, encode, LATIN1, TEXT } from './arrays.ts';
 import { DERIVED_INSERTS, derivedRows } from './derived-rows.ts';
 import { readLogId, sameLog } from './log-identity.ts';
+import { DURABLY } from './session.ts';
 import { OtherLog } from './unusable-database.ts';
 
 /** The entries of an append, in the order in which they are written. */
@@ -160,7 +161,7 @@ function statementFor(parts: readonly Part[]): string {
   const written = parts.filter((part) => part in INSERTS) as readonly WrittenPart[];
   const inserts = written.map((part, index) => `, ${INSERTS[part](`$${columns.length + 2 + index}`, WON)}`);
   return `
-WITH ${sameLog('$1')}, batch AS MATERIALIZED (
+WITH ${sameLog('$1')}, ${DURABLY.cte}, batch AS MATERIALIZED (
   SELECT *${parts.includes('creation') ? '' : ', stream AS lead, stream AS before_stream'}
   FROM unnest(${columns.map(({ type }, index) => `$${index + 2}::${type}[]`).join(', ')})
     WITH ORDINALITY AS rows (${columns.map(({ name }) => name).join(', ')}, place)
@@ -180,7 +181,7 @@ WITH ${sameLog('$1')}, batch AS MATERIALIZED (
   INSERT INTO unplaced_events SELECT stream, event_id FROM batch WHERE lead ${WON} ORDER BY place
 )${inserts.join('')}
 SELECT lead FROM ${parts.includes('search') ? `batch WHERE NOT lead ${WON}` : 'lost'}
-UNION ALL SELECT NULL WHERE NOT EXISTS (SELECT FROM same_log)`;
+UNION ALL SELECT NULL WHERE NOT EXISTS (SELECT FROM same_log) ${DURABLY.evaluated}`;
 }
 
 const HELD = `, held AS MATERIALIZED (

@@ -5,8 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { detach } from '../../process/detach.ts';
 import { forSamePayer } from '../../process/main-thread.ts';
-import { type ForumError, unavailable } from '../../vocabulary/errors.ts';
+import { ForumError } from '../../vocabulary/errors.ts';
+import { CannotConnect, ConnectionLost, failureOf, isSilent, logUnavailable } from './database-errors.ts';
 import { describeDatabase, hostUrls } from './database-url.ts';
+import { requireOwnSession } from './pooler.ts';
+import { openSession, type PlanCacheMode } from './session.ts';
 import { OtherLog, UnusableDatabase } from './unusable-database.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -16,15 +19,6 @@ const SILENCE_MS_MAX = 10_000;
 const PATIENCE_MS = 5_000;
 const RETRY_PAUSE_MS = 100;
 
-/**
- * Stronger settings of the server stay. An append is never cancelled by the server: one that waits for its standby would become
- * visible without it.
- */
-const SESSION = `SELECT pg_is_in_recovery() AS standby, current_setting('transaction_read_only') AS read_only,
-  set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),
-  set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false), set_config('jit', 'off', false),
-  set_config('plan_cache_mode', $1, false)`;
-
 /** Runs a statement, prepared under the name. */
 export type Query = <Row>(name: string, text: string, values: readonly unknown[]) => Promise<readonly Row[]>;
 
@@ -32,7 +26,7 @@ export interface ConnectionOptions {
   /** A query may take any time if it is 0. */
   readonly silenceMillis?: number;
   /** Whether prepared statements may be planned again for their parameters. */
-  readonly planCacheMode?: 'auto' | 'force_generic_plan';
+  readonly planCacheMode?: PlanCacheMode;
   /** Called with each connection before it is used; throws if it may not be used. */
   readonly check?: (client: pg.Client) => Promise<void>;
   /** Called when a database can't be used, and with undefined when one can. */
@@ -72,6 +66,7 @@ export class Connections implements Runner {
   readonly #waiting: PromiseCallbacks[] = [];
   #opening = 0;
   #host = 0;
+  #problem: unknown;
   #isClosed = false;
 
   constructor(databaseUrl: string, max: number, options: ConnectionOptions = {}) {
@@ -95,12 +90,16 @@ export class Connections implements Runner {
     let giveUpAt: number | undefined;
     for (;;) {
       try {
-        return await this.#use((client) => work(client, giveUpAt !== undefined));
+        const result = await this.#use((client) => work(client, giveUpAt !== undefined));
+        this.#problem = undefined;
+        return result;
       } catch (error) {
-        if (isTransient(error)) throw logUnreachable(error);
-        if (!isLost(error)) throw error;
+        const failure = failureOf(error);
+        if (failure === undefined) throw error;
+        this.#problem = error;
+        if (failure === 'rolled back') throw logUnavailable(error);
         giveUpAt ??= performance.now() + PATIENCE_MS;
-        if (this.#isClosed || performance.now() > giveUpAt) throw logUnreachable(error);
+        if (this.#isClosed || performance.now() > giveUpAt) throw logUnavailable(error);
         await sleep(RETRY_PAUSE_MS);
       }
     }
@@ -110,6 +109,11 @@ export class Connections implements Runner {
     const { rows } = await forSamePayer(this.run((client) => client.query({ name, text, values: [...values] })));
     return rows;
   };
+
+  /** The error of the latest work that met one; undefined once work succeeded. */
+  get problem(): unknown {
+    return this.#problem;
+  }
 
   get inUse(): number {
     return this.#pool.size - this.#idle.length;
@@ -123,15 +127,22 @@ export class Connections implements Runner {
     const client = this.#idle.pop() ?? (await this.#nextFree());
     try {
       return await work(client);
-    } catch (error) {
-      if (isLost(error)) this.#drop(client);
+    } catch (thrown) {
+      const error = this.#meaningOf(thrown, client);
+      if (failureOf(error) === 'lost') this.#drop(client);
       // What silenced one has silenced all, and each would be waited for as long again.
-      if (isSilent(error)) this.#dropIdle();
+      if (isSilent(thrown)) this.#dropIdle();
       if (error instanceof OtherLog) this.#options.onOtherLog();
       throw error;
     } finally {
       this.#release(client);
     }
+  }
+
+  /** The driver's errors are known by the end of their connection: they have no class, and many have no code. */
+  #meaningOf(error: unknown, client: pg.Client): unknown {
+    const isKnown = failureOf(error) !== undefined || error instanceof ForumError;
+    return !isKnown && (isSilent(error) || !this.#all.has(client)) ? new ConnectionLost(error) : error;
   }
 
   /** The next one that is released or opened, whichever comes first: to open one takes as long as many queries. */
@@ -176,12 +187,15 @@ export class Connections implements Runner {
     else detach(this.#openAnother());
   }
 
-  /** A connection of the caller's own, to a server that takes writes: tries each host once, the last good one first. */
-  async connect(): Promise<pg.Client> {
+  /**
+   * A connection of the caller's own, to a server that takes writes: tries each host once, the last good one first. A trial leaves the
+   * session as it was.
+   */
+  async connect(isTrial = false): Promise<pg.Client> {
     let problem: unknown;
     for (const _ of this.#urls) {
       try {
-        return await this.#open(this.#urls[this.#host] as string);
+        return await this.#open(this.#urls[this.#host] as string, isTrial);
       } catch (error) {
         // That a host holds another log says more than that the next one is gone.
         if (!(problem instanceof UnusableDatabase)) problem = error;
@@ -191,7 +205,7 @@ export class Connections implements Runner {
     throw problem;
   }
 
-  async #open(connectionString: string): Promise<pg.Client> {
+  async #open(connectionString: string, isTrial: boolean): Promise<pg.Client> {
     const client = new pg.Client({
       connectionString,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
@@ -206,13 +220,12 @@ export class Connections implements Runner {
     client.on('end', () => this.#drop(client));
     try {
       await client.connect();
-      const { rows } = await client.query(SESSION, [this.#options.planCacheMode]);
-      if (rows[0].standby || rows[0].read_only === 'on') throw new NotWritable('the server is read-only');
-      await this.#check(client);
+      await openSession(client, this.#options.planCacheMode, isTrial);
+      if (!isTrial) await this.#check(client);
       return client;
     } catch (error) {
       this.#drop(client);
-      throw error;
+      throw error instanceof CannotConnect || error instanceof UnusableDatabase ? error : new CannotConnect(error);
     }
   }
 
@@ -221,8 +234,9 @@ export class Connections implements Runner {
     try {
       await check(client);
       onChecked(undefined);
-    } catch (error) {
-      if (isLost(error) && !(error instanceof UnusableDatabase)) throw error;
+    } catch (thrown) {
+      const error = this.#meaningOf(thrown, client);
+      if (failureOf(error) === 'lost' && !(error instanceof UnusableDatabase)) throw error;
       const problem =
         error instanceof UnusableDatabase ? error : new UnusableDatabase((error as Error).message, { cause: error });
       onChecked(problem);
@@ -252,6 +266,7 @@ export async function connectFirst<Result>(
   use: (client: pg.Client) => Promise<Result>,
 ): Promise<Result> {
   try {
+    await requireOwnSession(() => connections.connect(true));
     return await use(await connections.connect());
   } catch (error) {
     await connections.close();
@@ -267,44 +282,4 @@ function verifyAddress(client: pg.Client): void {
   if (typeof ssl === 'object' && isIP(client.host) !== 0) ssl.host = client.host;
 }
 
-class NotWritable extends Error {}
-
 const NO_CHECK = async () => {};
-
-/** SQLSTATE classes of a server that goes down, starts or was demoted. */
-const LOST = /^(08|57P0[1235]|25006)/;
-/** Serialization, locks, a log that has moved, memory, disk and connections: the transaction was undone. */
-const TRANSIENT = /^(40|53|54000|55|57014|58)/;
-
-/** Whether the outcome is unknown: the connection went away, or was never there. */
-export function isLost(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  const { code, severity } = error as Error & { readonly code?: string; readonly severity?: string };
-  if (severity === undefined)
-    return (
-      error instanceof NotWritable ||
-      error instanceof UnusableDatabase ||
-      SYSTEM_CODE.test(code ?? '') ||
-      LOST_MESSAGE.test(error.message)
-    );
-  return severity === 'FATAL' || severity === 'PANIC' || LOST.test(code ?? '');
-}
-
-/** ECONNRESET and the like. */
-const SYSTEM_CODE = /^E[A-Z]+$/;
-/** The driver's errors without a code. */
-const LOST_MESSAGE =
-  /^(Connection terminated|Query read timeout|timeout expired|Client (was closed|has encountered a connection error))/;
-
-function isSilent(error: unknown): boolean {
-  return error instanceof Error && error.message === 'Query read timeout';
-}
-
-function isTransient(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && !isLost(error) && TRANSIENT.test(error.code ?? '');
-}
-
-export function logUnreachable(cause?: unknown): ForumError {
-  if (cause instanceof OtherLog) return unavailable(`${cause.message}: nothing is written`, cause);
-  return unavailable('the log cannot be reached at the moment, retry', cause);
-}

@@ -1,7 +1,8 @@
-// Notifies the other nodes of the streams that have grown, on a connection of its own that does not wait for the disk.
+// Notifies the other nodes of the streams that have grown, on a connection of its own and without waiting for the disk.
 import type { Client } from 'pg';
 import { detach } from '../../process/detach.ts';
 import type { StreamId } from '../stream-id.ts';
+import { backendOf, NOT_DURABLY } from './session.ts';
 
 /** PostgreSQL's limit is 8,000; a longer list becomes a call to look at every followed stream. */
 const PAYLOAD_BYTES_MAX = 7_900;
@@ -17,7 +18,8 @@ interface NotifierOptions {
 export class Notifier {
   readonly #options: NotifierOptions;
   readonly #grown = new Set<StreamId>();
-  #client: (Client & { readonly processID?: number }) | undefined;
+  #client: Client | undefined;
+  #processId: number | undefined;
   #isSending = false;
   #isClosed = false;
 
@@ -25,9 +27,9 @@ export class Notifier {
     this.#options = options;
   }
 
-  /** The backend that notifies, by which the node knows its own notifications. */
+  /** The backend that notifies, by which the node knows its own notifications. A pooler would announce another one to the client. */
   get processId(): number | undefined {
-    return this.#client?.processID;
+    return this.#processId;
   }
 
   /** Streams that grow while a notification is under way go into the next one. One that fails is lost. */
@@ -44,7 +46,7 @@ export class Notifier {
         this.#grown.clear();
         this.#client ??= await this.#connect();
         const values = [this.#options.channel, payload];
-        await this.#client.query({ name: 'notify', text: 'SELECT pg_notify($1, $2)', values });
+        await this.#client.query({ name: 'notify', text: NOTIFY, values });
       }
     } catch {
       this.#drop(this.#client);
@@ -56,7 +58,7 @@ export class Notifier {
     const client = await this.#options.connect();
     client.once('end', () => this.#drop(client));
     try {
-      await client.query('SET synchronous_commit = off');
+      this.#processId = await backendOf(client);
       return client;
     } catch (error) {
       this.#drop(client);
@@ -74,6 +76,8 @@ export class Notifier {
     this.#isClosed = true;
   }
 }
+
+const NOTIFY = `SELECT pg_notify($1, $2), ${NOT_DURABLY}`;
 
 function payloadOf(streams: ReadonlySet<StreamId>): string {
   if (streams.has(HELLO)) return HELLO;

@@ -8,6 +8,7 @@ import type { StreamId } from '../stream-id.ts';
 import { byteaArray, textArray } from './arrays.ts';
 import { toStream } from './growth.ts';
 import { damageIn, type StoredLine } from './lines.ts';
+import { confirmedIf } from './session.ts';
 
 export interface LookUp {
   /** The last event of each stream asked for; 0 for one without events. */
@@ -72,7 +73,6 @@ WITH lines AS MATERIALIZED (
 SELECT (SELECT coalesce(string_agg(coalesce((SELECT max(event_id) FROM events WHERE stream = s), 0)::text, ' ' ORDER BY place), '')
     FROM unnest($1::text[]) WITH ORDINALITY AS streams (s, place)) AS heads,
   NULL::text AS stream, coalesce(max(chamber_id), 0) AS event_id, NULL::bytea AS key, NULL::bytea AS line, NULL::bigint AS line_crc,
-  CASE WHEN ($4 OR EXISTS (SELECT FROM lines)) AND current_setting('synchronous_standby_names') <> ''
-    THEN pg_logical_emit_message(true, 'chambers', ''::text) END AS confirmed_at
+  ${confirmedIf('($4 OR EXISTS (SELECT FROM lines))')} AS confirmed_at
 FROM chambers
 UNION ALL SELECT NULL, lines.*, NULL FROM lines`;

@@ -22,9 +22,12 @@ export async function placeLines(connections: Runner): Promise<void> {
 
 async function placeSome(client: pg.Client): Promise<number> {
   // The driver returns one result for each statement.
-  const [, placed] = (await client.query(`${LOCK}; ${PLACE}`)) as unknown as readonly pg.QueryResult[];
+  const [, , placed] = (await client.query(`${ISOLATION}; ${LOCK}; ${PLACE}`)) as unknown as readonly pg.QueryResult[];
   return placed?.rowCount ?? 0;
 }
+
+/** At any other level the last statement would see what was committed before the lock was asked for. */
+const ISOLATION = 'SET TRANSACTION ISOLATION LEVEL READ COMMITTED';
 
 /**
  * The lock comes with the next statement in one message, which is one transaction: a frozen node holds it no longer than the server

@@ -17,6 +17,7 @@ import { type Runner, runnerOn } from './connections.ts';
 import { toStream } from './growth.ts';
 import { sameLog } from './log-identity.ts';
 import { placeLines } from './order.ts';
+import { confirmedIf, DURABLY } from './session.ts';
 
 interface Parts {
   readonly logId: string;
@@ -40,6 +41,10 @@ export class PostgresPublishedTree implements PublishedTree {
   async checkpoint(logId = this.#parts.logId): Promise<StoredCheckpoint | undefined> {
     const [row] = await this.#parts.connections.query<CheckpointRow>('checkpoint', CHECKPOINT, [logId]);
     return row && { size: Number(row.size), note: row.note };
+  }
+
+  async confirm(): Promise<void> {
+    await this.#parts.connections.query('confirm', CONFIRM, []);
   }
 
   readonly readTiles: ReadTiles = async (refs) => {
@@ -112,6 +117,8 @@ type LeafRow = PlacedRow & StoredLeaf;
 
 const CHECKPOINT = 'SELECT size, note FROM checkpoints WHERE log_id = $1';
 
+const CONFIRM = `SELECT ${confirmedIf('true')}`;
+
 /** The tiles in the order of their keys. */
 export const TILES = `
 SELECT hashes FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS asked (level, tile, place)
@@ -128,7 +135,7 @@ const PLACED = 'SELECT stream, event_id FROM places WHERE place > $1 AND place <
  * nothing, or wait for the row and then write nothing.
  */
 const PUBLISH = `
-WITH ${sameLog('$1')}, held AS MATERIALIZED (
+WITH ${sameLog('$1')}, ${DURABLY.cte}, held AS MATERIALIZED (
   SELECT holder FROM leases WHERE holder = $3 AND EXISTS (SELECT FROM same_log) FOR SHARE
 ), published AS (
   INSERT INTO checkpoints SELECT $1, $4, $5 FROM held
@@ -139,6 +146,6 @@ WITH ${sameLog('$1')}, held AS MATERIALIZED (
   INSERT INTO tiles SELECT level, tile, hashes FROM published, unnest($6::bigint[], $7::bigint[], $8::bytea[]) AS rows (level, tile, hashes)
   ON CONFLICT (level, tile) DO UPDATE SET hashes = excluded.hashes
 )
-SELECT size FROM published`;
+SELECT size FROM published ${DURABLY.evaluated}`;
 
 const REPLACE_NOTE = 'UPDATE checkpoints SET note = $1 WHERE log_id = $2 AND size = $3 AND note = $4 RETURNING size';

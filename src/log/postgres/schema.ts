@@ -1,12 +1,15 @@
 // The PostgreSQL schema: `events` is the source of truth and append-only; the rest is derived or personal. Migrations run in
 // transactions under a lock, so that nodes may start together, and resume where one was killed.
 import type { Client } from 'pg';
-import { createDerivedTables, DERIVED_TABLES } from '../derived-tables.ts';
+import { createDerivedTables } from '../derived-tables.ts';
 import { newLogId } from '../log-id.ts';
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import { describeDatabase } from './database-url.ts';
 import { COLUMN_TYPES } from './derived-rows.ts';
 import { PHASE_INDEXES } from './lists.ts';
+import { requireMayCreate, requireMayReadMeta, requireRights } from './rights.ts';
+import { begin } from './session.ts';
+import { UnusableDatabase } from './unusable-database.ts';
 
 const SCHEMA_VERSION = 6;
 const SERVER_VERSION_MIN = 150_000;
@@ -78,14 +81,6 @@ CREATE TABLE contacts (did text COLLATE "C" PRIMARY KEY, operator_email bytea NO
 CREATE TABLE leases (name text PRIMARY KEY, holder text NOT NULL, ends_at timestamptz NOT NULL);
 ${PUBLISHED_TREE}`;
 
-/** The tables by what a node does with their rows. */
-const TABLES_BY_PRIVILEGES = {
-  'SELECT,INSERT': ['events', 'places', 'registrations'],
-  'SELECT,INSERT,UPDATE': ['meta', 'contacts', 'tiles', 'checkpoints', ...DERIVED_TABLES],
-  'SELECT,INSERT,DELETE': ['unplaced_events'],
-  'SELECT,INSERT,UPDATE,DELETE': ['snapshots', 'leases'],
-};
-
 /** It had snapshots of chambers only. */
 const SCHEMA_WITHOUT_ACCOUNTS = 3;
 /** It gave places to the lines of chambers only, and had no published tree. */
@@ -121,11 +116,12 @@ SELECT stream, event_id::float8 FROM next ORDER BY stream DESC, event_id DESC LI
 export async function migrate(client: Client): Promise<void> {
   await requireServer(client);
   for (let isDone = false; !isDone; ) isDone = await migrateOneStep(client);
+  await requireRights(client);
 }
 
 /** One transaction; one that is not committed is repeated by the next start. Returns whether it was the last one. */
 async function migrateOneStep(client: Client): Promise<boolean> {
-  await client.query('BEGIN');
+  await begin(client);
   try {
     await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
     const version = await readVersion(client);
@@ -150,9 +146,12 @@ export async function probe(
   const found = { server, hasSynchronousStandby: settings[0]?.names !== '' };
   const version = await readVersion(client);
   requireKnown(version);
-  if (version === undefined) return found;
+  if (version === undefined) {
+    await requireMayCreate(client);
+    return found;
+  }
+  await requireRights(client);
   requireNotMoved(await readMeta(client, MOVED_TO));
-  if (version === SCHEMA_VERSION) await requireRights(client);
   return found;
 }
 
@@ -165,20 +164,22 @@ export async function readMeta(client: Client, name: string): Promise<string | u
 export function requireVersion(version: string | undefined): void {
   const found = Number(version);
   requireKnown(found);
-  if (found !== SCHEMA_VERSION) throw new Error(`the database has schema ${found}, which a start upgrades`);
+  if (found !== SCHEMA_VERSION) throw new UnusableDatabase(`the database has schema ${found}, which a start upgrades`);
 }
 
 function requireKnown(version: number | undefined): void {
   if (version === undefined || version === SCHEMA_VERSION || EARLIER_SCHEMAS.includes(version)) return;
-  if (version < SCHEMA_VERSION) throw new Error(`the database has schema ${version}, which no release wrote`);
-  throw new Error(`the database has schema ${version}, newer than schema ${SCHEMA_VERSION} of this version`);
+  if (version < SCHEMA_VERSION)
+    throw new UnusableDatabase(`the database has schema ${version}, which no release wrote`);
+  throw new UnusableDatabase(`the database has schema ${version}, newer than schema ${SCHEMA_VERSION} of this version`);
 }
 
 /** Runs in the caller's transaction. Returns the schema's name; throws an Error of one line unless the database is empty. */
 export async function createSchema(client: Client, url: string): Promise<string> {
   await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
   const isEmpty = (await readVersion(client).catch(() => 0)) === undefined;
-  if (!isEmpty) throw new Error(`${describeDatabase(url)} is not empty: name another database, or drop its tables`);
+  if (!isEmpty)
+    throw new UnusableDatabase(`${describeDatabase(url)} is not empty: name another database, or drop its tables`);
   await create(client);
   return schemaOf(client);
 }
@@ -186,10 +187,10 @@ export async function createSchema(client: Client, url: string): Promise<string>
 /** Returns the schema's name; throws an Error of one line unless a log of this version is there. */
 export async function requireLog(client: Client, url: string): Promise<string> {
   const version = await readVersion(client);
-  if (version === undefined) throw new Error(`${describeDatabase(url)} holds no log`);
+  if (version === undefined) throw new UnusableDatabase(`${describeDatabase(url)} holds no log`);
   if (version === SCHEMA_VERSION) return schemaOf(client);
   const advice = version < SCHEMA_VERSION ? 'which the first start of this version renews' : 'of a newer version';
-  throw new Error(`${describeDatabase(url)} has schema ${version}, ${advice}`);
+  throw new UnusableDatabase(`${describeDatabase(url)} has schema ${version}, ${advice}`);
 }
 
 async function schemaOf(client: Client): Promise<string> {
@@ -201,45 +202,41 @@ async function schemaOf(client: Client): Promise<string> {
 export async function requireServer(client: Client): Promise<string> {
   const { rows } = await client.query(`SELECT current_setting('server_version_num')::int AS version,
     current_setting('server_version') AS name, current_setting('fsync') AS fsync, current_schema() AS schema,
-    current_setting('server_encoding') AS encoding, current_setting('transaction_read_only') AS read_only`);
-  const { version, name, fsync, schema, encoding, read_only: readOnly } = rows[0];
-  if (version < SERVER_VERSION_MIN) throw new Error(`the server is PostgreSQL ${name}, and 15 or later is needed`);
-  if (fsync !== 'on') throw new Error('the server runs with fsync=off: it would lose moves that were answered');
-  if (readOnly !== 'off') throw new Error('the database is read-only');
-  if (encoding !== 'UTF8') throw new Error(`the database has the encoding ${encoding}, and UTF8 is needed`);
-  if (schema === null) throw new Error('no schema of the search_path exists');
+    current_setting('server_encoding') AS encoding, current_setting('transaction_read_only') AS read_only,
+    quote_ident(current_user) AS role`);
+  const { version, name, fsync, schema, encoding, read_only: readOnly, role } = rows[0];
+  if (version < SERVER_VERSION_MIN)
+    throw new UnusableDatabase(`the server is PostgreSQL ${name}, and 15 or later is needed`);
+  if (fsync !== 'on')
+    throw new UnusableDatabase('the server runs with fsync=off: it would lose moves that were answered');
+  if (readOnly !== 'off') throw new UnusableDatabase('the database is read-only');
+  if (encoding !== 'UTF8') throw new UnusableDatabase(`the database has the encoding ${encoding}, and UTF8 is needed`);
+  if (schema === null) {
+    const grant = `GRANT USAGE, CREATE ON SCHEMA … TO ${role}`;
+    throw new UnusableDatabase(`no schema of the search_path exists, or the role ${role} may use none: ${grant}`);
+  }
   return `PostgreSQL ${name}`;
 }
 
-const RIGHTS = `
-SELECT current_user AS role, table_name, privilege
-FROM (VALUES ${Object.entries(TABLES_BY_PRIVILEGES).flatMap(([privileges, tables]) =>
-  tables.map((name) => `('${name}', '${privileges}')`),
-)}) AS needed (table_name, privileges), string_to_table(privileges, ',') AS privilege
-WHERE NOT has_table_privilege(table_name, privilege) LIMIT 1`;
-
-/** Throws an Error of one line if the role can't write the tables of a log. */
-export async function requireRights(client: Client): Promise<void> {
-  const { rows } = await client.query(RIGHTS);
-  if (rows.length === 0) return;
-  const { role, table_name: name, privilege } = rows[0];
-  throw new Error(`the role ${role} lacks the right to ${privilege} in the table ${name}`);
-}
-
-/** Undefined in an empty database. */
+/** Undefined in an empty database: one that has no table, or only those of extensions, which a provider may have installed. */
 async function readVersion(client: Client): Promise<number | undefined> {
-  const { rows } = await client.query<{ readonly table_name: string }>(
-    'SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()',
-  );
+  const { rows } = await client.query<{ readonly name: string }>(TABLES_THERE);
   if (rows.length === 0) return undefined;
-  const tables = new Set(rows.map(({ table_name: name }) => name));
+  const tables = new Set(rows.map(({ name }) => name));
   const isOurs = ['meta', 'events', 'registrations'].every((name) => tables.has(name));
+  if (isOurs) await requireMayReadMeta(client);
   const version = Number(isOurs ? await readMeta(client, 'schema_version') : undefined);
   if (version >= 1) return version;
-  throw new Error('the database holds tables of another program');
+  throw new UnusableDatabase('the database holds tables of another program');
 }
 
+/** The catalog's: information_schema has only the tables that the role has rights on. */
+const TABLES_THERE = `SELECT relname AS name FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+  WHERE nspname = current_schema() AND relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT EXISTS (
+    SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e')`;
+
 async function create(client: Client): Promise<void> {
+  await requireMayCreate(client);
   await client.query(SCHEMA);
   await client.query("INSERT INTO meta VALUES ('schema_version', $1), ('log_id', $2)", [
     String(SCHEMA_VERSION),

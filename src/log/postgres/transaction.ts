@@ -2,6 +2,7 @@
 import type { Client } from 'pg';
 import { Connections, connectFirst } from './connections.ts';
 import { requireServer } from './schema.ts';
+import { begin } from './session.ts';
 
 const ROWS_PER_PAGE = 500;
 const NO_LIMIT = 0;
@@ -14,11 +15,11 @@ export interface Transaction {
 }
 
 /** Throws an Error of one line, without the password. */
-export async function openTransaction(url: string, isolation = 'READ COMMITTED'): Promise<Transaction> {
+export async function openTransaction(url: string, isolation?: string): Promise<Transaction> {
   const connections = new Connections(url, 1, { silenceMillis: NO_LIMIT });
   return connectFirst(connections, url, async (client) => {
     await requireServer(client);
-    await client.query(`BEGIN ISOLATION LEVEL ${isolation}`);
+    await begin(client, isolation);
     return { client, connections, close: () => connections.close() };
   });
 }

@@ -1,10 +1,11 @@
 // The connection of appends and the clock, which are written one after another, and whether the log takes writes.
 import type { Client } from 'pg';
-import { ForumError } from '../../vocabulary/errors.ts';
-import { type ConnectionOptions, Connections, logUnreachable } from './connections.ts';
+import type { ForumError } from '../../vocabulary/errors.ts';
+import { type ConnectionOptions, Connections } from './connections.ts';
+import { logUnavailable } from './database-errors.ts';
 
 /** A write that takes longer counts as failed until it ends: a server that is gone or frozen gives no error for a long time. */
-const WRITE_MS_MAX = 2_000;
+const WRITE_MS_MAX = 1_500;
 
 export class Writes {
   readonly connections: Connections;
@@ -21,7 +22,7 @@ export class Writes {
   get failure(): ForumError | undefined {
     const [oldest] = this.#underWay;
     const isLate = oldest !== undefined && performance.now() - oldest.since > WRITE_MS_MAX;
-    return isLate ? logUnreachable() : this.#failure;
+    return isLate ? logUnavailable(this.connections.problem) : this.#failure;
   }
 
   /** `isRepeated`: an earlier attempt may have been committed. */
@@ -33,7 +34,7 @@ export class Writes {
       this.#failure = undefined;
       return result;
     } catch (error) {
-      if (error instanceof ForumError) this.#failure = error;
+      this.#failure = logUnavailable(error);
       throw error;
     } finally {
       this.#underWay.delete(write);

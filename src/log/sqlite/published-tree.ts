@@ -39,6 +39,8 @@ export class SqlitePublishedTree implements PublishedTree {
     return this.#parts.access.read(() => this.#statements.checkpoint.get(logId));
   }
 
+  async confirm(): Promise<void> {}
+
   readonly readTiles: ReadTiles = (refs) =>
     this.#parts.access.read(() => refs.map((ref) => this.#statements.tile.get(storedLevel(ref), ref.index)));
 

@@ -2,9 +2,14 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { keysInMemory } from '../../../src/keys/key-file.ts';
 import type { AppendResult, EventLog, LogEntry, Registration } from '../../../src/log/log.ts';
 import { readPages } from '../../../src/log/pages.ts';
 import { NO_LIMITS } from '../../../src/moves/move.ts';
+import { PublishedHistory } from '../../../src/publisher/published-history.ts';
+import { checkpointSigner } from '../../../src/publisher/signer.ts';
+import { formatCheckpoint } from '../../../src/tlog/checkpoint.ts';
+import { formatNote } from '../../../src/tlog/note.ts';
 import type { ChamberEvent } from '../../../src/vocabulary/events.ts';
 import { Checker } from '../../forum/simulation/checker.ts';
 import type { HistoryRequest, Stream } from '../../forum/simulation/history.ts';
@@ -144,21 +149,15 @@ describe('an append whose backend ends while it waits for a standby', () => {
     atEnd(server.stop);
     const url = await temporaryPostgres(server.url);
     const [store, other] = [await openStore(url), await openStore(url)];
-    const setStandby = async (name: string) => {
-      await execute(server.url, `ALTER SYSTEM SET synchronous_standby_names = '${name}'`);
-      await execute(server.url, 'SELECT pg_reload_conf()');
-      // The checkpointer, which tells the others, reads it later.
-      await sleep(1_000);
-    };
     const registration = { did: ANN, eventId: 1, signature: 'r'.repeat(32), operatorEmail: undefined };
     await store.log.append({ entries: [entry(1, 1)] });
-    await setStandby('away');
+    await setStandby(server.url, 'away');
     const known = entry(1, 2);
     const entries = [known, entry(ANN, 1, { signature: null })];
     const append = store.log.append({ entries, registrations: [registration] });
     await eventually(async () => expect(await execute(server.url, END_WAITING)).toHaveLength(1), 20_000);
     await eventually(async () => expect(await other.log.lastEventId(1)).toBe(2), 20_000);
-    return { append, known, registration, other, endWait: () => setStandby('') };
+    return { append, known, registration, other, endWait: () => setStandby(server.url, '') };
   }
 
   it.each<readonly [string, (log: EventLog, written: Written) => Promise<unknown>, (written: Written) => unknown]>([
@@ -195,6 +194,49 @@ describe('an append whose backend ends while it waits for a standby', () => {
     },
   );
 });
+
+it('a checkpoint whose publisher’s backend ends while it waits for a standby is shown once the standby has it', {
+  timeout: 60_000,
+}, async () => {
+  const server = await startPostgres();
+  atEnd(server.stop);
+  const url = await temporaryPostgres(server.url);
+  const [{ log, nodes, tree }, other] = [await openStore(url), await openStore(url)];
+  const lease = nodes.lease('publisher');
+  await eventually(() => expect(lease.token).toBeDefined(), 20_000);
+  // What extends the lease would wait too.
+  nodes.close();
+  const key = keysInMemory(log.logId, 0).current('checkpoints', 0);
+  const { sign, origin } = checkpointSigner(`test/log/${log.logId}`, key);
+  const text = formatCheckpoint({ origin, size: 1, root: Buffer.alloc(32) });
+  const checkpoint = { size: 1, note: formatNote({ text, signatures: [sign(text)] }) };
+  await setStandby(server.url, 'away');
+  const publishing = tree.publish({ from: 0, checkpoint, tiles: [], lease: String(lease.token) }).catch(() => {});
+  await eventually(async () => expect(await execute(server.url, END_WAITING)).not.toEqual([]), 20_000);
+  const isVisible = async () => expect(await execute(url, 'SELECT FROM checkpoints')).toHaveLength(1);
+  await eventually(isVisible, 20_000);
+  expect(await other.tree.checkpoint()).toEqual(checkpoint);
+  const history = new PublishedHistory({ logId: log.logId, path: undefined, keys: () => [key] });
+  let shown = 0;
+  const reads = Array.from({ length: 3 }, async () => {
+    const read = await history.newest(other.tree);
+    shown++;
+    return read;
+  });
+  await sleep(1_000);
+  const shownEarly = shown;
+  await setStandby(server.url, '');
+  const same = expect.objectContaining(checkpoint);
+  expect([await Promise.all(reads), shownEarly]).toEqual([[same, same, same], 0]);
+  await publishing;
+});
+
+async function setStandby(serverUrl: string, name: string): Promise<void> {
+  await execute(serverUrl, `ALTER SYSTEM SET synchronous_standby_names = '${name}'`);
+  await execute(serverUrl, 'SELECT pg_reload_conf()');
+  // The checkpointer, which tells the others, reads it later.
+  await sleep(1_000);
+}
 
 interface Written {
   readonly append: Promise<AppendResult>;

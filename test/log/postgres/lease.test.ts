@@ -80,10 +80,10 @@ describe('a lease', () => {
          $$ BEGIN RAISE EXCEPTION 'the disk is full' USING ERRCODE = '53100'; END $$;
        CREATE TRIGGER full_disk BEFORE INSERT ON events EXECUTE FUNCTION fill()`,
     );
-    await expect(one.log.append({ entries: [entry(1, 1)] })).rejects.toThrow('the log cannot be reached');
+    await expect(one.log.append({ entries: [entry(1, 1)] })).rejects.toThrow('the log cannot be used');
     expect(first.token).toBe(token);
     await expect(one.log.append({ entries: [entry(1, 1, { lease: token })] })).rejects.toThrow(
-      'the log cannot be reached',
+      'the log cannot be used',
     );
     expect(first.token).toBe(undefined);
     await execute(url, 'DROP TRIGGER full_disk ON events');

@@ -7,8 +7,8 @@ import { startProcess } from '../../kit/service-process.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { get } from '../../kit/wire.ts';
 
-/** The clock is written every 2 seconds, and a write may take 2. */
-const NOTICED_MS_MAX = 6_000;
+/** The clock is written every second, and a write may take 1.5. */
+const NOTICED_MS_MAX = 3_000;
 
 async function startService() {
   const server = await startPostgres();

@@ -70,29 +70,3 @@ it.each([
   expect(problems).toContainEqual(expect.stringContaining(message));
   expect(await execute(url, 'SELECT FROM events')).toEqual([]);
 });
-
-it('a role that lacks a right is refused at the start and on a new connection', { timeout: 60_000 }, async () => {
-  const url = await temporaryPostgres(await ownDatabase());
-  await (await openStore(url)).close();
-  const schema = schemaOf(url);
-  const role = `${schema}_role`;
-  await execute(
-    url,
-    `CREATE ROLE ${role} LOGIN PASSWORD 'password'; GRANT USAGE ON SCHEMA ${schema} TO ${role};
-     GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO ${role}`,
-  );
-  const asRole = new URL(url);
-  asRole.username = role;
-  const problems: string[] = [];
-  const onChecked = (problem: Error | undefined) => void (problem && problems.push(problem.message));
-  const store = await openStore(asRole.href, { onChecked });
-  expect(await store.log.append({ entries: [entry(1, 1)] })).toEqual(NONE);
-  await execute(url, `REVOKE INSERT ON events FROM ${role}`);
-  const message = `the role ${role} lacks the right to INSERT in the table events`;
-  await expect(openStore(asRole.href)).rejects.toThrow(message);
-  await endSessions(url);
-  await expect(store.log.append({ entries: [entry(1, 2)] })).rejects.toMatchObject({ code: 'FORUM_ERR_UNAVAILABLE' });
-  expect(problems).toContain(message);
-  await store.close();
-  await execute(url, `DROP OWNED BY ${role}; DROP ROLE ${role}`);
-});

@@ -1,0 +1,89 @@
+// What an error says about the work that met it: whether something may have been written, and what an operator reads of it.
+import pg from 'pg';
+import { ForumError, unavailable } from '../../vocabulary/errors.ts';
+import { OtherLog, UnusableDatabase } from './unusable-database.ts';
+
+/** A connection could not be opened, so nothing was sent. Its message is that of its cause. */
+export class CannotConnect extends Error {
+  constructor(cause: unknown) {
+    const { message = '', code = '' } = (cause ?? {}) as Partial<NodeJS.ErrnoException>;
+    super(message || code, { cause });
+  }
+}
+
+/** The connection ended, or was given up as silent, while work was under way on it. */
+export class ConnectionLost extends Error {
+  constructor(cause: unknown) {
+    super('the connection was lost', { cause });
+  }
+}
+
+/** The server takes no writes: a standby, or a database that was made read-only. */
+export class NotWritable extends CannotConnect {
+  constructor() {
+    super(new Error('the server is read-only'));
+  }
+}
+
+/** The role lacks a right that a node needs. */
+export class MissingRight extends Error {}
+
+/**
+ * `lost`: the connection ended or could not be used, so that the work may have been done or not. `rolled back`: the server undid the statement, so nothing
+ * was written. Undefined for an error of this service, which may have come at any step.
+ */
+export type DatabaseFailure = 'lost' | 'rolled back';
+
+/** SQLSTATE classes of a server that goes down, starts or was demoted. */
+const LOST = /^(08|57P0[1235]|25006)/;
+
+export function failureOf(error: unknown): DatabaseFailure | undefined {
+  if (!(error instanceof Error)) return undefined;
+  if (error instanceof MissingRight) return 'rolled back';
+  if (error instanceof pg.DatabaseError) {
+    // Servers translate the severity: only the one that is known says that the statement was undone.
+    return error.severity === 'ERROR' && !LOST.test(error.code ?? '') ? 'rolled back' : 'lost';
+  }
+  const classes = [ConnectionLost, CannotConnect, UnusableDatabase];
+  return classes.some((each) => error instanceof each) ? 'lost' : undefined;
+}
+
+/** What silenced one connection has silenced all. */
+export function isSilent(error: unknown): boolean {
+  return error instanceof Error && error.message === 'Query read timeout';
+}
+
+/** FORUM_ERR_UNAVAILABLE, with the reason; one that is already such an error is returned as it is. */
+export function logUnavailable(cause?: unknown): ForumError {
+  if (cause instanceof ForumError) return cause;
+  if (cause instanceof OtherLog) return unavailable(`${cause.message}: nothing is written`, cause);
+  const can = failureOf(cause) === 'rolled back' ? 'used' : 'reached';
+  return unavailable(`the log cannot be ${can} at the moment (${reasonOf(cause)}), retry`, cause);
+}
+
+/** Names no host, user or table: any client may read it. */
+function reasonOf(cause: unknown): string {
+  if (cause instanceof NotWritable) return 'the database is read-only';
+  if (cause instanceof CannotConnect || cause instanceof ConnectionLost) return reasonOf(cause.cause);
+  if (cause instanceof UnusableDatabase) return 'the database cannot be used as this log';
+  if (cause instanceof MissingRight) return LACKS_PERMISSION;
+  const { code } = (cause ?? {}) as { readonly code?: unknown };
+  if (typeof code !== 'string') return 'the database does not respond';
+  if (!(cause instanceof pg.DatabaseError)) return code;
+  const known = REASONS.find(([pattern]) => pattern.test(code));
+  return `${known === undefined ? '' : `${known[1]}, `}SQLSTATE ${code}`;
+}
+
+const LACKS_PERMISSION = 'the database role lacks a permission';
+
+const REASONS: readonly (readonly [RegExp, string])[] = [
+  [/^25006/, 'the database is read-only'],
+  [/^26000/, 'a prepared statement is gone, as behind a pooler that shares sessions'],
+  [/^28/, 'the database rejects the login'],
+  [/^40/, 'transactions conflict'],
+  [/^42501/, LACKS_PERMISSION],
+  [/^53100/, 'the disk of the database is full'],
+  [/^53300/, 'the database has no connection left'],
+  [/^53/, 'the database is short of resources'],
+  [/^57P0/, 'the database is starting or stopping'],
+];
