@@ -77,14 +77,14 @@ describe('a full disk', () => {
     await must(url, longDebate(player));
   }, 180_000);
 
-  it('lets the service start and read', async ({ skip }) => {
+  it.for(['SIGKILL', 'SIGTERM'] as const)('lets the service start and read after %s', async (signal, { skip }) => {
     const folder = smallDisk('4m');
     if (folder === undefined) return skip();
     const path = join(folder, 'chambers.db');
     const player = await newPlayer(path);
     const before = await startProcess(path);
     await must(before.url, longDebate(player));
-    await before.kill('SIGKILL');
+    await before.kill(signal);
     fill(join(folder, 'ballast'));
     const after = await startProcess(path);
     expect(await get(after.url, `/chambers/${player.debating}`)).toMatchObject({ status: 200 });

@@ -182,7 +182,7 @@ describe('a start that cannot succeed', () => {
     chmodSync(folder, 0o777);
     const path = join(folder, 'chambers.db');
     await openOnce(path);
-    rmSync(`${path}.lock`);
+    for (const suffix of ['.lock', '-shm']) rmSync(path + suffix);
     chmodSync(path, 0o444);
     expectOneLine(await refusal(path, asOtherUser()), 'attempt to write a readonly database');
   });

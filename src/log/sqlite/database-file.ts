@@ -1,6 +1,17 @@
 // The database file of a service: found under one name, locked for one writer, readable by its owner alone, and watched while
 // it is open. SQLite keeps writing to files that were deleted or replaced, and those writes die with the process.
-import { closeSync, lstatSync, openSync, readlinkSync, readSync, realpathSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  lstatSync,
+  openSync,
+  readlinkSync,
+  readSync,
+  realpathSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { LogCorruption } from '../damage.ts';
@@ -93,6 +104,8 @@ function lockWriter(path: string): Database.Database {
   createPrivate(path);
   const lock = new Database(path, { timeout: LOCK_WAIT_MS });
   try {
+    // A journal on disk would need room, which a full one doesn't have.
+    lock.pragma('journal_mode = MEMORY');
     lock.pragma('locking_mode = EXCLUSIVE');
     lock.exec('BEGIN EXCLUSIVE');
     return lock;
@@ -204,7 +217,26 @@ class WatchedFile implements DatabaseFile {
     if (!this.db.open) return;
     this.db.close();
     closeSync(this.#shmDescriptor);
+    reserveShm(this.#shm.path, this.#main.path);
     this.#lock.close();
+  }
+}
+
+/** What SQLite makes it of at first, when it opens a write-ahead log. */
+const SHM_BYTES = 32_768;
+
+/**
+ * SQLite deletes the -shm with the last connection, and opens no write-ahead log without room for a new one. So it is left there, empty and
+ * with the database's owner and mode, as a crash would leave it: a later start on a disk that is full by then has its room.
+ */
+function reserveShm(path: string, database: string): void {
+  try {
+    const { mode, uid, gid } = statSync(database);
+    writeFileSync(path, Buffer.alloc(SHM_BYTES), { mode: OWNER_ONLY, flag: 'wx' });
+    chmodSync(path, mode & 0o777);
+    if (process.getuid?.() === 0) chownSync(path, uid, gid);
+  } catch {
+    // Another program has the database open, and with it the file, or there is no room for it now.
   }
 }
 

@@ -49,6 +49,7 @@ export class SqliteEventLog implements EventLog {
   readonly #snapshots: Snapshots;
   readonly #index: EventIndex;
   readonly #write: (entries: readonly LogEntry[], registrations: readonly Registration[]) => FlushProgress;
+  readonly #lastPosition: Database.Statement<[], number>;
   #position: number;
 
   constructor(logId: string, parts: Parts) {
@@ -62,7 +63,8 @@ export class SqliteEventLog implements EventLog {
     this.#registrations = new Registrations(db);
     this.#snapshots = new Snapshots(db);
     this.#write = db.transaction(this.#writeEntries.bind(this)).immediate;
-    this.#position = db.prepare<[], number>('SELECT coalesce(max(position), 0) FROM events').pluck().get() ?? 0;
+    this.#lastPosition = db.prepare<[], number>('SELECT coalesce(max(position), 0) FROM events').pluck();
+    this.#position = this.#lastPosition.get() ?? 0;
   }
 
   async append({ entries, registrations = [], heads = NO_HEADS, signatures = [] }: AppendBatch): Promise<AppendResult> {
@@ -92,7 +94,7 @@ export class SqliteEventLog implements EventLog {
       access.writeFailure = undefined;
       return { moved, found };
     } catch (error) {
-      throw access.writeFailed(error);
+      throw access.writeFailed(error, () => this.#lastPosition.get() === this.#position);
     }
   }
 

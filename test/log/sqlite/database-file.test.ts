@@ -146,7 +146,6 @@ describe('files', () => {
       'chambers.db-shm': '600',
       'chambers.db-wal': '600',
       'chambers.db.lock': '600',
-      'chambers.db.lock-journal': '600',
       'chambers.db.copy': '600',
     });
   });

@@ -1,0 +1,47 @@
+// A user's quota: SQLite reports it as an I/O error, like a disk that fails. The limit on the size of files, which any user may lower, is
+// reported in the same way.
+import { spawnSync } from 'node:child_process';
+import { expect, it } from 'vitest';
+import { fsckDatabase } from '../../src/log/sqlite/fsck.ts';
+import { startProcess } from '../kit/service-process.ts';
+import { temporaryDatabase } from '../kit/temporary.ts';
+import { get, send } from '../kit/wire.ts';
+import { eventsBySignature } from './log-book.ts';
+import { debateOf, must, type Player, seatPlayers } from './players.ts';
+
+const hasPrlimit = spawnSync('prlimit', ['--version']).error === undefined;
+/** Without a listener the signal ends the process before the write fails. */
+const IGNORES_SIGNAL = '--import data:text/javascript,process.on(`SIGXFSZ`,()=>{})';
+
+function limitFiles(pid: number, bytes: number | 'unlimited'): void {
+  const { status, stderr } = spawnSync('prlimit', [`--pid=${pid}`, `--fsize=${bytes}:unlimited`]);
+  expect([status, String(stderr)]).toEqual([0, '']);
+}
+
+it.skipIf(!hasPrlimit)(
+  'refuses moves with 503 while reads go on, and takes them again once there is room',
+  async () => {
+    const path = temporaryDatabase();
+    const player = (await seatPlayers(path, 1))[0] as Player;
+    const { url, pid, kill } = await startProcess(path, { NODE_OPTIONS: IGNORES_SIGNAL });
+    const comment = 'x'.repeat(8_000);
+    await must(url, debateOf(player, { comment }));
+    limitFiles(pid, 4_096);
+    const refused = debateOf(player, { comment });
+    for (let attempt = 0; attempt < 3; attempt++) {
+      expect(await send(url, refused)).toMatchObject({ status: 503, body: { error: 'FORUM_ERR_UNAVAILABLE' } });
+    }
+    const ready = async () => (await get(url, '/ready')).status;
+    await expect.poll(ready).toBe(503);
+    expect(await get(url, `/chambers/${player.debating}`)).toMatchObject({ status: 200 });
+    limitFiles(pid, 'unlimited');
+    await must(url, refused);
+    await expect.poll(ready).toBe(200);
+    await must(url, debateOf(player, { comment }));
+    expect(await kill('SIGTERM')).toMatchObject({ code: 0 });
+    expect(eventsBySignature(path).has(refused.headers['signature'] ?? '')).toBe(true);
+    const faults: unknown[] = [];
+    fsckDatabase(path, (fault) => faults.push(fault));
+    expect(faults).toEqual([]);
+  },
+);
