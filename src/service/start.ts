@@ -215,7 +215,7 @@ async function serve(options: ServiceOptions, { core, chain, history }: Parts): 
     throw error;
   }
   logStart(options, { chain, url });
-  const clockTimer = persistClockRegularly(forum);
+  const clockTimer = persistClockRegularly(forum, logger);
   return {
     forum,
     url,

@@ -5,7 +5,6 @@ import type { SignatureVerifierPool } from '../verifier/verifier.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { ChainLink } from './chain.ts';
 import type { Composition } from './compose.ts';
-import { persistClock } from './persist-clock.ts';
 import type { SilentConnections } from './silent-connections.ts';
 
 /** The time from the beginning of a stop on for requests under way, stream peers, and the relayer with its chain. */
@@ -47,7 +46,7 @@ export async function stopService(running: Running): Promise<void> {
   await verifier.close();
   const isLate = await Promise.race([forum.close(), commitsEnd.then(() => true)]);
   clearInterval(clockTimer);
-  await Promise.race([persistClock(forum), pause(CLOCK_MS_MAX)]);
+  await Promise.race([forum.persistClock().catch(() => {}), pause(CLOCK_MS_MAX)]);
   await forum.store.close();
   if (isLate) throw new Error('stopped without a response to moves under way: they were not written in time');
 }
