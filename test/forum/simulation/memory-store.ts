@@ -73,6 +73,7 @@ const NOT_READ: Omit<ReadModel, 'countOpenChambers' | 'operatorEmail'> = {
 const NOT_PUBLISHED: PublishedTree = {
   pinned: (work) => work(NOT_PUBLISHED),
   checkpoint: async () => undefined,
+  confirm: async () => {},
   readTiles: async (refs) => refs.map(() => undefined),
   readLeaves: async () => new Uint8Array(),
   readEvents: async () => [],
