@@ -46,6 +46,8 @@ function optional<Value>(parse: (text: string) => Value, about: string): Variabl
 const MANY = 1_000_000_000;
 const positive = integer(1, MANY);
 const path = matching(/./, 'must be a path');
+/** The binding of SQLite drops white space at the end, so that the file and its lock would have different names. */
+const databasePath = matching(/\S$/, 'must be a path that does not end with white space');
 const host = matching(/^\S+$/, 'must be a host name or address');
 
 /** Generous by default, strict in production. */
@@ -123,7 +125,7 @@ export const VARIABLES = {
     listOf(parseBaseUrl),
     'base address as clients use it; several separated by commas',
   ),
-  DATABASE_PATH: variable('data/chambers.db', path, 'SQLite file, or :memory:'),
+  DATABASE_PATH: variable('data/chambers.db', databasePath, 'SQLite file, or :memory:'),
   DATABASE_URL: optional(
     parseDatabaseUrl,
     'PostgreSQL instead of a file: postgres://USER:PASSWORD@HOST:PORT/NAME, several hosts separated by commas',

@@ -94,6 +94,8 @@ describe('the configuration', () => {
     ['MAX_BODY_BYTES', '64k'],
     ['LOG_LEVEL', 'loud'],
     ['NODE_ENV', 'pro duction'],
+    ['DATABASE_PATH', 'data/chambers.db '],
+    ['DATABASE_PATH', 'data/chambers.db\n'],
   ])('refuses %s=%s by the name of the variable', (name, value) => {
     expect(problemsOf({ [name]: value })).toEqual([expect.stringMatching(`^${name}: must `)]);
   });

@@ -10,6 +10,11 @@ export interface LogDestinationOptions {
 }
 
 const RETRY_MS = 10;
+/** After each attempt that wrote nothing the pause is twice as long, up to this. */
+const RETRY_MS_MAX = 500;
+/** Its reader is gone, or it was closed: it can never be written again. */
+const GONE: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET', 'EBADF', 'ENOTCONN']);
+const LINE_BREAK = 0x0a;
 const EXIT_RETRIES_MAX = 50;
 
 export class LogDestination {
@@ -18,6 +23,8 @@ export class LogDestination {
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #retry: NodeJS.Timeout | undefined;
+  #retryMillis = RETRY_MS;
+  #isGone = false;
   #lost = 0;
   #reported = 0;
 
@@ -34,7 +41,10 @@ export class LogDestination {
 
   write(line: string): void {
     const bytes = Buffer.from(line);
-    if (this.#retry !== undefined && this.#waitingBytes + bytes.length > this.#options.bufferBytesMax) {
+    if (
+      this.#isGone ||
+      (this.#retry !== undefined && this.#waitingBytes + bytes.length > this.#options.bufferBytesMax)
+    ) {
       this.#lost++;
       return;
     }
@@ -56,14 +66,26 @@ export class LogDestination {
     clearTimeout(this.#retry);
     this.#retry = undefined;
     while (this.#waitingBytes > 0) {
-      if (this.#writeSome()) continue;
-      this.#retry = setTimeout(() => this.#flush(), RETRY_MS).unref();
+      if (this.#writeSome()) {
+        this.#retryMillis = RETRY_MS;
+        continue;
+      }
+      if (this.#isGone) return;
+      this.#retry = setTimeout(() => this.#flush(), this.#retryMillis).unref();
+      this.#retryMillis = Math.min(RETRY_MS_MAX, this.#retryMillis * 2);
       return;
     }
     const lines = this.#lost - this.#reported;
     if (lines === 0) return;
     this.#reported = this.#lost;
     this.#options.onLost(lines);
+  }
+
+  #giveUp(bytes: Buffer): void {
+    this.#isGone = true;
+    this.#lost += bytes.reduce((lines, byte) => lines + Number(byte === LINE_BREAK), 0);
+    this.#waiting = [];
+    this.#waitingBytes = 0;
   }
 
   /** Returns false if nothing can be written now. The rest of a line that was cut stays, so that later lines stay whole. */
@@ -75,8 +97,9 @@ export class LogDestination {
       this.#waiting = rest.length > 0 ? [rest] : [];
       this.#waitingBytes = rest.length;
       return true;
-    } catch {
-      this.#waiting = [bytes];
+    } catch (error) {
+      if (GONE.has((error as NodeJS.ErrnoException).code)) this.#giveUp(bytes);
+      else this.#waiting = [bytes];
       return false;
     }
   }

@@ -6,12 +6,15 @@ import type { Duplex } from 'node:stream';
 /** How long a peer may take to read the response and end its side; what it still sends is discarded. */
 const LINGER_MS = 2_000;
 
-/** Writes the response and ends the connection. */
+/**
+ * Writes the response and ends the connection. Where the socket belongs to the response to another request, which these bytes would be
+ * read as a part of, the connection is cut off instead.
+ */
 export async function writeResponse(socket: Duplex, response: Response, status = response.status): Promise<void> {
   // Node has detached the socket: without a listener an error event would end the process.
   socket.on('error', () => {});
   const body = Buffer.from(await response.arrayBuffer());
-  if (!socket.writable) {
+  if (!socket.writable || isInUse(socket)) {
     socket.destroy();
     return;
   }
@@ -21,6 +24,12 @@ export async function writeResponse(socket: Duplex, response: Response, status =
   const lingering = setTimeout(() => socket.destroy(), LINGER_MS).unref();
   socket.once('close', () => clearTimeout(lingering));
   socket.resume();
+}
+
+/** Whether a response has begun, or is still due for a request that has arrived whole. */
+function isInUse(socket: Duplex): boolean {
+  const response = responseUnderWay(socket);
+  return response !== undefined && (response.headersSent || response.req.complete);
 }
 
 export function responseUnderWay(socket: Duplex): ServerResponse | undefined {

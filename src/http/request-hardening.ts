@@ -11,6 +11,7 @@ import {
 import type { Socket } from 'node:net';
 import { domainToUnicode } from 'node:url';
 import type { HttpBindings } from '@hono/node-server';
+import { onEachConnection } from '../connections/each-connection.ts';
 import { parseTarget } from '../crypto/http-signature.ts';
 import { ForumError, invalid } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
@@ -50,7 +51,7 @@ export function hardenedServer(hardening: Hardening) {
       else if (problem.code === 'FORUM_ERR_RATE') setTimeout(respond, RATE_DELAY_MS, incoming, outgoing, problem);
       else respond(incoming, outgoing, problem);
     });
-    server.on('connection', (socket: Socket) => readAfter(socket, connectionWait(socket)));
+    onEachConnection(server, (socket) => readAfter(socket, connectionWait(socket)));
     const rejectExpectation = (incoming: IncomingMessage, outgoing: ServerResponse) => {
       respond(incoming, outgoing, invalid('Expect: only 100-continue is supported'), 417);
     };

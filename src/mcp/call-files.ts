@@ -1,7 +1,7 @@
 // The acting calls of a key on disk, one file for each chamber: what was asked for, the signed requests before they are sent, and
 // their results. A lock that the system releases however a process ends lets one server at a time act with the key.
 import { readdir, readFile, stat, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import * as v from 'valibot';
 import type { SignedRequest } from '../client/call.ts';
@@ -76,7 +76,7 @@ export class CallFiles {
   async #lock(signal: AbortSignal): Promise<Database.Database> {
     while (true) {
       signal.throwIfAborted();
-      const lock = new Database(join(this.#folder, 'lock'), { timeout: 0 });
+      const lock = new Database(resolve(this.#folder, 'lock'), { timeout: 0 });
       try {
         lock.exec('BEGIN EXCLUSIVE');
         return lock;

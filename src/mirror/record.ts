@@ -1,6 +1,7 @@
 // What a mirror knows of its folder, in `mirror.db`: the state, and where each stream ends. A step is the mirror's once its transaction is
 // committed; what the files hold beyond it is of a step that was not finished, and is written again. One process at a time has it: the
 // system releases the lock however the process ends.
+import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Stream } from '../tlog/leaf-index.ts';
 
@@ -59,7 +60,7 @@ export class MirrorRecord {
 
   /** Throws an Error of one line if another process has it. */
   static open(path: string): MirrorRecord {
-    const db = new Database(path, { timeout: LOCK_WAIT_MS });
+    const db = new Database(resolve(path), { timeout: LOCK_WAIT_MS });
     try {
       db.pragma('locking_mode = EXCLUSIVE');
       db.pragma('synchronous = FULL');

@@ -2,6 +2,7 @@
 // wait for them.
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { onEachConnection } from '../connections/each-connection.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
 /** A client that opens a connection for a request sends it within a round trip. */
@@ -11,7 +12,7 @@ export class SilentConnections {
   readonly #openedAt = new Map<Socket, Millis>();
 
   constructor(server: Server) {
-    server.on('connection', (socket) => {
+    onEachConnection(server, (socket) => {
       this.#openedAt.set(socket, performance.now());
       socket.once('close', () => this.#openedAt.delete(socket));
     });

@@ -24,6 +24,16 @@ function parsed(stderr: string): readonly LogLine[] {
   return lines.map((line) => JSON.parse(line));
 }
 
+it('a warning is logged without the objects that it names', async () => {
+  const code = `process.once("SIGUSR2", () => process.emitWarning(Object.assign(new Error("leak"), { emitter: { headers: ["sec" + "ret"] } })))`;
+  const service = await startProcess(':memory:', preload(code));
+  process.kill(service.pid, 'SIGUSR2');
+  await once(service.stderr, 'data');
+  const { stderr } = await service.kill('SIGTERM');
+  expect(parsed(stderr)).toMatchObject([{ level: 40, err: { message: 'leak' } }]);
+  expect(stderr).not.toContain('secret');
+});
+
 it('a warning of Node is one line', async () => {
   const service = await startProcess(':memory:', preload('process.once("SIGUSR2", () => setTimeout(() => {}, -1))'));
   process.kill(service.pid, 'SIGUSR2');

@@ -1,4 +1,6 @@
 // Requests as bytes on a socket: what two readers could read differently is refused, and every error has the usual form.
+import { channel } from 'node:diagnostics_channel';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { RawSocket } from '../kit/raw-socket.ts';
@@ -281,6 +283,56 @@ describe('an upgrade behind a response that is still under way', () => {
       'FORUM_ERR_VALIDATION',
     ]);
   });
+});
+
+describe('bytes that are not HTTP', () => {
+  it('on the connection of a stream end it, and are not answered within it', async () => {
+    const { running, id } = await runDebating();
+    const socket = await RawSocket.open(running.url);
+    socket.write(`GET /chambers/${id}/stream?after=0 HTTP/1.1\r\n${HOST}Accept: text/event-stream\r\n\r\n`);
+    await socket.receive(/id: 2\n/);
+    socket.write('no HTTP\r\n\r\n');
+    await socket.closed;
+    expect(socket.received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200']);
+  });
+
+  it('after a request get no response in the place of that', async () => {
+    const running = await run();
+    const { forum } = running.service;
+    const { findChamber } = forum;
+    const { promise: asked, resolve } = Promise.withResolvers<void>();
+    Object.assign(forum, {
+      findChamber: async (chamberId: string) => {
+        resolve();
+        await sleep(50);
+        return findChamber.call(forum, chamberId);
+      },
+    });
+    const socket = await RawSocket.open(running.url);
+    socket.write(`GET /chambers/1 HTTP/1.1\r\n${HOST}\r\n`);
+    await asked;
+    socket.write('no HTTP\r\n\r\n');
+    await socket.closed;
+    expect(socket.received).not.toMatch(/400/);
+  });
+});
+
+it('requests for upgrades on one connection leave no listeners behind', async () => {
+  const running = await run();
+  const sockets = new Set<Socket>();
+  const onStart = (message: unknown) => sockets.add((message as { readonly socket: Socket }).socket);
+  channel('http.server.request.start').subscribe(onStart);
+  const socket = await RawSocket.open(running.url);
+  const counts: number[] = [];
+  for (let request = 1; request <= 12; request++) {
+    socket.write(`GET /health HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`);
+    await socket.receive(new RegExp(`("ok":true[^]*){${request}}`));
+    const [served] = sockets;
+    counts.push(served?.eventNames().reduce((sum, name) => sum + served.listenerCount(name), 0) ?? 0);
+  }
+  channel('http.server.request.start').unsubscribe(onStart);
+  expect(sockets.size).toBe(1);
+  expect(Math.max(...counts)).toBe(counts[0]);
 });
 
 it('a target with dot segments gets links that lead somewhere', async () => {

@@ -1,11 +1,12 @@
 // A copy of the database, taken while the service runs. The copy is a separate log: it has a new logId, so that a service
 // on the copy rejects cursors of the original, however far the copy has grown.
 import { existsSync, rmSync } from 'node:fs';
+import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { draftOf, moveFile } from '../../files/durable-file.ts';
 import { newLogId, type Renewal } from '../log-id.ts';
 import { MOVED_TO } from '../moved.ts';
-import { createPrivate, openDatabaseFile, reasonOf } from './database-file.ts';
+import { createPrivate, openDatabaseFile, reasonOf, requireName } from './database-file.ts';
 import { openReader, readMeta } from './reader.ts';
 
 /** The logIds of a copy and of its original. */
@@ -23,8 +24,9 @@ const PAGES_PER_STEP = 1_000;
 /** Writes a consistent copy to `target`, which must not exist: whole, durable and readable by its owner alone, or not at all. */
 export async function backupDatabase(path: string, target: string): Promise<BackupSummary> {
   if (existsSync(target)) throw new Error(`${target} exists already: name a new file`);
+  requireName(target);
   const source = openReader(path);
-  const partial = draftOf(target);
+  const partial = draftOf(resolve(target));
   try {
     createPrivate(partial);
     // Copies the snapshot of this transaction: without it every commit of the service would restart the copy.

@@ -1,5 +1,6 @@
 // An SQLite file as the source or the target of a copy.
 import { existsSync, rmSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { draftOf, moveFile } from '../../files/durable-file.ts';
@@ -38,7 +39,7 @@ export function openSqliteSource(path: string): CopySource {
 export function openSqliteTarget(path: string): CopyTarget {
   if (existsSync(path)) throw new Error(`${path} exists already: name a new file`);
   requireOneName(path);
-  const partial = draftOf(path);
+  const partial = draftOf(resolve(path));
   const remove = () => {
     for (const file of [partial, `${partial}-journal`]) rmSync(file, { force: true });
   };

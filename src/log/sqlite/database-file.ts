@@ -77,6 +77,7 @@ export function reasonOf(error: unknown): string {
  * under two names it would have two write-ahead logs, and SQLite discards a write-ahead log that has lost its file.
  */
 export function requireOneName(path: string): string {
+  requireName(path);
   const found = statSync(path, IF_PRESENT);
   if (found !== undefined && !found.isFile()) throw new Error('not a regular file');
   const { size, nlink } = found ?? { size: 0, nlink: 0 };
@@ -88,6 +89,11 @@ export function requireOneName(path: string): string {
     );
   }
   return file;
+}
+
+/** The binding drops white space at both ends of a name, so that it would open another file. Callers make relative paths absolute. */
+export function requireName(path: string): void {
+  if (path !== path.trimEnd()) throw new Error('the name of the file ends with white space');
 }
 
 /** The path itself, or the target of a dangling link. */

@@ -10,8 +10,9 @@ export function openReader(path: string): Database.Database {
   let db: Database.Database | undefined;
   try {
     // Even a reader discards a write-ahead log that has lost its file.
-    if (!existsSync(requireOneName(path))) throw new Error('file not found');
-    db = new Database(path, { readonly: true, fileMustExist: true });
+    const file = requireOneName(path);
+    if (!existsSync(file)) throw new Error('file not found');
+    db = new Database(file, { readonly: true, fileMustExist: true });
     const version = db.pragma('user_version', { simple: true }) as number;
     if (version > 0) requireOwnTables(db);
     if (version !== SCHEMA_VERSION && !EARLIER_SCHEMAS.includes(version)) {

@@ -14,6 +14,8 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { LogCorruption } from '../../../src/log/damage.ts';
 import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
+import { openSqliteTarget } from '../../../src/log/sqlite/copy.ts';
+import { openReader } from '../../../src/log/sqlite/reader.ts';
 import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
 import { entry, intrude, openLog } from '../entries.ts';
 
@@ -35,6 +37,19 @@ function replace(path: string): void {
   copyFileSync(path, `${path}.copy`);
   renameSync(`${path}.copy`, path);
 }
+
+describe('a name that ends with white space, which SQLite would be given without it', () => {
+  it.each([' ', '\t', '\n'])('is refused to open, to read and to copy to: %j', async (space) => {
+    const path = temporaryDatabase();
+    const lock = openLog(path);
+    expect(() => openLog(path + space)).toThrow('ends with white space');
+    expect(() => openReader(path + space)).toThrow('ends with white space');
+    await expect(backupDatabase(path, `${path}.copy${space}`)).rejects.toThrow('ends with white space');
+    expect(() => openSqliteTarget(`${path}.copy${space}`)).toThrow('ends with white space');
+    expect(readdirSync(dirname(path)).filter((name) => name !== name.trim())).toEqual([]);
+    await lock.close();
+  });
+});
 
 describe.each(['', '-wal', '-shm'])('a file chambers.db%s', (suffix) => {
   it.each(DAMAGES)('that is %s while the log is open fails the next append and is reported', async (how, damage) => {

@@ -1,0 +1,81 @@
+// Destinations that can't be written: how often they are tried, and what is counted as lost.
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, existsSync, openSync, readFileSync, readSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { LogDestination } from '../../src/diagnostics/log-destination.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
+
+const MINUTE_MS = 60_000;
+const OPTIONS = { bufferBytesMax: 1_000, onLost: () => {} };
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** Both ends of a pipe. */
+function openPipe() {
+  const path = join(temporaryFolder(), 'pipe');
+  execFileSync('mkfifo', [path]);
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  return { reader, writer: openSync(path, constants.O_WRONLY | constants.O_NONBLOCK) };
+}
+
+it.runIf(existsSync('/dev/full'))('one that is full is tried less and less often, and keeps what fits', () => {
+  const fd = openSync('/dev/full', 'w');
+  const timers = vi.spyOn(globalThis, 'setTimeout');
+  const destination = new LogDestination({ fd }, OPTIONS);
+  destination.write('first\n');
+  vi.advanceTimersByTime(MINUTE_MS);
+  expect(timers.mock.calls.length).toBeGreaterThan(50);
+  expect(timers.mock.calls.length).toBeLessThan(150);
+  expect(destination.lostLines).toBe(0);
+  closeSync(fd);
+});
+
+it('one that has no reader any more is tried once, and its lines are counted as lost', () => {
+  const { reader, writer } = openPipe();
+  const destination = new LogDestination({ fd: writer }, OPTIONS);
+  destination.write('read\n');
+  expect(readSync(reader, Buffer.alloc(100))).toBe(5);
+  closeSync(reader);
+  destination.write('lost\n');
+  destination.write('lost too\n');
+  expect(destination.lostLines).toBe(2);
+  expect(vi.getTimerCount()).toBe(0);
+  closeSync(writer);
+});
+
+it('one that was closed is tried once', () => {
+  const fd = openSync(join(temporaryFolder(), 'log'), 'w');
+  closeSync(fd);
+  const destination = new LogDestination({ fd }, OPTIONS);
+  destination.write('lost\n');
+  expect([destination.lostLines, vi.getTimerCount()]).toEqual([1, 0]);
+});
+
+it('one whose reader goes on gets all that waited, at once when it is tried again', () => {
+  const { reader, writer } = openPipe();
+  const destination = new LogDestination({ fd: writer }, { ...OPTIONS, bufferBytesMax: 1_000_000 });
+  const line = `${'x'.repeat(999)}\n`;
+  for (let count = 0; count < 100; count++) destination.write(line);
+  expect(vi.getTimerCount()).toBe(1);
+  let read = readSync(reader, Buffer.alloc(200_000));
+  vi.advanceTimersByTime(500);
+  read += readSync(reader, Buffer.alloc(200_000));
+  expect(read).toBe(100_000);
+  expect(vi.getTimerCount()).toBe(0);
+  closeSync(reader);
+  closeSync(writer);
+});
+
+it('a file gets each line as it is written', () => {
+  const path = join(temporaryFolder(), 'log');
+  const fd = openSync(path, 'w');
+  new LogDestination({ fd }, OPTIONS).write('line\n');
+  expect(readFileSync(path, 'utf8')).toBe('line\n');
+  closeSync(fd);
+});
