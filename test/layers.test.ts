@@ -44,7 +44,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Outsiders who keep the log, or watch that it only grows.
   mirror: ['vocabulary', 'crypto', 'tlog', 'reading', 'process', 'files'],
   // A client of the service for models, and a reader of itself within the service.
-  mcp: [...PURE, 'client', 'reading', 'process', 'files'],
+  // A seat runs the auditor for its model.
+  mcp: [...PURE, 'client', 'reading', 'process', 'files', 'audit'],
   // Its worker runs the auditor in the browser.
   page: [...SPINE, 'html', 'reading', 'audit'],
   service: [

@@ -130,13 +130,16 @@ const STATE = { ideas: [] } as unknown as ChamberState;
 /** Calls a reading tool of a service that puts the text wherever it can. */
 async function callTool(name: string, args: object, status: number) {
   const chamber = { chamberId: 1, phase: JOINED, name: JOINED, topic: JOINED, members: [], memberCount: 0 };
-  const handler = createReadingHandler('test', async ({ url }) => {
-    if (status !== 200) return Response.json({ error: 'FORUM_ERR_VALIDATION', detail: JOINED }, { status });
-    if (url.includes('/transcript')) return new Response(`# ${JOINED}\n1. A1 ${JOINED}\n\nThe end so far: 1\n`);
-    const ideas = [{ ideaId: JOINED, ticker: JOINED, name: JOINED }];
-    return Response.json(
-      url.includes('/chambers/1') ? { ...chamber, ideas, now: '' } : [{ ...chamber, [JOINED]: JOINED }],
-    );
+  const handler = createReadingHandler('test', {
+    baseOf: () => '',
+    fetch: async ({ url }) => {
+      if (status !== 200) return Response.json({ error: 'FORUM_ERR_VALIDATION', detail: JOINED }, { status });
+      if (url.includes('/transcript')) return new Response(`# ${JOINED}\n1. A1 ${JOINED}\n\nThe end so far: 1\n`);
+      const ideas = [{ ideaId: JOINED, ticker: JOINED, name: JOINED }];
+      return Response.json(
+        url.includes('/chambers/1') ? { ...chamber, ideas, now: '' } : [{ ...chamber, [JOINED]: JOINED }],
+      );
+    },
   });
   const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } };
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };

@@ -4,6 +4,9 @@
 //   sending exactly the same request again, in this process or in a later one.
 // - A call that succeeded is not made again until a new turn or phase gives an equal call another meaning, unless its caller may not
 //   have its result: it was cancelled, or the process ended meanwhile.
+// - A call that can't be made now, equal to one that succeeded in this chamber, returns the result of that one: it may have been lost,
+//   and what it did may be what ended the turn or the phase.
+// - What is only noted after a move never fails its call.
 // - Equal calls at the same time share one run; other processes with the same key wait for the lock.
 import { hash, randomUUID } from 'node:crypto';
 import { hasTurns } from '../../projections/turn.ts';
@@ -47,6 +50,8 @@ interface ActingOptions {
   readonly allowance: Allowance;
   /** CALL_MILLIS_MAX by default. */
   readonly callMillisMax?: number | undefined;
+  /** Takes a line for the operator. */
+  readonly report: (line: string) => void;
 }
 
 interface Run {
@@ -59,15 +64,17 @@ export class ActingCalls {
   readonly #files: CallFiles;
   readonly #allowance: Allowance;
   readonly #callMillisMax: number;
+  readonly #report: (line: string) => void;
   readonly #running = new Map<string, Run>();
   /** Calls whose results this process has returned to a caller that did not cancel them. */
   readonly #returned = new Set<string>();
 
-  constructor(agent: Agent, { files, allowance, callMillisMax = CALL_MILLIS_MAX }: ActingOptions) {
+  constructor(agent: Agent, { files, allowance, callMillisMax = CALL_MILLIS_MAX, report }: ActingOptions) {
     this.#agent = agent;
     this.#files = files;
     this.#allowance = allowance;
     this.#callMillisMax = callMillisMax;
+    this.#report = report;
   }
 
   /** The result of the call, made now or before; throws the error of a call that was not accepted. `act` gets the phase of its first attempt. */
@@ -109,6 +116,7 @@ export class ActingCalls {
         if ('earlier' in found) return repeated(this.#return(found.earlier, call));
         const { open } = found;
         const save = () => this.#files.save(call.chamberId, calls);
+        const note = () => save().catch((error: Error) => this.#report(error.message));
         if (!calls.includes(open)) calls.push(open);
         try {
           const made: object = await act(this.#stepper(open, save, limit.signal), open.phase);
@@ -117,10 +125,12 @@ export class ActingCalls {
           const isUnknown = limit.signal.aborted || (error instanceof ClientError && error.retryable);
           const mayBeMade = open.steps.some(({ result }) => isUnknown || result !== undefined);
           if (!mayBeMade) calls.splice(calls.indexOf(open), 1);
-          await save();
-          throw error;
+          await note();
+          const earlier = mayBeMade ? undefined : equalOne(calls, call, error);
+          if (earlier === undefined) throw error;
+          return repeated(this.#return(earlier, call));
         }
-        await save();
+        await note();
         this.#allowance.count(call.tool);
         return this.#return(open, call);
       });
@@ -223,6 +233,19 @@ export class ActingCalls {
     });
     this.#returned.delete(id);
   }
+}
+
+/** The turn or the phase of the move is over, or it is in the log. */
+const NOT_NOW: ReadonlySet<string> = new Set(['FORUM_ERR_PHASE', 'FORUM_ERR_TURN', 'FORUM_ERR_CONFLICT']);
+
+/** The call of before that succeeded, and is equal to one that was rejected because it can't be made now. */
+function equalOne(
+  calls: readonly StoredCall[],
+  { key, isAgain, chamberId }: Acting & { readonly key: string },
+  error: unknown,
+): StoredCall | undefined {
+  if (isAgain || chamberId === null || !(error instanceof ClientError) || !NOT_NOW.has(error.code)) return undefined;
+  return calls.findLast((each) => each.key === key && each.result !== undefined);
 }
 
 /** The result is not checked: this server made it. */

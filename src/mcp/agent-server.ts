@@ -1,17 +1,19 @@
 // `chambers mcp`: an agent's seat over standard input and output, for clients of both eras of the protocol. The key stays in this
 // process: no tool, resource or prompt can read it.
 import { McpServer, type McpServerFactory } from '@modelcontextprotocol/server';
-import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import type { Agent } from '../client/agent.ts';
 import type { Todo } from '../client/todo-stream.ts';
 import { ActingCalls } from './acting-calls.ts';
 import { actingTools, ownTools } from './agent-tools.ts';
 import { Allowance, type AllowanceLimits } from './allowance.ts';
 import { CallFiles } from './call-files.ts';
+import { Endings } from './endings.ts';
 import { INSTRUCTIONS, READ_ONLY_INSTRUCTIONS } from './instructions.ts';
 import { addChamberResource, readingTools, uriOf } from './reading.ts';
 import { Seat } from './seat.ts';
 import { addTakePart } from './take-part.ts';
+import { verifyTool } from './verify-tool.ts';
 
 interface AgentServerOptions {
   readonly agent: Agent;
@@ -37,9 +39,15 @@ export interface AgentServer {
 export function createAgentServer(options: AgentServerOptions): AgentServer {
   const { agent, callsFolder, callMillisMax, isReadOnly, limits, version, report } = options;
   const files = new CallFiles(callsFolder, report);
-  const calls = new ActingCalls(agent, { files, allowance: new Allowance(limits), callMillisMax });
-  const seat = new Seat(agent, { calls, report });
-  const tools = [...ownTools(seat), ...(isReadOnly ? [] : actingTools(seat)), ...readingTools(agent.forum, agent.did)];
+  const calls = new ActingCalls(agent, { files, allowance: new Allowance(limits), callMillisMax, report });
+  const seat = new Seat(agent, { calls, endings: new Endings(callsFolder, report), report });
+  const reading = { did: agent.did, baseOf: () => agent.forum.service.baseUrl };
+  const tools = [
+    ...ownTools(seat),
+    verifyTool(agent.forum),
+    ...(isReadOnly ? [] : actingTools(seat)),
+    ...readingTools(agent.forum, reading),
+  ];
   const instructions = isReadOnly ? READ_ONLY_INSTRUCTIONS : INSTRUCTIONS;
   const factory: McpServerFactory = ({ era }) => {
     const capabilities = {
@@ -48,7 +56,7 @@ export function createAgentServer(options: AgentServerOptions): AgentServer {
       resources: { subscribe: true, listChanged: false },
     };
     const server = new McpServer({ name: 'chambers', version }, { capabilities, instructions });
-    for (const { addTo } of tools) addTo(server);
+    for (const { addTo } of tools) addTo(server, report);
     addTakePart(server);
     addChamberResource(server, agent.forum, async () => (await agent.todo()).todo);
     const ending = notifyChanges(server, seat, era === 'legacy' ? subscriptionsOf(server) : undefined);
@@ -65,11 +73,21 @@ export async function serveAgent(options: AgentServerOptions, signal: AbortSigna
     process.stdin.once('end', resolve).once('close', resolve);
     signal.addEventListener('abort', () => resolve(), { once: true });
   });
-  const handle = serveStdio(server.factory, { onerror: ({ message }) => options.report(message) });
+  const transport = new StdioServerTransport();
+  const handle = serveStdio(server.factory, { transport, onerror: ({ message }) => options.report(message) });
+  const receive = transport.onmessage;
+  transport.onmessage = (message, ...extra) => receive?.(withArguments(message), ...extra);
   await ended;
   server.close();
   await handle.close();
   process.stdin.destroy();
+}
+
+/** Some hosts send null for the arguments of a tool that needs none; the library would reject it. */
+function withArguments<Message extends object>(message: Message): Message {
+  if (!('params' in message) || typeof message.params !== 'object' || message.params === null) return message;
+  const { arguments: sent, ...params } = message.params as { readonly arguments?: unknown };
+  return sent === null ? { ...message, params } : message;
 }
 
 /** The URIs that a client of 2025 subscribes to. In the later era the transport keeps them. */

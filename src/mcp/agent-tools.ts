@@ -1,11 +1,13 @@
 // What an agent does through its seat: its own affairs, and the tools that sign. Each of these may be repeated: see acting-calls.ts.
 import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
+import { ideaIdOf } from '../client/ideas.ts';
 import { sentTicker } from '../moves/propose.ts';
 import { characters, integer, NAME_CHARS_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
-import { BPS_TOTAL } from '../vocabulary/values.ts';
+import { BPS_TOTAL, PHASES, type Phase } from '../vocabulary/values.ts';
 import type { Step } from './acting-calls.ts';
 import { STANCES } from './by-idea.ts';
+import { PhaseOver } from './errors.ts';
 import { openTool, sentDid } from './open-tool.ts';
 import { isTurnOver } from './passing.ts';
 import { proposeOnce } from './propose-once.ts';
@@ -136,8 +138,9 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
       output: v.object({ eventId: count, passed: v.boolean() }),
       run: (input, call) =>
         run('debate', requireSaid(input), call, async ({ step, endTurn, pass }) => {
-          const { chamberId, comment, ideaId = null, stance, refinement } = input;
+          const { chamberId, comment, ideaId: named, stance, refinement } = input;
           if (comment === undefined) return { passed: true, eventId: await pass() };
+          const ideaId = named === undefined ? null : ideaIdOf(await agent.forum.chamber(chamberId), named, 'DEBATE');
           const terms = { ...refinement, ...(stance && { stance }) };
           const move = { comment, ideaId, ...(Object.keys(terms).length > 0 && { refinement: terms }) };
           const { eventId } = await step('debate', (options) => agent.debate(chamberId, move, options));
@@ -147,36 +150,43 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
     tool({
       name: 'pass',
       title: 'End my turn',
-      description: 'In PROPOSAL or DEBATE, in your turn.',
+      description: 'In PROPOSAL or DEBATE, in your turn. Says how many turns of PROPOSAL you have left.',
       annotations: ADDS,
       input: v.strictObject({ chamberId: id, done: ending.done, ...acting }),
-      output: v.object({ eventId: count, passed: v.boolean() }),
-      run: (input, call) => run('pass', input, call, async ({ pass }) => ({ passed: true, eventId: await pass() })),
+      output: v.object({ eventId: count, passed: v.boolean(), turnsLeft: v.optional(count) }),
+      run: (input, call) =>
+        run('pass', input, call, async ({ pass, phase }) => {
+          const eventId = await pass();
+          const left = phase === 'PROPOSAL' ? await turnsLeft(seat, input.chamberId, call.signal) : {};
+          return { passed: true, eventId, ...left };
+        }),
     }),
     tool({
       name: 'allocate',
       title: 'Commit an allocation',
-      description: `Once, in ALLOCATE_COMMIT: shares of ${BPS_TOTAL} bps; the rest abstains. Revealed automatically.`,
+      description: `Once and finally, in ALLOCATE_COMMIT: shares of ${BPS_TOTAL} bps; the rest abstains. Revealed automatically.`,
       annotations: ADDS,
       input: v.strictObject({
         chamberId: id,
-        allocations: described(
-          v.pipe(
-            v.array(v.strictObject({ ideaId: idea, bps: described(integer(0, BPS_TOTAL), 'its share') })),
-            v.maxLength(256, 'must be at most 256'),
+        allocations: v.optional(
+          described(
+            v.pipe(
+              v.array(v.strictObject({ ideaId: idea, bps: described(integer(0, BPS_TOTAL), 'its share') })),
+              v.maxLength(256, 'must be at most 256'),
+            ),
+            'each idea at most once',
           ),
-          'each idea at most once',
+          [],
         ),
+        abstain: v.optional(described(v.boolean(), 'needed if nothing is allocated')),
         ...acting,
       }),
-      output: v.object({ ok: v.boolean() }),
+      output: v.object({ ok: v.boolean(), abstainedBps: count, final: v.boolean() }),
       run: (input, call) =>
         run('allocate', input, call, ({ step }) =>
-          step('commit', async (options) => {
-            const abstain = input.allocations.every(({ bps }) => bps === 0);
-            const { ok } = await agent.commit(input.chamberId, input.allocations, { ...options, abstain });
-            return { ok };
-          }),
+          step('commit', (options) =>
+            agent.commit(input.chamberId, input.allocations, { ...options, abstain: input.abstain === true }),
+          ),
         ),
     }),
   ];
@@ -192,6 +202,8 @@ interface ActingInput {
 /** What a call in a chamber is made of. */
 interface Turn {
   readonly step: Step;
+  /** That of the first attempt. */
+  readonly phase: Phase | null;
   /** Ends the turn, and returns the event. */
   readonly pass: () => Promise<number>;
   /** Ends the turn if that was asked for; returns whether this call has ended it. It may have run out before. */
@@ -224,9 +236,11 @@ async function runIn<Result extends object>(
         throw error;
       }
     };
-    return await act({ step, pass, endTurn });
+    return await act({ step, phase, pass, endTurn });
   });
   return await running.catch(async (error: unknown) => {
+    if (error instanceof ClientError && error.code === 'FORUM_ERR_PHASE')
+      throw await phaseError(seat, name, { chamberId, error });
     // An agent asks to be admitted, and is registered, by its DID, so those errors keep it.
     if (!(error instanceof ClientError) || KEEPS_DID.has(error.code)) throw error;
     const detail = await inAliases(agent, chamberId, error.detail).catch(() => error.detail);
@@ -234,7 +248,51 @@ async function runIn<Result extends object>(
   });
 }
 
+/** The last phase in which the move of a tool is possible. */
+const LAST_PHASE: Readonly<Record<string, Phase>> = {
+  join: 'LOBBY',
+  start: 'LOBBY',
+  admit: 'LOBBY',
+  propose: 'PROPOSAL',
+  debate: 'DEBATE',
+  pass: 'DEBATE',
+  allocate: 'ALLOCATE_COMMIT',
+};
+
+/** Says whether the phase is still to come or over. */
+async function phaseError(
+  { agent }: Seat,
+  tool: string,
+  { chamberId, error }: { readonly chamberId: number; readonly error: ClientError },
+): Promise<ClientError> {
+  const { phase } = await agent.forum.chamber(chamberId);
+  const isOver = PHASES.indexOf(phase) > PHASES.indexOf(LAST_PHASE[tool] ?? phase);
+  return isOver ? new PhaseOver(error.code, error.detail, error) : error;
+}
+
 const KEEPS_DID: ReadonlySet<string> = new Set(['FORUM_ERR_ADMISSION', 'FORUM_ERR_SIGNATURE', 'FORUM_ERR_RETIRED']);
+
+/** The turns that this agent still has in PROPOSAL; unknown without rounds, and where it can't be read: the turn has ended all the same. */
+async function turnsLeft(
+  { agent }: Seat,
+  chamberId: number,
+  signal: AbortSignal,
+): Promise<{ readonly turnsLeft?: number }> {
+  try {
+    const { rounds, phase } = await agent.forum.chamber(chamberId, { signal });
+    if (rounds === null) return {};
+    if (phase !== 'PROPOSAL') return { turnsLeft: 0 };
+    const { todo } = await agent.todo({ signal });
+    const missed = todo.find((item) => item.chamberId === chamberId)?.missedTurns ?? 0;
+    let passed = 0;
+    for await (const { event } of agent.forum.history(chamberId, { signal })) {
+      if (event.type === 'chamber.passed' && event.did === agent.did) passed++;
+    }
+    return { turnsLeft: Math.max(0, rounds.proposal - passed - missed) };
+  } catch {
+    return {};
+  }
+}
 
 function requireSaid<Input extends ActingInput & { readonly comment?: string | undefined }>(input: Input): Input {
   if (input.comment !== undefined || input.pass === true || input.done === true) return input;

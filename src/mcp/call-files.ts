@@ -139,7 +139,7 @@ export class CallFiles {
 
   #unusable(cause: unknown): ClientError {
     const problem = `the calls of this agent can't be stored in ${this.#folder}: ${(cause as Error).message}`;
-    return new ClientError('CLIENT_ERR_KEY', `${problem}; nothing was sent`, { cause });
+    return new ClientError('CLIENT_ERR_KEY', problem, { cause });
   }
 }
 

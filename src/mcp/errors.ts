@@ -105,13 +105,25 @@ export const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<Client
 /** The length of a detail, which may repeat what was sent. */
 const DETAIL_CHARS_MAX = 600;
 
-/** Anything but a ClientError is a defect, whose details are not shown. */
+/** The phase of the chamber in which the tool's move was possible is over. */
+export class PhaseOver extends ClientError {}
+
+/** An error of the file system names its file: the operator of this machine can correct it. Any other is a defect, whose details are not shown. */
 export function errorBody(error: unknown, tool = '') {
+  if (isOfFile(error)) {
+    const detail = `on the agent's own machine: ${error.message}`.slice(0, DETAIL_CHARS_MAX);
+    return { error: 'CLIENT_ERR_KEY', detail, do: 'tell the operator what the detail says', when: 'when that is done' };
+  }
   if (!(error instanceof ClientError)) {
     return { error: 'FORUM_ERR_INTERNAL', detail: 'internal error', ...REMEDIES.FORUM_ERR_INTERNAL };
   }
   const detail = error.detail.slice(0, DETAIL_CHARS_MAX).toWellFormed();
   const isWrongUrl = error.code === 'CLIENT_ERR_UNREACHABLE' && isTlsMismatch(error);
   const { code } = isWrongUrl ? { code: 'CLIENT_ERR_ANSWER' as const } : error;
+  if (error instanceof PhaseOver) return { error: code, detail, ...REMEDIES.FORUM_ERR_PHASE };
   return { error: error.code, detail, ...(REMEDIES_OF[tool]?.[code] ?? REMEDIES[code]) };
+}
+
+function isOfFile(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && !(error instanceof ClientError) && 'syscall' in error && 'path' in error;
 }

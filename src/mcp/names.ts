@@ -25,3 +25,9 @@ export function secondsLeft({ now, phaseEndsAt, turnEndsAt }: Timed): number | n
   const end = turnEndsAt ?? phaseEndsAt;
   return end === null ? null : Math.max(0, Math.floor((Date.parse(end) - Date.parse(now)) / 1_000));
 }
+
+/** The page of a chamber and its lines: what a model shows its user. */
+export function linksOf(base: string, chamberId: number) {
+  const page = `${base}/chambers/${chamberId}`;
+  return { page, lines: `${page}/events` };
+}

@@ -8,6 +8,8 @@ import { ADDS, type AnyTool, acting, described, tool } from './tool.ts';
 
 const PHASE_SECONDS = { min: 1, max: 31_536_000, fallback: 600 } as const;
 const SECOND_MILLIS = 1_000;
+/** A chamber of models: who proposed can propose better after the others, and nobody floods a turn or leaves one open. */
+const PACE = { rounds: { proposal: 2, debate: 3 }, turnSeconds: 120, movesPerTurn: 3 } as const;
 
 const phaseSeconds = integer(PHASE_SECONDS.min, PHASE_SECONDS.max);
 const perMember = described(integer(1, 100), 'turns of each member');
@@ -24,7 +26,7 @@ export function openTool({ agent, calls }: Seat): AnyTool {
     name: 'open',
     title: 'Open a chamber',
     description:
-      'Creates a chamber; join it to take part. With `rounds` phases end once nothing is left to come, and LOBBY by `start`.',
+      'Creates a chamber; join it to take part. Phases end once nothing is left to come, and LOBBY by `start`.',
     annotations: ADDS,
     input: v.strictObject({
       name: described(characters(1, NAME_CHARS_MAX), 'its name'),
@@ -36,9 +38,20 @@ export function openTool({ agent, calls }: Seat): AnyTool {
         ),
         {},
       ),
-      turnSeconds: v.optional(described(phaseSeconds, 'when a turn passes by itself')),
+      turnSeconds: v.optional(
+        described(phaseSeconds, `when a turn passes by itself (${PACE.turnSeconds})`),
+        PACE.turnSeconds,
+      ),
       rounds: v.optional(
-        described(v.strictObject({ proposal: perMember, debate: perMember }), 'recommended; needs turnSeconds'),
+        described(
+          v.strictObject({ proposal: perMember, debate: perMember }),
+          `turns in each phase (${PACE.rounds.proposal}, ${PACE.rounds.debate})`,
+        ),
+        PACE.rounds,
+      ),
+      movesPerTurn: v.optional(
+        described(integer(1, 100), `proposals and comments in a turn (${PACE.movesPerTurn})`),
+        PACE.movesPerTurn,
       ),
       minBackersForGraduation: v.optional(described(integer(1, 256), 'backers that make an idea a token (1)')),
       admission: v.optional(admission),

@@ -4,7 +4,7 @@ import type { OutcomeIdea, OutcomeView } from '../../projections/outcome.ts';
 import { ClientError } from '../client/error.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
-import { aliasOf } from './names.ts';
+import { aliasOf, linksOf } from './names.ts';
 
 /** The rest are only counted. */
 const IDEAS_MAX = 20;
@@ -12,16 +12,18 @@ const IDEAS_MAX = 20;
 /** Ideas in the order of their shares. `waitsFor` is there as long as the chain is awaited. */
 export async function overOf(forum: ForumClient, chamberId: number, signal: AbortSignal) {
   try {
-    return settled(await forum.outcome(chamberId, { signal }));
+    return { ...settled(await forum.outcome(chamberId, { signal })), ...linksOf(forum.service.baseUrl, chamberId) };
   } catch (error) {
     if (!(error instanceof ClientError) || error.code !== 'FORUM_ERR_CONFLICT') throw error;
-    return { ...(await tallied(forum, chamberId, signal)), waitsFor: error.detail };
+    const tally = await tallied(forum, chamberId, signal);
+    return { ...tally, waitsFor: error.detail, ...linksOf(forum.service.baseUrl, chamberId) };
   }
 }
 
-function settled({ chamberId, members, ideas, abstainedBps, committed, revealed, merkleRoot }: OutcomeView) {
+function settled({ chamberId, members, ideas, abstainedBps, committed, revealed, ...chain }: OutcomeView) {
+  const { merkleRoot, committedTxHash } = chain;
   const turns = { members: members.map(({ did }) => did) };
-  return { chamberId, ...ranking(ideas, turns), abstainedBps, committed, revealed, merkleRoot };
+  return { chamberId, ...ranking(ideas, turns), abstainedBps, committed, revealed, merkleRoot, committedTxHash };
 }
 
 async function tallied(forum: ForumClient, chamberId: number, signal: AbortSignal) {

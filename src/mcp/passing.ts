@@ -57,7 +57,11 @@ export class PassingOn {
       return false;
     }
     if (must !== 'pass') return true;
-    passing.decision ??= this.#decide(chamberId, passing);
+    passing.decision ??= this.#decide(chamberId, passing).catch((error: unknown) => {
+      // The next call reads again.
+      passing.decision = undefined;
+      throw error;
+    });
     return await passing.decision;
   }
 

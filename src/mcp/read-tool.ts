@@ -7,7 +7,7 @@ import { integer, NAME_CHARS_MAX } from '../vocabulary/schemas.ts';
 import type { Admission } from '../vocabulary/values.ts';
 import { visibleLine, visibleText } from '../vocabulary/visible.ts';
 import { byIdea } from './by-idea.ts';
-import { aliasOf, secondsLeft } from './names.ts';
+import { aliasOf, linksOf, secondsLeft } from './names.ts';
 import { type AnyTool, described, id, NOTE, READS, tool } from './tool.ts';
 import { passagesOf, type TurnRules, textOf } from './transcript-text.ts';
 
@@ -23,6 +23,13 @@ const IDEAS_PART = 1 / 4;
 /** Each label costs a request. */
 const LABELS_MAX = 32;
 
+export interface ReadingOptions {
+  /** The agent that reads, if it is one. */
+  readonly did?: string;
+  /** The service's address as its callers know it. */
+  readonly baseOf: () => string;
+}
+
 /** The part of a transcript that a call asks for. */
 interface Asked {
   readonly chamberId: number;
@@ -31,7 +38,7 @@ interface Asked {
   readonly signal: AbortSignal;
 }
 
-export function readTool(forum: ForumClient, did?: string): AnyTool {
+export function readTool(forum: ForumClient, { did, baseOf }: ReadingOptions): AnyTool {
   return tool({
     name: 'read',
     title: 'Read a chamber',
@@ -65,7 +72,7 @@ export function readTool(forum: ForumClient, did?: string): AnyTool {
       const state = {
         note: NOTE,
         ...stateOf(chamber, did),
-        ...(isFirst && (await introduction(forum, chamber, { did, maxBytes, signal }))),
+        ...(isFirst && (await introduction(forum, chamber, { did, base: baseOf(), maxBytes, signal }))),
         ...((isFirst || chamber.phase === 'ALLOCATE_COMMIT') && ideasOf(chamber, maxBytes * IDEAS_PART)),
       };
       const bytesMax = maxBytes - bytesOf({ ...state, transcript: '', next: Number.MAX_SAFE_INTEGER, more: false });
@@ -89,17 +96,22 @@ function stateOf(chamber: ChamberView, did: string | undefined) {
 
 interface Reader {
   readonly did: string | undefined;
+  /** The service's address as its callers know it. */
+  readonly base: string;
   readonly maxBytes: number;
   readonly signal: AbortSignal;
 }
 
-async function introduction(forum: ForumClient, chamber: ChamberView, { did, maxBytes, signal }: Reader) {
+async function introduction(forum: ForumClient, chamber: ChamberView, { did, base, maxBytes, signal }: Reader) {
   const { members, rounds, movesPerTurn, turnSeconds, minBackersForGraduation } = chamber;
   const labels = await Promise.all(
     members.slice(0, LABELS_MAX).map(async (did) => (await forum.profile(did, { signal })).label),
   );
-  const agents = members.map((did, at) => [`A${at + 1}`, visibleLine(labels[at] ?? `…${did.slice(-8)}`)] as const);
+  const agents = members.map(
+    (did, at) => [`A${at + 1}`, visibleLine([labels[at], did].filter(Boolean).join(' '))] as const,
+  );
   return {
+    ...linksOf(base, chamber.chamberId),
     name: visibleText(chamber.name).slice(0, NAME_CHARS_MAX),
     topic: chamber.topic === null ? null : cut(visibleText(chamber.topic), maxBytes * TOPIC_PART),
     rounds,
@@ -139,7 +151,7 @@ async function transcriptOf(
   const { after, bytesMax, own } = asked;
   // The event before says when the turn of the next one began.
   const { turns, next, more, previous } = await turnsAfter(forum, asked);
-  const passages = passagesOf(after === 0 ? turns : turns.map(withoutWordsOf(own)), rulesOf(chamber), previous);
+  const passages = passagesOf(after === 0 ? turns : turns.map(withFirstWordsOf(own)), rulesOf(chamber), previous);
   let transcript = '';
   let bytes = 0;
   let last = after;
@@ -154,10 +166,16 @@ async function transcriptOf(
   return { transcript, next, more };
 }
 
-/** An agent that reads on knows what it wrote itself. */
-function withoutWordsOf(own: string | undefined) {
+const OWN_CHARS_MAX = 40;
+
+/** An agent that reads on knows what it wrote itself: the first words tell which it was. */
+function withFirstWordsOf(own: string | undefined) {
   return (turn: TranscriptTurn): TranscriptTurn => {
-    return turn.agent === own ? { ...turn, text: turn.text.replace(/:$/, ''), words: [] } : turn;
+    if (turn.agent !== own) return turn;
+    const [first, ...others] = turn.words;
+    if (first === undefined) return turn;
+    const isCut = first.length > OWN_CHARS_MAX || others.length > 0;
+    return { ...turn, words: [`${first.slice(0, OWN_CHARS_MAX).toWellFormed()}${isCut ? CUT : ''}`] };
   };
 }
 

@@ -7,11 +7,14 @@ import { addChamberResource, readingTools } from './reading.ts';
 const SELF = 'http://localhost';
 const RESOURCES_LISTED_MAX = 50;
 
-/** `fetch` reads from the service. */
-export function createReadingHandler(version: string, fetch: (request: Request) => Promise<Response>): McpHttpHandler {
+/** `fetch` reads from the service, whose address the caller of the moment knows as `baseOf`. */
+export function createReadingHandler(
+  version: string,
+  { fetch, baseOf }: { readonly fetch: (request: Request) => Promise<Response>; readonly baseOf: () => string },
+): McpHttpHandler {
   const read = (url: string, init: RequestInit) => fetch(new Request(url, init));
   const forum = new ForumClient(SELF, { fetch: read, patienceMillis: 0 });
-  const tools = readingTools(forum);
+  const tools = readingTools(forum, { baseOf });
   const factory = () => {
     const never = { listChanged: false };
     const capabilities = { tools: never, prompts: never, resources: never };

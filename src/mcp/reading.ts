@@ -3,49 +3,93 @@
 import { type McpServer, ProtocolError, ProtocolErrorCode, ResourceTemplate } from '@modelcontextprotocol/server';
 import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
-import type { ForumClient } from '../client/forum-client.ts';
+import type { ChamberListItem, ForumClient } from '../client/forum-client.ts';
+import { pause } from '../reading/waiting.ts';
 import { parseId } from '../vocabulary/parameters.ts';
 import { integer } from '../vocabulary/schemas.ts';
-import { PHASES } from '../vocabulary/values.ts';
+import { PHASES, type Phase } from '../vocabulary/values.ts';
 import { visibleLine, visibleText, visibleValue } from '../vocabulary/visible.ts';
 import { errorBody } from './errors.ts';
 import { secondsLeft } from './names.ts';
-import { readTool } from './read-tool.ts';
+import { type ReadingOptions, readTool } from './read-tool.ts';
 import { type AnyTool, described, NOTE, READS, requireShort, tool } from './tool.ts';
 
 const CHAMBERS = { max: 50, fallback: 20 } as const;
+const WAIT_SECONDS_MAX = 50;
+const LIST_POLL_MILLIS = 1_000;
+/** Each topic costs a request. */
+const TOPICS_MAX = 20;
+const TOPIC_CHARS_MAX = 160;
 
 const phase = v.picklist(PHASES, `must be one of ${PHASES.join(', ')}`);
 
-/** `did` is the agent that reads, if it is one. */
-export function readingTools(forum: ForumClient, did?: string): readonly AnyTool[] {
-  return [
-    tool({
-      name: 'chambers',
-      title: 'List chambers',
-      description: 'Chambers, newest first.',
-      annotations: READS,
-      input: v.strictObject({
-        phase: v.optional(described(phase, 'only those in it; LOBBY can be joined')),
-        limit: v.optional(described(integer(1, CHAMBERS.max), `how many (${CHAMBERS.fallback})`)),
-        before: v.optional(described(integer(1, Number.MAX_SAFE_INTEGER), 'the smallest id of the page before')),
-      }),
-      output: v.object({ chambers: v.array(v.object({ chamberId: v.number(), phase: v.string() })) }),
-      run: async ({ phase, limit = CHAMBERS.fallback, before }, { signal }) => {
-        const items = await forum.chambers({ phase, limit, before, ends: 1 }, { signal });
-        const now = new Date(forum.service.clock.now()).toISOString();
-        const chambers = items.map(({ chamberId, phase, phaseEndsAt, name, memberCount }) => ({
-          chamberId,
-          phase,
-          secondsLeft: secondsLeft({ now, phaseEndsAt: phaseEndsAt ?? null, turnEndsAt: null }),
-          name,
-          memberCount,
-        }));
-        return { note: NOTE, chambers };
-      },
-    }),
-    readTool(forum, did),
-  ];
+const listing = {
+  phase: v.optional(described(phase, 'only those in it; LOBBY can be joined')),
+  limit: v.optional(described(integer(1, CHAMBERS.max), `how many (${CHAMBERS.fallback})`)),
+  before: v.optional(described(integer(1, Number.MAX_SAFE_INTEGER), 'the smallest id of the page before')),
+};
+const waiting = { wait: v.optional(described(integer(1, WAIT_SECONDS_MAX), 'seconds to wait for a new one')) };
+
+interface Listing {
+  readonly phase?: Phase | undefined;
+  readonly limit?: number | undefined;
+  readonly before?: number | undefined;
+  readonly wait?: number | undefined;
+}
+
+export function readingTools(forum: ForumClient, options: ReadingOptions): readonly AnyTool[] {
+  // The service's own server takes a slot of its readers for each call, so that only an agent's seat waits.
+  const input = options.did === undefined ? v.strictObject(listing) : v.strictObject({ ...listing, ...waiting });
+  return [chambersTool(forum, input), readTool(forum, options)];
+}
+
+function chambersTool(forum: ForumClient, input: v.GenericSchema<unknown, Listing>): AnyTool {
+  return tool({
+    name: 'chambers',
+    title: 'List chambers',
+    description: 'Chambers, newest first.',
+    annotations: READS,
+    input,
+    output: v.object({ chambers: v.array(v.object({ chamberId: v.number(), phase: v.string() })) }),
+    run: async ({ phase, limit = CHAMBERS.fallback, before, wait = 0 }, { signal }) => {
+      const list = () => forum.chambers({ phase, limit, before, ends: 1 }, { signal });
+      const items = await untilNew(list, wait, signal);
+      const now = new Date(forum.service.clock.now()).toISOString();
+      const topics = await Promise.all(items.slice(0, TOPICS_MAX).map((item) => topicOf(forum, item, signal)));
+      const chambers = items.map(({ chamberId, phase, phaseEndsAt, name, memberCount }, at) => ({
+        chamberId,
+        phase,
+        secondsLeft: secondsLeft({ now, phaseEndsAt: phaseEndsAt ?? null, turnEndsAt: null }),
+        name,
+        ...topics[at],
+        memberCount,
+      }));
+      return { note: NOTE, chambers };
+    },
+  });
+}
+
+/** Only chambers in LOBBY are chosen by their topic. */
+async function topicOf(forum: ForumClient, { chamberId, phase }: ChamberListItem, signal: AbortSignal) {
+  if (phase !== 'LOBBY') return {};
+  const { topic } = await forum.chamber(chamberId, { signal });
+  return topic === null ? {} : { topic: visibleText(topic).slice(0, TOPIC_CHARS_MAX).toWellFormed() };
+}
+
+/** The list once it has a chamber that it had not at first, or when the time is up. */
+async function untilNew(
+  list: () => Promise<readonly ChamberListItem[]>,
+  seconds: number,
+  signal: AbortSignal,
+): Promise<readonly ChamberListItem[]> {
+  const end = performance.now() + seconds * 1_000;
+  let items = await list();
+  const known = new Set(items.map(({ chamberId }) => chamberId));
+  while (items.every(({ chamberId }) => known.has(chamberId)) && performance.now() < end) {
+    await pause(LIST_POLL_MILLIS, signal);
+    items = await list();
+  }
+  return items;
 }
 
 export function uriOf(chamberId: number): string {

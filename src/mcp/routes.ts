@@ -29,10 +29,10 @@ export function mcpRoutes<Env extends { Bindings: Partial<HttpBindings> }>(
 ): void {
   const names = new Set([...OWN_NAMES, ...publicUrls.map((url) => new URL(url).hostname)]);
   let handler: Promise<McpHttpHandler> | undefined;
-  /** The caller for whom the library reads from the service, at whatever time it does. */
-  const payers = new AsyncLocalStorage<Payer | undefined>();
+  /** The caller for whom the library reads from the service, at whatever time it does, and the service's address as it knows it. */
+  const callers = new AsyncLocalStorage<{ readonly payer: Payer | undefined; readonly base: string }>();
   const readSelf = async (request: Request) => {
-    const payer = payers.getStore();
+    const payer = callers.getStore()?.payer;
     workFor(payer);
     const response = await app.fetch(request, {} as Env['Bindings']);
     workFor(payer);
@@ -53,12 +53,13 @@ export function mcpRoutes<Env extends { Bindings: Partial<HttpBindings> }>(
     if (Array.isArray(parsedBody)) throw new ForumError('FORUM_ERR_VALIDATION', 'body: one message, not a batch');
     // Loaded with the first request: it would slow every start.
     handler ??= import('./reading-server.ts').then(({ createReadingHandler }) =>
-      createReadingHandler(version, readSelf),
+      createReadingHandler(version, { fetch: readSelf, baseOf: () => callers.getStore()?.base ?? '' }),
     );
     const { fetch } = await handler;
     workFor(payer);
     // The body is there: a turn does not wait for the client.
-    const response = await inTurn(c.env, () => payers.run(payer, () => fetch(c.req.raw, { parsedBody })));
+    const caller = { payer, base: baseUrlOf(c) };
+    const response = await inTurn(c.env, () => callers.run(caller, () => fetch(c.req.raw, { parsedBody })));
     for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
     return response;
   });

@@ -8,6 +8,7 @@ import type { Todo, TodoQuery } from '../client/todo-stream.ts';
 import { detach } from '../process/detach.ts';
 import { backoffMillis, pause } from '../reading/waiting.ts';
 import type { ActingCalls } from './acting-calls.ts';
+import type { Endings } from './endings.ts';
 import { PassingOn } from './passing.ts';
 
 /** The number of reveals that are due or were rejected: the service's list of chambers is not trusted to end. */
@@ -24,6 +25,7 @@ export class Seat {
   readonly agent: Agent;
   readonly calls: ActingCalls;
   readonly passing: PassingOn;
+  readonly endings: Endings;
   readonly #report: (line: string) => void;
   readonly #stop = new AbortController();
   readonly #listeners = new Set<(todo: Todo) => void>();
@@ -37,10 +39,11 @@ export class Seat {
   /** Follows the agent's chambers until it is closed. `report` takes a line for the operator. */
   constructor(
     agent: Agent,
-    { calls, report }: { readonly calls: ActingCalls; readonly report: (line: string) => void },
+    { calls, endings, report }: Pick<Seat, 'calls' | 'endings'> & { readonly report: (line: string) => void },
   ) {
     this.agent = agent;
     this.calls = calls;
+    this.endings = endings;
     this.passing = new PassingOn(agent, report);
     this.#report = report;
     detach(this.#follow());
@@ -96,6 +99,7 @@ export class Seat {
       try {
         for await (const todo of this.agent.todos({ signal })) {
           failures = 0;
+          reported = '';
           this.#notify(todo);
         }
       } catch (error) {
@@ -135,10 +139,11 @@ export class Seat {
         const isDone = error instanceof ClientError && error.code === 'FORUM_ERR_CONFLICT';
         if (signal.aborted || isDone) return;
         const problem = problemOf(error, phaseEndsAt);
-        const isRetryable = error instanceof ClientError && error.retryable;
+        // Anything but an error of the client is a condition of this machine, such as too many open files, and may pass.
+        const isFinal = error instanceof ClientError && !error.retryable;
         this.#problems.set(chamberId, problem);
         if (failures === 0) this.#report(`not revealed in chamber ${chamberId}: ${problem}`);
-        if (!isRetryable) return;
+        if (isFinal) return;
         await pause(backoffMillis(failures), signal).catch(() => {});
       }
     }

@@ -9,7 +9,7 @@ const SCHEMA = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server
 const OWN_MEMBERS = 'io.modelcontextprotocol.registry/publisher-provided';
 
 /** Nothing is called: the tools are only listed. */
-const TOOLS = readingTools(new ForumClient('http://localhost'));
+const TOOLS = readingTools(new ForumClient('http://localhost'), { baseOf: () => '' });
 
 /** `baseUrl` is the service's, as clients reach it. */
 export function serverJson(baseUrl: string, version: string): object {

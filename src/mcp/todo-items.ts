@@ -12,6 +12,7 @@ export const todoItem = v.object({
   may: v.array(v.string()),
   secondsLeft: v.nullable(v.number()),
   why: v.optional(v.string()),
+  memberCount: v.optional(v.number()),
 });
 
 /** Reveals are made by the seat. */
@@ -36,7 +37,14 @@ export async function shownItem(agent: Agent, item: SeatItem, now: string) {
     ...(why !== null && { why: await inAliases(agent, chamberId, why) }),
     ...(missedTurns > 0 && { missedTurns }),
     ...(problem !== undefined && { problem }),
+    ...(phase === 'LOBBY' && (await seatsOf(agent, chamberId))),
   };
+}
+
+/** How many have joined, and how many may; null without a limit of the chamber's own. */
+async function seatsOf({ forum }: Agent, chamberId: number) {
+  const { members, maxMembers } = await forum.chamber(chamberId);
+  return { memberCount: members.length, maxMembers };
 }
 
 /** Asks for the chamber only if the text names agents. */

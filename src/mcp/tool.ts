@@ -6,11 +6,14 @@ import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
 import { integer } from '../vocabulary/schemas.ts';
 import { visibleValue } from '../vocabulary/visible.ts';
+import { readArgument } from './arguments.ts';
 import { errorBody } from './errors.ts';
 
 export interface ToolCall {
   /** Aborts when the client cancels the call or is gone. */
   readonly signal: AbortSignal;
+  /** Whether the client asked for progress: only then may a call take longer than hosts wait for one. */
+  readonly hasProgress: boolean;
   /** Reports progress, where the client asked for it. */
   readonly progress: (done: number, total: number) => Promise<void>;
 }
@@ -28,7 +31,8 @@ interface Tool<Input extends v.GenericSchema> {
 
 /** A tool as a server takes it. */
 export interface AnyTool extends Pick<Tool<v.GenericSchema>, 'name' | 'title' | 'description'> {
-  readonly addTo: (server: McpServer) => void;
+  /** `report` takes a line for the operator: what fails on this machine is not the model's to correct. */
+  readonly addTo: (server: McpServer, report?: (line: string) => void) => void;
 }
 
 /** The hints of a tool that changes nothing. What it reads was written by others. */
@@ -77,13 +81,15 @@ export function tool<Input extends v.GenericSchema>(described: Tool<Input>): Any
   const { name, title, description, annotations, input, output, run } = described;
   const inputSchema = { '~standard': { ...short(input), validate: (value: unknown) => ({ value }) } };
   const outputSchema = { '~standard': { ...short(output), validate: output['~standard'].validate } };
-  const addTo = (server: McpServer) => {
+  const addTo: AnyTool['addTo'] = (server, report) => {
     const config = { title, description, annotations, inputSchema, outputSchema };
     server.registerTool(name, config, async (sent: unknown, context: ServerContext) => {
       try {
         const result = visibleValue(requireShort(await run(parse(input, sent), toCall(context))));
         return { content: [{ type: 'text', text: JSON.stringify(result) }], structuredContent: result };
       } catch (error) {
+        if (!(error instanceof ClientError))
+          report?.(`${name}: ${error instanceof Error ? error.stack : String(error)}`);
         return {
           content: [{ type: 'text', text: JSON.stringify(visibleValue(errorBody(error, name))) }],
           isError: true,
@@ -106,6 +112,8 @@ const MAXIMUM_LISTED = 1_000_000;
 
 function withoutDefaults(name: string, value: unknown): unknown {
   if (name === 'required' && Array.isArray(value) && value.length === 0) return undefined;
+  // The description says it.
+  if (name === 'default') return undefined;
   // The names of members are texts in any case.
   if (name === 'propertyNames') return undefined;
   // Unknown members are rejected all the same, by name.
@@ -117,32 +125,13 @@ function withoutDefaults(name: string, value: unknown): unknown {
 }
 
 function parse<Input extends v.GenericSchema>(schema: Input, sent: unknown): v.InferOutput<Input> {
-  const config = { abortPipeEarly: true, message: inOurWords } as const;
-  const first = v.safeParse(schema, sent, config);
-  if (first.success) return first.output;
-  const result = v.safeParse(schema, withNumbers(sent, first.issues), config);
+  const result = v.safeParse(schema, readArgument(schema, sent ?? {}), { abortPipeEarly: true, message: inOurWords });
   if (result.success) return result.output;
   const problems = result.issues.slice(0, PROBLEMS_MAX).map((issue) => {
     const path = v.getDotPath(issue)?.slice(0, MESSAGE_CHARS_MAX) ?? 'arguments';
     return `${path}: ${issue.message.slice(0, MESSAGE_CHARS_MAX)}`;
   });
   throw new ClientError('CLIENT_ERR_INPUT', problems.join('; '));
-}
-
-const DIGITS = /^\d{1,16}$/;
-
-/** The arguments, with numbers where models wrote their digits as strings. */
-function withNumbers(sent: unknown, issues: readonly v.BaseIssue<unknown>[]): unknown {
-  const changed: unknown = structuredClone(sent);
-  for (const { type, input, path = [] } of issues) {
-    const last = path.at(-1);
-    if (type !== 'number' || typeof input !== 'string' || !DIGITS.test(input) || last === undefined) continue;
-    const parent = path
-      .slice(0, -1)
-      .reduce((value, { key }) => (value as Record<string, unknown>)[String(key)], changed);
-    (parent as Record<string, unknown>)[String(last.key)] = Number(input);
-  }
-  return changed;
 }
 
 /** The message of a schema that names none of its own. */
@@ -157,5 +146,5 @@ function toCall({ mcpReq }: ServerContext): ToolCall {
     if (progressToken === undefined) return;
     await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress: done, total } });
   };
-  return { signal: mcpReq.signal, progress };
+  return { signal: mcpReq.signal, hasProgress: progressToken !== undefined, progress };
 }

@@ -50,9 +50,14 @@ export function textOf({ before, events }: Passage): string {
   const [first, last] = [events[0], events.at(-1)];
   if (first === undefined || last === undefined) return before;
   const done = FOLDED[first.type];
-  if (done === undefined) return `${before}${first.eventId}. ${sentenceOf(first)}\n`;
+  if (done === undefined) return `${before}${first.eventId}. ${timeOf(first)} ${sentenceOf(first)}\n`;
   const ids = first === last ? `${first.eventId}` : `${first.eventId}–${last.eventId}`;
-  return `${before}${ids}. ${events.map(({ agent }) => agent).join(', ')} ${done}\n`;
+  return `${before}${ids}. ${timeOf(last)} ${events.map(({ agent }) => agent).join(', ')} ${done}\n`;
+}
+
+/** The time of day, UTC. */
+function timeOf({ ts }: TranscriptTurn): string {
+  return ts.slice(11, 16);
 }
 
 function sentenceOf({ agent, text, words, isCut }: TranscriptTurn): string {

@@ -8,16 +8,17 @@ import type { Seat, SeatItem } from './seat.ts';
 import { isClosed, isDue, shownItem, todoItem } from './todo-items.ts';
 import { type AnyTool, described, id, NOTE, READS, type ToolCall, tool } from './tool.ts';
 
-/** Hosts cut calls off after 30 to 60 seconds. */
-const WAIT_SECONDS = { min: 1, max: 300, fallback: 25 } as const;
+/** Hosts cut calls off after 30 to 60 seconds; one that asks for progress waits longer. */
+const WAIT_SECONDS = { min: 1, max: 300, maxWithoutProgress: 50, fallback: 25 } as const;
 /** How often to report progress. */
 const PROGRESS_SECONDS = 5;
 /** The number of items shown that are not due; the rest is counted. */
 const WAITING_SHOWN_MAX = 5;
 const STILL_WAITING = 'Still waiting. Call wait again.';
+const SOMEBODY_JOINED = 'Somebody has joined: start the chamber if enough have, or call wait again.';
 const NOTHING_LEFT = 'You are in no open chamber: end, or find one with chambers.';
 
-/** Each chamber is told once, unless it is asked for. */
+/** The end of each chamber is reported once, unless it is asked for. */
 function laterFor(chamberId: number): string {
   return `End, or call wait with chamberId ${chamberId} in half a minute, for its root and its tokens.`;
 }
@@ -28,8 +29,6 @@ interface WaitInput {
 }
 
 export function waitTool(seat: Seat): AnyTool {
-  /** Chambers whose end was told. */
-  const told = new Set<number>();
   return tool({
     name: 'wait',
     title: 'Wait for my turn',
@@ -40,7 +39,7 @@ export function waitTool(seat: Seat): AnyTool {
       seconds: v.optional(
         described(
           integer(WAIT_SECONDS.min, WAIT_SECONDS.max),
-          `at most so long (${WAIT_SECONDS.fallback}); hosts may cut longer calls off`,
+          `at most so long (${WAIT_SECONDS.fallback}); ${WAIT_SECONDS.maxWithoutProgress} without a progress token`,
         ),
       ),
       chamberId: v.optional(described(id, 'only this chamber')),
@@ -52,60 +51,102 @@ export function waitTool(seat: Seat): AnyTool {
       over: v.array(v.object({ chamberId: v.number(), ideas: v.array(v.object({ ticker: v.string() })) })),
       next: v.optional(v.string()),
     }),
-    run: (input, call) => wait(seat, { ...input, told }, call),
+    run: (input, call) => wait(seat, input, call),
   });
 }
 
-async function wait(
-  seat: Seat,
-  { seconds = WAIT_SECONDS.fallback, chamberId, told }: WaitInput & { readonly told: Set<number> },
-  call: ToolCall,
-) {
+async function wait(seat: Seat, { seconds = WAIT_SECONDS.fallback, chamberId }: WaitInput, call: ToolCall) {
   const startedAt = performance.now();
-  let open: readonly number[] | undefined;
+  const limit = call.hasProgress ? seconds : Math.min(seconds, WAIT_SECONDS.maxWithoutProgress);
+  const lobbies = new Lobbies(seat);
   let query: TodoQuery = {};
   while (true) {
     const { now, todo: all, more, version } = await seat.todo(call.signal, query);
-    const listed = all.filter((item) => chamberId === undefined || item.chamberId === chamberId);
-    if (open === undefined && listed.length === 0 && chamberId !== undefined) await requireOver(seat, chamberId);
-    const ids = listed.map((item) => item.chamberId);
-    open ??= listed.length === 0 && chamberId !== undefined ? [chamberId] : ids;
-    // A chamber may be missing from a cut list for another reason.
-    const vanished = more ? [] : open.filter((each) => !ids.includes(each));
-    const closed = listed.filter((item) => isClosed(item, now)).map((item) => item.chamberId);
-    const over = [...vanished, ...closed].filter((each) => each === chamberId || !told.has(each));
+    const isMeant = (each: number) => chamberId === undefined || each === chamberId;
+    const listed = all.filter((item) => isMeant(item.chamberId));
+    if (listed.length === 0 && chamberId !== undefined) await requireOver(seat, chamberId);
+    const closed = idsOf(all.filter((item) => isClosed(item, now)));
+    const ended = (await seat.endings.of({ ids: idsOf(all), closed, isCut: more })).filter(isMeant);
+    const isAskedFor = chamberId !== undefined && (listed.length === 0 || closed.includes(chamberId));
+    const asked = isAskedFor ? [chamberId] : [];
+    const over = await ownOf(seat, [...new Set([...ended, ...asked])]);
     const todo = listed.filter((item) => !isClosed(item, now));
+    const joined = await lobbies.joined(todo, call.signal);
     const elapsed = Math.floor((performance.now() - startedAt) / 1_000);
-    const left = seconds - elapsed;
-    if (todo.some(isDue) || over.length > 0 || todo.length === 0 || left <= 0) {
-      for (const each of over) told.add(each);
-      return { note: NOTE, ...(await shown(seat, { todo, over, now }, call)) };
+    const left = limit - elapsed;
+    if (todo.some(isDue) || joined.length > 0 || over.length > 0 || todo.length === 0 || left <= 0) {
+      const result = { note: NOTE, ...(await shown(seat, { todo, joined, over, now }, call)) };
+      seat.endings.returned(over, call.signal);
+      return result;
     }
-    await call.progress(elapsed, seconds);
+    await call.progress(elapsed, limit);
     query = { wait: Math.min(left, PROGRESS_SECONDS), since: version };
   }
 }
 
+function idsOf(items: readonly SeatItem[]): readonly number[] {
+  return items.map(({ chamberId }) => chamberId);
+}
+
+/** The chambers of which this agent is a member; it has nothing to do with the end of one that it opened and did not join. */
+async function ownOf({ agent, endings }: Seat, chamberIds: readonly number[]): Promise<readonly number[]> {
+  const chambers = await Promise.all(chamberIds.map((chamberId) => agent.forum.chamber(chamberId)));
+  const [own, others] = [true, false].map((isMember) =>
+    chambers.filter(({ members }) => members.includes(agent.did) === isMember).map(({ chamberId }) => chamberId),
+  ) as [number[], number[]];
+  if (others.length > 0) endings.forget(others);
+  return own;
+}
+
+/** Notices during a call that somebody has joined a chamber that this agent opened. */
+class Lobbies {
+  readonly #seat: Seat;
+  readonly #heads = new Map<number, number>();
+
+  constructor(seat: Seat) {
+    this.#seat = seat;
+  }
+
+  async joined(todo: readonly SeatItem[], signal: AbortSignal): Promise<readonly SeatItem[]> {
+    const grown = todo.filter(({ chamberId, phase, lastEventId }) => {
+      const before = this.#heads.get(chamberId);
+      this.#heads.set(chamberId, lastEventId);
+      return phase === 'LOBBY' && before !== undefined && lastEventId > before;
+    });
+    const own = await Promise.all(grown.map(({ chamberId }) => isOpener(this.#seat.agent, chamberId, signal)));
+    return grown.filter((_, at) => own[at]);
+  }
+}
+
+async function isOpener({ did, forum }: Seat['agent'], chamberId: number, signal: AbortSignal): Promise<boolean> {
+  for await (const { event } of forum.history(chamberId, { signal })) return event.did === did;
+  return false;
+}
+
 interface Found {
   readonly todo: readonly SeatItem[];
+  /** Chambers in LOBBY of this agent's that others have joined since the call began. */
+  readonly joined: readonly SeatItem[];
   readonly over: readonly number[];
   readonly now: string;
 }
 
 /** What is due and a count of the rest; if nothing is, some of what is awaited, and why. */
-async function shown({ agent }: Seat, { todo, over, now }: Found, { signal }: ToolCall) {
+async function shown({ agent }: Seat, { todo, joined, over, now }: Found, { signal }: ToolCall) {
   const due = todo.filter(isDue);
-  const items = due.length > 0 || over.length > 0 ? due : todo.slice(0, WAITING_SHOWN_MAX);
+  const isNews = due.length > 0 || over.length > 0 || joined.length > 0;
+  const items = isNews ? [...due, ...joined] : todo.slice(0, WAITING_SHOWN_MAX);
   const outcomes = await Promise.all(over.map((chamberId) => overOf(agent.forum, chamberId, signal)));
   const unsettled = outcomes.find((each) => 'waitsFor' in each);
   const end = unsettled === undefined ? NOTHING_LEFT : laterFor(unsettled.chamberId);
   const nothing = todo.length === 0 ? { next: end } : {};
+  const waiting = joined.length > 0 ? SOMEBODY_JOINED : STILL_WAITING;
   return {
     due: due.length > 0,
     todo: await Promise.all(items.map((item) => shownItem(agent, item, now))),
     waiting: todo.length - due.length,
     over: outcomes,
-    ...(due.length === 0 && todo.length > 0 ? { next: STILL_WAITING } : nothing),
+    ...(due.length === 0 && todo.length > 0 ? { next: waiting } : nothing),
   };
 }
 

@@ -35,7 +35,14 @@ export class WholePage {
   }
 
   gzipped(): Promise<Buffer<ArrayBuffer>> {
-    this.#gzipped ??= compress(this.bytes, { level: LEVEL }).then((bytes) => unpooled(new Uint8Array(bytes)));
+    this.#gzipped ??= compress(this.bytes, { level: LEVEL }).then(
+      (bytes) => unpooled(new Uint8Array(bytes)),
+      (error: unknown) => {
+        // The next reader has it compressed again.
+        this.#gzipped = undefined;
+        throw error;
+      },
+    );
     return this.#gzipped;
   }
 }

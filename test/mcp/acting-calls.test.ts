@@ -101,7 +101,10 @@ describe.each(['after the answer', 'between'] as const)('a pass that ends the ph
     await until(async () => (await service.must('GET', `/chambers/${chamberId}`)).phase === 'DEBATE');
     const second = await openSeat({ service, folder });
     const events = await service.events(chamberId);
-    expect(await second.call('pass', { chamberId })).toEqual({ eventId: events.at(-1)?.eventId, passed: true });
+    expect(await second.call('pass', { chamberId })).toEqual({
+      ...{ eventId: events.at(-1)?.eventId, passed: true },
+      turnsLeft: 0,
+    });
     expect(await service.events(chamberId)).toHaveLength(events.length);
   });
 });

@@ -18,7 +18,7 @@ it('a model lists agents at creation, and admits one that was told who can do so
     do: expect.stringContaining('ask the creator to admit you'),
   });
   expect(refused.detail).toContain(other.did);
-  expect(await creator.call('todo')).toMatchObject({ todo: [{ may: ['admit'] }] });
+  expect(await creator.call('todo')).toMatchObject({ todo: [{ may: ['admit', 'start'] }] });
   const admitted = await creator.call('admit', { chamberId, did: other.did });
   expect(admitted).toEqual({ eventId: 3 });
   expect(await creator.call('admit', { chamberId, did: other.did })).toEqual({ ...admitted, repeated: true });

@@ -10,7 +10,7 @@ import { openSeat } from './seat-in-process.ts';
 const DESCRIPTION_CHARS_MAX = 200;
 const ARGUMENT_CHARS_MAX = 120;
 const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'];
-const READING = ['whoami', 'todo', 'wait', 'chambers', 'read'];
+const READING = ['whoami', 'todo', 'wait', 'chambers', 'read', 'verify'];
 const ACTING = ['open', 'join', 'start', 'admit', 'propose', 'debate', 'pass', 'allocate'];
 
 interface Schema {

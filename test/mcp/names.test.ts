@@ -21,8 +21,8 @@ it('a model reads aliases, and which one it is, in what it waits for and in erro
     if (by === undefined) await seat.call('pass', { chamberId });
     else await service.must('POST', `/chambers/${chamberId}/pass`, { by });
   }
-  await seat.call('allocate', { chamberId, allocations: [] });
-  const again = await seat.call('allocate', { chamberId, allocations: [], again: true });
+  await seat.call('allocate', { chamberId, abstain: true });
+  const again = await seat.call('allocate', { chamberId, abstain: true, again: true });
   expect(again.detail).toMatch(/^A2 \(you\) has already committed/);
 });
 

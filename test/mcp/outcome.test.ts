@@ -5,6 +5,7 @@ import type { ServicePayloads } from '../../src/vocabulary/service-payloads.ts';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
 import { enterPhase, recordCommit } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
+import { PUBLIC_URL } from '../kit/test-service.ts';
 import { until } from '../kit/until.ts';
 import { joinedSeat } from './seat-in-process.ts';
 
@@ -40,6 +41,11 @@ const idea = (slot: number, backers: number, totalBps: number) => ({
   graduated: backers > 0,
 });
 
+const linksTo = (chamberId: number) => {
+  const page = `${PUBLIC_URL}/chambers/${chamberId}`;
+  return { page, lines: `${page}/events` };
+};
+
 const RANKED = [
   idea(2, 1, 5_000),
   idea(IDEAS - 1, 1, 1_000),
@@ -61,6 +67,7 @@ it('wait says the tally as soon as no move can change it, and what is awaited', 
     committed: 1,
     revealed: 1,
     waitsFor: `chamber ${chamberId} waits for its root on the chain`,
+    ...linksTo(chamberId),
   });
 });
 
@@ -72,7 +79,7 @@ it('wait says the outcome once it is settled, as the service has it', async () =
   const deployed = { tokenAddress, txHash, graduatedAt: toTimestamp(service.clock.read()) };
   for (const slot of [2, IDEAS - 1]) await record('idea.deployed', { ideaId: `idea-${slot}`, ...deployed });
   await record('idea.deploy_failed', { ideaId: `idea-${IDEAS}`, txHash: null, reason: 'reverted' });
-  const { merkleRoot } = await service.must('GET', `/chambers/${chamberId}/outcome`);
+  const { merkleRoot, committedTxHash } = await service.must('GET', `/chambers/${chamberId}/outcome`);
   const [over] = (await seat.call('wait', { chamberId, seconds: 1 })).over;
   const ends = [{ tokenAddress }, { tokenAddress }, { failure: 'reverted' }];
   expect(over).toEqual({
@@ -83,6 +90,8 @@ it('wait says the outcome once it is settled, as the service has it', async () =
     committed: 1,
     revealed: 1,
     merkleRoot,
+    committedTxHash,
+    ...linksTo(chamberId),
   });
 
   async function record<Type extends keyof ServicePayloads>(type: Type, payload: ServicePayloads[Type]) {

@@ -37,7 +37,10 @@ async function read(
   { service, chamberId }: Setting,
   args: object,
 ): Promise<{ readonly result: Read; readonly bytes: number }> {
-  const handler = createReadingHandler('test', async (request) => await service.app.fetch(request, {}));
+  const handler = createReadingHandler('test', {
+    baseOf: () => 'http://localhost',
+    fetch: async (request) => await service.app.fetch(request, {}),
+  });
   const params = { name: 'read', arguments: { chamberId, ...args } };
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };

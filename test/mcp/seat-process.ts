@@ -17,6 +17,8 @@ export interface SeatProcess {
   call<Result>(name: string, args?: object): Promise<Result>;
   /** Calls a tool, which must fail; returns the body of the error. */
   fail(name: string, args: object): Promise<{ error: string; detail: string; do: string; when: string }>;
+  /** The result of a tool that is called with null for its arguments. */
+  nullArguments(name: string): Promise<unknown>;
   kill(): Promise<void>;
 }
 
@@ -53,7 +55,8 @@ export async function startServer(era: Era, { command, args, env }: ServerConfig
   child.stdout.on('data', (chunk) => chunks.push(`${chunk}`));
   child.stderr.on('data', (chunk) => chunks.push(`${chunk}`));
   const client = newClient(era);
-  await client.connect(transportOf(child, chunks));
+  const transport = transportOf(child, chunks);
+  await client.connect(transport);
   const call = async (name: string, args: object = {}) => {
     return await client.callTool({ name, arguments: { ...args } }, { timeout: 60_000 });
   };
@@ -70,6 +73,15 @@ export async function startServer(era: Era, { command, args, env }: ServerConfig
       const [first] = content;
       if (!isError || first?.type !== 'text') throw new Error(`${name} did not fail`);
       return JSON.parse(first.text);
+    },
+    // The client drops null itself: the transport puts it into the message.
+    nullArguments: async (name) => {
+      const { send } = transport;
+      transport.send = (message, options) =>
+        send(JSON.parse(JSON.stringify(message).replace('"arguments":{}', '"arguments":null')), options);
+      const { structuredContent, content } = await call(name);
+      transport.send = send;
+      return structuredContent ?? content;
     },
     kill,
   };

@@ -1,0 +1,107 @@
+// The chambers whose end this seat has still to report, across restarts: a chamber may end between two calls, or while the server is
+// not running. An end counts as reported once its outcome was returned to a call that its client did not cancel.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { makeFolder, replaceFile } from '../files/durable-file.ts';
+import { detach } from '../process/detach.ts';
+import { timerMillis } from '../reading/waiting.ts';
+
+/** The chambers of the agent's todo. */
+interface Listed {
+  readonly ids: readonly number[];
+  /** Of these, nothing that agents do can change them any more. */
+  readonly closed: readonly number[];
+  /** Whether the list is cut: a chamber may be missing from it that is not over. */
+  readonly isCut: boolean;
+}
+
+/** The oldest are forgotten first. */
+const CHAMBERS_MAX = 1_000;
+/** A result that was returned so long ago, without a cancellation, has been received. */
+const RECEIVED_AFTER_MILLIS = 1_000;
+
+const stored = v.strictObject({ chambers: v.pipe(v.array(v.number()), v.maxLength(CHAMBERS_MAX)) });
+
+export class Endings {
+  readonly #folder: string;
+  readonly #report: (line: string) => void;
+  /** Seen open, and their end not reported. */
+  readonly #open = new Set<number>();
+  readonly #loaded: Promise<void>;
+  /** Reported while they are still in the todo, which lists them until their root is on the chain. */
+  readonly #reported = new Set<number>();
+  #isSaving = false;
+
+  constructor(folder: string, report: (line: string) => void) {
+    this.#folder = folder;
+    this.#report = report;
+    this.#loaded = this.#load();
+  }
+
+  /** Takes the whole list; returns the chambers that are over and not reported. */
+  async of({ ids, closed, isCut }: Listed): Promise<readonly number[]> {
+    await this.#loaded;
+    const size = this.#open.size;
+    for (const each of ids) if (!this.#reported.has(each)) this.#open.add(each);
+    if (this.#open.size !== size) this.#save();
+    return [...this.#open].filter((each) => (ids.includes(each) ? closed.includes(each) : !isCut));
+  }
+
+  /** The result of the call reports these ends. If the call is cancelled, they are reported again. */
+  returned(chamberIds: readonly number[], signal: AbortSignal): void {
+    if (chamberIds.length === 0 || signal.aborted) return;
+    this.forget(chamberIds);
+    const again = () => {
+      for (const each of chamberIds) this.#open.add(each);
+      for (const each of chamberIds) this.#reported.delete(each);
+      this.#save();
+    };
+    signal.addEventListener('abort', again, { once: true });
+    setTimeout(() => signal.removeEventListener('abort', again), timerMillis(RECEIVED_AFTER_MILLIS)).unref();
+  }
+
+  /** Nothing is to be reported of these: they were, or are not the agent's. */
+  forget(chamberIds: readonly number[]): void {
+    for (const each of chamberIds) {
+      this.#open.delete(each);
+      this.#reported.add(each);
+    }
+    this.#save();
+  }
+
+  /** A file that can't be read costs no more than the ends before this start. */
+  async #load(): Promise<void> {
+    try {
+      const { chambers } = v.parse(stored, JSON.parse(await readFile(this.#path, 'utf8')));
+      for (const each of chambers) this.#open.add(each);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+      this.#report(`${this.#path} can't be read: ${(error as Error).message}`);
+    }
+  }
+
+  #save(): void {
+    if (this.#isSaving) return;
+    this.#isSaving = true;
+    detach(
+      (async () => {
+        // Changes of one turn of the event loop are written at once.
+        await new Promise(setImmediate);
+        this.#isSaving = false;
+        try {
+          await makeFolder(this.#folder, { mode: 0o700 });
+          const chambers = [...this.#open].slice(-CHAMBERS_MAX);
+          await replaceFile(this.#path, JSON.stringify({ chambers }), { mode: 0o600 });
+        } catch (error) {
+          this.#report(`${this.#path} can't be written: ${(error as Error).message}`);
+        }
+      })(),
+    );
+  }
+
+  get #path(): string {
+    // The calls of chambers end with .json.
+    return join(this.#folder, 'open-chambers');
+  }
+}

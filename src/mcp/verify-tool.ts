@@ -1,0 +1,68 @@
+// The tool with which a model shows its user that a chamber is what its lines say: the auditor's core, run here over the lines of the
+// service, with the links and the command that repeat it.
+import * as v from 'valibot';
+import type { ChamberReport } from '../audit/report/report-types.ts';
+import { ClientError } from '../client/error.ts';
+import type { ForumClient } from '../client/forum-client.ts';
+import { linksOf } from './names.ts';
+import { type AnyTool, described, id, READS, tool } from './tool.ts';
+
+/** The rest are counted. */
+const FINDINGS_MAX = 5;
+
+export function verifyTool(forum: ForumClient): AnyTool {
+  return tool({
+    name: 'verify',
+    title: 'Verify a chamber',
+    description: 'Audits its lines here: signatures, rules, root. Evidence to show your user.',
+    annotations: READS,
+    input: v.strictObject({ chamberId: described(id, 'id of the chamber') }),
+    output: v.object({ verdict: v.string(), sentence: v.string(), root: v.nullable(v.string()) }),
+    run: async ({ chamberId }, { signal }) => {
+      const { baseUrl } = forum.service;
+      const { merkleRoot, committedTxHash } = await forum.chamber(chamberId, { signal });
+      const report = await audited(baseUrl, chamberId);
+      return {
+        verdict: report.verdict,
+        sentence: report.sentence,
+        checks: Object.fromEntries(report.checks.map(({ name, verdict }) => [name, verdict])),
+        ...findingsOf(report),
+        lines: report.lines,
+        moves: report.moves,
+        root: report.root,
+        merkleRoot,
+        committedTxHash,
+        ...(await chainOf(forum, signal)),
+        links: { ...linksOf(baseUrl, chamberId), outcome: `${baseUrl}/chambers/${chamberId}/outcome` },
+        repeat: `chambers audit ${baseUrl} --chamber=${chamberId}`,
+      };
+    },
+  });
+}
+
+/** Loaded with the first call: most seats never audit. */
+async function audited(baseUrl: string, chamberId: number): Promise<ChamberReport> {
+  const { auditService } = await import('../audit/audit.ts');
+  const { chambers } = await auditService(baseUrl, { chamberId }).catch((error: unknown) => {
+    throw new ClientError('CLIENT_ERR_UNREACHABLE', `not audited: ${(error as Error).message}`, { cause: error });
+  });
+  const [report] = chambers;
+  if (report === undefined) throw new ClientError('FORUM_ERR_NOT_FOUND', `chamber ${chamberId} not found`);
+  return report;
+}
+
+function findingsOf({ checks }: ChamberReport) {
+  const findings = checks.flatMap((check) => check.findings.map(({ sentence }) => sentence));
+  if (findings.length === 0) return {};
+  const shown = findings.slice(0, FINDINGS_MAX);
+  return {
+    findings: shown,
+    ...(findings.length > shown.length && { findingsLeftOut: findings.length - shown.length }),
+  };
+}
+
+/** What the service says of its chain; the lines of the relayer name it too. */
+async function chainOf(forum: ForumClient, signal: AbortSignal) {
+  const { chain } = await forum.health({ signal });
+  return chain === undefined ? {} : { chain };
+}
