@@ -10,7 +10,7 @@ const body = exactly({ patch: sentPersonality });
 export const changePersonality: Move<
   'agent.personality_changed',
   v.InferOutput<typeof body>,
-  { readonly state: AccountState }
+  { readonly state: Pick<AccountState, 'personality'> }
 > = {
   operation: 'changePersonality',
   method: 'PUT',

@@ -1,5 +1,6 @@
 // Vectors of a chamber that says who may join, and of its members' accounts, made from the sample log with both.
 import { readFileSync } from 'node:fs';
+import { canonicalJson } from '../../src/vocabulary/json.ts';
 import { HOUR, START } from '../kit/clock.ts';
 import { PUBLIC_URL } from '../kit/test-service.ts';
 import { proofBy, retirementBy } from '../kit/wallets.ts';
@@ -351,6 +352,19 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
       await bobRetired(SECOND, { accepted: { signature: '0xdead', ...BLOCK } }),
       ...OF_BOB,
     ],
+    // What was signed, where no registration is given.
+    [
+      'another patch than was signed, before any registration',
+      text,
+      patchAlone({ patch: { style: 'loud' } }),
+      ...OF_BOB,
+    ],
+    [
+      'a personality that lacks its patch, before any registration',
+      text,
+      patchAlone({ personality: { style: 'loud' } }),
+      ...OF_BOB,
+    ],
     // A claim of which no line is given that proves it.
     ['a proven wallet, of whose account a later line alone is given', text, withoutRegistrations(), BOB_JOINED],
   ];
@@ -392,6 +406,14 @@ function ofOther(lines: readonly Line[]): Line[] {
 function madeAgain(): string {
   const again = { ...recordIn(ann, PROVEN), ts: recordIn(ann, CHANGED)['ts'] ?? null };
   return accountsOf({ of: [...ann.slice(0, CHANGED), again] });
+}
+
+/** The accounts, of BOB's only the line after his proof, with another payload. */
+function patchAlone(payload: Line): string {
+  return toText([
+    ...accountLines.slice(0, ann.length),
+    canonicalJson(recordIn(altered(bob, CHANGED, payload), CHANGED)),
+  ]);
 }
 
 /** The accounts, of BOB's only the line after his proof. */

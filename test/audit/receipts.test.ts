@@ -7,7 +7,7 @@ import { run as runCli } from '../cli/run.ts';
 import { newChamber, PHASE_MILLIS } from '../client/live-service.ts';
 import { covered, ForkedService } from '../kit/fork.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
-import { parse, rechained, report, toText } from './forge.ts';
+import { type Line, parse, rechained, report, toText } from './forge.ts';
 
 const SLOW = { timeout: 180_000 };
 
@@ -87,6 +87,24 @@ describe('receipts', () => {
     expect(listed.exitCode).toBe(3);
     const broken = JSON.parse(listed.out).receipts.filter(({ verdict }: { verdict: string }) => verdict === 'broken');
     expect(broken.map(({ eventId }: { eventId: number }) => eventId)).toEqual([3, 4]);
+  });
+
+  it('are not switched off by a first line that pins no keys, nor by a line before it', SLOW, async () => {
+    const { lines, file } = await played();
+    const records = parse(readFileSync(lines, 'utf8').trimEnd().split('\n'));
+    const [created = {}, ...rest] = records;
+    const { serviceKeys: _, ...payload } = created['payload'] as Line;
+    writeFileSync(lines, toText(rechained([{ ...created, payload }, ...rest])));
+    const unpinned = await audit(lines, file);
+    // The later moves say what their agents had seen, too.
+    expect([unpinned.exitCode, unpinned.checkOf('receipts').verdict]).toEqual([3, 'undecided']);
+    const { chamberId = null, ts = null } = created;
+    const failure = { ideaId: 'idea-1', txHash: null, reason: 'none' };
+    const before = { chamberId, ts, type: 'idea.deploy_failed', did: null, request: null, payload: failure };
+    writeFileSync(lines, toText(rechained([before, ...records])));
+    const behind = await audit(lines, file);
+    expect([behind.exitCode, behind.checkOf('receipts').verdict]).toEqual([3, 'broken']);
+    expect(behind.checkOf('service-events').findings[0]?.sentence).toMatch(/comes before the creation of its chamber/);
   });
 
   it.each<[string, (receipt: KeptReceipt) => object, RegExp]>([

@@ -1,5 +1,5 @@
 // Vectors for other auditors: honest logs, and logs altered in every way that forgers are known for, with the expected verdict and
-// the event that the first finding names. They are written from the sample log by `npm test -- vectors -u`.
+// the event that the first finding names. They are written from the sample log by `npm test -- vector -u`.
 import { encodeFunctionData, type Hex, parseAbi, parseTransaction } from 'viem';
 import { toDid } from '../../src/crypto/did-key.ts';
 import { leafHash } from '../../src/crypto/merkle.ts';

@@ -129,6 +129,21 @@ test('a proof for an origin of the service other than that of its request is lef
   expect(await registration({ moves: lines, origins: [PUBLIC_URL] })).toMatchObject({ broken: ['registration'] });
 });
 
+test('a proof for the whole address of the service is verified, and so is one for its origin', async () => {
+  for (const name of [`${PUBLIC_URL}/api`, PUBLIC_URL]) {
+    service = new TestService({ settings: { PUBLIC_URL: `${PUBLIC_URL}/api` } });
+    ann = await service.agent({ walletAddress: WALLET.address });
+    const issuedAt = new Date(service.clock.read()).toISOString();
+    const registered = await provenRegistration(service, ann, WALLET);
+    const body = { ...registered, ...(await proofBy(WALLET, ann.did, { issuedAt, service: name })) };
+    await service.must('POST', '/register', { by: ann, body });
+    await openChamber(service, [ann]);
+    account = await accountOf(service, ann);
+    expect(proofIn(PROOF)['service']).toBe(name);
+    expect(await registration({ moves: parse(await service.lines(1)) })).toMatchObject({ verdict: 'verified' });
+  }
+});
+
 test('a claim that a wallet was proven is broken where no line that is given proves it', async () => {
   const bob = await service.agent({ walletAddress: WALLET.address });
   await service.must('PUT', '/personality', { by: bob, body: { patch: { style: 'dry' } } });

@@ -13,7 +13,7 @@ import { READ_LIMITS } from '../../reading/limits.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
 import type { AccountEvent, AccountPayloads, RequestEvidence, WalletProof } from '../../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../../vocabulary/json.ts';
-import { type Hex, instantOf, type Millis, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
+import { type Hex, instantOf, type Millis, NO_PREVIOUS, type Personality, toHex } from '../../vocabulary/values.ts';
 import type { ContractProof } from '../chain/recorded-block.ts';
 import { leafOf } from '../chamber/sequence.ts';
 import type { AuditContext } from '../context.ts';
@@ -58,6 +58,8 @@ export class AccountLog {
   readonly #context: AuditContext;
   readonly #signatures = new UsedValues();
   #state: AccountState | null = null;
+  /** After the last line; undefined where none that is given says it. */
+  #personality: Personality | undefined;
   #leaf: Hex = NO_PREVIOUS;
 
   constructor(did: string, context: AuditContext) {
@@ -90,6 +92,7 @@ export class AccountLog {
       return;
     }
     if (event.type === 'agent.registered' || this.#state !== null) this.#state = evolveAccount(this.#state, event);
+    if (event.type !== retire.event) this.#personality = event.payload.personality;
     this.#leaf = toHex(leafOf(bytes));
     const { walletAddress, walletProven = false, label = null, isAttested: isSigned = false } = this.#state ?? {};
     const isRetirement = event.type === retire.event;
@@ -178,9 +181,12 @@ export class AccountLog {
       });
       const problem = walletProof && this.#problemOfProof(walletProof, event);
       if (problem !== undefined) return problem;
+    } else if (event.type === changePersonality.event) {
+      // Of the first line that is given, if it is no registration, only itself says what the rest of the personality was.
+      const personality = this.#personality ?? event.payload.personality;
+      due = changePersonality.decide(parseBody(changePersonality, { json }), { state: { personality } });
     } else if (this.#state === null) return undefined;
-    else if (event.type === retire.event) due = retire.decide(parseBody(retire, { json }), { state: this.#state });
-    else due = changePersonality.decide(parseBody(changePersonality, { json }), { state: this.#state });
+    else due = retire.decide(parseBody(retire, { json }), { state: this.#state });
     return canonicalJson(due) === canonicalJson(event.payload) ? undefined : 'does not match its request';
   }
 
@@ -227,7 +233,7 @@ export class AccountLog {
   #problemOfProof({ issuedAt, service }: WalletProof, event: AccountEvent): string | undefined {
     const { policy } = this.#context;
     const named = `event ${event.eventId} of the account of ${this.#did}`;
-    if (!originsOf(policy.origins?.length ? policy.origins : [...this.origins]).includes(service)) {
+    if (!namesOf(policy.origins?.length ? policy.origins : [...this.origins]).includes(service)) {
       if (policy.origins?.length) return `holds what a wallet signed for ${service}, which is not named`;
       this.doubt ??= `${named} holds what a wallet signed for ${service}: say with --origin which are the service’s`;
     }
@@ -240,8 +246,9 @@ export class AccountLog {
 
 type RetirementByWallet = Extract<AccountPayloads['agent.retired'], { readonly by: 'wallet' }>;
 
-function originsOf(addresses: readonly string[]): readonly string[] {
-  return addresses.map((address) => (URL.canParse(address) ? new URL(address).origin : address));
+/** What a wallet may call a service: its address, or the origin of that. */
+function namesOf(addresses: readonly string[]): readonly string[] {
+  return addresses.flatMap((address) => [address, URL.canParse(address) ? new URL(address).origin : address]);
 }
 
 function isOwnRegistration({ did, payload }: Extract<AccountEvent, { type: 'agent.registered' }>): boolean {

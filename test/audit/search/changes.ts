@@ -1,0 +1,310 @@
+// What a forger may do to a history: lines put in, left out and moved; claims replaced, taken away and copied; requests signed again.
+import type { privateKeyToAccount } from 'viem/accounts';
+import { retirementText, walletProofText } from '../../../src/crypto/wallet-texts.ts';
+import type { Random } from '../../kit/random.ts';
+import type { Signer } from '../../kit/signer.ts';
+import { changed, leaves, type Path, slightly } from '../alter.ts';
+import type { Json, Line } from '../forge.ts';
+import { payloadOf, requestOf } from '../forgeries.ts';
+import type { Draft, Entry } from './draft.ts';
+import { type History, SIGNERS, STRANGER, WALLETS } from './histories.ts';
+
+/** Changes the draft; false where there is nothing that it could do. */
+export type Change = (draft: Draft, random: Random) => boolean | Promise<boolean>;
+
+const HOUR = 3_600_000;
+const JUNK = '0xdead';
+const BLOCK = { chainId: 31_337, blockNumber: 41, blockHash: `0x${'c3'.repeat(32)}` };
+
+/** The stream that a change is made to: an account as often as the chamber, where there are any. */
+class Stream {
+  readonly name: string;
+  readonly #draft: Draft;
+  readonly #did: string | undefined;
+
+  constructor(draft: Draft, random: Random) {
+    this.#draft = draft;
+    this.#did = draft.accounts.size > 0 && random.chance(0.4) ? random.pick([...draft.accounts.keys()]) : undefined;
+    this.name = this.#did === undefined ? 'the chamber' : `the account of ${this.#did.slice(-4)}`;
+  }
+
+  get entries(): readonly Entry[] {
+    return this.#did === undefined ? this.#draft.lines : (this.#draft.accounts.get(this.#did) ?? []);
+  }
+
+  set entries(entries: Entry[]) {
+    if (this.#did === undefined) this.#draft.lines = entries;
+    else this.#draft.accounts.set(this.#did, entries);
+  }
+
+  say(what: string): true {
+    this.#draft.said.push(`${what} of ${this.name}`);
+    return true;
+  }
+}
+
+const typeOf = ({ line }: Entry) => String(line['type']);
+
+/** The changes, each as often as it is listed. */
+export function changesOf(histories: readonly History[]): readonly Change[] {
+  const pool = histories.flatMap(({ lines, accounts }) => [
+    ...lines,
+    ...[...(accounts ?? [])].flatMap(([, all]) => all),
+  ]);
+  const types = [...Map.groupBy(pool, ({ type }) => String(type)).values()];
+  const values = valuesByPath(pool);
+  const putIn: Change = (draft, random) => insert(draft, random, random.pick(random.pick(types)));
+  const replace: Change = (draft, random) => replaceValue(draft, random, values);
+  const copy: Change = (draft, random) => copyMember(draft, random, pool);
+  const structural = [putIn, putIn, leaveOut, cut, cut, exchange, repeat, date];
+  const ofClaims = [replace, replace, replace, flip, flip, empty, empty, copy];
+  const ofSignatures = [signByAnother, takeRequest, claimContract, proveAgain, proveAgain];
+  return [...structural, ...ofClaims, ...ofSignatures];
+}
+
+/** A line of any history, as old as the one before it. */
+function insert(draft: Draft, random: Random, line: Line): boolean {
+  const stream = new Stream(draft, random);
+  const { entries } = stream;
+  const place = random.chance(0.2) ? random.pick([0, entries.length]) : random.below(entries.length + 1);
+  const neighbour = entries[Math.max(place - 1, 0)]?.line ?? line;
+  const { chamberId = null, ts = null } = neighbour;
+  const put = { ...line, chamberId, ts: random.chance(0.8) ? ts : (line['ts'] ?? null) };
+  stream.entries = entries.toSpliced(place, 0, { line: put, origin: undefined });
+  return stream.say(`${String(line['type'])} put in at ${place}`);
+}
+
+const leaveOut: Change = (draft, random) => {
+  const stream = new Stream(draft, random);
+  if (stream.entries.length === 0) return false;
+  const place = random.below(stream.entries.length);
+  stream.entries = stream.entries.toSpliced(place, 1);
+  return stream.say(`line ${place} left out`);
+};
+
+/** The beginning or the end is left out; accounts keep their numbers then. */
+const cut: Change = (draft, random) => {
+  const stream = new Stream(draft, random);
+  const { length } = stream.entries;
+  if (length < 2) return false;
+  const count = 1 + random.below(length - 1);
+  const isFront = random.chance(0.5);
+  stream.entries = isFront ? stream.entries.slice(count) : stream.entries.slice(0, -count);
+  return stream.say(`${isFront ? 'the first' : 'the last'} ${count} lines left out`);
+};
+
+/** Two lines change places, each at the time of the other. */
+const exchange: Change = (draft, random) => {
+  const stream = new Stream(draft, random);
+  const { entries } = stream;
+  if (entries.length < 2) return false;
+  const first = random.below(entries.length - 1);
+  const second = random.chance(0.7) ? first + 1 : random.below(entries.length);
+  const [one, other] = [entries[first], entries[second]] as [Entry, Entry];
+  const dated = (entry: Entry, { line }: Entry) => ({ ...entry, line: { ...entry.line, ts: line['ts'] ?? null } });
+  stream.entries = entries.with(first, dated(other, one)).with(second, dated(one, other)) as Entry[];
+  return stream.say(`lines ${first} and ${second} in each other’s place`);
+};
+
+const repeat: Change = (draft, random) => {
+  const stream = new Stream(draft, random);
+  if (stream.entries.length === 0) return false;
+  const again = random.pick(stream.entries);
+  const place = random.below(stream.entries.length + 1);
+  const { ts = null } = stream.entries[Math.max(place - 1, 0)]?.line ?? {};
+  stream.entries = stream.entries.toSpliced(place, 0, { ...again, line: { ...again.line, ts } });
+  return stream.say(`${typeOf(again)} once more at ${place}`);
+};
+
+/** One line, or all from it on, are dated otherwise. */
+const date: Change = (draft, random) => {
+  const stream = new Stream(draft, random);
+  const place = random.below(stream.entries.length + 1);
+  const millis = random.pick([1, 1_000, 60_000, 301_000, HOUR, 20 * HOUR, -1, -1_000, -60_000, -HOUR]);
+  const isAll = random.chance(0.5);
+  stream.entries = stream.entries.map((entry, index) => {
+    if (index < place || (index > place && !isAll)) return entry;
+    const at = Date.parse(String(entry.line['ts']));
+    if (Number.isNaN(at)) return entry;
+    const ts = new Date(at + millis).toISOString();
+    return { ...entry, line: { ...entry.line, ts } };
+  });
+  return stream.say(`line ${place} ${isAll ? 'and all after it ' : ''}dated ${millis} ms later`);
+};
+
+type Values = ReadonlyMap<string, readonly Json[]>;
+
+function valuesByPath(pool: readonly Line[]): Values {
+  const found = new Map<string, Set<string>>();
+  for (const line of pool) {
+    for (const path of leaves(line)) {
+      const values = found.get(path.at(-1) ?? '') ?? new Set();
+      found.set(path.at(-1) ?? '', values.add(JSON.stringify(valueAt(line, path))));
+    }
+  }
+  return new Map([...found].map(([name, values]) => [name, [...values].map((text) => JSON.parse(text) as Json)]));
+}
+
+function valueAt(value: Json, [name, ...rest]: Path): Json {
+  if (name === undefined) return value;
+  return valueAt((value as Line)[name] as Json, rest);
+}
+
+/** Replaces what a line says by what another line says there, or by something that is nearly the same. */
+function replaceValue(draft: Draft, random: Random, values: Values): boolean {
+  return alterOne(draft, random, (line) => {
+    const path = random.pick(leaves(line));
+    const others = values.get(path.at(-1) ?? '') ?? [];
+    const replaced = (value: Json): Json => {
+      if (random.chance(0.6) && others.length > 0) return random.pick(others);
+      return random.pick([slightly(value), null, 0, '', true, [], {}]);
+    };
+    return [changed(line, path, replaced) as Line, `${path.join('.')} replaced`];
+  });
+}
+
+/** Of a claim that is true or false, the opposite; of a number, its neighbour. Few claims are of the first kind, and most of these matter. */
+const flip: Change = (draft, random) => {
+  const kind = random.pick(['boolean', 'number']);
+  const claimsIn = (line: Line) => leaves(line).filter((path) => typeof valueAt(line, path) === kind);
+  const alter = (line: Line) => {
+    const path = random.pick(claimsIn(line));
+    const by = random.pick([1, -1]);
+    const opposite = (value: Json) => (typeof value === 'boolean' ? !value : Number(value) + by);
+    return [changed(line, path, opposite) as Line, `${path.join('.')} turned`] as const;
+  };
+  return alterOne(draft, random, alter, (line) => claimsIn(line).length > 0);
+};
+
+/** A member of the payload, or of an object in it, is taken away. */
+const empty: Change = (draft, random) =>
+  alterOne(draft, random, (line) => {
+    const payload = payloadOf(line);
+    const inner = Object.entries(payload).filter(([, value]) => typeof value === 'object' && value !== null);
+    const [name, object] = random.chance(0.3) && inner.length > 0 ? random.pick(inner) : [undefined, payload];
+    const members = Object.keys(object as Line);
+    if (members.length === 0) return undefined;
+    const { [random.pick(members)]: _, ...rest } = object as Line;
+    return [{ ...line, payload: name === undefined ? rest : { ...payload, [name]: rest } }, 'a member taken away'];
+  });
+
+/** A member that another line of the type has, and this one has not. */
+function copyMember(draft: Draft, random: Random, pool: readonly Line[]): boolean {
+  return alterOne(draft, random, (line) => {
+    const payload = payloadOf(line);
+    const others = pool
+      .filter(({ type }) => type === line['type'])
+      .flatMap((other) => Object.entries(payloadOf(other)));
+    const missing = others.filter(([name]) => !(name in payload));
+    if (missing.length === 0) return undefined;
+    const [name, value] = random.pick(missing);
+    return [{ ...line, payload: { ...payload, [name]: value } }, `${name} put in`];
+  });
+}
+
+function alterOne(
+  draft: Draft,
+  random: Random,
+  alter: (line: Line) => readonly [Line, string] | undefined,
+  isMeant: (line: Line) => boolean = () => true,
+): boolean {
+  const stream = new Stream(draft, random);
+  const meant = stream.entries.filter(({ line }) => isMeant(line));
+  if (meant.length === 0) return false;
+  const entry = random.pick(meant);
+  const place = stream.entries.indexOf(entry);
+  const altered = alter(entry.line);
+  if (altered === undefined) return false;
+  stream.entries = stream.entries.with(place, { ...entry, line: altered[0] });
+  return stream.say(`line ${place} (${typeOf(entry)}): ${altered[1]}`);
+}
+
+/** The request of an agent, signed by another key, in its own name or in the agent's. */
+const signByAnother: Change = (draft, random) =>
+  alterOne(draft, random, (line) => {
+    if (line['request'] === null) return undefined;
+    const isNamed = random.chance(0.3);
+    const signed = signedAgain(line, STRANGER);
+    return [
+      isNamed ? { ...signed, did: STRANGER.did } : signed,
+      `signed by a stranger${isNamed ? ', and said so' : ''}`,
+    ];
+  });
+
+const takeRequest: Change = (draft, random) =>
+  alterOne(draft, random, (line) =>
+    line['request'] === null ? undefined : [{ ...line, request: null }, 'request taken'],
+  );
+
+/** The proof of a wallet as if a contract had accepted it. */
+const claimContract: Change = (draft, random) =>
+  alterOne(draft, random, (line) => {
+    const { walletProof, ...payload } = payloadOf(line);
+    if (walletProof === undefined) return undefined;
+    const proof = { ...(walletProof as Line), signature: JUNK, ...BLOCK };
+    const claimed = { ...line, payload: { ...payload, walletProof: proof } };
+    const signer = SIGNERS.get(String(line['did']));
+    const isSigned = line['request'] !== null && signer !== undefined;
+    return [isSigned ? withBody(claimed, { walletSignature: JUNK }, signer) : claimed, 'claimed of a contract'];
+  });
+
+/** The proof of a wallet for another service, or of another time, by the keys of wallet and agent. */
+const proveAgain: Change = async (draft, random) => {
+  const isProven = ({ line }: Entry) => 'walletProof' in payloadOf(line);
+  const [did, entries] = [...draft.accounts].find(([, all]) => all.some(isProven) && random.chance(0.6)) ?? [];
+  if (did === undefined || entries === undefined) return false;
+  const place = entries.findIndex(isProven);
+  const { line } = entries[place] as Entry;
+  const proof = payloadOf(line)['walletProof'] as Line;
+  const wallet = WALLETS.get(String(payloadOf(line)['walletAddress']).toLowerCase());
+  const at = Date.parse(String(line['ts']));
+  if (Number.isNaN(at)) return false;
+  const isElsewhere = random.chance(0.5);
+  const service = isElsewhere ? 'https://other.test' : String(proof['service']);
+  const issuedAt = isElsewhere ? String(proof['issuedAt']) : new Date(at - 20 * HOUR).toISOString();
+  const signature =
+    wallet === undefined ? String(proof['signature']) : await proofOf(wallet, line, { did, service, issuedAt });
+  const claimed = { ...line, payload: { ...payloadOf(line), walletProof: { ...proof, signature, service, issuedAt } } };
+  const signer = SIGNERS.get(did);
+  const isSigned = line['request'] !== null && signer !== undefined;
+  const signed = isSigned ? withBody(claimed, { walletSignature: signature, issuedAt }, signer) : claimed;
+  draft.accounts.set(did, entries.with(place, { ...(entries[place] as Entry), line: signed }) as Entry[]);
+  draft.said.push(
+    `${String(line['type'])} of ${did.slice(-4)} with a proof ${isElsewhere ? 'for another service' : '20 h old'}`,
+  );
+  return true;
+};
+
+async function proofOf(
+  wallet: ReturnType<typeof privateKeyToAccount>,
+  { type }: Line,
+  about: Parameters<typeof retirementText>[0],
+): Promise<string> {
+  const message = type === 'agent.retired' ? retirementText(about) : walletProofText(wallet.address, about);
+  return await wallet.signMessage({ message });
+}
+
+/** The line with other members in its body, which its agent signs again. */
+function withBody(line: Line, members: Line, signer: Signer): Line {
+  const body = JSON.stringify({ ...membersIn(requestOf(line)['body']), ...members });
+  return signedAgain({ ...line, request: { ...requestOf(line), body } }, signer);
+}
+
+/** None where the body was altered before. */
+function membersIn(body: Json | undefined): Line {
+  try {
+    return Object(JSON.parse(String(body))) as Line;
+  } catch {
+    return {};
+  }
+}
+
+function signedAgain(line: Line, signer: Signer): Line {
+  const request = requestOf(line);
+  const [, created = '0'] = /created=(\d+)/.exec(String(request['signatureInput'])) ?? [];
+  const body = String(request['body'] ?? '');
+  const parts = { method: String(request['method']), url: String(request['targetUri']), body, nonce: 'again' };
+  const headers = signer.sign({ ...parts, created: Number(created) });
+  const [contentDigest, signatureInput] = [headers['content-digest'], headers['signature-input']];
+  return { ...line, request: { ...request, body, contentDigest, signatureInput, signature: headers.signature } };
+}

@@ -1,0 +1,81 @@
+// What a forged history says otherwise than the honest one, line by line.
+import { leaves, type Path } from '../alter.ts';
+import type { Json, Line } from '../forge.ts';
+import type { Draft, Entry } from './draft.ts';
+
+interface Common {
+  /** undefined for the chamber, else whose account it is. */
+  readonly did: string | undefined;
+  /** The line as it was; as it is where it was put in. */
+  readonly line: Line;
+}
+
+export type Difference = Common &
+  (
+    | { readonly kind: 'left out' | 'moved' }
+    | { readonly kind: 'put in'; readonly place: number }
+    | { readonly kind: 'changed'; readonly path: string; readonly now: Line }
+  );
+
+export function differencesOf(draft: Draft): readonly Difference[] {
+  const { lines, accounts } = draft.history;
+  const ofAccounts = [...(accounts ?? [])].flatMap(([did, own]) =>
+    compare(draft, own, draft.accounts.get(did) ?? [], did),
+  );
+  return [...compare(draft, lines, draft.lines, undefined), ...ofAccounts];
+}
+
+function compare(
+  draft: Draft,
+  honest: readonly Line[],
+  entries: readonly Entry[],
+  did?: string,
+): readonly Difference[] {
+  const found: Difference[] = [];
+  const met = new Set<Line>();
+  let last = -1;
+  for (const [place, { line, origin: known }] of entries.entries()) {
+    // What was put in may be a line that was there.
+    const origin = known ?? honest.find((each) => !met.has(each) && textOf(each) === textOf(line));
+    // A line that says that it is of another agent is one of that agent's account.
+    const owner = did === undefined ? undefined : String(line['did']);
+    if (origin === undefined || met.has(origin) || owner !== did) {
+      found.push({ kind: 'put in', did: owner, line, place });
+      continue;
+    }
+    met.add(origin);
+    const index = honest.indexOf(origin);
+    if (index < last) found.push({ kind: 'moved', did, line: origin });
+    last = Math.max(last, index);
+    for (const path of differing(origin, line)) {
+      if (!isSetRight(draft, line, path)) found.push({ kind: 'changed', did, line: origin, now: line, path });
+    }
+  }
+  for (const line of honest) if (!met.has(line)) found.push({ kind: 'left out', did, line });
+  return found;
+}
+
+function textOf({ eventId: _, prev: __, ...rest }: Line): string {
+  return JSON.stringify(rest);
+}
+
+/** Whether another value there is gone when hashes, or the commitment, are set right. */
+function isSetRight({ isRechained, isResettled }: Draft, { type }: Line, path: string): boolean {
+  if (isRechained && (path === 'eventId' || path === 'prev')) return true;
+  if (!isResettled) return false;
+  return type === 'relay.commit_submitted'
+    ? path.startsWith('payload.')
+    : type === 'chamber.committed' && /^payload\.(merkleRoot|eventCount|txHash)/.test(path);
+}
+
+/** The paths of values that one of them has and the other has not, or has otherwise. */
+function differing(before: Line, after: Line): readonly string[] {
+  const paths = new Map([...leaves(before), ...leaves(after)].map((path) => [path.join('.'), path]));
+  return [...paths].filter(([, path]) => textAt(before, path) !== textAt(after, path)).map(([name]) => name);
+}
+
+function textAt(value: Json | undefined, [name, ...rest]: Path): string | undefined {
+  if (name === undefined) return JSON.stringify(value);
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
+  return textAt((value as Line)[name], rest);
+}

@@ -1,0 +1,99 @@
+// A history while it is forged: which lines it has, and which honest line each was; and the texts that an auditor is given of it.
+import { encodeFunctionData, type Hex, parseAbi } from 'viem';
+import { MoveAccumulator } from '../../../src/audit/chamber/move-tree.ts';
+import { leafHash } from '../../../src/crypto/merkle.ts';
+import { canonicalJson } from '../../../src/vocabulary/json.ts';
+import { NO_PREVIOUS, toHex } from '../../../src/vocabulary/values.ts';
+import { type Line, toText } from '../forge.ts';
+import { REGISTRY, signed } from '../sample.ts';
+import { type History, isMove } from './histories.ts';
+
+export interface Entry {
+  readonly line: Line;
+  /** undefined for a line that was put in. */
+  readonly origin: Line | undefined;
+}
+
+export class Draft {
+  readonly history: History;
+  lines: Entry[];
+  readonly accounts: Map<string, Entry[]>;
+  /** What was done, in words. */
+  readonly said: string[] = [];
+  /** Whether numbers and hashes are set right. */
+  isRechained = true;
+  /** Whether the root, the count and the transactions of the commitment are set right. */
+  isResettled = false;
+
+  constructor(history: History) {
+    this.history = history;
+    this.lines = history.lines.map((line) => ({ line, origin: line }));
+    const accounts = [...(history.accounts ?? [])];
+    this.accounts = new Map(accounts.map(([did, lines]) => [did, lines.map((line) => ({ line, origin: line }))]));
+  }
+
+  /** The lines and the accounts as they are given. */
+  async texts(): Promise<{ readonly lines: string; readonly accounts: string | undefined }> {
+    const lines = this.lines.map(({ line }) => line);
+    const settled = this.isResettled ? await resettled(lines) : lines;
+    const accounts = [...this.accounts.values()].map((entries) => this.#textOf(entries.map(({ line }) => line)));
+    return {
+      lines: this.#textOf(settled, 1),
+      accounts: this.history.accounts === undefined ? undefined : accounts.join(''),
+    };
+  }
+
+  #textOf(lines: readonly Line[], firstEventId = Number(lines[0]?.['eventId'] ?? 1)): string {
+    if (lines.length === 0) return '';
+    return toText(this.isRechained ? chained(lines, firstEventId) : lines.map((line) => canonicalJson(line)));
+  }
+}
+
+/** The lines with numbers and hashes set right; before the first event, if it is not 1, is what it says. */
+function chained(lines: readonly Line[], firstEventId: number): string[] {
+  let prev = firstEventId === 1 ? NO_PREVIOUS : String(lines[0]?.['prev']);
+  return lines.map((line, index) => {
+    const text = canonicalJson({ ...line, eventId: firstEventId + index, prev });
+    prev = toHex(leafHash(Buffer.from(text)));
+    return text;
+  });
+}
+
+const COMMIT = parseAbi(['function commitChamber(uint256 chamberId, bytes32 root)']);
+
+/** The lines whose commitments, and the transactions for them, are of the root of their moves. */
+async function resettled(lines: readonly Line[]): Promise<readonly Line[]> {
+  const moves = lines.filter(isMove);
+  const tree = new MoveAccumulator();
+  for (const text of chained(moves, 1)) tree.push(leafHash(Buffer.from(text)));
+  const root = tree.root() ?? NO_PREVIOUS;
+  const settled: Line[] = [];
+  let last: Hex | undefined;
+  for (const line of lines) {
+    const payload = line['payload'] as Line;
+    if (line['type'] === 'relay.commit_submitted') {
+      const sent = await commitment(Number(line['chamberId']), root, settled.length);
+      last = sent.txHash;
+      settled.push({ ...line, payload: { ...sent } });
+    } else if (line['type'] === 'chamber.committed') {
+      const txHash = last ?? payload['txHash'] ?? null;
+      settled.push({ ...line, payload: { ...payload, merkleRoot: root, eventCount: moves.length, txHash } });
+    } else settled.push(line);
+  }
+  return settled;
+}
+
+const commitments = new Map<string, ReturnType<typeof signed>>();
+
+/** Signing takes most of the time of a change, and most roots come again. */
+function commitment(chamberId: number, root: string, place: number): ReturnType<typeof signed> {
+  const key = `${chamberId} ${root} ${place}`;
+  const known = commitments.get(key);
+  if (known !== undefined) return known;
+  // What is no id commits another chamber.
+  const args = [BigInt(Number.isSafeInteger(chamberId) ? chamberId : 0), root as Hex] as const;
+  const data = encodeFunctionData({ abi: COMMIT, functionName: 'commitChamber', args });
+  const made = signed(REGISTRY, data, { nonce: 7, fee: 100n + BigInt(place) });
+  if (commitments.size < 1_000) commitments.set(key, made);
+  return made;
+}

@@ -1,0 +1,196 @@
+// Honest histories, from which forgeries are made: the sample logs, and a chamber whose members have accounts of every kind.
+import { readFileSync } from 'node:fs';
+import type { JudgeContractProof } from '../../../src/audit/account/compare-accounts.ts';
+import type { GivenReceipts } from '../../../src/audit/receipts/given-receipts.ts';
+import { eventKey } from '../../../src/audit/receipts/given-receipts.ts';
+import { verifyKeptReceipt } from '../../../src/crypto/kept-receipt.ts';
+import { leafHash } from '../../../src/crypto/merkle.ts';
+import type { KeptReceipt } from '../../../src/crypto/receipt.ts';
+import type { ChainAnswer, ChainQuestion } from '../../../src/moves/chain-question.ts';
+import { toHex } from '../../../src/vocabulary/values.ts';
+import { allocationOf, deadlinesFrom } from '../../kit/chambers.ts';
+import { HOUR, START } from '../../kit/clock.ts';
+import { ACCEPT_RECEIPT, receiptOf } from '../../kit/receipts.ts';
+import { Signer } from '../../kit/signer.ts';
+import { PUBLIC_URL, registrationOf, TestService } from '../../kit/test-service.ts';
+import { provenRegistration, retirementBy, walletOf } from '../../kit/wallets.ts';
+import { accountOf, type Line, parse } from '../forge.ts';
+import { ANN, BOB, CAT, fixedKeys } from '../sample.ts';
+
+export interface History {
+  readonly name: string;
+  readonly lines: readonly Line[];
+  /** The accounts by DID, where the auditor is given them. */
+  readonly accounts?: ReadonlyMap<string, readonly Line[]>;
+  readonly receipts?: GivenReceipts;
+  /** A chain that knows what contracts have accepted. */
+  readonly judgeProof?: JudgeContractProof;
+}
+
+const CHAMBER_ID = 1;
+const CONTRACT = { address: `0x${'c0'.repeat(20)}`, signature: `0x${'c1'.repeat(70)}` } as const;
+const BLOCK = { chainId: 31_337, blockNumber: 4_242, blockHash: `0x${'b1'.repeat(32)}` } as const;
+const signerOf = (digit: number) => new Signer(Buffer.alloc(32, digit));
+/** Has a wallet that is a contract; has no signed registration; is retired by its wallet; retires itself. */
+export const [CON, PER, RET, KEY] = [11, 12, 13, 14].map(signerOf) as [Signer, Signer, Signer, Signer];
+/** The forger may have the keys of these, and of the wallets that they prove. */
+export const SIGNERS: ReadonlyMap<string, Signer> = new Map(
+  [ANN, BOB, CAT, CON, PER, RET, KEY].map((signer) => [signer.did, signer]),
+);
+/** Has a key, and no part in any history. */
+export const STRANGER = signerOf(15);
+export const WALLETS = new Map([1, 2, 3].map(walletOf).map((wallet) => [wallet.address.toLowerCase(), wallet]));
+
+const read = (name: string) =>
+  parse(
+    readFileSync(new URL(`../../../fixtures/logs/${name}.ndjson`, import.meta.url), 'utf8')
+      .trimEnd()
+      .split('\n'),
+  );
+
+export async function histories(): Promise<readonly History[]> {
+  const open = read('chamber');
+  const closed = read('chamber-with-admission');
+  const accounts = Map.groupBy(read('chamber-with-admission.accounts'), ({ did }) => String(did));
+  const all = await playAccounts();
+  const { lines } = all;
+  return [
+    { name: 'the sample', lines: open },
+    { name: 'the moves of the sample', lines: open.filter(isMove) },
+    { name: 'a chamber with rounds', lines: read('chamber-with-rounds') },
+    { name: 'a chamber that says who may join', lines: closed, accounts },
+    { name: 'its moves', lines: closed.filter(isMove), accounts },
+    { name: 'accounts of every kind', lines, accounts: all.accounts },
+    { name: 'the same without the first lines of two', lines, accounts: withoutFirst(all.accounts, [PER, KEY]) },
+    { name: 'the same with a chain', lines, accounts: all.accounts, judgeProof },
+    { name: 'the same with receipts', lines, accounts: all.accounts, receipts: all.receipts, judgeProof },
+  ];
+}
+
+function withoutFirst(accounts: ReadonlyMap<string, readonly Line[]>, of: readonly Signer[]) {
+  const dids = of.map(({ did }) => did);
+  return new Map([...accounts].map(([did, lines]) => [did, dids.includes(did) ? lines.slice(1) : lines]));
+}
+
+export function isMove({ did }: Line): boolean {
+  return did !== null;
+}
+
+/** As a chain that has seen what CON's wallet accepted, in that block alone. */
+const judgeProof: JudgeContractProof = async ({ wallet, signature, chainId, blockNumber, blockHash }) => {
+  const isAccepted =
+    wallet === CONTRACT.address &&
+    signature === CONTRACT.signature &&
+    chainId === BLOCK.chainId &&
+    blockNumber === BLOCK.blockNumber &&
+    blockHash === BLOCK.blockHash;
+  return isAccepted ? undefined : `the contract ${wallet} does not accept the recorded signature`;
+};
+
+function answerTo(question: ChainQuestion): ChainAnswer {
+  if (question.kind !== 'signature' || question.signature !== CONTRACT.signature) return null;
+  const [hash = '0x'] = question.hashes;
+  return { ...BLOCK, hash };
+}
+
+class Play {
+  readonly service = new TestService({ keys: fixedKeys });
+  readonly receipts: KeptReceipt[] = [];
+  #key: KeptReceipt['key'] | undefined;
+
+  /** Sends a command a second after the one before it, and keeps the receipt. */
+  async act(by: Signer, path: string, body: object = {}, method = 'POST'): Promise<void> {
+    this.service.clock.advance(1_000);
+    const headers = { 'accept-signature': ACCEPT_RECEIPT };
+    const sent = this.service.prepare(method, path, { by, body, headers });
+    const answer = await this.service.send(sent);
+    if (answer.status !== 200) throw new Error(`${path}: ${JSON.stringify(answer.body)}`);
+    if (!answer.headers.has('event') || !path.startsWith(`/chambers/${CHAMBER_ID}/`)) return;
+    this.receipts.push({ ...receiptOf(sent, answer, PUBLIC_URL), key: await this.#receiptsKey() });
+  }
+
+  /** In the chamber, having seen its last event. */
+  async move(by: Signer, path: string, body: object = {}): Promise<void> {
+    const lines = await this.service.lines(CHAMBER_ID);
+    const seen = { eventId: lines.length, leaf: toHex(leafHash(Buffer.from(lines.at(-1) ?? ''))) };
+    await this.act(by, `/chambers/${CHAMBER_ID}/${path}`, { ...body, seen });
+  }
+
+  async #receiptsKey(): Promise<KeptReceipt['key']> {
+    if (this.#key !== undefined) return this.#key;
+    const { keys } = await this.service.must('GET', '/.well-known/http-message-signatures-directory');
+    const { kty, crv, x } = keys.find(({ purpose }: { readonly purpose: string }) => purpose === 'receipts');
+    this.#key = { kty, crv, x };
+    return this.#key;
+  }
+}
+
+async function playAccounts() {
+  const play = new Play();
+  const { service } = play;
+  service.forum.useChain({ answer: async (question) => answerTo(question) });
+  await register(play);
+  const pace = {
+    turnSeconds: 600,
+    movesPerTurn: 3,
+    maxMembers: 5,
+    topic: 'Where the water goes',
+    minBackersForGraduation: 2,
+  };
+  await play.act(CON, '/chambers', { name: 'A garden of all', ...deadlinesFrom(START), ...pace });
+  for (const member of [CON, PER, RET, KEY]) await play.move(member, 'join');
+  service.clock.set(START + HOUR);
+  await play.move(CON, 'propose', { name: 'Compost', ticker: 'SOIL', description: 'For all.' });
+  await play.move(CON, 'pass');
+  await play.act(PER, '/personality', { patch: { style: 'dry' } }, 'PUT');
+  await play.move(PER, 'propose', { name: 'Rain', ticker: 'RAIN' });
+  await play.move(PER, 'pass');
+  service.clock.set(START + 2 * HOUR);
+  await play.move(CON, 'debate', { ideaId: 'idea-1', comment: 'Worms first.', refinement: { budget: '12' } });
+  await play.move(CON, 'pass');
+  await play.move(PER, 'debate', { comment: 'Rain first.' });
+  const allocations = [CON, PER, RET, KEY].map(
+    (by) => [by, allocationOf(1, by, { 'idea-1': 6_000, 'idea-2': 1 })] as const,
+  );
+  service.clock.set(START + 3 * HOUR);
+  for (const [by, { commit }] of allocations) await play.move(by, 'allocate/commit', commit);
+  service.clock.set(START + 4 * HOUR);
+  for (const [by, { reveal }] of allocations) await play.move(by, 'allocate/reveal', reveal);
+  await retire(play);
+  const accounts = new Map<string, readonly Line[]>();
+  for (const by of [CON, PER, RET, KEY]) accounts.set(by.did, await accountOf(service, by));
+  const lines = parse(await service.lines(CHAMBER_ID));
+  const all = play.receipts.map((kept) => ({ kept, parsed: verifyKeptReceipt(kept) }));
+  return { lines, accounts, receipts: { all, events: new Set(all.map(({ parsed }) => eventKey(parsed))) } };
+}
+
+/** Registrations with an e-mail address leave no request; CON's last one has changed nothing but the label. */
+async function register({ service }: Play): Promise<void> {
+  for (const by of [CON, PER, RET, KEY]) await service.must('POST', '/register', { body: contentOf(by) });
+  service.clock.advance(1_000);
+  const issuedAt = new Date(service.clock.read()).toISOString();
+  const proven = { ...withoutEmail(contentOf(CON)), walletSignature: CONTRACT.signature, issuedAt };
+  await service.must('POST', '/register', { by: CON, body: proven });
+  await service.must('POST', '/register', { by: CON, body: { ...contentOf(CON), label: 'Con' } });
+  await service.must('POST', '/register', { by: RET, body: await provenRegistration(service, RET, walletOf(2)) });
+  await service.must('POST', '/register', { by: KEY, body: { ...withoutEmail(contentOf(KEY)), label: 'Key' } });
+  await service.must('PUT', '/personality', { by: PER, body: { patch: { loves: ['rain'] } } });
+  service.clock.advance(20_000);
+}
+
+function contentOf(by: Signer) {
+  const walletAddress = by === CON ? CONTRACT.address : walletOf([PER, RET, KEY].indexOf(by) + 1).address;
+  return { ...registrationOf(by), walletAddress: walletAddress as string };
+}
+
+function withoutEmail({ operatorEmail: _, ...content }: ReturnType<typeof contentOf>) {
+  return content;
+}
+
+async function retire({ service }: Play): Promise<void> {
+  service.clock.advance(60_000);
+  await service.must('POST', '/me/retire', { by: KEY });
+  const issuedAt = new Date(service.clock.read()).toISOString();
+  const body = await retirementBy(walletOf(2), RET.did, { issuedAt });
+  await service.must('POST', `/agents/${RET.did}/retire`, { body });
+}

@@ -1,0 +1,230 @@
+// The short list of what lines can't show, each with its reason: a forged history may be called sound only if each of its differences is
+// among these. src/audit/README.md has them in words.
+import type { Json, Line } from '../forge.ts';
+import { payloadOf } from '../forgeries.ts';
+import type { Difference } from './differences.ts';
+import type { Draft } from './draft.ts';
+import { type History, isMove, STRANGER } from './histories.ts';
+
+interface Limit {
+  readonly why: string;
+  readonly covers: (difference: Difference, draft: Draft) => boolean;
+}
+
+/** The limit that covers the difference. */
+export function limitOf(difference: Difference, draft: Draft): string | undefined {
+  return LIMITS.find(({ covers }) => covers(difference, draft))?.why;
+}
+
+const LAG_MILLIS = 5_000;
+const NAMING = ['chamber.created', 'chamber.joined', 'chamber.proposed'];
+/** What only the chain shows. */
+const OF_CHAIN: Readonly<Record<string, readonly string[]>> = {
+  'chamber.committed': ['blockNumber', 'committedAt'],
+  'idea.deployed': ['tokenAddress', 'graduatedAt'],
+  'idea.deploy_failed': ['reason', 'txHash'],
+};
+const OF_ACCOUNT = ['payload.walletAddress', 'payload.walletProven', 'payload.label', 'payload.creatorWallet'];
+const OF_EARLIER = ['payload.accountEventId', ...OF_ACCOUNT.slice(0, 3)];
+
+const LIMITS: readonly Limit[] = [
+  {
+    why: 'the end was cut off: a root, the service or a later line shows it',
+    covers: ({ kind, line, did }, draft) =>
+      kind === 'left out' && areLeftOut(draft, did, (all, at) => all.slice(at), line),
+  },
+  {
+    why: 'the first lines of an account may be missing',
+    covers: ({ kind, line, did }, draft) =>
+      kind === 'left out' && did !== undefined && areLeftOut(draft, did, (all, at) => all.slice(0, at + 1), line),
+  },
+  {
+    why: 'a service may write its whole log again and omit a move: a receipt, a line that an agent has seen or the root on the chain shows it',
+    covers: ({ kind, line, did }, draft) =>
+      kind === 'left out' &&
+      did === undefined &&
+      isMove(line) &&
+      line['type'] !== 'chamber.created' &&
+      !isReceipted(draft) &&
+      (draft.isResettled || !draft.lines.some((entry) => entry.line['type'] === 'chamber.committed')),
+  },
+  {
+    why: 'a service may write an account again and omit a line, as long as no move names it or a later one',
+    covers: ({ kind, line, did }, { lines }) =>
+      kind === 'left out' &&
+      did !== undefined &&
+      lines.every(
+        (move) => move.line['did'] !== did || Number(payloadOf(move.line)['accountEventId']) < Number(line['eventId']),
+      ),
+  },
+  {
+    why: 'a creation alone may be that of any chamber',
+    covers: ({ kind, line }, { lines }) =>
+      kind === 'put in' && line['type'] === 'chamber.created' && lines.length === 1,
+  },
+  {
+    why: 'accounts of agents without a move are not looked at',
+    covers: ({ did }, { lines }) => did !== undefined && !lines.some(({ line }) => line['did'] === did),
+  },
+  {
+    why: 'transactions and outcomes that are not recorded are on the chain alone',
+    covers: ({ kind, line }) => kind === 'left out' && isOfChain(line),
+  },
+  {
+    why: 'transactions and outcomes that are recorded after the moves are the service’s word until the chain is asked',
+    covers: (difference, draft) =>
+      difference.kind === 'put in' && isOfChain(difference.line) && isAfterMoves(draft, difference.place),
+  },
+  {
+    why: 'blocks, times, tokens and failures are on the chain alone',
+    covers: (difference) =>
+      difference.kind === 'changed' &&
+      OF_CHAIN[String(difference.line['type'])]?.includes(difference.path.replace('payload.', '')) === true,
+  },
+  {
+    why: 'a service dates its lines, within the ages of signatures: a receipt, or what an agent has seen, fixes them',
+    covers: (difference, draft) =>
+      difference.kind === 'changed' &&
+      difference.path === 'ts' &&
+      (difference.did !== undefined || !isReceipted(draft)),
+  },
+  {
+    why: 'a stranger may create the chamber, or join it, in an agent’s stead: others sign neither',
+    covers: (difference, draft) =>
+      difference.kind === 'changed' &&
+      difference.now['did'] === STRANGER.did &&
+      ['chamber.created', 'chamber.joined'].includes(String(difference.now['type'])) &&
+      /^(did$|request\.)/.test(difference.path) &&
+      !isReceipted(draft),
+  },
+  {
+    why: 'no request but those of the other moves names the chamber that is created',
+    covers: (difference, { lines }) =>
+      difference.kind === 'changed' && difference.path === 'chamberId' && lines.length === 1,
+  },
+  {
+    why: 'a service writes lines of about the same time, and outcomes on the chain, in the order that it likes',
+    covers: ({ kind, did }, draft) => kind === 'moved' && (did !== undefined || !isReceipted(draft)),
+  },
+  {
+    why: 'a registration with an e-mail address leaves no request, and shows what it says to nobody',
+    covers: (difference) => {
+      const { kind, did } = difference;
+      const line = kind === 'changed' ? difference.now : difference.line;
+      const isUnasked = line['request'] === null || (line['request'] as Line)['body'] === null;
+      const isUnsigned = did !== undefined && line['type'] === 'agent.registered' && isUnasked;
+      const isOfRequest = kind === 'changed' && difference.path.startsWith('request');
+      const isOfContent = kind === 'changed' && /^payload\.(walletAddress|label|personality)/.test(difference.path);
+      return isUnsigned && !('walletProof' in payloadOf(line)) && (kind === 'put in' || isOfRequest || isOfContent);
+    },
+  },
+  {
+    why: 'what a move says of an account is its service’s word where the account is not given, or nobody signed what it names',
+    covers: (difference, draft) => {
+      if (difference.kind !== 'changed' || difference.did !== undefined) return false;
+      const { path, now } = difference;
+      if (!OF_ACCOUNT.includes(path) || payloadOf(now)[path.replace('payload.', '')] === undefined) return false;
+      const given = draft.accounts.get(String(now['did'])) ?? [];
+      if (given.length === 0) return true;
+      return (
+        payloadOf(now)['walletProven'] !== true &&
+        bindingOf(given, payloadOf(now)['accountEventId'])?.['request'] == null
+      );
+    },
+  },
+  {
+    why: 'a move may name a line of its account that was replaced at most 5 s before, or one that is not given',
+    covers: (difference, draft) => {
+      if (difference.kind !== 'changed' || difference.path !== 'payload.accountEventId') return false;
+      const { now } = difference;
+      const { accountEventId } = payloadOf(now);
+      const given = draft.accounts.get(String(now['did'])) ?? [];
+      if (typeof accountEventId !== 'number') return false;
+      const first = Number(given[0]?.line['eventId'] ?? Number.POSITIVE_INFINITY);
+      const next = given[accountEventId + 1 - first]?.line;
+      const isReplaced = next !== undefined && atOf(now) - atOf(next) > LAG_MILLIS;
+      return given.length === 0 || accountEventId < first || !isReplaced;
+    },
+  },
+  {
+    why: 'lines of earlier releases lack what later ones say of accounts and keys',
+    covers: (difference, draft) => {
+      if (difference.kind !== 'changed' || difference.did !== undefined) return false;
+      const { path, now } = difference;
+      if (path.startsWith('payload.serviceKeys')) return !isReceipted(draft);
+      const isAbsent = payloadOf(now)[path.replace('payload.', '')] === undefined;
+      return OF_EARLIER.includes(path) && isAbsent && isBeforeNaming(draft, now);
+    },
+  },
+  {
+    why: 'balances, and what contracts accept as signatures, are on the chain alone',
+    covers: (difference, { history }) => {
+      const { kind, line, did } = difference;
+      if (kind !== 'changed') return false;
+      if (did === undefined)
+        return /^payload\.token\./.test(difference.path) && isMove(line) && 'token' in payloadOf(difference.now);
+      const { walletProof } = payloadOf(difference.now);
+      const isContract = walletProof !== undefined && 'chainId' in (walletProof as Line);
+      const isOfProof = /^(payload\.walletProof|request)\./.test(difference.path);
+      return isContract && isOfProof && line['type'] === 'agent.registered' && isChainless(history);
+    },
+  },
+];
+
+/** Every move but the creation has a receipt, and the line of each pins all before it. */
+function isReceipted({ history, lines }: Draft): boolean {
+  return history.receipts !== undefined && lines.length > 1;
+}
+
+function isChainless({ judgeProof }: History): boolean {
+  return judgeProof === undefined;
+}
+
+function isOfChain({ type }: Line): boolean {
+  return /^(relay\.|idea\.)/.test(String(type));
+}
+
+/** Whether these lines of the stream, chosen around the line, are all left out. */
+function areLeftOut(
+  { history, lines, accounts }: Draft,
+  did: string | undefined,
+  chosen: (all: readonly Line[], at: number) => readonly Line[],
+  line: Line,
+): boolean {
+  const honest = did === undefined ? history.lines : (history.accounts?.get(did) ?? []);
+  const entries = did === undefined ? lines : (accounts.get(did) ?? []);
+  const own = did === undefined ? entries : entries.filter((entry) => entry.line['did'] === did);
+  const kept = new Set(own.map(({ origin }) => origin));
+  return chosen(honest, honest.indexOf(line)).every((each) => !kept.has(each));
+}
+
+function isAfterMoves({ lines }: Draft, place: number): boolean {
+  return lines[0]?.line['type'] === 'chamber.created' && lines.slice(place).every(({ line }) => !isMove(line));
+}
+
+type Given = NonNullable<ReturnType<Draft['accounts']['get']>>;
+
+/** The registration that counts at that line; undefined where none is given. */
+function bindingOf(given: Given, accountEventId: Json | undefined): Line | undefined {
+  const first = Number(given[0]?.line['eventId']);
+  const past = given.slice(0, Math.max(Number(accountEventId) - first + 1, 0));
+  return past.findLast(({ line }) => line['type'] === 'agent.registered')?.line;
+}
+
+function atOf({ ts }: Line): number {
+  return Date.parse(String(ts));
+}
+
+/** No move before it shows that the release named account lines in moves of its type. */
+function isBeforeNaming({ lines }: Draft, move: Line): boolean {
+  const before = lines.slice(
+    0,
+    lines.findIndex(({ line }) => line === move),
+  );
+  const isNaming = (line: Line) =>
+    payloadOf(line)['accountEventId'] !== undefined || payloadOf(line)['walletProven'] !== undefined;
+  const isOfAll = (line: Line) =>
+    isNaming(line) && (!NAMING.includes(String(line['type'])) || line['type'] === 'chamber.joined');
+  const isOfType = NAMING.includes(String(move['type']));
+  return !before.some(({ line }) => (isOfType ? isNaming(line) : isOfAll(line)));
+}

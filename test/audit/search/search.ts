@@ -1,0 +1,195 @@
+// Searches for forgeries that the auditor calls sound: honest histories, altered at random, of which each has to be found, or to differ
+// only in what lines can't show.
+import { type Accounts, listedAccounts } from '../../../src/audit/account/accounts.ts';
+import { compareAccounts } from '../../../src/audit/account/compare-accounts.ts';
+import { readTransaction } from '../../../src/audit/chain/contracts.ts';
+import { ChamberAudit } from '../../../src/audit/chamber/chamber-audit.ts';
+import { type AuditContext, auditContext } from '../../../src/audit/context.ts';
+import { readLines, UnusableInput } from '../../../src/audit/line/input.ts';
+import { ProofFolder } from '../../../src/audit/receipts/proof-folder.ts';
+import { ReceiptChecks, reportReceipts } from '../../../src/audit/receipts/receipt-checks.ts';
+import { CHECK_NAMES } from '../../../src/audit/report/findings.ts';
+import { isSignedBy, type VerifyingKey } from '../../../src/crypto/verify.ts';
+import type { Hex } from '../../../src/vocabulary/values.ts';
+import { Random } from '../../kit/random.ts';
+import type { Line } from '../forge.ts';
+import { type Change, changesOf } from './changes.ts';
+import { differencesOf } from './differences.ts';
+import { Draft } from './draft.ts';
+import { type History, histories } from './histories.ts';
+import { limitOf } from './limits.ts';
+import { compareTurns } from './turns.ts';
+
+export interface Forgery {
+  readonly history: string;
+  /** Makes the same change again: `only` of the search. */
+  readonly seed: number;
+  readonly said: readonly string[];
+  /** What no limit covers, or what the model of turns says. */
+  readonly unexplained: readonly string[];
+  readonly texts: Texts;
+}
+
+export interface Searched {
+  readonly changes: number;
+  readonly found: number;
+  /** How often each limit was the reason that a change is not found. */
+  readonly limits: ReadonlyMap<string, number>;
+  readonly turnsCompared: number;
+  readonly forgeries: readonly Forgery[];
+}
+
+interface SearchOptions {
+  readonly seed: number;
+  readonly changes: number;
+  readonly millisMax?: number | undefined;
+  /** Makes one change alone. */
+  readonly only?: number | undefined;
+  readonly onProgress?: ((searched: Searched) => void) | undefined;
+}
+
+type Texts = Awaited<ReturnType<Draft['texts']>>;
+
+/** Enough to see what is wrong. */
+const FORGERIES_MAX = 20;
+const PROGRESS_CHANGES = 5_000;
+
+export async function search({
+  seed,
+  changes,
+  millisMax = Number.POSITIVE_INFINITY,
+  only,
+  onProgress,
+}: SearchOptions): Promise<Searched> {
+  const all = await histories();
+  const possible = changesOf(all);
+  const searched = {
+    changes: 0,
+    found: 0,
+    limits: new Map<string, number>(),
+    turnsCompared: 0,
+    forgeries: [] as Forgery[],
+  };
+  const endsAt = performance.now() + millisMax;
+  for (let index = 0; searched.changes < changes && performance.now() < endsAt; index++) {
+    await makeChange(searched, all, possible, only ?? seed * 0x1000_0000 + index);
+    if (only !== undefined || searched.forgeries.length >= FORGERIES_MAX) break;
+    if (searched.changes > 0 && searched.changes % PROGRESS_CHANGES === 0) onProgress?.(searched);
+  }
+  return searched;
+}
+
+/** The verdict of each honest history. */
+export async function honestVerdicts(): Promise<readonly (readonly [string, boolean])[]> {
+  const all = await histories();
+  return await Promise.all(
+    all.map(async (history) => [history.name, await isSound(history, await new Draft(history).texts())] as const),
+  );
+}
+
+type Mutable = { -readonly [Member in keyof Searched]: Searched[Member] } & {
+  readonly limits: Map<string, number>;
+  readonly forgeries: Forgery[];
+};
+
+async function makeChange(
+  searched: Mutable,
+  all: readonly History[],
+  possible: readonly Change[],
+  seed: number,
+): Promise<void> {
+  const random = new Random(seed);
+  const history = random.pick(all);
+  const draft = new Draft(history);
+  for (let wanted = random.pick([1, 1, 2, 2, 2, 3, 4]); wanted > 0; wanted--)
+    await random.pick(possible)(draft, random);
+  draft.isRechained = random.chance(0.9);
+  draft.isResettled =
+    draft.isRechained && random.chance(0.5) && history.lines.some(({ type }) => type === 'chamber.committed');
+  const texts = await draft.texts();
+  if (!(await isSound(history, texts))) {
+    searched.changes++;
+    searched.found++;
+    return;
+  }
+  const differences = differencesOf(draft);
+  if (differences.length === 0) return;
+  searched.changes++;
+  const reasons = differences.map((difference) => [difference, limitOf(difference, draft)] as const);
+  const unexplained = reasons.filter(([, why]) => why === undefined).map(([difference]) => inWords(difference));
+  const { count, problem } = compareTurns(parsed(texts.lines));
+  searched.turnsCompared += count;
+  if (problem !== undefined) unexplained.push(problem);
+  for (const why of new Set(reasons.flatMap(([, why]) => why ?? [])))
+    searched.limits.set(why, (searched.limits.get(why) ?? 0) + 1);
+  if (unexplained.length > 0)
+    searched.forgeries.push({ history: history.name, seed, said: draft.said, unexplained, texts });
+}
+
+function inWords({ kind, did, line, ...more }: ReturnType<typeof differencesOf>[number]): string {
+  const path = 'path' in more ? ` ${more.path}` : 'place' in more ? ` at ${more.place}` : '';
+  return `${String(line['type'])}${did === undefined ? '' : ` of ${did.slice(-4)}`} ${kind}${path}`;
+}
+
+function parsed(text: string): Line[] {
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Line);
+}
+
+// Most changes share their keys, signatures and transactions, each of which costs a millisecond of curve arithmetic.
+const keys = new Map<string, VerifyingKey>();
+const verdicts = new Map<string, boolean>();
+const transactions = new Map<Hex, ReturnType<typeof readTransaction>>();
+const KEPT_MAX = 20_000;
+
+function verifyOnce(key: VerifyingKey, message: Uint8Array, signature: Uint8Array): boolean {
+  const question = [key.bytes, message, signature].map((bytes) => Buffer.from(bytes).toString('latin1')).join('|');
+  const verdict = verdicts.get(question) ?? isSignedBy(key, message, signature);
+  if (verdicts.size >= KEPT_MAX) verdicts.clear();
+  verdicts.set(question, verdict);
+  return verdict;
+}
+
+function readOnce(raw: Hex): ReturnType<typeof readTransaction> {
+  const transaction = transactions.get(raw) ?? readTransaction(raw);
+  if (transactions.size >= KEPT_MAX) transactions.clear();
+  transactions.set(raw, transaction);
+  return transaction;
+}
+
+/** Whether the auditor would exit with 0. */
+async function isSound({ receipts, judgeProof }: History, { lines, accounts }: Texts): Promise<boolean> {
+  const context: AuditContext = { ...auditContext({}, verifyOnce), keys };
+  const checks = receipts && new ReceiptChecks(receipts);
+  const audit = new ChamberAudit({ context, readTransaction: readOnce, onEvent: (...taken) => checks?.take(...taken) });
+  try {
+    // Most forgeries are found in their first lines, and the rest takes most of the time.
+    for await (const line of readLines(bytesOf(lines))) {
+      await audit.take(line);
+      if (isBroken(audit)) return false;
+    }
+    const judged = checks?.judge(audit.decisions.state?.chamberId);
+    if (judged !== undefined) await reportReceipts(audit.findings, judged, new ProofFolder('/nonexistent'));
+    audit.conclude();
+    if (isBroken(audit)) return false;
+    await compareAccounts(audit, await accountsOf(accounts, context), judgeProof);
+  } catch (error) {
+    if (error instanceof UnusableInput) return false;
+    throw error;
+  }
+  return audit.findings.results().every(({ verdict }) => verdict === 'verified' || verdict === 'not evaluated');
+}
+
+function isBroken({ findings }: ChamberAudit): boolean {
+  return CHECK_NAMES.some((name) => findings.isBroken(name));
+}
+
+async function accountsOf(text: string | undefined, context: AuditContext): Promise<Accounts | undefined> {
+  return text === undefined ? undefined : await listedAccounts(readLines(bytesOf(text)), context);
+}
+
+async function* bytesOf(text: string): AsyncGenerator<Uint8Array> {
+  if (text !== '') yield Buffer.from(text);
+}
