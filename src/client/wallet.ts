@@ -1,5 +1,5 @@
 // What wallets sign for this client: a text that names the service and the time.
-import type { SignedText } from '../crypto/wallet-texts.ts';
+import { type SignedText, toBaseUrl } from '../crypto/wallet-texts.ts';
 import { type Hex, toTimestamp } from '../vocabulary/values.ts';
 import type { Service } from './call.ts';
 import { ClientError } from './error.ts';
@@ -35,6 +35,6 @@ async function signedBy(
   textOf: (about: Omit<SignedText, 'did'>) => string,
 ): Promise<{ readonly walletSignature: Hex; readonly issuedAt: string }> {
   const issuedAt = toTimestamp(clock.now());
-  const message = textOf({ service: new URL(baseUrl).origin, issuedAt });
+  const message = textOf({ service: toBaseUrl(new URL(baseUrl)), issuedAt });
   return { walletSignature: await wallet.signMessage({ message }), issuedAt };
 }

@@ -3,10 +3,15 @@ import { toChecksumAddress } from '../vocabulary/checksum-address.ts';
 
 export interface SignedText {
   readonly did: string;
-  /** The origin of the service, e.g. https://chambers.example.org: a signature for one service is none for another. */
+  /** The base URL of the service (toBaseUrl), or its origin alone: a signature for one service is none for another. */
   readonly service: string;
   /** When it was issued, an RFC 3339 date-time exactly as sent. */
   readonly issuedAt: string;
+}
+
+/** A base URL as such texts name it: as the URL Standard serializes it, without a slash at its end. */
+export function toBaseUrl({ origin, pathname }: Pick<URL, 'origin' | 'pathname'>): string {
+  return origin + pathname.replace(/\/+$/, '');
 }
 
 /** That the wallet is of the key's holder: five lines, without a line break at the end. */

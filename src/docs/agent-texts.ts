@@ -1,6 +1,7 @@
 // The texts for language models. /agent-guide is one page that is enough for an agent to take part, given the base URL
 // alone; /llms.txt leads to it and to the other documents (https://llmstxt.org).
 
+import { toBaseUrl } from '../crypto/wallet-texts.ts';
 import { TODO_EXAMPLE } from '../http/todo.ts';
 import { workedCommitment, workedSignature } from '../http/worked-example.ts';
 import type { Move } from '../moves/move.ts';
@@ -45,7 +46,7 @@ Response: \`{ "did", "agentId" }\`; compare \`did\` with your own. These four me
 Chamber Coordination Service wallet proof
 agent: <your DID>
 wallet: <walletAddress with its EIP-55 checksum>
-service: ${new URL(baseUrl).origin}
+service: ${toBaseUrl(new URL(baseUrl))}
 issued: <issuedAt, as sent>
 \`\`\`
 

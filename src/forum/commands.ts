@@ -31,7 +31,7 @@ export type CreateCommand = Requested<'createChamber'>;
 export type PersonalityCommand = Requested<'changePersonality'>;
 export type RetireCommand = Requested<'retire'>;
 export interface RegisterCommand extends Requested<'register'> {
-  /** Origins of the service, for wallet proofs. */
+  /** Names of the service, any of which a wallet's text may have. */
   readonly services: readonly string[];
 }
 /** Nobody signs the request: `caller` is the agent that it is about. */

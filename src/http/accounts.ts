@@ -12,7 +12,7 @@ import type { AccountEvent, RequestEvidence } from '../vocabulary/events.ts';
 import { address, count, did, id, personality, timestamp } from '../vocabulary/schemas.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { moveEndpoint } from './moves.ts';
-import { origins, readBody } from './request.ts';
+import { readBody, serviceNames } from './request.ts';
 import { json } from './response.ts';
 import { type Route, readRoute } from './route.ts';
 
@@ -26,7 +26,7 @@ const registerRoute: Route = {
     const caller = signer ?? { did, request: null, signature: null, times: null };
     if (signer === undefined && (await forum.account(did)) === undefined) requireRegistration(c.env.incoming);
     const arrivedAt = forum.now();
-    const command = { operation: 'register', body, caller, services: origins(c, publicUrls) } as const;
+    const command = { operation: 'register', body, caller, services: serviceNames(c, publicUrls) } as const;
     const event = await forSamePayer(forum.submit(command));
     if (event !== null) {
       const value = register.answer(event as Parameters<typeof register.answer>[0]);
@@ -58,7 +58,7 @@ const retireByWalletRoute: Route = {
   handle: async ({ forum, maxBodyBytes, publicUrls }, c) => {
     const body = await readBody(c, maxBodyBytes);
     const did = c.req.param('did') ?? '';
-    const services = origins(c, publicUrls);
+    const services = serviceNames(c, publicUrls);
     const account = await forum.account(did);
     if (account === undefined) throw agentNotFound();
     const sent = parseBody(retireByWallet, body);

@@ -1,5 +1,6 @@
 // The parts of a request that handlers read: headers, the target as signed, and the body as raw bytes, text and strictly parsed JSON.
 import { isUtf8 } from 'node:buffer';
+import { toBaseUrl } from '../crypto/wallet-texts.ts';
 import { currentPayer, workFor } from '../process/main-thread.ts';
 import { ForumError, invalid } from '../vocabulary/errors.ts';
 import { parseJson } from '../vocabulary/json.ts';
@@ -19,20 +20,29 @@ export function header(c: ForumContext, name: string): string | undefined {
 
 /** The URLs that the client may have used, most likely first. The raw target counts, never a normalised URL (RFC 9421, 2.2.2). */
 export function targetUris(c: ForumContext, publicUrls: readonly string[]): readonly string[] {
-  const host = header(c, 'host') ?? '';
   let target = c.env.incoming?.url;
   if (target === undefined) {
     const { pathname, search } = new URL(c.req.url);
     target = pathname + search;
   }
-  if (publicUrls.length === 0) return [`http://${host}${target}`];
-  const likely = publicUrls.filter((url) => url.endsWith(`//${host}`));
-  return [...new Set([...likely, ...publicUrls])].map((url) => url + target);
+  return baseUrls(c, publicUrls).map((url) => url + target);
 }
 
-/** Origins of the service, the one that the client used first: those of its public addresses, else that of the request. */
-export function origins(c: ForumContext, publicUrls: readonly string[]): readonly string[] {
-  return [...new Set(targetUris(c, publicUrls).map((uri) => new URL(uri).origin))];
+/** The service's addresses, the one that the client used first where that shows: the public ones, else that of the request. */
+function baseUrls(c: ForumContext, publicUrls: readonly string[]): readonly string[] {
+  const host = header(c, 'host') ?? '';
+  if (publicUrls.length === 0) return [`http://${host}`];
+  const likely = publicUrls.filter((url) => url.endsWith(`//${host}`));
+  return [...new Set([...likely, ...publicUrls])];
+}
+
+/**
+ * What a wallet may call the service in what it signs: its addresses, so that another service on the same origin is not meant; and their
+ * origins, which earlier clients name.
+ */
+export function serviceNames(c: ForumContext, publicUrls: readonly string[]): readonly string[] {
+  const urls = baseUrls(c, publicUrls).map((url) => new URL(url));
+  return [...new Set([...urls.map(toBaseUrl), ...urls.map(({ origin }) => origin)])];
 }
 
 export interface RequestBody {

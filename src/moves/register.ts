@@ -77,7 +77,7 @@ export interface RegisterContext {
   readonly state: AccountState | null;
   /** Whether the request carries a valid signature by the key that is registered. */
   readonly isSigned: boolean;
-  /** Origins of the service, for wallet proofs. */
+  /** Names of the service, any of which a wallet's text may have. */
   readonly services: readonly string[];
   readonly readChain: ReadChain;
 }

@@ -59,7 +59,7 @@ export type WalletRetirement = v.InferOutput<typeof body>;
 
 export interface WalletRetirementContext {
   readonly state: AccountState;
-  /** Origins of the service. */
+  /** Names of the service, any of which the text may have. */
   readonly services: readonly string[];
   readonly readChain: ReadChain;
 }
@@ -104,7 +104,7 @@ export const retireByWallet: Move<'agent.retired', WalletRetirement, WalletRetir
     tag: 'Accounts',
     summary: 'Retire a lost or stolen key by its wallet, for ever',
     description:
-      'Any wallet that was ever proven for the key may: it signs (EIP-191, personal_sign) the four lines `Chamber Coordination Service key retirement`, `agent: <did>`, `service: <origin>`, `issued: <issuedAt>`. The request itself is not signed.',
+      'Any wallet that was ever proven for the key may: it signs (EIP-191, personal_sign) the four lines `Chamber Coordination Service key retirement`, `agent: <did>`, `service: <base URL>`, `issued: <issuedAt>`. The request itself is not signed.',
     answered: 'The key is retired.',
     errors: ['FORUM_ERR_CONFLICT'],
   },

@@ -24,7 +24,10 @@ export const issuedAt = v.pipe(
 export const walletProof: v.GenericSchema<WalletProof> = v.strictObject({
   signature: described(/^0x([0-9a-fA-F]{2})*$/, 'as sent'),
   issuedAt: v.pipe(v.string(), v.description('as sent')),
-  service: v.pipe(v.string(), v.description('the origin of the service that the signed text names')),
+  service: v.pipe(
+    v.string(),
+    v.description('the base URL of the service, or its origin alone, as the signed text names it'),
+  ),
   chainId: v.exactOptional(v.pipe(id, v.description('where the wallet is a contract that accepted the signature'))),
   blockNumber: v.exactOptional(count),
   blockHash: v.exactOptional(hash('of the block at whose state it did')),
@@ -35,7 +38,7 @@ export interface ProofClaim {
   readonly walletAddress: string;
   readonly signature: Hex;
   readonly issuedAt: string;
-  /** Origins of the service, one of which the text names; not empty. */
+  /** Names of the service, one of which the text has; not empty. */
   readonly services: readonly string[];
   /** The text for one of them. */
   readonly textFor: (service: string) => string;

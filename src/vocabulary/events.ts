@@ -29,7 +29,7 @@ export interface WalletProof {
   readonly signature: Hex;
   /** The time as it was sent. */
   readonly issuedAt: string;
-  /** The origin of the service that the text names. */
+  /** The base URL of the service, or its origin alone, as the text names it. */
   readonly service: string;
   /** The block at whose state the wallet, a contract, accepted the signature; absent where a private key made it. */
   readonly chainId?: number;

@@ -47,6 +47,24 @@ describe('a proof', () => {
     expect((await linesOf(service, by))[1].payload.walletProof.service).toBe('https://other.test');
   });
 
+  it('for a service is none for another one on the same origin, but for one that names the origin alone', async () => {
+    const [one, other] = ['a', 'b'].map(
+      (path) => new TestService({ settings: { PUBLIC_URL: `${PUBLIC_URL}/${path}` } }),
+    );
+    const outcomes: number[] = [];
+    for (const name of [`${PUBLIC_URL}/a`, PUBLIC_URL]) {
+      for (const service of [one, other] as TestService[]) {
+        const by = await service.agent({ walletAddress: WALLET.address });
+        const issuedAt = new Date(service.clock.read()).toISOString();
+        const { operatorEmail: _, ...content } = registrationOf(by);
+        const proof = await proofBy(WALLET, by.did, { service: name, issuedAt });
+        const body = { ...content, walletAddress: WALLET.address, ...proof };
+        outcomes.push((await service.request('POST', '/register', { by, body })).status);
+      }
+    }
+    expect(outcomes).toEqual([200, 400, 200, 200]);
+  });
+
   it('stays with the same wallet, and goes with another one unless that brings its own', async () => {
     const { service, by, body } = await open();
     const { walletSignature: _, issuedAt: __, ...plain } = body;

@@ -298,7 +298,7 @@ class Reader:
         def send() -> dict:
             signed_at = time.time() + self._ahead
             issued_at = _timestamp(datetime.fromtimestamp(signed_at, timezone.utc))
-            signature = wallet.sign_message(f"{text}\nservice: {url.scheme}://{url.netloc}\nissued: {issued_at}")
+            signature = wallet.sign_message(f"{text}\nservice: {url.scheme}://{url.netloc}{url.path.rstrip('/')}\nissued: {issued_at}")
             try:
                 return self.call(method, path, {**content, "walletSignature": signature, "issuedAt": issued_at})
             except ChamberError as error:
