@@ -15,18 +15,19 @@ export function attemptsOf({ submitted }: Job): number {
   return new Set(submitted.map(({ nonce }) => nonce)).size;
 }
 
-/** Notes the job's attempts; to be called before each step. */
+/** Notes the attempts at an open job; to be called before each step. */
 export function countAttempts(job: Job, { formerAttempts, spending }: RoundContext): void {
+  if (job.outcome !== null) return;
   const attempts = attemptsOf(job);
   if (!formerAttempts.has(job.name)) formerAttempts.set(job.name, attempts);
-  if (job.outcome === null) spending.setAttempts(job.name, attempts);
+  spending.setAttempts(job.name, attempts);
 }
 
 /** Whether a job whose latest transaction `failed` so long ago may be signed at another nonce now. */
 export function mayTryAgain(job: Job, failed: string, ago: Millis, round: RoundContext): boolean {
   const { alerts, formerAttempts, spending } = round;
   const attempts = attemptsOf(job);
-  const isAtBound = attempts - (formerAttempts.get(job.name) ?? 0) >= ATTEMPTS_MAX;
+  const isAtBound = attempts - (formerAttempts.get(job.name) ?? attempts) >= ATTEMPTS_MAX;
   if (attempts >= ALERT_ATTEMPTS || isAtBound) {
     const next = isAtBound ? 'no further one is signed before a restart' : 'the next ones follow at growing intervals';
     alerts.raise(job.name, `${attempts} transactions ${failed} and cost ${spending.costOf(job.name)} ether: ${next}`);

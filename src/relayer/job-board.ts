@@ -5,31 +5,33 @@ import { LRUCache } from 'lru-cache';
 import { Slots } from '../forum/slots.ts';
 
 const STEPS_AT_ONCE = 16;
-/** More than are started between reading a job and its turn. */
-const STARTS_KEPT = 10_000;
+/** More jobs than end a step between reading a job and its turn. */
+const ENDS_KEPT = 10_000;
 
 export class JobBoard {
   readonly #slots = new Slots(STEPS_AT_ONCE);
   readonly #underWay = new Map<string, Promise<void>>();
-  /** The steps started so far, and the last one of each job. */
-  #starts = 0;
-  readonly #lastStarts = new LRUCache<string, number>({ max: STARTS_KEPT });
+  /** The steps that have ended so far, and the last one of each job among them. */
+  #ends = 0;
+  readonly #lastEnds = new LRUCache<string, number>({ max: ENDS_KEPT });
 
   #turn: Promise<void> = Promise.resolve();
 
   /** A moment, to be taken before the state of a job is read. */
   get moment(): number {
-    return this.#starts;
+    return this.#ends;
   }
 
   /**
-   * Resolves when the step has ended. Nothing is done where a step of the job is under way, or was started after the moment before which
+   * Resolves when the step has ended. Nothing is done where a step of the job is under way, or has ended after the moment before which
    * its state was read: it may have signed a transaction that the reader did not see.
    */
   async run(name: string, readAfter: number, step: () => Promise<void>): Promise<void> {
-    if (this.#underWay.has(name) || (this.#lastStarts.get(name) ?? 0) > readAfter) return;
-    this.#lastStarts.set(name, ++this.#starts);
-    const running = this.#inSlot(step).finally(() => this.#underWay.delete(name));
+    if (this.#underWay.has(name) || (this.#lastEnds.get(name) ?? 0) > readAfter) return;
+    const running = this.#inSlot(step).finally(() => {
+      this.#lastEnds.set(name, ++this.#ends);
+      this.#underWay.delete(name);
+    });
     this.#underWay.set(name, running);
     await running;
   }

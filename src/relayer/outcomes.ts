@@ -14,13 +14,15 @@ export type Step = 'recorded' | 'sent' | 'waiting' | 'confirming' | 'deferred';
 const DEFER_MILLIS: Millis = 5_000;
 
 export async function record(job: Job, fact: ServiceFact, round: RoundContext): Promise<Step> {
-  const { forum, lease, logger, alerts, stopwatches, failed, refusals, confirmedWith, spending } = round;
+  const { forum, lease, logger, alerts, stopwatches, failed, refusals, confirmedWith, formerAttempts, spending } =
+    round;
   await forum.record(job.chamberId, fact, { root: job.root, lease });
   if (fact.type === 'idea.deploy_failed') failed.count++;
   logger.info({ job: job.name, type: fact.type, ether: spending.costOf(job.name) }, 'relay outcome recorded');
   alerts.clear(job.name);
   refusals.end(job.name);
   confirmedWith.delete(job.name);
+  formerAttempts.delete(job.name);
   spending.close(job.name);
   stopwatches.stop(...job.submitted.map(({ txHash }) => txHash));
   return 'recorded';

@@ -53,7 +53,10 @@ export async function playRound(
   memory.pending.clear();
   memory.waiting = 0;
   const over = new AbortController();
-  const steps = chambers.map((chamber) => advanceChamber({ chamber, readAfter }, round, memory));
+  const note = (error: unknown) => {
+    memory.fault ??= { error };
+  };
+  const steps = chambers.map((chamber) => advanceChamber({ chamber, readAfter }, round, memory).catch(note));
   const limit = pause(ROUND_MILLIS_MAX, undefined, { signal: over.signal }).catch(() => {});
   await Promise.race([Promise.all(steps), limit]);
   over.abort();

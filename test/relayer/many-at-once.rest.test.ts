@@ -65,6 +65,8 @@ async function play(faultOf: (isOfFirst: boolean) => Fault | undefined): Promise
   await relayer.stop();
   await expectRecordedOnce(opened);
   expect(forum.facts('idea.deploy_failed')).toEqual([]);
+  const signed = [...forum.facts('relay.commit_submitted'), ...forum.facts('relay.deploy_submitted')];
+  expect(new Set(signed.map(({ nonce }) => nonce)).size).toBe(2 * CHAMBERS);
   const ids = [...forum.events.keys()];
   return { roots: ids.map((id) => roots.get(id) ?? 0), tokens: ids.map((id) => tokens.get(id) ?? 0) };
 }

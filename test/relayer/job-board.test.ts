@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest';
+import { JobBoard } from '../../src/relayer/job-board.ts';
+
+function controlled() {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let runs = 0;
+  const step = async () => {
+    runs++;
+    await promise;
+  };
+  return { step, end: resolve, runs: () => runs };
+}
+
+test('a job has one step at a time', async () => {
+  const board = new JobBoard();
+  const first = controlled();
+  const running = board.run('a', board.moment, first.step);
+  await board.run('a', board.moment, first.step);
+  expect(first.runs()).toBe(1);
+  first.end();
+  await running;
+  await board.run('a', board.moment, first.step);
+  expect(first.runs()).toBe(2);
+});
+
+test('no step follows from a state that was read before the step before it ended', async () => {
+  const board = new JobBoard();
+  const first = controlled();
+  const running = board.run('a', board.moment, first.step);
+  const readAfter = board.moment;
+  first.end();
+  await running;
+  const next = controlled();
+  next.end();
+  await board.run('a', readAfter, next.step);
+  expect(next.runs()).toBe(0);
+  await board.run('b', readAfter, next.step);
+  await board.run('a', board.moment, next.step);
+  expect(next.runs()).toBe(2);
+});
+
+test('a step that fails ends too, and is the caller’s error', async () => {
+  const board = new JobBoard();
+  const fail = async () => Promise.reject(new Error('no luck'));
+  await expect(board.run('a', board.moment, fail)).rejects.toThrow('no luck');
+  await board.idle();
+  await expect(board.run('a', board.moment, fail)).rejects.toThrow('no luck');
+});
+
+test('steps that hang leave places to others, and no more run than there are places', async () => {
+  const board = new JobBoard();
+  const hanging = Array.from({ length: 20 }, controlled);
+  const running = hanging.map(({ step }, index) => board.run(`${index}`, board.moment, step));
+  await new Promise((resolve) => setImmediate(resolve));
+  const started = hanging.filter(({ runs }) => runs() === 1).length;
+  expect(started).toBe(16);
+  for (const { end } of hanging) end();
+  await Promise.all(running);
+  expect(hanging.every(({ runs }) => runs() === 1)).toBe(true);
+});
