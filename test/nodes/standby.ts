@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { freePort } from '../../src/demo/free-port.ts';
-import { killTree } from '../kit/process-tree.ts';
+import { killTree, signalTree } from '../kit/process-tree.ts';
 
 const DEBIAN = '/usr/lib/postgresql';
 const POLL_MS = 20;
@@ -24,6 +24,9 @@ export interface Pair {
   readonly url: string;
   /** Kills the primary with all its processes and promotes the standby; resolves when that takes writes. */
   readonly failOver: () => Promise<void>;
+  readonly primaryUrl: string;
+  /** SIGSTOP takes the standby away, SIGCONT brings it back. */
+  readonly signalStandby: (signal: 'SIGSTOP' | 'SIGCONT') => void;
   readonly stop: () => Promise<void>;
 }
 
@@ -43,6 +46,8 @@ export async function startPair(programs: string): Promise<Pair> {
   await until(primaryPort, "SELECT count(*) = 1 AS done FROM pg_stat_replication WHERE sync_state = 'sync'");
   return {
     url: `postgres://postgres@127.0.0.1:${primaryPort},127.0.0.1:${standbyPort}/postgres?target_session_attrs=read-write`,
+    primaryUrl: urlOf(primaryPort),
+    signalStandby: (signal) => signalTree(standby.pid as number, signal),
     failOver: async () => {
       killTree(primary.pid as number);
       await until(standbyPort, 'SELECT pg_promote() AS done');

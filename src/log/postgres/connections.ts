@@ -1,22 +1,23 @@
 // Connections to the writable server among the hosts of DATABASE_URL. A lost connection is replaced by one to the host that
 // takes writes then, so that the process outlives a restart of PostgreSQL and a standby's promotion.
-import { isIP } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { detach } from '../../process/detach.ts';
 import { forSamePayer } from '../../process/main-thread.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
 import { CannotConnect, ConnectionLost, failureOf, isSilent, logUnavailable } from './database-errors.ts';
 import { describeDatabase, hostUrls } from './database-url.ts';
+import { newClient } from './driver.ts';
 import { requireOwnSession } from './pooler.ts';
 import { openSession, type PlanCacheMode } from './session.ts';
+import { Unresolved, UnresolvedWork } from './unresolved.ts';
 import { OtherLog, UnusableDatabase } from './unusable-database.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 /** A server that is silent for so long is taken for lost. */
 const SILENCE_MS_MAX = 10_000;
 /** The time counts from the first lost connection: a promotion takes as long, and a stop has more. */
-const PATIENCE_MS = 5_000;
+export const PATIENCE_MS = 5_000;
 const RETRY_PAUSE_MS = 100;
 
 /** Runs a statement, prepared under the name. */
@@ -58,12 +59,16 @@ export class Connections implements Runner {
   readonly #urls: readonly string[];
   readonly #max: number;
   readonly #options: Required<ConnectionOptions>;
-  /** Connections that callers have taken are in it too. */
-  readonly #all = new Set<pg.Client>();
+  /** With the host of each. Connections that callers have taken are in it too. */
+  readonly #all = new Map<pg.Client, string>();
   readonly #pool = new Set<pg.Client>();
   readonly #outdated = new WeakSet<pg.Client>();
   readonly #idle: pg.Client[] = [];
   readonly #waiting: PromiseCallbacks[] = [];
+  readonly #unresolved = new UnresolvedWork({
+    onResolved: (client) => this.#release(client),
+    onLost: (client) => this.#dropSilent(client),
+  });
   #opening = 0;
   #host = 0;
   #problem: unknown;
@@ -94,6 +99,7 @@ export class Connections implements Runner {
         this.#problem = undefined;
         return result;
       } catch (error) {
+        if (error instanceof Unresolved) throw logUnavailable(error);
         const failure = failureOf(error);
         if (failure === undefined) throw error;
         this.#problem = error;
@@ -125,17 +131,19 @@ export class Connections implements Runner {
 
   async #use<Result>(work: (client: pg.Client) => Promise<Result>): Promise<Result> {
     const client = this.#idle.pop() ?? (await this.#nextFree());
+    let isHeld = false;
     try {
       return await work(client);
     } catch (thrown) {
+      isHeld = isSilent(thrown) && (await this.#hold(client));
+      if (isHeld) throw new Unresolved('the database is still at work', { cause: thrown });
       const error = this.#meaningOf(thrown, client);
-      if (failureOf(error) === 'lost') this.#drop(client);
-      // What silenced one has silenced all, and each would be waited for as long again.
-      if (isSilent(thrown)) this.#dropIdle();
+      if (isSilent(thrown)) this.#dropSilent(client);
+      else if (failureOf(error) === 'lost') this.#drop(client);
       if (error instanceof OtherLog) this.#options.onOtherLog();
       throw error;
     } finally {
-      this.#release(client);
+      if (!isHeld) this.#release(client);
     }
   }
 
@@ -145,8 +153,28 @@ export class Connections implements Runner {
     return !isKnown && (isSilent(error) || !this.#all.has(client)) ? new ConnectionLost(error) : error;
   }
 
+  /** Returns whether the server is still at work: then the connection is released when it is done. */
+  #hold(client: pg.Client): Promise<boolean> {
+    const url = this.#all.get(client);
+    if (url === undefined) return Promise.resolve(false);
+    const holding = this.#unresolved.hold({ client, url });
+    if (this.#isHeldUp) for (const { reject } of this.#waiting.splice(0)) reject(new Unresolved(ALL_HELD));
+    return holding;
+  }
+
+  get #isHeldUp(): boolean {
+    return this.#unresolved.size >= this.#max;
+  }
+
+  /** What silenced one has silenced all, and each would be waited for as long again. */
+  #dropSilent(client: pg.Client): void {
+    this.#drop(client);
+    this.#dropIdle();
+  }
+
   /** The next one that is released or opened, whichever comes first: to open one takes as long as many queries. */
   #nextFree(): Promise<pg.Client> {
+    if (this.#isHeldUp) return Promise.reject(new Unresolved(ALL_HELD));
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject });
       detach(this.#openAnother());
@@ -206,15 +234,9 @@ export class Connections implements Runner {
   }
 
   async #open(connectionString: string, isTrial: boolean): Promise<pg.Client> {
-    const client = new pg.Client({
-      connectionString,
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      query_timeout: this.#options.silenceMillis,
-      keepAlive: true,
-      application_name: 'chambers',
-    });
-    verifyAddress(client);
-    this.#all.add(client);
+    const limits = { connectionTimeoutMillis: CONNECT_TIMEOUT_MS, query_timeout: this.#options.silenceMillis };
+    const client = newClient(connectionString, limits);
+    this.#all.set(client, connectionString);
     // The loss of an idle connection would end the process if nothing listened.
     client.on('error', () => this.#drop(client));
     client.on('end', () => this.#drop(client));
@@ -245,6 +267,7 @@ export class Connections implements Runner {
   }
 
   #drop(client: pg.Client): void {
+    this.#unresolved.forget(client);
     if (!this.#all.delete(client)) return;
     this.#pool.delete(client);
     const index = this.#idle.indexOf(client);
@@ -254,7 +277,7 @@ export class Connections implements Runner {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    const ends = [...this.#all].map((client) => client.end().catch(() => {}));
+    const ends = [...this.#all.keys()].map((client) => client.end().catch(() => {}));
     await Promise.race([Promise.all(ends), sleep(RETRY_PAUSE_MS * 10, undefined, { ref: false })]);
   }
 }
@@ -275,11 +298,6 @@ export async function connectFirst<Result>(
   }
 }
 
-/** The driver names the server to TLS only if the host is a name; otherwise the certificate would have to be of `localhost`. */
-function verifyAddress(client: pg.Client): void {
-  // The types lack it; TLS takes the object as its options.
-  const { ssl } = client as { readonly ssl?: boolean | { host?: string } };
-  if (typeof ssl === 'object' && isIP(client.host) !== 0) ssl.host = client.host;
-}
+const ALL_HELD = 'the database is still at work on all connections';
 
 const NO_CHECK = async () => {};

@@ -20,6 +20,7 @@ import { SignatureFilter } from '../signature-filter.ts';
 import type { StreamId } from '../stream-id.ts';
 import { Appender } from './append.ts';
 import type { Connections, Query } from './connections.ts';
+import { logUnavailable } from './database-errors.ts';
 import { type Reads, readAll, readNodes, readPage } from './lines.ts';
 import { lookUp } from './look-up.ts';
 import type { PostgresNodes } from './nodes.ts';
@@ -28,6 +29,8 @@ import type { Writes } from './writes.ts';
 
 interface Parts {
   readonly connections: Connections;
+  /** For what commits beside the appends: it may wait for a standby, and no read waits with it. */
+  readonly commits: Connections;
   readonly writes: Writes;
   readonly damages: Damages;
   readonly nodes: PostgresNodes;
@@ -77,9 +80,9 @@ export class PostgresEventLog implements EventLog {
   }
 
   async find(signatureKeys: readonly string[]): Promise<AppendResult['found']> {
-    const { connections } = this.#parts;
+    const { commits } = this.#parts;
     const asked = { streams: [], signatureKeys };
-    const { found } = await connections.run((client) => lookUp(client, asked, this.damages));
+    const { found } = await commits.run((client) => lookUp(client, asked, this.damages));
     this.#noteFound(found);
     return found;
   }
@@ -101,19 +104,20 @@ export class PostgresEventLog implements EventLog {
   }
 
   async readAll(after: number, limit: number): Promise<OrderedPage> {
-    await placeLines(this.#parts.connections);
+    await placeLines(this.#parts.commits, this.#parts.connections);
     return readAll(this.#reads, after, limit);
   }
 
   async lastPlace(): Promise<number> {
-    await placeLines(this.#parts.connections);
+    await placeLines(this.#parts.commits, this.#parts.connections);
     const [row] = await this.#query<PlaceRow>('last place', LAST_PLACE, []);
     return Number(row?.place);
   }
 
   async placeOf(stream: StreamId, eventId: number): Promise<number | undefined> {
-    await placeLines(this.#parts.connections);
+    const isComplete = await placeLines(this.#parts.commits, this.#parts.connections);
     const [row] = await this.#query<PlaceRow>('place of', PLACE_OF, [String(stream), eventId]);
+    if (row === undefined && !isComplete) throw logUnavailable();
     return row && Number(row.place);
   }
 
@@ -124,7 +128,7 @@ export class PostgresEventLog implements EventLog {
   }
 
   async writeSnapshot(stream: StreamId, { eventId, leaf, state }: Snapshot): Promise<void> {
-    await this.#query(
+    await this.#parts.commits.query(
       'write snapshot',
       `INSERT INTO snapshots VALUES ($1, $2, $3, $4, $5, $6)
        ON CONFLICT (stream) DO UPDATE SET event_id = excluded.event_id, version = excluded.version, leaf = excluded.leaf,
@@ -134,7 +138,7 @@ export class PostgresEventLog implements EventLog {
   }
 
   async dropSnapshot(stream: StreamId): Promise<void> {
-    await this.#query('drop snapshot', 'DELETE FROM snapshots WHERE stream = $1', [stream]);
+    await this.#parts.commits.query('drop snapshot', 'DELETE FROM snapshots WHERE stream = $1', [stream]);
   }
 
   readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]> {

@@ -16,6 +16,8 @@ interface Parts {
   readonly checkConnections: (check: ConnectionCheck) => void;
   readonly logId: string;
   readonly connections: Connections;
+  /** For claims. */
+  readonly leases: Connections;
   /** All that this process has. */
   readonly pools: readonly Connections[];
   readonly heads: (streams: readonly StreamId[]) => Promise<ReadonlyMap<StreamId, number>>;
@@ -40,7 +42,7 @@ export class PostgresNodes implements NodeCoordination {
   }
 
   lease(name: string): Lease {
-    const lease = new PostgresLease(name, this.#parts.connections.query);
+    const lease = new PostgresLease(name, this.#parts.leases.query);
     this.#leases.push(lease);
     return lease;
   }

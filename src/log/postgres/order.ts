@@ -6,6 +6,7 @@
 //   or placed. It places all that it finds of a stream.
 // - Readers place what they are about to read. No append waits for it.
 import type pg from 'pg';
+import { ForumError } from '../../vocabulary/errors.ts';
 import type { Runner } from './connections.ts';
 
 /** Any number, the same in every release. */
@@ -13,11 +14,17 @@ const ORDER_LOCK = '4848270582';
 /** The number of lines in one transaction; more if the last stream among them has more. */
 const PLACED_AT_ONCE = 10_000;
 
-/** Gives a place to the lines that have none. */
-export async function placeLines(connections: Runner): Promise<void> {
-  const [unplaced] = await connections.query('unplaced', 'SELECT FROM unplaced_events LIMIT 1', []);
-  if (unplaced === undefined) return;
-  for (let placed = PLACED_AT_ONCE; placed >= PLACED_AT_ONCE; ) placed = await connections.run(placeSome);
+/** Gives a place to the lines that have none. Returns false if they can't have one now, as while a commit waits for a standby. */
+export async function placeLines(commits: Runner, reads: Runner = commits): Promise<boolean> {
+  const [unplaced] = await reads.query('unplaced', 'SELECT FROM unplaced_events LIMIT 1', []);
+  if (unplaced === undefined) return true;
+  try {
+    for (let placed = PLACED_AT_ONCE; placed >= PLACED_AT_ONCE; ) placed = await commits.run(placeSome);
+    return true;
+  } catch (error) {
+    if (error instanceof ForumError) return false;
+    throw error;
+  }
 }
 
 async function placeSome(client: pg.Client): Promise<number> {

@@ -22,6 +22,8 @@ import { confirmedIf, DURABLY } from './session.ts';
 interface Parts {
   readonly logId: string;
   readonly connections: Runner;
+  /** For what commits. */
+  readonly commits: Runner;
   readonly damages: Damages;
 }
 
@@ -33,9 +35,13 @@ export class PostgresPublishedTree implements PublishedTree {
   }
 
   pinned<Result>(work: (tree: PublishedTree) => Promise<Result>): Promise<Result> {
-    return this.#parts.connections.run((client) =>
-      work(new PostgresPublishedTree({ ...this.#parts, connections: runnerOn(client) })),
-    );
+    return this.#parts.commits.run((client) => work(this.on(client)));
+  }
+
+  /** The tree as the server behind the connection has it. */
+  on(client: pg.Client): PublishedTree {
+    const runner = runnerOn(client);
+    return new PostgresPublishedTree({ ...this.#parts, connections: runner, commits: runner });
   }
 
   async checkpoint(logId = this.#parts.logId): Promise<StoredCheckpoint | undefined> {
@@ -54,8 +60,8 @@ export class PostgresPublishedTree implements PublishedTree {
   };
 
   async readLeaves(after: number, limit: number): Promise<Uint8Array> {
-    const { connections } = this.#parts;
-    await placeLines(connections);
+    const { connections, commits } = this.#parts;
+    await placeLines(commits, connections);
     const rows = await connections.query<LeafRow>('leaves', LEAVES, [after, after + limit]);
     return Buffer.concat(rows.map((row) => leafOf(this.#parts.damages, toPlaced(row), row)));
   }
@@ -67,8 +73,8 @@ export class PostgresPublishedTree implements PublishedTree {
 
   /** The rows of the lease and of the checkpoint are locked against another publisher until the commit. */
   publish({ from, checkpoint, tiles, lease }: Publication): Promise<boolean> {
-    const { connections, logId } = this.#parts;
-    return connections.run(async (client: pg.Client) => {
+    const { commits, logId } = this.#parts;
+    return commits.run(async (client: pg.Client) => {
       const { rowCount } = await client.query({
         name: 'publish',
         text: PUBLISH,
@@ -83,8 +89,8 @@ export class PostgresPublishedTree implements PublishedTree {
   }
 
   async replaceNote(from: StoredCheckpoint, note: string): Promise<boolean> {
-    const { connections, logId } = this.#parts;
-    const rows = await connections.query('replace note', REPLACE_NOTE, [note, logId, from.size, from.note]);
+    const { commits, logId } = this.#parts;
+    const rows = await commits.query('replace note', REPLACE_NOTE, [note, logId, from.size, from.note]);
     return rows.length > 0;
   }
 }

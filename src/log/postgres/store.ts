@@ -2,7 +2,7 @@
 import type { Millis } from '../../vocabulary/values.ts';
 import { Damages, type StreamDamaged } from '../damage.ts';
 import type { Store } from '../store.ts';
-import { type ConnectionOptions, Connections, connectFirst, runnerOn } from './connections.ts';
+import { type ConnectionOptions, Connections, connectFirst, PATIENCE_MS } from './connections.ts';
 import { DatabaseClock } from './database-clock.ts';
 import { describeDatabase } from './database-url.ts';
 import { PostgresEventLog } from './event-log.ts';
@@ -16,10 +16,15 @@ import { readLastAt } from './reset-clock.ts';
 import { migrate, probe, readMeta } from './schema.ts';
 import { Writes } from './writes.ts';
 
+/** For places, checkpoints, snapshots and repeated requests, which may wait for a standby. */
+const COMMITS_MAX = 4;
+/** No second claim is sent while one is unresolved. */
+const LEASES_MAX = 1;
+
 export interface PostgresStoreOptions {
   /** `postgres://…`, with several hosts separated by commas. */
   readonly url: string;
-  /** Three more serve moves and wake-ups. */
+  /** Reads have these; up to eight more serve moves, wake-ups, leases and what commits beside moves. */
   readonly connectionsMax: number;
   /** The lowest id of a new chamber, the same for all nodes; 1 by default. */
   readonly chamberIdMin?: number;
@@ -85,15 +90,20 @@ function compose(options: PostgresStoreOptions, { logId, lastAt }: Opened): Post
       await requireSameLog(client, logId);
       // The server may be another one, with another clock.
       await clock.measureOn(client);
-      await checkTree(new PostgresPublishedTree({ logId, connections: runnerOn(client), damages }));
+      await checkTree(tree.on(client));
     },
     onOtherLog: () => {
-      for (const pool of [connections, writes.connections]) pool.recheck();
+      for (const pool of pools) pool.recheck();
     },
     ...(options.onChecked && { onChecked: options.onChecked }),
   };
   const connections = new Connections(options.url, options.connectionsMax, checked);
   const writes = new Writes(options.url, checked);
+  const [commits, leases] = [COMMITS_MAX, LEASES_MAX].map(
+    (max) => new Connections(options.url, max, { ...checked, silenceMillis: PATIENCE_MS }),
+  ) as [Connections, Connections];
+  const pools = [connections, writes.connections, commits, leases];
+  const tree = new PostgresPublishedTree({ logId, connections, commits, damages });
   const { query } = connections;
   const nodes = new PostgresNodes({
     logId,
@@ -101,7 +111,8 @@ function compose(options: PostgresStoreOptions, { logId, lastAt }: Opened): Post
       checkTree = check;
     },
     connections,
-    pools: [connections, writes.connections],
+    leases,
+    pools,
     // It runs apart from the moves, which it must not delay.
     heads: async (streams) => {
       const asked = { streams, signatureKeys: [] };
@@ -111,14 +122,21 @@ function compose(options: PostgresStoreOptions, { logId, lastAt }: Opened): Post
   return {
     clock,
     nodes,
-    log: new PostgresEventLog(logId, { connections, writes, damages, nodes, chamberIdMin: options.chamberIdMin ?? 1 }),
+    log: new PostgresEventLog(logId, {
+      connections,
+      commits,
+      writes,
+      damages,
+      nodes,
+      chamberIdMin: options.chamberIdMin ?? 1,
+    }),
     lists: new PostgresLists(query),
-    tree: new PostgresPublishedTree({ logId, connections, damages }),
+    tree,
     meta: new PostgresMeta({ logId, query, writes, lastAt }),
     async close() {
       clock.close();
       nodes.close();
-      await Promise.all([connections.close(), writes.connections.close()]);
+      await Promise.all(pools.map((pool) => pool.close()));
     },
   };
 }

@@ -1,7 +1,7 @@
 // The connection of appends and the clock, which are written one after another, and whether the log takes writes.
 import type { Client } from 'pg';
 import type { ForumError } from '../../vocabulary/errors.ts';
-import { type ConnectionOptions, Connections } from './connections.ts';
+import { type ConnectionOptions, Connections, PATIENCE_MS } from './connections.ts';
 import { logUnavailable } from './database-errors.ts';
 
 /** A write that takes longer counts as failed until it ends: a server that is gone or frozen gives no error for a long time. */
@@ -15,7 +15,11 @@ export class Writes {
 
   /** Planning statements for each batch would cost more than running them; the plans of lists depend on their parameters. */
   constructor(url: string, options: ConnectionOptions) {
-    this.connections = new Connections(url, 1, { ...options, planCacheMode: 'force_generic_plan' });
+    this.connections = new Connections(url, 1, {
+      ...options,
+      planCacheMode: 'force_generic_plan',
+      silenceMillis: PATIENCE_MS,
+    });
   }
 
   /** The error of the latest write, or of one that takes too long; undefined if it succeeded. */
