@@ -104,7 +104,9 @@ describe('texts of agents', () => {
   it.each(HOSTILE)('%j is shown as a visible text in every place', async (text) => {
     const { service, id, ann, act, read, enter } = await openPage(1, { name: text.slice(0, 120) });
     await enter('PROPOSAL');
-    const idea = { name: text.slice(0, 120), ticker: 'EVIL', description: text };
+    // The name of an idea has no control characters.
+    const name = text.slice(0, 120).replace(/\p{Cc}/gu, '');
+    const idea = { name, ticker: 'EVIL', description: text };
     await act(ann, 'propose', idea);
     await enter('DEBATE');
     const refinement = Object.fromEntries([[`key ${text}`, text]]);
@@ -114,7 +116,7 @@ describe('texts of agents', () => {
     expect(html).toContain(`<h1><bdi>${shown}</bdi></h1>`);
     expect(html).toContain(`<title>${shown} · Chamber ${id}</title>`);
     expect(html).toContain(
-      `<h3><bdi>${shown}</bdi> <code class="ticker">EVIL</code></h3><p class="text" dir="auto">${shown}</p>`,
+      `<h3><bdi>${escaped(name)}</bdi> <code class="ticker">EVIL</code></h3><p class="text" dir="auto">${shown}</p>`,
     );
     expect(html).toContain(`on <code class="ticker">EVIL</code></p><p class="text" dir="auto">${shown}</p>`);
     expect(html).toContain(escaped(JSON.stringify(text)));

@@ -45,6 +45,21 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     expect(await page.locator('#e1 .mark').getAttribute('aria-label')).toBe('verified');
   });
 
+  it('reads again what a portal or a cut response kept it from reading, and takes neither for a fault of the lines', async () => {
+    let asked = 0;
+    const preview = (text: string) => {
+      asked++;
+      return asked === 1 ? '<html>Accept our terms</html>' : asked === 2 ? text.slice(0, 20) : text;
+    };
+    const page = await reader.open(path, { preview });
+    await page.getByText('What is checked').click();
+    await shows(page, '.checks', /could not be read, and is asked for again/);
+    await page.locator('.verify.good').waitFor();
+    await expect.poll(() => asked, POLL).toBe(3);
+    await expect.poll(() => page.locator('.checks').textContent(), POLL).not.toContain('could not be read');
+    expect(await page.locator('.verify').textContent()).not.toContain('can’t be checked');
+  });
+
   it('a click under way and a form that is being filled in stay as they are, whatever is found meanwhile', async () => {
     const agent = await newAgent(reader.live);
     const { chamberId } = await agent.createChamber(newChamber(reader.live.now()));

@@ -9,9 +9,11 @@ import {
   type StartedLine,
 } from '../../audit/core.ts';
 import { Findings } from '../../audit/report/findings.ts';
+import { backoffMillis } from '../../reading/waiting.ts';
 import { isWalletAddress } from '../../vocabulary/schemas.ts';
 import type { Hex } from '../../vocabulary/values.ts';
 import type { Audit, NamedChain, NamedRoot, ShownCheck } from '../live-view.ts';
+import { askForJson } from './ask.ts';
 import { PublishedCheck, type PublishedLog, shownCheck } from './published-check.ts';
 
 /** What is to be audited: a service's chamber, or a file. */
@@ -34,6 +36,8 @@ export interface AuditMessage {
 const REPORT_EVERY_MILLIS = 100;
 const PREVIEW_EVERY_MILLIS = 2_000;
 const CHECKPOINT_MILLIS = 2_000;
+/** The pauses before a chain that can't be read is read again begin as after so many failures: its reader has tried several times itself. */
+const CHAIN_FAILURES_FIRST = 5;
 const STARTED_LINES_MAX = 512;
 
 const encoder = new TextEncoder();
@@ -44,10 +48,16 @@ let failure: string | null = null;
 let isRunning = false;
 /** What the chain said of the first claims of the log. */
 let onChain = new Findings();
+const NEVER = -1;
 let claimsCompared = 0;
 let reportedAt = 0;
 let comparedSize = 0;
 let isPreviewAwaited = false;
+/** How many previews in a row could not be read, and why. */
+let unreadPreviews = 0;
+let previewProblem = '';
+/** How many times in a row the chain could not be read. */
+let unreadChains = 0;
 let published: PublishedCheck | undefined;
 let isCheckpointAwaited = false;
 
@@ -76,7 +86,7 @@ function start(job: AuditJob): void {
 }
 
 /** Audits as auditFile of the command does. */
-async function auditFile(audit: ChamberAudit, file: File, { chain }: AuditJob): Promise<void> {
+async function auditFile(audit: ChamberAudit, file: File, job: AuditJob): Promise<void> {
   const bytes = new Uint8Array(await file.arrayBuffer());
   async function* whole() {
     yield bytes;
@@ -85,7 +95,7 @@ async function auditFile(audit: ChamberAudit, file: File, { chain }: AuditJob): 
   audit.conclude();
   const why = 'a file has no service to compare with';
   audit.findings.notEvaluated({ needs: 'service', why }, 'preview', 'views');
-  if (chain !== undefined) await compareChain(audit, chain);
+  if (job.chain !== undefined) await compareChain(audit, job, job.chain);
 }
 
 async function follow(audit: ChamberAudit, job: AuditJob): Promise<void> {
@@ -96,7 +106,7 @@ async function follow(audit: ChamberAudit, job: AuditJob): Promise<void> {
     comparePublished(audit, job);
     if (job.chain === undefined || audit.claims.length === claimsCompared) continue;
     claimsCompared = audit.claims.length;
-    await compareChain(audit, job.chain);
+    await compareChain(audit, job, job.chain);
   } while (queue.length > 0);
 }
 
@@ -135,21 +145,38 @@ async function comparePreview(audit: ChamberAudit, job: AuditJob): Promise<void>
   const { findings, moves } = audit;
   const { size } = moves;
   if (size === comparedSize || isPreviewAwaited) return;
-  const response = await fetch(job.preview ?? '').catch(() => undefined);
-  if (response?.ok) {
-    const { root, eventCount } = (await response.json()) as { readonly root: string; readonly eventCount: number };
-    if (eventCount === size) {
-      comparedSize = size;
-      const problem = `the service names the root ${root}, but the root of these ${size} moves is ${moves.root()}`;
-      findings.judge('preview', [], root !== moves.root() && problem);
-      if (job.named !== undefined && size < job.named.size) judgeLink(audit, job.named);
-    }
-  }
   isPreviewAwaited = true;
+  const { root, eventCount } = await readPreview(job.preview ?? '');
+  if (eventCount === size) {
+    comparedSize = size;
+    const problem = `the service names the root ${root}, but the root of these ${size} moves is ${moves.root()}`;
+    findings.judge('preview', [], root !== moves.root() && problem);
+    if (job.named !== undefined && size < job.named.size) judgeLink(audit, job.named);
+  }
+  const pauseMillis = PREVIEW_EVERY_MILLIS + (unreadPreviews > 0 ? backoffMillis(unreadPreviews) : 0);
   setTimeout(() => {
     isPreviewAwaited = false;
     start(job);
-  }, PREVIEW_EVERY_MILLIS);
+  }, pauseMillis);
+}
+
+interface Preview {
+  readonly root?: unknown;
+  readonly eventCount?: unknown;
+}
+
+/** Empty where it can't be read now, which says nothing of the lines: it is read again. */
+async function readPreview(url: string): Promise<Preview> {
+  try {
+    const preview = await askForJson(url);
+    if (typeof preview !== 'object' || preview === null) throw new Error('it is no preview');
+    unreadPreviews = 0;
+    return preview;
+  } catch (error) {
+    unreadPreviews++;
+    previewProblem = `the root of the service could not be read, and is asked for again: ${messageOf(error)}`;
+    return {};
+  }
 }
 
 /** A checkpoint covers a line within a second or two, so it is asked for a little later, and again if it is late. */
@@ -166,27 +193,41 @@ function comparePublished(audited: ChamberAudit, job: AuditJob): void {
   setTimeout(() => compare().catch(reportError), CHECKPOINT_MILLIS);
 }
 
-/** Loads what reads the chain, most of which is viem. */
-async function compareChain(audit: ChamberAudit, { rpc, registry }: NamedChain): Promise<void> {
-  const [claims, { AuditedChain }] = await Promise.all([
-    import('../../audit/chain/compare-chain.ts'),
-    import('../../audit/chain/chain-reader.ts'),
-  ]);
+/** Loads what reads the chain, most of which is viem. A chain that can't be read now is read again. */
+async function compareChain(audit: ChamberAudit, job: AuditJob, { rpc, registry }: NamedChain): Promise<void> {
   const { moves, decisions, context } = audit;
   const findings = new Findings({ ofLines: audit.findings });
+  const isAddress = isWalletAddress(registry);
   try {
-    if (!isWalletAddress(registry)) throw new Error('the registry must be an address with a valid checksum');
+    if (!isAddress) throw new Error('the registry must be an address with a valid checksum');
+    const [claims, { AuditedChain }] = await Promise.all([
+      import('../../audit/chain/compare-chain.ts'),
+      import('../../audit/chain/chain-reader.ts'),
+    ]);
     const chain = new AuditedChain(rpc, [registry as Hex]);
     await claims.compareChain(
       { findings, claims: audit.claims, balanceClaims: audit.balanceClaims, moves, decisions, context },
       chain,
       decisions.state?.chamberId,
     );
+    unreadChains = 0;
   } catch (error) {
     findings.notEvaluated({ needs: 'chain', why: messageOf(error) }, 'contract', 'claims', 'balances');
+    // A file is read once; its reader names the chain again.
+    if (isAddress && job.file === undefined) {
+      setTimeout(
+        () => {
+          claimsCompared = NEVER;
+          start(job);
+        },
+        backoffMillis(CHAIN_FAILURES_FIRST + unreadChains++),
+      );
+    }
   }
   onChain = findings;
 }
+
+const PREVIEW_TITLE = 'merkle-preview is the root of the moves';
 
 function reportAtTimes(audit: ChamberAudit): void {
   if (performance.now() - reportedAt > REPORT_EVERY_MILLIS) report(audit);
@@ -197,7 +238,10 @@ function report(audit: ChamberAudit): void {
   const results = [...audit.findings.results(), ...onChain.results()].filter(
     ({ counts }) => counts.verified + counts.broken + counts.notEvaluated > 0,
   );
-  const checks = [...(link === undefined ? [] : [link]), ...(published?.results() ?? []), ...results];
+  const isCompared = results.some(({ name }) => name === 'preview');
+  const unread =
+    unreadPreviews > 0 && !isCompared ? [shownCheck('preview', PREVIEW_TITLE, { sentence: previewProblem })] : [];
+  const checks = [...(link === undefined ? [] : [link]), ...unread, ...(published?.results() ?? []), ...results];
   postMessage({
     checked: audit.lineCount,
     size: audit.moves.size,

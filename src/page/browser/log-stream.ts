@@ -1,7 +1,5 @@
 // A chamber's lines over a WebSocket, from the first one on and across reconnections.
-
-const RETRY_MILLIS_MIN = 500;
-const RETRY_MILLIS_MAX = 15_000;
+import { backoffMillis } from '../../reading/waiting.ts';
 
 export interface LogListener {
   /** Every line as sent, without a line break. */
@@ -16,7 +14,7 @@ export interface LogListener {
 /** `address` is that of the stream, without a query. */
 export function followLog(address: string, { onLine, onPhase, onConnection, signal }: LogListener): void {
   let received = 0;
-  let wait = RETRY_MILLIS_MIN;
+  let failures = 0;
   let socket: WebSocket | undefined;
   signal.addEventListener('abort', () => socket?.close());
   const open = () => {
@@ -24,7 +22,7 @@ export function followLog(address: string, { onLine, onPhase, onConnection, sign
     socket = new WebSocket(`${address}?after=${received}&notes=1`);
     socket.onmessage = ({ data }) => {
       const text = String(data);
-      wait = RETRY_MILLIS_MIN;
+      failures = 0;
       const note = noteOf(text);
       if (note !== undefined) return onPhase(Date.parse(note.at ?? note.now ?? ''));
       received++;
@@ -33,8 +31,8 @@ export function followLog(address: string, { onLine, onPhase, onConnection, sign
     socket.onopen = () => onConnection(true);
     socket.onclose = () => {
       onConnection(false);
-      setTimeout(open, wait);
-      wait = Math.min(RETRY_MILLIS_MAX, wait * 2);
+      // With jitter: when a service restarts, all its readers have lost their connections at once.
+      setTimeout(open, backoffMillis(failures++));
     };
   };
   open();

@@ -15,6 +15,7 @@ import { tileAt, tilePath } from '../../tlog/tile.ts';
 import { type ReadTiles, rootOfTiles } from '../../tlog/tiled-tree.ts';
 import { fromHex } from '../../vocabulary/values.ts';
 import { PUBLISHED_CHECKS, type PublishedCheckName, type ShownCheck } from '../live-view.ts';
+import { ask, askForJson } from './ask.ts';
 
 export interface PublishedLog {
   /** The base URL of the service, with a slash at the end. */
@@ -74,9 +75,9 @@ export class PublishedCheck {
   async compare(chamberId: number, audited: Audited): Promise<void> {
     try {
       await this.#compare(chamberId, audited);
-    } catch {
-      // The connection failed, or another server responded.
-      this.#notEvaluated('the service did not answer', ...Object.keys(PUBLISHED_CHECKS));
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.#notEvaluated(`it could not be read, and is asked for again: ${why}`, ...Object.keys(PUBLISHED_CHECKS));
     }
   }
 
@@ -94,13 +95,13 @@ export class PublishedCheck {
       this.#judgeMissing(eventId);
       return;
     }
-    this.#covered = eventId;
     const note = parseTlogProof(text)?.note;
     const checkpoint = note === undefined ? undefined : openCheckpoint(note, key);
     const unsigned = `what the service calls a checkpoint is not signed by ${key.name}`;
     if (checkpoint !== undefined && !isPinned(key, pinnedKeys)) this.#notEvaluated(UNPINNED, 'signed');
     else this.#judge('signed', checkpoint === undefined && unsigned, `${checkpoint?.size} lines, ${key.name}`);
     if (checkpoint === undefined || note === undefined) {
+      this.#covered = eventId;
       this.#notEvaluated('there is no valid checkpoint', 'included', 'extends', 'cosigned');
       return;
     }
@@ -109,6 +110,8 @@ export class PublishedCheck {
     this.#judge('included', !isIncluded && unproven, `up to event ${eventId}`);
     this.#judgeWitnesses(checkpoint);
     await this.#judgeHistory(checkpoint);
+    // Only now: what could not be read is asked for again.
+    this.#covered = eventId;
     if (isIncluded && this.#outcomes.get('extends')?.isRight !== false) this.#note = note;
   }
 
@@ -160,7 +163,7 @@ export class PublishedCheck {
       Promise.all(
         refs.map(async (ref) => {
           const tile = tileAt(ref, served.size);
-          const response = tile && (await fetch(this.#url(`${this.#named?.prefix}/${tilePath(tile)}`)));
+          const response = tile && (await ask(this.#url(`${this.#named?.prefix}/${tilePath(tile)}`)));
           return response?.ok ? new Uint8Array(await response.arrayBuffer()) : undefined;
         }),
       );
@@ -172,18 +175,16 @@ export class PublishedCheck {
   }
 
   async #readName(): Promise<Named | undefined> {
-    const response = await fetch(this.#log.base, { headers: { Accept: 'application/json' } });
-    const { log } = (await response.json()) as { readonly log?: { prefix?: unknown; checkpointKey?: unknown } };
+    const info = await askForJson(this.#log.base, { headers: { Accept: 'application/json' } });
+    const { log } = (info ?? {}) as { readonly log?: { prefix?: unknown; checkpointKey?: unknown } };
     const key = parseVerifierKey(String(log?.checkpointKey));
     return typeof log?.prefix === 'string' && key !== undefined ? { prefix: log.prefix, key } : undefined;
   }
 
   /** Undefined for 404. */
   async #text(path: string): Promise<string | undefined> {
-    const response = await fetch(this.#url(path), { cache: 'no-store' });
-    if (response.ok) return await response.text();
-    if (response.status === 404) return undefined;
-    throw new Error(`${path} was answered with ${response.status}`);
+    const response = await ask(this.#url(path), { cache: 'no-store' });
+    return response.ok ? await response.text() : undefined;
   }
 
   #url(path: string): string {

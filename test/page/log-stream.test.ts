@@ -1,0 +1,28 @@
+import { expect, it, vi } from 'vitest';
+import { followLog } from '../../src/page/browser/log-stream.ts';
+
+it('reconnects with jitter: after a restart of the service its readers do not come in step', () => {
+  vi.useFakeTimers();
+  const openedAt: number[] = [];
+  class Refused {
+    onclose = () => {};
+    constructor() {
+      openedAt.push(Date.now());
+      setTimeout(() => this.onclose());
+    }
+    close() {}
+  }
+  vi.stubGlobal('WebSocket', Refused);
+  const stop = new AbortController();
+  try {
+    const ignore = () => {};
+    const listener = { onLine: ignore, onPhase: ignore, onConnection: ignore, signal: stop.signal };
+    for (let reader = 0; reader < 50; reader++) followLog('ws://service.test/stream', listener);
+    vi.advanceTimersByTime(300);
+    const second = openedAt.slice(50, 100);
+    expect(new Set(second).size).toBeGreaterThan(10);
+  } finally {
+    stop.abort();
+    vi.useRealTimers();
+  }
+});
