@@ -2,12 +2,15 @@
 import type { Logger } from 'pino';
 import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import type { EventLog } from '../log/log.ts';
+import type { Lease } from '../log/store.ts';
 import { detach } from '../process/detach.ts';
 import { type PublishedHistory, SecondHistory } from './published-history.ts';
 import { PUBLISH_INTERVAL_MS, type PublisherOptions, publishOnce, TreeDamaged } from './publisher.ts';
 import type { Witnesses } from './witnesses.ts';
 
-interface PublishLoopOptions extends PublisherOptions {
+interface PublishLoopOptions extends Omit<PublisherOptions, 'lease'> {
+  /** Called once, when the work begins: a service that does not start takes the lease from no other. */
+  readonly claimLease: () => Lease;
   readonly log: Pick<EventLog, 'lastPlace'>;
   readonly history: PublishedHistory;
   readonly logger: Logger;
@@ -17,6 +20,7 @@ interface PublishLoopOptions extends PublisherOptions {
 export class PublishLoop {
   readonly #options: PublishLoopOptions;
   readonly #problems = new RepeatedLog();
+  #lease: Lease | undefined;
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> = Promise.resolve();
   #isStopped = false;
@@ -32,19 +36,20 @@ export class PublishLoop {
 
   /** The state as of the last round; the lag grows while no round ends. */
   state() {
-    const { lease, witnesses, history } = this.#options;
+    const { witnesses, history } = this.#options;
     return {
       size: this.#size,
       lagSeconds: (performance.now() - this.#coveredAt) / 1_000,
       isTreeDamaged: this.#isTreeDamaged,
       hasSecondHistory: history.problem !== undefined,
       ok: this.#failing.size === 0,
-      leads: lease.token !== undefined,
+      leads: this.#lease?.token !== undefined,
       ...witnesses.state(),
     };
   }
 
   start(): void {
+    this.#lease ??= this.#options.claimLease();
     const next = () => {
       if (!this.#isStopped) this.start();
     };
@@ -58,12 +63,14 @@ export class PublishLoop {
   async round(): Promise<void> {
     const countedAt = performance.now();
     let lines = Number.POSITIVE_INFINITY;
-    const { log, tree, history, lease, witnesses } = this.#options;
+    const { log, tree, history, witnesses } = this.#options;
+    this.#lease ??= this.#options.claimLease();
+    const lease = this.#lease;
     await this.#attempt('publish', async () => {
       lines = await log.lastPlace();
       await tree.pinned(async (pinned) => {
         await history.prove(pinned);
-        await publishOnce({ ...this.#options, tree: pinned });
+        await publishOnce({ ...this.#options, lease, tree: pinned });
       });
     });
     if (history.problem !== undefined) return;
@@ -99,7 +106,7 @@ export class PublishLoop {
     clearTimeout(this.#timer);
     this.#options.witnesses.stop();
     await this.#round;
-    await this.#options.lease.release();
+    await this.#lease?.release();
   }
 }
 

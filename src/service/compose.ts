@@ -196,7 +196,7 @@ export function composeService(core: Core, options: EdgeOptions) {
   const publishing = new PublishLoop({
     tree: forum.store.tree,
     log: forum.store.log,
-    lease: forum.store.nodes?.lease('publisher') ?? SOLE_LEASE,
+    claimLease: () => forum.store.nodes?.lease('publisher') ?? SOLE_LEASE,
     signer: async () => checkpointSigner(await origin, keys.current('checkpoints', forum.now())),
     history,
     logger,

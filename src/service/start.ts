@@ -189,9 +189,23 @@ interface Parts {
   readonly history: PublishedHistory;
 }
 
-async function serve(options: ServiceOptions, { core, chain, history }: Parts): Promise<Service> {
+/** A start that fails leaves no threads behind. */
+async function serve(options: ServiceOptions, parts: Parts): Promise<Service> {
+  const verifier = openVerifier(options.config, options.logger);
+  try {
+    return await serveWith(verifier, options, parts);
+  } catch (error) {
+    await verifier.close();
+    throw error;
+  }
+}
+
+async function serveWith(
+  verifier: SignatureVerifierPool,
+  options: ServiceOptions,
+  { core, chain, history }: Parts,
+): Promise<Service> {
   const { config, logger, version } = options;
-  const verifier = openVerifier(config, logger);
   const origin = Promise.withResolvers<string>();
   const composed = composeService(core, { chain, verifier, version, origin: origin.promise, history });
   const { forum, access } = composed;
@@ -208,12 +222,14 @@ async function serve(options: ServiceOptions, { core, chain, history }: Parts): 
     url = await listen(server, config.PORT, config.HOST);
     const { meta, log } = core.forum.store;
     origin.resolve(await originOf(meta, log.logId, config.PUBLIC_URL[0] ?? url));
-    composed.publishing.start();
   } catch (error) {
     metrics?.close();
-    await verifier.close();
+    server.close().closeAllConnections();
+    composed.drain();
+    composed.close();
     throw error;
   }
+  composed.publishing.start();
   logStart(options, { chain, url });
   const clockTimer = persistClockRegularly(forum, logger);
   return {

@@ -1,4 +1,6 @@
 // A lease among nodes: one holds it at a time, and what a former holder appends is refused.
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Damages } from '../../../src/log/damage.ts';
 import { ALL_CHAMBERS, type LogEntry } from '../../../src/log/log.ts';
@@ -6,7 +8,9 @@ import { Appender } from '../../../src/log/postgres/append.ts';
 import { PostgresLease } from '../../../src/log/postgres/lease.ts';
 import type { Lease } from '../../../src/log/store.ts';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
+import { openService } from '../../kit/open-service.ts';
 import { connect, execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
+import { atEnd, temporaryFolder } from '../../kit/temporary.ts';
 import { TestService } from '../../kit/test-service.ts';
 import { eventually } from '../../kit/until.ts';
 import { entry, NONE, report } from '../entries.ts';
@@ -148,4 +152,16 @@ describe('what a relayer records', () => {
     await record({ root, lease });
     expect(await store.log.lastEventId(id)).toBe(3);
   });
+});
+
+it('a start that fails takes no lease', async () => {
+  const url = await temporaryPostgres();
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+  atEnd(() => void taken.close());
+  const port = String((taken.address() as AddressInfo).port);
+  const settings = { DATABASE_URL: url, PORT: port, SERVICE_KEY_FILE: join(temporaryFolder(), 'keys.json') };
+  const clock = { time: Date.now, elapsed: () => performance.now() };
+  await expect(openService(settings, { clock })).rejects.toThrow('cannot listen');
+  expect(await execute(url, 'SELECT FROM leases')).toEqual([]);
 });
