@@ -49,13 +49,19 @@ const LIMITS: readonly Limit[] = [
       (draft.isResettled || !draft.lines.some((entry) => entry.line['type'] === 'chamber.committed')),
   },
   {
-    why: 'a service may write an account again and omit a line, as long as no move names it or a later one',
-    covers: ({ kind, line, did }, { lines }) =>
-      kind === 'left out' &&
-      did !== undefined &&
-      lines.every(
-        (move) => move.line['did'] !== did || Number(payloadOf(move.line)['accountEventId']) < Number(line['eventId']),
-      ),
+    why: 'moves name lines of an account by number: a service may write it again and omit one whose number another line takes',
+    covers: ({ kind, line, did }) => kind === 'left out' && did !== undefined && line['type'] !== 'agent.retired',
+  },
+  {
+    why: 'what the first line that is given of an account has from missing ones is its service’s word',
+    covers: (difference, { accounts }) => {
+      if (difference.kind !== 'changed' || difference.did === undefined) return false;
+      const { did, now, path } = difference;
+      const isFirst = accounts.get(did)?.[0]?.line === now && now['type'] === 'agent.personality_changed';
+      const { patch } = payloadOf(now);
+      const [, member = ''] = /^payload\.personality\.(\w+)/.exec(path) ?? [];
+      return isFirst && member !== '' && !(member in (patch as Line));
+    },
   },
   {
     why: 'a creation alone may be that of any chamber',
