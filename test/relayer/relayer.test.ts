@@ -23,7 +23,7 @@ test('commits the root of a closed chamber and deploys the token of each graduat
   const { committed, commitSubmitted, deployments } = forum.state(1).settlement;
   expect(committed).toMatchObject({ merkleRoot: forum.root(1), eventCount: 8, txHash: commitSubmitted[0]?.txHash });
   expect(await readCall(rpc, { to: config.registryAddress, data: REFERENCE.rootCall(1) })).toBe(forum.root(1));
-  expect([...deployments.keys()]).toEqual(['idea-1', 'idea-3']);
+  expect([...deployments.keys()].toSorted()).toEqual(['idea-1', 'idea-3']);
   expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 0, leads: true });
 });
 
