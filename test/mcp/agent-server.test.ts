@@ -36,7 +36,7 @@ describe.each(ERAS)('in the %s era', (era) => {
       .split('\n')
       .filter((line) => line.includes('inputSchema'));
     expect(lines).toHaveLength(1);
-    expect(Buffer.byteLength(String(lines[0]))).toBeLessThan(13_000);
+    expect(Buffer.byteLength(String(lines[0]))).toBeLessThan(13_100);
   });
 
   it('wait returns once the other agent passes, with progress until then', async () => {

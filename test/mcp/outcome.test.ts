@@ -17,7 +17,7 @@ async function revealed() {
   const { service } = seat;
   await enterPhase(service, chamberId, 'PROPOSAL');
   for (let n = 1; n <= IDEAS; n++) {
-    const body = { name: `Idea\n${n}`, ticker: `T${n}` };
+    const body = { name: `Idea\u2028${n}`, ticker: `T${n}` };
     await service.must('POST', `/chambers/${chamberId}/propose`, { by: other, body });
   }
   await enterPhase(service, chamberId, 'ALLOCATE_COMMIT');
