@@ -100,7 +100,7 @@ describe('the configuration', () => {
     expect(problemsOf({ [name]: value })).toEqual([expect.stringMatching(`^${name}: must `)]);
   });
 
-  it('refuses pings that come no sooner than their answer is due', () => {
+  it('rejects pings that come no sooner than their answer is due', () => {
     expect(problemsOf({ STREAM_DEAD_SECONDS: '31' })).toEqual([]);
     expect(problemsOf({ STREAM_DEAD_SECONDS: '30' })).toEqual([
       'STREAM_PING_SECONDS: must be less than STREAM_DEAD_SECONDS, which is 30',

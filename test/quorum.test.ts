@@ -82,7 +82,7 @@ test.each<readonly [string, Readonly<Record<string, string>>, RegExp]>([
   await expect(openLiveService({ ...env, ...changes })).rejects.toThrow(problem);
 });
 
-test('a start with a wrong sum of bps is refused', async () => {
+test('a start with a wrong sum of bps is rejected', async () => {
   const CONTRACTS_FILE = quorumFile({ bps: [1, 1, 1, 1, 1, 1] });
   await expect(openLiveService({ ...env, CONTRACTS_FILE })).rejects.toThrow(/^CONTRACTS_FILE: .*InvalidBpsSum\(6\)/);
 });

@@ -39,7 +39,7 @@ test.each(ACCEPTED)('%s', async (_what, form) => {
   }
 });
 
-test('no form is accepted that the auditor refuses', async () => {
+test('no form is accepted that the auditor rejects', async () => {
   const { service, ann } = await inDebate();
   for (const [what, form] of REFUSED) expect([400, 401], what).toContain(await debate(service, ann, form));
   expect(await debate(service, ann, {})).toBe(200);

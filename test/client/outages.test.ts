@@ -138,7 +138,7 @@ describe('a portal that responds with its page', () => {
   });
 });
 
-describe('a gateway that refuses a move with a page of its own', () => {
+describe('a gateway that rejects a move with a page of its own', () => {
   it('has not passed it on: it is tried for the patience', async () => {
     const refused = () => new Response('<html>413</html>', { status: 413 });
     const respond: Respond = ({ method }) => (method === 'GET' ? chambers() : refused());

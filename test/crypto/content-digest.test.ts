@@ -26,7 +26,7 @@ describe('Content-Digest', () => {
     expect(digestProblem('x'.repeat(10_000), contentDigestOf(new Uint8Array()))?.length).toBeLessThan(300);
   });
 
-  it.each(vectors.refused)('is refused: $comment', ({ header, body, mentions }) => {
+  it.each(vectors.refused)('is rejected: $comment', ({ header, body, mentions }) => {
     expect(digestProblem(header, contentDigestOf(bytes(body)))).toContain(mentions);
   });
 });

@@ -36,7 +36,7 @@ describe('a DID', () => {
     );
   });
 
-  it.each(dids.refused)('is refused with $comment', ({ did }) => {
+  it.each(dids.refused)('is rejected with $comment', ({ did }) => {
     expect(parseDid(did)).toBeUndefined();
   });
 
@@ -53,7 +53,7 @@ describe('a public key', () => {
     expect(weaknessOf(fromHex(publicKey))).toBeUndefined();
   });
 
-  it.each(weak)('is refused: $comment', ({ publicKey, weakness }) => {
+  it.each(weak)('is rejected: $comment', ({ publicKey, weakness }) => {
     expect(weaknessOf(fromHex(publicKey))).toContain(weakness);
   });
 
@@ -62,7 +62,7 @@ describe('a public key', () => {
     expect(thumbprintOf(publicKey)).toBe('kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k');
   });
 
-  it('is refused where one signature would be valid for every message', () => {
+  it('is rejected where one signature would be valid for every message', () => {
     const identity = Uint8Array.of(1, ...new Uint8Array(31));
     const key = toVerifyingKey(identity);
     const signature = Uint8Array.of(...identity, ...new Uint8Array(32));

@@ -141,7 +141,7 @@ describe('signatures of others in addition to sig1', () => {
     expect(parseSignature(headers)).toEqual(parseSignature(own));
   });
 
-  it.each(vectors.refused)('do not let pass what is refused alone: $comment', ({ signatureInput, signature }) => {
+  it.each(vectors.refused)('do not let pass what is rejected alone: $comment', ({ signatureInput, signature }) => {
     const { inputs, signatures } = foreign(1);
     const headers = {
       signatureInput: [signatureInput, ...inputs].join(', '),
@@ -184,7 +184,7 @@ describe('signatures of others in addition to sig1', () => {
 });
 
 describe('a header outside the profile', () => {
-  it.each(vectors.refused)('is refused: $comment', (vector) => {
+  it.each(vectors.refused)('is rejected: $comment', (vector) => {
     const refusal = refusalOf(() => parseSignature(vector));
     expect(refusal.step).toBe('form');
     expect(refusal.message).toContain(vector.mentions);

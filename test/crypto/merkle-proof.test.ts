@@ -59,7 +59,7 @@ describe('inclusion proofs', () => {
     }
   });
 
-  it.each([1, 2, 3, 7, 8, 21])('of %i leaves are refused after any single change', async (size) => {
+  it.each([1, 2, 3, 7, 8, 21])('of %i leaves are rejected after any single change', async (size) => {
     const grown = grow(size);
     for (let eventId = 1; eventId <= size; eventId++) {
       const claim = await inclusion(grown, eventId);
@@ -94,7 +94,7 @@ describe('inclusion proofs', () => {
     expect(verifyInclusion({ ...claim, ...changes })).toBe(false);
   });
 
-  it.each(BAD_RANGES)('refuse event %d of %d', (eventId, size) => {
+  it.each(BAD_RANGES)('reject event %d of %d', (eventId, size) => {
     const claim = { leaf: leafHash(lineOf(1)), eventId, size, proof: [], root: rootAt(1) };
     expect(verifyInclusion(claim)).toBe(false);
     expect(() => inclusionProof(eventId, size, grow(1).read)).toThrow(/^no proof for .* must hold$/);
@@ -109,7 +109,7 @@ describe('consistency proofs', () => {
     }
   });
 
-  it.each(CONSISTENCY_SIZES)('from every size to %i are refused after any single change', async (size) => {
+  it.each(CONSISTENCY_SIZES)('from every size to %i are rejected after any single change', async (size) => {
     const grown = grow(size);
     for (let from = 1; from <= size; from++) {
       const claim = await consistency(grown, from);
@@ -124,7 +124,7 @@ describe('consistency proofs', () => {
     }
   });
 
-  it('made from a log with another early event are refused', async () => {
+  it('made from a log with another early event are rejected', async () => {
     const forged = grow(9, (eventId) => lineOf(eventId === 2 ? 99 : eventId));
     const proof = await consistencyProof(5, 9, forged.read);
     const claim = { from: 5, to: 9, fromRoot: rootAt(5), toRoot: rootOf(forged.tree), proof };
@@ -140,7 +140,7 @@ describe('consistency proofs', () => {
     expect(verifyConsistency({ from: 1, to: 1, fromRoot, toRoot, proof: [] })).toBe(false);
   });
 
-  it.each(BAD_RANGES)('refuse from %d to %d', (from, to) => {
+  it.each(BAD_RANGES)('reject from %d to %d', (from, to) => {
     expect(verifyConsistency({ from, to, fromRoot: rootAt(1), toRoot: rootAt(1), proof: [] })).toBe(false);
     expect(() => consistencyProof(from, to, grow(1).read)).toThrow(RangeError);
   });

@@ -23,7 +23,7 @@ function longDebate(player: Player): Wire {
 }
 
 describe('a full disk', () => {
-  it('refuses moves with 503 while reads go on, and takes them again when there is room', async ({ skip }) => {
+  it('rejects moves with 503 while reads go on, and takes them again when there is room', async ({ skip }) => {
     const folder = smallDisk('4m');
     if (folder === undefined) return skip();
     const path = join(folder, 'chambers.db');

@@ -81,7 +81,7 @@ function linkTo(path: string): string {
 }
 
 describe('a start that cannot succeed', () => {
-  it('is refused while another process serves the file, which continues', async () => {
+  it('is rejected while another process serves the file, which continues', async () => {
     const path = temporaryDatabase();
     const first = await startProcess(path);
     expectOneLine(await refusal(path), 'another process is using it');
@@ -106,7 +106,7 @@ describe('a start that cannot succeed', () => {
     expectOneLine(await refusal(second), 'another process is using it');
   });
 
-  it('is refused by a hard link, in either order', async () => {
+  it('is rejected by a hard link, in either order', async () => {
     const path = temporaryDatabase();
     const link = join(temporaryFolder(), 'linked.db');
     const first = openSqliteStore(path);
@@ -116,7 +116,7 @@ describe('a start that cannot succeed', () => {
     expectRefused(path, 'the file has 2 names (hard links)');
   });
 
-  it('is refused where the file is missing or empty and its write-ahead log is not, which stays', async () => {
+  it('is rejected where the file is missing or empty and its write-ahead log is not, which stays', async () => {
     const path = temporaryDatabase();
     await (await startProcess(path)).kill('SIGKILL');
     const wal = readFileSync(`${path}-wal`);

@@ -42,7 +42,7 @@ function debate({ behind, by, path }: Awaited<ReturnType<typeof inDebate>>, crea
   return behind.send({ method: 'POST', path, body, headers });
 }
 
-it('refuses a signature that has expired by the line before it', async () => {
+it('rejects a signature that has expired by the line before it', async () => {
   const chamber = await inDebate();
   const seconds = Math.floor(NOW / 1000);
   expect(await debate(chamber, seconds, seconds + 1)).toMatchObject({
@@ -52,7 +52,7 @@ it('refuses a signature that has expired by the line before it', async () => {
   expect(await debate(chamber, seconds, seconds + 2)).toMatchObject({ status: 200 });
 });
 
-it('refuses a signature that is too old by the line before it', async () => {
+it('rejects a signature that is too old by the line before it', async () => {
   const chamber = await inDebate();
   const oldest = Math.ceil(NOW / 1000) - AGE_SECONDS_MAX;
   expect(await debate(chamber, oldest)).toMatchObject({ status: 401, body: { error: 'FORUM_ERR_SIGNATURE' } });
@@ -79,7 +79,7 @@ function contentOf(by: Signer) {
 const tooOld = { issuedAt: new Date(NOW - AGE_SECONDS_MAX * 1000).toISOString() };
 const refused = { status: 400, body: { detail: expect.stringContaining('issuedAt is 301 s old') } };
 
-it('refuses the proof of a wallet that is too old by the line before it', async () => {
+it('rejects the proof of a wallet that is too old by the line before it', async () => {
   const { behind, by } = await withWallet();
   const other = walletOf(1);
   const proof = await proofBy(other, by.did, tooOld);
@@ -87,7 +87,7 @@ it('refuses the proof of a wallet that is too old by the line before it', async 
   expect(await behind.request('POST', '/register', { by, body })).toMatchObject(refused);
 });
 
-it('refuses the retirement by a wallet that is too old by the line before it', async () => {
+it('rejects the retirement by a wallet that is too old by the line before it', async () => {
   const { behind, by, wallet } = await withWallet();
   const body = await retirementBy(wallet, by.did, tooOld);
   expect(await behind.request('POST', `/agents/${by.did}/retire`, { body })).toMatchObject(refused);

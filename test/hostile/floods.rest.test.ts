@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 describe('a body of ten megabytes', () => {
-  it('is refused with 413, which the client receives although it is still sending', async () => {
+  it('is rejected with 413, which the client receives although it is still sending', async () => {
     const url = await start();
     const headers = { 'content-type': 'application/json' };
     for (let attempt = 0; attempt < 10; attempt++) {
@@ -29,7 +29,7 @@ describe('a body of ten megabytes', () => {
     }
   });
 
-  it('is refused in chunks too, which is known only while it comes', async () => {
+  it('is rejected in chunks too, which is known only while it comes', async () => {
     const url = await start();
     const body = new ReadableStream({
       start: (controller) => {
@@ -85,7 +85,7 @@ describe('a head without end', () => {
 });
 
 describe('a preflight', () => {
-  it('with huge headers is refused like any other request', async () => {
+  it('with huge headers is rejected like any other request', async () => {
     const url = await start();
     const socket = await RawSocket.open(url);
     socket.write(

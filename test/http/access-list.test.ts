@@ -110,7 +110,7 @@ describe('an edit', () => {
     expect(readdirSync(folder)).toEqual(['allow', 'link']);
   });
 
-  it('is refused where the list is wrong or missing, or another edit is under way', () => {
+  it('is rejected where the list is wrong or missing, or another edit is under way', () => {
     const folder = temporaryFolder();
     const path = join(folder, 'ban');
     expect(() => editAccessList(path, ANN.did, false)).toThrow(`cannot read the access list ${path}: ENOENT`);

@@ -71,7 +71,7 @@ describe('POST /register', () => {
     expect(await service.must('GET', '/me', { by })).toMatchObject({ registeredAt, walletAddress: OTHER_WALLET });
   });
 
-  it('refuses a signature by another key', async () => {
+  it('rejects a signature by another key', async () => {
     const service = new TestService();
     const body = registrationOf(await service.agent());
     expect(await service.request('POST', '/register', { body, by: new Signer() })).toMatchObject({
@@ -80,7 +80,7 @@ describe('POST /register', () => {
     });
   });
 
-  it('refuses a wrong signature even where none is needed', async () => {
+  it('rejects a wrong signature even where none is needed', async () => {
     const signer = new Signer();
     const service = new TestService();
     const headers = signer.sign({

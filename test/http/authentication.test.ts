@@ -159,7 +159,7 @@ describe('a signed request', () => {
     expect(answer).toMatchObject(refusal(401, 'FORUM_ERR_SIGNATURE'));
   });
 
-  it('is refused with the key of another agent, by the step verification', async () => {
+  it('is rejected with the key of another agent, by the step verification', async () => {
     const { service, ann: by, bob: other } = await withTwoAgents();
     const { headers, ...prepared } = service.prepare('GET', '/me', { by });
     const input = headers['signature-input']?.replace(by.did, other.did) ?? '';
@@ -167,7 +167,7 @@ describe('a signed request', () => {
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^verification: ') } });
   });
 
-  it('is refused for a key that is not registered', async () => {
+  it('is rejected for a key that is not registered', async () => {
     const answer = await new TestService().request('GET', '/me', { by: new Signer() });
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^registration: ') } });
   });

@@ -109,7 +109,7 @@ describe('the same request again', () => {
   });
 });
 
-describe('a request that was refused', () => {
+describe('a request that was rejected', () => {
   it('is decided again while it is fresh', async () => {
     const { service, ann: first, bob: second } = await withTwoAgents();
     const id = await openChamber(service, [first, second]);

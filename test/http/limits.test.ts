@@ -35,7 +35,7 @@ describe('the values of a body', () => {
 });
 
 describe('the rate of an address', () => {
-  it('is refused with 429 and Retry-After before any other check', async () => {
+  it('is rejected with 429 and Retry-After before any other check', async () => {
     const { url } = await run({ RATE_PER_ADDRESS_PER_SECOND: '1', RATE_PER_ADDRESS_BURST: '3' });
     for (let request = 0; request < 3; request++) expect((await get(url, '/health')).status).toBe(200);
     const refused = await get(url, '/nowhere');
@@ -54,7 +54,7 @@ describe('the rate of an address', () => {
 describe('the rate of an agent', () => {
   const settings = { RATE_PER_DID_PER_SECOND: '1', RATE_PER_DID_BURST: '4' };
 
-  it('is refused with 429 after the signature, and no other agent is', async () => {
+  it('is rejected with 429 after the signature, and no other agent is', async () => {
     const running = await run(settings);
     const [busy, other] = [await newAgent(running), await newAgent(running)];
     for (let request = 0; request < 3; request++) expect((await me(running, busy)).status).toBe(200);
@@ -107,7 +107,7 @@ describe('the changes of an account', () => {
 });
 
 describe('the streams of an address', () => {
-  it('are refused beyond the limit, and free again when one ends', async () => {
+  it('are rejected beyond the limit, and free again when one ends', async () => {
     const { running, id } = await runDebating({ STREAMS_PER_ADDRESS_MAX: '2' });
     const path = `/chambers/${id}/stream?after=0`;
     const first = await consume(running, path);
@@ -263,7 +263,7 @@ const FAR = Object.fromEntries(
 );
 
 describe('open chambers', () => {
-  it('of one agent beyond the limit are refused', async () => {
+  it('of one agent beyond the limit are rejected', async () => {
     const { running, by } = await runDebating({ CHAMBERS_OPEN_PER_DID_MAX: '1' });
     const body = { name: 'Second' };
     await expect(call(running, by, ['POST', '/chambers', body])).rejects.toThrow('400');
@@ -277,7 +277,7 @@ describe('open chambers', () => {
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
 
-  it('are not counted where they were refused, or will be', async () => {
+  it('are not counted where they were rejected, or will be', async () => {
     const { running, by } = await runDebating({ CHAMBERS_OPEN_PER_DID_MAX: '2' });
     const refused = Array.from({ length: 5 }, (_, at) => call(running, by, ['POST', '/chambers', { name: `${at}` }]));
     const outcomes = Promise.allSettled(refused);

@@ -57,7 +57,7 @@ function fix(by: Signer, { body: { serviceTime, expected } }: Answer, own: strin
   };
 }
 
-describe('a signature with a mistake is refused, and can be fixed from the response alone', () => {
+describe('a signature with a mistake is rejected, and can be fixed from the response alone', () => {
   it.each<[string, (parts: { did: string; created: number }) => Partial<Attempt> | 'no digest']>([
     ['Content-Digest left out', () => 'no digest'],
     ['the digest of the body as printed nicely', () => ({ digest: digestOf('{ "patch": { "style": "dry" } }') })],

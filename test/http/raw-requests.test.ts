@@ -374,7 +374,7 @@ describe('the target of a signature', () => {
     expect(parse(answer).status).toBe(200);
   });
 
-  it('is refused where a header comes twice', async () => {
+  it('is rejected where a header comes twice', async () => {
     const running = await run();
     const by = await newAgent(running);
     const headers = by.sign({ method: 'GET', url: `${running.url}/me`, created: running.clock.seconds });

@@ -53,7 +53,7 @@ describe('an address that waits for turns', () => {
     return { read, begun: () => begun, endOne: () => ends.shift()?.(), underWay };
   }
 
-  it('is refused beyond its limit, and may read again once one has ended or left', async () => {
+  it('is rejected beyond its limit, and may read again once one has ended or left', async () => {
     const { read, begun, underWay } = openGate(6);
     const reads = Array.from({ length: 6 }, read);
     expect(begun()).toBe(4);

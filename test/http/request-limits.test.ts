@@ -73,7 +73,7 @@ describe('a token bucket', () => {
     expect(takes('a', 2)).toEqual([0, 1_000]);
   });
 
-  it('refuses with the seconds to wait', () => {
+  it('rejects with the seconds to wait', () => {
     const { limit, takes } = limitOf(0.1, 1);
     takes('a', 1);
     const error = rateError(limit.take('a'), 'this agent');

@@ -42,7 +42,7 @@ describe('the media type', () => {
     expect(answer).toMatchObject(refusal(415, 'FORUM_ERR_MEDIA_TYPE', 'application/json'));
   });
 
-  it('is refused with a compression', async () => {
+  it('is rejected with a compression', async () => {
     const answer = await register({ body: REGISTRATION, headers: { 'content-encoding': 'gzip' } });
     expect(answer).toMatchObject(refusal(415, 'FORUM_ERR_MEDIA_TYPE', 'Content-Encoding'));
   });
@@ -68,7 +68,7 @@ describe('the text of a body', () => {
     expect(await register({ body })).toMatchObject(refusal(400, 'FORUM_ERR_VALIDATION', detail));
   });
 
-  it('is refused when it is not UTF-8', async () => {
+  it('is rejected when it is not UTF-8', async () => {
     const service = new TestService();
     const body = Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xc3, 0x28]), Buffer.from('"}')]);
     const headers = { 'content-type': 'application/json' };

@@ -95,7 +95,7 @@ describe('asked for again', () => {
 });
 
 describe('from then on', () => {
-  it('every new command of the key is refused, and retries keep their responses', async () => {
+  it('every new command of the key is rejected, and retries keep their responses', async () => {
     const service = new TestService();
     const [ann, bob] = [await agentWith(service, WALLET), await service.agent()];
     const lobby = await openChamber(service, [ann, bob]);
@@ -131,7 +131,7 @@ describe('from then on', () => {
     );
   });
 
-  it('an unsigned registration is a retry if it changes nothing, else it is refused', async () => {
+  it('an unsigned registration is a retry if it changes nothing, else it is rejected', async () => {
     const service = new TestService();
     const ann = new Signer();
     const first = await service.must('POST', '/register', { body: registrationOf(ann) });

@@ -171,7 +171,7 @@ const AGES: readonly (readonly [title: string, seconds: number, problem: string 
   ['61 s ahead', 61, 'issuedAt is 61 s ahead, at most 60 s are accepted'],
 ];
 
-describe('refuses, with the text to sign,', () => {
+describe('rejects, with the text to sign,', () => {
   const textOf = ({ did }: Signer, issuedAt: string) =>
     `Chamber Coordination Service wallet proof\nagent: ${did}\nwallet: ${WALLET.address}\nservice: ${PUBLIC_URL}\nissued: ${issuedAt}`;
 

@@ -251,7 +251,7 @@ describe('a timestamp', () => {
     expect(parse('createChamber', { lobbyDeadline: sent })).toMatchObject({ lobbyDeadline: stored });
   });
 
-  it.each(timestamps.refused)('is refused: $comment: $sent', ({ sent }) => {
+  it.each(timestamps.refused)('is rejected: $comment: $sent', ({ sent }) => {
     expect(parse('createChamber', { lobbyDeadline: sent })).toEqual(refusalOf('lobbyDeadline'));
   });
 

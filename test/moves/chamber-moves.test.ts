@@ -43,19 +43,19 @@ describe('join', () => {
       .gives({ type: 'chamber.joined', payload: { turnOrder: 2, walletAddress: walletOf(CYD), ...account } });
   });
 
-  it('refuses a second time', () => {
+  it('rejects a second time', () => {
     given(...LOBBY)
       .when(JOIN, { at: HOURS.lobby, by: BOB })
       .refuses('FORUM_ERR_CONFLICT', BOB);
   });
 
-  it('refuses one member more than the limit', () => {
+  it('rejects one member more than the limit', () => {
     given(...LOBBY)
       .when(JOIN, { at: HOURS.lobby, by: CYD, limits: { membersMax: 2 } })
       .refuses('FORUM_ERR_CONFLICT', 'full');
   });
 
-  it('refuses at the instant of the lobby deadline, naming both phases', () => {
+  it('rejects at the instant of the lobby deadline, naming both phases', () => {
     const detail = 'expected phase LOBBY, actual phase PROPOSAL, which ends at 2030-01-01T02:00:00.000Z';
     given(...LOBBY)
       .when(JOIN, { at: HOURS.proposal, by: CYD })
@@ -72,7 +72,7 @@ describe('propose', () => {
       .gives({ type: 'chamber.proposed', payload: ideaPayload(ANN, 2, 'XYZ') });
   });
 
-  it('refuses outside PROPOSAL', () => {
+  it('rejects outside PROPOSAL', () => {
     given(...past)
       .when(propose('XYZ'), { at: HOURS.debate, by: ANN })
       .refuses('FORUM_ERR_PHASE', 'expected phase PROPOSAL, actual phase DEBATE');
@@ -84,7 +84,7 @@ describe('propose', () => {
       .refuses('FORUM_ERR_MEMBER', EVE);
   });
 
-  it('refuses out of turn, naming the agent whose turn it is', () => {
+  it('rejects out of turn, naming the agent whose turn it is', () => {
     given(...past)
       .when(propose('XYZ'), { at: HOURS.proposal, by: BOB })
       .refuses('FORUM_ERR_TURN', `it is the turn of ${ANN} until 2030-01-01T02:00:00.000Z, or until it passes`);
@@ -100,19 +100,19 @@ describe('propose', () => {
       .refuses('FORUM_ERR_TURN', `${ANN} until 2030-01-01T02:00:00.000Z`);
   });
 
-  it('refuses a ticker that the chamber has, regardless of case', () => {
+  it('rejects a ticker that the chamber has, regardless of case', () => {
     given(...past)
       .when(propose('aBC'), { at: HOURS.proposal, by: ANN })
       .refuses('FORUM_ERR_CONFLICT', 'aBC');
   });
 
-  it('refuses one idea more than the limit', () => {
+  it('rejects one idea more than the limit', () => {
     given(...past)
       .when(propose('XYZ'), { at: HOURS.proposal, by: ANN, limits: { ideasMax: 1 } })
       .refuses('FORUM_ERR_CONFLICT', 'full');
   });
 
-  it('refuses everybody in a chamber without members', () => {
+  it('rejects everybody in a chamber without members', () => {
     given(created()).when(propose('XYZ'), { at: HOURS.proposal, by: ANN }).refuses('FORUM_ERR_MEMBER', ANN);
   });
 });
@@ -134,13 +134,13 @@ describe('debate', () => {
       .gives({ type: 'chamber.debated', payload: { ideaId: null, comment: 'hm', refinement: null } });
   });
 
-  it('refuses an idea that does not exist as not found', () => {
+  it('rejects an idea that does not exist as not found', () => {
     given(...past)
       .when({ operation: 'debate', body: { ideaId: 'idea-3', comment: 'yes' } }, { at, by: ANN })
       .refuses('FORUM_ERR_NOT_FOUND', 'idea-3');
   });
 
-  it('refuses by phase, membership and turn, in this order', () => {
+  it('rejects by phase, membership and turn, in this order', () => {
     given(...past)
       .when(DEBATE, { at: HOURS.commit, by: EVE })
       .refuses('FORUM_ERR_PHASE', 'DEBATE');
@@ -178,13 +178,13 @@ describe('pass', () => {
       .gives({ type: 'chamber.passed', payload: { nextTurnAgent: ANN } });
   });
 
-  it.each([HOURS.lobby, HOURS.commit, HOURS.reveal])('refuses outside PROPOSAL and DEBATE at %i', (at) => {
+  it.each([HOURS.lobby, HOURS.commit, HOURS.reveal])('rejects outside PROPOSAL and DEBATE at %i', (at) => {
     given(...LOBBY)
       .when(PASS, { at, by: ANN })
       .refuses('FORUM_ERR_PHASE', 'expected phase PROPOSAL or DEBATE');
   });
 
-  it('refuses a non-member and a member out of turn', () => {
+  it('rejects a non-member and a member out of turn', () => {
     given(...LOBBY)
       .when(PASS, { at: HOURS.debate, by: EVE })
       .refuses('FORUM_ERR_MEMBER', EVE);
@@ -201,7 +201,7 @@ describe('commit', () => {
       .gives({ type: 'allocation.committed', payload: { commitment: COMMIT.body.commitment } });
   });
 
-  it('refuses another phase, a non-member and a second commitment', () => {
+  it('rejects another phase, a non-member and a second commitment', () => {
     given(...LOBBY)
       .when(COMMIT, { at: HOURS.reveal, by: BOB })
       .refuses('FORUM_ERR_PHASE', 'ALLOCATE_COMMIT');
@@ -229,13 +229,13 @@ describe('reveal', () => {
       .gives({ type: 'allocation.revealed', payload: reveal(6000).body });
   });
 
-  it('refuses what hashes to something else, showing both hashes', () => {
+  it('rejects what hashes to something else, showing both hashes', () => {
     given(...past)
       .when(reveal(6001), { at, by: ANN })
       .refuses('FORUM_ERR_COMMITMENT', `the commitment is ${COMMITMENT}`);
   });
 
-  it('refuses without a commitment', () => {
+  it('rejects without a commitment', () => {
     given(...past)
       .when(reveal(6000), { at, by: BOB })
       .refuses('FORUM_ERR_COMMITMENT', BOB);
@@ -247,7 +247,7 @@ describe('reveal', () => {
       .refuses('FORUM_ERR_COMMITMENT', 'hashes to');
   });
 
-  it('refuses ideas that do not exist, naming their positions', () => {
+  it('rejects ideas that do not exist, naming their positions', () => {
     const bpsByIdea = { 'idea-9': 1, 'idea-1': 2, 'idea-8': 3 };
     const body = { allocations: Object.entries(bpsByIdea).map(([ideaId, bps]) => ({ ideaId, bps })), salt };
     const missing = (index: number, ideaId: string) =>
@@ -257,7 +257,7 @@ describe('reveal', () => {
       .refuses('FORUM_ERR_VALIDATION', `${missing(0, 'idea-9')}; ${missing(2, 'idea-8')}`);
   });
 
-  it('refuses a non-member and a second reveal, whatever it holds', () => {
+  it('rejects a non-member and a second reveal, whatever it holds', () => {
     given(...past)
       .when(reveal(6000), { at, by: EVE })
       .refuses('FORUM_ERR_MEMBER', EVE);
@@ -268,7 +268,7 @@ describe('reveal', () => {
         .refuses('FORUM_ERR_CONFLICT', ANN);
   });
 
-  it('refuses before its phase, after its deadline and when the chamber is committed', () => {
+  it('rejects before its phase, after its deadline and when the chamber is committed', () => {
     given(...past)
       .when(reveal(6000), { at: HOURS.commit, by: ANN })
       .refuses('FORUM_ERR_PHASE', 'actual phase ALLOCATE_COMMIT');

@@ -47,7 +47,7 @@ describe('creating a chamber', () => {
     expect(create({ [name]: time })).toEqual(refusal('FORUM_ERR_VALIDATION', `${name}: `));
   });
 
-  it('refuses a lobby deadline that is not in the future, telling the service time', () => {
+  it('rejects a lobby deadline that is not in the future, telling the service time', () => {
     const now = Date.parse(BODY.lobbyDeadline);
     expect(create({}, { now })).toEqual(refusal('FORUM_ERR_VALIDATION', `service time ${BODY.lobbyDeadline}`));
     expect(create({}, { now: now - 1 })).toMatchObject({ type: 'chamber.created' });
@@ -60,7 +60,7 @@ describe('creating a chamber', () => {
     expect(create(wrong, { now })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
   });
 
-  it('refuses more open chambers than one agent may have', () => {
+  it('rejects more open chambers than one agent may have', () => {
     const openChambers = LIMITS.openChambersPerDidMax;
     expect(create({}, { openChambers })).toEqual(refusal('FORUM_ERR_CONFLICT', 'open chambers'));
   });

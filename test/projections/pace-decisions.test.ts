@@ -76,7 +76,7 @@ describe('start', () => {
       .refuses(code, '');
   });
 
-  it('refuses a body with members', () => {
+  it('rejects a body with members', () => {
     given(...lobby)
       .when({ operation: 'start', body: { now: true } }, { at: START, by: ANN })
       .refuses('FORUM_ERR_VALIDATION', 'now');
@@ -162,7 +162,7 @@ describe.each([
       .gives({ type: 'chamber.proposed', payload: ideaPayload(ANN, 2, 'NEW') });
   });
 
-  it('refuses one more, to the end of the turn, and says to pass', () => {
+  it('rejects one more, to the end of the turn, and says to pass', () => {
     for (const at of [P, P + TURN - 1]) {
       given(...spent)
         .when(propose, { at, by: ANN })
@@ -237,7 +237,7 @@ describe('pass in a chamber with rounds', () => {
       .gives({ type: 'chamber.passed', payload: { nextTurnAgent } });
   });
 
-  it('is refused in the instant at which the turn runs out', () => {
+  it('is rejected in the instant at which the turn runs out', () => {
     given(...three())
       .when({ operation: 'pass', body: {} }, { at: S + TURN - 1, by: ANN })
       .gives({ type: 'chamber.passed', payload: { nextTurnAgent: BOB } });

@@ -303,7 +303,7 @@ describe('the publisher', () => {
       await history(path(), log).prove(tree);
     });
 
-    it('refuses a log that is behind it', async () => {
+    it('rejects a log that is behind it', async () => {
       const { file, opened } = await copied(3);
       const behind = store(':memory:');
       await behind.log.append({ entries: [entry(1, 1), entry(1, 2)] });
@@ -312,7 +312,7 @@ describe('the publisher', () => {
       );
     });
 
-    it('refuses the checkpoint of another log, unless this one was made from it', async () => {
+    it('rejects the checkpoint of another log, unless this one was made from it', async () => {
       const { opened, file, note = '' } = await copied(3);
       const another = { ...opened.log, logId: '1'.repeat(32) };
       const checkpoint = async (logId?: string) => (logId === opened.log.logId ? { size: 3, note } : undefined);
@@ -324,7 +324,7 @@ describe('the publisher', () => {
       );
     });
 
-    it('refuses a log with other lines, and a file that is no checkpoint of the log', async () => {
+    it('rejects a log with other lines, and a file that is no checkpoint of the log', async () => {
       const { opened, file, note = '' } = await copied(3);
       const { tree } = await otherLines(4);
       await expect(history(file, opened.log).prove(tree)).rejects.toThrow('over other lines than the first 3');

@@ -46,7 +46,7 @@ test('one estimate that reverts without a reason fails no deployment', async () 
   expect(relayer.status().ok).toBe(true);
 });
 
-test('a refusal fails a deployment after minutes and blocks, and not by time alone', async () => {
+test('a rejection fails a deployment after minutes and blocks, and not by time alone', async () => {
   await open();
   const { forum, proxy } = opened;
   const refusal = refuseDeployments(NO_REASON);

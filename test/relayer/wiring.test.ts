@@ -66,7 +66,7 @@ test('a factory of another registry is found', async () => {
   ]);
 });
 
-test('contracts that refuse the caller are found, until their owner appoints it', async () => {
+test('contracts that reject the caller are found, until their owner appoints it', async () => {
   const addresses = await deployFor(rpc, chain.config.privateKey);
   const wiring = { ...addresses, relayer: NEXT };
   expect(await faults(wiring)).toMatchObject([

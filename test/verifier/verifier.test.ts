@@ -79,11 +79,11 @@ describe('the rule', () => {
     expect(answers).toEqual(flipped.map(() => false));
   });
 
-  test('accepts nothing that noble refuses', () => {
+  test('accepts nothing that noble rejects', () => {
     expect(cases.filter((each) => each.isValid && !acceptedByNoble.has(each))).toEqual([]);
   });
 
-  test('refuses keys and signatures of a wrong length', async () => {
+  test('rejects keys and signatures of a wrong length', async () => {
     const pool = await readyPool({});
     const { publicKey, message, signature } = signed('a message');
     expect(await pool.verify(publicKey.subarray(1), message, signature, CALLER)).toBe(false);
@@ -102,7 +102,7 @@ describe('many at once', () => {
     expect(await Promise.all(answers)).toEqual(jobs.map((_, index) => index % 3 !== 0));
   });
 
-  test('more than pendingMax are refused until some have results', async () => {
+  test('more than pendingMax are rejected until some have results', async () => {
     const pool = await readyPool({ pendingMax: 2 });
     const { publicKey, message, signature } = signed('a message');
     const first = [
@@ -187,7 +187,7 @@ describe('a flood of wrong signatures with R of small order', () => {
   const right = signatureWithIdentityAsR(Buffer.from('a message'));
   const wrong = Buffer.from('another message');
 
-  test('is refused beyond what waits, and holds up no other signature', async () => {
+  test('is rejected beyond what waits, and holds up no other signature', async () => {
     const pool = await readyPool({});
     let answered = 0;
     const attack = () => pool.verify(right.publicKey, wrong, right.signature, CALLER);
@@ -236,7 +236,7 @@ describe('a flood of wrong signatures', () => {
     expect(new Set(await Promise.all(flood))).toEqual(new Set([false]));
   });
 
-  test('is refused beyond its share, with Retry-After, while others are taken', async () => {
+  test('is rejected beyond its share, with Retry-After, while others are taken', async () => {
     const pool = createPool({ threads: 0, queueLimits: { perKeyMax: 10 } });
     const flood = Array.from({ length: IN_FLIGHT_MAX + 10 }, () => pool.verify(publicKey, message, wrong, FLOODER));
     await expect(pool.verify(publicKey, message, signature, FLOODER)).rejects.toMatchObject({
@@ -250,7 +250,7 @@ describe('a flood of wrong signatures', () => {
 });
 
 describe('after close', () => {
-  test('pending signatures get results, waiting ones too, and later ones are refused', async () => {
+  test('pending signatures get results, waiting ones too, and later ones are rejected', async () => {
     const pool = await readyPool({});
     const { publicKey, message, signature } = signed('a message');
     const before = Array.from({ length: 2 * IN_FLIGHT_MAX }, () => pool.verify(publicKey, message, signature, CALLER));

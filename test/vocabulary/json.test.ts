@@ -35,7 +35,7 @@ describe('parsing hostile JSON', () => {
     expect(outcomeOf(() => parseJson(text))).toEqual(refusal('same member name twice'));
   });
 
-  it('accepts 32 levels of arrays and objects, and refuses one more', () => {
+  it('accepts 32 levels of arrays and objects, and rejects one more', () => {
     expect(parseJson(nested(JSON_DEPTH_MAX))).toBeInstanceOf(Array);
     expect(outcomeOf(() => parseJson(nested(JSON_DEPTH_MAX + 1)))).toEqual(refusal('deeper than 32'));
     const objects = `${'{"a":'.repeat(32)}{}${'}'.repeat(32)}`;
@@ -47,7 +47,7 @@ describe('parsing hostile JSON', () => {
     expect(parseJson(JSON.stringify(siblings))).toEqual(siblings);
   });
 
-  it('refuses a million levels without overflowing the stack, closed or not', () => {
+  it('rejects a million levels without overflowing the stack, closed or not', () => {
     expect(outcomeOf(() => parseJson(nested(1_000_000)))).toEqual(refusal('deeper than 32'));
     expect(outcomeOf(() => parseJson('['.repeat(1_000_000)))).toEqual(refusal('deeper than 32'));
   });

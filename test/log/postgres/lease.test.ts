@@ -54,7 +54,7 @@ describe('a lease', () => {
     await held(store.nodes.lease('work'));
   });
 
-  it('passes to another node when its time is over, and refuses what a holder that was cut off decided', async () => {
+  it('passes to another node when its time is over, and rejects what a holder that was cut off decided', async () => {
     const url = await temporaryPostgres();
     const [one, other, client] = [await openStore(url), await openStore(url), await connect(url)];
     let isCut = false;
@@ -76,7 +76,7 @@ describe('a lease', () => {
     first.stop();
   });
 
-  it('ends with an append whose outcome is unknown: the next hold refuses it if it comes late', async () => {
+  it('ends with an append whose outcome is unknown: the next hold rejects it if it comes late', async () => {
     const { url, one, first, token } = await openTwo();
     await execute(
       url,
@@ -129,7 +129,7 @@ describe('a lease', () => {
 });
 
 describe('what a relayer records', () => {
-  it('is refused once its lease has ended or the chamber has grown, and never decided again', async () => {
+  it('is rejected once its lease has ended or the chamber has grown, and never decided again', async () => {
     const url = await temporaryPostgres();
     const store = await openStore(url);
     const service = new TestService({ store });

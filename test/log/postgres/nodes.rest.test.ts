@@ -300,7 +300,7 @@ describe('a move that a node decides on what it has in memory', () => {
   }
   const idea = (ticker: string) => ({ name: 'Idea', ticker: ticker.slice(-8) });
 
-  it('is neither refused nor accepted for what another node has changed', async () => {
+  it('is neither rejected nor accepted for what another node has changed', async () => {
     const { first, other, ann, bob, id } = await openDebate();
     await enterPhase(first, id, 'DEBATE');
     const post = (service: TestService, by: Signer, path: string, body: object = {}) =>
@@ -424,7 +424,7 @@ describe('a move that a node decides on what it has in memory', () => {
     expect(await service.events(id)).toHaveLength(6);
   });
 
-  it('waits for no end of others that would be refused for what another node has changed', async () => {
+  it('waits for no end of others that would be rejected for what another node has changed', async () => {
     const { url, clock, first } = await openNodes();
     const [ann, bob] = [await first.agent(), await first.agent()];
     const id = await openChamber(first, [ann, bob]);

@@ -15,7 +15,7 @@ const RAISE = (code: string) => `
     $$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = '${code}'; END $$;
   CREATE TRIGGER refuse BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION refuse()`;
 const ALLOW = 'DROP TRIGGER refuse ON events';
-describe('a database that refuses an append', () => {
+describe('a database that rejects an append', () => {
   it.each([
     ['a missing right', RAISE('42501'), ALLOW, 'the database role lacks a permission, SQLSTATE 42501'],
     ['a full disk', RAISE('53100'), ALLOW, 'the disk of the database is full, SQLSTATE 53100'],
@@ -71,7 +71,7 @@ describe('a database that refuses an append', () => {
     expect(await store.log.append({ entries: [entry(1, 2)] })).toEqual(NONE);
   });
 
-  it('to a table that only some moves write is refused for as long as the right is missing', async () => {
+  it('to a table that only some moves write is rejected for as long as the right is missing', async () => {
     const { owner, role, url } = await ownRole();
     await (await openStore(owner)).close();
     await execute(owner, `GRANT ALL ON ALL TABLES IN SCHEMA public TO ${role}`);

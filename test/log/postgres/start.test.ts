@@ -54,14 +54,14 @@ describe('a start', () => {
     expect(await problem(url)).not.toMatch('password');
   });
 
-  it('refuses a newer schema', async () => {
+  it('rejects a newer schema', async () => {
     const url = await temporaryPostgres();
     await (await openStore(url)).close();
     await execute(url, "UPDATE meta SET value = '99' WHERE name = 'schema_version'");
     expect(await problem(url)).toMatch('schema 99, newer than schema 6');
   });
 
-  it('refuses a log that has moved', async () => {
+  it('rejects a log that has moved', async () => {
     const url = await temporaryPostgres();
     await (await openStore(url)).close();
     expect(await problem(url)).toBe('none');
@@ -150,7 +150,7 @@ describe('a start', () => {
     expect([await store.log.readSnapshot(1), await version()]).toEqual([snapshot, [{ value: '6' }]]);
   });
 
-  it('refuses a read-only server, a wrong password and a host that does not respond, without the password', async () => {
+  it('rejects a read-only server, a wrong password and a host that does not respond, without the password', async () => {
     const url = await temporaryPostgres();
     const readOnly = new URL(url);
     readOnly.searchParams.set('options', `${readOnly.searchParams.get('options')} -c default_transaction_read_only=on`);
@@ -163,7 +163,7 @@ describe('a start', () => {
     expect(await problem(missing.href)).toMatch('no schema of the search_path exists');
   });
 
-  it('refuses a server that would lose accepted moves', async () => {
+  it('rejects a server that would lose accepted moves', async () => {
     const server = await startPostgres({ flags: ['-c', 'fsync=off'] });
     atEnd(server.stop);
     expect(await problem(server.url)).toMatch('fsync=off');

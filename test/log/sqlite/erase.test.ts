@@ -70,7 +70,7 @@ describe('erasing an agent', { timeout: 30_000 }, () => {
     expect(bytesOf(path)).not.toContain(SECRET);
   });
 
-  it('may be repeated, and is refused while a service runs or for an unknown agent', async () => {
+  it('may be repeated, and is rejected while a service runs or for an unknown agent', async () => {
     const path = temporaryDatabase();
     const { service, by } = await register(path);
     expect(() => eraseAgent(path, by.did)).toThrow('another process is using it');

@@ -26,7 +26,7 @@ function refused(answer: Answer) {
 }
 
 describe('while another program holds the write lock', () => {
-  it('a batch is refused whole; sent again afterwards, each request is accepted once', async () => {
+  it('a batch is rejected whole; sent again afterwards, each request is accepted once', async () => {
     const path = temporaryDatabase();
     const { service, id, debate } = await inDebate(path);
     const before = await service.lines(id);
@@ -60,7 +60,7 @@ describe('while another program holds the write lock', () => {
     expect(new TestService({ path, clock }).forum.now()).toBe(service.clock.read());
   });
 
-  it('a move that is refused ends readiness, and one that is accepted brings it back', async () => {
+  it('a move that is rejected ends readiness, and one that is accepted brings it back', async () => {
     const path = temporaryDatabase();
     const { service, debate } = await inDebate(path);
     const intruder = intrude(path);
@@ -85,7 +85,7 @@ describe('while another program holds the write lock', () => {
 });
 
 describe('a full disk', () => {
-  it('refuses with 503 and heals when there is space again', async ({ skip }) => {
+  it('rejects with 503 and heals when there is space again', async ({ skip }) => {
     const disk = smallDisk('1m');
     if (disk === undefined) return skip();
     const ballast = `${disk}/ballast`;

@@ -55,7 +55,7 @@ describe.each([
     expect(await migrated(path)).toEqual([]);
   });
 
-  it('still refuses changes to its events', async () => {
+  it('still rejects changes to its events', async () => {
     const path = copy();
     await migrated(path);
     expect(() => intrude(path).exec("UPDATE events SET line = ''")).toThrow('append-only');

@@ -109,6 +109,6 @@ it.each([
   expect(readdirSync(dirname(path)).filter((name) => name.includes('removed'))).toEqual([]);
 });
 
-it('is refused while a service holds the file', () => {
+it('is rejected while a service holds the file', () => {
   expect(() => repairTail(path)).toThrow('another process is using it');
 });

@@ -70,7 +70,7 @@ async function holdLock(path: string): Promise<ChildProcess> {
 }
 
 describe('a file that is no log', () => {
-  it('is refused in one line when it is another program’s database', () => {
+  it('is rejected in one line when it is another program’s database', () => {
     const path = temporaryDatabase();
     intrude(path).exec('CREATE TABLE notes (text)');
     expect(() => openSqliteStore(path)).toThrow(/^cannot open the database .*another program$/);
@@ -89,20 +89,20 @@ describe('a file that is no log', () => {
     },
   );
 
-  it('is refused when its newest event has no timestamp', async () => {
+  it('is rejected when its newest event has no timestamp', async () => {
     const path = temporaryDatabase();
     await openSqliteStore(path).close();
     intrude(path).exec("INSERT INTO events (position, chamber_id, event_id, line) VALUES (1, 1, 1, 'x')");
     expect(() => openSqliteStore(path)).toThrow(/^cannot open the database .*no timestamp.*chambers fsck/);
   });
 
-  it('is refused when a newer version wrote it', () => {
+  it('is rejected when a newer version wrote it', () => {
     const path = temporaryDatabase();
     intrude(path).pragma('user_version = 99');
     expect(() => openSqliteStore(path)).toThrow(/^cannot open the database .*schema 99/);
   });
 
-  it('is refused when it is no database, or in no folder', () => {
+  it('is rejected when it is no database, or in no folder', () => {
     const path = temporaryDatabase();
     writeFileSync(path, 'This is a text and not a database, despite its name. '.repeat(100));
     expect(() => openSqliteStore(path)).toThrow(/^cannot open the database/);
