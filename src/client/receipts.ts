@@ -133,9 +133,10 @@ export class ReceiptKeeper {
       },
       (error: unknown) => {
         this.#asked = undefined;
-        // If it does not respond, the move that follows says so, and is sent again.
-        if (error instanceof ClientError) return { logId: '', features: [] };
-        throw error;
+        // A service that has never responded is not waited for once more by the move that follows.
+        if (!(error instanceof ClientError) || !this.#service.contact.isMade) throw error;
+        // If it does not respond now, the move says so, and is sent again.
+        return { logId: '', features: [] };
       },
     );
     return this.#asked;

@@ -165,8 +165,11 @@ describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
   it('says that it waits while the fate of a move is unknown, and ends on SIGINT', async () => {
     const key = join(folder, 'agent.json');
     await chambers('agent', 'new', `--key=${key}`);
-    // It cuts every connection off after the request.
-    const url = await serve((request) => request.resume().once('end', () => request.socket.destroy()));
+    // It responds, and cuts every connection off after a command.
+    const url = await serve((request, response) => {
+      if (request.method !== 'GET') return request.resume().once('end', () => request.socket.destroy());
+      return response.writeHead(404, { 'content-type': 'application/json' }).end(NOT_FOUND);
+    });
     const child = start(['move', 'join', '1', `--key=${key}`, `--url=${url}`, '--json'], 'pipe');
     const [notice] = (await once(child.stderr ?? child, 'data')) as [Buffer];
     expect(JSON.parse(notice.toString())).toEqual({ notice: expect.stringMatching(/No response yet.*Ctrl-C/) });
@@ -180,6 +183,8 @@ describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
     expect(exitCode).toBe(6);
   });
 });
+
+const NOT_FOUND = JSON.stringify({ error: 'FORUM_ERR_NOT_FOUND', detail: 'not found' });
 
 function start(words: readonly string[], stdout: number | 'pipe'): ChildProcess {
   return spawn(process.execPath, [CLI, ...words], { stdio: ['ignore', stdout, 'pipe'] });
