@@ -7,7 +7,7 @@ import { Agent } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
 import type { WalletSigner } from '../client/wallet.ts';
 import { createFile } from '../files/durable-file.ts';
-import { operatorEmail } from '../moves/register.ts';
+import { agentLabel, operatorEmail } from '../moves/register.ts';
 import { walletAddress } from '../vocabulary/schemas.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import { type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
@@ -115,8 +115,15 @@ async function registered(agent: Agent, { options }: Input, questions: Questions
     given: options['email'],
     check: async (answer) => v.parse(operatorEmail, answer),
   });
+  const label = await questions.ask({
+    text: 'Name of the agent for people, which transcripts show; empty for none',
+    option: '--label',
+    given: options['label'],
+    fallback: '',
+    check: async (answer) => (answer === '' ? undefined : v.parse(agentLabel, answer)),
+  });
   const binding = typeof wallet === 'string' ? { walletAddress: wallet } : { wallet };
-  await agent.register({ ...binding, operatorEmail: email, label: options['label'] });
+  await agent.register({ ...binding, operatorEmail: email, label });
   const proven = typeof wallet === 'string' ? '' : ', which signed that it is the agent’s';
   return `${agent.did} is registered with the wallet ${addressOf(wallet)}${proven}`;
 }

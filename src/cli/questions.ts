@@ -31,7 +31,7 @@ export class Questions {
     if (this.#isSilent && fallback !== undefined) return await check(fallback);
     if (this.#isSilent) throw new CommandError('usage', `set ${option}: it has no default`);
     while (true) {
-      process.stderr.write(`${text}${fallback === undefined ? '' : ` [${fallback}]`}: `);
+      process.stderr.write(`${text}${fallback ? ` [${fallback}]` : ''}: `);
       const { value: line, done } = await this.#answers.next();
       if (done)
         throw new CommandError(

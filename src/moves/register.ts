@@ -34,6 +34,8 @@ export const EMAIL_CHARS_MAX = 254;
 /** What rfcEmail, HTML's definition, does not check: the local part has no empty label, and the domain ends in a TLD. */
 const EMAIL_PARTS = /^[^.@]+(\.[^.@]+)*@.+\.[A-Za-z][A-Za-z0-9-]+$/;
 
+export const agentLabel = characters(1, LABEL_CHARS_MAX);
+
 export const operatorEmail = v.pipe(
   v.string('must be an e-mail address'),
   v.rfcEmail('must be an e-mail address'),
@@ -52,7 +54,7 @@ const content = {
   ),
   walletAddress,
   personality: sentPersonality,
-  label: v.exactOptional(v.pipe(characters(1, LABEL_CHARS_MAX), v.description('a name of your choice, for people'))),
+  label: v.exactOptional(v.pipe(agentLabel, v.description('a name of your choice, for people'))),
 };
 const proof = {
   walletSignature: v.exactOptional(

@@ -43,7 +43,7 @@ async function whoami(config: string): Promise<{ readonly did: string; readonly 
 }
 
 describe('chambers init', SLOW, () => {
-  it('asks for URL, key and wallet, with defaults, again after a wrong answer, and prints a configuration that works', async () => {
+  it('asks for URL, key, wallet and label, with defaults, again after a wrong answer, and prints a configuration that works', async () => {
     const wrong = [
       'nowhere',
       'http://127.0.0.1:9',
@@ -55,6 +55,7 @@ describe('chambers init', SLOW, () => {
       '',
       'nobody',
       EMAIL,
+      'Ada',
     ];
     const { exitCode, out, err } = await init(wrong);
     expect(exitCode, err).toBe(0);
@@ -73,13 +74,20 @@ describe('chambers init', SLOW, () => {
     const walletKey = readFileSync(`${keyFile}.wallet`, 'utf8').trim() as `0x${string}`;
     expect([statSync(keyFile).mode & 0o777, statSync(`${keyFile}.wallet`).mode & 0o777]).toEqual([0o600, 0o600]);
     expect(out).not.toContain(walletKey.slice(2));
-    expect(await whoami(out)).toMatchObject({ did, walletAddress: privateKeyToAddress(walletKey), walletProven: true });
+    expect(await whoami(out)).toMatchObject({
+      ...{ did, walletAddress: privateKeyToAddress(walletKey), walletProven: true },
+    });
+    expect(await (await fetch(`${live.baseUrl}/agents/${did}`)).json()).toMatchObject({ label: 'Ada' });
   });
 
   it('works at a terminal', async ({ skip }) => {
     requireInstalled(skip, 'script');
     const command = `'${process.execPath}' '${CLI}' init --out=mcp.json`;
-    const { out } = await answered('script', ['-qec', command, '/dev/null'], [live.baseUrl, keyFile, WALLET, EMAIL]);
+    const { out } = await answered(
+      'script',
+      ['-qec', command, '/dev/null'],
+      [live.baseUrl, keyFile, WALLET, EMAIL, ''],
+    );
     expect(out).toContain('URL of the service [');
     const { did } = JSON.parse(readFileSync(keyFile, 'utf8'));
     const config = readFileSync(join(folder, 'mcp.json'), 'utf8');
