@@ -232,7 +232,7 @@ class Simulation {
   }
 
   async #moveClock(): Promise<void> {
-    this.#service.clock.advance(Math.floor(this.#random.pick([-0.1, 0.01, 0.1, 0.3, 0.5]) * HOUR));
+    this.#service.clock.advance(Math.floor(this.#random.pick([-0.001, 0.01, 0.1, 0.3, 0.5]) * HOUR));
   }
 
   async #restart(): Promise<void> {

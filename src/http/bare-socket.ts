@@ -8,21 +8,25 @@ const LINGER_MS = 2_000;
 
 /**
  * Writes the response and ends the connection. Where the socket belongs to the response to another request, which these bytes would be
- * read as a part of, the connection is cut off instead.
+ * read as a part of, the connection ends with that one instead, or after LINGER_MS.
  */
 export async function writeResponse(socket: Duplex, response: Response, status = response.status): Promise<void> {
   // Node has detached the socket: without a listener an error event would end the process.
   socket.on('error', () => {});
   const body = Buffer.from(await response.arrayBuffer());
-  if (!socket.writable || isInUse(socket)) {
+  if (!socket.writable) {
     socket.destroy();
+    return;
+  }
+  const lingering = setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  socket.once('close', () => clearTimeout(lingering));
+  if (isInUse(socket)) {
+    afterResponses(socket, () => socket.end().resume());
     return;
   }
   const headers = [...response.headers, ['Content-Length', body.length], ['Connection', 'close']];
   const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...headers.map((header) => header.join(': '))];
   socket.end(Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`, 'latin1'), body]));
-  const lingering = setTimeout(() => socket.destroy(), LINGER_MS).unref();
-  socket.once('close', () => clearTimeout(lingering));
   socket.resume();
 }
 

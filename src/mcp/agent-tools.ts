@@ -183,11 +183,15 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
       }),
       output: v.object({ ok: v.boolean(), abstainedBps: count, final: v.boolean() }),
       run: (input, call) =>
-        run('allocate', input, call, ({ step }) =>
-          step('commit', (options) =>
-            agent.commit(input.chamberId, input.allocations, { ...options, abstain: input.abstain === true }),
-          ),
-        ),
+        run('allocate', input, call, async ({ step }) => {
+          const { chamberId, allocations, abstain = false } = input;
+          const { ok } = await step('commit', (options) =>
+            agent.commit(chamberId, allocations, { ...options, abstain }),
+          );
+          // A request that is sent again returns no more than that it was accepted.
+          const allocatedBps = allocations.reduce((sum, { bps }) => sum + bps, 0);
+          return { ok, allocations, abstainedBps: BPS_TOTAL - allocatedBps, final: true };
+        }),
     }),
   ];
 }

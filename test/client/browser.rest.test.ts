@@ -49,7 +49,7 @@ describe.skipIf(!existsSync(CHROMIUM))('in a browser of another origin', () => {
     expect(result).toEqual({
       seen: ['1 chamber.created', '2 chamber.joined'],
       error: 'FORUM_ERR_PHASE',
-      keyFile: 'CLIENT_ERR_KEY',
+      keyFile: 'CLIENT_ERR_STORAGE',
     });
   });
 });
