@@ -20,7 +20,9 @@ export async function writeResponse(socket: Duplex, response: Response, status =
   }
   const lingering = setTimeout(() => socket.destroy(), LINGER_MS).unref();
   socket.once('close', () => clearTimeout(lingering));
-  if (isInUse(socket)) {
+  const underWay = responseUnderWay(socket);
+  if (underWay !== undefined && isInUse(underWay)) {
+    if (!underWay.headersSent) underWay.setHeader('Connection', 'close');
     afterResponses(socket, () => socket.end().resume());
     return;
   }
@@ -31,9 +33,8 @@ export async function writeResponse(socket: Duplex, response: Response, status =
 }
 
 /** Whether a response has begun, or is still due for a request that has arrived whole. */
-function isInUse(socket: Duplex): boolean {
-  const response = responseUnderWay(socket);
-  return response !== undefined && (response.headersSent || response.req.complete);
+function isInUse(response: ServerResponse): boolean {
+  return response.headersSent || response.req.complete;
 }
 
 export function responseUnderWay(socket: Duplex): ServerResponse | undefined {
