@@ -327,7 +327,7 @@ describe('a move that a node decides on what it has in memory', () => {
         const wrong = { ...seen, leaf: `0x${'ab'.repeat(32)}` };
         const refused = await propose(service, `NO${round}`, wrong);
         expect(refused).toMatchObject({ status: 409, body: { error: 'FORUM_ERR_HISTORY', history: seen } });
-        const ticker = `${service === first ? 'A' : 'B'}${round}`;
+        const ticker = `${service === first ? 'P' : 'Q'}${round}`;
         expect(await propose(service, ticker, seen)).toMatchObject({ status: 200 });
       }
     }
