@@ -10,7 +10,7 @@ import { WatchedAccounts } from './account/watched-accounts.ts';
 import type { AuditedChain } from './chain/chain-reader.ts';
 import { ChamberAudit, type SetAside } from './chamber/chamber-audit.ts';
 import { TwofoldTree } from './chamber/twofold-tree.ts';
-import { type AuditContext, auditContext } from './context.ts';
+import { type AuditContext, auditContext, contextOfRerun } from './context.ts';
 import { fileInput, KeptInput } from './line/file-input.ts';
 import {
   countLimited,
@@ -244,11 +244,11 @@ async function readChamber(
 
 /** What chain and accounts say of the chamber that was read, and which findings are causes: further passes show that. */
 async function judgeChamber(audit: ChamberAudit, source: Source, request: AuditRequest, accounts?: Accounts) {
-  const { chain, policy, asksOutcome = false } = request;
+  const { chain, asksOutcome = false } = request;
   await askChain(audit, source, chain);
   await compareAccounts(audit, accounts, await contractJudge(chain));
   const readAgain = async (aside: SetAside) => {
-    const { audit: again } = await readChamber(source, request, auditContext(policy), aside);
+    const { audit: again } = await readChamber(source, request, contextOfRerun(audit.context), aside);
     await askChain(again, source, chain);
     return again;
   };
@@ -284,10 +284,12 @@ function noReport(error: unknown): undefined {
 }
 
 const BATCH_SIGNATURES = 64;
+/** To start a thread costs as much as some hundreds: most chambers have fewer. */
+const THREADS_AFTER_SIGNATURES = 256;
 
-/** Verifies with libsodium or node:crypto, on other threads. */
+/** Verifies with node:crypto or, where there are many signatures, libsodium, on other threads. */
 async function withVerifier<Result>(work: (verify: Verify) => Promise<Result>): Promise<Result> {
-  const verifier = createVerifier({ batchJobsMax: BATCH_SIGNATURES });
+  const verifier = createVerifier({ batchJobsMax: BATCH_SIGNATURES, threadsAfter: THREADS_AFTER_SIGNATURES });
   const caller = { network: '', did: '' };
   try {
     return await work(checkedVerify((...parts) => verifier.verify(...parts, caller)));

@@ -50,6 +50,11 @@ export function auditContext(policy: AuditPolicy = {}, verify: Verify = isSigned
   };
 }
 
+/** For another pass over the same lines: nothing is read yet. Keys are decoded already. */
+export function contextOfRerun({ policy, verify, keys }: AuditContext): AuditContext {
+  return { ...auditContext(policy, verify), keys };
+}
+
 /** Contracts are compared without regard to checksums. */
 export function lowerCase<Address extends string>(address: Address): Lowercase<Address> {
   return address.toLowerCase() as Lowercase<Address>;

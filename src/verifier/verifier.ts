@@ -25,6 +25,8 @@ const FALLBACK_PAUSE_MILLIS = 30;
 export interface VerifierOptions {
   /** Threads with libsodium; 0 leaves everything to node:crypto's thread pool. By default one less than there are cores, at least one. */
   readonly threads?: number;
+  /** Signatures that node:crypto verifies before the threads are started; 0 by default. */
+  readonly threadsAfter?: number;
   /** Key objects kept for node:crypto. */
   readonly keysMax?: number;
   /** Signatures without a result yet, in all. */
@@ -67,7 +69,12 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
   let isClosed = false;
 
   const sodiumPath = threadCount === 0 ? undefined : (options.sodiumPath ?? findSodium(onThreadLost));
-  for (let i = 0; i < threadCount && sodiumPath !== undefined; i++) addThread(sodiumPath);
+  let untilThreads = options.threadsAfter ?? 0;
+  if (untilThreads === 0) addThreads();
+
+  function addThreads(): void {
+    for (let i = 0; i < threadCount && sodiumPath !== undefined; i++) addThread(sodiumPath);
+  }
 
   function addThread(path: string): void {
     threads.add(new SodiumThread(path, { onAnswer: sendDue, settle, onLost }));
@@ -76,6 +83,7 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
   /** Jobs started in one turn of the event loop are sent together. */
   function start(job: VerifyJob): void {
     inFlight++;
+    if (untilThreads > 0 && --untilThreads === 0) addThreads();
     if (due.length === 0) setImmediate(sendDue);
     due.push(job);
     if (due.length === batchJobsMax) sendDue();

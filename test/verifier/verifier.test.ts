@@ -124,6 +124,17 @@ describe('many at once', () => {
   });
 });
 
+test('threads are started after so many signatures, and node:crypto verifies those before', async () => {
+  const pool = createPool({ threads: 1, threadsAfter: 3 });
+  const { publicKey, message, signature } = signed('a message');
+  const verify = () => pool.verify(publicKey, message, signature, CALLER);
+  expect([await verify(), await verify()]).toEqual([true, true]);
+  await expect(eventually(() => expect(pool.readyThreads()).toBe(1), 500)).rejects.toThrow();
+  expect(await verify()).toBe(true);
+  await eventually(() => expect(pool.readyThreads()).toBe(1), 20_000);
+  expect(await verify()).toBe(true);
+});
+
 describe('without a working libsodium', () => {
   const { publicKey, message, signature } = signed('a message');
 
@@ -218,7 +229,7 @@ describe('a flood of wrong signatures', () => {
     ['libsodium', 1],
     ['node:crypto', 0],
   ])('delays the signature of another caller by no more than is in flight, with %s', async (_, threads) => {
-    const size = 10_000;
+    const size = 20 * IN_FLIGHT_MAX;
     const queueLimits = { perKeyMax: size, perNetworkMax: size };
     const pool = await readyPool({ threads, queueLimits });
     let answered = 0;
