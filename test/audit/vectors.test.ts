@@ -1,11 +1,12 @@
-// The auditor comes to the verdict of every vector, and its first finding names an event of it.
-import { readFileSync } from 'node:fs';
+// The vectors in fixtures/logs are those that the tests make. The auditor comes to the verdict of each, and its first finding names an event of it.
+import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { auditFile } from '../../src/audit/audit.ts';
-import type { Vector } from './vectors.ts';
+import { type Vector, vectors } from './vectors.ts';
 
-const folder = fileURLToPath(new URL('../../fixtures/logs/vectors', import.meta.url));
+const FOLDER = '../../fixtures/logs/vectors';
+const folder = fileURLToPath(new URL(FOLDER, import.meta.url));
 const VERDICTS = { verified: 'sound', broken: 'broken', undecided: 'undecided' } as const;
 
 const index = JSON.parse(readFileSync(`${folder}/index.json`, 'utf8')) as readonly Vector[];
@@ -28,4 +29,11 @@ test.each(index)('$title: $verdict ($file)', async ({ file, accounts, title, ver
 test('the checks that are broken, and the events that they name, are those on record', async ({ skip }) => {
   skip(broken.size < index.length, 'needs all vectors');
   await expect(`${[...broken.values()].join('\n')}\n`).toMatchFileSnapshot('vectors.findings.txt');
+});
+
+test('the folder holds what they are made of, byte for byte', async () => {
+  const made = await vectors();
+  await expect(`${JSON.stringify(made.index, null, 2)}\n`).toMatchFileSnapshot(`${FOLDER}/index.json`);
+  for (const [file, text] of made.texts) await expect(text).toMatchFileSnapshot(`${FOLDER}/${file}`);
+  expect(readdirSync(folder).sort()).toEqual([...made.texts.keys(), 'README.md', 'index.json'].sort());
 });

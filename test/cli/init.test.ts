@@ -111,7 +111,6 @@ describe('chambers init', SLOW, () => {
 
   it.each([
     ['an e-mail address that is missing', ['--yes', '--wallet', WALLET], 2, 'set --email'],
-    ['an end of the answers', ['--wallet', WALLET], 2, 'no answer: set --email'],
     [
       'a wallet with a wrong checksum',
       ['--wallet', `0x5aaeb6053F3E94C9b9A09f33669435E7Ef1BeAed`, '--yes'],
@@ -119,19 +118,30 @@ describe('chambers init', SLOW, () => {
       'checksum',
     ],
     ['a key in place of a file', ['--wallet', '11'.repeat(32), '--yes'], 2, 'the path of a file, not the key'],
-    ['a file that exists', ['--yes', '--out', 'taken.json'], 5, 'already exists'],
   ])('says what is wrong with %s', async (_, options, exitCode, problem) => {
-    writeFileSync(join(folder, 'taken.json'), '{}');
-    const ran = await init([], `--url=${live.baseUrl}`, `--key=${keyFile}`, ...options);
+    const ran = await run(['init', `--url=${live.baseUrl}`, `--key=${keyFile}`, ...options]);
     expect(ran).toMatchObject({ exitCode, out: '', err: expect.stringContaining(problem) });
-    expect(readFileSync(join(folder, 'taken.json'), 'utf8')).toBe('{}');
+  });
+
+  it('says that an answer is missing when its input ends', async () => {
+    const ran = await init([], `--url=${live.baseUrl}`, `--key=${keyFile}`, '--wallet', WALLET);
+    expect(ran).toMatchObject({ exitCode: 2, out: '', err: expect.stringContaining('no answer: set --email') });
+  });
+
+  it('leaves a file that exists as it is', async () => {
+    const taken = join(folder, 'taken.json');
+    writeFileSync(taken, '{}');
+    const ran = await run(['init', `--url=${live.baseUrl}`, `--key=${keyFile}`, '--yes', '--out', taken]);
+    expect(ran).toMatchObject({ exitCode: 5, out: '', err: expect.stringContaining('already exists') });
+    expect(readFileSync(taken, 'utf8')).toBe('{}');
   });
 
   it('replaces a configuration where that was asked for', async () => {
     const out = join(folder, 'replaced.json');
     writeFileSync(out, '{}');
     const options = ['--wallet', WALLET, '--email', EMAIL, '--out', out, '--yes', '--force'];
-    expect(await init([], `--url=${live.baseUrl}`, `--key=${keyFile}`, ...options)).toMatchObject({ exitCode: 0 });
+    const ran = await run(['init', `--url=${live.baseUrl}`, `--key=${keyFile}`, ...options]);
+    expect(ran).toMatchObject({ exitCode: 0 });
     expect(JSON.parse(readFileSync(out, 'utf8'))).toHaveProperty('mcpServers');
   });
 

@@ -10,32 +10,31 @@ import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { eventually } from '../kit/until.ts';
 import { startSeat } from '../mcp/seat-process.ts';
 import { type HostileService, openHostileService } from './hostile-service.ts';
-import { type LiveService, newAgent, newChamber, PHASE_MILLIS, REGISTRATION, runLiveService } from './live-service.ts';
+import { newAgent, newChamber, PHASE_MILLIS, REGISTRATION, sharedLiveService } from './live-service.ts';
 
-const CHAMBER_ID = 1;
 const SECRET = [{ ideaId: 'idea-1', bps: 1234 }];
 
-let live: LiveService;
+const live = sharedLiveService();
 let hostile: HostileService;
 let folder: string;
 let keyFile: string;
+let chamberId: number;
 beforeEach(async () => {
-  live = await runLiveService();
   hostile = await openHostileService(live.baseUrl);
   atEnd(hostile.close);
   folder = temporaryFolder();
   keyFile = join(folder, 'agent.json');
 });
 
-/** An agent in chamber 1, which has an idea and is in ALLOCATE_COMMIT. */
+/** An agent in a chamber that has an idea and is in ALLOCATE_COMMIT. */
 async function inCommitPhase(): Promise<Agent> {
   const agent = await agentAt(hostile.url);
   await agent.register(REGISTRATION);
   const creator = await newAgent(live);
-  await creator.createChamber(newChamber(live.now()));
-  for (const each of [creator, agent]) await each.joinChamber(CHAMBER_ID);
+  ({ chamberId } = await creator.createChamber(newChamber(live.now())));
+  for (const each of [creator, agent]) await each.joinChamber(chamberId);
   live.advance(PHASE_MILLIS);
-  await creator.propose(CHAMBER_ID, { name: 'Garden', ticker: 'GRDN' });
+  await creator.propose(chamberId, { name: 'Garden', ticker: 'GRDN' });
   live.advance(2 * PHASE_MILLIS);
   return agent;
 }
@@ -79,22 +78,22 @@ const isToldTheSecret = () => hostile.received.some((request) => /"bps":\s*1234\
 describe('an agent of the JavaScript client', () => {
   it('reveals nothing while commits are open, whatever phase and time the service claims', async () => {
     const agent = await inCommitPhase();
-    await agent.commit(CHAMBER_ID, SECRET);
+    await agent.commit(chamberId, SECRET);
     claimRevealPhase();
-    expect((await agent.forum.chamber(CHAMBER_ID)).phase).toBe('ALLOCATE_REVEAL');
-    await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_EARLY' });
+    expect((await agent.forum.chamber(chamberId)).phase).toBe('ALLOCATE_REVEAL');
+    await expect(agent.reveal(chamberId)).rejects.toMatchObject({ code: 'CLIENT_ERR_EARLY' });
     expect(isToldTheSecret()).toBe(false);
     live.advance(PHASE_MILLIS);
-    expect(await agent.reveal(CHAMBER_ID)).toEqual({ ok: true, verified: true });
+    expect(await agent.reveal(chamberId)).toEqual({ ok: true, verified: true });
     expect(isToldTheSecret()).toBe(true);
   });
 
   it('waits with a reveal that is early by seconds', async () => {
     const agent = await inCommitPhase();
-    await agent.commit(CHAMBER_ID, SECRET);
+    await agent.commit(chamberId, SECRET);
     live.advance(PHASE_MILLIS - 20_000);
     claimRevealPhase();
-    const revealed = agent.reveal(CHAMBER_ID);
+    const revealed = agent.reveal(chamberId);
     await live.sleeping(1);
     expect(isToldTheSecret()).toBe(false);
     live.advance(20_000);
@@ -105,32 +104,32 @@ describe('an agent of the JavaScript client', () => {
     await inCommitPhase();
     const now = () => live.now() + hours * PHASE_MILLIS;
     const agent = await agentAt(hostile.url, { ...live.sharedTime, clock: { now, sleep: async () => {} } });
-    await agent.commit(CHAMBER_ID, SECRET);
-    await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_EARLY' });
+    await agent.commit(chamberId, SECRET);
+    await expect(agent.reveal(chamberId)).rejects.toMatchObject({ code: 'CLIENT_ERR_EARLY' });
     live.advance(PHASE_MILLIS);
-    expect(await agent.reveal(CHAMBER_ID)).toEqual({ ok: true, verified: true });
+    expect(await agent.reveal(chamberId)).toEqual({ ok: true, verified: true });
   });
 
   it('reveals nothing to another service than it committed at', async () => {
     const agent = await inCommitPhase();
-    await agent.commit(CHAMBER_ID, SECRET);
+    await agent.commit(chamberId, SECRET);
     live.advance(PHASE_MILLIS);
     const elsewhere = await openHostileService(live.baseUrl);
     atEnd(elsewhere.close);
     const lost = await agentAt(elsewhere.url);
-    await expect(lost.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
+    await expect(lost.reveal(chamberId)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
     expect(elsewhere.received.some((request) => request.includes('salt'))).toBe(false);
   });
 
   it('reveals nothing in another chamber of the same id', async () => {
     const agent = await inCommitPhase();
-    await agent.commit(CHAMBER_ID, SECRET);
+    await agent.commit(chamberId, SECRET);
     live.advance(PHASE_MILLIS);
-    const { chamberId } = await (await newAgent(live)).createChamber(newChamber(live.now()));
-    const [first] = await collect(live.forum.history(chamberId));
+    const other = await (await newAgent(live)).createChamber(newChamber(live.now()));
+    const [first] = await collect(live.forum.history(other.chamberId));
     // Signed by its creator, though for another chamber.
-    replaceCreation(() => ({ ...(first?.event as Created), chamberId: CHAMBER_ID }));
-    await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
+    replaceCreation(() => ({ ...(first?.event as Created), chamberId }));
+    await expect(agent.reveal(chamberId)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
     expect(isToldTheSecret()).toBe(false);
   });
 
@@ -142,7 +141,7 @@ describe('an agent of the JavaScript client', () => {
   ])('commits to nothing in a chamber whose first line has %s', async (_, change, code) => {
     const agent = await inCommitPhase();
     replaceCreation(change);
-    await expect(agent.commit(CHAMBER_ID, SECRET)).rejects.toMatchObject({ code });
+    await expect(agent.commit(chamberId, SECRET)).rejects.toMatchObject({ code });
     expect(hostile.received.filter((request) => request.includes('allocate/commit'))).toEqual([]);
   });
 
@@ -150,16 +149,16 @@ describe('an agent of the JavaScript client', () => {
     const agent = await inCommitPhase();
     live.advance(PHASE_MILLIS);
     hostile.alter = (_, body) => body.replaceAll('ALLOCATE_REVEAL', 'ALLOCATE_COMMIT');
-    await expect(agent.commit(CHAMBER_ID, SECRET)).rejects.toMatchObject({ code: 'FORUM_ERR_PHASE' });
+    await expect(agent.commit(chamberId, SECRET)).rejects.toMatchObject({ code: 'FORUM_ERR_PHASE' });
     expect(hostile.received.filter((request) => request.includes('allocate/commit'))).toEqual([]);
   });
 
   it('reads no file that the service names', async () => {
     const agent = await inCommitPhase();
-    await agent.commit(CHAMBER_ID, SECRET);
+    await agent.commit(chamberId, SECRET);
     live.advance(PHASE_MILLIS);
     nameAnotherFile();
-    await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
+    await expect(agent.reveal(chamberId)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
     expect(isToldTheSecret()).toBe(false);
     const store = folderStore(`${keyFile}.commitments`);
     await expect(Promise.resolve().then(() => store.find('../other' as '0x'))).rejects.toMatchObject({
@@ -169,24 +168,24 @@ describe('an agent of the JavaScript client', () => {
 
   it('reveals no opening that does not hash to its commitment', async () => {
     const agent = await inCommitPhase();
-    await agent.commit(CHAMBER_ID, SECRET);
+    await agent.commit(chamberId, SECRET);
     live.advance(PHASE_MILLIS);
     editOpening((opening) => ({ ...opening, allocations: [] }));
-    await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
+    await expect(agent.reveal(chamberId)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
     expect(isToldTheSecret()).toBe(false);
   });
 
   it('reveals what an earlier version stored only when it is told to trust the service', async () => {
     const agent = await inCommitPhase();
-    await agent.commit(CHAMBER_ID, SECRET);
+    await agent.commit(chamberId, SECRET);
     live.advance(PHASE_MILLIS);
     editOpening(({ binding: _, ...opening }) => opening);
-    await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({
+    await expect(agent.reveal(chamberId)).rejects.toMatchObject({
       code: 'CLIENT_ERR_COMMITMENT',
       detail: expect.stringContaining('--trust-service'),
     });
     expect(isToldTheSecret()).toBe(false);
-    expect(await agent.reveal(CHAMBER_ID, { trustService: true })).toEqual({ ok: true, verified: true });
+    expect(await agent.reveal(chamberId, { trustService: true })).toEqual({ ok: true, verified: true });
   });
 });
 
@@ -217,9 +216,9 @@ describe('an agent of the Python client', () => {
   python('shares its openings with the JavaScript client', async () => {
     const agent = await inCommitPhase();
     await inPython(hostile.url, keyFile, 'commit');
-    await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_EARLY' });
+    await expect(agent.reveal(chamberId)).rejects.toMatchObject({ code: 'CLIENT_ERR_EARLY' });
     live.advance(PHASE_MILLIS);
-    expect(await agent.reveal(CHAMBER_ID)).toEqual({ ok: true, verified: true });
+    expect(await agent.reveal(chamberId)).toEqual({ ok: true, verified: true });
   });
 
   python('commits to nothing in a chamber whose creator did not sign its deadlines', async () => {
@@ -244,22 +243,22 @@ describe('an agent of the Python client', () => {
 describe('a seat for a model', () => {
   it('reveals nothing while commits are open, and by itself once they are closed', async () => {
     const agent = await inCommitPhase();
-    await agent.commit(CHAMBER_ID, SECRET);
+    await agent.commit(chamberId, SECRET);
     claimRevealPhase();
     const seat = await startSeat('modern', { url: hostile.url, keyFile, env: live.sharedTimeEnv });
-    await eventually(() => expect(seat.bytes()).toContain('not revealed in chamber 1'), 60_000);
+    await eventually(() => expect(seat.bytes()).toContain(`not revealed in chamber ${chamberId}`), 60_000);
     expect(isToldTheSecret()).toBe(false);
     live.advance(PHASE_MILLIS);
-    await eventually(() => expect(seat.bytes()).toContain('revealed in chamber 1\n'), 60_000);
+    await eventually(() => expect(seat.bytes()).toContain(`revealed in chamber ${chamberId}\n`), 60_000);
   });
 });
 
 describe('the command line', () => {
   it('reveals nothing while commits are open, unless it is told to trust the service', async () => {
     const agent = await inCommitPhase();
-    await agent.commit(CHAMBER_ID, SECRET);
+    await agent.commit(chamberId, SECRET);
     claimRevealPhase();
-    const words = ['move', 'reveal', `${CHAMBER_ID}`, `--url=${hostile.url}`, `--key=${keyFile}`];
+    const words = ['move', 'reveal', `${chamberId}`, `--url=${hostile.url}`, `--key=${keyFile}`];
     const early = await run(words);
     expect(early).toMatchObject({ exitCode: 5, err: expect.stringContaining('CLIENT_ERR_EARLY') });
     expect(isToldTheSecret()).toBe(false);
@@ -294,16 +293,17 @@ const PYTHON = `
 import json, sys
 from chambers import Agent, ChamberError
 agent = Agent.from_key_file(sys.argv[1], sys.argv[2])
+chamber_id = int(sys.argv[4])
 try:
     if sys.argv[3] == "commit":
-        print(json.dumps(agent.commit(1, [{"ideaId": "idea-1", "bps": 1234}])))
+        print(json.dumps(agent.commit(chamber_id, [{"ideaId": "idea-1", "bps": 1234}])))
     else:
-        print(json.dumps(agent.reveal(1, trust_service=sys.argv[3] == "trust")))
+        print(json.dumps(agent.reveal(chamber_id, trust_service=sys.argv[3] == "trust")))
 except ChamberError as error:
     print(error.code)
 `;
 
 /** Runs it by the service's clock. */
 async function inPython(...args: readonly string[]): Promise<string> {
-  return (await runPython(PYTHON, args, { env: live.sharedTimeEnv })).trim();
+  return (await runPython(PYTHON, [...args, `${chamberId}`], { env: live.sharedTimeEnv })).trim();
 }

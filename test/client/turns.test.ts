@@ -1,16 +1,12 @@
 // Phases last an hour and end when the test moves the clock, which the service and the clients share.
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Agent, ForumClient, type Phase } from '../../src/client/index.ts';
-import { heapHeld } from '../kit/memory-held.ts';
-import { type LiveService, newAgent, newChamber, PHASE_MILLIS, runLiveService } from './live-service.ts';
+import type { Agent, Phase } from '../../src/client/index.ts';
+import { newAgent, newChamber, PHASE_MILLIS, sharedLiveService } from './live-service.ts';
 
-const TURNS_PER_MEASUREMENT = 10_000;
-
-let live: LiveService;
+const live = sharedLiveService();
 let ada: Agent;
 let bob: Agent;
 beforeEach(async () => {
-  live = await runLiveService();
   [ada, bob] = [await newAgent(live, live.sharedTime), await newAgent(live, live.sharedTime)];
 });
 
@@ -70,30 +66,6 @@ describe('turns', () => {
     expect(state.lastEventId).toBe(3);
     expect(endsAt).toBe(state.deadlines.lobbyDeadline + 2 * turnSeconds * 1000);
     await turns.return();
-  });
-
-  it('that expire without an event leave nothing in memory', async () => {
-    const { chamberId } = await ada.createChamber({ ...newChamber(live.now(), [1_000, 1e10]), turnSeconds: 1 });
-    await ada.joinChamber(chamberId);
-    live.advance(1_000);
-    const heap: number[] = [];
-    const stop = new AbortController();
-    let now = live.now();
-    let sleeps = 0;
-    const sleep = async (millis: number) => {
-      now += millis;
-      sleeps++;
-      if (sleeps % TURNS_PER_MEASUREMENT === 0) heap.push(await heapHeld());
-      if (heap.length === 4) stop.abort();
-      stop.signal.throwIfAborted();
-    };
-    const forum = new ForumClient(live.baseUrl, { ...live.sharedTime, clock: { now: () => now, sleep } });
-    const watching = async () => {
-      for await (const { phase } of forum.watch(chamberId, { signal: stop.signal })) expect(phase).toBe('PROPOSAL');
-    };
-    await expect(watching()).rejects.toThrow('aborted');
-    // A race for each turn took some 300 bytes.
-    expect((heap[3] ?? 0) - (heap[0] ?? 0)).toBeLessThan(3 * TURNS_PER_MEASUREMENT * 50);
   });
 
   it('end at once when PROPOSAL and DEBATE are over', async () => {

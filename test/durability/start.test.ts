@@ -6,10 +6,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
+import { passing } from '../kit/clock.ts';
+import { openService } from '../kit/open-service.ts';
+import { serve } from '../kit/serve.ts';
 import { type Exit, runService, startProcess } from '../kit/service-process.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 
-async function refusal(databasePath: string, wrapper: readonly string[] = []): Promise<Exit> {
+async function rejectedStart(databasePath: string, wrapper: readonly string[] = []): Promise<Exit> {
   const { exited } = await runService({ DATABASE_PATH: databasePath }, wrapper);
   return exited;
 }
@@ -39,8 +42,8 @@ function expectOneLine({ code, stdout, stderr }: Exit, text: string, expected = 
   expect(stderr.trimEnd().split('\n')).toEqual([expect.stringContaining(text)]);
 }
 
-/** The log does not open, and says why in one line. */
-function expectRefused(databasePath: string, text: string): void {
+/** The log does not open, and says why in one line. Where another store has it, that takes the seconds for which the log waits. */
+function expectRejected(databasePath: string, text: string): void {
   let problem = '';
   try {
     void openSqliteStore(databasePath).close();
@@ -84,7 +87,7 @@ describe('a start that cannot succeed', () => {
   it('is rejected while another process serves the file, which continues', async () => {
     const path = temporaryDatabase();
     const first = await startProcess(path);
-    expectOneLine(await refusal(path), 'another process is using it');
+    expectOneLine(await rejectedStart(path), 'another process is using it');
     expect((await fetch(`${first.url}/health`)).status).toBe(200);
   });
 
@@ -97,13 +100,13 @@ describe('a start that cannot succeed', () => {
     expect((await fetch(`${(await next).url}/health`)).status).toBe(200);
   });
 
-  it.each(['there before it', 'made by it'])('is refused by a symbolic link to a file that was %s', async (which) => {
+  it.each(['there before it', 'made by it'])('is rejected by a symbolic link to a file that was %s', async (which) => {
     const path = temporaryDatabase();
     if (which === 'there before it') await openOnce(path);
     const [first, second] = [linkTo(path), linkTo(linkTo(path))];
     hold(first);
-    expectRefused(path, 'another process is using it');
-    expectOneLine(await refusal(second), 'another process is using it');
+    expectRejected(path, 'another process is using it');
+    expectRejected(second, 'another process is using it');
   });
 
   it('is rejected by a hard link, in either order', async () => {
@@ -111,21 +114,22 @@ describe('a start that cannot succeed', () => {
     const link = join(temporaryFolder(), 'linked.db');
     const first = openSqliteStore(path);
     linkSync(path, link);
-    expectOneLine(await refusal(link), `cannot open the database ${link}: the file has 2 names (hard links)`);
+    expectRejected(link, `cannot open the database ${link}: the file has 2 names (hard links)`);
     await first.close();
-    expectRefused(path, 'the file has 2 names (hard links)');
+    expectRejected(path, 'the file has 2 names (hard links)');
   });
 
   it('is rejected where the file is missing or empty and its write-ahead log is not, which stays', async () => {
     const path = temporaryDatabase();
-    await (await startProcess(path)).kill('SIGKILL');
-    const wal = readFileSync(`${path}-wal`);
+    const running = temporaryDatabase();
+    hold(running);
+    const wal = readFileSync(`${running}-wal`);
     expect(wal.length).toBeGreaterThan(0);
+    writeFileSync(`${path}-wal`, wal);
     const problem = `the file is missing or empty, but ${path}-wal holds part of it`;
-    rmSync(path);
-    expectOneLine(await refusal(linkTo(path)), problem);
+    expectRejected(linkTo(path), problem);
     writeFileSync(path, '');
-    expectRefused(linkTo(path), problem);
+    expectRejected(linkTo(path), problem);
     expect(readFileSync(`${path}-wal`)).toEqual(wal);
   });
 
@@ -136,18 +140,18 @@ describe('a start that cannot succeed', () => {
     expect((await fetch(`${url}/health`)).status).toBe(200);
   });
 
-  it('names a folder that is missing', async () => {
-    expectOneLine(await refusal(join(temporaryFolder(), 'missing', 'chambers.db')), 'does not exist');
+  it('names a folder that is missing', () => {
+    expectRejected(join(temporaryFolder(), 'missing', 'chambers.db'), 'does not exist');
   });
 
   it('names a database of a newer version', () => {
     const path = databaseOf((db) => db.pragma('user_version = 99'));
-    expectRefused(path, 'the file has schema 99, newer than');
+    expectRejected(path, 'the file has schema 99, newer than');
   });
 
   it('names a database of another program, and leaves it as it was', () => {
     const path = databaseOf((db) => db.exec('CREATE TABLE other (x)'));
-    expectRefused(path, 'the file is a database of another program');
+    expectRejected(path, 'the file is a database of another program');
     const db = new Database(path, { readonly: true });
     expect(db.prepare('SELECT name FROM sqlite_schema').pluck().all()).toEqual(['other']);
     db.close();
@@ -156,25 +160,25 @@ describe('a start that cannot succeed', () => {
   it('names a file that is no database', () => {
     const path = temporaryDatabase();
     writeFileSync(path, 'Dear diary, today I was opened as a database. '.repeat(100));
-    expectRefused(path, 'file is not a database');
+    expectRejected(path, 'file is not a database');
   });
 
   it('names a path that is a folder', () => {
     const path = temporaryDatabase();
     mkdirSync(path);
-    expectRefused(path, `cannot open the database ${path}: not a regular file`);
+    expectRejected(path, `cannot open the database ${path}: not a regular file`);
   });
 
   it('names a link that leads to itself', () => {
     const path = temporaryDatabase();
     symlinkSync(path, path);
-    expectRefused(path, `cannot open the database ${path}: ELOOP`);
+    expectRejected(path, `cannot open the database ${path}: ELOOP`);
   });
 
   it('names a folder that cannot be written', async () => {
     const folder = temporaryFolder();
     chmodSync(folder, 0o555);
-    expectOneLine(await refusal(join(folder, 'chambers.db'), asOtherUser()), 'cannot open');
+    expectOneLine(await rejectedStart(join(folder, 'chambers.db'), asOtherUser()), 'cannot open');
   });
 
   it('names a file that cannot be written', async () => {
@@ -184,7 +188,7 @@ describe('a start that cannot succeed', () => {
     await openOnce(path);
     for (const suffix of ['.lock', '-shm']) rmSync(path + suffix);
     chmodSync(path, 0o444);
-    expectOneLine(await refusal(path, asOtherUser()), 'attempt to write a readonly database');
+    expectOneLine(await rejectedStart(path, asOtherUser()), 'attempt to write a readonly database');
   });
 
   it.each([
@@ -203,16 +207,22 @@ describe('a start that cannot succeed', () => {
     const db = new Database(path);
     db.exec(sql);
     db.close();
-    expectRefused(path, text);
+    expectRejected(path, text);
   });
 
   it.each([
     ['a variable', { PORT: 'x' }, 'PORT: must be an integer'],
     ['a ban list that is missing', { BAN_LIST_FILE: '/nowhere/banned' }, 'cannot read the access list /nowhere/banned'],
-    ['settings of contracts that are missing', QUORUM, 'CONTRACTS_FILE'],
   ])('names %s, with an exit code of its own', async (_title, settings, text) => {
     const { exited } = await runService({ DATABASE_PATH: ':memory:', ...settings });
     expectOneLine(await exited, text, EXIT_CONFIG);
+  });
+
+  it('names settings of contracts that are missing, as part of the configuration', async () => {
+    await expect(openService(QUORUM, { clock: passing(Date.now) })).rejects.toMatchObject({
+      name: 'ConfigError',
+      message: expect.stringContaining('CONTRACTS_FILE'),
+    });
   });
 
   it.each([24, 100])('names a limit of %i open files', async (limit) => {
@@ -222,8 +232,8 @@ describe('a start that cannot succeed', () => {
   });
 
   it('names what is in the way of the port', async () => {
-    const first = await startProcess(':memory:');
-    const { exited } = await runService({ DATABASE_PATH: ':memory:', PORT: new URL(first.url).port });
+    const url = await serve(() => {});
+    const { exited } = await runService({ DATABASE_PATH: ':memory:', PORT: new URL(url).port });
     expectOneLine(await exited, 'cannot listen on 127.0.0.1');
   });
 });

@@ -6,7 +6,7 @@ import type { Fetch } from '../../src/reading/response.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { TestService } from '../kit/test-service.ts';
-import { until } from '../kit/until.ts';
+import { eventually, until } from '../kit/until.ts';
 import { CALL_MILLIS_MAX, idea, inTurn, type Network, PACE, through } from './cut-calls.ts';
 import { joinedSeat, openSeat, type Played } from './seat-in-process.ts';
 
@@ -162,4 +162,24 @@ it('a salt that is lost is reported at the start, while commits are open', async
   const { todo } = await second.call('todo');
   expect(todo[0].problem).toContain('.commitments');
   expect(second.reports.join()).toContain(`chamber ${chamberId}`);
+});
+
+it('a salt that is lost is reported where it would be revealed', async () => {
+  const seat = await openSeat();
+  const { service, folder } = seat;
+  const chamberId = await openChamber(service, []);
+  await seat.call('join', { chamberId });
+  await enterPhase(service, chamberId, 'ALLOCATE_COMMIT');
+  await seat.call('allocate', { chamberId, allocations: [], abstain: true });
+  await seat.close();
+  const elsewhere = temporaryFolder();
+  writeFileSync(join(elsewhere, 'agent.json'), readFileSync(join(folder, 'agent.json')), { mode: 0o600 });
+  await enterPhase(service, chamberId, 'ALLOCATE_REVEAL');
+  const second = await openSeat({ service, folder: elsewhere, isRegistered: false });
+  const problem = await eventually(async () => {
+    const { todo } = await second.call('todo');
+    expect(todo).toMatchObject([{ problem: expect.stringContaining('is not in this agent') }]);
+    return todo[0].problem;
+  });
+  expect(await second.call('wait', { seconds: 1 })).toMatchObject({ due: false, todo: [{ must: 'reveal', problem }] });
 });

@@ -187,4 +187,27 @@ describe('open', () => {
     const view = await seat.service.must('GET', `/chambers/${chamberId}`);
     expect(view).toMatchObject({ rounds: { proposal: 2 }, movesPerTurn: 3 });
   });
+
+  it('has rounds, is started, and is played alone without a deadline', async () => {
+    const seat = await openSeat();
+    const pace = { turnSeconds: 600, rounds: { proposal: 1, debate: 1 } };
+    const { chamberId } = await seat.call('open', { name: 'Quick', ...pace });
+    expect(await seat.call('start', { chamberId })).toMatchObject({ error: 'FORUM_ERR_CONFLICT' });
+    await seat.call('join', { chamberId });
+    const next = (seconds: number) => seat.call('wait', { chamberId, seconds });
+    expect(await next(1)).toMatchObject({ due: false, todo: [{ may: ['start'] }] });
+    await seat.call('start', { chamberId });
+    expect(await next(5)).toMatchObject({ due: true, todo: [{ phase: 'PROPOSAL', must: 'pass' }] });
+    await seat.call('propose', { chamberId, name: 'Rain', ticker: 'RAIN', pass: true });
+    expect(await next(5)).toMatchObject({ due: true, todo: [{ phase: 'DEBATE', must: 'pass' }] });
+    await seat.call('debate', { chamberId, pass: true });
+    expect(await next(5)).toMatchObject({ due: true, todo: [{ phase: 'ALLOCATE_COMMIT', must: 'commit' }] });
+    await seat.call('allocate', { chamberId, allocations: [{ ideaId: 'idea-1', bps: 10_000 }] });
+    const revealed = async () => (await seat.service.must('GET', `/chambers/${chamberId}/allocations`)).revealed;
+    await until(async () => {
+      await seat.call('todo');
+      return (await revealed()).length === 1;
+    });
+    expect(await seat.call('read', { chamberId })).toMatchObject({ phase: 'ALLOCATE_REVEAL', rounds: pace.rounds });
+  });
 });

@@ -15,8 +15,6 @@ export interface SeatProcess {
   readonly bytes: () => string;
   /** Calls a tool, which must succeed. */
   call<Result>(name: string, args?: object): Promise<Result>;
-  /** Calls a tool, which must fail; returns the body of the error. */
-  fail(name: string, args: object): Promise<{ error: string; detail: string; do: string; when: string }>;
   /** The result of a tool that is called with null for its arguments. */
   nullArguments(name: string): Promise<unknown>;
   kill(): Promise<void>;
@@ -29,8 +27,16 @@ interface SeatOptions {
   readonly env: Readonly<Record<string, string>>;
 }
 
-export function startSeat(era: Era, { url, keyFile, env }: SeatOptions): Promise<SeatProcess> {
-  return startServer(era, { command: process.execPath, args: [CLI, 'mcp', `--url=${url}`, `--key=${keyFile}`], env });
+/** One that is killed at the end of the test. */
+export async function startSeat(era: Era, options: SeatOptions): Promise<SeatProcess> {
+  const seat = await spawnSeat(era, options);
+  atEnd(seat.kill);
+  return seat;
+}
+
+/** One that its caller kills. */
+export function spawnSeat(era: Era, { url, keyFile, env }: SeatOptions): Promise<SeatProcess> {
+  return spawnServer(era, { command: process.execPath, args: [CLI, 'mcp', `--url=${url}`, `--key=${keyFile}`], env });
 }
 
 /** A server as the configuration of a host names it. */
@@ -39,7 +45,14 @@ interface ServerConfig extends Pick<SeatOptions, 'env'> {
   readonly args: readonly string[];
 }
 
-export async function startServer(era: Era, { command, args, env }: ServerConfig): Promise<SeatProcess> {
+/** One that is killed at the end of the test. */
+export async function startServer(era: Era, config: ServerConfig): Promise<SeatProcess> {
+  const server = await spawnServer(era, config);
+  atEnd(server.kill);
+  return server;
+}
+
+async function spawnServer(era: Era, { command, args, env }: ServerConfig): Promise<SeatProcess> {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const child = spawn(command, args, {
     env: { PATH, NODE_COMPILE_CACHE, ...env },
@@ -50,13 +63,15 @@ export async function startServer(era: Era, { command, args, env }: ServerConfig
     child.kill('SIGKILL');
     await exited;
   };
-  atEnd(kill);
   const chunks: string[] = [];
   child.stdout.on('data', (chunk) => chunks.push(`${chunk}`));
   child.stderr.on('data', (chunk) => chunks.push(`${chunk}`));
   const client = newClient(era);
   const transport = transportOf(child, chunks);
-  await client.connect(transport);
+  await client.connect(transport).catch(async (error: unknown) => {
+    await kill();
+    throw error;
+  });
   const call = async (name: string, args: object = {}) => {
     return await client.callTool({ name, arguments: { ...args } }, { timeout: 60_000 });
   };
@@ -67,12 +82,6 @@ export async function startServer(era: Era, { command, args, env }: ServerConfig
       const { isError, content, structuredContent } = await call(name, args);
       if (isError) throw new Error(JSON.stringify(content));
       return structuredContent as Result;
-    },
-    fail: async (name, args) => {
-      const { isError, content } = await call(name, args);
-      const [first] = content;
-      if (!isError || first?.type !== 'text') throw new Error(`${name} did not fail`);
-      return JSON.parse(first.text);
     },
     // The client drops null itself: the transport puts it into the message.
     nullArguments: async (name) => {

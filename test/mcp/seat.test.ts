@@ -1,5 +1,6 @@
-// What the seat of an agent tells its operator.
+// What a seat says of a key that is not registered.
 import { expect, it } from 'vitest';
+import { openChamber } from '../kit/chambers.ts';
 import { TestService } from '../kit/test-service.ts';
 import { until } from '../kit/until.ts';
 import { openSeat } from './seat-in-process.ts';
@@ -16,4 +17,16 @@ it('a key that is not registered is reported once, with the command that registe
   const { reports } = await openSeat({ service, isRegistered: false, network });
   await until(() => requests > 3);
   expect(reports).toEqual([expect.stringMatching(/is not registered .*; run chambers agent register$/)]);
+});
+
+it('a key that is not registered gets an error that says what to do', async () => {
+  const { call, service } = await openSeat({ isRegistered: false });
+  const chamberId = await openChamber(service, []);
+  for (const answer of [await call('whoami'), await call('join', { chamberId })]) {
+    expect(answer).toMatchObject({
+      error: 'FORUM_ERR_SIGNATURE',
+      detail: expect.stringMatching(/did:key:\S+ is not registered/),
+      do: expect.stringContaining('chambers agent register'),
+    });
+  }
 });

@@ -1,9 +1,9 @@
 // fsck, rebuild and backup on real files, some of them tampered with by a program that drops the triggers first.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createKeyFile, defaultKeyFile } from '../../../src/keys/key-file.ts';
 import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
 import { fsckDatabase } from '../../../src/log/sqlite/fsck.ts';
@@ -17,21 +17,40 @@ import { debating, type Running, run } from '../../kit/service.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
 import { TestService } from '../../kit/test-service.ts';
 
-interface Written {
+const CHAMBER_ID = 1;
+
+interface Serving {
   readonly path: string;
-  readonly chamberId: number;
   readonly running: Running;
   readonly debate: (comment: string) => Promise<number>;
 }
 
-/** A log with an account (position 1), a chamber created and joined (2, 3) and three debates (4 to 6). */
-async function write(): Promise<Written> {
+/** A log with an account (position 1), a chamber created and joined (2, 3) and three debates (4 to 6), under the service that wrote it. */
+async function serving(): Promise<Serving> {
   const path = temporaryDatabase();
   const running = await run({ DATABASE_PATH: path });
-  const { id, debate } = await debating(running);
+  const { debate } = await debating(running);
   for (const comment of ['one', 'two', 'three']) await debate(comment);
-  return { path, chamberId: id, running, debate };
+  return { path, running, debate };
 }
+
+/** A copy of what `write` leaves in a file, which is written once. */
+function copies(write: () => Promise<string>): () => Promise<string> {
+  let original: Promise<Buffer> | undefined;
+  return async () => {
+    original ??= write().then((path) => readFileSync(path));
+    const path = temporaryDatabase();
+    writeFileSync(path, await original);
+    return path;
+  };
+}
+
+/** The same log, whose service has ended. */
+const written = copies(async () => {
+  const { path, running } = await serving();
+  await running.stop();
+  return path;
+});
 
 function tamper(path: string, sql: string, ...values: readonly unknown[]): void {
   const db = new Database(path);
@@ -49,23 +68,19 @@ function editLine(path: string, position: number, edit: (event: ForumEvent) => F
   tamper(path, 'UPDATE events SET line = ? WHERE position = ?', text, position);
 }
 
-let written: Written;
-beforeEach(async () => {
-  written = await write();
-});
-
 describe('fsck', () => {
   it('leaves the write-ahead log of a file that was emptied as it was, and says so', async () => {
-    const wal = readFileSync(`${written.path}-wal`);
-    await written.running.stop();
-    writeFileSync(written.path, '');
-    writeFileSync(`${written.path}-wal`, wal);
-    expect(() => faultsOf(written.path)).toThrow(/^cannot read the database .*-wal holds part of it/);
-    expect(readFileSync(`${written.path}-wal`)).toEqual(wal);
+    const { path, running } = await serving();
+    const wal = readFileSync(`${path}-wal`);
+    await running.stop();
+    writeFileSync(path, '');
+    writeFileSync(`${path}-wal`, wal);
+    expect(() => faultsOf(path)).toThrow(/^cannot read the database .*-wal holds part of it/);
+    expect(readFileSync(`${path}-wal`)).toEqual(wal);
   });
 
   it('finds nothing in what the service wrote, while it runs', async () => {
-    const { path, running } = written;
+    const { path, running } = await serving();
     expect(fsckDatabase(path, () => {})).toEqual({
       logId: running.service.forum.store.log.logId,
       events: 6,
@@ -84,10 +99,10 @@ describe('fsck', () => {
     ['dated back', (event) => ({ ...event, ts: '2020-01-01T00:00:00.000Z' }), 'ts is earlier than'],
     ['chained otherwise', (event) => ({ ...event, prev: NO_PREVIOUS }), 'prev is not'],
   ];
-  it.each(lineEdits)('names the first bad event where a line is %s', (_title, edit, problem) => {
-    const { path, chamberId } = written;
+  it.each(lineEdits)('names the first bad event where a line is %s', async (_title, edit, problem) => {
+    const path = await written();
     editLine(path, 5, edit);
-    const bad = { position: 5, stream: chamberId, eventId: 4 };
+    const bad = { position: 5, stream: CHAMBER_ID, eventId: 4 };
     expect(faultsOf(path)).toContainEqual({ ...bad, problem: expect.stringContaining(problem) });
     expect(faultsOf(path).find((fault) => fault.position !== null)).toMatchObject(bad);
   });
@@ -96,27 +111,27 @@ describe('fsck', () => {
     ['its signature column', 'UPDATE events SET signature = zeroblob(64) WHERE position = 5', 'column signature'],
     ['its tree nodes', 'UPDATE events SET nodes = zeroblob(32) WHERE position = 5', 'column nodes'],
     ['its number', 'UPDATE events SET event_id = 99 WHERE position = 5', 'column event_id is 5, not 4'],
-  ])('names the event where a line stands and %s is changed', (_title, sql, problem) => {
-    const { path } = written;
+  ])('names the event where a line stands and %s is changed', async (_title, sql, problem) => {
+    const path = await written();
     tamper(path, sql);
     expect(faultsOf(path).map((fault) => fault.problem)).toContainEqual(expect.stringContaining(problem));
   });
 
-  it('names the event after one that was taken out', () => {
-    const { path, chamberId } = written;
+  it('names the event after one that was taken out', async () => {
+    const path = await written();
     tamper(path, 'DELETE FROM events WHERE position = 5');
-    const place = { position: 6, stream: chamberId, eventId: 5 };
+    const place = { position: 6, stream: CHAMBER_ID, eventId: 5 };
     expect(faultsOf(path)).toContainEqual({ ...place, problem: 'column event_id is 5, not 4' });
   });
 
   it.each([
     ['changed', 'UPDATE chambers SET listing = ?'],
     ['missing', 'DELETE FROM chambers WHERE creator_did <> ?'],
-  ])('names the chamber whose derived row is %s', (_title, sql) => {
-    const { path, chamberId } = written;
+  ])('names the chamber whose derived row is %s', async (_title, sql) => {
+    const path = await written();
     tamper(path, sql, 'Somebody else’s');
     const problem = expect.stringContaining('table chambers');
-    expect(faultsOf(path)).toEqual([{ position: null, stream: chamberId, eventId: null, problem }]);
+    expect(faultsOf(path)).toEqual([{ position: null, stream: CHAMBER_ID, eventId: null, problem }]);
   });
 
   it.each([
@@ -130,34 +145,33 @@ describe('fsck', () => {
     ['a signature’s entry is missing', 'DELETE FROM signatures WHERE position = 5', 'signatures'],
     ['a signature’s entry is changed', "UPDATE signatures SET prefix = x'00' WHERE position = 5", 'signatures'],
   ])('names the chamber where in the index %s, and rebuild fixes it', async (_title, sql, table) => {
-    const { path, chamberId, running } = written;
-    await running.stop();
+    const path = await written();
     rebuildDatabase(path);
     expect(faultsOf(path)).toEqual([]);
     tamper(path, sql);
     const problem = expect.stringContaining(`table ${table}`);
-    expect(faultsOf(path)).toEqual([{ position: null, stream: chamberId, eventId: null, problem }]);
+    expect(faultsOf(path)).toEqual([{ position: null, stream: CHAMBER_ID, eventId: null, problem }]);
     rebuildDatabase(path);
     expect(faultsOf(path)).toEqual([]);
   });
 
-  it('names an event whose signature is in the log already', () => {
-    const { path, chamberId } = written;
+  it('names an event whose signature is in the log already', async () => {
+    const path = await written();
     tamper(path, 'UPDATE events SET signature = (SELECT signature FROM events WHERE position = 4) WHERE position = 5');
     const problem = 'its signature is in the log already';
-    expect(faultsOf(path)).toContainEqual({ position: 5, stream: chamberId, eventId: 4, problem });
+    expect(faultsOf(path)).toContainEqual({ position: 5, stream: CHAMBER_ID, eventId: 4, problem });
   });
 
-  it('names an index that claims more than the log has', () => {
-    const { path } = written;
+  it('names an index that claims more than the log has', async () => {
+    const path = await written();
     tamper(path, "UPDATE meta SET value = '9' WHERE name = 'indexed_through'");
     expect(faultsOf(path)).toContainEqual(
       expect.objectContaining({ problem: 'the index ends at position 9, the log at 6' }),
     );
   });
 
-  it('names a log without its id', () => {
-    const { path } = written;
+  it('names a log without its id', async () => {
+    const path = await written();
     tamper(path, "DELETE FROM meta WHERE name = 'log_id'");
     expect(faultsOf(path)).toEqual([expect.objectContaining({ problem: expect.stringContaining('logId') })]);
   });
@@ -172,17 +186,19 @@ describe('fsck', () => {
 
 describe('the published tree', () => {
   /** Enough lines for a full tile: accounts, then a chamber. */
-  async function published(): Promise<{ readonly path: string; readonly lines: number }> {
+  const ACCOUNTS = 260;
+  const LINES = ACCOUNTS + 3;
+  const published = copies(async () => {
     const path = temporaryDatabase();
     const service = new TestService({ path });
     const members = [];
-    for (let agents = 0; agents < 260; agents++) members.push(await service.agent());
+    for (let agents = 0; agents < ACCOUNTS; agents++) members.push(await service.agent());
     await openChamber(service, members.slice(0, 2));
     await service.publish();
-    const lines = await service.log.lastPlace();
+    expect(await service.log.lastPlace()).toBe(LINES);
     await service.close();
-    return { path, lines };
-  }
+    return path;
+  });
 
   const tilesOf = (path: string) => {
     const db = new Database(path, { readonly: true });
@@ -198,7 +214,7 @@ describe('the published tree', () => {
     ['there is a tile too much', "INSERT INTO tiles VALUES (0, 2, x'00')"],
     ['a tile is cut', 'UPDATE tiles SET hashes = substr(hashes, 1, 32) WHERE level = 0 AND tile = 1'],
   ])('is named where %s, and rebuild fixes it', async (_title, sql) => {
-    const { path } = await published();
+    const path = await published();
     expect(faultsOf(path)).toEqual([]);
     const before = tilesOf(path);
     tamper(path, sql);
@@ -210,7 +226,7 @@ describe('the published tree', () => {
   });
 
   it('shows which line was changed with everything that follows from it, which rebuild leaves', async () => {
-    const { path } = await published();
+    const path = await published();
     const edit = (event: ForumEvent) => ({ ...event, ts: '2020-01-01T00:00:00.000Z' }) as ForumEvent;
     // The only line of an account: no other one of its stream holds its hash.
     editLine(path, 1, edit);
@@ -226,9 +242,9 @@ describe('the published tree', () => {
   });
 
   it('shows that lines are missing at the end, or that the checkpoint is none', async () => {
-    const { path, lines } = await published();
-    tamper(path, 'DELETE FROM events WHERE position = ?', lines);
-    const problem = `the log has ${lines - 1} lines, and its checkpoint was published over ${lines}: restore a backup`;
+    const path = await published();
+    tamper(path, 'DELETE FROM events WHERE position = ?', LINES);
+    const problem = `the log has ${LINES - 1} lines, and its checkpoint was published over ${LINES}: restore a backup`;
     expect(faultsOf(path)).toContainEqual(
       expect.objectContaining({ position: null, stream: null, problem: expect.stringContaining(problem) }),
     );
@@ -241,8 +257,7 @@ describe('the published tree', () => {
 
 describe('rebuild', () => {
   it('makes the derived tables again, identical', async () => {
-    const { path, running } = written;
-    await running.stop();
+    const path = await written();
     const before = derivedRows(path);
     tamper(path, 'DELETE FROM chambers');
     tamper(path, 'DROP TABLE ideas');
@@ -251,30 +266,29 @@ describe('rebuild', () => {
     expect(faultsOf(path)).toEqual([]);
   });
 
-  it('is rejected while a service holds the file', () => {
-    expect(() => rebuildDatabase(written.path)).toThrow('another process is using it');
+  it('is rejected while a service holds the file', async () => {
+    const { path } = await serving();
+    expect(() => rebuildDatabase(path)).toThrow('another process is using it');
   });
 
   it('makes no index over a gap', async () => {
-    const { path, chamberId, running } = written;
-    await running.stop();
+    const path = await written();
     tamper(path, 'UPDATE events SET event_id = 9 WHERE position = 6');
-    expect(() => rebuildDatabase(path)).toThrow(`the events of ${chamberId} are not consecutive`);
+    expect(() => rebuildDatabase(path)).toThrow(`the events of ${CHAMBER_ID} are not consecutive`);
   });
 
   it('changes nothing where a line cannot be folded, and names it', async () => {
-    const { path, chamberId, running } = written;
-    await running.stop();
+    const path = await written();
     const before = derivedRows(path);
     editLine(path, 5, () => 'gone');
-    expect(() => rebuildDatabase(path)).toThrow(`event 4 of chamber ${chamberId} cannot be folded`);
+    expect(() => rebuildDatabase(path)).toThrow(`event 4 of chamber ${CHAMBER_ID} cannot be folded`);
     expect(derivedRows(path)).toEqual(before);
   });
 });
 
 describe('backup', () => {
   it('copies a consistent state while the service keeps writing', async () => {
-    const { path, debate } = written;
+    const { path, debate } = await serving();
     const target = `${path}.copy`;
     const writing = (async () => {
       for (let move = 0; move < 50; move++) await debate(`during ${move}`);
@@ -284,11 +298,13 @@ describe('backup', () => {
     expect(events).toBeGreaterThanOrEqual(6);
     expect(faultsOf(target)).toEqual([]);
     expect(existsSync(`${target}-wal`)).toBe(false);
-    expect(readdirSync(dirname(target)).filter((name) => name.endsWith('.partial'))).toEqual([]);
+    const drafts = readdirSync(dirname(target)).filter((name) => name.endsWith('.partial'));
+    // The service writes its own checkpoint beside it.
+    expect(drafts.filter((name) => name.startsWith(basename(target)))).toEqual([]);
   });
 
   it('is another log, so that a cursor of the original is rejected even where the copy has grown past it', async () => {
-    const { path, chamberId, running } = written;
+    const { path, running } = await serving();
     const target = `${path}.copy`;
     const { logId, copiedFrom } = await backupDatabase(path, target);
     expect(copiedFrom).toBe(running.service.forum.store.log.logId);
@@ -298,7 +314,7 @@ describe('backup', () => {
     createKeyFile(defaultKeyFile(target, logId), logId, running.clock.read());
     const restored = await run({ DATABASE_PATH: target }, running.clock);
     expect(restored.service.forum.store.log.logId).toBe(logId);
-    const stream = `/chambers/${chamberId}/stream`;
+    const stream = `/chambers/${CHAMBER_ID}/stream`;
     const conflict = { refusal: { status: 409, body: { error: 'FORUM_ERR_CONFLICT' } } };
     expect(await subscribe(restored, `${stream}?after=2&log=${copiedFrom}`)).toMatchObject(conflict);
     const beyond = { refusal: { status: 400, body: { error: 'FORUM_ERR_VALIDATION' } } };
@@ -306,7 +322,7 @@ describe('backup', () => {
   });
 
   it('overwrites nothing', async () => {
-    const { path } = written;
+    const path = await written();
     await expect(backupDatabase(path, path)).rejects.toThrow('exists already');
   });
 
