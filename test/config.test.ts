@@ -96,7 +96,7 @@ describe('the configuration', () => {
     ['NODE_ENV', 'pro duction'],
     ['DATABASE_PATH', 'data/chambers.db '],
     ['DATABASE_PATH', 'data/chambers.db\n'],
-  ])('refuses %s=%s by the name of the variable', (name, value) => {
+  ])('rejects %s=%s by the name of the variable', (name, value) => {
     expect(problemsOf({ [name]: value })).toEqual([expect.stringMatching(`^${name}: must `)]);
   });
 
@@ -171,7 +171,7 @@ describe('production', () => {
     ['DEV_ALLOW_UNSIGNED', { DEV_ALLOW_UNSIGNED: 'true' }],
     ['RPC_URL', { CHAIN: '' }],
     ['SERVICE_KEY_FILE', { SERVICE_KEY_FILE: '' }],
-  ])('refuses to start because of %s', (name, change) => {
+  ])('does not start because of %s', (name, change) => {
     expect(problemsOf(strict)).toEqual([]);
     expect(problemsOf({ ...strict, ...change })).toEqual([expect.stringMatching(`^${name}: `)]);
   });

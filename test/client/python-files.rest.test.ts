@@ -1,10 +1,11 @@
 // The files of the Python client: key, openings and receipts, on disks that fail and after crashes.
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { KeptReceipt } from '../../src/client/index.ts';
 import { PYTHON_ENV, python, runPython } from '../kit/python.ts';
+import { hasStrace, runWithoutLinks } from '../kit/strace.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { newAgent, newChamber, PHASE_MILLIS, runLiveService } from './live-service.ts';
 
@@ -60,23 +61,10 @@ except FileExistsError:
 `;
 
 python('creates a file once where links fail', SLOW, () => {
-  if (!existsSync('/usr/bin/strace')) return console.log('skipped: strace is not installed');
+  if (!hasStrace) return console.log('skipped: strace is not installed');
   for (const error of ['EPERM', 'EOPNOTSUPP', 'ENOSYS']) {
     const path = join(temporaryFolder(), 'file');
-    const failing = [
-      '-f',
-      '-qq',
-      '-o',
-      '/dev/null',
-      '-e',
-      'trace=link,linkat',
-      '-e',
-      `inject=link,linkat:error=${error}`,
-    ];
-    const out = execFileSync('strace', [...failing, 'python3', '-c', PUBLISHING, path], {
-      env: PYTHON_ENV,
-      encoding: 'utf8',
-    });
+    const out = runWithoutLinks(error, ['python3', '-c', PUBLISHING, path], PYTHON_ENV);
     expect(out).toBe('exists\n');
     expect(readFileSync(path, 'utf8')).toBe('first\n');
     expect(readdirSync(join(path, '..'))).toEqual(['file']);

@@ -78,7 +78,7 @@ print(json.dumps({"address": wallet.address, "signed": [[text, wallet.sign_messa
 `;
 
 python(
-  'proves its wallet, by a clock hours behind the service’s; admits, is refused, and is retired by the wallet',
+  'proves its wallet, by a clock hours behind the service’s; admits, is rejected, and is retired by the wallet',
   SLOW,
   async () => {
     const live = await runLiveService();
@@ -223,7 +223,7 @@ python.each<[string, string, (value: string) => string]>([
   ['of an unknown key', 'signature-input', (value) => value.replace(/keyid="[\w-]+/, `keyid="${'A'.repeat(43)}`)],
   ['with another signature', 'signature', (value) => value.replace(/:\w/, (start) => (start === ':A' ? ':B' : ':A'))],
   ['over another body', 'content-digest', () => `sha-256=:${'A'.repeat(43)}=:`],
-])('refuses a receipt %s', SLOW, async (_title, header, alter) => {
+])('rejects a receipt %s', SLOW, async (_title, header, alter) => {
   const live = await runLiveService();
   const proxy = await serve((incoming, response) => {
     const { method = '', url = '', headers } = incoming;

@@ -165,7 +165,7 @@ describe('signatures of others in addition to sig1', () => {
     ['one that does not end', { inputs: ['p=("a'], signatures: ['p=:AAAA:'] }, 'dictionary'],
     ['bytes that do not end', { inputs: ['p=()'], signatures: ['p=:AAAA'] }, 'dictionary'],
     ['too many characters', foreign(1, `;tag="${'x'.repeat(FOREIGN_CHARS_MAX)}"`), 'at most 4096 characters'],
-  ])('are refused: %s', (_, members, mentions) => {
+  ])('are rejected: %s', (_, members, mentions) => {
     const refusal = refusalOf(() => parseSignature(beside(members)));
     expect(refusal.step).toBe('form');
     expect(refusal.message).toContain(mentions);

@@ -23,7 +23,7 @@ describe('the alert rules', () => {
     expect(namesIn(read('README.md'), /^\| `(Chambers\w+)`/gm)).toEqual(alerts);
   });
 
-  it('fire when they should, and not before', ({ skip }) => {
+  it('fire when they are due, and not before', ({ skip }) => {
     requireInstalled(skip, 'promtool');
     promtool('test', 'rules', join(ROOT, 'deploy/alerts.test.yaml'));
   });

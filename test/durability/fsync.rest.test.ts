@@ -1,8 +1,8 @@
 // The answer to a move leaves the process after its line has reached the disk: read off the system calls.
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { requireInstalled } from '../kit/programs.ts';
 import { startProcess } from '../kit/service-process.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { until } from '../kit/until.ts';
@@ -10,18 +10,8 @@ import { debateOf, must, type Player, seatPlayers } from './players.ts';
 
 const MOVES = 50;
 
-function hasStrace(): boolean {
-  try {
-    execFileSync('strace', ['-V'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 it('a response follows the fsync of its move', { timeout: 180_000 }, async ({ skip }) => {
-  if (!hasStrace()) console.log('skipped: strace is not installed, and nothing else sees a system call');
-  skip(!hasStrace());
+  requireInstalled(skip, 'strace');
   const folder = temporaryFolder();
   const trace = join(folder, 'trace');
   const wrapper = [

@@ -19,7 +19,7 @@ function limitFiles(pid: number, bytes: number | 'unlimited'): void {
 }
 
 it.skipIf(!hasPrlimit)(
-  'refuses moves with 503 while reads go on, and takes them again once there is room',
+  'rejects moves with 503 while reads go on, and takes them again once there is room',
   async () => {
     const path = temporaryDatabase();
     const player = (await seatPlayers(path, 1))[0] as Player;

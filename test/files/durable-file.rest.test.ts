@@ -4,19 +4,11 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
+import { hasStrace, runWithoutLinks } from '../kit/strace.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 
 const SOURCE = fileURLToPath(new URL('../../src/files/durable-file.ts', import.meta.url));
 const CALLS = 'trace=fsync,rename,renameat,renameat2,link,linkat,mkdir,mkdirat';
-
-function hasStrace(): boolean {
-  try {
-    execFileSync('strace', ['-V'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** What the script does to files below the folder, in order: each call with the names that it is about. */
 function callsOf(folder: string, script: string): readonly string[] {
@@ -37,7 +29,7 @@ function callsOf(folder: string, script: string): readonly string[] {
     });
 }
 
-it.runIf(hasStrace()).each([
+it.runIf(hasStrace).each([
   ['replaceFile', `await files.replaceFile('file', 'text')`, 'rename'],
   ['replaceFileSync', `files.replaceFileSync('file', 'text')`, 'rename'],
   ['createFile', `await files.createFile('new', 'text')`, 'link'],
@@ -50,13 +42,13 @@ it.runIf(hasStrace()).each([
   expect(callsOf(folder, script)).toEqual([`fsync ${name}.draft`, `${move} ${name}.draft ${name}`, 'fsync here']);
 });
 
-it.runIf(hasStrace())('appendLine flushes the file and the folder', () => {
+it.runIf(hasStrace)('appendLine flushes the file and the folder', () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'here'));
   expect(callsOf(folder, `await files.appendLine('file', '1')`)).toEqual(['fsync file', 'fsync here']);
 });
 
-it.runIf(hasStrace())('makeFolder flushes the folder above each that it made', () => {
+it.runIf(hasStrace)('makeFolder flushes the folder above each that it made', () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'here'));
   const flushed = callsOf(folder, `files.makeFolder('a/b')`).filter((call) => call.startsWith('fsync'));
@@ -66,7 +58,7 @@ it.runIf(hasStrace())('makeFolder flushes the folder above each that it made', (
 /** exFAT and SMB answer so; Windows and old network file systems otherwise. */
 const NO_LINKS = ['EPERM', 'EOPNOTSUPP', 'ENOSYS', 'EINVAL'];
 
-it.runIf(hasStrace()).each(NO_LINKS)('creates a file once where links fail with %s', (error) => {
+it.runIf(hasStrace).each(NO_LINKS)('creates a file once where links fail with %s', (error) => {
   const folder = temporaryFolder();
   const path = JSON.stringify(join(folder, 'file'));
   const program = `import * as files from ${JSON.stringify(SOURCE)};
@@ -74,20 +66,8 @@ it.runIf(hasStrace()).each(NO_LINKS)('creates a file once where links fail with 
     const codes = [await files.createFile(${path}, 'second').catch(({ code }) => code)];
     try { files.createFileSync(${path}, 'third'); } catch ({ code }) { codes.push(code); }
     process.stdout.write(codes.join());`;
-  const failing = [
-    '-f',
-    '-qq',
-    '-o',
-    '/dev/null',
-    '-e',
-    'trace=link,linkat',
-    '-e',
-    `inject=link,linkat:error=${error}`,
-  ];
   const node = [process.execPath, '--input-type=module', '-e', program];
-  expect(execFileSync('strace', [...failing, ...node], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })).toBe(
-    'EEXIST,EEXIST',
-  );
+  expect(runWithoutLinks(error, node)).toBe('EEXIST,EEXIST');
   expect(readdirSync(folder)).toEqual(['file']);
   expect(readFileSync(join(folder, 'file'), 'utf8')).toBe('first');
 });

@@ -53,7 +53,7 @@ describe('a handshake', () => {
     ['with a key that is none', () => handshake('', '13', 'short')],
     ['of an old version', () => handshake('', '7')],
     ['of no version', () => handshake('', 'x')],
-  ])('%s is refused with 400 and the usual body', async (_title, bytes) => {
+  ])('%s is rejected with 400 and the usual body', async (_title, bytes) => {
     const socket = await RawSocket.open(running.url);
     socket.write(bytes());
     await socket.closed;

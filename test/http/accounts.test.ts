@@ -29,7 +29,7 @@ describe('POST /register', () => {
   it.each([
     ['walletAddress', OTHER_WALLET],
     ['personality', { style: 'dry' }],
-  ])('refuses another %s for a known key, unless the key signs it', async (field, value) => {
+  ])('rejects another %s for a known key, unless the key signs it', async (field, value) => {
     const { service, by } = await withAgent();
     const body = { ...registrationOf(by), [field]: value };
     expect(await service.request('POST', '/register', { body })).toMatchObject(refusal(409, 'FORUM_ERR_CONFLICT'));
@@ -192,7 +192,7 @@ describe('PUT /personality', () => {
     expect(await service.must('GET', '/me', { by })).toMatchObject({ personality });
   });
 
-  it.each([[undefined], [{}], [{ patch: null }], [{ patch: { mood: 'x' } }]])('refuses the body %j', async (body) => {
+  it.each([[undefined], [{}], [{ patch: null }], [{ patch: { mood: 'x' } }]])('rejects the body %j', async (body) => {
     const service = new TestService();
     const answer = await service.request('PUT', '/personality', { by: await service.agent(), body });
     expect(answer).toMatchObject(refusal(400, 'FORUM_ERR_VALIDATION'));

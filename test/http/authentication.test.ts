@@ -113,7 +113,7 @@ describe('a signed request', () => {
       ({ params, created }) => ({ params: params.replace(`${created}`, `${created + 61}`) }),
     ],
     ['an expiry in the past', 'age', ({ params, created }) => ({ params: `${params};expires=${created}` })],
-  ])('is refused with %s, by the step %s', async (_fault, step, change) => {
+  ])('is rejected with %s, by the step %s', async (_fault, step, change) => {
     const detail = expect.stringMatching(`^${step}: .*service time 2030-01-01T00:00:00.000Z`);
     expect(await me(change)).toMatchObject({
       status: 401,
@@ -152,7 +152,7 @@ describe('a signed request', () => {
     expect(await service.request('POST', '/register', { headers: torn, body })).toMatchObject({ status: 401 });
   });
 
-  it.each(['content-digest', 'signature-input', 'signature'])('is refused without the header %s', async (name) => {
+  it.each(['content-digest', 'signature-input', 'signature'])('is rejected without the header %s', async (name) => {
     const service = new TestService();
     const { [name]: _left, ...headers } = service.prepare('GET', '/me', { by: await service.agent() }).headers;
     const answer = await service.request('GET', '/me', { headers });

@@ -17,7 +17,7 @@ describe('POST /chambers', () => {
   it.each([
     ['a lobby deadline that has passed', [0, 1, 2, 3, 4], 'lobbyDeadline', toTimestamp(START)],
     ['deadlines out of order', [1, 2, 3, 5, 4], 'allocateRevealDeadline', undefined],
-  ])('refuses %s', async (_what, hours, field, serviceTime) => {
+  ])('rejects %s', async (_what, hours, field, serviceTime) => {
     const service = new TestService();
     const body = { name: 'Test', ...deadlinesFrom(START, hours) };
     const refused = await service.request('POST', '/chambers', { by: await service.agent(), body });
@@ -128,7 +128,7 @@ describe('GET /chambers', () => {
   });
 
   it.each(['?limit=0', '?limit=201', '?limit=ten', '?limit=', '?phase=lobby', '?phase=', '?before=-1', '?before=x'])(
-    'refuses %s by the name of the parameter',
+    'rejects %s by the name of the parameter',
     async (query) => {
       const name = query.slice(1, query.indexOf('='));
       expect(await new TestService().request('GET', `/chambers${query}`)).toMatchObject({
@@ -239,7 +239,7 @@ describe('ideas', () => {
     ['/ideas/%F0%9F%98%80', 404],
     ['/ideas/ABC?chamberId=x', 400],
     ['/ideas?limit=0', 400],
-  ])('are refused at %s with %i', async (path, status) => {
+  ])('are rejected at %s with %i', async (path, status) => {
     const service = new TestService();
     await proposeIn(service, await service.agent(), ['ABC']);
     expect((await service.request('GET', path)).status).toBe(status);

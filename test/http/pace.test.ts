@@ -192,7 +192,7 @@ describe('the creation of a chamber', () => {
     [{ rounds: { proposal: 1, debate: 1 } }, 'rounds: needs turnSeconds'],
     [{ movesPerTurn: 0 }, 'movesPerTurn'],
     [{ movesPerTurn: 101 }, 'movesPerTurn'],
-  ])('refuses %j', async (changes, detail) => {
+  ])('rejects %j', async (changes, detail) => {
     const body = { error: 'FORUM_ERR_VALIDATION', detail: expect.stringContaining(detail) };
     expect(await create(changes)).toMatchObject({ status: 400, body });
   });

@@ -106,7 +106,7 @@ describe('GET /chambers/:id/consistency', () => {
     '?from=a&to=2',
     '?from=1.5&to=2',
     '?from=-1&to=2',
-  ])('refuses %j', async (query) => {
+  ])('rejects %j', async (query) => {
     const { service } = await chamberOf(moves);
     expect(await service.request('GET', `/chambers/1/consistency${query}`)).toMatchObject(
       refusal(400, 'FORUM_ERR_VALIDATION', /^(from|to): /),

@@ -68,7 +68,7 @@ describe('an ambiguous request', () => {
       'a length and chunks',
       `POST /register HTTP/1.1\r\n${HOST}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n${END}{}`,
     ],
-  ])('is refused: %s', async (_what, bytes) => {
+  ])('is rejected: %s', async (_what, bytes) => {
     const { url } = await run();
     const { status, head, body } = parse(await sendRaw(url, bytes));
     expect(status).toBe(400);
@@ -104,7 +104,7 @@ describe('an ambiguous request', () => {
       413,
       'FORUM_ERR_TOO_LARGE',
     ],
-  ])('is refused: %s', async (_what, bytes, expected, error) => {
+  ])('is rejected: %s', async (_what, bytes, expected, error) => {
     const { url } = await run();
     const { status, head, body } = parse(await sendRaw(url, bytes));
     expect([status, JSON.parse(body).error]).toEqual([expected, error]);

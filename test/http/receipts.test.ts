@@ -53,7 +53,7 @@ describe('a receipt', () => {
     ['request body', (receipt) => withRequest(receipt, { contentDigest: `sha-256=:${'A'.repeat(43)}=:` })],
     ['nonce of the request', (receipt) => edited(receipt, 'signatureInput', /nonce="./, 'nonce="-')],
     ['signature of the request', (receipt) => edited(receipt, 'signature', /=:...../, '=:AAAAA')],
-  ])('is refused for another %s, by the library and by ours', async (_what, change) => {
+  ])('is rejected for another %s, by the library and by ours', async (_what, change) => {
     const { service, receipt } = await joined();
     const keys = await keysOf(service);
     expect(await isValidReceipt(change(receipt), keys)).toBe(false);

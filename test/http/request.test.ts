@@ -37,7 +37,7 @@ describe('the media type', () => {
     'application/json; charset=latin1',
     'application/x-www-form-urlencoded',
     '',
-  ])('is refused as %j', async (type) => {
+  ])('is rejected as %j', async (type) => {
     const answer = await register({ body: REGISTRATION, headers: { 'content-type': type } });
     expect(answer).toMatchObject(refusal(415, 'FORUM_ERR_MEDIA_TYPE', 'application/json'));
   });
@@ -64,7 +64,7 @@ describe('the text of a body', () => {
     ['a byte order mark', '\ufeff{}', 'not valid JSON'],
     ['no object', '"text"', 'must be an object'],
     ['nothing but white space', '  ', 'not valid JSON'],
-  ])('is refused with %s', async (_what, body, detail) => {
+  ])('is rejected with %s', async (_what, body, detail) => {
     expect(await register({ body })).toMatchObject(refusal(400, 'FORUM_ERR_VALIDATION', detail));
   });
 

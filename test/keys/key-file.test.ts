@@ -61,7 +61,7 @@ describe('a key file', () => {
       (path) => edit(path, 'null', '"2031-01-01T00:00:00.000Z"'),
       /must have "until": null/,
     ],
-  ])('that %s is refused in one line, without a seed', (_what, change, expected) => {
+  ])('that %s is rejected in one line, without a seed', (_what, change, expected) => {
     const path = newFile();
     const [, seed = ''] = /(0x[0-9a-f]{64})/.exec(readFileSync(path, 'utf8')) ?? [];
     change(path);

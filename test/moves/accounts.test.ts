@@ -67,7 +67,7 @@ describe('registering', () => {
   it.each([
     ['wallet', { ...BODY, walletAddress: `0x${'cd'.repeat(20)}` }],
     ['personality', { ...BODY, personality: { loves: ['proofs'], style: 'wet' } }],
-  ])('refuses another %s unless it is signed', (_what, body) => {
+  ])('rejects another %s unless it is signed', (_what, body) => {
     const detail = expect.stringContaining(`${did} is already registered with other content; sign`);
     expect(register(body)).toEqual({ code: 'FORUM_ERR_CONFLICT', detail });
     expect(register(body, { isSigned: true })).toMatchObject({ type: 'agent.registered' });
@@ -77,7 +77,7 @@ describe('registering', () => {
     ['of small order', `0x01${'00'.repeat(31)}`],
     ['not canonically encoded', `0xee${'ff'.repeat(30)}7f`],
     ['not a point', `0x02${'00'.repeat(31)}`],
-  ])('refuses a public key that is %s', (problem, weak) => {
+  ])('rejects a public key that is %s', (problem, weak) => {
     const body = { ...BODY, pubkeyHex: weak as `0x${string}` };
     const detail = expect.stringMatching(`^pubkeyHex: .*${problem}`);
     const outcome = outcomeOf(() => parseBody(registration, { json: body }));

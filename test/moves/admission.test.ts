@@ -86,7 +86,7 @@ describe('admit', () => {
     ['of a listed agent', [listing([CYD])], ANN, HOURS.lobby, 'FORUM_ERR_CONFLICT', CYD],
     ['of a member', [listing([CYD]), ...joined(CYD)], ANN, HOURS.lobby, 'FORUM_ERR_CONFLICT', CYD],
     ['twice', [listing([BOB]), admitted(CYD)], ANN, HOURS.lobby, 'FORUM_ERR_CONFLICT', CYD],
-  ] as const)('is refused: %s', (_what, past, by, at, code, detail) => {
+  ] as const)('is rejected: %s', (_what, past, by, at, code, detail) => {
     given(...past)
       .when(admit(CYD), { at, by })
       .refuses(code, detail);

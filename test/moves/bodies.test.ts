@@ -230,7 +230,7 @@ describe('a field', () => {
     ['reveal', { allocations: [{ ideaId: 'a', bps: 0.5 }] }, 'allocations[0].bps'],
     ['reveal', { allocations: [{ ideaId: 'a' }] }, 'allocations[0].bps'],
     ['reveal', { allocations: [{ ideaId: 5, bps: 1 }] }, 'allocations[0].ideaId'],
-  ] as const)('within %s %j is refused by its path', (operation, changes, path) => {
+  ] as const)('within %s %j is rejected by its path', (operation, changes, path) => {
     expect(parse(operation, changes)).toEqual(refusalOf(path));
   });
 
@@ -329,12 +329,12 @@ describe('a body', () => {
   it.each([
     ['join', 'seen'],
     ['debate', 'ideaId, comment, refinement, seen'],
-  ] as const)('of %s is refused with an unknown member, naming those it knows: %s', (operation, known) => {
+  ] as const)('of %s is rejected with an unknown member, naming those it knows: %s', (operation, known) => {
     const detail = `body: unknown member "extra"; known: ${known}`;
     expect(parse(operation, { extra: 1 })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
   });
 
-  it.each(['__proto__', 'constructor', 'prototype', 'toString'])('is refused with an unknown member %s', (name) => {
+  it.each(['__proto__', 'constructor', 'prototype', 'toString'])('is rejected with an unknown member %s', (name) => {
     const body = JSON.parse(`{"patch":{"${name}":["x"]}}`);
     const detail = expect.stringContaining(`unknown member "${name}"`);
     expect(outcomeOf(() => bodyOf('changePersonality', body))).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });

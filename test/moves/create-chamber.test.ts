@@ -43,7 +43,7 @@ describe('creating a chamber', () => {
     ['debateDeadline', '2030-01-01T01:59:59.999Z'],
     ['allocateCommitDeadline', '2030-01-01T02:59:59.999Z'],
     ['allocateRevealDeadline', '2030-01-01T03:59:59.999Z'],
-  ])('refuses a %s before the deadline in front of it', (name, time) => {
+  ])('rejects a %s before the deadline in front of it', (name, time) => {
     expect(create({ [name]: time })).toEqual(refusal('FORUM_ERR_VALIDATION', `${name}: `));
   });
 

@@ -20,7 +20,7 @@ describe('the age of a signature', () => {
     ['too old', NOW - 301, undefined, 'created is 301 s old, at most 300 s'],
     ['too far ahead', NOW + 61, undefined, 'created is 61 s ahead, at most 60 s'],
     ['expired', NOW, NOW, 'the signature has expired'],
-  ])('refuses one that is %s, telling the service time', (_what, created, expires, reason) => {
+  ])('rejects one that is %s, telling the service time', (_what, created, expires, reason) => {
     const detail = expect.stringMatching(`^age: ${reason}.*service time 2030-01-01T00:00:00.000Z`);
     expect(freshness(created, expires)).toEqual({ code: 'FORUM_ERR_SIGNATURE', detail });
   });
@@ -28,7 +28,7 @@ describe('the age of a signature', () => {
   it.each([
     ['old', NOW - 300, START + 1, '300.001 s old, at most 300 s'],
     ['ahead', NOW + 60, START - 1, '60.001 s ahead, at most 60 s'],
-  ])('refuses one that is a millisecond too %s, and says so', (_what, created, now, reason) => {
+  ])('rejects one that is a millisecond too %s, and says so', (_what, created, now, reason) => {
     const detail = expect.stringContaining(reason);
     expect(freshness(created, undefined, now)).toEqual({ code: 'FORUM_ERR_SIGNATURE', detail });
   });

@@ -70,7 +70,7 @@ describe('start', () => {
     ['a second time, within the same millisecond', [...lobby, STARTED], S, ANN, 'FORUM_ERR_PHASE'],
     ['by another after LOBBY', [...lobby, STARTED], S, BOB, 'FORUM_ERR_PHASE'],
     ['when it is full', [paced({ maxMembers: 2 }), ...joined(ANN, BOB)], START, ANN, 'FORUM_ERR_PHASE'],
-  ])('refuses %s', (_title, past, at, by, code) => {
+  ])('rejects %s', (_title, past, at, by, code) => {
     given(...past)
       .when(start, { at, by })
       .refuses(code, '');
@@ -119,7 +119,7 @@ describe('the creation of a chamber with a pace', () => {
     [{ rounds: [], turnSeconds: 60 }, ['rounds']],
     [{ movesPerTurn: 1.5 }, ['movesPerTurn: ']],
     [{ movesPerTurn: null }, ['movesPerTurn: ']],
-  ])('refuses %j by path', (changes, paths) => {
+  ])('rejects %j by path', (changes, paths) => {
     const refused = create(changes);
     for (const path of paths) {
       expect(refused).toEqual({ code: 'FORUM_ERR_VALIDATION', detail: expect.stringContaining(path) });

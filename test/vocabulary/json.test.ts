@@ -31,7 +31,7 @@ describe('parsing hostile JSON', () => {
     '{"__proto__":1,"__proto__":2}',
     '{"a":"\\"","a":1}',
     '{"a\\\\":1,"a\\\\":2}',
-  ])('refuses a member name twice in %s', (text) => {
+  ])('rejects a member name twice in %s', (text) => {
     expect(outcomeOf(() => parseJson(text))).toEqual(refusal('same member name twice'));
   });
 
@@ -56,16 +56,16 @@ describe('parsing hostile JSON', () => {
     expect(parseJson(JSON.stringify([nested(100), '{:"'.repeat(50)]))).toHaveLength(2);
   });
 
-  it.each(['[1e400]', '{"a":-1e999}'])('refuses the infinite number in %s', (text) => {
+  it.each(['[1e400]', '{"a":-1e999}'])('rejects the infinite number in %s', (text) => {
     expect(outcomeOf(() => parseJson(text))).toEqual(refusal('not finite'));
   });
 
-  it.each(['[9007199254740992]', '{"a":-9007199254740993}', '[1e300]'])('refuses the unsafe integer in %s', (text) => {
+  it.each(['[9007199254740992]', '{"a":-9007199254740993}', '[1e300]'])('rejects the unsafe integer in %s', (text) => {
     expect(outcomeOf(() => parseJson(text))).toEqual(refusal('integers must be within'));
   });
 
   it.each(['["\\ud800"]', '["\\udc00\\ud800"]', '{"a":{"b":"x\\ud83d"}}', '{"\\udfff":1}'])(
-    'refuses the lone surrogate in %s',
+    'rejects the lone surrogate in %s',
     (text) => {
       expect(outcomeOf(() => parseJson(text))).toEqual(refusal('surrogate'));
     },
@@ -89,7 +89,7 @@ describe('parsing hostile JSON', () => {
     '"abc',
     '"\\"',
     '\u00a0[]',
-  ])('refuses malformed %j', (text) => {
+  ])('rejects malformed %j', (text) => {
     expect(outcomeOf(() => parseJson(text))).toEqual(refusal('not valid JSON'));
   });
 

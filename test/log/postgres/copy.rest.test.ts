@@ -183,7 +183,7 @@ describe('a copy that is killed', () => {
   it.each([
     ['PostgreSQL', temporaryPostgres],
     ['SQLite', async () => temporaryDatabase()],
-  ])('from PostgreSQL to %s leaves the log to its nodes, which a finished one refuses', async (_, target) => {
+  ])('from PostgreSQL to %s leaves the log to its nodes, which a finished one rejects', async (_, target) => {
     const [from, to] = [await temporaryPostgres(), await target()];
     const written = await write(from);
     const node = new TestService({ store: await openStore(from), clock: written.clock });

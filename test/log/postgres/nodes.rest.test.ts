@@ -38,6 +38,20 @@ async function openNodes(options: TestServiceOptions = {}) {
   return { url, clock, nodes, first: nodes[0] as TestService, everywhere };
 }
 
+/** Two nodes, of which the second reads pages through a gate, and two chambers in DEBATE whose member debates at either node. */
+async function openGated() {
+  const { url, clock, first } = await openNodes();
+  const gate = new Gate();
+  const wrapLog = (log: EventLog) => actBefore(log, 'readPage', gate.pass);
+  const second = new TestService({ store: await openStore(url), clock, wrapLog });
+  const by = await first.agent();
+  const debate = (service: TestService, id: number) =>
+    service.must('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
+  const chamberIds = [await openChamber(first, [by]), await openChamber(first, [by])] as const;
+  await enterPhase(first, chamberIds[0], 'DEBATE');
+  return { first, second, gate, chamberIds, debate };
+}
+
 const seen = ({ status, body }: Answer) => JSON.stringify([status, body]);
 
 /** A log whose appends wait at the gate. */
@@ -346,15 +360,8 @@ describe('a move that a node decides on what it has in memory', () => {
   });
 
   it.each([1, 129])('delays no move of another chamber while %i events of its own are read', async (events) => {
-    const { url, clock, first } = await openNodes();
-    const gate = new Gate();
-    const wrapLog = (log: EventLog) => actBefore(log, 'readPage', gate.pass);
-    const stale = new TestService({ store: await openStore(url), clock, wrapLog });
-    const by = await first.agent();
-    const debate = (service: TestService, id: number) =>
-      service.must('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
-    const [behind, other] = [await openChamber(first, [by]), await openChamber(first, [by])];
-    await enterPhase(first, behind, 'DEBATE');
+    const { first, second: stale, gate, chamberIds, debate } = await openGated();
+    const [behind, other] = chamberIds;
     for (const id of [behind, other]) await debate(stale, id);
     for (let event = 0; event < events; event++) await debate(first, behind);
     gate.isClosed = true;
@@ -366,15 +373,8 @@ describe('a move that a node decides on what it has in memory', () => {
   });
 
   it('delays no other while its chamber, read for it once, is read again after another node’s many moves', async () => {
-    const { url, clock, first } = await openNodes();
-    const gate = new Gate();
-    const wrapLog = (log: EventLog) => actBefore(log, 'readPage', gate.pass);
-    const cold = new TestService({ store: await openStore(url), clock, wrapLog });
-    const by = await first.agent();
-    const debate = (service: TestService, id: number) =>
-      service.must('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
-    const [busy, other] = [await openChamber(first, [by]), await openChamber(first, [by])];
-    await enterPhase(first, busy, 'DEBATE');
+    const { first, second: cold, gate, chamberIds, debate } = await openGated();
+    const [busy, other] = chamberIds;
     await debate(cold, other);
     const isHeld = () => eventually(() => expect(gate.isClosed).toBe(false));
     gate.isClosed = true;

@@ -47,7 +47,7 @@ describe('a start', () => {
       'CREATE TABLE meta (name text, value text); CREATE TABLE events (); CREATE TABLE registrations ()',
       'holds tables of another program',
     ],
-  ])('refuses %s', async (_, sql, message) => {
+  ])('rejects %s', async (_, sql, message) => {
     const url = await temporaryPostgres();
     await execute(url, sql);
     expect(await problem(url)).toMatch(message);

@@ -39,7 +39,7 @@ function replace(path: string): void {
 }
 
 describe('a name that ends with white space, which SQLite would be given without it', () => {
-  it.each([' ', '\t', '\n'])('is refused to open, to read and to copy to: %j', async (space) => {
+  it.each([' ', '\t', '\n'])('is not opened, read or copied to: %j', async (space) => {
     const path = temporaryDatabase();
     const lock = openLog(path);
     expect(() => openLog(path + space)).toThrow('ends with white space');

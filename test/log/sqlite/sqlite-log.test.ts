@@ -77,7 +77,7 @@ describe('a file that is no log', () => {
   });
 
   it.each([1, 3, SCHEMA_VERSION])(
-    'is refused when another program wrote it and counts its version as %i',
+    'is rejected when another program wrote it and counts its version as %i',
     (version) => {
       const path = temporaryDatabase();
       const db = intrude(path);
