@@ -3,6 +3,7 @@ import type { createServer, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAdaptorServer, type WebSocketServerLike } from '@hono/node-server';
 import { WebSocketServer } from 'ws';
+import type { Millis } from '../vocabulary/values.ts';
 import {
   AcceptedHosts,
   type ConnectionWait,
@@ -11,6 +12,7 @@ import {
   type RequestLimit,
   withUpgradeErrors,
 } from './request-hardening.ts';
+import { datedResponses } from './response-date.ts';
 import { hardenSockets } from './upgrades.ts';
 
 /** The limits by their names in the configuration. */
@@ -35,10 +37,12 @@ interface HttpServerOptions {
   readonly requestLimit: RequestLimit;
   readonly connectionWait: ConnectionWait;
   readonly limits: ServerLimits;
+  /** The service's time, which responses have as their Date. */
+  readonly now: () => Millis;
 }
 
 /** A server that does not listen yet. */
-export function createHttpServer({ fetch, requestLimit, connectionWait, limits }: HttpServerOptions): Server {
+export function createHttpServer({ fetch, requestLimit, connectionWait, limits, now }: HttpServerOptions): Server {
   const { HEADER_BYTES_MAX: headBytesMax, PIPELINED_REQUESTS_MAX: pipelinedMax } = limits;
   const hardening = { requestLimit, connectionWait, headBytesMax, pipelinedMax, hosts: new AcceptedHosts() };
   const webSockets = new WebSocketServer({
@@ -56,6 +60,7 @@ export function createHttpServer({ fetch, requestLimit, connectionWait, limits }
     websocket: { server: webSockets as WebSocketServerLike },
     createServer: hardenedServer(hardening) as typeof createServer,
     serverOptions: {
+      ServerResponse: datedResponses(now),
       headersTimeout: limits.HEADERS_TIMEOUT_SECONDS * 1000,
       requestTimeout: limits.REQUEST_TIMEOUT_SECONDS * 1000,
       keepAliveTimeout: limits.KEEP_ALIVE_SECONDS * 1000,

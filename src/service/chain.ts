@@ -19,6 +19,8 @@ export interface ChainLink {
   /** The name for operators. */
   readonly name: string;
   readonly status: () => ChainStatus;
+  /** Begins to relay. Called once the service listens: a service that does not start takes the lease from no other. */
+  readonly start: () => void;
   /** Stops the relayer between two steps, then the development chain. */
   readonly stop: () => Promise<void>;
 }
@@ -55,18 +57,21 @@ async function openRelayer(
   devChain?: DevChain,
 ): Promise<ChainLink> {
   const config = await requireChain(wanted, forum, logger);
-  const lease = forum.store.nodes?.lease('relayer') ?? SOLE_LEASE;
+  let lease: Lease | undefined;
   const reader = new TokenReader({ rpcUrl: config.rpcUrl, chainId: config.chainId });
   forum.useChain(reader);
-  const relayer = new Relayer({ config, forum: relayerForum(forum, lease), logger });
-  relayer.start();
+  const relayer = new Relayer({ config, forum: relayerForum(forum, () => lease), logger });
   return {
     name: `${devChain === undefined ? '' : 'development chain '}${config.chainId ?? 'not known yet'}`,
     status: () => statusOf(relayer, config, devChain),
+    start: () => {
+      lease ??= forum.store.nodes?.lease('relayer') ?? SOLE_LEASE;
+      relayer.start();
+    },
     stop: async () => {
       reader.close();
       await relayer.stop();
-      await lease.release();
+      await lease?.release();
       await devChain?.stop();
     },
   };
@@ -121,10 +126,10 @@ export function configuredContracts({
   return CONTRACTS === 'quorum' ? quorumProfile(readQuorumSettings(CONTRACTS_FILE)) : REFERENCE;
 }
 
-export function relayerForum(forum: Forum, lease: Lease): RelayerForum {
+export function relayerForum(forum: Forum, lease: () => Lease | undefined): RelayerForum {
   return {
     now: () => forum.now(),
-    lease: () => lease.token,
+    lease: () => lease()?.token,
     unsettledChambers: (limit) => forum.store.lists.listUnsettled(forum.now(), limit),
     settledChambers: (limit) => forum.store.lists.listSettled(limit),
     chamber: async (chamberId) => {

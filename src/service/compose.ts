@@ -107,6 +107,7 @@ function openAccessList(config: Config, logger: Logger): AccessList {
 export const NO_CHAIN: ChainLink = {
   name: 'none',
   status: () => ({ ok: true, details: { chain: null } }),
+  start: () => {},
   stop: async () => {},
 };
 

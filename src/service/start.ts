@@ -209,7 +209,7 @@ async function serveWith(
   const origin = Promise.withResolvers<string>();
   const composed = composeService(core, { chain, verifier, version, origin: origin.promise, history });
   const { forum, access } = composed;
-  const server = createHttpServer({ ...composed, limits: config });
+  const server = createHttpServer({ ...composed, now: forum.now, limits: config });
   const silent = new SilentConnections(server);
   let metrics: { close(): void } | undefined;
   let url: string;
@@ -230,6 +230,7 @@ async function serveWith(
     throw error;
   }
   composed.publishing.start();
+  chain.start();
   logStart(options, { chain, url });
   const clockTimer = persistClockRegularly(forum, logger);
   return {

@@ -126,7 +126,7 @@ class World {
 /** Everything onto the chain: at first nothing is mined, so that fees are raised, and blocks are reorganized away. */
 async function relay({ service }: World): Promise<void> {
   const lease = service.store.nodes?.lease('relayer') ?? SOLE_LEASE;
-  const forum = relayerForum(service.forum, lease);
+  const forum = relayerForum(service.forum, () => lease);
   let ahead = 0;
   const relayer = new Relayer({
     config: { ...chain.config, feeBumpSeconds: 30, confirmations: 2 },

@@ -41,6 +41,7 @@ async function secondConnection(trustedProxies: readonly string[], busyMillis: n
       return waits.at(-1) as number;
     },
     limits: readConfig({}),
+    now: Date.now,
   });
   const url = await listen(server, 0, '127.0.0.1');
   const first = await RawSocket.open(url);

@@ -154,14 +154,29 @@ describe('what a relayer records', () => {
   });
 });
 
-it('a start that fails takes no lease', async () => {
+const NOTE_CLAIMS = `CREATE TABLE claims (name text);
+CREATE FUNCTION note_claim() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO claims VALUES (new.name); RETURN new; END $$;
+CREATE TRIGGER note_claim BEFORE INSERT ON leases FOR EACH ROW EXECUTE FUNCTION note_claim()`;
+
+/** A chain that cannot be reached keeps no service from starting. */
+const CHAIN = {
+  CHAIN: '',
+  RPC_URL: 'http://127.0.0.1:9',
+  RELAYER_PRIVATE_KEY: `0x${'11'.repeat(32)}`,
+  CHAMBER_REGISTRY_ADDRESS: `0x${'22'.repeat(20)}`,
+  IDEA_FACTORY_ADDRESS: `0x${'33'.repeat(20)}`,
+};
+
+it('a start that fails claims no lease, for its publisher or for its relayer', async () => {
   const url = await temporaryPostgres();
+  await (await openStore(url)).close();
+  await execute(url, NOTE_CLAIMS);
   const taken = createServer();
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
   atEnd(() => void taken.close());
   const port = String((taken.address() as AddressInfo).port);
-  const settings = { DATABASE_URL: url, PORT: port, SERVICE_KEY_FILE: join(temporaryFolder(), 'keys.json') };
+  const settings = { ...CHAIN, DATABASE_URL: url, PORT: port, SERVICE_KEY_FILE: join(temporaryFolder(), 'keys.json') };
   const clock = { time: Date.now, elapsed: () => performance.now() };
   await expect(openService(settings, { clock })).rejects.toThrow('cannot listen');
-  expect(await execute(url, 'SELECT FROM leases')).toEqual([]);
+  expect(await execute(url, 'SELECT name FROM claims')).toEqual([]);
 });
