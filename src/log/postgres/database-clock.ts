@@ -6,7 +6,8 @@
 // 3. Several readings in a row are all right, so the highest of what they prove at least counts, and the lowest at most.
 // 4. A long round trip proves little: of it a node takes no more than what shows its clock to be wrong, and of the first nothing.
 // 5. In between, the time that has passed counts: it follows no change of the machine's time.
-// 6. What differs from that was set, maybe by mistake: it is measured again soon.
+// 6. What differs from that was set, maybe by mistake: it is measured again soon. Each persisted clock brings a reading, which shows that within a
+//    second or two and is used for nothing else.
 import type { Client } from 'pg';
 import { detach } from '../../process/detach.ts';
 import type { Millis } from '../../vocabulary/values.ts';
@@ -64,8 +65,18 @@ export class DatabaseClock {
     this.#measureLater(INTERVAL_MS);
   }
 
+  /** Begins a reading with other work; the function takes the database's time that the work returned, and measures if it contradicts this clock. */
+  beginReading(): (time: Millis) => void {
+    const askedAt = this.#elapsed();
+    return (time) => {
+      const [least, most] = [time - this.#elapsed(), time - askedAt];
+      if (this.#lead < least - STEADY_MS_MAX || this.#lead > most + STEADY_MS_MAX) this.#measureLater(0);
+    };
+  }
+
   #measureLater(millis: Millis): void {
     if (this.#isClosed) return;
+    clearTimeout(this.#timer);
     const measure = async () => {
       const before = this.#lead;
       const isExact = await this.measure().catch(() => false);

@@ -4,6 +4,7 @@ import type { Millis } from '../../vocabulary/values.ts';
 import type { LogMeta } from '../store.ts';
 import { probeAppend } from './append-probe.ts';
 import type { Query } from './connections.ts';
+import type { DatabaseClock } from './database-clock.ts';
 import { readLogId, sameLog } from './log-identity.ts';
 import { CLOCK_HIGH_WATER_MARK } from './schema.ts';
 import { OtherLog } from './unusable-database.ts';
@@ -14,6 +15,7 @@ interface Parts {
   readonly query: Query;
   readonly writes: Writes;
   readonly lastAt: Millis;
+  readonly clock: Pick<DatabaseClock, 'beginReading'>;
 }
 
 export class PostgresMeta implements LogMeta {
@@ -51,11 +53,18 @@ export class PostgresMeta implements LogMeta {
    * after a failed one, an append is tried.
    */
   async persistClock(at: Millis): Promise<void> {
-    const { writes, logId } = this.#parts;
+    const { writes, logId, clock } = this.#parts;
     await writes.run(async (client) => {
       const values = [CLOCK_HIGH_WATER_MARK, String(at), logId];
-      const { rowCount } = await client.query({ name: 'persist clock', text: PERSIST_CLOCK, values });
-      if (rowCount === 0) throw new OtherLog(await readLogId(client), logId);
+      const endReading = clock.beginReading();
+      const { rows } = await client.query<{ readonly time: Millis }>({
+        name: 'persist clock',
+        text: PERSIST_CLOCK,
+        values,
+      });
+      const [row] = rows;
+      if (row === undefined) throw new OtherLog(await readLogId(client), logId);
+      endReading(row.time);
       if (writes.failure !== undefined) await probeAppend(client, at);
     });
     this.#lastAt = Math.max(this.#lastAt, at);
@@ -66,4 +75,5 @@ export class PostgresMeta implements LogMeta {
 const PERSIST_CLOCK = `
 WITH ${sameLog('$3')}, none AS (INSERT INTO events SELECT FROM events WHERE false)
 INSERT INTO meta SELECT $1, $2 FROM same_log
-ON CONFLICT (name) DO UPDATE SET value = greatest(meta.value::bigint, excluded.value::bigint)::text`;
+ON CONFLICT (name) DO UPDATE SET value = greatest(meta.value::bigint, excluded.value::bigint)::text
+RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time`;

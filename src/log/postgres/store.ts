@@ -132,7 +132,7 @@ function compose(options: PostgresStoreOptions, { logId, lastAt }: Opened): Post
     }),
     lists: new PostgresLists(query),
     tree,
-    meta: new PostgresMeta({ logId, query, writes, lastAt }),
+    meta: new PostgresMeta({ logId, query, writes, lastAt, clock }),
     async close() {
       clock.close();
       nodes.close();

@@ -6,6 +6,7 @@ import { execute, openStore, ownDatabase, temporaryPostgres } from '../../kit/po
 import { startPostgres } from '../../kit/postgres-server.ts';
 import { signalTree } from '../../kit/process-tree.ts';
 import { atEnd } from '../../kit/temporary.ts';
+import { eventually } from '../../kit/until.ts';
 
 const FROZEN_MS = 1_000;
 /** An answer that took longer would prove too little. */
@@ -65,6 +66,15 @@ it('follows the database’s clock when that is set, and reports it', async () =
     await expectRight(store, url);
   }
   expect(drifts).toEqual([5, -8]);
+});
+
+it('is measured soon after a clock that was persisted has shown that the database’s was set', async () => {
+  const { url, store, setClock } = await openAdjustable();
+  // A new connection would measure.
+  await store.meta.persistClock(store.clock.now());
+  await setClock(9_000);
+  await store.meta.persistClock(store.clock.now());
+  await eventually(() => expectRight(store, url));
 });
 
 it('is measured on a new connection before that is used, as after a failover to a slower clock', async () => {
