@@ -5,7 +5,7 @@ import type pg from 'pg';
 import { detach } from '../../process/detach.ts';
 import { forSamePayer } from '../../process/main-thread.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
-import { CannotConnect, ConnectionLost, failureOf, isSilent, logUnavailable } from './database-errors.ts';
+import { CannotConnect, ConnectionLost, failureOf, isSilent, logUnavailable, toLogError } from './database-errors.ts';
 import { describeDatabase, hostUrls } from './database-url.ts';
 import { newClient } from './driver.ts';
 import { requireOwnSession } from './pooler.ts';
@@ -101,11 +101,10 @@ export class Connections implements Runner {
       } catch (error) {
         if (error instanceof Unresolved) throw logUnavailable(error);
         const failure = failureOf(error);
-        if (failure === undefined) throw error;
-        this.#problem = error;
-        if (failure === 'rolled back') throw logUnavailable(error);
+        if (failure !== undefined) this.#problem = error;
+        if (failure !== 'lost') throw toLogError(error);
         giveUpAt ??= performance.now() + PATIENCE_MS;
-        if (this.#isClosed || performance.now() > giveUpAt) throw logUnavailable(error);
+        if (this.#isClosed || performance.now() > giveUpAt) throw toLogError(error);
         await sleep(RETRY_PAUSE_MS);
       }
     }

@@ -48,6 +48,11 @@ export function failureOf(error: unknown): DatabaseFailure | undefined {
   return classes.some((each) => error instanceof each) ? 'lost' : undefined;
 }
 
+/** What callers of the store get: FORUM_ERR_UNAVAILABLE, or the error itself if it is a defect of ours. */
+export function toLogError(error: unknown): unknown {
+  return failureOf(error) === undefined ? error : logUnavailable(error);
+}
+
 /** What silenced one connection has silenced all. */
 export function isSilent(error: unknown): boolean {
   return error instanceof Error && error.message === 'Query read timeout';

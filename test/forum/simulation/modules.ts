@@ -1,11 +1,12 @@
-// Loads the forum for the simulation: on virtual timers, and, if one is asked for, with a mutant planted in its sources.
+// Loads the forum for the simulation: on virtual timers, and, if one is asked for, with a mutant planted in the sources.
 import { readFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import type { Forum } from '../../../src/forum/forum.ts';
 import { mutants, type Replacement } from './mutants.ts';
 
-const FORUM = new URL('../../../src/forum/', import.meta.url).href;
+const SOURCES = new URL('../../../src/', import.meta.url).href;
+const FORUM = `${SOURCES}forum/`;
 const TIMERS = new URL('virtual-timers.ts', import.meta.url).href;
 
 /** Called once in a process, before anything else imports the forum. */
@@ -21,7 +22,7 @@ export async function loadForum(mutant: string | undefined): Promise<typeof Foru
     },
     load(url, context, nextLoad) {
       const loaded = nextLoad(url, context);
-      const changes = replacements.filter(({ file }) => url === `${FORUM}${file}`);
+      const changes = replacements.filter(({ file }) => url === `${SOURCES}${file}`);
       if (changes.length === 0) return loaded;
       const source = changes.reduce((text, { from, to }) => text.replace(from, () => to), String(loaded.source));
       return { ...loaded, source };
@@ -33,6 +34,6 @@ export async function loadForum(mutant: string | undefined): Promise<typeof Foru
 
 /** The sources change: a mutant that is planted nowhere, or in two places, would prove nothing. */
 function requireOnce({ file, from }: Replacement): void {
-  const found = readFileSync(fileURLToPath(`${FORUM}${file}`), 'utf8').split(from).length - 1;
+  const found = readFileSync(fileURLToPath(`${SOURCES}${file}`), 'utf8').split(from).length - 1;
   if (found !== 1) throw new Error(`${file} has ${found} times: ${from}`);
 }

@@ -1,21 +1,22 @@
-// Defects planted in the forum's sources, to see that the checker finds them. The text that a mutant replaces must be there exactly once.
+// Defects planted in the sources of the forum and the stores, to see that the checker finds them. The text that a mutant replaces must be
+// there exactly once.
 
 export interface Replacement {
-  /** The file in src/forum. */
+  /** The file in src. */
   readonly file: string;
   readonly from: string;
   readonly to: string;
 }
 
 export interface Mutant {
-  /** What it breaks: an invariant of pipeline.ts. */
+  /** What it breaks: an invariant of pipeline.ts, or a rule of the stores. */
   readonly breaks: string;
   readonly replacements: readonly Replacement[];
 }
 
-const PIPELINE = 'pipeline.ts';
-const BATCH = 'batch.ts';
-const DECISIONS = 'decisions.ts';
+const PIPELINE = 'forum/pipeline.ts';
+const BATCH = 'forum/batch.ts';
+const DECISIONS = 'forum/decisions.ts';
 
 function mutant(breaks: string, file: string, from: string, to: string): Mutant {
   return { breaks, replacements: [{ file, from, to }] };
@@ -61,10 +62,22 @@ export const mutants: Readonly<Record<string, Mutant>> = {
         from: 'return Math.max(now, ...streams.map((stream) => states.get(stream)?.state.lastAt ?? 0));',
         to: 'return now;',
       },
-      { file: 'staging.ts', from: 'before !== undefined && at < before.state.lastAt', to: 'false' },
+      { file: 'forum/staging.ts', from: 'before !== undefined && at < before.state.lastAt', to: 'false' },
     ],
   },
   'expiry-by-the-clock': mutant('3', DECISIONS, 'requireFresh(times, at, this.#options.ages);', ''),
+  'refused-is-fatal': mutant(
+    'an error of a statement that was rolled back',
+    'log/postgres/database-errors.ts',
+    "return error.severity === 'ERROR' && !LOST.test(error.code ?? '') ? 'rolled back' : 'lost';",
+    "if (/^(40|53|54000|55|57014|58)/.test(error.code ?? '')) return 'rolled back';\n    return LOST.test(error.code ?? '') ? 'lost' : undefined;",
+  ),
+  'quota-is-fatal': mutant(
+    'an error of a transaction that was rolled back',
+    'log/sqlite/access.ts',
+    'if (NO_ROOM.test(code) && this.#isRolledBack(isAsBefore)) return cannotBeWritten(error);',
+    '',
+  ),
   'publish-before-append': mutant('7', PIPELINE, APPEND, `${PUBLISH}\n${APPEND}`),
   'heads-not-expected': mutant(
     '3',
@@ -72,7 +85,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     'for (const stream of streams) {\n      const head = this.headsBefore.get(stream);',
     'for (const stream of [] as StreamId[]) {\n      const head = this.headsBefore.get(stream);',
   ),
-  'account-not-expected': mutant('3', 'staging.ts', '    lease,\n    account,\n  };', '    lease,\n  };'),
+  'account-not-expected': mutant('3', 'forum/staging.ts', '    lease,\n    account,\n  };', '    lease,\n  };'),
   'account-of-the-batch-named': mutant(
     '3',
     PIPELINE,
@@ -87,13 +100,13 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   ),
   'open-chambers-not-counted-again': mutant(
     '8',
-    'creations.ts',
+    'forum/creations.ts',
     'return open.createdElsewhere === this.#createdElsewhere;',
     'return true;',
   ),
   'creations-at-once': mutant(
     '8',
-    'preparation.ts',
+    'forum/preparation.ts',
     'if (creator !== undefined) await creations.turns.take(creator, response);',
     '',
   ),

@@ -64,8 +64,8 @@ class Simulation {
   /** Odd seeds play chambers without rounds, as they did before there were any: seeds that found something still lead to it. */
   readonly #hasPace: boolean;
   /**
-   * Every second of the even seeds also has signatures that expire soon or are nearly too old, and a store that fails in unknown ways. Their
-   * draws are apart from the others, which so lead to what they always led to.
+   * Every second of the even seeds also has signatures that expire soon or are nearly too old, a database that refuses to write, and a store
+   * that fails in unknown ways. Their draws are apart from the others, so those lead to what they always led to.
    */
   readonly #harsh: Random | undefined;
   #requests = 0;
@@ -89,7 +89,7 @@ class Simulation {
       skews: Array.from({ length: this.#nodes }, () => this.#random.below(1_000)),
       guesses: (key) => guess > 0 && key.charCodeAt(key.indexOf('.') - 1) % guess === 0,
       hasTurns: true,
-      ...(this.#harsh && { ages: SIGNATURE_AGES.defaults, hasUnknownErrors: true }),
+      ...(this.#harsh && { ages: SIGNATURE_AGES.defaults, hasStoreErrors: true }),
     });
   }
 

@@ -12,6 +12,7 @@ import { passing } from '../../kit/clock.ts';
 import type { AskedCommand, AskedRead, History, HistoryRequest, Outcome, Stream } from './history.ts';
 import type { MemoryDatabase } from './memory-database.ts';
 import { type Network, openMemoryStore, type StoreRequest, UnknownStoreError, unavailable } from './memory-store.ts';
+import { refusal } from './refusals.ts';
 import { settled, virtual } from './virtual-timers.ts';
 
 /** What a client sends, and to which node. */
@@ -33,8 +34,8 @@ export interface WorldOptions {
   readonly skews?: readonly Millis[];
   /** The caps by default. */
   readonly ages?: SignatureAges;
-  /** Whether the store may also fail in a way that nobody knows. */
-  readonly hasUnknownErrors?: boolean;
+  /** Whether the database may also refuse what it is asked, and the store fail in a way that nobody knows. */
+  readonly hasStoreErrors?: boolean;
   readonly guesses?: (signatureKey: string) => boolean;
   /** Whether turns of the event loop and timers are steps like others; else they are taken at once. */
   readonly hasTurns?: boolean;
@@ -284,8 +285,10 @@ export class World {
     if (!hasFaults) return steps;
     if (result === undefined)
       steps.push({ ...at, kind: 'fault', name: `fail ${id}`, take: () => this.#fail(exchange) });
-    if (this.#options.hasUnknownErrors)
+    if (this.#options.hasStoreErrors)
       steps.push({ ...at, kind: 'fault', name: `break ${id}`, take: () => this.#break(exchange) });
+    if (this.#options.hasStoreErrors && result === undefined)
+      steps.push({ ...at, kind: 'fault', name: `refuse ${id}`, take: () => this.#refuse(exchange) });
     if (!isAppend) return steps;
     const lost = result === undefined ? 'give up' : 'lose';
     steps.push({ ...at, kind: 'fault', name: `${lost} ${id}`, take: () => this.#lose(exchange) });
@@ -391,6 +394,14 @@ export class World {
     this.#remove(exchange);
     exchange.node.inputs.push(`${exchange.id} broke@${this.#clockOf(exchange.node.index)}`);
     exchange.reject(new UnknownStoreError());
+  }
+
+  /** Nothing is written, and the database says so. */
+  #refuse(exchange: Exchange): void {
+    this.#remove(exchange);
+    const { node } = exchange;
+    node.inputs.push(`${exchange.id} refused@${this.#clockOf(node.index)}`);
+    exchange.reject(refusal(node.exchanges));
   }
 
   #remove(exchange: Exchange): void {
