@@ -7,7 +7,8 @@ import { describe, expect, it } from 'vitest';
 import { freePort } from '../../src/demo/free-port.ts';
 import { isAlive } from '../kit/process-tree.ts';
 import { type ServiceProcess, startProcess } from '../kit/service-process.ts';
-import { fill, smallDisk } from '../kit/small-disk.ts';
+import { smallDisk } from '../kit/small-disk.ts';
+import { fill } from '../kit/small-file-system.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 
 /** Lines in a buffer that a few requests fill. */

@@ -1,248 +1,185 @@
-// `npm run test:outage`: PostgreSQL fails in every way while chambers change phase with streams, pages, waits and MCP readers open. No process
-// ends, /ready says within seconds what is wrong, all goes on by itself, and no answered line is missing. One of the two nodes is 100 ms
-// away from its database, whose role has serializable as its default.
+// `npm run test:outage`: PostgreSQL, and a pooler before it, fail in every way while chambers change phase with streams, pages, waits and MCP
+// readers open. No process ends, /ready says in time what is wrong, all goes on by itself, no answered line is missing, and each stream has
+// brought every line once and in order. Of the three nodes one is 100 ms away from its database, whose role has serializable as its
+// default, and one is behind PgBouncer, where that is installed. `-- killed full` has these faults only, `--program FILE` another build.
+import { mkdtempSync, rmSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
+import { parseArgs } from 'node:util';
+import { hasPgBouncer, startPgBouncer } from '../kit/pgbouncer-process.ts';
 import { startPostgres } from '../kit/postgres-server.ts';
-import { signalTree } from '../kit/process-tree.ts';
-import { MAIN } from '../kit/programs.ts';
-import { Signer } from '../kit/signer.ts';
-import { get, prepare, registrationOf, send, type WireAnswer } from '../kit/wire.ts';
-import { PUBLIC_URL, startCluster } from './cluster.ts';
+import { ROOT } from '../kit/programs.ts';
+import { until } from '../kit/until.ts';
+import { get, type WireAnswer } from '../kit/wire.ts';
+import { startCluster } from './cluster.ts';
+import { type Fault, faultsOf, openFullDisk, sql } from './outage-faults.ts';
+import { PHASE_MS, Play } from './outage-play.ts';
+import { openReaders } from './outage-readers.ts';
+import { refusalsOfSharedSessions } from './outage-shared-sessions.ts';
+import { StreamReader } from './outage-streams.ts';
 
-/** The figure to hold is 3 s; a busy machine may take a little longer to be asked. */
-const NOTICED_MS_MAX = 3_500;
+/**
+ * From the moment in which the fault is in place (PostgreSQL has exited, is stopped, has committed what takes the right away, its disk has no
+ * room left) to the arrival of the first response of /ready that names it. It is asked every 50 ms.
+ */
+const NOTICED_MS_MAX = 3_000;
 const HEALED_MS_MAX = 30_000;
 const OUTAGE_MS = 3_000;
-/** Chambers are in each phase for so long. */
-const PHASE_MS = 1_500;
-const SLOW_MS = 4_000;
+/** A response that takes longer has not come. */
+const READY_MS_MAX = 1_000;
 const DELAY_MS = 100;
+const PROTOCOLS = ['server-sent events', 'WebSocket'] as const;
 
-interface Fault {
-  readonly begin: () => Promise<unknown> | unknown;
-  readonly end: () => Promise<unknown> | unknown;
-  /** What /ready says; undefined for a fault that moves outlive. */
-  readonly detail: RegExp | undefined;
-}
-
+const { values, positionals: names } = parseArgs({
+  allowPositionals: true,
+  options: { program: { type: 'string', default: join(ROOT, 'dist/src/main.js') } },
+});
+const { program } = values;
 const problems: string[] = [];
-const answered = new Map<string, Set<number>>();
-let isOver = false;
-
+const folder = mkdtempSync(join(tmpdir(), 'chambers-outage-'));
 const server = await startPostgres();
-await sql('CREATE ROLE chambers LOGIN PASSWORD $$secret$$');
-await sql('CREATE DATABASE chambers OWNER chambers');
-await sql('ALTER ROLE chambers SET default_transaction_isolation = serializable');
-const databaseUrl = new URL(server.url);
-[databaseUrl.username, databaseUrl.password, databaseUrl.pathname] = ['chambers', 'secret', '/chambers'];
+await sql(server, 'CREATE ROLE chambers LOGIN PASSWORD $$secret$$');
+await sql(server, 'CREATE DATABASE chambers OWNER chambers');
+await sql(server, 'ALTER ROLE chambers SET default_transaction_isolation = serializable');
+const database = new URL(server.url);
+[database.username, database.password, database.pathname] = ['chambers', 'secret', '/chambers'];
+const databaseUrl = database.href;
+const pooler = hasPgBouncer() ? await startPgBouncer({ databaseUrl, mode: 'session', folder }) : undefined;
+if (pooler === undefined) print('skipped, not installed: pgbouncer');
+else problems.push(...(await refusalsOfSharedSessions({ databaseUrl, folder, program })));
 
-const FAULTS: Readonly<Record<string, Fault>> = {
-  killed: { begin: () => server.kill('SIGKILL'), end: () => server.restart(), detail: /cannot be (reached|used)/ },
-  frozen: {
-    begin: () => signalTree(server.pid(), 'SIGSTOP'),
-    end: () => signalTree(server.pid(), 'SIGCONT'),
-    detail: /does not respond/,
-  },
-  revoked: {
-    begin: () => sql('REVOKE INSERT ON events FROM chambers', '/chambers'),
-    end: () => sql('GRANT INSERT ON events TO chambers', '/chambers'),
-    detail: /lacks a permission/,
-  },
-  'read-only': {
-    begin: () => setting('default_transaction_read_only = on'),
-    end: () => setting('default_transaction_read_only = off'),
-    detail: /read-only/,
-  },
-  'full (as an append meets it)': {
-    begin: () => sql(FILL, '/chambers'),
-    end: () => sql('DROP TRIGGER full_disk ON events', '/chambers'),
-    detail: /disk of the database is full/,
-  },
-};
-
-const FILL = `CREATE OR REPLACE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS
-  $$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'; END $$;
-  CREATE TRIGGER full_disk BEFORE INSERT ON events FOR EACH STATEMENT EXECUTE FUNCTION fill()`;
-
-const farUrl = await openSlowProxy(databaseUrl);
-const clusters = [
-  await startCluster({ databaseUrl: databaseUrl.href, nodes: 1, program: MAIN }),
-  await startCluster({ databaseUrl: farUrl, nodes: 1, program: MAIN }),
-];
+const databases = [databaseUrl, await openSlowProxy(database), ...(pooler === undefined ? [] : [pooler.url])];
+const clusters = [];
+// One after another: the first one creates the schema, by the same keys as all.
+for (const each of databases) clusters.push(await startCluster({ databaseUrl: each, nodes: 1, program }));
 const urls = clusters.flatMap(({ nodes }) => nodes.map(({ url }) => url));
+const disk = await openFullDisk(server);
+const ofChambers = new Map<number, StreamReader[]>();
+const ofAll = urls.flatMap((url) =>
+  PROTOCOLS.map((protocol) => new StreamReader({ url, path: '/events', protocol, notes: false })),
+);
+const play = new Play((chamberId) => void ofChambers.set(chamberId, followersOf(chamberId)));
 try {
-  const agents = await Promise.all(urls.map(register));
-  const work = [...agents.map((by, index) => play(urls[index] as string, by)), ...urls.flatMap(openReaders)];
+  const agents = await Promise.all(urls.map((url) => play.register(url)));
+  const newestChamber = () => [...play.answered.keys()].at(-1) as number;
+  const isOver = () => play.isOver;
+  const playing = agents.map((by, index) => play.play(urls[index] as string, by));
+  await until(() => play.answered.size > 0);
+  const readers = agents.flatMap((by, index) => openReaders({ url: urls[index] as string, by, newestChamber, isOver }));
   await sleep(2 * PHASE_MS);
-  for (const [name, fault] of Object.entries(FAULTS)) await pass(name, fault);
-  isOver = true;
-  await Promise.all(work);
-  for (const [path, ids] of answered) await requireLines(path, ids);
+  for (const fault of [...faultsOf(server, pooler), disk.fault]) {
+    if (names.length > 0 && !names.includes(fault.name)) continue;
+    await pass(fault);
+    for (const reader of readers) reader.takeCount();
+    await sleep(PHASE_MS);
+  }
+  await sleep(2 * PHASE_MS);
+  for (const { name, takeCount } of readers)
+    if (takeCount() === 0) problems.push(`${name} had no right response after the last outage`);
+  play.isOver = true;
+  await Promise.all([...playing, ...readers.map(({ reading }) => reading)]);
+  problems.push(...play.problems, ...readers.flatMap((reader) => reader.problems), ...(await judgeLines()));
+} catch (error) {
+  problems.push(`the suite ended early: ${(error as Error).stack}`);
 } finally {
-  isOver = true;
+  play.isOver = true;
   problems.push(...clusters.flatMap((cluster) => cluster.problems));
   for (const cluster of clusters) await cluster.stop();
+  await pooler?.kill();
   await server.stop();
+  disk.close();
+  rmSync(folder, { recursive: true, force: true });
 }
-const lines = [...answered.values()].reduce((sum, ids) => sum + ids.size, 0);
-process.stdout.write(`${lines} answered moves in ${answered.size} chambers; ${problems.length} problems\n`);
-for (const problem of problems) process.stdout.write(`FAILED: ${problem}\n`);
+const lines = [...play.answered.values()].reduce((sum, ids) => sum + ids.size, 0);
+print(`${lines} answered moves in ${play.answered.size} chambers; ${problems.length} problems`);
+for (const problem of problems) print(`FAILED: ${problem}`);
 process.exit(problems.length > 0 || lines === 0 ? 1 : 0);
 
-async function pass(name: string, { begin, end, detail }: Fault): Promise<void> {
-  const begun = performance.now();
+/** With notes: by server-sent events at one node, by WebSocket at the next. */
+function followersOf(chamberId: number): StreamReader[] {
+  return PROTOCOLS.map((protocol, index) => {
+    const url = urls[(chamberId + index) % urls.length] as string;
+    return new StreamReader({ url, path: `/chambers/${chamberId}/stream`, protocol, notes: true });
+  });
+}
+
+async function pass({ name, begin, end, detail, isOfPooler = false }: Fault): Promise<void> {
+  const concerned = isOfPooler ? urls.slice(-1) : urls;
   await begin();
+  const begun = performance.now();
   const noticed = await Promise.all(
-    urls.map((url) => becomes(url, 503, { since: begun, max: NOTICED_MS_MAX, detail })),
+    concerned.map((url) => becomes(url, 503, { name, since: begun, max: NOTICED_MS_MAX, detail })),
   );
   await sleep(Math.max(0, OUTAGE_MS - (performance.now() - begun)));
   await end();
   const ended = performance.now();
   const healed = await Promise.all(
-    urls.map((url) => becomes(url, 200, { since: ended, max: HEALED_MS_MAX, detail: undefined })),
+    concerned.map((url) => becomes(url, 200, { name, since: ended, max: HEALED_MS_MAX, detail: undefined })),
   );
   const text = (millis: readonly number[]) => millis.map((each) => `${Math.round(each)} ms`).join(', ');
-  process.stdout.write(`${name}: /ready says so after ${text(noticed)}, and is 200 again after ${text(healed)}\n`);
+  print(`${name}: /ready says so after ${text(noticed)}, and is 200 again after ${text(healed)}`);
 }
 
 interface Wanted {
+  readonly name: string;
   readonly since: number;
   readonly max: number;
   readonly detail: RegExp | undefined;
 }
 
-async function becomes(url: string, status: number, { since, max, detail }: Wanted): Promise<number> {
+async function becomes(url: string, status: number, { name, since, max, detail }: Wanted): Promise<number> {
   let last: WireAnswer | undefined;
   while (performance.now() - since < max) {
-    last = await get(url, '/ready', AbortSignal.timeout(SLOW_MS)).catch(() => undefined);
-    if (last?.status === status && (detail === undefined || detail.test(last.body.detail)))
-      return performance.now() - since;
+    last = await get(url, '/ready', AbortSignal.timeout(READY_MS_MAX)).catch(() => undefined);
+    const millis = performance.now() - since;
+    if (millis <= max && last?.status === status && (detail === undefined || detail.test(last.body.detail)))
+      return millis;
     await sleep(50);
   }
-  problems.push(
-    `/ready was ${last?.status} ${JSON.stringify(last?.body)} after ${max} ms, not ${status} ${detail ?? ''}`,
-  );
+  const what = `${last?.status} ${JSON.stringify(last?.body)}`;
+  problems.push(`${name}: /ready of ${url} was ${what} after ${max} ms, not ${status} ${detail ?? ''}`);
   return max;
 }
 
-/** Chambers one after another: created, joined and talked in while their phases pass. */
-async function play(url: string, by: Signer): Promise<void> {
-  while (!isOver) {
-    const created = await persist(url, () => sign('/chambers', by, { name: 'Outage', ...deadlines() }), true);
-    // An outage has outlasted its lobby.
-    if (created.status !== 200) continue;
-    const { chamberId } = created.body;
-    const path = `/chambers/${chamberId}`;
-    const ids = new Set<number>();
-    answered.set(path, ids);
-    await persist(url, () => sign(`${path}/join`, by, {}), true);
-    for (let move = 0; !isOver; move++) {
-      const { status, body } = await persist(url, () => sign(`${path}/debate`, by, { comment: `${move}` }), true);
-      if (status === 200) ids.add(body.eventId);
-      else if (body.error === 'FORUM_ERR_MEMBER' || /ALLOCATE/.test(body.detail)) break;
-      await sleep(50);
-    }
+/** Whether the log has what got a response, and every reader what the log has. */
+async function judgeLines(): Promise<readonly string[]> {
+  const found: string[] = [];
+  const logged = new Map<number, readonly string[]>();
+  for (const [chamberId, ids] of play.answered) {
+    const response = await fetch(`${urls[0]}/chambers/${chamberId}/events?limit=10000`);
+    const chamber = (await response.text()).split('\n').slice(0, -1);
+    logged.set(chamberId, chamber);
+    const known = new Set(chamber.map((line) => JSON.parse(line).eventId));
+    const missing = [...ids].filter((id) => !known.has(id));
+    if (missing.length > 0) found.push(`answered events ${missing.join(', ')} of chamber ${chamberId} are missing`);
   }
-}
-
-function deadlines() {
-  const at = (phases: number) => new Date(Date.now() + phases * PHASE_MS).toISOString();
-  const names = [
-    'lobbyDeadline',
-    'proposalDeadline',
-    'debateDeadline',
-    'allocateCommitDeadline',
-    'allocateRevealDeadline',
-  ];
-  const phases = [2, 2, 5, 6, 7];
-  return {
-    ...Object.fromEntries(names.map((name, index) => [name, at(phases[index] as number)])),
-    minBackersForGraduation: 1,
-  };
-}
-
-function sign(path: string, by: Signer, body: unknown) {
-  return prepare('POST', path, { by, body, publicUrl: PUBLIC_URL });
-}
-
-/** The same bytes until they have an answer other than 503. */
-async function persist(url: string, make: () => ReturnType<typeof prepare>, mayFail = false): Promise<WireAnswer> {
-  const wire = make();
-  for (const until = performance.now() + 60_000; performance.now() < until; await sleep(100)) {
-    const answer = await send(url, wire, AbortSignal.timeout(SLOW_MS)).catch(() => undefined);
-    if (answer === undefined || answer.status === 503) continue;
-    if (answer.status !== 200 && !mayFail)
-      problems.push(`${wire.path} was ${answer.status} ${JSON.stringify(answer.body)}`);
-    return answer;
-  }
-  problems.push(`${wire.path} had no answer for a minute`);
-  isOver = true;
-  return { status: 0, body: {}, headers: new Headers() };
-}
-
-async function register(url: string): Promise<Signer> {
-  const by = new Signer();
-  await persist(url, () => prepare('POST', '/register', { body: registrationOf(by), publicUrl: PUBLIC_URL }));
-  return by;
-}
-
-/** A stream with notes, a page, a wait of the model's tool and a follower of all chambers, each opened again when it ends. */
-function openReaders(url: string): readonly Promise<void>[] {
-  const html = { headers: { accept: 'text/html' } };
-  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_chambers', arguments: {} } };
-  const mcp = {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
-    body: JSON.stringify(call),
-  };
-  const newest = () => [...answered.keys()].at(-1) ?? '/chambers/1';
-  return [
-    keepReading(() =>
-      fetch(`${url}${newest()}/events?notes=1`, { ...signal(), headers: { accept: 'text/event-stream' } }),
+  const judged = [
+    ...ofAll.map((reader) => reader.judge(logged)),
+    ...[...ofChambers].flatMap(([chamberId, readers]) =>
+      readers.map((reader) => reader.judge(new Map([[chamberId, logged.get(chamberId) ?? []]]))),
     ),
-    keepReading(() => fetch(`${url}${newest()}`, { ...signal(), ...html })),
-    keepReading(() => fetch(`${url}/events?after=0`, signal())),
-    keepReading(() => fetch(`${url}/mcp`, { ...signal(), ...mcp })),
   ];
-}
-
-function signal() {
-  return { signal: AbortSignal.timeout(SLOW_MS) };
-}
-
-async function keepReading(open: () => Promise<Response>): Promise<void> {
-  for (; !isOver; await sleep(100)) {
-    await open()
-      .then((response) => response.text())
-      .catch(() => {});
-  }
-}
-
-async function requireLines(path: string, ids: ReadonlySet<number>): Promise<void> {
-  const response = await fetch(`${urls[0]}${path}/events?limit=10000`);
-  const found = new Set(
-    (await response.text())
-      .split('\n')
-      .slice(0, -1)
-      .map((line) => JSON.parse(line).eventId),
-  );
-  const missing = [...ids].filter((id) => !found.has(id));
-  if (missing.length > 0) problems.push(`answered events ${missing.join(', ')} of ${path} are missing`);
+  found.push(...(await Promise.all(judged)).flat());
+  const streams = [...ofAll, ...[...ofChambers.values()].flat()];
+  const sum = (count: (stream: StreamReader) => number) => streams.reduce((total, each) => total + count(each), 0);
+  const notes = sum((stream) => stream.notes);
+  print(`${streams.length} readers of streams opened ${sum((stream) => stream.connections)} and got ${notes} notes`);
+  return notes > 0 ? found : [...found, 'no stream had notes'];
 }
 
 /** Each piece of data takes half of the delay in its direction. */
 async function openSlowProxy(target: URL): Promise<string> {
-  const pass = (from: Socket, to: Socket) =>
+  const forward = (from: Socket, to: Socket) =>
     from
       .on('data', (data) => setTimeout(() => to.destroyed || to.write(data), DELAY_MS / 2))
       .on('error', () => {})
       .on('close', () => setTimeout(() => to.destroy(), DELAY_MS / 2));
   const proxy = createServer({ noDelay: true }, (near) => {
     const far = connect({ port: Number(target.port), host: target.hostname, noDelay: true });
-    pass(near, far);
-    pass(far, near);
+    forward(near, far);
+    forward(far, near);
   });
   await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
   const url = new URL(target);
@@ -250,20 +187,6 @@ async function openSlowProxy(target: URL): Promise<string> {
   return url.href;
 }
 
-async function sql(text: string, database = '/postgres'): Promise<void> {
-  const url = new URL(server.url);
-  url.pathname = database;
-  const client = new pg.Client({ connectionString: url.href });
-  await client.connect();
-  await client.query(text).finally(() => client.end());
-}
-
-/** Sessions that run follow a change of the server's defaults. The superuser's own session must be able to change it back. */
-async function setting(text: string): Promise<void> {
-  const url = new URL(server.url);
-  url.searchParams.set('options', '-c default_transaction_read_only=off');
-  const client = new pg.Client({ connectionString: url.href });
-  await client.connect();
-  await client.query(`ALTER SYSTEM SET ${text}`);
-  await client.query('SELECT pg_reload_conf()').finally(() => client.end());
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
 }
