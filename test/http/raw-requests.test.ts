@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { RawSocket } from '../kit/raw-socket.ts';
-import { call, newAgent, type Running, run, runDebating, sendRaw } from '../kit/service.ts';
+import { call, newAgent, type Running, run, runDebating, sendRaw, sharedService } from '../kit/service.ts';
 import type { Signer } from '../kit/signer.ts';
 import { onSqliteOnly } from '../kit/store.ts';
 
@@ -20,6 +20,8 @@ const HOST = 'Host: forum.test\r\n';
 const HANDSHAKE = 'GET /chambers/1/stream HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
 
 describe('an ambiguous request', () => {
+  const running = sharedService();
+
   it.each([
     ['two Host headers', `GET / HTTP/1.1\r\n${HOST}Host: evil.test\r\n${END}`],
     ['two Host headers that agree', `GET / HTTP/1.1\r\n${HOST}${HOST}${END}`],
@@ -69,8 +71,7 @@ describe('an ambiguous request', () => {
       `POST /register HTTP/1.1\r\n${HOST}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n${END}{}`,
     ],
   ])('is rejected: %s', async (_what, bytes) => {
-    const { url } = await run();
-    const { status, head, body } = parse(await sendRaw(url, bytes));
+    const { status, head, body } = parse(await sendRaw(running.url, bytes));
     expect(status).toBe(400);
     expect(head).toContain('access-control-allow-origin: *');
     expect(JSON.parse(body)).toEqual({ error: 'FORUM_ERR_VALIDATION', detail: expect.any(String) });
@@ -105,8 +106,7 @@ describe('an ambiguous request', () => {
       'FORUM_ERR_TOO_LARGE',
     ],
   ])('is rejected: %s', async (_what, bytes, expected, error) => {
-    const { url } = await run();
-    const { status, head, body } = parse(await sendRaw(url, bytes));
+    const { status, head, body } = parse(await sendRaw(running.url, bytes));
     expect([status, JSON.parse(body).error]).toEqual([expected, error]);
     expect(head).toContain('access-control-allow-origin: *');
     expect(head.includes('\r\nallow: ')).toBe(status === 405);
@@ -114,20 +114,22 @@ describe('an ambiguous request', () => {
 });
 
 describe('a version of HTTP other than 1.0 and 1.1', () => {
+  const running = sharedService();
+
   it.each(['HTTP/2.0', 'HTTP/1.2'])('is named in the error: %s', async (version) => {
-    const { url } = await run();
-    const { body } = parse(await sendRaw(url, `GET / ${version}\r\n${HOST}${END}`));
+    const { body } = parse(await sendRaw(running.url, `GET / ${version}\r\n${HOST}${END}`));
     expect(JSON.parse(body).detail).toBe('only HTTP/1.1 and HTTP/1.0 are supported');
   });
 });
 
 describe('a Host header', () => {
+  const running = sharedService();
+
   it.each(['127.0.0.1:80', 'localhost', 'forum.test.', 'my_host', '[::1]:8080', 'xn--bcher-kva.test', 'a-b.c1'])(
     'may be %s, again and again',
     async (host) => {
-      const { url } = await run();
       for (let request = 0; request < 2; request++) {
-        expect(parse(await sendRaw(url, `GET / HTTP/1.1\r\nHost: ${host}\r\n${END}`)).status).toBe(200);
+        expect(parse(await sendRaw(running.url, `GET / HTTP/1.1\r\nHost: ${host}\r\n${END}`)).status).toBe(200);
       }
     },
   );

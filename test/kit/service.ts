@@ -1,6 +1,7 @@
 // The whole service on a free port of 127.0.0.1, without a chain, with a clock that the test moves.
 import { connect } from 'node:net';
 import { type Logger, pino } from 'pino';
+import { afterAll, beforeAll } from 'vitest';
 import type { Service } from '../../src/service/start.ts';
 import { deadlinesFrom } from './chambers.ts';
 import { TestClock } from './clock.ts';
@@ -17,15 +18,31 @@ export interface Running {
   stop(): Promise<void>;
 }
 
-export async function run(
-  settings: Settings = {},
-  clock = new TestClock(),
-  logger: Logger = pino({ level: 'silent' }),
-): Promise<Running> {
+/** A service that stops at the end of the test. */
+export async function run(settings: Settings = {}, clock = new TestClock(), logger?: Logger): Promise<Running> {
   const store = 'DATABASE_PATH' in settings ? {} : await storeSettings();
+  const { running, end } = await start({ ...store, ...settings }, clock, logger);
+  atEnd(end);
+  return running;
+}
+
+/** One for all tests of a file, or of a describe block: its members are there once it has started. Its log is in SQLite. */
+export function sharedService(settings: Settings = {}): Running {
+  const shared = {} as Running;
+  let end = async () => {};
+  beforeAll(async () => {
+    const started = await start(settings);
+    end = started.end;
+    Object.assign(shared, started.running);
+  });
+  afterAll(() => end());
+  return shared;
+}
+
+async function start(settings: Settings, clock = new TestClock(), logger: Logger = pino({ level: 'silent' })) {
   const fatal: unknown[] = [];
   const service = await openService(
-    { VERIFIER_THREADS: '1', ...store, ...settings },
+    { VERIFIER_THREADS: '1', ...settings },
     { clock: clock.source, logger, onFatal: (error) => void fatal.push(error) },
   );
   let stopping: Promise<void> | undefined;
@@ -33,11 +50,11 @@ export async function run(
     stopping ??= service.stop();
     return stopping;
   };
-  atEnd(async () => {
+  const end = async () => {
     await stop();
     if (fatal.length > 0) throw fatal[0];
-  });
-  return { service, url: service.url, clock, stop };
+  };
+  return { running: { service, url: service.url, clock, stop }, end };
 }
 
 /** Sends a signed request, which must succeed, and returns the body of the response. */

@@ -1,12 +1,14 @@
 // A database of release 0.1.0 stays sound, also one that a later commit has opened: rules that became stricter apply to new requests only.
 import { createHash } from 'node:crypto';
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
-import { describe, expect, it } from 'vitest';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
 
 import { auditFile, auditService } from '../../src/audit/audit.ts';
-import { type Running, run } from '../kit/service.ts';
-import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
+import { type Running, sharedService } from '../kit/service.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
 
 const FOLDER = new URL('../../fixtures/logs/release-0.1/', import.meta.url);
 
@@ -83,21 +85,20 @@ describe.each([
   ['release 0.1.0', 'release-0.1'],
   ['release 0.1.0 that commit 3e8f4c4 has opened', 'schema-4'],
 ])('a database of %s', (_title, folder) => {
-  function open(): Promise<Running> {
-    const path = temporaryDatabase();
-    copyFileSync(new URL(`../${folder}/chambers.db`, FOLDER), path);
-    return run({ DATABASE_PATH: path });
-  }
+  const copy = mkdtempSync(join(tmpdir(), 'release-'));
+  const path = join(copy, 'chambers.db');
+  copyFileSync(new URL(`../${folder}/chambers.db`, FOLDER), path);
+  // Removed after the service has ended, as the last to be registered ends first.
+  afterAll(() => rmSync(copy, { recursive: true }));
+  const running = sharedService({ DATABASE_PATH: path });
 
   it('keeps its log id and every line, byte for byte', async () => {
-    const running = await open();
     expect(running.service.forum.store.log.logId).toBe(expected.logId);
     for (const { chamberId, lines } of expected.chambers) expect(await linesOf(running, chamberId)).toEqual(lines);
     for (const { did, lines } of expected.accounts) expect(await linesOf(running, did)).toEqual(lines);
   });
 
   it('keeps its roots and views', async () => {
-    const running = await open();
     for (const { chamberId, merklePreview, view, ideas, allocations } of expected.chambers) {
       expect(await read(running, `/chambers/${chamberId}/merkle-preview`)).toEqual(merklePreview);
       // Turns of a year make the member in turn depend on the day.
@@ -110,7 +111,6 @@ describe.each([
   });
 
   it('returns the first response to every retry with a sound Host, and writes nothing', async () => {
-    const running = await open();
     for (const { request, answer } of expected.requests) {
       const { Host = '' } = request.headers;
       const { status, body } = await send(running, request);
@@ -120,19 +120,17 @@ describe.each([
   });
 
   it('is audited as before', async () => {
-    const running = await open();
-    const path = `${temporaryFolder()}/chamber.ndjson`;
+    const exported = join(temporaryFolder(), 'chamber.ndjson');
     for (const { chamberId, auditExitCode } of expected.chambers) {
-      writeFileSync(path, (await running.service.forum.store.log.readPage(chamberId, 0, 10_000)).ndjson);
+      writeFileSync(exported, (await running.service.forum.store.log.readPage(chamberId, 0, 10_000)).ndjson);
       // Its service could be configured beyond today's caps. Chambers with requests for several hosts are undecided.
       const policy = { maxAgeSeconds: 86_400, maxSkewSeconds: 86_400 };
-      const { verdict } = await auditFile(path, { chamberId, policy });
+      const { verdict } = await auditFile(exported, { chamberId, policy });
       expect([chamberId, verdict === 'broken']).toEqual([chamberId, auditExitCode !== 0]);
     }
   });
 
   it('is audited with its accounts, which held more and need not be published', async () => {
-    const running = await open();
     const policy = { maxAgeSeconds: 86_400, maxSkewSeconds: 86_400, allowUnsigned: true };
     const { chambers } = await auditService(running.url, { policy });
     for (const { chamberId, checks } of chambers) {
@@ -143,7 +141,6 @@ describe.each([
   });
 
   it('publishes no line of an account whose evidence covers an e-mail address', async () => {
-    const running = await open();
     for (const { did, lines } of expected.accounts) {
       const { ndjson } = await running.service.forum.store.log.readPage(did, 0, 10_000);
       const stored = ndjson.toString().split('\n').slice(0, -1);
@@ -155,7 +152,6 @@ describe.each([
   });
 
   it('takes a cursor of before, and resumes after it', async () => {
-    const running = await open();
     const { chamberId, lines } = expected.chambers[0] as Expected['chambers'][number];
     const path = `/chambers/${chamberId}/events?after=${lines.count - 1}&log=${expected.logId}`;
     const text = await (await fetch(running.url + path)).text();
