@@ -9,7 +9,12 @@ const EVENT_SOURCE_HEADERS = {
   'Cache-Control': 'no-store',
 } as const;
 
-const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
+/** A comment without a blank line after it, which some readers would take for the end of an event. */
+export function comment(text: string): Buffer {
+  return Buffer.from(`: ${text}\n`);
+}
+
+const KEEP_ALIVE = comment('keep-alive');
 
 export interface EventSink {
   /** Sends whole events, whether or not there is room. */

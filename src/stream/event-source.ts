@@ -1,9 +1,9 @@
 // A subscription's pages as server-sent events: `id` is the cursor and `data` the line, so that a browser resumes by Last-Event-ID.
-import type { EventSink } from '../connections/event-source.ts';
+import { comment, type EventSink } from '../connections/event-source.ts';
 import { serverSentEventsOf } from './frames.ts';
 import type { Annotated, Subscription } from './subscription.ts';
 
-const OVER = Buffer.from(': the chamber is over\n\n');
+const OVER = comment('the chamber is over');
 
 export interface Following {
   readonly subscribe: (consumer: Annotated) => Subscription;

@@ -3,7 +3,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { HOUR } from '../kit/clock.ts';
-import { openSource, take } from '../kit/consumers.ts';
+import { openSource, openText, take } from '../kit/consumers.ts';
 import { followed, Gate } from '../kit/members.ts';
 import { heapHeld } from '../kit/memory-held.ts';
 import { call, createChamber, newAgent, type Running, run } from '../kit/service.ts';
@@ -13,12 +13,11 @@ import { eventually } from '../kit/until.ts';
 const TODO = '/me/todo';
 
 function openTodo(running: Running, by: Signer) {
-  const { url, clock } = running;
-  return openSource(
-    running,
-    TODO,
-    by.sign({ method: 'GET', url: url + TODO, body: undefined, created: clock.seconds }),
-  );
+  return openSource(running, TODO, signedTodo(running, by));
+}
+
+function signedTodo({ url, clock }: Running, by: Signer) {
+  return by.sign({ method: 'GET', url: url + TODO, body: undefined, created: clock.seconds });
 }
 
 /** A chamber in PROPOSAL, where it is the first agent's turn. */
@@ -148,12 +147,12 @@ describe('server-sent events of /me/todo', () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     const running = await run({ STREAM_PING_SECONDS: '30', STREAM_DEAD_SECONDS: '60' });
     const { bob } = await proposing(running);
-    const source = await openTodo(running, bob);
-    await next(source);
+    const text = (await openText(running, TODO, signedTodo(running, bob))).getReader();
+    expect((await text.read()).value).toMatch(/^data: .*\n\n$/);
     const keepAlives = async (count: number) => {
       for (let sent = 0; sent < count; sent++) {
         vi.advanceTimersByTime(30_000);
-        expect(await take(source, 1)).toEqual([{ id: '', data: '' }]);
+        expect((await text.read()).value).toBe(': keep-alive\n');
       }
       return heapHeld();
     };

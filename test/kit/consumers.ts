@@ -89,20 +89,30 @@ export interface ServerSent {
 
 /** Opens a stream of server-sent events; once this resolves, no later event is missed. */
 export async function openSource(
-  { url }: Pick<Running, 'url'>,
+  running: Pick<Running, 'url'>,
   path: string,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<AsyncGenerator<ServerSent>> {
+  return readEvents(await openText(running, path, headers));
+}
+
+/** The same as text, comments included. */
+export async function openText(
+  { url }: Pick<Running, 'url'>,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<ReadableStream<string>> {
   const ended = new AbortController();
   atEnd(() => ended.abort());
   const accept = { accept: 'text/event-stream', ...headers };
   const response = await fetch(url + path, { headers: accept, signal: ended.signal });
   if (!response.ok || response.body === null) throw new Error(`${path}: ${response.status} ${await response.text()}`);
   // The body is read at once: undici cancels one that has no reader yet when the response is collected.
-  return readEvents(response.body.pipeThrough(new TextDecoderStream()));
+  return response.body.pipeThrough(new TextDecoderStream());
 }
 
-async function* readEvents(chunks: ReadableStream<string>): AsyncGenerator<ServerSent> {
+/** Every blank line ends an event, even one without fields: so do readers that are less careful than browsers. */
+export async function* readEvents(chunks: ReadableStream<string>): AsyncGenerator<ServerSent> {
   let text = '';
   for await (const chunk of chunks) {
     const events = (text + chunk).split('\n\n');
@@ -112,7 +122,8 @@ async function* readEvents(chunks: ReadableStream<string>): AsyncGenerator<Serve
 }
 
 function parseEvent(event: string): ServerSent {
-  const [, id = '', data = ''] = /^(?:id: ([\d:]+)\n)?data: (.*)$/.exec(event) ?? [];
+  const fields = event.replace(/^:.*(?:\n|$)/gm, '');
+  const [, id = '', data = ''] = /^(?:id: ([\d:]+)\n)?data: (.*)$/.exec(fields) ?? [];
   return { id, data };
 }
 

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
 import type { Fetch } from '../../src/client/index.ts';
+import { readEvents } from '../kit/consumers.ts';
 
 interface Reading {
   readonly signal?: AbortSignal;
@@ -12,12 +13,8 @@ interface Reading {
 export async function readSource(fetch: Fetch, url: string, { signal, onEvent }: Reading = {}): Promise<void> {
   const response = await fetch(url, { headers: { accept: 'text/event-stream' }, ...(signal && { signal }) });
   if (!response.ok) throw new Error(`${url}: ${response.status} ${await response.text()}`);
-  let rest = '';
-  for await (const chunk of (response.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
-    const blocks = (rest + chunk).split('\n\n');
-    rest = blocks.pop() ?? '';
-    for (const block of blocks) if (block.startsWith('id: ')) onEvent?.();
-  }
+  const text = (response.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream());
+  for await (const { id } of readEvents(text)) if (id !== '') onEvent?.();
 }
 
 /** A WebSocket's messages; resolves with the code with which the service closes it. */

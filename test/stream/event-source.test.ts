@@ -1,6 +1,6 @@
 // The same lines over plain HTTP: server-sent events and pages of NDJSON.
-import { describe, expect, it } from 'vitest';
-import { openSource, page, take } from '../kit/consumers.ts';
+import { describe, expect, it, vi } from 'vitest';
+import { openSource, openText, page, take } from '../kit/consumers.ts';
 import { debating, type Running, run, sendRaw } from '../kit/service.ts';
 
 async function withFive(settings: Readonly<Record<string, string>> = {}) {
@@ -57,6 +57,18 @@ describe('server-sent events', () => {
     const { running } = await withFive();
     const answer = await rejection(running, path, { accept: 'text/event-stream', ...headers });
     expect(answer).toMatchObject({ status, cors: '*', body: { error } });
+  });
+
+  it('have comments between them that end no event', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    const { running, stream, debate } = await withFive({ STREAM_PING_SECONDS: '30', STREAM_DEAD_SECONDS: '60' });
+    const text = (await openText(running, `${stream}?after=4`)).getReader();
+    expect((await text.read()).value).toMatch(/^id: 5\ndata: .*\n\n$/);
+    vi.advanceTimersByTime(30_000);
+    expect((await text.read()).value).toBe(': keep-alive\n');
+    vi.useRealTimers();
+    await debate('sixth');
+    expect((await text.read()).value).toMatch(/^id: 6\ndata: .*\n\n$/);
   });
 
   it('end when the service does', async () => {
