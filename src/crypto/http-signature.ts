@@ -101,7 +101,8 @@ export function parseSignature(headers: SignatureHeaders): ParsedSignature {
           ...(expires !== undefined && { expires: Number(expires) }),
         };
   const [, base64] = SIGNATURE.exec(header) ?? [];
-  if (base64 === undefined) throw new SignatureError('form', 'Signature must hold sig1=:<base64>: without parameters');
+  if (base64 === undefined)
+    throw new SignatureError('form', `Signature must hold sig1=:<base64>: without parameters${otherLabels(header)}`);
   if (!BASE64_OF_64_BYTES.test(base64))
     throw new SignatureError('form', 'Signature must hold 64 bytes in base64: standard alphabet, 86 digits and ==');
   // This runs for every request, and a library's decoder takes four times as long.
@@ -125,7 +126,8 @@ function ownMembers(headers: SignatureHeaders): SignatureHeaders {
   const problem = foreignProblem(headers, { inputs, signatures });
   if (problem !== undefined) throw inputError(problem);
   const [signatureInput, signature] = [inputs.get(LABEL), signatures.get(LABEL)];
-  if (signatureInput === undefined || signature === undefined) throw inputError(`must hold the label ${LABEL}`);
+  if (signatureInput === undefined || signature === undefined)
+    throw inputError(`must hold the label ${LABEL}${otherLabels(headers.signatureInput)}`);
   return { signatureInput, signature };
 }
 
@@ -135,6 +137,17 @@ export function isForeignOnly(headers: SignatureHeaders): boolean {
   const [inputs, signatures] = [dictionaryMembers(headers.signatureInput), dictionaryMembers(headers.signature)];
   if (inputs === undefined || signatures === undefined || inputs.size === 0) return false;
   return foreignProblem(headers, { inputs, signatures }) === undefined;
+}
+
+/** For people: the labels of a field that has no `sig1`, all of them; empty for other faults. */
+function otherLabels(field: string): string {
+  const labels = labelsOf(field);
+  return labels.length === 0 || labels.includes(LABEL) ? '' : `; its labels are ${labels.join(', ')}`;
+}
+
+/** The labels of a field, in the order sent; none if it is no dictionary. */
+export function labelsOf(field: string): readonly string[] {
+  return [...(dictionaryMembers(field)?.keys() ?? [])];
 }
 
 type Members = Readonly<Record<'inputs' | 'signatures', ReadonlyMap<string, string>>>;
@@ -152,7 +165,7 @@ const NO_DICTIONARY = 'must be a dictionary (RFC 9651) in which each label occur
 function foreignProblem({ signatureInput, signature }: SignatureHeaders, { inputs, signatures }: Members) {
   const labels = [...inputs.keys()];
   if (labels.length !== signatures.size || !labels.every((label) => signatures.has(label)))
-    return 'and Signature must hold the same labels';
+    return `and Signature must hold the same labels, not ${labels.join(', ')} and ${[...signatures.keys()].join(', ')}`;
   if (labels.filter((label) => label !== LABEL).length > FOREIGN_LABELS_MAX)
     return `must hold at most ${FOREIGN_LABELS_MAX} labels beside ${LABEL}`;
   const foreignChars = Math.max(
@@ -208,7 +221,9 @@ type Parameters = Omit<SignatureInput, 'params' | 'components'> & { readonly alg
 function parseInput(header: string): SignatureInput {
   const [, covered] = OPENING.exec(header) ?? [];
   if (covered === undefined)
-    throw inputError(`must start with the label sig1 and its components: sig1=(${COVERED});created=…`);
+    throw inputError(
+      `must start with the label sig1 and its components: sig1=(${COVERED});created=…${otherLabels(header)}`,
+    );
   const items = covered.split(' ').filter((item) => item !== '');
   if (items.toSorted().join(' ') !== COVERED)
     throw inputError(`must cover exactly ${COVERED}, each once and without parameters, not (${excerpt(covered)})`);
@@ -270,7 +285,7 @@ function inputError(problem: string): SignatureError {
   return new SignatureError('form', `Signature-Input ${problem}`);
 }
 
-const EXCERPT_CHARS = 60;
+const EXCERPT_CHARS = 120;
 
 function excerpt(text: string): string {
   return text.length > EXCERPT_CHARS ? `${text.slice(0, EXCERPT_CHARS)}…` : text;

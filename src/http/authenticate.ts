@@ -5,6 +5,8 @@ import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import {
   hiddenSignatureKey,
   isForeignOnly,
+  LABEL,
+  labelsOf,
   parseSignature,
   SignatureError,
   signatureBase,
@@ -64,10 +66,7 @@ export class Authenticator {
 
   async #unsigned(c: ForumContext, body: RequestBody): Promise<Authenticated> {
     const did = this.#options.allowUnsigned ? header(c, DEV_HEADER) : undefined;
-    if (did === undefined) {
-      const problem = 'the headers Signature-Input and Signature are missing, or hold no sig1';
-      throw this.#signatureError(c, body, new SignatureError('form', problem));
-    }
+    if (did === undefined) throw this.#signatureError(c, body, unsignedError(c));
     const account = await this.#options.forum.signer(did);
     if (account === undefined) throw this.#signatureError(c, body, notRegistered(did));
     return { did, request: null, received: null, signature: null, times: null };
@@ -75,13 +74,13 @@ export class Authenticator {
 
   async #verify(c: ForumContext, body: RequestBody, isRegistration: boolean): Promise<Authenticated> {
     const contentDigest = header(c, 'content-digest') ?? '';
-    const signatureInput = header(c, 'signature-input') ?? '';
-    const signature = header(c, 'signature') ?? '';
     const { method } = c.req;
     try {
+      const signatureInput = requireHeader(c, 'Signature-Input');
+      const signature = requireHeader(c, 'Signature');
       const parsed = parseSignature({ signatureInput, signature });
       const { keyid: did, created, expires } = parsed;
-      if (contentDigest === '') throw new SignatureError('digest', 'the header Content-Digest is missing');
+      if (contentDigest === '') throw new SignatureError('digest', 'the header Content-Digest is absent');
       const problem = digestProblem(contentDigest, digestOf(body));
       if (problem !== undefined) throw new SignatureError('digest', problem);
       const account = await this.#options.forum.signer(did);
@@ -150,6 +149,22 @@ function notRegistered(did: string): SignatureError {
 /** The same as contentDigestOf, computed by Node, because a body may be long. */
 function digestOf({ bytes }: RequestBody): string {
   return `sha-256=:${hash('sha256', bytes, 'base64')}:`;
+}
+
+/** Of a request without a signature by its agent. */
+function unsignedError(c: ForumContext): SignatureError {
+  const labels = labelsOf(header(c, 'signature-input') ?? '');
+  if (labels.length === 0) return new SignatureError('form', 'the headers Signature-Input and Signature are absent');
+  return new SignatureError(
+    'form',
+    `Signature-Input and Signature hold no ${LABEL}, which must be the label of the agent’s signature; their labels are ${labels.join(', ')}`,
+  );
+}
+
+function requireHeader(c: ForumContext, name: 'Signature-Input' | 'Signature'): string {
+  const value = header(c, name.toLowerCase());
+  if (value === undefined) throw new SignatureError('form', `the header ${name} is absent`);
+  return value;
 }
 
 /** Signatures that a proxy added do not make a request its agent's. */

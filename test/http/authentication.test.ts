@@ -140,7 +140,11 @@ describe('a signed request', () => {
     const service = new TestService();
     const headers = { 'signature-input': 'proxy=("@authority")', signature: 'proxy=:AAAA:' };
     const { status, body: answer } = await service.request(method, path, { headers, body });
-    expect([status, answer.step, answer.detail]).toEqual([401, 'form', expect.stringContaining('hold no sig1')]);
+    expect([status, answer.step, answer.detail]).toEqual([
+      401,
+      'form',
+      expect.stringMatching(/^form: Signature-Input and Signature hold no sig1, .*; their labels are proxy \(/),
+    ]);
   });
 
   it('is not needed where only a proxy signed a registration', async () => {
@@ -157,6 +161,40 @@ describe('a signed request', () => {
     const { [name]: _left, ...headers } = service.prepare('GET', '/me', { by: await service.agent() }).headers;
     const answer = await service.request('GET', '/me', { headers });
     expect(answer).toMatchObject(refusal(401, 'FORUM_ERR_SIGNATURE'));
+    expect(answer.body.detail.toLowerCase()).toMatch(new RegExp(`: the header ${name} is absent \\(`));
+  });
+
+  it('is refused without any of them', async () => {
+    const { body } = await new TestService().request('GET', '/me');
+    expect(body.detail).toMatch(/^form: the headers Signature-Input and Signature are absent \(/);
+  });
+
+  it.each([
+    ['sig', 'sig1', 'Signature-Input must start with the label sig1', 'its labels are sig'],
+    ['sig1', 'sig', 'Signature must hold sig1=:<base64>:', 'its labels are sig'],
+    ['sig', 'sig', 'Signature-Input and Signature hold no sig1', 'their labels are sig'],
+  ])('names the header without sig1, and its labels: %s, %s', async (inInput, inSignature, fault, labels) => {
+    const service = new TestService();
+    const { headers } = service.prepare('GET', '/me', { by: await service.agent() });
+    const sent = {
+      ...headers,
+      'signature-input': headers['signature-input']?.replace('sig1', inInput) ?? '',
+      signature: headers['signature']?.replace('sig1', inSignature) ?? '',
+    };
+    const { status, body } = await service.request('GET', '/me', { headers: sent });
+    expect([status, body.step]).toEqual([401, 'form']);
+    expect(body.detail).toContain(fault);
+    expect(body.detail).toContain(`${labels} (service time`);
+  });
+
+  it('names all labels of others, however long they are', async () => {
+    const labels = ['a', 'b', 'c'].map((name) => name.repeat(200));
+    const headers = {
+      'signature-input': labels.map((label) => `${label}=()`).join(', '),
+      signature: labels.map((label) => `${label}=:AAAA:`).join(', '),
+    };
+    const { body } = await new TestService().request('GET', '/me', { headers });
+    expect(body.detail).toContain(labels.join(', '));
   });
 
   it('is rejected with the key of another agent, by the step verification', async () => {
