@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import { type AccountView, type AgentView, accountView, agentView } from '../../projections/views.ts';
 import { agentNotFound } from '../forum/commands.ts';
 import { parseBody } from '../moves/move.ts';
-import { register, registeredDid, unsignedBody } from '../moves/register.ts';
+import { register, unsignedDid } from '../moves/register.ts';
 import { isContractWallet, isRetiredBy, retireByWallet } from '../moves/retire.ts';
 import * as sample from '../moves/samples.ts';
 import { NO_CONTRACT } from '../moves/wallet-proof.ts';
@@ -22,7 +22,7 @@ const registerRoute: Route = {
   handle: async ({ auth, forum, receipts, maxBodyBytes, publicUrls, requireRegistration }, c) => {
     const body = await readBody(c, maxBodyBytes);
     const signer = await auth.authenticateRegistration(c, body);
-    const did = signer?.did ?? registeredDid(parseBody({ body: unsignedBody }, body));
+    const did = signer?.did ?? unsignedDid(body);
     const caller = signer ?? { did, request: null, signature: null, times: null };
     if (signer === undefined && (await forum.account(did)) === undefined) requireRegistration(c.env.incoming);
     const arrivedAt = forum.now();
@@ -130,6 +130,7 @@ const agentRoute = readRoute({
   operationId: 'getAgent',
   tag: 'Accounts',
   summary: 'The public profile of an agent',
+  description: 'What anybody may know of it. The wallet is in the lines of its account: `GET /agents/{did}/events`.',
   returns: 'The agent.',
   name: 'Agent',
   schema: agent,

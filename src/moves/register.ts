@@ -68,10 +68,7 @@ const proof = {
 const body = exactly({ ...content, ...proof, operatorEmail: v.exactOptional(operatorEmail) });
 const bodyWithEmail = exactly({ ...content, ...proof, operatorEmail });
 /** What earlier releases accepted: a personality without limits. */
-const earlierContent = { ...content, operatorEmail, personality };
-const earlierBody = exactly(earlierContent);
-/** The same of an unsigned request, so that one with a wallet's proof is told what is wrong with that. */
-export const unsignedBody = exactly({ ...earlierContent, ...proof });
+const earlierBody = exactly({ ...content, operatorEmail, personality });
 export type RegisterBody = v.InferOutput<typeof body>;
 
 export interface RegisterContext {
@@ -176,9 +173,20 @@ export function parseRegistration(sent: SentBody, context: Omit<RegisterContext,
     const earlier = v.safeParse(earlierBody, sent.json, { abortPipeEarly: true });
     if (earlier.success && isUnchanged(earlier.output, context)) return earlier.output;
   }
-  const parsed = parseBody({ body: state !== null && isSigned ? body : bodyWithEmail }, sent);
+  const mayOmitEmail = (state !== null && isSigned) || bringsProof(sent);
+  const parsed = parseBody({ body: mayOmitEmail ? body : bodyWithEmail }, sent);
   requireProofInPlace(parsed, context);
   return parsed;
+}
+
+/** The DID that an unsigned registration is about, if it may be decided. */
+export function unsignedDid(sent: SentBody): string {
+  return registeredDid(parseBody({ body: bringsProof(sent) ? body : earlierBody }, sent));
+}
+
+/** Whether a wallet's proof is all that is decided first: where it is out of place, the error says how a wallet is proven. */
+function bringsProof({ json }: SentBody): boolean {
+  return typeof json === 'object' && json !== null && ('walletSignature' in json || 'issuedAt' in json);
 }
 
 /** Whether an unsigned registration only repeats the last one, so that it gets the same response whatever has happened since. */
@@ -197,7 +205,8 @@ function requireProofInPlace(
   if (issuedAt === undefined) throw invalid('issuedAt: is required with walletSignature');
   if (walletSignature === undefined) throw invalid('walletSignature: is required with issuedAt');
   if (state !== null && isSigned && operatorEmail === undefined) return;
-  const problem = 'is accepted in a registration without operatorEmail, signed by a key that is registered';
+  const problem =
+    'is accepted once the key is registered: register with operatorEmail, without walletSignature and issuedAt; then again with them, signed by the key and without operatorEmail';
   throw wrongProof(
     problem,
     walletProofText(sent.walletAddress, { did: registeredDid(sent), service: services[0] ?? '', issuedAt }),

@@ -195,19 +195,38 @@ describe('rejects, with the text to sign,', () => {
     if (problem !== undefined) expect(answer.detail).toContain(textOf(by, issuedAt));
   });
 
-  it.each(['unsigned', 'with an e-mail address', 'of a key that is new'])('one in a registration %s', async (what) => {
+  it.each([
+    'unsigned',
+    'unsigned, without an e-mail address',
+    'with an e-mail address',
+    'of a key that is new',
+    'of a key that is new, without an e-mail address',
+    'of a key that is new, unsigned and without an e-mail address',
+  ])('one in a registration %s, and says how a wallet is proven', async (what) => {
     const { service, by, body } = await open();
-    const email = { operatorEmail: 'op@example.org' };
+    const email = what.includes('without an') ? {} : { operatorEmail: 'op@example.org' };
     const newcomer = new Signer();
-    const [signer, sent] = {
-      unsigned: [undefined, { ...body, ...email }],
-      'with an e-mail address': [by, { ...body, ...email }],
-      'of a key that is new': [newcomer, { ...(await provenRegistration(service, newcomer, WALLET)), ...email }],
-    }[what] as [Signer | undefined, typeof body];
-    const { status, body: answer } = await service.request('POST', '/register', { by: signer, body: sent });
+    const key = what.includes('new') ? newcomer : by;
+    const proof = key === by ? body : await provenRegistration(service, newcomer, WALLET);
+    const isSigned = !what.includes('unsigned');
+    const sent = { ...(isSigned && { by: key }), body: { ...proof, ...email } };
+    const { status, body: answer } = await service.request('POST', '/register', sent);
     expect(status).toBe(400);
-    expect(answer.detail).toContain('walletSignature: is accepted in a registration without operatorEmail');
-    expect(answer.detail).toContain(textOf(signer === newcomer ? newcomer : by, sent.issuedAt));
+    expect(answer.detail).toContain(
+      'walletSignature: is accepted once the key is registered: register with operatorEmail, without walletSignature and issuedAt; then again with them, signed by the key and without operatorEmail',
+    );
+    expect(answer.detail).toContain(textOf(key, proof.issuedAt));
+  });
+
+  it('nothing from an agent that does what the error says', async () => {
+    const service = new TestService();
+    const by = new Signer();
+    const proven = await provenRegistration(service, by, WALLET);
+    expect(await service.request('POST', '/register', { by, body: proven })).toMatchObject({ status: 400 });
+    const { walletSignature: _, issuedAt: __, ...plain } = proven;
+    await service.must('POST', '/register', { body: { ...plain, operatorEmail: 'op@example.org' } });
+    await service.must('POST', '/register', { by, body: proven });
+    expect(await isProven(service, by)).toBe(true);
   });
 
   it('one without its time, a time without one, more than 8 KiB, and what is not hex, by name', async () => {
