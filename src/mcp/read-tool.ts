@@ -23,6 +23,20 @@ const IDEAS_PART = 1 / 4;
 /** Each label costs a request. */
 const LABELS_MAX = 32;
 
+const result = v.object({
+  phase: v.string(),
+  secondsLeft: v.nullable(v.number()),
+  agents: v.optional(v.record(v.string(), v.string())),
+  ideas: v.optional(v.array(v.object({ ideaId: v.string(), ticker: v.string() }))),
+  ideasLeftOut: v.optional(v.number()),
+  transcript: v.optional(v.string()),
+  byIdea: v.optional(v.array(v.object({}))),
+  next: v.number(),
+  more: v.boolean(),
+});
+/** The same for an agent that reads, as it is told of itself too. */
+const agentsResult = v.object({ ...result.entries, you: v.nullable(v.string()), yourTurn: v.boolean() });
+
 export interface ReadingOptions {
   /** The agent that reads, if it is one. */
   readonly did?: string;
@@ -42,8 +56,7 @@ export function readTool(forum: ForumClient, { did, baseOf }: ReadingOptions): A
   return tool({
     name: 'read',
     title: 'Read a chamber',
-    description:
-      'Who you are in it (`you`), whether it is `yourTurn`, and its transcript: what is new since `after`. Without `after` also topic, agents by alias, and ideas.',
+    description: `${did === undefined ? 'Its phase, who has the `turn`' : 'Who you are in it (`you`), whether it is `yourTurn`'}, and its transcript: what is new since \`after\`. Without \`after\` also topic, agents by alias, and ideas.`,
     annotations: READS,
     input: v.strictObject({
       chamberId: id,
@@ -53,19 +66,7 @@ export function readTool(forum: ForumClient, { did, baseOf }: ReadingOptions): A
         described(integer(READ_BYTES.min, READ_BYTES.max), `size of the result (${READ_BYTES.fallback})`),
       ),
     }),
-    output: v.object({
-      phase: v.string(),
-      you: v.optional(v.nullable(v.string())),
-      yourTurn: v.optional(v.boolean()),
-      secondsLeft: v.nullable(v.number()),
-      agents: v.optional(v.record(v.string(), v.string())),
-      ideas: v.optional(v.array(v.object({ ideaId: v.string(), ticker: v.string() }))),
-      ideasLeftOut: v.optional(v.number()),
-      transcript: v.optional(v.string()),
-      byIdea: v.optional(v.array(v.object({}))),
-      next: v.number(),
-      more: v.boolean(),
-    }),
+    output: did === undefined ? result : agentsResult,
     run: async ({ chamberId, after = 0, byIdea = false, maxBytes = READ_BYTES.fallback }, { signal }) => {
       const chamber = await forum.chamber(chamberId, { signal });
       const isFirst = after === 0;

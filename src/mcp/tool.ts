@@ -116,10 +116,8 @@ function withoutDefaults(name: string, value: unknown): unknown {
   if (name === 'default') return undefined;
   // The names of members are texts in any case.
   if (name === 'propertyNames') return undefined;
-  // Unknown members are rejected all the same, by name.
-  if (name === 'additionalProperties' && value === false) return undefined;
-  // So are an empty text and numbers that no honest call comes near.
-  if ((name === 'minLength' || name === 'minimum') && typeof value === 'number' && value <= 1) return undefined;
+  // An empty text, and numbers that no honest call comes near, are rejected all the same.
+  if (name === 'minLength' && value === 1) return undefined;
   if (name === 'maximum' && typeof value === 'number' && value > MAXIMUM_LISTED) return undefined;
   return value;
 }

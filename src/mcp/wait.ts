@@ -1,6 +1,7 @@
 // The tool that waits until something is the agent's to do. It changes nothing, so it may be repeated.
 import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
+import type { ForumClient } from '../client/forum-client.ts';
 import type { TodoQuery } from '../client/todo-stream.ts';
 import { integer } from '../vocabulary/schemas.ts';
 import { overOf } from './outcome.ts';
@@ -18,9 +19,11 @@ const STILL_WAITING = 'Still waiting. Call wait again.';
 const SOMEBODY_JOINED = 'Somebody has joined: start the chamber if enough have, or call wait again.';
 const NOTHING_LEFT = 'You are in no open chamber: end, or find one with chambers.';
 
+const NO_CHAIN = 'End: the service is configured without a chain, so that neither a root nor tokens follow.';
+
 /** The end of each chamber is reported once, unless it is asked for. */
 function laterFor(chamberId: number): string {
-  return `End, or call wait with chamberId ${chamberId} in half a minute, for its root and its tokens.`;
+  return `End, or call wait with chamberId ${chamberId}, which returns once its root and its tokens are there.`;
 }
 
 interface WaitInput {
@@ -33,7 +36,7 @@ export function waitTool(seat: Seat): AnyTool {
     name: 'wait',
     title: 'Wait for my turn',
     description:
-      'Returns as soon as something is due or a chamber is over, with its outcome; else after `seconds`, still waiting, and why. The wait may be repeated.',
+      'Returns as soon as something is due or a chamber is over, with its outcome; else after `seconds`, still waiting, and why. May be repeated.',
     annotations: READS,
     input: v.strictObject({
       seconds: v.optional(
@@ -74,7 +77,9 @@ async function wait(seat: Seat, { seconds = WAIT_SECONDS.fallback, chamberId }: 
     const joined = await lobbies.joined(todo, call.signal);
     const elapsed = Math.floor((performance.now() - startedAt) / 1_000);
     const left = limit - elapsed;
-    if (todo.some(isDue) || joined.length > 0 || over.length > 0 || todo.length === 0 || left <= 0) {
+    const isNews = todo.some(isDue) || joined.length > 0 || ended.length > 0;
+    const isHeld = isAskedFor && over.includes(chamberId) && (await isUnsettled(seat, chamberId, call.signal));
+    if (isNews || left <= 0 || (!isHeld && (over.length > 0 || todo.length === 0))) {
       const result = { note: NOTE, ...(await shown(seat, { todo, joined, over, now }, call)) };
       seat.endings.returned(over, call.signal);
       return result;
@@ -82,6 +87,15 @@ async function wait(seat: Seat, { seconds = WAIT_SECONDS.fallback, chamberId }: 
     await call.progress(elapsed, limit);
     query = { wait: Math.min(left, PROGRESS_SECONDS), since: version };
   }
+}
+
+/** Whether the root of the chamber, or one of its tokens, is still to come. */
+async function isUnsettled({ agent: { forum } }: Seat, chamberId: number, signal: AbortSignal): Promise<boolean> {
+  return 'waitsFor' in (await overOf(forum, chamberId, signal)) && (await hasChain(forum, signal));
+}
+
+async function hasChain(forum: ForumClient, signal: AbortSignal): Promise<boolean> {
+  return (await forum.health({ signal })).chain !== null;
 }
 
 function idsOf(items: readonly SeatItem[]): readonly number[] {
@@ -138,7 +152,7 @@ async function shown({ agent }: Seat, { todo, joined, over, now }: Found, { sign
   const items = isNews ? [...due, ...joined] : todo.slice(0, WAITING_SHOWN_MAX);
   const outcomes = await Promise.all(over.map((chamberId) => overOf(agent.forum, chamberId, signal)));
   const unsettled = outcomes.find((each) => 'waitsFor' in each);
-  const end = unsettled === undefined ? NOTHING_LEFT : laterFor(unsettled.chamberId);
+  const end = unsettled === undefined ? NOTHING_LEFT : await afterEnd(agent.forum, unsettled.chamberId, signal);
   const nothing = todo.length === 0 ? { next: end } : {};
   const waiting = joined.length > 0 ? SOMEBODY_JOINED : STILL_WAITING;
   return {
@@ -148,6 +162,10 @@ async function shown({ agent }: Seat, { todo, joined, over, now }: Found, { sign
     over: outcomes,
     ...(due.length === 0 && todo.length > 0 ? { next: waiting } : nothing),
   };
+}
+
+async function afterEnd(forum: ForumClient, chamberId: number, signal: AbortSignal): Promise<string> {
+  return (await hasChain(forum, signal)) ? laterFor(chamberId) : NO_CHAIN;
 }
 
 /** A chamber that is not on the agent's list is over, or not the agent's. */

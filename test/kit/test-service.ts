@@ -11,6 +11,7 @@ import { originOf } from '../../src/log/origin.ts';
 import type { Store } from '../../src/log/store.ts';
 import type { StreamId } from '../../src/log/stream-id.ts';
 import { PublishedHistory } from '../../src/publisher/published-history.ts';
+import type { ChainLink } from '../../src/service/chain.ts';
 import { type Composition, composeCore, composeService, NO_CHAIN } from '../../src/service/compose.ts';
 import { createVerifier, type SignatureVerifierPool } from '../../src/verifier/verifier.ts';
 import type { ErrorCode } from '../../src/vocabulary/errors.ts';
@@ -31,6 +32,8 @@ export interface TestServiceOptions {
   /** The keys; new ones by default. */
   readonly keys?: (logId: string) => ServiceKeys;
   readonly settings?: Settings;
+  /** What /health says of a chain; none by default. */
+  readonly chain?: ChainLink;
   readonly verify?: SignatureVerifierPool['verify'];
   /** Wraps the log, to make it fail. */
   readonly wrapLog?: (log: EventLog) => EventLog;
@@ -76,7 +79,16 @@ export class TestService {
   readonly #baseUrl: string;
   #closing: Promise<void> | undefined;
 
-  constructor({ path, store, clock = new TestClock(), keys, settings, verify, wrapLog }: TestServiceOptions = {}) {
+  constructor({
+    path,
+    store,
+    clock = new TestClock(),
+    keys,
+    settings,
+    chain = NO_CHAIN,
+    verify,
+    wrapLog,
+  }: TestServiceOptions = {}) {
     this.clock = clock;
     const opened = store ?? openTestStore(path);
     this.log = wrapLog?.(opened.log) ?? opened.log;
@@ -91,7 +103,7 @@ export class TestService {
       onFatal: (error) => void this.defects.push(error),
     });
     this.composed = composeService(core, {
-      chain: NO_CHAIN,
+      chain,
       verifier: verify === undefined ? verifier : { ...verifier, verify },
       version: '1.2.3',
       origin: originOf(opened.meta, opened.log.logId, PUBLIC_URL),

@@ -16,6 +16,7 @@ const ACTING = ['open', 'join', 'start', 'admit', 'propose', 'debate', 'pass', '
 interface Schema {
   readonly type?: string;
   readonly description?: string;
+  readonly minimum?: number;
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly items?: Schema;
 }
@@ -50,6 +51,26 @@ it('every tool has a title, a description, all hints, described arguments and an
   const { tools } = await client.listTools();
   expect(tools.map(({ name }) => name).sort()).toEqual([...READING, ...ACTING].sort());
   expect(tools.flatMap(problemsOf)).toEqual([]);
+});
+
+it('the schema of every argument says what is rejected: members that it does not name, and numbers below its minimum', async () => {
+  const { client, call } = await openSeat();
+  const { tools } = await client.listTools();
+  for (const { name, inputSchema } of tools) {
+    expect([name, inputSchema]).toEqual([name, expect.objectContaining({ additionalProperties: false })]);
+    expect(await call(name, { unknownArgument: 1 })).toMatchObject({ error: 'CLIENT_ERR_INPUT' });
+    for (const [argument, schema] of Object.entries((inputSchema as Schema).properties ?? {})) {
+      if (schema.type !== 'integer') continue;
+      expect([name, argument, schema]).toEqual([
+        name,
+        argument,
+        expect.objectContaining({ minimum: expect.any(Number) }),
+      ]);
+      const { minimum = 0 } = schema;
+      const { detail } = await call(name, { [argument]: minimum - 1 });
+      expect(detail).toContain(`${argument}: `);
+    }
+  }
 });
 
 it('a seat that only reads has no tool that signs', async () => {

@@ -1,11 +1,12 @@
 // What a model is told of a chamber that is over.
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { NO_CHAIN } from '../../src/service/compose.ts';
 import type { ServiceFact } from '../../src/vocabulary/events.ts';
 import type { ServicePayloads } from '../../src/vocabulary/service-payloads.ts';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
 import { enterPhase, recordCommit } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
-import { PUBLIC_URL } from '../kit/test-service.ts';
+import { PUBLIC_URL, TestService } from '../kit/test-service.ts';
 import { until } from '../kit/until.ts';
 import { joinedSeat } from './seat-in-process.ts';
 
@@ -68,6 +69,64 @@ it('wait says the tally as soon as no move can change it, and what is awaited', 
     revealed: 1,
     waitsFor: `chamber ${chamberId} waits for its root on the chain`,
     ...linksTo(chamberId),
+  });
+});
+
+/** A service with a chain, on which nothing happens unless the test says so. */
+const CHAIN = {
+  chainId: 31_337,
+  registryAddress: `0x${'11'.repeat(20)}`,
+  factoryAddress: `0x${'22'.repeat(20)}`,
+  relayer: { pending: 0, failed: 0, leads: true },
+};
+const withChain = () =>
+  new TestService({ chain: { ...NO_CHAIN, status: () => ({ ok: true, details: { chain: CHAIN } }) } });
+
+/** A chamber that is over, whose end the seat has been told. */
+async function told(service: TestService) {
+  const { seat, chamberId } = await joinedSeat({}, { service });
+  await seat.call('todo');
+  await enterPhase(service, chamberId, 'ALLOCATE_REVEAL');
+  service.clock.advance(HOUR);
+  const { over, next } = await seat.call('wait', { seconds: 20 });
+  expect(over).toMatchObject([{ chamberId, waitsFor: expect.any(String) }]);
+  return { seat, chamberId, next };
+}
+
+describe('wait for a chamber that is over', () => {
+  it('holds until its outcome is there', async () => {
+    const service = withChain();
+    const { seat, chamberId, next } = await told(service);
+    expect(next).toBe(
+      `End, or call wait with chamberId ${chamberId}, which returns once its root and its tokens are there.`,
+    );
+    let isHeld = true;
+    const waiting = seat.call('wait', { chamberId, seconds: 20 }).finally(() => {
+      isHeld = false;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(isHeld).toBe(true);
+    await recordCommit(service.forum, chamberId);
+    const [over] = (await waiting).over;
+    expect(over).toMatchObject({ chamberId, merkleRoot: expect.any(String) });
+    expect(over.waitsFor).toBeUndefined();
+  });
+
+  it('holds for `seconds` at most, and then says what it waits for', async () => {
+    const { seat, chamberId } = await told(withChain());
+    const startedAt = performance.now();
+    const { over } = await seat.call('wait', { chamberId, seconds: 1 });
+    expect(performance.now() - startedAt).toBeGreaterThan(900);
+    expect(over).toMatchObject([{ chamberId, waitsFor: expect.any(String) }]);
+  });
+
+  it('does not wait for a root where the service has no chain, and advises nobody to', async () => {
+    const { seat, chamberId, next } = await told(new TestService());
+    expect(next).toMatch(/^End: the service is configured without a chain/);
+    const startedAt = performance.now();
+    const again = await seat.call('wait', { chamberId, seconds: 20 });
+    expect(performance.now() - startedAt).toBeLessThan(15_000);
+    expect(again).toMatchObject({ over: [{ chamberId }], next });
   });
 });
 

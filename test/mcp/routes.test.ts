@@ -34,6 +34,9 @@ describe.each(ERAS)('in the %s era', (era) => {
       ['chambers', true],
       ['read', true],
     ]);
+    const reading = tools.find(({ name }) => name === 'read');
+    expect(reading?.description).not.toMatch(/\byou\b|yourTurn/);
+    expect(reading?.outputSchema?.['properties']).not.toHaveProperty('you');
     const listed = await client.callTool({ name: 'chambers', arguments: { phase: 'LOBBY' } });
     expect(listed.structuredContent).toMatchObject({ chambers: [{ chamberId, phase: 'LOBBY', memberCount: 0 }] });
     const read = await client.callTool({ name: 'read', arguments: { chamberId } });

@@ -92,8 +92,11 @@ export interface Played {
 }
 
 /** The other member has the first turn. */
-export async function joinedSeat(rules: Readonly<Record<string, unknown>> = {}): Promise<Played> {
-  const seat = await openSeat();
+export async function joinedSeat(
+  rules: Readonly<Record<string, unknown>> = {},
+  options: SeatOptions = {},
+): Promise<Played> {
+  const seat = await openSeat(options);
   const other = await seat.service.agent();
   const chamberId = await openChamber(seat.service, [other], rules);
   await seat.call('join', { chamberId });
