@@ -24,8 +24,8 @@ interface Manifest {
   readonly dependencies: Readonly<Record<string, string>>;
 }
 const { version, license, dependencies } = readJson<Manifest>(join(ROOT, 'package.json'));
-/** The package.json of each format's folder, which version.ts and require-node.ts take for the package's own. */
-const inner = { version, engines: ENGINES, imports: { '#package': './package.json' } };
+/** The package.json of the folder cjs, which hides the package's own from Node and from bundlers. */
+const CJS_MANIFEST = { type: 'commonjs', sideEffects: false };
 
 rmSync(PACKAGES, { recursive: true, force: true });
 await buildClient();
@@ -50,7 +50,10 @@ async function buildAuditor(): Promise<void> {
   const folder = begin('chambers-audit', {
     description: 'Checks the chambers of a Chamber Coordination Service from their lines alone.',
     engines: ENGINES,
+    sideEffects: ['./esm/command.js'],
     bin: { 'chambers-audit': './esm/command.js' },
+    // What version.ts and require-node.ts read.
+    imports: { '#package': './package.json' },
     ...entryPoints('packages/chambers-audit/index'),
   });
   writeSkill(
@@ -113,7 +116,7 @@ async function bundle(
   for (const format of formats) {
     const { output } = await build.generate({ format, codeSplitting: false });
     mkdirSync(join(folder, format), { recursive: true });
-    writeJson(join(folder, format, 'package.json'), { ...inner, type: format === 'esm' ? 'module' : 'commonjs' });
+    if (format === 'cjs') writeJson(join(folder, format, 'package.json'), CJS_MANIFEST);
     for (const part of output) if (part.type === 'chunk') writeFileSync(join(folder, format, part.fileName), part.code);
     copyTypes(`${entry}.d.ts`, join(folder, format, 'types'));
     writeFileSync(join(folder, 'THIRD-PARTY.txt'), notices(output));

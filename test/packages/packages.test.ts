@@ -1,7 +1,7 @@
 // The npm packages as their users get them: packed, installed without a network in an empty folder, their README programs run
 // as printed, as ES modules and with require(), on this Node and on a Node 20 where there is one.
 import { execFile, execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { globSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
@@ -124,6 +124,27 @@ it('chambers-client is at most 42 KB for a browser, and imports nothing there', 
   expect(output).toHaveLength(1);
   expect([chunk.imports, chunk.dynamicImports]).toEqual([[], ['ws']]);
   expect(gzipSync(chunk.code).length).toBeLessThanOrEqual(CLIENT_GZIP_BYTES_MAX);
+});
+
+it.each(['chambers-client', 'chambers-audit'])(
+  '%s leaves nothing in the bundle of a program that does not use it',
+  async (name) => {
+    for (const format of ['esm', 'cjs']) {
+      const entry = join(folder, `unused-${name}-${format}.js`);
+      writeFileSync(entry, `import './node_modules/${name}/${format}/index.js';\nconsole.log('mine');\n`);
+      const bundle = await rolldown({ input: entry, platform: 'node' });
+      const { output } = await bundle.generate({ format: 'esm', minify: true });
+      expect(output[0].code.trim()).toMatch(/^console\.log\(`mine`\);(export\{\};)?$/);
+    }
+  },
+);
+
+it('no manifest within a package imports anything: tools read those of the package alone', () => {
+  const manifests = globSync('node_modules/chambers-*/*/**/package.json', { cwd: folder });
+  expect(manifests.map((path) => JSON.parse(readFileSync(join(folder, path), 'utf8')))).toEqual([
+    { type: 'commonjs', sideEffects: false },
+    { type: 'commonjs', sideEffects: false },
+  ]);
 });
 
 async function joinedChamber(): Promise<number> {

@@ -29,8 +29,7 @@ call() { # METHOD PATH [BODY]
     "$1" "$base$2" "$digest" "$params" >"$temp"
   signature=$(openssl pkeyutl -sign -rawin -inkey "$key" -in "$temp" | openssl base64 -A)
   curl -sS --fail-with-body -X "$1" "$base$2" ${3+-H 'Content-Type: application/json' --data-binary "$3"} \
-    -H "Content-Digest: $digest" -H "Signature-Input: sig1=$params" -H "Signature: sig1=:$signature:"
-  echo
+    -H "Content-Digest: $digest" -H "Signature-Input: sig1=$params" -H "Signature: sig1=:$signature:" && echo
 }
 in_minutes() { date -u -d "+$1 minutes" +%FT%TZ; }
 
@@ -40,6 +39,6 @@ echo
 call GET /me
 chamber=$(call POST /chambers '{"name":"From the shell","lobbyDeadline":"'"$(in_minutes 5)"'",
   "proposalDeadline":"'"$(in_minutes 10)"'","debateDeadline":"'"$(in_minutes 15)"'",
-  "allocateCommitDeadline":"'"$(in_minutes 20)"'","allocateRevealDeadline":"'"$(in_minutes 25)"'"}')
+  "allocateCommitDeadline":"'"$(in_minutes 20)"'","allocateRevealDeadline":"'"$(in_minutes 25)"'"}') || { echo "$chamber" >&2; exit 1; }
 echo "$chamber"
 call POST "/chambers/$(sed 's/.*"chamberId":\([0-9]*\).*/\1/' <<<"$chamber")/join" '{}'
