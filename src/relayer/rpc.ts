@@ -134,6 +134,11 @@ function readingErrors(fetch: typeof globalThis.fetch): typeof globalThis.fetch 
 
 const jsonRpcError = v.object({ error: v.object({ code: v.number(), message: v.string() }) });
 
+/** What nodes say of an instruction that their chain lacks. INVALID is one that contracts use, to fail. */
+const UNKNOWN_INSTRUCTION = /NotActivated|OpcodeNotFound|BadInstruction|invalid opcode: (?!INVALID)/;
+const OLD_CHAIN =
+  '; the chain lacks an instruction of the contract, which is compiled for a later upgrade of the EVM than the chain has';
+
 /** viem's own messages hold the URL and the request, so only the node's words and the system's error codes are kept. */
 function toRpcError(error: unknown, method: string, secrets: readonly string[]): RpcError {
   if (error instanceof RpcError) return error;
@@ -144,7 +149,9 @@ function toRpcError(error: unknown, method: string, secrets: readonly string[]):
   const rejection = error.walk((cause) => cause instanceof RpcRequestError);
   if (rejection instanceof RpcRequestError && typeof rejection.details === 'string') {
     const { data, code } = rejection;
-    return new RpcError('rejected', `${method}: ${redact(rejection.details, secrets)}`, { data, code });
+    const isOldChain = UNKNOWN_INSTRUCTION.test(rejection.details);
+    const message = `${method}: ${redact(rejection.details, secrets)}${isOldChain ? OLD_CHAIN : ''}`;
+    return new RpcError('rejected', message, { data, code });
   }
   const root = error.walk();
   if (root instanceof RpcError) return root;

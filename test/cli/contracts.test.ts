@@ -8,7 +8,7 @@ import { type Anvil, spawnAnvil } from '../../src/relayer/anvil.ts';
 import { readNonce } from '../../src/relayer/chain-client.ts';
 import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
-import { temporaryFolder } from '../kit/temporary.ts';
+import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { fund, NEXT, OWNER_KEY } from '../relayer/owner-account.ts';
 import { quorumFile } from '../relayer/quorum-file.ts';
 import { type Run, run } from './run.ts';
@@ -74,6 +74,17 @@ test('set-relayer changes the relayer at once', async () => {
   expect(changed).toMatchObject({ exitCode: 0, out: expect.stringMatching(/changed +\["registry","factory"\]/) });
   expect((await contracts(['check', `--relayer=${NEXT}`], variables)).exitCode).toBe(0);
   expect((await contracts(['set-relayer', NEXT], variables)).out).toMatch(/already/);
+});
+
+test('a chain from before the instructions that the contracts use is named as what is wrong', async () => {
+  const old = await spawnAnvil(['--hardfork', 'london']);
+  atEnd(() => old.kill());
+  const rpcOfOld = openRpc(old.rpcUrl);
+  await fund(rpcOfOld, OWNER, RELAYER);
+  rpcOfOld.close();
+  const { exitCode, err } = await contracts(DEPLOY, { RPC_URL: old.rpcUrl });
+  expect(exitCode).toBe(1);
+  expect(err).toMatch(/^failure: eth_estimateGas: .*; the chain lacks an instruction of the contract, /);
 });
 
 test('the quorum contracts of a rehearsal are deployed and checked in the same way', async () => {

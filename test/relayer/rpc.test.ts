@@ -21,6 +21,24 @@ test('an error that quotes the URL or its key is redacted', async () => {
   expect(error).toMatchObject({ kind: 'rejected', message: 'eth_chainId: no project … at …' });
 });
 
+test.each([
+  'EVM error NotActivated',
+  'EVM error OpcodeNotFound',
+  'invalid opcode: PUSH0',
+  'invalid opcode: opcode 0x5c not defined',
+  'VM execution error: BadInstruction 5f',
+])('an instruction that the chain lacks is named as what it is: %s', async (message) => {
+  const proxy = await openFaulty({ kind: 'error', message });
+  expect((await failureOf(proxy.url)).message).toBe(
+    `eth_chainId: ${message}; the chain lacks an instruction of the contract, which is compiled for a later upgrade of the EVM than the chain has`,
+  );
+});
+
+test.each(['invalid opcode: INVALID', 'execution reverted'])('a failure of a contract is none: %s', async (message) => {
+  const proxy = await openFaulty({ kind: 'error', message });
+  expect((await failureOf(proxy.url)).message).toBe(`eth_chainId: ${message}`);
+});
+
 const ECHOES = [
   'ann-the-user',
   'pass%2Fword',
