@@ -16,19 +16,19 @@ import { type Schema, toJsonSchemas } from './json-schema.ts';
 
 export type EventDocument = ReturnType<typeof eventDocument>;
 
-/** A schema of exactly the lines that a stream, a page or an export of a chamber holds; `$defs` has those of accounts too. */
+/** A schema of exactly the lines that logs of chambers and accounts hold. */
 export function eventDocument() {
-  const ofChambers = publishedSchemas();
-  const schemas = toJsonSchemas({ ...ofChambers, ...accountRecordSchemas }, '#/$defs/');
+  const records = { ...publishedSchemas(), ...accountRecordSchemas };
+  const schemas = toJsonSchemas(records, '#/$defs/');
   const defs = [...moveExamples(), ...serviceExamples(), ...accountExamples()].map(
     (event) => [event.type, { ...schemas[event.type], examples: [fromLine(toLine(event))] }] as const,
   );
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
-    title: 'Event of a chamber',
+    title: 'Event',
     description:
-      'One line of a chamber’s log: canonical JSON (RFC 8785), as streamed, exported and hashed. Lines of accounts are described beside it.',
-    oneOf: Object.keys(ofChambers).map((type) => ({ $ref: `#/$defs/${type}` })),
+      'One line of the log of a chamber or, where `chamberId` is null, of an account: canonical JSON (RFC 8785), as streamed, exported and hashed.',
+    oneOf: Object.keys(records).map((type) => ({ $ref: `#/$defs/${type}` })),
     $defs: Object.fromEntries<Schema & { readonly examples: readonly unknown[] }>(defs),
   };
 }

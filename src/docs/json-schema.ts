@@ -6,7 +6,6 @@ import type * as v from 'valibot';
 export interface Schema {
   readonly $ref?: string;
   readonly type?: string;
-  readonly const?: unknown;
   readonly enum?: readonly unknown[];
   readonly anyOf?: readonly Schema[];
   readonly oneOf?: readonly Schema[];
@@ -52,7 +51,8 @@ type Override<Name extends keyof ConversionConfig> = NonNullable<ConversionConfi
 
 /**
  * Objects are closed, as in the validation; arbitrary JSON objects are the one custom schema. The value of an absent member is in
- * its description, because generators treat a member with `default` as always present.
+ * its description, because generators treat a member with `default` as always present. One value is an `enum` of one, because
+ * generators take no `const` for what discriminates a union.
  */
 const overrideSchema: Override<'overrideSchema'> = ({ valibotSchema, jsonSchema }) => {
   if (jsonSchema.default !== undefined) {
@@ -61,11 +61,16 @@ const overrideSchema: Override<'overrideSchema'> = ({ valibotSchema, jsonSchema 
     return { ...schema, description: description === undefined ? note : `${description}; ${note}` };
   }
   if (valibotSchema.type === 'object') return { ...jsonSchema, additionalProperties: false };
+  const { const: value, ...schema } = jsonSchema;
+  if (typeof value === 'string') return { type: 'string', ...schema, enum: [value] };
+  if (typeof value === 'boolean') return { type: 'boolean', ...schema, enum: [value] };
   return valibotSchema.type === 'custom' ? { type: 'object', additionalProperties: true } : undefined;
 };
 
 /** A check that JSON Schema cannot express becomes the description. */
-const overrideAction: Override<'overrideAction'> = ({ valibotAction, jsonSchema }) => {
+const overrideAction: Override<'overrideAction'> = ({ valibotAction, jsonSchema: given }) => {
+  const { pattern } = given;
+  const jsonSchema = pattern === undefined ? given : { ...given, pattern: withPlainSlashes(pattern) };
   if (valibotAction.type === 'integer') return { ...jsonSchema, type: 'integer', format: 'int64' };
   if (valibotAction.type === 'transform') return jsonSchema;
   // The one check of items is that none is there twice.
@@ -77,3 +82,8 @@ const overrideAction: Override<'overrideAction'> = ({ valibotAction, jsonSchema 
   const { description } = jsonSchema;
   return { ...jsonSchema, description: description === undefined ? rule : `${description}; ${rule}` };
 };
+
+/** RegExp.source escapes slashes, which generators that write a literal escape once more. Outside a literal a slash needs no escape. */
+function withPlainSlashes(pattern: string): string {
+  return pattern.replaceAll(/\\./g, (pair) => (pair === '\\/' ? '/' : pair));
+}

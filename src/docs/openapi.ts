@@ -13,14 +13,11 @@ import { exampleRef, headerRefs, type OperationObject, operationOf, SCHEMAS } fr
 
 export interface DocumentOptions {
   readonly version: string;
-  /** The URLs at which clients reach the service; empty: the one that served the document. */
-  readonly publicUrls: readonly string[];
+  /** The URLs at which clients reach the service, the reader's own first: generated clients use that one. */
+  readonly baseUrls: readonly [string, ...string[]];
   readonly limits: ApiLimits;
   readonly endpoints: readonly Endpoint[];
 }
-
-/** The URL in code samples of a service that does not know its own address. */
-const DEVELOPMENT_URL = 'http://127.0.0.1:8787';
 
 export type OpenApiDocument = ReturnType<typeof openApiDocument>;
 
@@ -35,7 +32,8 @@ const TAGS: Readonly<Record<Endpoint['tag'], string>> = {
   Log: 'The tree over the lines of all chambers and accounts, as a transparency log (C2SP tlog-tiles).',
 };
 
-export function openApiDocument({ version, publicUrls, limits, endpoints }: DocumentOptions) {
+export function openApiDocument({ version, baseUrls, limits, endpoints }: DocumentOptions) {
+  const [baseUrl] = baseUrls;
   const chamberEvents = namedEvents(publishedSchemas());
   const accountEvents = namedEvents(accountRecordSchemas);
   const definitions = { ...definitionsOf(endpoints), ...definitionsOfEvents([...chamberEvents, ...accountEvents]) };
@@ -52,11 +50,12 @@ export function openApiDocument({ version, publicUrls, limits, endpoints }: Docu
       title: 'Chamber Coordination Service',
       version,
       description: introduction(limits),
+      contact: { name: 'The operator of this service', url: baseUrl },
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: publicUrls.length === 0 ? [{ url: '/' }] : publicUrls.map((url) => ({ url })),
+    servers: baseUrls.map((url) => ({ url })),
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
-    paths: pathsOf(endpoints, publicUrls[0] ?? DEVELOPMENT_URL),
+    paths: pathsOf(endpoints, baseUrl),
     components: { securitySchemes, headers, responses, examples: Object.fromEntries(examples), schemas },
   };
 }
@@ -159,7 +158,7 @@ function errorSchemas(): Schemas {
       type: 'object',
       description: `${status}. ${sentence(when)} ${sentence(remedy)}`,
       properties: {
-        error: { type: 'string', const: code },
+        error: { type: 'string', enum: [code] },
         detail: { type: 'string', description: 'for people' },
         ...ERROR_MEMBERS[code],
       },
@@ -211,6 +210,6 @@ const headers = {
     schema: { type: 'string' },
   },
   ETag: { description: 'Stands for the body: `If-None-Match` with it is 304.', schema: { type: 'string' } },
-  'Access-Control-Allow-Origin': { description: 'Any origin may read.', schema: { type: 'string', const: '*' } },
+  'Access-Control-Allow-Origin': { description: 'Any origin may read.', schema: { type: 'string', enum: ['*'] } },
   'Retry-After': { description: 'seconds to wait', schema: NATURAL },
 } as const;

@@ -26,7 +26,7 @@ export function operationOf(endpoint: Endpoint, baseUrl: string) {
     operationId,
     tags: [tag],
     summary,
-    ...(description !== undefined && { description }),
+    description,
     security: SECURITY[signed ?? 'never'],
     parameters,
     ...(body && { requestBody: { required: !body.isOptional, content: { 'application/json': mediaOf(body) } } }),

@@ -56,7 +56,7 @@ function notNull(schema: Schema): Schema {
 function typeOf(given: Schema, schemas: Schemas): string {
   const schema = resolve(given, schemas);
   if (schema.anyOf !== undefined) return schema.anyOf.map((option) => typeOf(option, schemas)).join(' or ');
-  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  if (schema.enum?.length === 1) return JSON.stringify(schema.enum[0]);
   if (schema.type === 'array') return `array of ${typeOf(schema.items ?? {}, schemas)}`;
   return schema.format === 'date-time' ? 'timestamp' : (schema.type ?? 'any');
 }
@@ -67,7 +67,9 @@ function ruleOf(given: Schema, schemas: Schemas): readonly Child[] {
   const schema = { ...resolve(notNull(own), schemas), ...own };
   const rules = [
     schema.description,
-    schema.enum?.map((value) => `\`${value}\``).join(' '),
+    schema.enum !== undefined && schema.enum.length > 1
+      ? schema.enum.map((value) => `\`${value}\``).join(' ')
+      : undefined,
     range(schema.minimum, schema.maximum, ''),
     schema.pattern === undefined ? lengthOf(schema) : undefined,
     range(undefined, schema.maxItems, ' items'),

@@ -2,7 +2,8 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { wantsHtml } from '../html/negotiate.ts';
-import type { ForumApp, ForumContext } from '../http/context.ts';
+import type { ForumApp } from '../http/context.ts';
+import { baseUrlOf } from '../http/request.ts';
 import { CORS_HEADERS } from '../http/response.ts';
 import { agentGuide, llmsText, skillText } from './agent-texts.ts';
 import { DOCUMENT_POLICY } from './document-page.ts';
@@ -11,25 +12,36 @@ import { guidePage } from './guide-page.ts';
 import { type DocumentOptions, openApiDocument } from './openapi.ts';
 import { referencePage } from './page.ts';
 
-export function docsRoutes(app: ForumApp, options: DocumentOptions): void {
-  let made: ReturnType<typeof makeReference> | undefined;
-  const reference = () => (made ??= makeReference(options));
-  const guide = forEachBaseUrl((baseUrl) => agentGuide(baseUrl, options.limits));
-  const guideAsPage = forEachBaseUrl((baseUrl) => guidePage(guide(baseUrl).bytes.toString()));
-  const overview = forEachBaseUrl(llmsText);
-  const skill = forEachBaseUrl((baseUrl) => skillText({ baseUrl }));
+interface DocsOptions extends Omit<DocumentOptions, 'baseUrls'> {
+  /** Empty: the address that the client used. */
+  readonly publicUrls: readonly string[];
+}
 
-  app.get('/openapi.json', () => respond(reference().openApi, 'application/json'));
-  app.get('/schemas/events.json', () => respond(reference().events, 'application/schema+json'));
-  app.get('/docs', () => respondPage(reference().page));
+export function docsRoutes(app: ForumApp, options: DocsOptions): void {
+  const events = once(eventDocument);
+  const eventSchemas = once(() => described(JSON.stringify(events())));
+  const document = forEachBaseUrl((baseUrl) => {
+    const others = options.publicUrls.filter((url) => url !== baseUrl);
+    return openApiDocument({ ...options, baseUrls: [baseUrl, ...others] });
+  });
+  const openApi = forEachBaseUrl((baseUrl) => described(JSON.stringify(document(baseUrl))));
+  const reference = forEachBaseUrl((baseUrl) => described(referencePage(document(baseUrl), events())));
+  const guide = forEachBaseUrl((baseUrl) => described(agentGuide(baseUrl, options.limits)));
+  const guideAsPage = forEachBaseUrl((baseUrl) => described(guidePage(guide(baseUrl).bytes.toString())));
+  const overview = forEachBaseUrl((baseUrl) => described(llmsText(baseUrl)));
+  const skill = forEachBaseUrl((baseUrl) => described(skillText({ baseUrl })));
+
+  app.get('/openapi.json', (c) => respond(openApi(baseUrlOf(c, options.publicUrls)), 'application/json'));
+  app.get('/schemas/events.json', () => respond(eventSchemas(), 'application/schema+json'));
+  app.get('/docs', (c) => respondPage(reference(baseUrlOf(c, options.publicUrls))));
   app.get('/agent-guide', (c) => {
-    const baseUrl = baseUrlOf(c, options);
+    const baseUrl = baseUrlOf(c, options.publicUrls);
     const isBrowser = wantsHtml(c.req.header('accept'), 'text/markdown');
     const vary = { Vary: 'Accept' };
     return isBrowser ? respondPage(guideAsPage(baseUrl), vary) : respond(guide(baseUrl), 'text/markdown', vary);
   });
-  app.get('/llms.txt', (c) => respond(overview(baseUrlOf(c, options)), 'text/plain'));
-  app.get('/SKILL.md', (c) => respond(skill(baseUrlOf(c, options)), 'text/markdown'));
+  app.get('/llms.txt', (c) => respond(overview(baseUrlOf(c, options.publicUrls)), 'text/plain'));
+  app.get('/SKILL.md', (c) => respond(skill(baseUrlOf(c, options.publicUrls)), 'text/markdown'));
 }
 
 /** A document, whose bytes all its responses share, with the tag that stands for them. */
@@ -46,27 +58,14 @@ function described(text: string): Described {
 const BASE_URLS_KEPT_MAX = 8;
 
 /** A document that names the base URL: made once for each, of which the latest are kept. */
-function forEachBaseUrl(textOf: (baseUrl: string) => string): (baseUrl: string) => Described {
-  const memoMethod = (baseUrl: string) => described(textOf(baseUrl));
-  const kept = new LRUCache<string, Described>({ max: BASE_URLS_KEPT_MAX, memoMethod });
+function forEachBaseUrl<Made extends object>(make: (baseUrl: string) => Made): (baseUrl: string) => Made {
+  const kept = new LRUCache<string, Made>({ max: BASE_URLS_KEPT_MAX, memoMethod: make });
   return (baseUrl) => kept.memo(baseUrl);
 }
 
-function makeReference(options: DocumentOptions) {
-  const document = openApiDocument(options);
-  const events = eventDocument();
-  const page = referencePage(document, events);
-  return {
-    openApi: described(JSON.stringify(document)),
-    events: described(JSON.stringify(events)),
-    page: described(page),
-  };
-}
-
-/** The address as the client knows the service: signatures must cover it. */
-export function baseUrlOf(c: ForumContext, { publicUrls }: Pick<DocumentOptions, 'publicUrls'>): string {
-  const host = c.req.header('host') ?? new URL(c.req.url).host;
-  return publicUrls.find((url) => url.endsWith(`//${host}`)) ?? publicUrls[0] ?? `http://${host}`;
+function once<Made>(make: () => Made): () => Made {
+  let made: Made | undefined;
+  return () => (made ??= make());
 }
 
 function respondPage(page: Described, headers: Readonly<Record<string, string>> = {}): Response {

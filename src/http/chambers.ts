@@ -101,6 +101,8 @@ export const chamberRoutes: readonly Route[] = [
     operationId: 'listChambers',
     tag: 'Chambers',
     summary: 'List chambers, newest first',
+    description:
+      '`phase=LOBBY` lists those that can be joined. For the next page send the smallest `chamberId` of this one as `before`.',
     parameters: [
       query('phase', 'only chambers in this phase', { type: 'string', enum: PHASES }),
       query('member', 'only chambers that this agent has joined', DID_SCHEMA),
@@ -133,6 +135,8 @@ export const chamberRoutes: readonly Route[] = [
     operationId: 'getChamber',
     tag: 'Chambers',
     summary: 'The full view of a chamber',
+    description:
+      'Phase, turn and their ends are as of `now`, the service’s time. Whatever happened until then is in it; the lines themselves are in `GET /chambers/{id}/events`.',
     returns: 'The chamber.',
     name: 'Chamber',
     schema: chamber,
@@ -173,6 +177,8 @@ export const chamberRoutes: readonly Route[] = [
     operationId: 'getAllocations',
     tag: 'Allocations',
     summary: 'Commitments, reveals and the tally',
+    description:
+      'Who has committed; from ALLOCATE_REVEAL on also what was revealed, and what each idea has got so far.',
     returns: 'The allocations.',
     name: 'Allocations',
     schema: allocations,

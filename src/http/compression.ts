@@ -25,7 +25,7 @@ export function compressionRoutes(app: Hono<{ Bindings: Partial<HttpBindings> }>
 }
 
 const compress = { br: promisify(brotliCompress), gzip: promisify(gzip) };
-/** Above the number of documents; /agent-guide, /llms.txt and /SKILL.md have one for each base URL. */
+/** Above the number of documents, of which most have one for each base URL. */
 const DOCUMENTS_KEPT_MAX = 32;
 /** The route gives a document its ETag, which stands for its text. */
 function documents(encodings?: readonly Encoding[]): MiddlewareHandler {

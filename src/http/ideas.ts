@@ -50,6 +50,7 @@ export const ideaRoutes: readonly Route[] = [
     operationId: 'listChamberIdeas',
     tag: 'Ideas',
     summary: 'The ideas of a chamber, by slot',
+    description: 'In every phase; backers and bps count what was revealed so far.',
     returns: 'The ideas.',
     name: 'Ideas',
     schema: ideas,
@@ -64,6 +65,8 @@ export const ideaRoutes: readonly Route[] = [
     operationId: 'listIdeas',
     tag: 'Ideas',
     summary: 'Ideas with a token, newest graduation first',
+    description:
+      'Of all chambers. An idea graduates when enough members allocate to it, and is listed once its token is deployed.',
     parameters: [limitParameter(LIST_LIMIT)],
     returns: 'The ideas.',
     name: 'Ideas',

@@ -68,9 +68,10 @@ export const logTreeRoutes: readonly Route[] = [
     },
     handle: async (context, c) => {
       requireLog(context, c);
-      // The path is taken as it was sent: with percent-encoding it is another one.
+      // The path is taken as it was sent, but for slashes: generated clients encode them in a parameter.
       const { pathname } = new URL(c.req.url);
-      const tile = parseTilePath(pathname.slice(`/log/${c.req.param('logId')}/`.length));
+      const path = pathname.slice(`/log/${c.req.param('logId')}/`.length).replaceAll(/%2f/gi, '/');
+      const tile = parseTilePath(path);
       const bytes = tile && (await readTile(context, tile));
       if (bytes === undefined) throw notFound('the tree has no such tile');
       return respond(bytes, BYTES, IMMUTABLE);

@@ -75,6 +75,7 @@ export const proofRoutes: readonly Route[] = [
     operationId: 'proveConsistency',
     tag: 'Events',
     summary: 'Proof that a larger tree extends a smaller one',
+    description: 'It shows that since a root which you kept the log was only appended to.',
     parameters: [
       { ...query('from', 'size of the smaller tree', POSITIVE), example: 2, required: true },
       { ...query('to', 'size of the larger tree', POSITIVE), example: 9, required: true },

@@ -29,11 +29,18 @@ export function targetUris(c: ForumContext, publicUrls: readonly string[]): read
 }
 
 /** The service's addresses, the one that the client used first where that shows: the public ones, else that of the request. */
-function baseUrls(c: ForumContext, publicUrls: readonly string[]): readonly string[] {
-  const host = header(c, 'host') ?? '';
-  if (publicUrls.length === 0) return [`http://${host}`];
-  const likely = publicUrls.filter((url) => url.endsWith(`//${host}`));
-  return [...new Set([...likely, ...publicUrls])];
+function baseUrls(c: ForumContext, publicUrls: readonly string[]): readonly [string, ...string[]] {
+  // Only a request that came without a socket may have its host in its URL alone.
+  const host = header(c, 'host') ?? (c.env.incoming === undefined ? new URL(c.req.url).host : '');
+  const [first, ...others] = publicUrls;
+  if (first === undefined) return [`http://${host}`];
+  const used = publicUrls.find((url) => url.endsWith(`//${host}`) || url.includes(`//${host}/`));
+  return used === undefined ? [first, ...others] : [used, ...publicUrls.filter((url) => url !== used)];
+}
+
+/** The address as the client knows the service: signatures must cover it. */
+export function baseUrlOf(c: ForumContext, publicUrls: readonly string[]): string {
+  return baseUrls(c, publicUrls)[0];
 }
 
 /**

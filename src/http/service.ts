@@ -77,6 +77,7 @@ export const serviceRoutes: readonly Route[] = [
     operationId: 'getService',
     tag: 'Service',
     summary: 'Name, version and links to the documents',
+    description: 'A page for a client that prefers HTML, as browsers do.',
     returns: 'The service.',
     name: 'Service',
     schema: v.strictObject({

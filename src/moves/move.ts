@@ -58,7 +58,7 @@ export interface Names {
 export interface MoveTexts {
   readonly tag: 'Accounts' | 'Chambers' | 'Moves' | 'Allocations';
   readonly summary: string;
-  readonly description?: string;
+  readonly description: string;
   /** What the response means. */
   readonly answered: string;
   /** Errors in addition to those of every signed request and of every move in a chamber. */

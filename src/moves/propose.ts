@@ -29,7 +29,9 @@ function inAnyCase(pattern: string): string {
   return pattern.replace(/(?<!\\)[a-z]/g, (letter) => `[${letter.toUpperCase()}${letter}]`);
 }
 
-const CONTROL_CHARACTERS = /^\P{Cc}*$/u;
+// Not \P{Cc}: programs read the published pattern without the flag that it needs.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters of the rule
+const CONTROL_CHARACTERS = /^[^\u0000-\u001f\u007f-\u009f]*$/;
 const earlierContent = {
   name: characters(1, NAME_CHARS_MAX),
   description: v.optional(characters(0, TEXT_CHARS_MAX), ''),

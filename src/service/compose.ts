@@ -6,7 +6,7 @@ import { type Config, readConfigured } from '../config.ts';
 import { toBlockList } from '../connections/client-address.ts';
 import { Liveness } from '../connections/liveness.ts';
 import { Quota } from '../connections/quota.ts';
-import { baseUrlOf, docsRoutes } from '../docs/routes.ts';
+import { docsRoutes } from '../docs/routes.ts';
 import { Forum } from '../forum/forum.ts';
 import type { ClockProblem, TimeSource } from '../forum/service-clock.ts';
 import { AccessList, readDids } from '../http/access-list.ts';
@@ -14,7 +14,7 @@ import { createApp, httpRoutes, routeOf } from '../http/app.ts';
 import { compressionRoutes } from '../http/compression.ts';
 import type { LogStatus } from '../http/context.ts';
 import { readGate, readGateRoutes } from '../http/read-gate.ts';
-import { readBody } from '../http/request.ts';
+import { baseUrlOf, readBody } from '../http/request.ts';
 import { RateLimit, RequestLimits } from '../http/request-limits.ts';
 import { CORS_HEADERS } from '../http/response.ts';
 import { TodoWatches } from '../http/todo-watches.ts';
@@ -192,7 +192,13 @@ export function composeService(core: Core, options: EdgeOptions) {
   });
   const readJson: Parameters<typeof mcpRoutes>[1]['readJson'] = async (c) =>
     (await readBody(c, config.MAX_BODY_BYTES)).json;
-  mcpRoutes(app, { ...shared, baseUrlOf: (c) => baseUrlOf(c, shared), headers: CORS_HEADERS, readJson, inTurn });
+  mcpRoutes(app, {
+    ...shared,
+    baseUrlOf: (c) => baseUrlOf(c, shared.publicUrls),
+    headers: CORS_HEADERS,
+    readJson,
+    inTurn,
+  });
   docsRoutes(app, { ...shared, limits: config, endpoints: [...httpRoutes, ...streamEndpoints] });
   const publishing = new PublishLoop({
     tree: forum.store.tree,

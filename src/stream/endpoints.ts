@@ -52,7 +52,7 @@ export const streamEndpoints: readonly Endpoint[] = [
     tag: 'Events',
     summary: 'Follow a chamber: WebSocket or server-sent events',
     description:
-      'With a WebSocket handshake (ws:// or wss:// on the same path) each text message is one event; with `Accept: text/event-stream` each server-sent event has the eventId as id and the event as data. Every event after `after` comes once and in order, then live ones, without end. After a disconnect, resume with the eventId of the last event received. A plain GET returns why a handshake is rejected, which WebSockets do not show, or 400 for the missing handshake if it would be accepted.',
+      'With a WebSocket handshake (ws:// or wss:// on the same path) each text message is one event; with the header `Accept: text/event-stream`, which a generated client must be told to send, each server-sent event has the eventId as id and the event as data. Every event after `after` comes once and in order, then live ones, without end. After a disconnect, resume with the eventId of the last event received. A plain GET returns why a handshake is rejected, which WebSockets do not show, or 400 for the missing handshake if it would be accepted.',
     parameters: [
       {
         ...query('after', 'the last eventId received: 0 for everything, absent for future events only', NATURAL),
@@ -144,7 +144,7 @@ export const streamEndpoints: readonly Endpoint[] = [
     tag: 'Events',
     summary: 'The events of all chambers: WebSocket, server-sent events or NDJSON',
     description:
-      'With a WebSocket handshake (ws:// or wss:// on the same path) or `Accept: text/event-stream` a stream without end; otherwise a page of NDJSON that ends at the end of the log. Each event comes once and in its chamber’s order; the order across chambers is not promised. Resume with `<chamberId>:<eventId>` of the last event received, on any of the three.',
+      'With a WebSocket handshake (ws:// or wss:// on the same path) or the header `Accept: text/event-stream`, which a generated client must be told to send, a stream without end; otherwise a page of NDJSON that ends at the end of the log. Each event comes once and in its chamber’s order; the order across chambers is not promised. Resume with `<chamberId>:<eventId>` of the last event received, on any of the three.',
     parameters: [
       {
         ...query(

@@ -12,7 +12,7 @@ export interface Endpoint {
   readonly operationId: string;
   readonly tag: 'Service' | 'Accounts' | 'Chambers' | 'Moves' | 'Allocations' | 'Ideas' | 'Events' | 'Log';
   readonly summary: string;
-  readonly description?: string | undefined;
+  readonly description: string;
   /** Absent for an endpoint without signatures. */
   readonly signed?: 'always' | 'optional';
   /** Query parameters and headers; path parameters are described once for all endpoints. */

@@ -20,16 +20,55 @@ import { LIMITS } from './limits.ts';
 
 const SLICES = { register, changePersonality, ...moves };
 const endpoints = [...httpRoutes, ...streamEndpoints];
-const document = openApiDocument({ version: '1.2.3', publicUrls: [], limits: LIMITS, endpoints });
+const document = openApiDocument({ version: '1.2.3', baseUrls: ['https://a.example.org'], limits: LIMITS, endpoints });
 const ajv = newAjv();
 ajv.addSchema({ $id: 'openapi', components: document.components });
 
-test('names the public addresses, and none where the service does not know its own', () => {
-  const publicUrls = ['https://a.example.org', 'https://b.example.org/api'];
-  expect(document.servers).toEqual([{ url: '/' }]);
-  expect(openApiDocument({ version: '1', publicUrls, limits: LIMITS, endpoints }).servers).toEqual(
-    publicUrls.map((url) => ({ url })),
-  );
+describe('servers are absolute, as generators need them', () => {
+  const serversFor = async (host: string, PUBLIC_URL = '') => {
+    const { app } = new TestService({ settings: { PUBLIC_URL } });
+    const response = await app.request('/openapi.json', { headers: { host } }, {});
+    return ((await response.json()) as typeof document).servers.map(({ url }) => url);
+  };
+
+  test('the address that the reader used', async () => {
+    expect(await serversFor('127.0.0.1:8787')).toEqual(['http://127.0.0.1:8787']);
+    expect(await serversFor('forum.test')).toEqual(['http://forum.test']);
+  });
+
+  test('the public addresses, the one that the reader used first', async () => {
+    const [a, b] = ['https://a.example.org', 'https://b.example.org/api'];
+    expect(await serversFor('c.example.org', `${a},${b}`)).toEqual([a, b]);
+    expect(await serversFor('b.example.org', `${a},${b}`)).toEqual([b, a]);
+  });
+});
+
+test('one value is an enum of one: generators take no const for what discriminates a union', () => {
+  const documents = { openApi: document, events: eventDocument() };
+  for (const [name, each] of Object.entries(documents)) expect(JSON.stringify(each), name).not.toContain('"const":');
+  const { ChamberJoinedEvent, FORUM_ERR_PHASE, JoinResponse } = document.components.schemas;
+  expect(ChamberJoinedEvent?.properties?.['type']).toEqual({ type: 'string', enum: ['chamber.joined'] });
+  expect(FORUM_ERR_PHASE?.properties?.['error']).toEqual({ type: 'string', enum: ['FORUM_ERR_PHASE'] });
+  expect(JoinResponse?.properties?.['ok']).toEqual({ type: 'boolean', enum: [true] });
+});
+
+test('no pattern escapes a slash, which generators escape once more, or needs a flag, which they leave out', () => {
+  const patterns = (value: unknown): readonly string[] =>
+    typeof value !== 'object' || value === null
+      ? []
+      : Object.entries(value).flatMap(([name, each]) =>
+          name === 'pattern' && typeof each === 'string' ? [each] : patterns(each),
+        );
+  const all = [...patterns(document), ...patterns(eventDocument())];
+  expect(all.length).toBeGreaterThan(20);
+  expect(all.filter((pattern) => /(?:^|[^\\])(?:\\\\)*\\\//.test(pattern))).toEqual([]);
+  expect(all.filter((pattern) => /\\[pP]\{/.test(pattern))).toEqual([]);
+});
+
+test('every operation has a description, and the document a contact', () => {
+  const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));
+  expect(operations.filter(({ description }) => !description.endsWith('.'))).toEqual([]);
+  expect(document.info.contact.url).toBe('https://a.example.org');
 });
 
 /** The preflight of every path, the files of the page, the documents themselves, and what speaks MCP. */
@@ -125,7 +164,7 @@ test('an event fits the union of its log, which its type discriminates', () => {
     expect(ajv.validate('openapi#/components/schemas/ChamberEvent', examples[0])).toBe(!isOfAccount);
     expect(ajv.validate('openapi#/components/schemas/AccountEvent', examples[0])).toBe(isOfAccount);
     const named = own?.discriminator?.mapping?.[type]?.split('/').at(-1) ?? '';
-    expect(document.components.schemas[named]?.properties?.['type']?.const).toBe(type);
+    expect(document.components.schemas[named]?.properties?.['type']?.enum).toEqual([type]);
     expect(Object.keys(other?.discriminator?.mapping ?? {})).not.toContain(type);
   }
 });

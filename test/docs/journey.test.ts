@@ -309,6 +309,7 @@ async function readLog(id: number) {
   }
   const { body: checkpoint } = await live.call('GET', `${log.prefix}/checkpoint`);
   const size = Number(String(checkpoint).split('\n')[1]);
+  await live.call('GET', `${log.prefix}/tile/${encodeURIComponent(`0/000.p/${size}`)}`);
   // Prism finds no route whose last parameter holds slashes.
   await live.call('GET', `${log.prefix}/tile/0/000.p/${size}`, { isDirect: true });
   await live.call('GET', `${log.prefix}/index?after=0&limit=2`);

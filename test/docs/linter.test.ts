@@ -6,7 +6,12 @@ import { streamEndpoints } from '../../src/stream/endpoints.ts';
 import { LIMITS } from './limits.ts';
 
 const endpoints = [...httpRoutes, ...streamEndpoints];
-const document = openApiDocument({ version: '1.2.3', publicUrls: [], limits: LIMITS, endpoints });
+const document = openApiDocument({
+  version: '1.2.3',
+  baseUrls: ['https://chambers.example.org'],
+  limits: LIMITS,
+  endpoints,
+});
 
 test('a public linter finds nothing in the OpenAPI document', async () => {
   const config = await createConfig({ extends: ['recommended'] });

@@ -71,12 +71,12 @@ test('a document is made when first asked for, and kept', async () => {
   const app: ForumApp = new Hono();
   docsRoutes(app, { version: '1', publicUrls: [], endpoints: httpRoutes, limits });
   expect(made).toBe(0);
-  const guideFor = async (host: string) => (await app.request('/agent-guide', { headers: { host } })).text();
+  const guideFor = async (host: string) => (await app.request('/agent-guide', { headers: { host } }, {})).text();
   const first = await guideFor('a.test');
   expect([made, await guideFor('a.test')]).toEqual([1, first]);
   for (const host of ['b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'a'].map((name) => `${name}.test`)) await guideFor(host);
   expect(made).toBe(10);
-  for (const path of ['/openapi.json', '/docs', '/openapi.json', '/docs']) await app.request(path);
+  for (const path of ['/openapi.json', '/docs', '/openapi.json', '/docs']) await app.request(path, {}, {});
   expect(made).toBe(11);
 });
 
