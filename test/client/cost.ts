@@ -111,6 +111,11 @@ async function calmMib({ url }: Attacker, start: Start): Promise<number> {
   return Math.min((await start(url)).peakMib, (await start(url)).peakMib);
 }
 
+/** The program ends with the error, and has asked once. */
+export function expectGivenUp({ output, requests }: Attacked): void {
+  expect({ output, requests }).toEqual({ output: expect.stringContaining('CLIENT_ERR_TOO_LARGE'), requests: 1 });
+}
+
 export function expectCheap({ costMib, seconds, output }: Attacked): void {
   expect({ costMib, seconds, output: output.slice(0, 300) }).toEqual({
     costMib: expect.toSatisfy((mib: number) => mib <= COST_MIB_MAX),

@@ -1,4 +1,4 @@
-// given(what is in the log).when(a command at a time).gives(the fact) or .refuses(code, detail): decisions without a service.
+// given(what is in the log).when(a command at a time).gives(the fact) or .rejects(code, detail): decisions without a service.
 import { expect, onTestFinished } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import type { ReadChain } from '../../src/moves/chain-question.ts';
@@ -61,7 +61,7 @@ export function given(...past: readonly BriefEvent[]) {
       }));
       // A command whose outcome is not asserted would pass whatever was decided.
       let isAsserted = false;
-      onTestFinished(() => expect(isAsserted, `when(${operation}) is followed by gives() or refuses()`).toBe(true));
+      onTestFinished(() => expect(isAsserted, `when(${operation}) is followed by gives() or rejects()`).toBe(true));
       const expectOutcome = () => {
         isAsserted = true;
         return expect(outcome);
@@ -70,7 +70,7 @@ export function given(...past: readonly BriefEvent[]) {
         /** Every fact names the account line that the decision read. */
         gives: ({ type, payload }: MoveFact) =>
           expectOutcome().toEqual({ type, payload: { ...payload, accountEventId: ACCOUNT_EVENT_ID } }),
-        refuses: (code: ErrorCode, detail: string | RegExp) =>
+        rejects: (code: ErrorCode, detail: string | RegExp) =>
           expectOutcome().toEqual({
             code,
             detail: typeof detail === 'string' ? expect.stringContaining(detail) : expect.stringMatching(detail),

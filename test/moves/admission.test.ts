@@ -33,11 +33,11 @@ describe('a chamber with a list of agents', () => {
       .gives({ type: 'chamber.joined', payload: joinPayload(BOB) });
     given(listing([BOB]))
       .when(JOIN, { at: HOURS.lobby, by: CYD })
-      .refuses('FORUM_ERR_ADMISSION', `dids: ${CYD} is not on the list of chamber 7: its creator ${ANN} may add it`);
+      .rejects('FORUM_ERR_ADMISSION', `dids: ${CYD} is not on the list of chamber 7: its creator ${ANN} may add it`);
   });
 
   it('takes no agent from an empty list, its creator neither', () => {
-    given(listing([])).when(JOIN, { at: HOURS.lobby, by: ANN }).refuses('FORUM_ERR_ADMISSION', ANN);
+    given(listing([])).when(JOIN, { at: HOURS.lobby, by: ANN }).rejects('FORUM_ERR_ADMISSION', ANN);
   });
 
   it('takes an agent that was admitted', () => {
@@ -49,13 +49,13 @@ describe('a chamber with a list of agents', () => {
   it('judges the phase before admission, and admission before duplicates', () => {
     given(listing([BOB]))
       .when(JOIN, { at: HOURS.proposal, by: CYD })
-      .refuses('FORUM_ERR_PHASE', 'LOBBY');
+      .rejects('FORUM_ERR_PHASE', 'LOBBY');
     given(listing([BOB], { maxMembers: 2 }), ...joined(BOB, EVE))
       .when(JOIN, { at: HOURS.lobby, by: CYD })
-      .refuses('FORUM_ERR_ADMISSION', CYD);
+      .rejects('FORUM_ERR_ADMISSION', CYD);
     given(listing([BOB]), ...joined(BOB))
       .when(JOIN, { at: HOURS.lobby, by: BOB })
-      .refuses('FORUM_ERR_CONFLICT', BOB);
+      .rejects('FORUM_ERR_CONFLICT', BOB);
   });
 
   it('shows the agents that were added', () => {
@@ -89,7 +89,7 @@ describe('admit', () => {
   ] as const)('is rejected: %s', (_what, past, by, at, code, detail) => {
     given(...past)
       .when(admit(CYD), { at, by })
-      .refuses(code, detail);
+      .rejects(code, detail);
   });
 
   it('fills a list up to 1,024 agents', () => {
@@ -99,6 +99,6 @@ describe('admit', () => {
       .gives({ type: 'chamber.admitted', payload: { did: CYD } });
     given(listing(many), admitted(BOB))
       .when(admit(CYD), { at: HOURS.lobby, by: ANN })
-      .refuses('FORUM_ERR_CONFLICT', 'is full: it has 1024 agents');
+      .rejects('FORUM_ERR_CONFLICT', 'is full: it has 1024 agents');
   });
 });

@@ -46,20 +46,20 @@ describe('join', () => {
   it('rejects a second time', () => {
     given(...LOBBY)
       .when(JOIN, { at: HOURS.lobby, by: BOB })
-      .refuses('FORUM_ERR_CONFLICT', BOB);
+      .rejects('FORUM_ERR_CONFLICT', BOB);
   });
 
   it('rejects one member more than the limit', () => {
     given(...LOBBY)
       .when(JOIN, { at: HOURS.lobby, by: CYD, limits: { membersMax: 2 } })
-      .refuses('FORUM_ERR_CONFLICT', 'full');
+      .rejects('FORUM_ERR_CONFLICT', 'full');
   });
 
   it('rejects at the instant of the lobby deadline, naming both phases', () => {
     const detail = 'expected phase LOBBY, actual phase PROPOSAL, which ends at 2030-01-01T02:00:00.000Z';
     given(...LOBBY)
       .when(JOIN, { at: HOURS.proposal, by: CYD })
-      .refuses('FORUM_ERR_PHASE', detail);
+      .rejects('FORUM_ERR_PHASE', detail);
   });
 });
 
@@ -75,45 +75,45 @@ describe('propose', () => {
   it('rejects outside PROPOSAL', () => {
     given(...past)
       .when(propose('XYZ'), { at: HOURS.debate, by: ANN })
-      .refuses('FORUM_ERR_PHASE', 'expected phase PROPOSAL, actual phase DEBATE');
+      .rejects('FORUM_ERR_PHASE', 'expected phase PROPOSAL, actual phase DEBATE');
   });
 
   it('rejects an agent that is not a member before it checks the turn', () => {
     given(...past)
       .when(propose('XYZ'), { at: HOURS.proposal, by: EVE })
-      .refuses('FORUM_ERR_MEMBER', EVE);
+      .rejects('FORUM_ERR_MEMBER', EVE);
   });
 
   it('rejects out of turn, naming the agent whose turn it is', () => {
     given(...past)
       .when(propose('XYZ'), { at: HOURS.proposal, by: BOB })
-      .refuses('FORUM_ERR_TURN', `it is the turn of ${ANN} until 2030-01-01T02:00:00.000Z, or until it passes`);
+      .rejects('FORUM_ERR_TURN', `it is the turn of ${ANN} until 2030-01-01T02:00:00.000Z, or until it passes`);
   });
 
   it('says that the turn ends with its time limit, or sooner with its phase', () => {
     const until = (turnSeconds: number) => given(created({ turnSeconds }), ...joined(ANN, BOB));
     until(90)
       .when(propose('XYZ'), { at: HOURS.proposal + 1, by: BOB })
-      .refuses('FORUM_ERR_TURN', `${ANN} until 2030-01-01T01:01:30.000Z`);
+      .rejects('FORUM_ERR_TURN', `${ANN} until 2030-01-01T01:01:30.000Z`);
     until(4_000)
       .when(propose('XYZ'), { at: HOURS.proposal, by: BOB })
-      .refuses('FORUM_ERR_TURN', `${ANN} until 2030-01-01T02:00:00.000Z`);
+      .rejects('FORUM_ERR_TURN', `${ANN} until 2030-01-01T02:00:00.000Z`);
   });
 
   it('rejects a ticker that the chamber has, regardless of case', () => {
     given(...past)
       .when(propose('aBC'), { at: HOURS.proposal, by: ANN })
-      .refuses('FORUM_ERR_CONFLICT', 'aBC');
+      .rejects('FORUM_ERR_CONFLICT', 'aBC');
   });
 
   it('rejects one idea more than the limit', () => {
     given(...past)
       .when(propose('XYZ'), { at: HOURS.proposal, by: ANN, limits: { ideasMax: 1 } })
-      .refuses('FORUM_ERR_CONFLICT', 'full');
+      .rejects('FORUM_ERR_CONFLICT', 'full');
   });
 
   it('rejects everybody in a chamber without members', () => {
-    given(created()).when(propose('XYZ'), { at: HOURS.proposal, by: ANN }).refuses('FORUM_ERR_MEMBER', ANN);
+    given(created()).when(propose('XYZ'), { at: HOURS.proposal, by: ANN }).rejects('FORUM_ERR_MEMBER', ANN);
   });
 });
 
@@ -137,19 +137,19 @@ describe('debate', () => {
   it('rejects an idea that does not exist as not found', () => {
     given(...past)
       .when({ operation: 'debate', body: { ideaId: 'idea-3', comment: 'yes' } }, { at, by: ANN })
-      .refuses('FORUM_ERR_NOT_FOUND', 'idea-3');
+      .rejects('FORUM_ERR_NOT_FOUND', 'idea-3');
   });
 
   it('rejects by phase, membership and turn, in this order', () => {
     given(...past)
       .when(DEBATE, { at: HOURS.commit, by: EVE })
-      .refuses('FORUM_ERR_PHASE', 'DEBATE');
+      .rejects('FORUM_ERR_PHASE', 'DEBATE');
     given(...past)
       .when(DEBATE, { at, by: EVE })
-      .refuses('FORUM_ERR_MEMBER', EVE);
+      .rejects('FORUM_ERR_MEMBER', EVE);
     given(...past)
       .when(DEBATE, { at, by: BOB })
-      .refuses('FORUM_ERR_TURN', ANN);
+      .rejects('FORUM_ERR_TURN', ANN);
   });
 
   it('lets the speaker go on', () => {
@@ -181,16 +181,16 @@ describe('pass', () => {
   it.each([HOURS.lobby, HOURS.commit, HOURS.reveal])('rejects outside PROPOSAL and DEBATE at %i', (at) => {
     given(...LOBBY)
       .when(PASS, { at, by: ANN })
-      .refuses('FORUM_ERR_PHASE', 'expected phase PROPOSAL or DEBATE');
+      .rejects('FORUM_ERR_PHASE', 'expected phase PROPOSAL or DEBATE');
   });
 
   it('rejects a non-member and a member out of turn', () => {
     given(...LOBBY)
       .when(PASS, { at: HOURS.debate, by: EVE })
-      .refuses('FORUM_ERR_MEMBER', EVE);
+      .rejects('FORUM_ERR_MEMBER', EVE);
     given(...LOBBY)
       .when(PASS, { at: HOURS.debate, by: BOB })
-      .refuses('FORUM_ERR_TURN', ANN);
+      .rejects('FORUM_ERR_TURN', ANN);
   });
 });
 
@@ -204,13 +204,13 @@ describe('commit', () => {
   it('rejects another phase, a non-member and a second commitment', () => {
     given(...LOBBY)
       .when(COMMIT, { at: HOURS.reveal, by: BOB })
-      .refuses('FORUM_ERR_PHASE', 'ALLOCATE_COMMIT');
+      .rejects('FORUM_ERR_PHASE', 'ALLOCATE_COMMIT');
     given(...LOBBY)
       .when(COMMIT, { at: HOURS.commit, by: EVE })
-      .refuses('FORUM_ERR_MEMBER', EVE);
+      .rejects('FORUM_ERR_MEMBER', EVE);
     given(...LOBBY, committed(BOB, '0x00'))
       .when(COMMIT, { at: HOURS.commit, by: BOB })
-      .refuses('FORUM_ERR_CONFLICT', BOB);
+      .rejects('FORUM_ERR_CONFLICT', BOB);
   });
 });
 
@@ -232,19 +232,19 @@ describe('reveal', () => {
   it('rejects what hashes to something else, showing both hashes', () => {
     given(...past)
       .when(reveal(6001), { at, by: ANN })
-      .refuses('FORUM_ERR_COMMITMENT', `the commitment is ${COMMITMENT}`);
+      .rejects('FORUM_ERR_COMMITMENT', `the commitment is ${COMMITMENT}`);
   });
 
   it('rejects without a commitment', () => {
     given(...past)
       .when(reveal(6000), { at, by: BOB })
-      .refuses('FORUM_ERR_COMMITMENT', BOB);
+      .rejects('FORUM_ERR_COMMITMENT', BOB);
   });
 
   it("gains nothing from another agent's commitment", () => {
     given(...past, committed(BOB, COMMITMENT))
       .when(reveal(6000), { at, by: BOB })
-      .refuses('FORUM_ERR_COMMITMENT', 'hashes to');
+      .rejects('FORUM_ERR_COMMITMENT', 'hashes to');
   });
 
   it('rejects ideas that do not exist, naming their positions', () => {
@@ -254,29 +254,29 @@ describe('reveal', () => {
       `allocations[${index}].ideaId: "${ideaId}" not found in chamber 7`;
     given(...past)
       .when({ operation: 'reveal', body }, { at, by: ANN })
-      .refuses('FORUM_ERR_VALIDATION', `${missing(0, 'idea-9')}; ${missing(2, 'idea-8')}`);
+      .rejects('FORUM_ERR_VALIDATION', `${missing(0, 'idea-9')}; ${missing(2, 'idea-8')}`);
   });
 
   it('rejects a non-member and a second reveal, whatever it holds', () => {
     given(...past)
       .when(reveal(6000), { at, by: EVE })
-      .refuses('FORUM_ERR_MEMBER', EVE);
+      .rejects('FORUM_ERR_MEMBER', EVE);
     const unknownIdea = { allocations: [{ ideaId: 'idea-9', bps: 1 }], salt };
     for (const move of [reveal(6000), { operation: 'reveal' as const, body: unknownIdea }])
       given(...past, revealed(ANN, { 'idea-1': 6000 }))
         .when(move, { at, by: ANN })
-        .refuses('FORUM_ERR_CONFLICT', ANN);
+        .rejects('FORUM_ERR_CONFLICT', ANN);
   });
 
   it('rejects before its phase, after its deadline and when the chamber is committed', () => {
     given(...past)
       .when(reveal(6000), { at: HOURS.commit, by: ANN })
-      .refuses('FORUM_ERR_PHASE', 'actual phase ALLOCATE_COMMIT');
+      .rejects('FORUM_ERR_PHASE', 'actual phase ALLOCATE_COMMIT');
     given(...past)
       .when(reveal(6000), { at: HOURS.end, by: ANN })
-      .refuses('FORUM_ERR_PHASE', 'is being committed');
+      .rejects('FORUM_ERR_PHASE', 'is being committed');
     given(...past, settled)
       .when(reveal(6000), { at: HOURS.end, by: ANN })
-      .refuses('FORUM_ERR_PHASE', /^expected phase ALLOCATE_REVEAL, actual phase COMMITTED$/);
+      .rejects('FORUM_ERR_PHASE', /^expected phase ALLOCATE_REVEAL, actual phase COMMITTED$/);
   });
 });

@@ -6,7 +6,7 @@ import type { ChamberView } from '../../projections/views.ts';
 import { PHASE_NAMES } from '../../src/page/format.ts';
 import { newAgent, newChamber, PHASE_MILLIS } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
-import { DESK, HAS_CHROMIUM, newLabelled, readerOfService, shows } from './reader.ts';
+import { DESK, expectShown, HAS_CHROMIUM, newLabelled, readerOfService } from './reader.ts';
 
 /** The picture of the README; written by a run that names it. */
 const { PICTURE } = process.env;
@@ -18,12 +18,12 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     const page = await reader.open('/');
     const agent = await newAgent(reader.live);
     await agent.createChamber({ ...newChamber(reader.live.now()), name: 'Harbour <b>watch</b>' });
-    await shows(page, '.chambers .name', 'Harbour <b>watch</b>');
+    await expectShown(page, '.chambers .name', 'Harbour <b>watch</b>');
     await page.getByRole('searchbox').fill('no such');
-    await shows(page, '.empty', 'No chamber matches.');
+    await expectShown(page, '.empty', 'No chamber matches.');
     await page.getByRole('searchbox').fill('harbour lobby');
     await page.getByRole('link', { name: 'Harbour' }).click();
-    await shows(page, 'h1', 'Harbour <b>watch</b>');
+    await expectShown(page, 'h1', 'Harbour <b>watch</b>');
   });
 
   it('moves nothing when the script takes over what the service sent', async () => {
@@ -40,7 +40,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     ] as const) {
       const page = await reader.open(path, { look: { viewport: DESK } });
       await page.locator(ready).waitFor();
-      await shows(page, 'main', path === '/' ? /\d s left/ : 'Link to these 2 moves');
+      await expectShown(page, 'main', path === '/' ? /\d s left/ : 'Link to these 2 moves');
       expect([path, await layoutShift(page)]).toEqual([path, expect.closeTo(0, 2)]);
     }
   });
@@ -68,28 +68,28 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     };
     await note();
     const page = await reader.open(`/chambers/${chamberId}`, { look: { viewport: { width: 1200, height: 760 } } });
-    await shows(page, '.phases .current', 'Lobby');
+    await expectShown(page, '.phases .current', 'Lobby');
     await moves(...agents.map((agent) => () => agent.joinChamber(chamberId)));
-    await shows(page, '.now', '5 members so far');
+    await expectShown(page, '.now', '5 members so far');
     const heightOfNow = async () => (await page.locator('.now').boundingBox())?.height;
     const height = await heightOfNow();
-    await shows(page, '.members .label', 'Emil');
+    await expectShown(page, '.members .label', 'Emil');
     reader.live.advance(PHASE_MILLIS);
     await moves(
       () => host.propose(chamberId, { name: 'Tide gauge', ticker: 'TIDE', description: 'Reads the sea.' }),
       () => host.pass(chamberId),
       () => second.propose(chamberId, { name: 'Fog light', ticker: 'FOG', description: 'Instead of the horn.' }),
     );
-    await shows(page, '.idea', 'Reads the sea.');
-    await shows(page, '.phases .current', 'Proposal');
+    await expectShown(page, '.idea', 'Reads the sea.');
+    await expectShown(page, '.phases .current', 'Proposal');
     reader.live.advance(PHASE_MILLIS);
     await moves(
       () => host.debate(chamberId, { ideaId: 'idea-1', comment: 'Small and useful.', refinement: { depth: 3 } }),
       () => host.pass(chamberId),
       () => second.debate(chamberId, { comment: 'Agreed.' }),
     );
-    await shows(page, '.transcript .text', 'Small and useful.');
-    await shows(page, '.now', 'holds the turn and may speak');
+    await expectShown(page, '.transcript .text', 'Small and useful.');
+    await expectShown(page, '.now', 'holds the turn and may speak');
     // An agent in a sentence makes its line no higher.
     expect(await heightOfNow()).toBe(height);
     reader.live.advance(PHASE_MILLIS);
@@ -102,24 +102,24 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
         ]);
       }),
     );
-    await shows(page, '.envelope.committed', 'committed');
+    await expectShown(page, '.envelope.committed', 'committed');
     reader.live.advance(PHASE_MILLIS);
     await moves(...agents.map((agent) => () => agent.reveal(chamberId)));
-    await shows(page, '.matrix td', '70 %');
-    await shows(page, '.tally', '5 backers ✓');
+    await expectShown(page, '.matrix td', '70 %');
+    await expectShown(page, '.tally', '5 backers ✓');
     reader.live.advance(PHASE_MILLIS);
     await moves(() => recordCommit(reader.live.service.forum, chamberId));
-    await shows(page, '.now', 'Finished');
+    await expectShown(page, '.now', 'Finished');
     const last = Math.max(...answers.keys());
-    await shows(page, 'code.whole', String(answers.get(last)?.merkleRoot));
-    await shows(page, '.verify.good', `${last} of ${last} events checked by your browser: nothing is broken.`);
-    await shows(page, `#e${last} .mark.verified`, '✓');
+    await expectShown(page, 'code.whole', String(answers.get(last)?.merkleRoot));
+    await expectShown(page, '.verify.good', `${last} of ${last} events checked by your browser: nothing is broken.`);
+    await expectShown(page, `#e${last} .mark.verified`, '✓');
     if (PICTURE !== undefined) await writeFile(PICTURE, await pictureOf(page));
 
     await page.getByRole('slider').focus();
     await page.keyboard.press('Home');
     for (let n = 1; n <= last; n++) {
-      await shows(page, '.replay output', new RegExp(`^${n} / ${last}$`));
+      await expectShown(page, '.replay output', new RegExp(`^${n} / ${last}$`));
       expect([n, await viewOn(page)]).toEqual([n, shown(answers.get(n))]);
       await page.keyboard.press('ArrowRight');
     }
@@ -128,7 +128,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     await page.getByRole('slider').focus();
     await page.keyboard.press('Space');
     await page.getByRole('button', { name: 'Pause' }).waitFor();
-    await shows(page, '.replay output', `${last} / ${last}`);
+    await expectShown(page, '.replay output', `${last} / ${last}`);
     await page.getByRole('button', { name: 'Play' }).waitFor();
     await page.goto(`${reader.live.baseUrl}/chambers/${chamberId}#e7`);
     await page.locator('#e7.linked').waitFor();
@@ -145,7 +145,7 @@ function layoutShift(page: Page): Promise<number> {
   })`);
 }
 
-/** The part of a chamber's view that the page shows, as it shows it. */
+/** The part of a chamber's view that the page expectShown, as it shows it. */
 function shown(view: ChamberView | undefined) {
   if (view === undefined) return undefined;
   const { name, topic, phase, members, currentTurnAgent, ideas, merkleRoot, committedTxHash, deadlines } = view;

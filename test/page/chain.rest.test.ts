@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { playChamber } from '../client/play-chamber.ts';
-import { HAS_CHROMIUM, readerOfService, shows } from './reader.ts';
+import { expectShown, HAS_CHROMIUM, readerOfService } from './reader.ts';
 
 describe.skipIf(!HAS_CHROMIUM)('a reader who names an RPC and a registry', () => {
   const reader = readerOfService(() => ({ CHAIN: '' }));
@@ -27,8 +27,8 @@ describe.skipIf(!HAS_CHROMIUM)('a reader who names an RPC and a registry', () =>
     await page.getByLabel('RPC').fill(rpc);
     await page.getByLabel('Registry').fill(registry);
     await page.getByRole('button', { name: 'Ask' }).click();
-    await shows(page, '.chain .checks li', '✓ the registry on the chain holds the root (1)');
-    await shows(page, '.chain .checks li', '✓ the chain confirms the commitment and the tokens (2)');
+    await expectShown(page, '.chain .checks li', '✓ the registry on the chain holds the root (1)');
+    await expectShown(page, '.chain .checks li', '✓ the chain confirms the commitment and the tokens (2)');
   });
 
   it('sees that the chain holds another root than that of altered lines', async () => {
@@ -37,7 +37,11 @@ describe.skipIf(!HAS_CHROMIUM)('a reader who names an RPC and a registry', () =>
       alter: (line) => line.replace('"bps":10000', '"bps":9999'),
       origins: [reader.live.baseUrl, new URL(rpc).origin],
     });
-    await shows(page, '.findings', /the registry holds 0x[0-9a-f]{64} for chamber 1, but the root of the moves is 0x/);
+    await expectShown(
+      page,
+      '.findings',
+      /the registry holds 0x[0-9a-f]{64} for chamber 1, but the root of the moves is 0x/,
+    );
   });
 
   it('reads why a registry or an RPC could not be asked', async () => {
@@ -47,8 +51,8 @@ describe.skipIf(!HAS_CHROMIUM)('a reader who names an RPC and a registry', () =>
         problems: /ERR_UNSAFE_PORT/,
       });
     const nobody = `0x${'11'.repeat(20)}`;
-    await shows(await asked(nobody, rpc), '.chain', `the chain has no ChamberRegistry at ${nobody}`);
-    await shows(await asked(registry, 'http://127.0.0.1:1'), '.chain', 'the RPC of 127.0.0.1:1 failed');
+    await expectShown(await asked(nobody, rpc), '.chain', `the chain has no ChamberRegistry at ${nobody}`);
+    await expectShown(await asked(registry, 'http://127.0.0.1:1'), '.chain', 'the RPC of 127.0.0.1:1 failed');
   });
 });
 

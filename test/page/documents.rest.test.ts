@@ -1,7 +1,7 @@
 // The reference and the guide in a browser: the way back to the chambers, and texts that fit every screen.
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { DESK, HAS_CHROMIUM, PHONE, readerOfService, shows } from './reader.ts';
+import { DESK, expectShown, HAS_CHROMIUM, PHONE, readerOfService } from './reader.ts';
 
 const ICON_MISSING = /404/;
 
@@ -13,7 +13,7 @@ describe.skipIf(!HAS_CHROMIUM)('the documents in a browser', () => {
   it.each(['/docs', '/agent-guide'])('%s leads to the chambers', async (path) => {
     const page = await open(path, DESK);
     await page.locator('.site').getByRole('link', { name: 'Chambers' }).click();
-    await shows(page, 'h1', 'Chambers');
+    await expectShown(page, 'h1', 'Chambers');
   });
 
   it.each(['/docs', '/agent-guide'])(

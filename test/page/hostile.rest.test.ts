@@ -6,7 +6,7 @@ import { visibleText } from '../../src/vocabulary/visible.ts';
 import { type LiveService, newChamber, PHASE_MILLIS } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { HOSTILE } from './hostile.ts';
-import { DESK, HAS_CHROMIUM, newLabelled, PHONE, readerOfService, shows, type Visit } from './reader.ts';
+import { DESK, expectShown, HAS_CHROMIUM, newLabelled, PHONE, readerOfService, type Visit } from './reader.ts';
 
 const SAMPLE = new URL('../../fixtures/logs/chamber.ndjson', import.meta.url).pathname;
 const LONG = 'long '.repeat(11_000);
@@ -23,12 +23,12 @@ describe.skipIf(!HAS_CHROMIUM)('with hostile texts in every field', () => {
     async (viewport) => {
       const look = { viewport };
       const list = await reader.open('/', { look });
-      await shows(list, '.search', '');
+      await expectShown(list, '.search', '');
       const open = (await textsOf(list, 'section:first-of-type .name bdi')).toReversed();
       expect(open).toEqual(HOSTILE.map((text) => visibleText(cut(text, NAME_CHARS_MAX))).toSpliced(2, 1));
       expect(await misplaced(list)).toEqual([]);
       const page = await reader.open('/chambers/1', { look });
-      await shows(page, '.verify.good', 'nothing is broken.');
+      await expectShown(page, '.verify.good', 'nothing is broken.');
       for (const summary of await page.locator('.rest summary').all()) await summary.click();
       const labels = HOSTILE.map((text) => visibleText(cut(text, LABEL_CHARS_MAX)));
       const texts = HOSTILE.map(visibleText);
@@ -87,7 +87,7 @@ function toOtherNumber(line: string): string {
 
 async function chooseFile(page: Page): Promise<void> {
   await page.locator('input[type=file]').setInputFiles(SAMPLE);
-  await shows(page, '.verify.good', 'nothing is broken.');
+  await expectShown(page, '.verify.good', 'nothing is broken.');
 }
 
 /** The name of an idea has no control characters. */

@@ -7,7 +7,7 @@ import { toTimestamp } from '../../src/vocabulary/values.ts';
 import { newChamber, PHASE_MILLIS } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
-import { HAS_CHROMIUM, newLabelled, readerOfService, shows } from './reader.ts';
+import { expectShown, HAS_CHROMIUM, newLabelled, readerOfService } from './reader.ts';
 
 /** A folder for pictures of the section; written by a run that names it. */
 const { OUTCOME_PICTURES } = process.env;
@@ -71,13 +71,13 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
   it('shows what it came to, as soon as nothing can change any more', async () => {
     const chamberId = await committed();
     const page = await reader.open(`/chambers/${chamberId}`, { look: { viewport: { width: 1280, height: 900 } } });
-    await shows(page, '.now', 'Finished');
+    await expectShown(page, '.now', 'Finished');
     expect(await page.locator('.outcome').count()).toBe(0);
     await record(chamberId, {
       type: 'idea.deploy_failed',
       payload: { ideaId: 'idea-2', txHash: null, reason: 'the ticker is taken' },
     });
-    await shows(page, '.outcome h2', 'Outcome');
+    await expectShown(page, '.outcome h2', 'Outcome');
     const rows = await page.locator('.shares tbody tr').allInnerTexts();
     expect(rows.map((row) => row.replace(/\s+/g, ' ').trim())).toEqual([
       'TIDE Tide gauge by 1 Ada 47.5 % 4 backers, 2 needed token 0xfB691609…d359',
@@ -88,7 +88,7 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
     ]);
     // Each member who gave something has a part of the bar.
     expect(await page.locator('.shares tbody tr').first().locator('rect').count()).toBe(4);
-    await shows(page, '.outcome', '4 of 5 members revealed an allocation, 1 committed to one and did not.');
+    await expectShown(page, '.outcome', '4 of 5 members revealed an allocation, 1 committed to one and did not.');
     if (OUTCOME_PICTURES !== undefined) {
       await page.screenshot({ path: join(OUTCOME_PICTURES, 'wide.png') });
       for (const [name, look] of [
@@ -96,7 +96,7 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
         ['phone', { viewport: { width: 390, height: 844 } }],
       ] as const) {
         const other = await reader.open(`/chambers/${chamberId}`, { look });
-        await shows(other, '.outcome h2', 'Outcome');
+        await expectShown(other, '.outcome h2', 'Outcome');
         await other.screenshot({ path: join(OUTCOME_PICTURES, `${name}.png`) });
       }
     }
@@ -133,7 +133,7 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
     await writeFile(file, await (await fetch(`${reader.live.baseUrl}/chambers/${chamberId}/events`)).text());
     const page = await reader.open('/');
     await page.locator('input[type=file]').setInputFiles(file);
-    await shows(page, '.outcome h2', 'Outcome');
+    await expectShown(page, '.outcome h2', 'Outcome');
     const href = await page.locator('.outcome').getByRole('link', { name: 'JSON' }).getAttribute('href');
     const outcome = await (await fetch(`${reader.live.baseUrl}/chambers/${chamberId}/outcome`)).text();
     expect(decodeURIComponent(href?.split(',').slice(1).join(',') ?? '')).toBe(outcome);

@@ -6,7 +6,7 @@ import type { NewChamber } from '../../src/client/index.ts';
 import { PHASE_NAMES } from '../../src/page/format.ts';
 import { newAgent, newChamber } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
-import { HAS_CHROMIUM, newLabelled, readerOfService, shows } from './reader.ts';
+import { expectShown, HAS_CHROMIUM, newLabelled, readerOfService } from './reader.ts';
 
 const PACE: Partial<NewChamber> = { rounds: { proposal: 1, debate: 1 }, turnSeconds: 60 };
 
@@ -21,7 +21,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
     const note = async () => void answers.push((await reader.live.forum.chamber(id)) as unknown as ChamberView);
     await note();
     const page = await reader.open(`/chambers/${id}`);
-    await shows(page, '.phases .current', /^Lobbyends by /);
+    await expectShown(page, '.phases .current', /^Lobbyends by /);
     const allocations = [{ ideaId: 'idea-1', bps: 10_000 }];
     for (const [phase, ...moves] of [
       ['Proposal', () => ada.joinChamber(id), () => bruno.joinChamber(id)],
@@ -38,18 +38,18 @@ describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
         await move();
         await note();
       }
-      await shows(page, '.phases .current', new RegExp(`^${phase}ends by `));
+      await expectShown(page, '.phases .current', new RegExp(`^${phase}ends by `));
     }
     for (const agent of agents) {
       await agent.reveal(id);
       await note();
     }
-    await shows(page, '.now', 'All moves are made.');
-    await shows(page, '.phases .current', /^Revealended early /);
+    await expectShown(page, '.now', 'All moves are made.');
+    await expectShown(page, '.phases .current', /^Revealended early /);
     await recordCommit(reader.live.service.forum, id);
     await note();
-    await shows(page, '.now', 'Finished');
-    await shows(
+    await expectShown(page, '.now', 'Finished');
+    await expectShown(
       page,
       '.verify.good',
       `${answers.length} of ${answers.length} events checked by your browser: nothing is broken.`,
@@ -57,7 +57,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
     await page.getByRole('slider').focus();
     await page.keyboard.press('Home');
     for (const [index, answer] of answers.entries()) {
-      await shows(page, '.replay output', new RegExp(`^${index + 1} / ${answers.length}$`));
+      await expectShown(page, '.replay output', new RegExp(`^${index + 1} / ${answers.length}$`));
       expect([index + 1, await paceOn(page)]).toEqual([index + 1, paceOf(answer)]);
       await page.keyboard.press('ArrowRight');
     }
@@ -74,10 +74,10 @@ describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
       alter: (message) =>
         message.startsWith('{"note":"caught-up"') ? message.replace(/"now":"[^"]*"/, '"now":""') : message,
     });
-    await shows(page, '.phases .current', /^Lobby.*UTC\d s left$/);
-    await shows(page, '.phases .current', 'Proposal');
-    await shows(page, '.now', / Round 1 of 1, turn 1 of 1\.$/);
-    await shows(page, '.verify.good', '2 of 2 events checked by your browser: nothing is broken.');
+    await expectShown(page, '.phases .current', /^Lobby.*UTC\d s left$/);
+    await expectShown(page, '.phases .current', 'Proposal');
+    await expectShown(page, '.now', / Round 1 of 1, turn 1 of 1\.$/);
+    await expectShown(page, '.verify.good', '2 of 2 events checked by your browser: nothing is broken.');
   });
 
   it('resumes after the last line, not after the last note', async () => {
@@ -91,8 +91,8 @@ describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
     await agent.joinChamber(id);
     await agent.start(id);
     for (let pass = 0; pass < 2; pass++) await agent.pass(id);
-    await shows(page, '.phases .current', 'Commit');
-    await shows(page, '.verify.good', '5 of 5 events checked by your browser: nothing is broken.');
+    await expectShown(page, '.phases .current', 'Commit');
+    await expectShown(page, '.verify.good', '5 of 5 events checked by your browser: nothing is broken.');
     expect(cuts).toBeGreaterThan(1);
     await page.getByRole('button', { name: 'Live' }).waitFor();
   });

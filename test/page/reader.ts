@@ -96,7 +96,7 @@ async function openReader(baseUrl: string) {
 }
 
 /** Resolves once an element shows the text. */
-export function shows(page: Page, selector: string, text: string | RegExp): Promise<void> {
+export function expectShown(page: Page, selector: string, text: string | RegExp): Promise<void> {
   return page.locator(selector).filter({ hasText: text }).first().waitFor();
 }
 

@@ -18,7 +18,7 @@ import { visibleText } from '../../src/vocabulary/visible.ts';
 import { FORGERIES } from '../audit/forgeries.ts';
 import { newAgent, newChamber } from '../client/live-service.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
-import { HAS_CHROMIUM, readerOfService, shows } from './reader.ts';
+import { expectShown, HAS_CHROMIUM, readerOfService } from './reader.ts';
 
 const POLL = { timeout: 10_000 };
 const SAMPLE = new URL('../../fixtures/logs/chamber.ndjson', import.meta.url);
@@ -40,8 +40,8 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
 
   it('names the event of which a proxy alters one byte, with the cause', async () => {
     const page = await reader.open(path, { alter: (line) => line.replace('"turnOrder":0', '"turnOrder":1') });
-    await shows(page, '.findings', 'turnOrder');
-    await shows(page, '#e2 .mark.broken', '✗');
+    await expectShown(page, '.findings', 'turnOrder');
+    await expectShown(page, '#e2 .mark.broken', '✗');
     expect(await page.locator('#e1 .mark').getAttribute('aria-label')).toBe('verified');
   });
 
@@ -53,7 +53,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     };
     const page = await reader.open(path, { preview });
     await page.getByText('What is checked').click();
-    await shows(page, '.checks', /could not be read, and is asked for again/);
+    await expectShown(page, '.checks', /could not be read, and is asked for again/);
     await page.locator('.verify.good').waitFor();
     await expect.poll(() => asked, POLL).toBe(3);
     await expect.poll(() => page.locator('.checks').textContent(), POLL).not.toContain('could not be read');
@@ -78,7 +78,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await page.waitForTimeout(1_000);
     expect(await form.getAttribute('open')).toBe('');
     await page.mouse.up();
-    await shows(page, '.findings', 'turnOrder');
+    await expectShown(page, '.findings', 'turnOrder');
     expect(await form.getAttribute('open')).toBeNull();
     await summary.click();
     expect(await page.getByLabel('RPC').inputValue()).toBe('https://rpc.example');
@@ -87,7 +87,11 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
   it('names a service that shows another root than that of its lines', async () => {
     const other = `0x${'12'.repeat(32)}`;
     const page = await reader.open(path, { preview: (text) => text.replace(root, other) });
-    await shows(page, '.findings', `the service names the root ${other}, but the root of these 2 moves is ${root}`);
+    await expectShown(
+      page,
+      '.findings',
+      `the service names the root ${other}, but the root of these 2 moves is ${root}`,
+    );
   });
 
   it('links to what it shows; a later visitor sees that it holds, or that history was changed', async () => {
@@ -95,12 +99,16 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await page.getByRole('link', { name: 'Link to these 2 moves' }).click();
     await page.waitForURL(`**${path}?size=2&root=${root}`);
     await page.getByText('What is checked').click();
-    await shows(page, '.checks li', '✓ the first moves are those that the link names');
+    await expectShown(page, '.checks li', '✓ the first moves are those that the link names');
     const other = `0x${'34'.repeat(32)}`;
     const changed = await reader.open(`${path}?size=1&root=${other}`);
-    await shows(changed, '.findings', `history was changed: the link names the root ${other} of the first 1 moves`);
+    await expectShown(
+      changed,
+      '.findings',
+      `history was changed: the link names the root ${other} of the first 1 moves`,
+    );
     const cut = await reader.open(`${path}?size=9&root=${root}`);
-    await shows(cut, '.findings', 'of the first 9 moves, but there are only 2');
+    await expectShown(cut, '.findings', 'of the first 9 moves, but there are only 2');
   });
 
   /** Each label with its verdict. */
@@ -137,7 +145,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     // The checkpoint of before, which is valid by itself.
     await alterProof(page, () => first);
     await page.reload();
-    await shows(page, '.findings', /the service shows a checkpoint of \d+ lines, and had signed one of \d+/);
+    await expectShown(page, '.findings', /the service shows a checkpoint of \d+ lines, and had signed one of \d+/);
     expect(await badges(page)).toMatchObject({ ...proven, consistency: 'broken' });
   });
 
@@ -149,12 +157,12 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
       text.replace(/(\n— \S+ \S{8})./u, (all) => all.slice(0, -1) + (all.endsWith('A') ? 'B' : 'A')),
     );
     await unsigned.goto(reader.live.baseUrl + path);
-    await shows(unsigned, '.findings', 'what the service calls a checkpoint is not signed by');
+    await expectShown(unsigned, '.findings', 'what the service calls a checkpoint is not signed by');
     expect(await badges(unsigned)).toMatchObject({ checkpoint: 'broken', inclusion: 'not evaluated' });
     const other = await reader.open('/');
     await alterProof(other, (text) => text.replace(/^index \d+$/m, 'index 0'));
     await other.goto(reader.live.baseUrl + path);
-    await shows(other, '.findings', 'the service does not prove that event 2 is in its published log');
+    await expectShown(other, '.findings', 'the service does not prove that event 2 is in its published log');
     expect(await badges(other)).toMatchObject({ checkpoint: 'verified', inclusion: 'broken' });
   });
 
@@ -165,7 +173,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     const page = await reader.open(path + query);
     await expect.poll(() => badges(page), SLOW).toMatchObject({ checkpoint: 'verified', witnesses: 'not evaluated' });
     await page.getByText('What is checked').click();
-    await shows(page, '.checks', 'no cosignature of witness.test/w1');
+    await expectShown(page, '.checks', 'no cosignature of witness.test/w1');
     await alterProof(page, (text) => {
       const end = text.indexOf('\n\n') + 2;
       const note = parseNote(text.slice(end)) ?? expect.fail('no note');
@@ -186,9 +194,9 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
       return transfer;
     }, text);
     await page.dispatchEvent('body', 'drop', { dataTransfer: data });
-    await shows(page, 'h1', 'A garden of ideas');
-    await shows(page, '.verify.good', 'garden.ndjson, which does not leave this browser.');
-    await shows(page, '.verify.good', '22 of 22 events checked by your browser: nothing is broken.');
+    await expectShown(page, 'h1', 'A garden of ideas');
+    await expectShown(page, '.verify.good', 'garden.ndjson, which does not leave this browser.');
+    await expectShown(page, '.verify.good', '22 of 22 events checked by your browser: nothing is broken.');
   });
 
   it('finds in files what the command line finds', { timeout: 60_000 }, async () => {
@@ -199,8 +207,8 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
       await writeFile(file, text);
       const { checks } = await auditFile(file, {});
       await page.locator('input[type=file]').setInputFiles(file);
-      await shows(page, '.verify', `${index}.ndjson`);
-      await shows(page, '.verify.bad', 'found this log broken.');
+      await expectShown(page, '.verify', `${index}.ndjson`);
+      await expectShown(page, '.verify.bad', 'found this log broken.');
       const due = checks.filter(({ verdict }) => verdict === 'broken');
       await page
         .locator('.findings > li')
@@ -224,7 +232,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     const buffer = Buffer.from([...sample.slice(0, first), ...long].join('\n'));
     const page = await reader.open('/');
     await page.locator('input[type=file]').setInputFiles({ name: 'long.ndjson', mimeType: '', buffer });
-    await shows(page, '#e1', 'created the chamber');
+    await expectShown(page, '#e1', 'created the chamber');
     const entries = () => page.locator('.entry').count();
     await page.getByRole('link', { name: 'to the latest event' }).click();
     await expect.poll(() => isOnScreen(page, `#e${first + 1_000}`), POLL).toBe(true);
@@ -242,8 +250,8 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await page
       .locator('input[type=file]')
       .setInputFiles({ name: 'a.txt', mimeType: '', buffer: Buffer.from('Hello\n') });
-    await shows(page, 'h1', 'This log cannot be shown');
-    await shows(page, '.verify', 'it contains no event of a chamber');
+    await expectShown(page, 'h1', 'This log cannot be shown');
+    await expectShown(page, '.verify', 'it contains no event of a chamber');
   });
 });
 

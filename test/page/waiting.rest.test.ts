@@ -2,7 +2,7 @@
 import { afterAll, describe, it } from 'vitest';
 import { newAgent, newChamber, PHASE_MILLIS } from '../client/live-service.ts';
 import { type FaultProxy, openFaultProxy } from '../relayer/fault-proxy.ts';
-import { HAS_CHROMIUM, readerOfService, shows } from './reader.ts';
+import { expectShown, HAS_CHROMIUM, readerOfService } from './reader.ts';
 
 describe.skipIf(!HAS_CHROMIUM)('a chamber that waits for the chain', () => {
   let rpc: FaultProxy;
@@ -25,8 +25,8 @@ describe.skipIf(!HAS_CHROMIUM)('a chamber that waits for the chain', () => {
     reader.live.advance(5 * PHASE_MILLIS);
     const page = await reader.open(`/chambers/${chamberId}`);
     await page.locator('.verify.good').waitFor();
-    await shows(page, '.now', 'The root of the log waits for the chain: the RPC returned HTTP 503.');
+    await expectShown(page, '.now', 'The root of the log waits for the chain: the RPC returned HTTP 503.');
     rpc.fault = () => ({ kind: 'status', status: 429, body: '' });
-    await shows(page, '.now', 'The root of the log waits for the chain: RPC rate limit exceeded (429).');
+    await expectShown(page, '.now', 'The root of the log waits for the chain: RPC rate limit exceeded (429).');
   });
 });

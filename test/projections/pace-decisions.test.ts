@@ -73,19 +73,19 @@ describe('start', () => {
   ])('rejects %s', (_title, past, at, by, code) => {
     given(...past)
       .when(start, { at, by })
-      .refuses(code, '');
+      .rejects(code, '');
   });
 
   it('rejects a body with members', () => {
     given(...lobby)
       .when({ operation: 'start', body: { now: true } }, { at: START, by: ANN })
-      .refuses('FORUM_ERR_VALIDATION', 'now');
+      .rejects('FORUM_ERR_VALIDATION', 'now');
   });
 
   it('is followed by no join in its millisecond', () => {
     given(...lobby, STARTED)
       .when({ operation: 'join', body: {} }, { at: S, by: CYD })
-      .refuses('FORUM_ERR_PHASE', 'expected phase LOBBY, actual phase PROPOSAL');
+      .rejects('FORUM_ERR_PHASE', 'expected phase LOBBY, actual phase PROPOSAL');
   });
 });
 
@@ -166,17 +166,17 @@ describe.each([
     for (const at of [P, P + TURN - 1]) {
       given(...spent)
         .when(propose, { at, by: ANN })
-        .refuses('FORUM_ERR_CONFLICT', 'pass');
+        .rejects('FORUM_ERR_CONFLICT', 'pass');
     }
   });
 
   it('checks the turn first', () => {
     given(...spent)
       .when(propose, { at: P, by: BOB })
-      .refuses('FORUM_ERR_TURN', ANN);
+      .rejects('FORUM_ERR_TURN', ANN);
     given(...spent)
       .when(propose, { at: P + TURN, by: ANN })
-      .refuses('FORUM_ERR_TURN', BOB);
+      .rejects('FORUM_ERR_TURN', BOB);
   });
 
   it('counts again for the next member, and in the next turn of the same', () => {
@@ -198,7 +198,7 @@ describe.each([
       .gives({ type: 'chamber.debated', payload: { ideaId: null, comment: 'hm', refinement: null } });
     given(...opened, debated(at, ANN), debated(at, ANN))
       .when(debate, { at: at + 1, by: ANN })
-      .refuses('FORUM_ERR_CONFLICT', 'pass');
+      .rejects('FORUM_ERR_CONFLICT', 'pass');
   });
 });
 
@@ -243,7 +243,7 @@ describe('pass in a chamber with rounds', () => {
       .gives({ type: 'chamber.passed', payload: { nextTurnAgent: BOB } });
     given(...three())
       .when({ operation: 'pass', body: {} }, { at: S + TURN, by: ANN })
-      .refuses('FORUM_ERR_TURN', BOB);
+      .rejects('FORUM_ERR_TURN', BOB);
   });
 });
 
@@ -261,13 +261,13 @@ describe('the move after the one that completes a phase, in the same millisecond
   it('is decided in the next phase', () => {
     given(...two, pass(S, ANN), pass(S, BOB))
       .when({ operation: 'propose', body: { name: 'Idea', ticker: 'NEW' } }, { at: S, by: ANN })
-      .refuses('FORUM_ERR_PHASE', 'expected phase PROPOSAL, actual phase DEBATE');
+      .rejects('FORUM_ERR_PHASE', 'expected phase PROPOSAL, actual phase DEBATE');
     given(...toCommit)
       .when({ operation: 'commit', body: { commitment: COMMITMENT } }, { at: S, by: BOB })
       .gives({ type: 'allocation.committed', payload: { commitment: COMMITMENT } });
     given(...toCommit, committed(ANN), committed(BOB))
       .when({ operation: 'commit', body: { commitment: COMMITMENT } }, { at: S, by: ANN })
-      .refuses('FORUM_ERR_PHASE', 'expected phase ALLOCATE_COMMIT, actual phase ALLOCATE_REVEAL');
+      .rejects('FORUM_ERR_PHASE', 'expected phase ALLOCATE_COMMIT, actual phase ALLOCATE_REVEAL');
   });
 
   it('is no reveal once every member that committed has revealed, or none committed', () => {
@@ -275,9 +275,9 @@ describe('the move after the one that completes a phase, in the same millisecond
     const both = [...toCommit, committed(ANN), committed(BOB), shown, [S, BOB, shown[2]] as const];
     given(...both)
       .when(reveal, { at: S, by: BOB })
-      .refuses('FORUM_ERR_PHASE', 'being committed');
+      .rejects('FORUM_ERR_PHASE', 'being committed');
     given(...toCommit)
       .when(reveal, { at: HOURS.reveal, by: ANN })
-      .refuses('FORUM_ERR_PHASE', 'being committed');
+      .rejects('FORUM_ERR_PHASE', 'being committed');
   });
 });
