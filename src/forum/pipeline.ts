@@ -50,6 +50,9 @@ import type { Streams } from './streams.ts';
 /** Bounds how long one batch keeps the process from doing anything else. */
 export const BATCH_COMMANDS_MAX = 128;
 
+/** A decision that has waited longer for its append is made again: its `ts` must not be far behind (log/postgres/append.ts, 11). */
+const DECISION_MS_MAX = 1_000;
+
 /** Moved streams under one command before it is rejected with FORUM_ERR_UNAVAILABLE. */
 const CONFLICTS_MAX = 50;
 
@@ -246,6 +249,7 @@ export class Pipeline {
         const result = await appending;
         this.#gathering.appendMillis = performance.now() - startedAt;
         this.#settle(batch, result);
+        if (this.#gathering.appendMillis > DECISION_MS_MAX) this.#decideAgain([]);
       } catch (error) {
         this.#fail(batch, error);
       }

@@ -1,6 +1,7 @@
 // The statement of a batch, with the parts that the batch needs, and its parameters: append.ts says why it is right.
 import { crc32 } from 'node:zlib';
 import type pg from 'pg';
+import type { Millis } from '../../vocabulary/values.ts';
 import type { LogEntry, Registration } from '../log.ts';
 import type { StreamId } from '../stream-id.ts';
 import { BIGINT, BYTEA, type ElementType, encode, LATIN1, TEXT } from './arrays.ts';
@@ -24,13 +25,15 @@ interface InsertOptions {
   readonly isSearch: boolean;
   /** The lowest id of a new chamber, which needs no chamber before it. */
   readonly chamberIdMin: number;
+  /** By the database's clock: changes of accounts are not written later. */
+  readonly accountsUntil: Millis;
 }
 
 /** Runs the statement; returns the chains whose lead was not inserted. */
 export async function insert(
   client: pg.Client,
   { entries, registrations }: Batch,
-  { logId, isSearch, chamberIdMin }: InsertOptions,
+  { logId, isSearch, chamberIdMin, accountsUntil }: InsertOptions,
 ): Promise<readonly Chain[]> {
   const chains = chainsOf(entries);
   const rows = rowsOf(chains, chamberIdMin);
@@ -39,11 +42,17 @@ export async function insert(
   if (isSearch) parts.push('search');
   if (rows.some(({ lease }) => lease !== null)) parts.push('held');
   if (rows.some(({ entry }) => isCreation(entry))) parts.push('creation');
+  if (rows.some(({ entry }) => typeof entry.stream === 'string')) parts.push('account');
   // The server keeps 63 characters of a statement's name; three of each part tell them apart.
   const { rows: found } = await client.query<{ readonly lead: string | null }>({
     name: ['append', ...parts.map((part) => part.slice(0, 3))].join(' '),
     text: statementFor(parts),
-    values: [logId, ...columnsFor(parts).map((column) => column.encode(rows)), ...written.map(([, json]) => json)],
+    values: [
+      logId,
+      ...columnsFor(parts).map((column) => column.encode(rows)),
+      ...written.map(([, json]) => json),
+      ...(parts.includes('account') ? [accountsUntil] : []),
+    ],
   });
   if (found.some(({ lead }) => lead === null)) throw new OtherLog(await readLogId(client), logId);
   const lost = new Set(found.map(({ lead }) => lead));
@@ -145,6 +154,7 @@ const COLUMNS = [
   column('lead', TEXT, ({ lead }) => lead, 'creation'),
   column('before_stream', TEXT, ({ before }) => before && String(before.stream), 'creation'),
   column('lease', TEXT, ({ lease }) => lease, 'held'),
+  column('changed', TEXT, ({ entry: { stream } }) => (typeof stream === 'string' ? stream : null), 'account'),
 ];
 
 function columnsFor(parts: readonly Part[]): readonly Column[] {
@@ -165,11 +175,13 @@ WITH ${sameLog('$1')}, ${DURABLY.cte}, batch AS MATERIALIZED (
   SELECT *${parts.includes('creation') ? '' : ', stream AS lead, stream AS before_stream'}
   FROM unnest(${columns.map(({ type }, index) => `$${index + 2}::${type}[]`).join(', ')})
     WITH ORDINALITY AS rows (${columns.map(({ name }) => name).join(', ')}, place)
-)${only('held', HELD)}, lost AS MATERIALIZED (
-  SELECT lead FROM batch
+)${only('held', HELD)}${only('account', LOCKED)}, lost AS MATERIALIZED (
+  SELECT lead FROM batch${only('account', ', (SELECT count(lock) AS locks FROM locked) AS locked')}
   WHERE NOT EXISTS (SELECT FROM same_log) OR (SELECT event_id FROM events AS e WHERE e.stream = account AND e.event_id = account_event + 1) IS NOT NULL
+    OR account IS NOT NULL AND ${only('account', 'locks IS NOT NULL AND ')}NOT pg_try_advisory_xact_lock_shared(hashtextextended(account, 0))
     OR before_event > 0 AND (SELECT event_id FROM events AS e WHERE e.stream = before_stream AND e.event_id = before_event) IS NULL
     ${only('held', 'OR lease IS NOT NULL AND lease NOT IN (SELECT holder FROM held)')}
+    ${only('account', `OR changed IS NOT NULL AND extract(epoch FROM clock_timestamp()) * 1000 > $${columns.length + 2 + written.length}::float8`)}
     ${only('search', 'OR (SELECT event_id FROM events AS e WHERE e.signature = batch.signature) IS NOT NULL')}
 ), written AS (
   INSERT INTO events (${EVENT})
@@ -186,6 +198,12 @@ UNION ALL SELECT NULL WHERE NOT EXISTS (SELECT FROM same_log) ${DURABLY.evaluate
 
 const HELD = `, held AS MATERIALIZED (
   SELECT holder FROM leases WHERE holder IN (SELECT lease FROM batch) FOR SHARE
+)`;
+
+/** In one order at all nodes, and before any lock that is shared: that one is tried only once the number of these is there. */
+const LOCKED = `, locked AS MATERIALIZED (
+  SELECT pg_advisory_xact_lock(key) AS lock
+  FROM (SELECT DISTINCT hashtextextended(changed, 0) AS key FROM batch WHERE changed IS NOT NULL ORDER BY 1) AS keys
 )`;
 
 /** What follows a lead, whose key may be taken. */
@@ -213,4 +231,4 @@ const INSERTS = {
 } as const;
 
 type WrittenPart = keyof typeof INSERTS;
-type Part = WrittenPart | 'search' | 'held' | 'creation';
+type Part = WrittenPart | 'search' | 'held' | 'creation' | 'account';

@@ -23,14 +23,22 @@
 // 10. What a response rests on is on the synchronous standbys. Rows are visible before that if their backend ended while it waited. A batch
 //     that writes an event confirms, by its commit, that event and all that its decisions have read. The look-up confirms the rest: the
 //     lines of repeated signatures, and the heads of a batch that has written nothing or is repeated.
-// 11. Nothing is written to another log: the statement reads the database's logId.
+// 11. Auditors allow 5 s between a change of an account and a later move that was decided without it. So a change is not written once it is
+//     ACCOUNT_CHANGE_MS_MAX old, by the database's clock. From then on until its commit has ended, as long as that may take, it holds a
+//     lock of its account, which a move must be able to share: a change that is not visible yet lets no move pass.
+// 12. Nothing is written to another log: the statement reads the database's logId.
 import pg from 'pg';
+import type { Millis } from '../../vocabulary/values.ts';
 import type { Damages } from '../damage.ts';
 import { ALL_CHAMBERS, type AppendBatch, type AppendResult, type LogEntry, type Registration } from '../log.ts';
 import type { StreamId } from '../stream-id.ts';
 import { type Batch, type Chain, insert, isCreation } from './append-statement.ts';
 import { bigintArray, byteaArray, textArray } from './arrays.ts';
+import type { DatabaseClock } from './database-clock.ts';
 import { lookUp } from './look-up.ts';
+
+/** With what a decision waits for its append (pipeline.ts) and clocks that are apart, less than what auditors allow. */
+const ACCOUNT_CHANGE_MS_MAX = 2_000;
 
 /** The number of statements that search for competitors after one was met. */
 const SEARCHES = 64;
@@ -40,6 +48,7 @@ interface AppenderOptions {
   readonly damages: Damages;
   /** The lowest id of a new chamber. */
   readonly chamberIdMin: number;
+  readonly clock: Pick<DatabaseClock, 'now'>;
 }
 
 export class Appender {
@@ -50,25 +59,31 @@ export class Appender {
     this.#options = options;
   }
 
-  /** `isRepeated`: an earlier attempt may have been committed. */
-  async append(client: pg.Client, batch: AppendBatch, isRepeated: boolean): Promise<AppendResult> {
+  /** Returns an attempt to append the batch. `isRepeated`: an earlier one may have been committed. */
+  begin(batch: AppendBatch): (client: pg.Client, isRepeated?: boolean) => Promise<AppendResult> {
+    const accountsUntil = this.#options.clock.now() + ACCOUNT_CHANGE_MS_MAX;
+    return (client, isRepeated = false) => this.#append(client, batch, { isRepeated, accountsUntil });
+  }
+
+  async #append(client: pg.Client, batch: AppendBatch, attempt: Attempt): Promise<AppendResult> {
+    const { isRepeated } = attempt;
     const { entries, registrations = [], heads = NO_HEADS, signatures = [] } = batch;
     const isEmpty = entries.length + registrations.length === 0;
-    const left = isEmpty ? NOTHING_LEFT : await this.#write(client, { entries, registrations }, isRepeated);
+    const left = isEmpty ? NOTHING_LEFT : await this.#write(client, { entries, registrations }, attempt);
     const hasWritten = entries.some(({ stream }) => !left.conflicts.has(stream));
     if (!isRepeated && left.conflicts.size + left.known.length + heads.size + signatures.length === 0)
       return ALL_WRITTEN;
     return this.#explain(client, batch, { ...left, confirmsHeads: isRepeated || !hasWritten });
   }
 
-  async #write(client: pg.Client, batch: Batch, isRepeated: boolean): Promise<Left> {
+  async #write(client: pg.Client, batch: Batch, { isRepeated, accountsUntil }: Attempt): Promise<Left> {
     const conflicts = new Set<StreamId>();
     const known: string[] = [];
     const remaining: Batch = { entries: inOrder(batch.entries), registrations: inOrderOfKeys(batch.registrations) };
     for (;;) {
       const isSearch = isRepeated || this.#searchesLeft > 0;
       try {
-        const lost = await insert(client, remaining, { ...this.#options, isSearch });
+        const lost = await insert(client, remaining, { ...this.#options, isSearch, accountsUntil });
         this.#searchesLeft = lost.length > 0 ? SEARCHES : Math.max(0, this.#searchesLeft - 1);
         const isOurs = isRepeated && lost.length > 0 ? await findWritten(client, lost) : new Set<LogEntry>();
         for (const chain of lost) {
@@ -120,6 +135,11 @@ export class Appender {
     for (const [stream, head] of heads) if (headOf(stream) !== head) moved.set(stream, headOf(stream));
     return { moved, found };
   }
+}
+
+interface Attempt {
+  readonly isRepeated: boolean;
+  readonly accountsUntil: Millis;
 }
 
 const NO_HEADS: ReadonlyMap<StreamId, number> = new Map();

@@ -1,7 +1,6 @@
 // The event log in PostgreSQL, which any number of nodes append to. An append that resolved is on disk, and on the synchronous
 // standbys if there are any. append.ts says why nodes don't need to know of each other.
 import { crc32 } from 'node:zlib';
-import type { Client } from 'pg';
 import { STATE_VERSION } from '../../../projections/snapshot.ts';
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
 import type { NodeRef } from '../../crypto/merkle.ts';
@@ -20,6 +19,7 @@ import { SignatureFilter } from '../signature-filter.ts';
 import type { StreamId } from '../stream-id.ts';
 import { Appender } from './append.ts';
 import type { Connections, Query } from './connections.ts';
+import type { DatabaseClock } from './database-clock.ts';
 import { logUnavailable } from './database-errors.ts';
 import { type Reads, readAll, readNodes, readPage } from './lines.ts';
 import { lookUp } from './look-up.ts';
@@ -36,6 +36,7 @@ interface Parts {
   readonly nodes: PostgresNodes;
   /** The lowest id of a new chamber. */
   readonly chamberIdMin: number;
+  readonly clock: DatabaseClock;
 }
 
 export class PostgresEventLog implements EventLog {
@@ -60,7 +61,7 @@ export class PostgresEventLog implements EventLog {
 
   async append(batch: AppendBatch): Promise<AppendResult> {
     const { writes, nodes } = this.#parts;
-    const append = (client: Client, isRepeated = false) => this.#appender.append(client, batch, isRepeated);
+    const append = this.#appender.begin(batch);
     const isWrite = batch.entries.length + (batch.registrations?.length ?? 0) > 0;
     const appending = isWrite ? writes.run(append) : writes.connections.run((client) => append(client));
     const result = await appending.catch((error: unknown) => {

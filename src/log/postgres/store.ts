@@ -128,6 +128,7 @@ function compose(options: PostgresStoreOptions, { logId, lastAt }: Opened): Post
       writes,
       damages,
       nodes,
+      clock,
       chamberIdMin: options.chamberIdMin ?? 1,
     }),
     lists: new PostgresLists(query),

@@ -19,10 +19,15 @@ async function open() {
   const url = await temporaryPostgres();
   const store = await openStore(url);
   const client = await connect(url);
-  const appender = new Appender({ logId: store.log.logId, damages: new Damages(), chamberIdMin: 1 });
-  const append = (entries: readonly LogEntry[]) => appender.append(client, { entries, registrations: [] }, false);
+  const appender = new Appender({
+    logId: store.log.logId,
+    damages: new Damages(),
+    chamberIdMin: 1,
+    clock: { now: Date.now },
+  });
+  const append = (entries: readonly LogEntry[]) => appender.begin({ entries, registrations: [] })(client, false);
   const repeat = (entries: readonly LogEntry[], registrations: readonly Registration[] = []) =>
-    appender.append(client, { entries, registrations }, true);
+    appender.begin({ entries, registrations })(client, true);
   return { url, store, client, append, repeat };
 }
 

@@ -108,11 +108,12 @@ describe('a lease', () => {
         expect(waiting.filter(({ query }) => /leases/.test(String(query))).length).toBeGreaterThan(0);
       });
     const append = (entries: readonly LogEntry[]) =>
-      new Appender({ logId: one.log.logId, damages: new Damages(), chamberIdMin: 1 }).append(
-        client,
-        { entries, registrations: [] },
-        false,
-      );
+      new Appender({
+        logId: one.log.logId,
+        damages: new Damages(),
+        chamberIdMin: 1,
+        clock: { now: Date.now },
+      }).begin({ entries, registrations: [] })(client);
     await client.query('BEGIN');
     expect(await append([entry(1, 1, { lease: token })])).toEqual(NONE);
     const taken = taker.query("UPDATE leases SET holder = 'new'");

@@ -106,9 +106,14 @@ describe('a commit', () => {
     const { log } = await openStore(url);
     await execute(url, noteCommits('events'));
     const client = await shared(url);
-    const appender = new Appender({ logId: log.logId, damages: new Damages(), chamberIdMin: 1 });
-    expect(await appender.append(client, { entries: [created(1), entry('did:key:zAnn', 1)] }, false)).toEqual(NONE);
-    expect(await appender.append(client, { entries: [entry(1, 2)] }, true)).toEqual(NONE);
+    const appender = new Appender({
+      logId: log.logId,
+      damages: new Damages(),
+      chamberIdMin: 1,
+      clock: { now: Date.now },
+    });
+    expect(await appender.begin({ entries: [created(1), entry('did:key:zAnn', 1)] })(client, false)).toEqual(NONE);
+    expect(await appender.begin({ entries: [entry(1, 2)] })(client, true)).toEqual(NONE);
     expect(await execute(url, 'SELECT level FROM commits')).toEqual(Array(3).fill({ level: 'on' }));
     expect((await client.query('SHOW synchronous_commit')).rows).toEqual([{ synchronous_commit: 'off' }]);
   });
