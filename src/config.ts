@@ -3,6 +3,7 @@
 import { toBlockList } from './connections/client-address.ts';
 import { hostUrls } from './log/postgres/database-url.ts';
 import { isWalletAddress } from './vocabulary/schemas.ts';
+import { nearestOf } from './vocabulary/suggestion.ts';
 import { type Hex, SIGNATURE_AGES } from './vocabulary/values.ts';
 
 interface Variable<Value> {
@@ -280,7 +281,7 @@ export class ConfigError extends Error {
   }
 }
 
-export function describeProblem({ variable, problem }: ConfigProblem): string {
+export function describeProblem({ variable, problem }: { readonly variable: string | null; readonly problem: string }) {
   return variable === null ? problem : `${variable}: ${problem}`;
 }
 
@@ -313,8 +314,30 @@ export function readConfig(env: Environment): Config {
   }
   const config = values as Config;
   for (const [name, problem] of crossProblems(config)) if (!problems.has(name)) problems.set(name, problem);
-  if (problems.size > 0) throw new ConfigError([...problems].map(([variable, problem]) => ({ variable, problem })));
-  return config;
+  if (problems.size === 0) return config;
+  const wrong = [...problems].map(([variable, problem]) => ({ variable, problem }));
+  // What is missing may be there under a misspelt name.
+  throw new ConfigError([...wrong, ...misspeltNames(env)]);
+}
+
+/** Shorter names of other programs would be taken for misspelt ones. */
+const NAME_CHARS_MIN = 6;
+const PREFIX = 'CHAMBERS_';
+
+/** Names in the environment that are nearly ours: they would be ignored, and a default be in force. */
+export function misspeltNames(env: Environment): readonly ConfigProblem[] {
+  const names = Object.keys(VARIABLES) as (keyof Config)[];
+  const isOurs = (name: string): name is keyof Config => Object.hasOwn(VARIABLES, name);
+  return Object.keys(env)
+    .filter((name) => env[name] && !isOurs(name) && name.length >= NAME_CHARS_MIN)
+    .flatMap((name) => {
+      const plain = name.startsWith(PREFIX) ? name.slice(PREFIX.length) : name;
+      const meant = isOurs(plain) ? plain : nearestOf(name, names);
+      return meant === undefined
+        ? []
+        : [{ variable: meant, problem: `not set, but ${name} is: did you mean ${meant}?` }];
+    })
+    .filter(({ variable }) => !env[variable]);
 }
 
 /** Values that do not fit together. */
@@ -324,8 +347,12 @@ function* crossProblems(config: Config): Generator<readonly [name: keyof Config,
     yield ['STREAM_PING_SECONDS', `must be less than STREAM_DEAD_SECONDS, which is ${config.STREAM_DEAD_SECONDS}`];
   }
   if (config.DATABASE_URL !== undefined && config.DATABASE_PATH !== VARIABLES.DATABASE_PATH.fallback) {
-    yield ['DATABASE_URL', 'excludes DATABASE_PATH: the log is in PostgreSQL or in a file'];
+    yield [
+      'DATABASE_URL',
+      'excludes DATABASE_PATH: the log is in PostgreSQL or in a file. Where the unit or the image sets it, clear it by DATABASE_PATH= in the settings',
+    ];
   }
+  if (isSamePort(config)) yield ['METRICS_PORT', `must be another port than PORT, which is ${config.PORT}`];
   if (config.CHAIN !== 'none' && config.RPC_URL !== undefined) {
     for (const name of ['RELAYER_PRIVATE_KEY', 'CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS'] as const) {
       if (config[name] === undefined) yield [name, 'is needed with RPC_URL'];
@@ -351,4 +378,12 @@ function* crossProblems(config: Config): Generator<readonly [name: keyof Config,
   if (config.SERVICE_KEY_FILE === undefined && config.DATABASE_PATH !== ':memory:') {
     yield ['SERVICE_KEY_FILE', 'is needed with NODE_ENV=production: chambers admin new-keys makes it'];
   }
+}
+
+const ALL_ADDRESSES: readonly string[] = ['0.0.0.0', '::'];
+
+/** One port serves both only on different addresses. */
+function isSamePort({ PORT, HOST, METRICS_PORT, METRICS_HOST }: Config): boolean {
+  const hosts = [HOST, METRICS_HOST];
+  return PORT !== 0 && METRICS_PORT === PORT && (HOST === METRICS_HOST || hosts.some((h) => ALL_ADDRESSES.includes(h)));
 }

@@ -1,15 +1,12 @@
 // `npm start`: reads the environment, starts the service, and stops it on SIGTERM and SIGINT.
 import { detach } from './process/detach.ts';
 import './process/require-node.ts';
-import { dirname } from 'node:path';
 import { type Config, ConfigError, readConfig, VARIABLES } from './config.ts';
 import { LogDestination } from './diagnostics/log-destination.ts';
 import { type OwnLog, openOwnLog } from './diagnostics/log-format.ts';
 import { logProcessEvents } from './diagnostics/process-log.ts';
-import { makeFolder } from './files/durable-file.ts';
 import { EXIT_CONFIG, EXIT_FAILURE, exit } from './process/exit.ts';
 import { VERSION } from './process/version.ts';
-import { requireOpenFiles } from './service/open-files.ts';
 import { type Service, startService } from './service/start.ts';
 
 /** The time from the signal on; supervisors kill after ten seconds. */
@@ -32,15 +29,8 @@ function main(): void {
 
 async function run(config: Config, ownLog: OwnLog): Promise<void> {
   const { logger, lastWords, lostLines } = ownLog;
-  requireOpenFiles();
-  if (config.DEV_ALLOW_UNSIGNED) {
-    logger.warn(
-      'DEV_ALLOW_UNSIGNED=true: requests with X-Dev-Did are accepted without a signature. Never in production.',
-    );
-  }
-  // Only the default folder is created: a configured one that is missing is more likely a mistake.
-  if (config.DATABASE_PATH === VARIABLES.DATABASE_PATH.fallback) makeFolder(dirname(config.DATABASE_PATH));
   const starting = startService({
+    env: process.env,
     config,
     logger,
     version: VERSION,

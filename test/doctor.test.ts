@@ -1,23 +1,28 @@
 // `chambers doctor` finds faults before the service starts, and names the variable that fixes each.
 import { chmodSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { examine, examineService, type Finding } from '../src/doctor.ts';
+import { examine } from '../src/doctor/doctor.ts';
+import { examineService } from '../src/doctor/running-service.ts';
 import { createKeyFile } from '../src/keys/key-file.ts';
 import { openSqliteStore } from '../src/log/sqlite/store.ts';
+import type { Finding } from '../src/service/checks/finding.ts';
 import { run } from './cli/run.ts';
+import { servedChain } from './kit/empty-chain.ts';
 import { run as runService } from './kit/service.ts';
-import { atEnd, temporaryDatabase, temporaryFolder } from './kit/temporary.ts';
+import { temporaryDatabase, temporaryFolder } from './kit/temporary.ts';
 import { entry } from './log/entries.ts';
 
 const SOUND = { CHAIN: 'none', DATABASE_PATH: ':memory:' } as const;
 
-function newKeyFile(): string {
-  const file = join(temporaryFolder(), 'keys.json');
-  createKeyFile(file, 'ab'.repeat(16), Date.now());
-  return file;
+/** The settings of a log that has its key file. */
+async function madeLog() {
+  const path = temporaryDatabase();
+  const { log, close } = openSqliteStore(path);
+  await close();
+  const file = join(dirname(path), 'keys.json');
+  createKeyFile(file, log.logId, Date.now());
+  return { DATABASE_PATH: path, SERVICE_KEY_FILE: file };
 }
 
 /** The warnings and problems. */
@@ -27,7 +32,6 @@ async function complaints(env: Readonly<Record<string, string>>): Promise<readon
 
 describe('doctor', () => {
   it('finds no fault with a new service', async () => {
-    expect(await complaints({})).toEqual([]);
     expect(await complaints({ DATABASE_PATH: join(temporaryFolder(), 'chambers.db') })).toEqual([]);
   });
 
@@ -36,10 +40,46 @@ describe('doctor', () => {
     Object.defineProperty(process, 'arch', { value: 'mips' });
     try {
       const detail = expect.stringMatching(/^no Anvil is installed for \w+ mips: set RPC_URL/);
-      expect(await complaints({})).toEqual([{ subject: 'chain', level: 'problem', variable: 'RPC_URL', detail }]);
+      const found = await complaints({ DATABASE_PATH: join(temporaryFolder(), 'chambers.db') });
+      expect(found).toEqual([{ subject: 'chain', level: 'problem', variable: 'RPC_URL', detail, exitCode: 1 }]);
     } finally {
       Object.defineProperty(process, 'arch', { value: arch });
     }
+  });
+
+  it('names variables that are nearly ours, and a production that is misspelt', async () => {
+    const { DATABASE_PATH } = await madeLog();
+    const found = await complaints({
+      ...{ CHAIN: 'none', DATABASE_PATH, NODE_ENV: 'productoin' },
+      ...{
+        CONFIRMATION: '3',
+        chambers_id_min: '2',
+        CHAMBERS_TRUSTED_PROXIES: '::1',
+        EDITOR: 'vi',
+        HOME: '/',
+        POST: '1',
+      },
+    });
+    expect(found.map(({ level, variable, detail }) => [level, variable, detail])).toEqual([
+      ['warning', 'CONFIRMATIONS', 'not set, but CONFIRMATION is: did you mean CONFIRMATIONS?'],
+      ['warning', 'CHAMBER_ID_MIN', 'not set, but chambers_id_min is: did you mean CHAMBER_ID_MIN?'],
+      ['warning', 'TRUSTED_PROXIES', 'not set, but CHAMBERS_TRUSTED_PROXIES is: did you mean TRUSTED_PROXIES?'],
+      ['warning', 'NODE_ENV', 'productoin turns on no strict checks: did you mean production?'],
+    ]);
+  });
+
+  it('shows the settings in force', async () => {
+    const findings = await examine({ ...SOUND, TRUSTED_PROXIES: '10.0.0.0/8', FEE_MAX_GWEI: '30' });
+    const shown = findings.filter(({ subject }) => subject === 'settings').map((each) => [each.variable, each.detail]);
+    expect(Object.fromEntries(shown)).toMatchObject({
+      ...{ NODE_ENV: 'development, listening on 127.0.0.1:8787', DATABASE_PATH: ':memory:' },
+      ...{
+        TRUSTED_PROXIES: '10.0.0.0/8',
+        CONFIRMATIONS: '1 (default)',
+        FEE_MAX_GWEI: '30',
+        BAN_LIST_FILE: 'none (default)',
+      },
+    });
   });
 
   it('names every wrong variable of a configuration', async () => {
@@ -54,12 +94,18 @@ describe('doctor', () => {
     ['DEV_ALLOW_UNSIGNED', { DEV_ALLOW_UNSIGNED: 'true' }],
     ['NODE_ENV', { HOST: '0.0.0.0' }],
     ['CHAIN', { NODE_ENV: 'production', PUBLIC_URL: 'https://forum.example.org' }],
-    ['DATABASE_PATH', { DATABASE_PATH: ':memory:' }],
   ])('warns of unsafe settings: %s', async (variable, env) => {
-    const path = join(temporaryFolder(), 'chambers.db');
-    const keys = { SERVICE_KEY_FILE: newKeyFile() };
-    const warning = { subject: 'flags', level: 'warning', variable, detail: expect.any(String) };
-    expect(await complaints({ CHAIN: 'none', DATABASE_PATH: path, ...keys, ...env })).toEqual([warning]);
+    const warning = { subject: 'flags', level: 'warning', variable, detail: expect.any(String), exitCode: 0 };
+    expect(await complaints({ CHAIN: 'none', ...(await madeLog()), ...env })).toEqual([warning]);
+  });
+
+  it('warns of a log in memory, in production', async () => {
+    const production = { NODE_ENV: 'production', PUBLIC_URL: 'https://forum.example.org' };
+    const found = await complaints({ ...SOUND, ...production });
+    expect(found.map(({ level, variable }) => [level, variable])).toEqual([
+      ['warning', 'CHAIN'],
+      ['warning', 'DATABASE_PATH'],
+    ]);
   });
 
   it.each([
@@ -79,7 +125,7 @@ describe('doctor', () => {
       const detail = expect.stringContaining('/nowhere/list');
       expect(await complaints({ ...SOUND, [variable]: '/nowhere/list' })).toContainEqual({
         ...{ subject: 'configuration', level: 'problem' },
-        ...{ variable, detail },
+        ...{ variable, detail, exitCode: 78 },
       });
     },
   );
@@ -92,7 +138,9 @@ describe('doctor', () => {
     const target = temporaryDatabase();
     expect((await run(['copy', path, target])).exitCode).toBe(0);
     const detail = expect.stringContaining(`its log has moved to ${target}`);
-    expect(await complaints(sound)).toEqual([{ subject: 'disk', level: 'problem', variable: 'DATABASE_PATH', detail }]);
+    expect(await complaints(sound)).toEqual([
+      { subject: 'disk', level: 'problem', variable: 'DATABASE_PATH', detail, exitCode: 1 },
+    ]);
   });
 
   it('finds a key file that is missing in production, too open, or of another log', async () => {
@@ -144,8 +192,8 @@ describe('doctor', () => {
     const { url } = await runService({ DATABASE_PATH: ':memory:' });
     const levels = async (PUBLIC_URL: string) =>
       (await examineService(url, { PUBLIC_URL })).map(({ level, variable }) => [level, variable]);
-    expect(await levels('https://chambers.example.org')).toContainEqual(['warning', 'PUBLIC_URL']);
-    expect(await levels(`https://chambers.example.org, ${url}`)).not.toContainEqual(['warning', 'PUBLIC_URL']);
+    expect(await levels('https://chambers.example.org')).toContainEqual(['problem', 'PUBLIC_URL']);
+    expect(await levels(`https://chambers.example.org, ${url}`)).not.toContainEqual(['problem', 'PUBLIC_URL']);
   });
 
   it('finds an RPC that does not respond', async () => {
@@ -154,7 +202,7 @@ describe('doctor', () => {
   });
 
   it('finds contracts without code and a relayer without money', async () => {
-    const RPC_URL = await emptyChain();
+    const RPC_URL = await servedChain();
     const found = (await complaints({ ...CHAIN, RPC_URL })).filter(({ subject }) => subject === 'chain');
     expect(new Set(found.map(({ variable }) => variable))).toEqual(
       new Set(['CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS', 'RELAYER_PRIVATE_KEY']),
@@ -163,51 +211,31 @@ describe('doctor', () => {
   });
 
   it('finds a wrong CONTRACTS_FILE', async () => {
-    const RPC_URL = await emptyChain();
+    const RPC_URL = await servedChain();
     const found = await complaints({ ...CHAIN, RPC_URL, CONTRACTS: 'quorum', CONTRACTS_FILE: '/nowhere/quorum.json' });
     const detail = '/nowhere/quorum.json not found';
-    expect(found).toContainEqual({ subject: 'chain', level: 'problem', variable: 'CONTRACTS_FILE', detail });
+    const variable = 'CONTRACTS_FILE';
+    expect(found).toContainEqual({ subject: 'configuration', level: 'problem', variable, detail, exitCode: 78 });
   });
 
   it('finds a chain with another id', async () => {
-    const RPC_URL = await emptyChain();
+    const RPC_URL = await servedChain();
     const found = await complaints({ ...CHAIN, RPC_URL, CHAIN_ID: '1' });
     expect(found).toContainEqual(expect.objectContaining({ level: 'problem', variable: 'CHAIN_ID' }));
   });
 });
-
-/** An empty node of chain 31337. */
-async function emptyChain(): Promise<string> {
-  const results: Readonly<Record<string, unknown>> = {
-    eth_chainId: '0x7a69',
-    eth_getCode: '0x',
-    eth_getBalance: '0x0',
-    eth_blockNumber: '0x1',
-    eth_getBlockByNumber: { number: '0x1', hash: `0x${'44'.repeat(32)}`, timestamp: '0x1', transactions: [] },
-  };
-  const server = createServer(async (request, response) => {
-    let body = '';
-    for await (const chunk of request) body += chunk;
-    const { id, method } = JSON.parse(body);
-    response.setHeader('Content-Type', 'application/json');
-    response.end(JSON.stringify({ jsonrpc: '2.0', id, result: results[method] ?? '0x' }));
-  }).listen(0, '127.0.0.1');
-  atEnd(() => void server.close());
-  await new Promise((resolve) => server.once('listening', resolve));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 describe('the command', () => {
   it('prints a table and exits with 0 if there is no problem', async () => {
     const { exitCode, out } = await run(['doctor'], SOUND);
     expect(exitCode).toBe(0);
     expect(out).toMatch(/^SUBJECT +LEVEL +VARIABLE +FINDING\n/);
-    expect(out).toMatch(/flags +warning +DATABASE_PATH +the log is in memory/);
+    expect(out).toMatch(/flags +ok .* nothing unsafe is set/);
   });
 
-  it('prints JSON and exits with 1 if there is one', async () => {
+  it('prints JSON and exits as the start would if there is one', async () => {
     const { exitCode, out } = await run(['doctor', '--json'], { ...SOUND, PORT: '-5' });
-    expect(exitCode).toBe(1);
+    expect(exitCode).toBe(78);
     const { ok, findings } = JSON.parse(out);
     expect(ok).toBe(false);
     expect(findings).toContainEqual(expect.objectContaining({ level: 'problem', variable: 'PORT' }));

@@ -55,7 +55,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // The program of the service knows its configuration, how it is started, and the process; nothing of what is inside.
   main: ['config', 'process', 'diagnostics', 'service', 'files'],
   // It looks at what a service would start with, and starts nothing.
-  doctor: ['config', 'keys', 'log', 'http', 'reading', 'relayer', 'service'],
+  doctor: ['config', 'process', 'http', 'reading', 'service'],
   // Its chambers are played by clients, on a service in a process of its own.
   demo: ['vocabulary', 'crypto', 'projections', 'client', 'reading', 'process'],
   // `chambers serve` is the program itself. The rest are clients, the auditor, and an operator's work on log and contracts.

@@ -1,12 +1,12 @@
 // What the commands for the owner of the contracts do. Keys and RPC URLs are never printed.
-import { readConfigured, VARIABLES } from '../config.ts';
+import { VARIABLES } from '../config.ts';
 import { readChainId } from '../relayer/chain-client.ts';
 import type { FeeSettings } from '../relayer/fees.ts';
 import { probeChain } from '../relayer/identity.ts';
 import { deployContracts, type Owner, OwnerError, readRoles, setRelayer } from '../relayer/owner.ts';
 import { openRpc, type Rpc, RpcError } from '../relayer/rpc.ts';
 import { openAccount } from '../relayer/transactions.ts';
-import { configuredContracts } from '../service/chain.ts';
+import { configuredContracts } from '../service/chain-settings.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import type { Input } from './command.ts';
 import { CommandError, print, printMembers, printNotice } from './output.ts';
@@ -41,7 +41,7 @@ export const check = onChain(async (rpc, input) => {
   const { CONTRACTS_FILE } = process.env;
   if (kind === 'quorum' && !CONTRACTS_FILE)
     throw new CommandError('usage', 'set CONTRACTS_FILE for the quorum contracts');
-  const contracts = readConfigured('CONTRACTS_FILE', () => configuredContracts({ CONTRACTS: kind, CONTRACTS_FILE }));
+  const contracts = configuredContracts({ CONTRACTS: kind, CONTRACTS_FILE });
   const chainId = await requireChainId(rpc);
   const report = await probeChain({ rpcUrl, chainId, contracts, ...addresses, ...feeSettings() }, relayer);
   const sentences = (found: typeof report.warnings) => found.map(({ variable, problem }) => `${variable}: ${problem}`);

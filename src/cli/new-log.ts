@@ -2,6 +2,7 @@
 // public, and its keys go on signing, so that readers who kept something of the old log can still prove it.
 import { readConfig } from '../config.ts';
 import { bequeathKeyFile, defaultKeyFile, readAnyKeyFile } from '../keys/key-file.ts';
+import { COPIED_FROM } from '../log/found-log.ts';
 import { newLogId, type Renewal } from '../log/log-id.ts';
 import { isPostgres } from '../log/postgres/database-url.ts';
 import type { FormerLog } from '../log/published-tree.ts';
@@ -72,7 +73,7 @@ async function readState(database: string): Promise<DatabaseState> {
   const db = openReader(database);
   try {
     const isEmpty = db.prepare('SELECT 1 FROM events LIMIT 1').get() === undefined;
-    return { logId: readMeta(db, 'log_id') ?? '', copiedFrom: readMeta(db, 'copied_from') ?? '', isEmpty };
+    return { logId: readMeta(db, 'log_id') ?? '', copiedFrom: readMeta(db, COPIED_FROM) ?? '', isEmpty };
   } finally {
     db.close();
   }

@@ -129,7 +129,8 @@ export const serviceCommands: readonly CommandSpec[] = [
 const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const;
 
 async function doctor({ args: [url], isJson }: Input): Promise<number> {
-  const { examine, examineService } = await import('../doctor.ts');
+  const { examine, exitCodeOf } = await import('../doctor/doctor.ts');
+  const { examineService } = await import('../doctor/running-service.ts');
   const asked = url === undefined ? [] : await examineService(url, process.env);
   const findings = [...(await examine(process.env)), ...asked];
   const isHealthy = findings.every(({ level }) => level !== 'problem');
@@ -137,7 +138,7 @@ async function doctor({ args: [url], isJson }: Input): Promise<number> {
   const [header = '', ...lines] = table(['SUBJECT', 'LEVEL', 'VARIABLE', 'FINDING'], rows);
   const coloured = lines.map((line, row) => paint(COLOURS[findings[row]?.level ?? 'ok'], line));
   print(isJson, { ok: isHealthy, findings }, [header, ...coloured]);
-  return isHealthy ? EXIT.ok : EXIT.failure;
+  return exitCodeOf(findings);
 }
 
 async function fsck({ args, options, isJson }: Input): Promise<number> {

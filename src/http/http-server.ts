@@ -1,6 +1,6 @@
 // Node's HTTP server under the app: hardened before the adapter, with WebSocket upgrades, and the limits of both.
 import type { createServer, Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Server as NetServer } from 'node:net';
 import { createAdaptorServer, type WebSocketServerLike } from '@hono/node-server';
 import { WebSocketServer } from 'ws';
 import type { Millis } from '../vocabulary/values.ts';
@@ -79,10 +79,36 @@ export function createHttpServer({ fetch, requestLimit, connectionWait, limits, 
   return server;
 }
 
-/** Returns the URL where the server listens. */
-export async function listen(server: Server, port: number, host: string): Promise<string> {
+export interface ListenAddress {
+  readonly port: number;
+  readonly host: string;
+  /** The variables that name the two. */
+  readonly variables: { readonly port: string; readonly host: string };
+}
+
+/** The message names what is in the way, and `variable` what to change. */
+export class CannotListen extends Error {
+  readonly variable: string;
+
+  constructor({ port, host, variables }: ListenAddress, { code = '', message }: NodeJS.ErrnoException) {
+    super(`cannot listen on ${host}:${port}: ${LISTEN_PROBLEMS[code] ?? message}`);
+    this.variable = HOST_PROBLEMS.has(code) ? variables.host : variables.port;
+  }
+}
+
+const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another program listens there',
+  EADDRNOTAVAIL: 'not an address of this machine',
+  ENOTFOUND: 'no such host name',
+  EACCES: 'the system reserves the port for root',
+};
+const HOST_PROBLEMS: ReadonlySet<string> = new Set(['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL']);
+
+/** Returns the URL where the server listens; throws CannotListen. */
+export async function listen(server: NetServer, address: ListenAddress): Promise<string> {
+  const { port, host } = address;
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(new Error(`cannot listen on ${host}:${port}: ${error.message}`)));
+    server.once('error', (error) => reject(new CannotListen(address, error)));
     server.listen(port, host, resolve);
   });
   return `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`;

@@ -1,6 +1,7 @@
 // The chain's identity: its id, code at the contracts' addresses, and contracts that accept the relayer. The service does not
 // start on a wrong chain, and the relayer halts on one.
 import { type Address, type Hex, hexToBigInt } from 'viem';
+import type { Millis } from '../vocabulary/values.ts';
 import { type Block, hasCode, readBalance, readCall, readChainId, readHead } from './chain-client.ts';
 import type { RelayerConfig, RelayerContext } from './context.ts';
 import type { FeeSettings } from './fees.ts';
@@ -13,6 +14,8 @@ export interface ChainReport {
   readonly chainId: number | undefined;
   /** Wei; undefined when the RPC is unavailable. */
   readonly balance: bigint | undefined;
+  /** The time of the newest block; 0 when the RPC is unavailable. */
+  readonly blockAt: Millis;
   /** Problems that prevent the start. */
   readonly mismatches: readonly Mismatch[];
   /** Problems that may pass: an RPC that is unavailable, an account without funds, fees above the limit. */
@@ -34,11 +37,11 @@ export async function probeChain(config: ProbedConfig, relayer: Address): Promis
     const { mismatches, warnings } = join(problems, ...gas);
     const problem = `relayer account ${relayer} has no funds for gas on chain ${chainId}`;
     const noFunds = balance === 0n ? [{ variable: 'RELAYER_PRIVATE_KEY', problem }] : [];
-    return { chainId, balance, mismatches, warnings: [...noFunds, ...warnings] };
+    return { chainId, balance, blockAt: head.at, mismatches, warnings: [...noFunds, ...warnings] };
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
     const warnings = [{ variable: 'RPC_URL', problem: error.message }];
-    return { chainId: undefined, balance: undefined, mismatches: [], warnings };
+    return { chainId: undefined, balance: undefined, blockAt: 0, mismatches: [], warnings };
   } finally {
     rpc.close();
   }

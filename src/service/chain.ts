@@ -1,19 +1,19 @@
 // The chain that the service commits to: the one behind RPC_URL, or its own development chain.
 import type { Logger } from 'pino';
-import { type Config, ConfigError, readConfigured } from '../config.ts';
+import type { Config } from '../config.ts';
 import { type Forum, merklePreview } from '../forum/forum.ts';
 import type { ChainStatus } from '../http/context.ts';
 import { StreamDamaged } from '../log/damage.ts';
+import { CHAIN_ID } from '../log/found-log.ts';
 import { type Lease, SOLE_LEASE } from '../log/store.ts';
 import type { RelayerConfig, RelayerForum } from '../relayer/context.ts';
-import { type ContractProfile, quorumProfile, REFERENCE } from '../relayer/contracts.ts';
 import { type DevChain, startDevChain } from '../relayer/dev-chain.ts';
-import { probeChain } from '../relayer/identity.ts';
-import { readQuorumSettings } from '../relayer/quorum-settings.ts';
 import { Relayer } from '../relayer/relayer.ts';
 import { TokenReader } from '../relayer/token-reader.ts';
-import { openAccount } from '../relayer/transactions.ts';
-import type { Hex } from '../vocabulary/values.ts';
+import { feeSettings } from './chain-settings.ts';
+import { probe } from './checks/chain.ts';
+import type { ProbedChain } from './checks/check.ts';
+import { requireNone } from './checks/checks.ts';
 
 export interface ChainLink {
   /** The name for operators. */
@@ -31,20 +31,18 @@ interface ChainOptions {
   readonly logger: Logger;
 }
 
-/** Throws when the chain is reached and contradicts the configuration or the database. */
-export async function openChain(options: ChainOptions): Promise<ChainLink> {
-  const { config, logger } = options;
-  const { RPC_URL: rpcUrl } = config;
-  if (rpcUrl !== undefined)
-    return openRelayer(
-      options,
-      readConfigured('CONTRACTS_FILE', () => configuredChain(config, rpcUrl)),
-    );
+/** `checked` is the chain behind RPC_URL, as the checks of the start found it; without one the development chain is started and checked. */
+export async function openChain(options: ChainOptions, checked: ProbedChain | undefined): Promise<ChainLink> {
+  if (checked !== undefined) return openRelayer(options, checked);
+  const { config, forum, logger } = options;
   const stateFile = config.DATABASE_PATH === ':memory:' ? undefined : `${config.DATABASE_PATH}.chain.json`;
   const devChain = await startDevChain({ stateFile, chainId: config.CHAIN_ID, logger });
   try {
+    const remembered = await forum.store.meta.recall(CHAIN_ID);
     const own = { ...devChain.config, ...feeSettings(config), isOwnNode: true };
-    return await openRelayer(options, own, devChain);
+    const probed = await probe(own, remembered === undefined ? undefined : Number(remembered));
+    requireNone(probed.findings);
+    return await openRelayer(options, probed, devChain);
   } catch (error) {
     await devChain.stop();
     throw error;
@@ -53,10 +51,11 @@ export async function openChain(options: ChainOptions): Promise<ChainLink> {
 
 async function openRelayer(
   { forum, logger }: ChainOptions,
-  wanted: RelayerConfig,
+  { config, isReached }: ProbedChain,
   devChain?: DevChain,
 ): Promise<ChainLink> {
-  const config = await requireChain(wanted, forum, logger);
+  // Another chain is rejected from now on.
+  if (isReached) await forum.store.meta.remember(CHAIN_ID, String(config.chainId));
   let lease: Lease | undefined;
   const reader = new TokenReader({ rpcUrl: config.rpcUrl, chainId: config.chainId });
   forum.useChain(reader);
@@ -75,55 +74,6 @@ async function openRelayer(
       await devChain?.stop();
     },
   };
-}
-
-/** The name under which the log remembers the chain that it was first used with. */
-const CHAIN_ID = 'chain_id';
-
-/** The chain first used with a database is stored in it, and another one is rejected. */
-async function requireChain(wanted: RelayerConfig, { store: { meta } }: Forum, logger: Logger): Promise<RelayerConfig> {
-  const remembered = await meta.recall(CHAIN_ID);
-  const chainId = wanted.chainId ?? (remembered === undefined ? undefined : Number(remembered));
-  if (remembered !== undefined && chainId !== Number(remembered)) {
-    const problem = `the database was first used with chain ${remembered}, not ${chainId}`;
-    throw new ConfigError([{ variable: 'CHAIN_ID', problem }]);
-  }
-  const report = await probeChain({ ...wanted, chainId }, openAccount(wanted.privateKey).address);
-  if (report.mismatches.length > 0) {
-    throw new Error(report.mismatches.map(({ variable, problem }) => `${variable}: ${problem}`).join('\n'));
-  }
-  for (const warning of report.warnings) logger.warn(warning, 'the chain may not take transactions');
-  if (report.chainId !== undefined) await meta.remember(CHAIN_ID, String(report.chainId));
-  return { ...wanted, chainId: report.chainId ?? chainId };
-}
-
-/**
- * readConfig requires addresses and key wherever it takes an RPC_URL, and checks their form. Throws when the file of
- * CONTRACTS_FILE is wrong.
- */
-export function configuredChain(config: Config, rpcUrl: string): RelayerConfig {
-  return {
-    rpcUrl,
-    chainId: config.CHAIN_ID,
-    contracts: configuredContracts(config),
-    registryAddress: config.CHAMBER_REGISTRY_ADDRESS as Hex,
-    factoryAddress: config.IDEA_FACTORY_ADDRESS as Hex,
-    privateKey: config.RELAYER_PRIVATE_KEY as Hex,
-    confirmations: config.CONFIRMATIONS,
-    ...feeSettings(config),
-  };
-}
-
-function feeSettings({ FEE_BUMP_SECONDS, FEE_MAX_GWEI, FEE_TIP_GWEI }: Config) {
-  return { feeBumpSeconds: FEE_BUMP_SECONDS, feeMaxWei: FEE_MAX_GWEI, tipWei: FEE_TIP_GWEI };
-}
-
-/** readConfig requires the file with the quorum contracts. */
-export function configuredContracts({
-  CONTRACTS,
-  CONTRACTS_FILE = '',
-}: Pick<Config, 'CONTRACTS' | 'CONTRACTS_FILE'>): ContractProfile {
-  return CONTRACTS === 'quorum' ? quorumProfile(readQuorumSettings(CONTRACTS_FILE)) : REFERENCE;
 }
 
 export function relayerForum(forum: Forum, lease: () => Lease | undefined): RelayerForum {

@@ -1,6 +1,5 @@
 // Puts the service together from its parts, without opening a store, a chain, a thread or a port: those are opened by its caller,
 // which also closes them. Nothing that is made here is shared with another service of the same process.
-import { readFileSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { type Config, readConfigured } from '../config.ts';
 import { toBlockList } from '../connections/client-address.ts';
@@ -9,7 +8,7 @@ import { Quota } from '../connections/quota.ts';
 import { docsRoutes } from '../docs/routes.ts';
 import { Forum } from '../forum/forum.ts';
 import type { ClockProblem, TimeSource } from '../forum/service-clock.ts';
-import { AccessList, readDids } from '../http/access-list.ts';
+import { AccessList } from '../http/access-list.ts';
 import { createApp, httpRoutes, routeOf } from '../http/app.ts';
 import { compressionRoutes } from '../http/compression.ts';
 import type { LogStatus } from '../http/context.ts';
@@ -29,10 +28,10 @@ import { checkpointSigner } from '../publisher/signer.ts';
 import { Witnesses } from '../publisher/witnesses.ts';
 import { streamEndpoints } from '../stream/endpoints.ts';
 import { streamRoutes } from '../stream/routes.ts';
-import { type PolicyWitness, parsePolicy } from '../tlog/policy.ts';
 import type { SignatureVerifierPool } from '../verifier/verifier.ts';
 import { unavailable } from '../vocabulary/errors.ts';
 import type { ChainLink } from './chain.ts';
+import { readLists, readWitnesses } from './configured-files.ts';
 import { logFailure, openObservation } from './observation.ts';
 
 export interface CoreOptions {
@@ -86,12 +85,6 @@ export function composeCore({ config, logger, store, keys, clock, onFatal }: Cor
 function logClock(logger: Logger, problem: ClockProblem | undefined): void {
   if (problem === undefined) logger.info({}, 'alert cleared: the clock is right');
   else logger.error({ aheadMillis: Math.round(problem.aheadMillis) }, `alert raised: ${problem.reason}`);
-}
-
-/** Throws a ConfigError that names the variable of a list that can't be read. */
-export function readLists({ ALLOW_LIST_FILE: allowFile, BAN_LIST_FILE: banFile }: Config): void {
-  if (allowFile !== undefined) readConfigured('ALLOW_LIST_FILE', () => readDids(allowFile));
-  if (banFile !== undefined) readConfigured('BAN_LIST_FILE', () => readDids(banFile));
 }
 
 function openAccessList(config: Config, logger: Logger): AccessList {
@@ -256,11 +249,6 @@ function logStatus(forum: Forum): LogStatus | undefined {
   const isAsynchronous = forum.store.nodes?.state().isStandbyAsynchronous === true;
   if (reason === undefined && !isAsynchronous) return undefined;
   return { ...(reason && { reason }), ...(isAsynchronous && { warning: ASYNCHRONOUS_STANDBY }) };
-}
-
-export function readWitnesses({ WITNESS_POLICY_FILE: path }: Config): readonly PolicyWitness[] {
-  if (path === undefined) return [];
-  return readConfigured('WITNESS_POLICY_FILE', () => parsePolicy(readFileSync(path, 'utf8'))).witnesses;
 }
 
 function openRequestLimits(config: Config): RequestLimits {

@@ -18,6 +18,7 @@ import {
   requestObserver,
   type Sources,
 } from '../metrics/metrics.ts';
+import { metricsPort } from './listen-addresses.ts';
 
 export interface Observation {
   readonly onBatch: ((report: BatchReport) => void) | undefined;
@@ -29,8 +30,9 @@ export interface Observation {
   serve(sources: Sources): Promise<{ close(): void }>;
 }
 
-export function openObservation({ METRICS_PORT: port, METRICS_HOST: host }: Config, logger: Logger): Observation {
-  const registry = port === undefined ? undefined : createRegistry();
+export function openObservation(config: Config, logger: Logger): Observation {
+  const address = metricsPort(config);
+  const registry = address === undefined ? undefined : createRegistry();
   return {
     onBatch: registry && batchObserver(registry),
     observe: (fetch, routeOf) => {
@@ -58,10 +60,10 @@ export function openObservation({ METRICS_PORT: port, METRICS_HOST: host }: Conf
       };
     },
     serve: async (sources) => {
-      if (registry === undefined || port === undefined) return { close: () => {} };
+      if (registry === undefined || address === undefined) return { close: () => {} };
       addGauges(registry, sources);
       const server = createMetricsServer(registry);
-      logger.info({ url: `${await listen(server, port, host)}/metrics` }, 'metrics');
+      logger.info({ url: `${await listen(server, address)}/metrics` }, 'metrics');
       return { close: () => server.close().closeAllConnections() };
     },
   };

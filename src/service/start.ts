@@ -2,15 +2,12 @@
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import type { Logger } from 'pino';
-import { type Config, readConfigured } from '../config.ts';
+import type { Config } from '../config.ts';
 import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import { makeFolder } from '../files/durable-file.ts';
 import type { Forum } from '../forum/forum.ts';
 import type { TimeSource } from '../forum/service-clock.ts';
 import { createHttpServer, listen } from '../http/http-server.ts';
-import { createKeyFile, defaultKeyFile, keysInMemory, readKeyFile } from '../keys/key-file.ts';
-import type { ServiceKeys } from '../keys/service-keys.ts';
-import { CLOCK_RESET, describeWaiting, parseReset, type WaitingStream, waitingAt } from '../log/clock-reset.ts';
 import { StreamDamaged } from '../log/damage.ts';
 import { HAD_KEYS } from '../log/log-id.ts';
 import { originOf } from '../log/origin.ts';
@@ -19,18 +16,24 @@ import type { PublishedTree } from '../log/published-tree.ts';
 import type { OnMigration } from '../log/sqlite/migration.ts';
 import { openSqliteStore } from '../log/sqlite/store.ts';
 import { ElapsedTime } from '../process/elapsed-time.ts';
-import { checkpointCopyPath } from '../publisher/checkpoint-copy.ts';
 import { PublishedHistory } from '../publisher/published-history.ts';
 import { TreeDamaged } from '../publisher/publisher.ts';
 import { createVerifier, type SignatureVerifierPool } from '../verifier/verifier.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { ChainLink } from './chain.ts';
+import type { CheckInput, ProbedChain } from './checks/check.ts';
+import { requireStartable } from './checks/checks.ts';
+import { isDefaultPath } from './checks/database.ts';
 import { type Core, composeCore, composeService, NO_CHAIN } from './compose.ts';
+import { checkpointCopyOf, openKeys } from './key-files.ts';
+import { servicePort } from './listen-addresses.ts';
 import { persistClockRegularly } from './persist-clock.ts';
 import { SilentConnections } from './silent-connections.ts';
 import { stopService } from './stop.ts';
 
 export interface ServiceOptions {
+  /** What the configuration was read from: names in it that are nearly ours are reported. */
+  readonly env?: CheckInput['env'];
   readonly config: Config;
   readonly logger: Logger;
   readonly version: string;
@@ -52,24 +55,23 @@ export interface Service {
 }
 
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { config, logger, onFatal } = options;
+  const { config, logger, onFatal, env = {} } = options;
+  const time = options.clock?.time ?? Date.now;
+  const checkedChain = await requireStartable({ env, config, time, isRunning: false }, logger);
+  if (isDefaultPath(config)) makeFolder(dirname(config.DATABASE_PATH));
   const { store, source } = await openStore(options);
   try {
     const clock = options.clock ?? source;
     const hadKeys = (await store.meta.recall(HAD_KEYS)) !== undefined;
-    const keys = readConfigured('SERVICE_KEY_FILE', () =>
-      openKeys(config, { logId: store.log.logId, hadKeys }, clock.time()),
-    );
+    const keys = openKeys(config, { logId: store.log.logId, hadKeys }, clock.time());
     if (!hadKeys) await store.meta.remember(HAD_KEYS, keys.logId);
     const core = composeCore({ config, logger, store, keys, clock, onFatal });
-    const waiting = waitingAt(parseReset(await store.meta.recall(CLOCK_RESET)), core.forum.now());
-    if (waiting.length > 0) logWaiting(logger, waiting);
     const { logId } = store.log;
     const path = checkpointCopyOf(config, logId);
     const history = new PublishedHistory({ logId, path, keys: () => keys.all('checkpoints') });
     await history.prove(store.tree);
     store.nodes?.checkConnections((tree) => requirePublished(history, tree));
-    const chain = await openChain(core.forum, options);
+    const chain = await openChain(core.forum, options, checkedChain);
     return await serve(options, { core, chain, history }).catch(async (error: unknown) => {
       await chain.stop();
       throw error;
@@ -78,13 +80,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await store.close();
     throw error;
   }
-}
-
-const STREAMS_NAMED_MAX = 100;
-
-function logWaiting(logger: Logger, waiting: readonly WaitingStream[]): void {
-  const streams = waiting.slice(0, STREAMS_NAMED_MAX).map(describeWaiting);
-  logger.warn({ count: waiting.length, streams }, 'chambers and agents wait: their last events are in the future');
 }
 
 const MIGRATION_REPORT_MS = 5_000;
@@ -139,48 +134,15 @@ async function requirePublished(history: PublishedHistory, tree: PublishedTree):
   }
 }
 
-/** Undefined for a log in memory, which has its keys there too. */
-function keyFileOf(
-  { SERVICE_KEY_FILE: named, DATABASE_PATH: databasePath }: Config,
-  logId: string,
-): string | undefined {
-  if (named === undefined && databasePath === ':memory:') return undefined;
-  return named ?? defaultKeyFile(databasePath, logId);
-}
-
-interface KeptLog {
-  readonly logId: string;
-  /** Whether this log, or the one that it is a copy of, has signed with keys before. */
-  readonly hadKeys: boolean;
-}
-
-/** A missing file is a mistake in production, where each node would make its own, and of a log that had keys, which others would replace. */
-function openKeys(config: Config, { logId, hadKeys }: KeptLog, now: Millis): ServiceKeys {
-  const { SERVICE_KEY_FILE: named, NODE_ENV: mode } = config;
-  const path = keyFileOf(config, logId);
-  if (path === undefined) return keysInMemory(logId, now);
-  const keys = readKeyFile(path, logId);
-  if (keys === undefined && hadKeys)
-    throw new Error(
-      `${path} not found, and the log had keys: put the file back; if the database is a copy, run chambers new-log, which keeps them; if they are lost, run chambers admin new-keys --file=${path}`,
-    );
-  if (keys === undefined && mode === 'production')
-    throw new Error(`${path} not found: chambers admin new-keys makes it, once for all nodes`);
-  // Only the folder of the default path is made: a configured one that is missing is more likely a mistake.
-  if (named === undefined) makeFolder(dirname(path));
-  return keys ?? createKeyFile(path, logId, now);
-}
-
-function checkpointCopyOf(config: Config, logId: string): string | undefined {
-  const keyFile = keyFileOf(config, logId);
-  return keyFile && checkpointCopyPath(keyFile);
-}
-
-async function openChain(forum: Forum, { config, logger }: ServiceOptions): Promise<ChainLink> {
+async function openChain(
+  forum: Forum,
+  { config, logger }: ServiceOptions,
+  checked: ProbedChain | undefined,
+): Promise<ChainLink> {
   if (config.CHAIN === 'none') return NO_CHAIN;
   // Loaded only when used: it takes half of the start-up time.
   const { openChain } = await import('./chain.ts');
-  return openChain({ config, forum, logger });
+  return openChain({ config, forum, logger }, checked);
 }
 
 interface Parts {
@@ -219,7 +181,7 @@ async function serveWith(
       connections: () => promisify(server.getConnections).call(server),
       lostLogLines: options.lostLogLines ?? (() => 0),
     });
-    url = await listen(server, config.PORT, config.HOST);
+    url = await listen(server, servicePort(config));
     const { meta, log } = core.forum.store;
     origin.resolve(await originOf(meta, log.logId, config.PUBLIC_URL[0] ?? url));
   } catch (error) {

@@ -5,11 +5,17 @@ const EDITS_MAX = 2;
 
 /** `did you mean "…"?` with the nearest of the names; undefined if none is near. */
 export function suggestion(misspelt: string, names: readonly string[]): string | undefined {
+  const nearest = nearestOf(misspelt, names);
+  return nearest && `did you mean "${nearest}"?`;
+}
+
+/** The one that was meant; undefined if none is near. */
+export function nearestOf<Name extends string>(misspelt: string, names: readonly Name[]): Name | undefined {
   const [nearest] = names
     .map((name) => ({ name, edits: distance(misspelt.toLowerCase(), name.toLowerCase()) }))
     .filter(({ name, edits }) => edits <= EDITS_MAX && edits * 2 <= name.length)
     .sort((a, b) => a.edits - b.edits);
-  return nearest && `did you mean "${nearest.name}"?`;
+  return nearest?.name;
 }
 
 /** The Levenshtein distance; infinite if the lengths differ by more than EDITS_MAX. */

@@ -188,7 +188,7 @@ describe('a start that cannot succeed', () => {
     await openOnce(path);
     for (const suffix of ['.lock', '-shm']) rmSync(path + suffix);
     chmodSync(path, 0o444);
-    expectOneLine(await rejectedStart(path, asOtherUser()), 'attempt to write a readonly database');
+    expectOneLine(await rejectedStart(path, asOtherUser()), 'chambers.db cannot be written (EACCES)');
   });
 
   it.each([

@@ -43,7 +43,7 @@ async function secondConnection(trustedProxies: readonly string[], busyMillis: n
     limits: readConfig({}),
     now: Date.now,
   });
-  const url = await listen(server, 0, '127.0.0.1');
+  const url = await listen(server, { port: 0, host: '127.0.0.1', variables: { port: 'PORT', host: 'HOST' } });
   const first = await RawSocket.open(url);
   first.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
   await first.receive('200 OK');

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
+import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { examine } from '../../src/doctor.ts';
+import { examine } from '../../src/doctor/doctor.ts';
 import { backupDatabase } from '../../src/log/sqlite/backup.ts';
 import type { RelayerConfig } from '../../src/relayer/context.ts';
 import { commitChamberCall } from '../../src/relayer/contracts.ts';
@@ -82,16 +83,48 @@ test('doctor finds the ids that the registry of a restored log has, and the lowe
   };
   const detail = expect.stringMatching(/ roots of chambers 3, 5, .* set it to 6 or more$/);
   expect(await examined({ DATABASE_PATH: copy })).toEqual([
-    { subject: 'chain', level: 'warning', variable: 'CHAMBER_ID_MIN', detail },
+    { subject: 'chain', level: 'warning', variable: 'CHAMBER_ID_MIN', detail, exitCode: 0 },
     {
       subject: 'chain',
       level: 'warning',
       variable: null,
+      exitCode: 0,
       detail: expect.stringContaining(' chambers 2, which are open'),
     },
   ]);
   expect(await examined({ DATABASE_PATH: copy, CHAMBER_ID_MIN: '6' })).toMatchObject([{ variable: null }]);
-  expect(await examined({ DATABASE_PATH: path })).toEqual([]);
+  expect(await examined({ DATABASE_PATH: path })).toMatchObject([
+    {
+      level: 'warning',
+      variable: 'CHAMBER_ID_MIN',
+      detail: expect.stringMatching(/ chambers 3, 5, .* another service/),
+    },
+  ]);
+});
+
+test('a start on a new log warns of contracts that are used already, and of none that are new', async () => {
+  const rpc = openRpc(config.rpcUrl);
+  const { address: from } = openAccount(config.privateKey);
+  const settings = {
+    CHAIN: '',
+    RPC_URL: config.rpcUrl,
+    CHAMBER_REGISTRY_ADDRESS: config.registryAddress,
+    IDEA_FACTORY_ADDRESS: config.factoryAddress,
+    RELAYER_PRIVATE_KEY: config.privateKey,
+  };
+  const logged = async () => {
+    const lines: string[] = [];
+    const logger = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
+    await (await run({ ...settings, DATABASE_PATH: ':memory:' }, undefined, logger)).stop();
+    const warnings = lines.map((line) => JSON.parse(line)).filter(({ variable }) => variable === 'CHAMBER_ID_MIN');
+    return warnings.map(({ msg }) => msg);
+  };
+  expect(await logged()).toEqual([]);
+  await rpc.request('anvil_impersonateAccount', [from]);
+  const data = commitChamberCall(1, `0x${'ab'.repeat(32)}`);
+  await rpc.request('eth_sendTransaction', [{ from, to: config.registryAddress, data }]);
+  rpc.close();
+  expect(await logged()).toEqual([expect.stringMatching(/ roots of chambers 1, .* set it to 2 or more$/)]);
 });
 
 test('an invalid private key is rejected without being quoted', () => {

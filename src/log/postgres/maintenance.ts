@@ -3,6 +3,7 @@ import type { Client } from 'pg';
 import type { StoredTile } from '../../tlog/tiled-tree.ts';
 import { LOG_ID } from '../../vocabulary/values.ts';
 import { DERIVED_TABLES, selectDifferences } from '../derived-tables.ts';
+import { COPIED_FROM } from '../found-log.ts';
 import type { Renewal } from '../log-id.ts';
 import { MOVED_TO } from '../moved.ts';
 import type { StoredCheckpoint } from '../published-tree.ts';
@@ -163,7 +164,7 @@ export async function renewPostgres(
     // A node that still runs has written nothing after this, and writes nothing once it sees the new id.
     await client.query('LOCK TABLE events, tiles IN SHARE ROW EXCLUSIVE MODE');
     await client.query(
-      `INSERT INTO meta VALUES ('log_id', $1), ('copied_from', $2)
+      `INSERT INTO meta VALUES ('log_id', $1), ('${COPIED_FROM}', $2)
        ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
       [logId, copiedFrom],
     );

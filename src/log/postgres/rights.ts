@@ -61,3 +61,19 @@ export async function requireMayCreate(client: Client): Promise<void> {
     `the role ${role} may not create tables in the schema ${schema}: GRANT CREATE ON SCHEMA ${schema} TO ${role}`,
   );
 }
+
+/** The same for the tables that a first start on a log of an earlier release changes: only their owner may. */
+export async function requireMayUpgrade(client: Client): Promise<void> {
+  await requireMayCreate(client);
+  const { rows } = await client.query<{ readonly name: string; readonly role: string; readonly owner: string }>(
+    `SELECT relname AS name, quote_ident(current_user) AS role, quote_ident(rolname) AS owner
+     FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace JOIN pg_roles ON pg_roles.oid = relowner
+     WHERE nspname = current_schema() AND relname IN ('events', 'snapshots', 'unplaced') AND NOT pg_has_role(relowner, 'USAGE') LIMIT 1`,
+  );
+  const [other] = rows;
+  if (other === undefined) return;
+  const { name, role, owner } = other;
+  throw new MissingRight(
+    `this version changes the table ${name}, which only its owner ${owner} may, and the role is ${role}: GRANT ${owner} TO ${role}`,
+  );
+}

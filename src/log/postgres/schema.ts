@@ -3,11 +3,10 @@
 import type { Client } from 'pg';
 import { createDerivedTables } from '../derived-tables.ts';
 import { newLogId } from '../log-id.ts';
-import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import { describeDatabase } from './database-url.ts';
 import { COLUMN_TYPES } from './derived-rows.ts';
 import { PHASE_INDEXES } from './lists.ts';
-import { requireMayCreate, requireMayReadMeta, requireRights } from './rights.ts';
+import { requireMayCreate, requireMayReadMeta, requireMayUpgrade, requireRights } from './rights.ts';
 import { begin } from './session.ts';
 import { UnusableDatabase } from './unusable-database.ts';
 
@@ -137,22 +136,18 @@ async function migrateOneStep(client: Client): Promise<boolean> {
   }
 }
 
-/** Throws an Error of one line if a start would end with it; changes nothing. Returns what the server is. */
-export async function probe(
-  client: Client,
-): Promise<{ readonly server: string; readonly hasSynchronousStandby: boolean }> {
-  const server = await requireServer(client);
-  const { rows: settings } = await client.query("SELECT current_setting('synchronous_standby_names') AS names");
-  const found = { server, hasSynchronousStandby: settings[0]?.names !== '' };
+/** The version of the log, undefined in an empty database; throws an Error of one line if a start would end with it, and changes nothing. */
+export async function findVersion(client: Client): Promise<number | undefined> {
   const version = await readVersion(client);
   requireKnown(version);
-  if (version === undefined) {
-    await requireMayCreate(client);
-    return found;
-  }
-  await requireRights(client);
-  requireNotMoved(await readMeta(client, MOVED_TO));
-  return found;
+  if (version === undefined) await requireMayMake(client);
+  else await requireRights(client);
+  if (version !== undefined && isUpgradeDue(version)) await requireMayUpgrade(client);
+  return version;
+}
+
+export function isUpgradeDue(version: number): boolean {
+  return version !== SCHEMA_VERSION;
 }
 
 export async function readMeta(client: Client, name: string): Promise<string | undefined> {
@@ -225,9 +220,14 @@ async function readVersion(client: Client): Promise<number | undefined> {
   const tables = new Set(rows.map(({ name }) => name));
   const isOurs = ['meta', 'events', 'registrations'].every((name) => tables.has(name));
   if (isOurs) await requireMayReadMeta(client);
-  const version = Number(isOurs ? await readMeta(client, 'schema_version') : undefined);
+  const version = Number(isOurs ? await readMeta(client, 'schema_version').catch(undefinedColumn) : undefined);
   if (version >= 1) return version;
   throw new UnusableDatabase('the database holds tables of another program');
+}
+
+/** Another program's table may have the name and not the columns. */
+function undefinedColumn(error: unknown): undefined {
+  if ((error as { readonly code?: unknown }).code !== '42703') throw error;
 }
 
 /** The catalog's: information_schema has only the tables that the role has rights on. */
@@ -235,8 +235,31 @@ const TABLES_THERE = `SELECT relname AS name FROM pg_class JOIN pg_namespace ON 
   WHERE nspname = current_schema() AND relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT EXISTS (
     SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e')`;
 
-async function create(client: Client): Promise<void> {
+async function requireMayMake(client: Client): Promise<void> {
   await requireMayCreate(client);
+  await requireFreeNames(client);
+}
+
+/** Types, indexes and sequences share the names of tables, and an extension may have tables of its own. */
+async function requireFreeNames(client: Client): Promise<void> {
+  const names = [...SCHEMA.matchAll(/^CREATE (?:TABLE|UNIQUE INDEX|INDEX) (\w+)/gm)].map(([, name]) => name);
+  const { rows } = await client.query<{ readonly name: string; readonly schema: string }>(NAME_TAKEN, [names]);
+  const [taken] = rows;
+  if (taken === undefined) return;
+  const { name, schema } = taken;
+  throw new UnusableDatabase(
+    `something of another program or an extension is named ${name} in the schema ${schema}: name another database, or a schema of its own by search_path`,
+  );
+}
+
+const NAME_TAKEN = `SELECT quote_ident(name) AS name, quote_ident(current_schema()) AS schema FROM unnest($1::text[]) AS names (name)
+  WHERE EXISTS (SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+      WHERE nspname = current_schema() AND relname = name)
+    OR EXISTS (SELECT FROM pg_type JOIN pg_namespace ON pg_namespace.oid = typnamespace
+      WHERE nspname = current_schema() AND typname = name) LIMIT 1`;
+
+async function create(client: Client): Promise<void> {
+  await requireMayMake(client);
   await client.query(SCHEMA);
   await client.query("INSERT INTO meta VALUES ('schema_version', $1), ('log_id', $2)", [
     String(SCHEMA_VERSION),
@@ -245,6 +268,7 @@ async function create(client: Client): Promise<void> {
 }
 
 async function upgrade(client: Client, version: number): Promise<void> {
+  await requireMayUpgrade(client);
   if (version === SCHEMA_WITHOUT_ACCOUNTS) await client.query(SNAPSHOTS_OF_STREAMS);
   await client.query(UNPLACED_EVENTS + PUBLISHED_TREE);
   await writeVersion(client, PLACING_ACCOUNTS);

@@ -4,7 +4,6 @@ import { Damages, type StreamDamaged } from '../damage.ts';
 import type { Store } from '../store.ts';
 import { type ConnectionOptions, Connections, connectFirst, PATIENCE_MS } from './connections.ts';
 import { DatabaseClock } from './database-clock.ts';
-import { describeDatabase } from './database-url.ts';
 import { PostgresEventLog } from './event-log.ts';
 import { PostgresLists } from './lists.ts';
 import { requireSameLog } from './log-identity.ts';
@@ -13,7 +12,7 @@ import { PostgresMeta } from './meta.ts';
 import { PostgresNodes } from './nodes.ts';
 import { PostgresPublishedTree } from './published-tree.ts';
 import { readLastAt } from './reset-clock.ts';
-import { migrate, probe, readMeta } from './schema.ts';
+import { migrate, readMeta } from './schema.ts';
 import { Writes } from './writes.ts';
 
 /** For places, checkpoints, snapshots and repeated requests, which may wait for a standby. */
@@ -56,17 +55,6 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await store.close();
     throw error;
   }
-}
-
-/** What the database is, without a change to it; throws as openPostgresStore does. */
-export async function probeDatabase(
-  url: string,
-): Promise<{ readonly detail: string; readonly hasSynchronousStandby: boolean }> {
-  const connections = new Connections(url, 1);
-  const found = await connectFirst(connections, url, probe);
-  await connections.close();
-  const { server, hasSynchronousStandby } = found;
-  return { detail: `${describeDatabase(url)} is ${server} and takes writes`, hasSynchronousStandby };
 }
 
 export interface PostgresStore extends Store {

@@ -4,6 +4,7 @@ import { existsSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { draftOf, moveFile } from '../../files/durable-file.ts';
+import { COPIED_FROM } from '../found-log.ts';
 import { newLogId, type Renewal } from '../log-id.ts';
 import { MOVED_TO } from '../moved.ts';
 import { createPrivate, openDatabaseFile, reasonOf, requireName } from './database-file.ts';
@@ -73,7 +74,7 @@ function renewLogId(db: Database.Database, { logId, former }: Renewal): RenewedI
   const write = db.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)');
   db.transaction(() => {
     write.run('log_id', logId);
-    write.run('copied_from', copiedFrom);
+    write.run(COPIED_FROM, copiedFrom);
     db.prepare('DELETE FROM meta WHERE name = ?').run(MOVED_TO);
     // The tree is published again, under the new name.
     db.exec('DELETE FROM tiles');

@@ -4,6 +4,7 @@ import {
   chmodSync,
   chownSync,
   closeSync,
+  existsSync,
   lstatSync,
   openSync,
   readlinkSync,
@@ -122,6 +123,12 @@ function lockWriter(path: string): Database.Database {
       cause: error,
     });
   }
+}
+
+/** Throws as a start would if another process has the file open for writing; makes nothing. */
+export function requireUnlocked(file: string): void {
+  const path = `${file}.lock`;
+  if (existsSync(path)) lockWriter(path).close();
 }
 
 /**

@@ -20,6 +20,7 @@ import {
   createSchema,
   PUBLISHED_TREE,
   REGISTRATIONS,
+  requireNoTables,
   requireOwnTables,
   SCHEMA_VERSION,
 } from './schema.ts';
@@ -52,19 +53,25 @@ export type OnMigration = (progress: MigrationProgress) => void;
 
 /** Creates the schema in a new file and migrates one of a release; throws if it can't, or another program wrote the file. */
 export function migrate(db: Database, onMigration: OnMigration = () => {}): void {
+  const version = requireKnownSchema(db);
+  if (version === 0) db.transaction(() => createSchema(db)).immediate();
+  else if (version !== SCHEMA_VERSION) migrateEarlier(db, version, onMigration);
+}
+
+/** Returns the version, 0 of a file without tables; throws an Error of one line if this release can't start on the file. */
+export function requireKnownSchema(db: Database): number {
   const version = db.pragma('user_version', { simple: true }) as number;
   if (version > SCHEMA_VERSION) {
     throw new Error(`the file has schema ${version}, newer than schema ${SCHEMA_VERSION} of this version`);
   }
   if (version < 0) throw new Error(ANOTHER_PROGRAM);
   if (version === 0) {
-    db.transaction(() => createSchema(db)).immediate();
-    return;
+    requireNoTables(db);
+    return version;
   }
   requireOwnTables(db);
-  if (version === SCHEMA_VERSION) return;
-  if (!EARLIER_SCHEMAS.includes(version)) throw new Error(`the file has schema ${version}, which no release wrote`);
-  migrateEarlier(db, version, onMigration);
+  if (version === SCHEMA_VERSION || EARLIER_SCHEMAS.includes(version)) return version;
+  throw new Error(`the file has schema ${version}, which no release wrote`);
 }
 
 function migrateEarlier(db: Database, version: number, onProgress: OnMigration): void {

@@ -39,16 +39,6 @@ export function readLog<T>(databasePath: string, read: (db: Database.Database) =
   }
 }
 
-/** The highest id of a chamber, 0 without one, and the newest chambers that are not committed. */
-export function lastChambers(
-  db: Database.Database,
-  openMax: number,
-): { readonly last: number; readonly open: readonly number[] } {
-  const last = db.prepare<[], number>('SELECT coalesce(max(chamber_id), 0) FROM chambers').pluck().get() ?? 0;
-  const open = 'SELECT chamber_id FROM chambers WHERE NOT is_committed ORDER BY chamber_id DESC LIMIT ?';
-  return { last, open: db.prepare<[number], number>(open).pluck().all(openMax) };
-}
-
 export function readMeta(db: Database.Database, name: string): string | undefined {
   return db.prepare<[string], string>('SELECT value FROM meta WHERE name = ?').pluck().get(name);
 }

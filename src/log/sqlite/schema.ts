@@ -98,10 +98,15 @@ export function requireOwnTables(db: Database): void {
   if (db.prepare<[], number>(columns).pluck().get() !== 3) throw new Error(ANOTHER_PROGRAM);
 }
 
-/** Creates the tables in the caller's transaction. */
-export function createSchema(db: Database): void {
+/** A file without a schema version may only be a new one. */
+export function requireNoTables(db: Database): void {
   const tables = db.prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").pluck().get() as number;
   if (tables > 0) throw new Error(ANOTHER_PROGRAM);
+}
+
+/** Creates the tables in the caller's transaction. */
+export function createSchema(db: Database): void {
+  requireNoTables(db);
   db.exec(EVENTS + APPEND_ONLY + DERIVED + REST + INDEXES + PUBLISHED_TREE);
   db.prepare("INSERT INTO meta (name, value) VALUES ('log_id', ?)").run(newLogId());
   db.pragma(`user_version = ${SCHEMA_VERSION}`);

@@ -1,6 +1,7 @@
 // What the database role may do: what it lacks is named with its GRANT, and a node that is given that works.
 import { describe, expect, it } from 'vitest';
-import { openPostgresStore, probeDatabase } from '../../../src/log/postgres/store.ts';
+import { findPostgresLog } from '../../../src/log/postgres/found-log.ts';
+import { openPostgresStore } from '../../../src/log/postgres/store.ts';
 import { PublishLoop } from '../../../src/publisher/publish-loop.ts';
 import { allocationOf, enterPhase, openChamber } from '../../kit/chambers.ts';
 import { execute, openStore, ownDatabase, ownRole } from '../../kit/postgres.ts';
@@ -9,7 +10,7 @@ import { eventually } from '../../kit/until.ts';
 
 /** Why a start ends, which is what doctor reports; undefined if it does not end. */
 async function problem(url: string): Promise<string | undefined> {
-  const probed = await probeDatabase(url).then(
+  const probed = await findPostgresLog(url).then(
     () => undefined,
     (error: Error) => error.message,
   );

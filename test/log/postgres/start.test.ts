@@ -2,7 +2,8 @@
 import pg from 'pg';
 import { describe, expect, it } from 'vitest';
 import { ALL_CHAMBERS } from '../../../src/log/log.ts';
-import { openPostgresStore, probeDatabase } from '../../../src/log/postgres/store.ts';
+import { findPostgresLog } from '../../../src/log/postgres/found-log.ts';
+import { openPostgresStore } from '../../../src/log/postgres/store.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { startPostgres } from '../../kit/postgres-server.ts';
 import { runService } from '../../kit/service-process.ts';
@@ -21,7 +22,7 @@ const UPGRADES = "SELECT FROM pg_stat_activity WHERE state <> 'idle' AND query L
 async function problem(url: string): Promise<string> {
   const [start, probe] = [
     openPostgresStore({ url, connectionsMax: 2 }).then((store) => store.close()),
-    probeDatabase(url),
+    findPostgresLog(url),
   ];
   const [started, probed] = await Promise.all([start, probe].map((each) => each.then(() => 'none', String)));
   expect(probed).toBe(started);
@@ -40,7 +41,7 @@ describe('a start', () => {
     [
       'another program’s meta',
       'CREATE TABLE meta (name text); CREATE TABLE events (); CREATE TABLE registrations ()',
-      'column "value" does not exist',
+      'holds tables of another program',
     ],
     [
       'no version',
@@ -65,7 +66,7 @@ describe('a start', () => {
     const url = await temporaryPostgres();
     await (await openStore(url)).close();
     expect(await problem(url)).toBe('none');
-    expect(await probeDatabase(url)).toMatchObject({ hasSynchronousStandby: false });
+    expect(await findPostgresLog(url)).toMatchObject({ hasSynchronousStandby: false });
     await execute(url, "INSERT INTO meta VALUES ('moved_to', 'chambers.db')");
     expect(await problem(url)).toMatch('its log has moved to chambers.db');
   });

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { probeDatabase } from '../../../src/log/postgres/store.ts';
+import { findPostgresLog } from '../../../src/log/postgres/found-log.ts';
 import { execute } from '../../kit/postgres.ts';
 import { startPostgres } from '../../kit/postgres-server.ts';
 import { atEnd, temporaryFolder } from '../../kit/temporary.ts';
@@ -39,8 +39,8 @@ it.runIf(hasOpenssl())(
   'takes a certificate of the address, and none of another name',
   { timeout: 60_000 },
   async () => {
-    expect(await probeDatabase(await startWithTls('IP:127.0.0.1'))).toMatchObject({ hasSynchronousStandby: false });
-    await expect(probeDatabase(await startWithTls('DNS:localhost,IP:127.0.0.2'))).rejects.toThrow(
+    expect(await findPostgresLog(await startWithTls('IP:127.0.0.1'))).toMatchObject({ hasSynchronousStandby: false });
+    await expect(findPostgresLog(await startWithTls('DNS:localhost,IP:127.0.0.2'))).rejects.toThrow(
       /IP: 127\.0\.0\.1 is not in the cert/,
     );
   },

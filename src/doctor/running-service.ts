@@ -1,0 +1,89 @@
+// What `chambers doctor URL` says of a service that runs, as its clients reach it.
+import { SERVICE_NAME } from '../http/service.ts';
+import { READ_LIMITS } from '../reading/limits.ts';
+import { openResponse } from '../reading/response.ts';
+import { tlsHint } from '../reading/tls-hint.ts';
+import { type Finding, ok, problem } from '../service/checks/finding.ts';
+
+const PROBE_MILLIS = 3_000;
+/** The default of SIGNATURE_MAX_SKEW_SECONDS. */
+const SERVICE_CLOCK_SECONDS_MAX = 60;
+
+/** The findings for the service at that URL. */
+export async function examineService(
+  url: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<readonly Finding[]> {
+  return [
+    ...examineUrl(url, env),
+    ...(await examineResponses(url).catch((error) => [problem('service', error.message)])),
+  ];
+}
+
+/** Clients sign the URL that they use, and the service verifies its own. */
+function examineUrl(url: string, { PUBLIC_URL }: Readonly<Record<string, string | undefined>>): readonly Finding[] {
+  const addresses = PUBLIC_URL?.split(',').flatMap((address) => address.trim() || []) ?? [];
+  if (addresses.length === 0 || addresses.some((address) => isSameOrigin(address, url))) return [];
+  return [
+    problem('service', `signed requests are for ${addresses.join(' or ')}, not for ${url}`, { variable: 'PUBLIC_URL' }),
+  ];
+}
+
+function isSameOrigin(one: string, other: string): boolean {
+  return URL.canParse(one) && URL.canParse(other) && new URL(one).origin === new URL(other).origin;
+}
+
+async function examineResponses(url: string): Promise<readonly Finding[]> {
+  const base = url.replace(/\/+$/, '');
+  const info = await ask(`${base}/`);
+  const { name, version } = info.body;
+  if (name !== SERVICE_NAME) throw new Error(`${url} is not a ${SERVICE_NAME}: use its base URL, its PUBLIC_URL`);
+  const aheadSeconds = Math.round((Date.parse(info.response.headers.get('date') ?? '') - Date.now()) / 1000);
+  const [health, ready, chambers] = await Promise.all(
+    ['/health', '/ready', '/chambers?limit=1'].map((path) => ask(base + path)),
+  );
+  const [newest] = (chambers?.body ?? []) as readonly { readonly chamberId?: number }[];
+  const preview = newest && (await ask(`${base}/chambers/${newest.chamberId}/merkle-preview`));
+  const logId = preview?.response.headers.get('log-id') ?? 'shown with its first chamber';
+  const { ok: isHealthy, clock } = health?.body ?? {};
+  const { reason } = Object(clock) as { readonly reason?: string };
+  const isReady = ready?.response.ok === true || ready?.response.status === 404;
+  return [
+    ok('service', `version ${version}, logId ${logId}`),
+    isHealthy === true ? ok('service', 'healthy') : problem('service', `not healthy: ${textOf(health?.body)}`),
+    isReady ? ok('service', 'ready for moves') : problem('service', `not ready: ${textOf(ready?.body)}`),
+    ...(reason === undefined ? [] : [problem('clock', `the service's clock is in doubt: ${reason}`)]),
+    Math.abs(aheadSeconds) <= SERVICE_CLOCK_SECONDS_MAX
+      ? ok('clock', 'the service and this machine agree on the time')
+      : problem('clock', `the service is ${aheadSeconds} s ahead of this clock: signatures made here may be rejected`),
+  ];
+}
+
+/** Four probes are made at once, and each response is short. */
+const PROBE_LIMITS = { ...READ_LIMITS, responseBytesMax: 256 * 1024 };
+const BODY_CHARS_SHOWN = 500;
+
+function textOf(body: unknown): string {
+  return JSON.stringify(body).slice(0, BODY_CHARS_SHOWN);
+}
+
+/** Whether one of these services responds there. */
+export async function isOurs(url: string): Promise<boolean> {
+  const info = await ask(`${url}/`).catch(() => undefined);
+  return info?.body['name'] === SERVICE_NAME;
+}
+
+async function ask(url: string) {
+  try {
+    const init = { headers: { accept: 'application/json' } };
+    const response = await openResponse(fetch, url, init, { wholeMillisMax: PROBE_MILLIS });
+    const body = (await response.json(PROBE_LIMITS)) as Readonly<Record<string, unknown>> | undefined;
+    if (body === undefined || body === null) throw new Error(`the response with status ${response.status} is not JSON`);
+    return { response, body };
+  } catch (error) {
+    const { message, cause } = error as Error;
+    const { code = '', message: reason } = (cause ?? { message }) as NodeJS.ErrnoException;
+    const hint = tlsHint(code);
+    throw new Error(`no service responds at ${url}: ${hint === undefined ? reason : code + hint}`, { cause: error });
+  }
+}

@@ -1,0 +1,127 @@
+// The chain: its id, contracts that accept the relayer, and chamber ids that are still free there.
+import { formatEther } from 'viem';
+import { ConfigError } from '../../config.ts';
+import { EXIT_CONFIG, EXIT_FAILURE } from '../../process/exit.ts';
+import { anvilBinary } from '../../relayer/anvil.ts';
+import type { RelayerConfig } from '../../relayer/context.ts';
+import { committedIds, probeChain } from '../../relayer/identity.ts';
+import { openAccount } from '../../relayer/transactions.ts';
+import type { Millis } from '../../vocabulary/values.ts';
+import { configuredChain } from '../chain-settings.ts';
+import { type Check, type ProbedChain, reasonOf } from './check.ts';
+import { type Finding, ok, problem, warning } from './finding.ts';
+
+export const checkChain: Check = async (state) => {
+  const { config, log, time } = state;
+  const { RPC_URL, CHAIN, SIGNATURE_MAX_SKEW_SECONDS } = config;
+  if (CHAIN === 'none') return [ok('chain', 'none: chambers stay in ALLOCATE_REVEAL')];
+  if (RPC_URL === undefined) return checkAnvil();
+  try {
+    const probed = await probe(configuredChain(config, RPC_URL), log?.chainId);
+    state.chain = probed;
+    const { findings, blockAt } = probed;
+    return blockAt > time() + SIGNATURE_MAX_SKEW_SECONDS * 1000
+      ? [...findings, behindBlock(blockAt, time())]
+      : findings;
+  } catch (error) {
+    // The file of the contracts was reported.
+    if (error instanceof ConfigError) return [];
+    throw error;
+  }
+};
+
+function behindBlock(blockAt: Millis, now: Millis): Finding {
+  return problem('clock', `the chain's newest block is ${Math.round((blockAt - now) / 1000)} s ahead of this clock`);
+}
+
+function checkAnvil(): readonly Finding[] {
+  try {
+    anvilBinary();
+    return [ok('chain', 'a development chain, started with the service; RPC_URL names another chain')];
+  } catch (error) {
+    return [problem('chain', reasonOf(error), { variable: 'RPC_URL', exitCode: EXIT_FAILURE })];
+  }
+}
+
+/** Of a log that was used before, the chain of then is expected. */
+export async function probe(wanted: RelayerConfig, remembered: number | undefined): Promise<ProbedChain> {
+  const chainId = wanted.chainId ?? remembered;
+  if (remembered !== undefined && chainId !== remembered) {
+    const detail = `the database was first used with chain ${remembered}, not ${chainId}`;
+    const findings = [problem('chain', detail, { variable: 'CHAIN_ID', exitCode: EXIT_CONFIG })];
+    return { findings, config: wanted, isReached: false, blockAt: 0 };
+  }
+  const { address } = openAccount(wanted.privateKey);
+  const report = await probeChain({ ...wanted, chainId }, address);
+  const config = { ...wanted, chainId: report.chainId ?? chainId };
+  const findings = [
+    ...report.mismatches.map(({ variable, problem: detail }) =>
+      problem('chain', detail, { variable, exitCode: EXIT_FAILURE }),
+    ),
+    ...report.warnings.map(({ variable, problem: detail }) => warning('chain', detail, variable)),
+  ];
+  const funds = report.balance === undefined ? '' : `, which has ${formatEther(report.balance)} ether`;
+  const sound = ok('chain', `chain ${config.chainId}, the contracts accept the relayer ${address}${funds}`);
+  return {
+    findings: findings.length > 0 ? findings : [sound],
+    config,
+    isReached: report.chainId !== undefined,
+    blockAt: report.blockAt,
+  };
+}
+
+/** Ids are looked up until there are so many free ones in a row. */
+const FREE_IDS_IN_A_ROW = 10;
+/** A copy lacks what was created after it was made. */
+const FREE_IDS_IN_A_ROW_OF_COPY = 100;
+const IDS_PROBED_MAX = 1_000;
+const IDS_NAMED_MAX = 10;
+
+/** A root can be committed once for each id, so a chamber with one that the registry has a root of is never committed. */
+export const checkChamberIds: Check = async ({ config, log, isLogReadable, chain }) => {
+  if (!chain?.isReached || hasMismatch(chain) || !isLogReadable) return [];
+  const from = Math.max((log?.lastChamberId ?? 0) + 1, config.CHAMBER_ID_MIN);
+  const isCopy = log?.isCopy === true;
+  try {
+    const taken = await takenFrom(chain.config, from, isCopy ? FREE_IDS_IN_A_ROW_OF_COPY : FREE_IDS_IN_A_ROW);
+    const ended = isCopy ? await committedIds(chain.config, log.openChamberIds) : [];
+    return [
+      ...(taken.length > 0 ? [warning('chain', describeTaken(taken, isCopy), 'CHAMBER_ID_MIN')] : []),
+      ...(ended.length > 0 ? [warning('chain', describeEnded(ended))] : []),
+    ];
+  } catch (error) {
+    return [
+      warning('chain', `chamber ids that the registry has roots of are not known: ${reasonOf(error)}`, 'RPC_URL'),
+    ];
+  }
+};
+
+function hasMismatch({ findings }: ProbedChain): boolean {
+  return findings.some(({ level }) => level === 'problem');
+}
+
+async function takenFrom(chain: RelayerConfig, from: number, inARow: number): Promise<readonly number[]> {
+  const taken: number[] = [];
+  for (let next = from; next < from + IDS_PROBED_MAX; next += inARow) {
+    const ids = Array.from({ length: inARow }, (_, index) => next + index);
+    const found = await committedIds(chain, ids);
+    if (found.length === 0) break;
+    taken.push(...found);
+  }
+  return taken;
+}
+
+function describeTaken(taken: readonly number[], isCopy: boolean): string {
+  const why = isCopy ? 'being a copy of an earlier one' : 'so that another service uses these contracts, or did';
+  const lowest = (taken.at(-1) ?? 0) + 1;
+  return `the registry has roots of chambers ${named(taken)}, which this log does not have, ${why}: new chambers with these ids could not be committed, so set it to ${lowest} or more`;
+}
+
+function describeEnded(ended: readonly number[]): string {
+  return `the registry has roots of chambers ${named(ended)}, which are open in this copy of a log: those of which moves were lost can’t be committed`;
+}
+
+function named(ids: readonly number[]): string {
+  const shown = ids.slice(0, IDS_NAMED_MAX).join(', ');
+  return ids.length > IDS_NAMED_MAX ? `${shown} … ${ids.at(-1)}` : shown;
+}

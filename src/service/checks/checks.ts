@@ -1,0 +1,65 @@
+// The one list of what is checked before a start. The start runs it before it opens or makes anything and ends at the first problem;
+// doctor runs all of it. So both say the same, and a start that can't succeed leaves everything as it was.
+import type { Logger } from 'pino';
+import { ConfigError, type ConfigProblem } from '../../config.ts';
+import { EXIT_CONFIG } from '../../process/exit.ts';
+import { checkChain, checkChamberIds } from './chain.ts';
+import type { Check, CheckInput, CheckState, ProbedChain } from './check.ts';
+import { checkClock } from './clock.ts';
+import { checkDatabase, checkSpace } from './database.ts';
+import { describeFinding, type Finding } from './finding.ts';
+import { checkKeys, checkPublished } from './keys.ts';
+import { checkPorts } from './ports.ts';
+import { checkFiles, checkFlags, checkNames, checkOpenFiles, showSettings } from './settings.ts';
+
+const CHECKS: readonly Check[] = [
+  checkNames,
+  checkOpenFiles,
+  checkFiles,
+  checkFlags,
+  showSettings,
+  checkDatabase,
+  checkSpace,
+  checkKeys,
+  checkPublished,
+  checkClock,
+  checkChain,
+  checkChamberIds,
+  checkPorts,
+];
+
+async function* runChecks(state: CheckState): AsyncGenerator<readonly Finding[]> {
+  for (const check of CHECKS) yield await check(state);
+}
+
+function begin(input: CheckInput): CheckState {
+  return { ...input, log: undefined, isLogReadable: false, chain: undefined };
+}
+
+export async function allFindings(input: CheckInput): Promise<readonly Finding[]> {
+  const found: Finding[] = [];
+  for await (const findings of runChecks(begin(input))) found.push(...findings);
+  return found;
+}
+
+/** Throws ConfigError if another start would fail as well, otherwise an Error; logs what a start goes on with. Returns the checked chain. */
+export async function requireStartable(input: CheckInput, logger: Logger): Promise<ProbedChain | undefined> {
+  const state = begin(input);
+  const tolerable: Finding[] = [];
+  for await (const findings of runChecks(state)) {
+    requireNone(findings);
+    tolerable.push(...findings.filter(({ level }) => level !== 'ok'));
+  }
+  for (const { variable, detail } of tolerable) logger.warn({ variable }, detail);
+  return state.chain;
+}
+
+export function requireNone(findings: readonly Finding[]): void {
+  const stopping = findings.filter(({ exitCode }) => exitCode !== 0);
+  if (stopping.length === 0) return;
+  if (stopping.some(({ exitCode }) => exitCode !== EXIT_CONFIG))
+    throw new Error(stopping.map(describeFinding).join('\n'));
+  throw new ConfigError(
+    stopping.map(({ variable, detail }) => ({ variable: variable as ConfigProblem['variable'], problem: detail })),
+  );
+}

@@ -1,0 +1,58 @@
+// The database: whether a start can open it, and what it finds there.
+import { stat, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { type Config, VARIABLES } from '../../config.ts';
+import { findSqliteLog } from '../../log/sqlite/found-log.ts';
+import { EXIT_FAILURE } from '../../process/exit.ts';
+import { type Check, type CheckState, reasonOf } from './check.ts';
+import { type Finding, ok, problem, warning } from './finding.ts';
+
+const FREE_BYTES_MIN = 100_000_000;
+const FREE_BYTES_ENOUGH = 1_000_000_000;
+
+export const checkDatabase: Check = async (state) => {
+  const variable = state.config.DATABASE_URL === undefined ? 'DATABASE_PATH' : 'DATABASE_URL';
+  try {
+    const findings = await findLog(state);
+    state.isLogReadable = true;
+    return state.log?.isMigrationDue ? [...findings, warning('disk', MIGRATION, variable)] : findings;
+  } catch (error) {
+    return [problem('disk', reasonOf(error), { variable, exitCode: EXIT_FAILURE })];
+  }
+};
+
+const MIGRATION = 'an earlier release wrote the log: the start migrates it, and that release does not open it again';
+
+const NO_STANDBY =
+  'without a synchronous standby a failover may lose lines that a checkpoint covers, and no node starts on such a log again';
+
+/** Throws what a start would end with. */
+async function findLog(state: CheckState): Promise<readonly Finding[]> {
+  const { config, isRunning: isInUse } = state;
+  if (config.DATABASE_URL === undefined) {
+    state.log = findSqliteLog(config.DATABASE_PATH, { isInUse, isFolderMade: isDefaultPath(config) });
+    return [];
+  }
+  // Loaded only when used: it would slow every other start.
+  const { findPostgresLog } = await import('../../log/postgres/found-log.ts');
+  const { detail, hasSynchronousStandby, log } = await findPostgresLog(config.DATABASE_URL);
+  state.log = log;
+  return [hasSynchronousStandby ? ok('disk', detail) : warning('disk', `${detail}; ${NO_STANDBY}`, 'DATABASE_URL')];
+}
+
+/** Only the default folder is created: a configured one that is missing is more likely a mistake. */
+export function isDefaultPath({ DATABASE_URL, DATABASE_PATH }: Config): boolean {
+  return DATABASE_URL === undefined && DATABASE_PATH === VARIABLES.DATABASE_PATH.fallback;
+}
+
+/** A start goes on with a full disk: it reads, and writes once there is room. */
+export const checkSpace: Check = async ({ config: { DATABASE_PATH, DATABASE_URL }, isLogReadable }) => {
+  if (DATABASE_URL !== undefined || DATABASE_PATH === ':memory:' || !isLogReadable) return [];
+  const parent = dirname(DATABASE_PATH);
+  const folder = (await stat(parent).catch(() => undefined)) === undefined ? '.' : parent;
+  const { bavail, bsize } = await statfs(folder);
+  const freeBytes = bavail * bsize;
+  const detail = `${(freeBytes / 1e9).toFixed(1)} GB free in ${folder}`;
+  if (freeBytes < FREE_BYTES_MIN) return [problem('disk', detail, { variable: 'DATABASE_PATH' })];
+  return [freeBytes < FREE_BYTES_ENOUGH ? warning('disk', detail, 'DATABASE_PATH') : ok('disk', detail)];
+};

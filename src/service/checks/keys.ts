@@ -1,0 +1,40 @@
+// The file of the keys that sign, and what was published with them.
+
+import { ConfigError } from '../../config.ts';
+import { EXIT_FAILURE } from '../../process/exit.ts';
+import { PublishedHistory } from '../../publisher/published-history.ts';
+import { checkpointCopyOf, findKeys, keyFileOf } from '../key-files.ts';
+import { type Check, reasonOf } from './check.ts';
+import { ofConfiguration, ok, problem } from './finding.ts';
+
+/** The service makes a missing file, but not in production, nor for a log that had keys. */
+export const checkKeys: Check = ({ config, log, isLogReadable }) => {
+  if (!isLogReadable) return [];
+  try {
+    const keys = findKeys(config, log);
+    const file = keyFileOf(config, log?.logId);
+    if (keys !== undefined) return [ok('keys', `${file} holds the keys of log ${keys.logId}`)];
+    return [ok('keys', file === undefined ? 'in memory' : `${file} not found: it is made at the start`)];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return ofConfiguration(error, 'keys');
+  }
+};
+
+/** The log extends what this node knows to be published of it. */
+export const checkPublished: Check = async ({ config, log }) => {
+  if (log === undefined) return [];
+  const { logId } = log;
+  try {
+    const keys = findKeys(config, log);
+    if (keys === undefined) return [];
+    const path = checkpointCopyOf(config, logId);
+    const history = new PublishedHistory({ logId, path, keys: () => keys.all('checkpoints') });
+    await log.proveTree((tree) => history.prove(tree));
+    return [ok('keys', 'the log extends what was published of it')];
+  } catch (error) {
+    // The keys were reported.
+    if (error instanceof ConfigError) return [];
+    return [problem('keys', reasonOf(error), { exitCode: EXIT_FAILURE })];
+  }
+};

@@ -1,0 +1,35 @@
+// The ports, by listening on them for a moment.
+import { createServer, type Server } from 'node:net';
+import { CannotListen, type ListenAddress, listen } from '../../http/http-server.ts';
+import { EXIT_FAILURE } from '../../process/exit.ts';
+import { metricsPort, servicePort } from '../listen-addresses.ts';
+import type { Check } from './check.ts';
+import { type Finding, ok, problem } from './finding.ts';
+
+export const checkPorts: Check = async ({ config, isRunning }) => {
+  if (isRunning) return [];
+  const metrics = metricsPort(config);
+  const servers: Server[] = [];
+  const findings: Finding[] = [];
+  for (const address of [...(metrics === undefined ? [] : [metrics]), servicePort(config)]) {
+    const server = createServer((socket) => socket.destroy());
+    const finding = await tryPort(server, address);
+    findings.push(finding);
+    if (finding.level === 'ok') servers.push(server);
+  }
+  // Both are held until then: one port can't serve both.
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return findings;
+};
+
+async function tryPort(server: Server, address: ListenAddress): Promise<Finding> {
+  const { port, host, variables } = address;
+  // A free one is picked, on an address of this machine.
+  try {
+    await listen(server, address);
+    return ok('ports', port === 0 ? `a free port of ${host}` : `${host}:${port} is free`, variables.port);
+  } catch (error) {
+    if (!(error instanceof CannotListen)) throw error;
+    return problem('ports', error.message, { variable: error.variable, exitCode: EXIT_FAILURE });
+  }
+}

@@ -1,0 +1,162 @@
+// Set-ups that can't work: doctor and start say the same sentence, with the same exit code, and leave everything as it was.
+import { chmodSync, readdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, it } from 'vitest';
+import { createKeyFile } from '../../src/keys/key-file.ts';
+import { openSqliteStore } from '../../src/log/sqlite/store.ts';
+import { servedChain } from '../kit/empty-chain.ts';
+import { serve } from '../kit/serve.ts';
+import { type Environment, expectSame } from '../kit/start-and-doctor.ts';
+import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
+
+const PRODUCTION = { NODE_ENV: 'production', PUBLIC_URL: 'https://forum.example.org' };
+const RELAYER = {
+  CHAIN: '',
+  CHAMBER_REGISTRY_ADDRESS: `0x${'11'.repeat(20)}`,
+  IDEA_FACTORY_ADDRESS: `0x${'22'.repeat(20)}`,
+  RELAYER_PRIVATE_KEY: `0x${'33'.repeat(32)}`,
+};
+
+async function takenPort(): Promise<string> {
+  return new URL(await serve((_request, response) => response.writeHead(404).end())).port;
+}
+
+const fileIn = (name: string, text = '') => {
+  const file = join(temporaryFolder(), name);
+  writeFileSync(file, text, { mode: 0o600 });
+  return file;
+};
+
+async function log(change: (db: Database.Database, path: string) => void = () => {}): Promise<string> {
+  const path = temporaryDatabase();
+  await openSqliteStore(path).close();
+  const db = new Database(path);
+  change(db, path);
+  db.close();
+  return path;
+}
+
+async function logAndKeys(logId?: string) {
+  const DATABASE_PATH = temporaryDatabase();
+  const store = openSqliteStore(DATABASE_PATH);
+  await store.close();
+  const SERVICE_KEY_FILE = join(dirname(DATABASE_PATH), 'keys.json');
+  createKeyFile(SERVICE_KEY_FILE, logId ?? store.log.logId, Date.now());
+  return { DATABASE_PATH, SERVICE_KEY_FILE };
+}
+
+/** A title, the settings, the exit code and a part of the sentence. */
+const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environment>, number, string | RegExp])[] = [
+  ['a value that is wrong', () => ({ PORT: 'http' }), 78, 'PORT: must be an integer'],
+  ['one port for both', () => ({ PORT: '9464', METRICS_PORT: '9464' }), 78, 'METRICS_PORT: must be another port'],
+  ['a port that is taken', async () => ({ PORT: await takenPort() }), 1, /PORT: cannot listen on .* another program/],
+  [
+    'a port for metrics that is taken',
+    async () => ({ METRICS_PORT: await takenPort() }),
+    1,
+    /METRICS_PORT: cannot listen on .* another program/,
+  ],
+  ['a foreign address', () => ({ HOST: '203.0.113.1' }), 1, /HOST: cannot listen on .* not an address of this machine/],
+  ['a name that is misspelt', () => ({ ...PRODUCTION, CHAIN: '', RPC_URI: 'http://x' }), 78, 'did you mean RPC_URL?'],
+  ['production without an address', () => ({ NODE_ENV: 'production' }), 78, 'PUBLIC_URL: is needed'],
+  [
+    'two stores',
+    () => ({ DATABASE_PATH: 'x.db', DATABASE_URL: 'postgres://h/d' }),
+    78,
+    'DATABASE_URL: excludes DATABASE_PATH',
+  ],
+  ['a missing ban list', () => ({ BAN_LIST_FILE: '/nowhere/list' }), 78, 'BAN_LIST_FILE: cannot read the access list'],
+  ['a wrong witness policy', () => ({ WITNESS_POLICY_FILE: fileIn('policy', 'x') }), 78, 'WITNESS_POLICY_FILE: '],
+  [
+    'a missing file of contracts',
+    () => ({ ...RELAYER, RPC_URL: 'http://127.0.0.1:9', CONTRACTS: 'quorum', CONTRACTS_FILE: '/nowhere/q.json' }),
+    78,
+    'CONTRACTS_FILE: /nowhere/q.json not found',
+  ],
+  [
+    'a folder that is missing',
+    () => ({ DATABASE_PATH: '/nowhere/chambers.db' }),
+    1,
+    'the folder /nowhere does not exist',
+  ],
+  ['a file that is no database', () => ({ DATABASE_PATH: fileIn('a.db', 'x'.repeat(4096)) }), 1, 'not a database'],
+  [
+    'the file of another program',
+    async () => ({ DATABASE_PATH: await log((db) => db.exec('DROP TABLE events')) }),
+    1,
+    'the file is a database of another program',
+  ],
+  [
+    'a log of a newer version',
+    async () => ({ DATABASE_PATH: await log((db) => db.pragma('user_version = 99')) }),
+    1,
+    'the file has schema 99, newer than',
+  ],
+  [
+    'a log that has moved',
+    async () => ({ DATABASE_PATH: await log((db) => db.exec("INSERT INTO meta VALUES ('moved_to', 'there')")) }),
+    1,
+    'its log has moved to there',
+  ],
+  [
+    'no keys in production',
+    async () => ({ ...PRODUCTION, DATABASE_PATH: await log(), SERVICE_KEY_FILE: '/nowhere/keys.json' }),
+    78,
+    'SERVICE_KEY_FILE: /nowhere/keys.json not found: chambers admin new-keys makes it',
+  ],
+  ['the keys of another log', () => logAndKeys('ab'.repeat(16)), 78, /SERVICE_KEY_FILE: .* and this log is /],
+  [
+    'keys of a log that is gone',
+    async () => ({ ...(await logAndKeys()), DATABASE_PATH: temporaryDatabase() }),
+    78,
+    /SERVICE_KEY_FILE: .* and the database has no log/,
+  ],
+  [
+    'keys that others may read',
+    async () => {
+      const settings = await logAndKeys();
+      chmodSync(settings.SERVICE_KEY_FILE, 0o644);
+      return settings;
+    },
+    78,
+    /SERVICE_KEY_FILE: .* chmod 600/,
+  ],
+  [
+    'a checkpoint of other keys',
+    async () => {
+      const settings = await logAndKeys();
+      writeFileSync(`${settings.SERVICE_KEY_FILE}.checkpoint`, 'nonsense');
+      return settings;
+    },
+    1,
+    'is not a checkpoint that the keys of this log have signed',
+  ],
+  [
+    'another chain than the log’s',
+    async () => ({
+      ...RELAYER,
+      RPC_URL: await servedChain(),
+      CHAIN_ID: '31337',
+      DATABASE_PATH: await log((db) => db.exec("INSERT INTO meta VALUES ('chain_id', '1')")),
+    }),
+    78,
+    'CHAIN_ID: the database was first used with chain 1, not 31337',
+  ],
+  ['another chain', async () => ({ ...RELAYER, RPC_URL: await servedChain(), CHAIN_ID: '1' }), 1, 'CHAIN_ID: the RPC'],
+  [
+    'no contracts',
+    async () => ({ ...RELAYER, RPC_URL: await servedChain() }),
+    1,
+    'CHAMBER_REGISTRY_ADDRESS: no contract',
+  ],
+  ['no server', async () => ({ DATABASE_URL: 'postgres://u:p@127.0.0.1:1/d' }), 1, /DATABASE_URL: .* ECONNREFUSED/],
+];
+
+describe('doctor and start say the same of', () => {
+  it.each(SET_UPS)('%s', async (_title, make, exitCode, sentence) => {
+    const path = await expectSame(await make(), exitCode, sentence);
+    // Nothing was made.
+    expect(readdirSync(dirname(path))).toEqual([]);
+  });
+});
