@@ -8,6 +8,7 @@ import { createKeyFile } from '../src/keys/key-file.ts';
 import { openSqliteStore } from '../src/log/sqlite/store.ts';
 import type { Finding } from '../src/service/checks/finding.ts';
 import { run } from './cli/run.ts';
+import { TestClock } from './kit/clock.ts';
 import { servedChain } from './kit/empty-chain.ts';
 import { run as runService } from './kit/service.ts';
 import { temporaryDatabase, temporaryFolder } from './kit/temporary.ts';
@@ -176,7 +177,9 @@ describe('doctor', () => {
   } as const;
 
   it('asks a running service as well', async () => {
-    const { url, service } = await runService({ DATABASE_PATH: ':memory:' });
+    const clock = new TestClock();
+    clock.set(Date.now());
+    const { url, service } = await runService({ DATABASE_PATH: ':memory:' }, clock);
     expect((await examineService(`${url}/`, {})).map(({ level }) => level)).toEqual(['ok', 'ok', 'ok', 'ok']);
     await service.stop();
     for (const asked of [url, 'localhost'])
