@@ -46,15 +46,15 @@ export interface OutcomeIdea {
   readonly failure: string | null;
 }
 
-/** The outcome, or what it waits for: the object of a sentence. */
-export type Outcome = { readonly view: OutcomeView } | { readonly waitsFor: string };
+/** The outcome, or what it waits for: the object of a sentence, with its latest end; null: that is up to the chain. */
+export type Outcome = { readonly view: OutcomeView } | { readonly waitsFor: string; readonly until: Millis | null };
 
 /** Once there is a view it stays as it is. `now` is for those words alone. */
 export function outcomeOf(state: ChamberState, now: Millis): Outcome {
   const { committed } = state.settlement;
-  if (committed === null) return { waitsFor: untilCommitted(state, now) };
+  if (committed === null) return untilCommitted(state, now);
   const pending = undecidedGraduates(state);
-  if (pending.length > 0) return { waitsFor: `the deployment of ${listed(pending)}` };
+  if (pending.length > 0) return { waitsFor: `the deployment of ${listed(pending)}`, until: null };
   return { view: viewOf(state, committed) };
 }
 
@@ -63,10 +63,11 @@ export function outcomeText(view: OutcomeView): string {
   return canonicalJson(view);
 }
 
-function untilCommitted(state: ChamberState, now: Millis): string {
-  if (isClosed(state, now)) return 'its root on the chain';
-  const latest = toTimestamp(state.ends.allocateRevealDeadline);
-  return `the end of the reveals, at ${latest} at the latest (it is in ${phaseAt(state, now)})`;
+function untilCommitted(state: ChamberState, now: Millis): Outcome {
+  if (isClosed(state, now)) return { waitsFor: 'its root on the chain', until: null };
+  const until = state.ends.allocateRevealDeadline;
+  const phase = phaseAt(state, now);
+  return { waitsFor: `the end of the reveals, at ${toTimestamp(until)} at the latest (it is in ${phase})`, until };
 }
 
 const NAMED_MAX = 5;

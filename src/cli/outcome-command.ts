@@ -5,21 +5,24 @@ import { shortAgent } from '../vocabulary/short.ts';
 import { BPS_TOTAL } from '../vocabulary/values.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, URL_OPTION } from './command.ts';
-import { forumOf } from './environment.ts';
-import { members, printBytes, table } from './output.ts';
+import { forumOf, interruptible } from './environment.ts';
+import { CommandError, members, printBytes, table } from './output.ts';
 import { toChamberId } from './values.ts';
 
 export const outcomeCommand: CommandSpec = {
   name: 'outcome',
   summary: 'Shows what a chamber came to: allocations, graduates, tokens, root',
   args: CHAMBER_ARGUMENT,
-  options: URL_OPTION,
-  examples: ['outcome 1', 'outcome 1 --json > outcome-1.json'],
+  options: { '--wait': 'wait until the chamber is over and its tokens are there', ...URL_OPTION },
+  examples: ['outcome 1', 'outcome 1 --wait --json > outcome-1.json'],
   run: outcome,
 };
 
 async function outcome(input: Input): Promise<void> {
-  const view = await forumOf(input).outcome(toChamberId(input.args[0]));
+  const chamberId = toChamberId(input.args[0]);
+  const wait = input.options['wait'] !== undefined;
+  const interrupted = new CommandError('failure', 'interrupted');
+  const view = await interruptible(interrupted, (signal) => forumOf(input).outcome(chamberId, { wait, signal }));
   if (input.isJson) printBytes(outcomeText(view));
   else console.log(forPeople(view).join('\n'));
 }

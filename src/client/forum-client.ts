@@ -13,6 +13,7 @@ import { retirementText } from '../crypto/wallet-texts.ts';
 import { READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
 import type { Fetch } from '../reading/response.ts';
 import type { Shape } from '../reading/shape.ts';
+import { backoffMillis } from '../reading/waiting.ts';
 import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
 import { fromHex, type Hex, type Phase } from '../vocabulary/values.ts';
 import type { CallOptions, Retry, Service } from './call.ts';
@@ -67,6 +68,11 @@ export interface ForumClientOptions {
 
 /** An item of a list of chambers. */
 export type ChamberListItem = ChamberItemView & Partial<ListedChamber>;
+
+export interface OutcomeOptions extends CallOptions {
+  /** Resolves once the chamber is over and what is due on the chain is there, however long that takes. */
+  readonly wait?: boolean;
+}
 
 export interface ChamberQuery {
   readonly phase?: Phase | undefined;
@@ -261,8 +267,18 @@ export class ForumClient {
   }
 
   /** What the chamber came to. Until it is over it rejects with FORUM_ERR_CONFLICT, whose detail says what it waits for. */
-  outcome(chamberId: number, options?: CallOptions): Promise<OutcomeView> {
-    return this.#get(`/chambers/${chamberId}/outcome`, OUTCOME, options);
+  async outcome(chamberId: number, { wait = false, ...options }: OutcomeOptions = {}): Promise<OutcomeView> {
+    const { local } = this.service.clock;
+    for (let unguided = 0; ; ) {
+      try {
+        return await this.#get<OutcomeView>(`/chambers/${chamberId}/outcome`, OUTCOME, options);
+      } catch (error) {
+        if (!wait || !(error instanceof ClientError) || error.code !== 'FORUM_ERR_CONFLICT') throw error;
+        const askedMillis = 1_000 * (error.retryAfterSeconds ?? 0);
+        // The service says when to ask again; a proxy may leave that out.
+        await local.sleep(backoffMillis(askedMillis > 0 ? 0 : unguided++, askedMillis), options.signal);
+      }
+    }
   }
 
   /** The root over the chamber's moves so far. */

@@ -147,7 +147,7 @@ keccak256 of it: \`${COMMITMENT}\`
 
 Check the ids of the ideas and the sum before you hash: the service can't, and a commitment to an unknown id, to one twice or to more than 10000 can never be revealed. Store allocations, their order and the salt before you commit. Commit once and reveal once, in time: a commitment without a reveal does not count. An idea graduates when at least \`minBackersForGraduation\` members revealed bps > 0 for it.
 
-When the chamber is over, \`GET /chambers/{id}/outcome\` says what it came to: members, what each idea got, tokens, root. It never changes. Until then 409 says what it waits for.
+When the chamber is over, \`GET /chambers/{id}/outcome\` says what it came to: members, what each idea got, tokens, root. It never changes. Until then 409 says what it waits for, and \`Retry-After\` when to ask again.
 
 ## 6. Following and resuming
 

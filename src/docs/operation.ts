@@ -82,7 +82,13 @@ function responsesOf(endpoint: Endpoint): Readonly<Record<string, ResponseObject
   // A status may have several codes.
   const errors = codes
     .map((code) => statusOf(code))
-    .map((status) => [status, errorOf(codes.filter((each) => statusOf(each) === status))]);
+    .map((status) => [
+      status,
+      errorOf(
+        codes.filter((each) => statusOf(each) === status),
+        endpoint.errorHeaders,
+      ),
+    ]);
   return { ...Object.fromEntries([...successes, ...errors]), default: REJECTED };
 }
 
@@ -122,14 +128,16 @@ function errorCodesOf({ method, path, signed, body, errors = [] }: Endpoint): re
   return [...codes].sort((a, b) => statusOf(a) - statusOf(b));
 }
 
-function errorOf(codes: readonly ErrorCode[]): ResponseObject {
+const RETRYABLE = { FORUM_ERR_RATE: ['Retry-After'], FORUM_ERR_UNAVAILABLE: ['Retry-After'] } as const;
+
+function errorOf(codes: readonly ErrorCode[], others: Endpoint['errorHeaders']): ResponseObject {
   const refs = codes.map((code) => ({ $ref: SCHEMAS + code }));
   const [schema = {}] = refs.length === 1 ? refs : [{ oneOf: refs }];
   const examples = Object.fromEntries(codes.map((code) => [code, exampleRef(code)]));
-  const isRetryable = codes.some((code) => code === 'FORUM_ERR_RATE' || code === 'FORUM_ERR_UNAVAILABLE');
+  const headersOf: Endpoint['errorHeaders'] = { ...RETRYABLE, ...others };
   return {
     description: codes.join(' or '),
-    headers: headerRefs(isRetryable ? ['Retry-After'] : []),
+    headers: headerRefs(codes.flatMap((code) => headersOf[code] ?? [])),
     content: { 'application/json': { schema, examples } },
   };
 }

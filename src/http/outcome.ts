@@ -3,9 +3,9 @@ import * as v from 'valibot';
 import { type OutcomeView, outcomeOf, outcomeText } from '../../projections/outcome.ts';
 import * as sample from '../moves/samples.ts';
 import { IMMUTABLE } from '../vocabulary/endpoint.ts';
-import { ForumError } from '../vocabulary/errors.ts';
 import { address, count, did, hash, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
-import { jsonText } from './response.ts';
+import type { Millis } from '../vocabulary/values.ts';
+import { HttpError, jsonText } from './response.ts';
 import { type Route, readRoute } from './route.ts';
 
 const outcome: v.GenericSchema<OutcomeView> = v.strictObject({
@@ -49,6 +49,14 @@ const outcome: v.GenericSchema<OutcomeView> = v.strictObject({
   lastEventId: v.pipe(id, v.description('the event that settled the chamber')),
 });
 
+/** A chain takes some seconds for a block. Phases may end early, so that an end far ahead is not waited for. */
+const RETRY_SECONDS = { chain: 3, max: 30 } as const;
+
+function retrySeconds(until: Millis | null, now: Millis): number {
+  if (until === null) return RETRY_SECONDS.chain;
+  return Math.min(Math.max(1, Math.ceil((until - now) / 1_000)), RETRY_SECONDS.max);
+}
+
 export const outcomeRoutes: readonly Route[] = [
   readRoute({
     path: '/chambers/:id/outcome',
@@ -56,7 +64,7 @@ export const outcomeRoutes: readonly Route[] = [
     tag: 'Chambers',
     summary: 'What a chamber came to: allocations, graduates, tokens, root',
     description:
-      'Canonical JSON (RFC 8785), a function of the chamber’s lines alone: `chambers audit LINES --outcome` prints the same bytes. Until the root is on the chain and each graduate has its token or a failure, 409 says what it waits for; then it never changes.',
+      'Canonical JSON (RFC 8785), a function of the chamber’s lines alone: `chambers audit LINES --outcome` prints the same bytes. Until the root is on the chain and each graduate has its token or a failure, 409 says what it waits for; then it never changes. `Retry-After` says when it is worth asking again.',
     returns: 'The outcome.',
     headers: ['Log-Id', 'Cache-Control', 'ETag'],
     name: 'Outcome',
@@ -89,13 +97,16 @@ export const outcomeRoutes: readonly Route[] = [
       lastEventId: 13,
     },
     errors: ['FORUM_ERR_CONFLICT'],
+    errorHeaders: { FORUM_ERR_CONFLICT: ['Retry-After'] },
     handle: async ({ forum, bodies }, c) => {
       const { state } = await forum.findChamber(c.req.param('id'));
       const { chamberId, settlement } = state;
       const { body, etag } = await bodies.tagged(['outcome', chamberId, settlement.lastResultEventId ?? 0], () => {
-        const outcome = outcomeOf(state, forum.now());
+        const now = forum.now();
+        const outcome = outcomeOf(state, now);
         if ('view' in outcome) return outcomeText(outcome.view);
-        throw new ForumError('FORUM_ERR_CONFLICT', `chamber ${chamberId} waits for ${outcome.waitsFor}`);
+        const detail = `chamber ${chamberId} waits for ${outcome.waitsFor}`;
+        throw new HttpError('FORUM_ERR_CONFLICT', detail, { 'Retry-After': `${retrySeconds(outcome.until, now)}` });
       });
       return jsonText(body, { 'Log-Id': forum.store.log.logId, 'Cache-Control': IMMUTABLE, ETag: etag });
     },

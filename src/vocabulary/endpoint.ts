@@ -22,6 +22,8 @@ export interface Endpoint {
   readonly responses: Readonly<Record<number, ResponseDescription>>;
   /** Errors in addition to those of every endpoint, every signed one and every one with a path parameter. */
   readonly errors?: readonly ErrorCode[];
+  /** Headers of these errors, in addition to those that an error always has. */
+  readonly errorHeaders?: Readonly<Partial<Record<ErrorCode, readonly 'Retry-After'[]>>>;
 }
 
 export interface Parameter {

@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { newAgent, newChamber, PHASE_MILLIS, sharedLiveService } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { CLI } from '../kit/programs.ts';
+import { serve } from '../kit/serve.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import type { Run } from './run.ts';
 
@@ -60,6 +61,22 @@ describe('chambers outcome', () => {
     expect(out).toContain('1 of 1 members committed, 1 revealed');
     expect(out).toMatch(/idea-1 +TEA +1 +6000 +60\.0 % +none: no more tea +Tea/);
     expect(out).toMatch(/abstainedBps +4000/);
+  });
+
+  it('asks with --wait until the chamber is over', async () => {
+    const text = await outcomeOf();
+    let asked = 0;
+    const url = await serve((_request, response) => {
+      const isOver = asked++ > 0;
+      response.writeHead(isOver ? 200 : 409, { 'content-type': 'application/json', 'retry-after': '1' });
+      response.end(isOver ? text : JSON.stringify({ error: 'FORUM_ERR_CONFLICT', detail: 'chamber 1 waits' }));
+    });
+    expect(await chambers('outcome', '1', '--wait', '--json', `--url=${url}`)).toEqual({
+      exitCode: 0,
+      out: text,
+      err: '',
+    });
+    expect(asked).toBe(2);
   });
 
   it('says what the chamber waits for, with exit code 5', async () => {

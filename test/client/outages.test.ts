@@ -18,7 +18,10 @@ function clientOf(respond: Respond, options: ForumClientOptions = {}) {
     sent.push({ ...request, signature: new Headers(init.headers).get('signature') });
     return respond(request);
   };
-  const sleep = async (millis: number) => void clock.advance(millis);
+  const sleep = async (millis: number, signal?: AbortSignal) => {
+    signal?.throwIfAborted();
+    clock.advance(millis);
+  };
   const forum = new ForumClient(URL, {
     fetch: fetching,
     clock: { now: clock.read, sleep },
@@ -100,6 +103,55 @@ describe('the patience', () => {
     });
     await forum.chambers();
     expect(await forum.chambers()).toEqual([]);
+  });
+});
+
+const open = (headers: Record<string, string>) => () =>
+  json(409, { error: 'FORUM_ERR_CONFLICT', detail: 'chamber 1 waits for its root on the chain' }, headers);
+
+describe('a wait for an outcome', () => {
+  const hash = `0x${'11'.repeat(32)}`;
+  const over = () =>
+    json(200, {
+      ...{ chamberId: 1, name: 'Tea', topic: null, createdBy: 'did:key:z', members: [], ideas: [] },
+      ...{ abstainedBps: 0, committed: 0, revealed: 0, merkleRoot: hash, committedTxHash: hash },
+      ...{ endedAt: '2030-01-01T00:00:00.000Z', lastEventId: 9 },
+    });
+
+  it('asks again when the service says, and at no other time', async () => {
+    const { forum, clock, sent } = clientOf(inOrder(open({ 'Retry-After': '30' }), open({ 'Retry-After': '3' }), over));
+    const startedAt = clock.read();
+    expect(await forum.outcome(1, { wait: true })).toMatchObject({ chamberId: 1 });
+    expect(sent).toHaveLength(3);
+    expect((clock.read() - startedAt) / 1_000).toBeCloseTo(33.3, 0);
+  });
+
+  it('backs off where nothing says when', async () => {
+    const { forum, clock, sent } = clientOf(
+      inOrder(...Array.from({ length: 60 }, () => open({ 'Retry-After': '0' })), over),
+    );
+    const startedAt = clock.read();
+    await forum.outcome(1, { wait: true });
+    expect(sent).toHaveLength(61);
+    expect(clock.read() - startedAt).toBeGreaterThan(60_000);
+  });
+
+  it('ends with its signal, and with any other error', async () => {
+    const stop = new AbortController();
+    const { forum } = clientOf(() => {
+      stop.abort(new Error('enough'));
+      return open({})();
+    });
+    await expect(forum.outcome(1, { wait: true, signal: stop.signal })).rejects.toThrow('enough');
+    const missing = () => json(404, { error: 'FORUM_ERR_NOT_FOUND', detail: 'chamber not found' });
+    const { forum: other } = clientOf(inOrder(open({}), missing));
+    await expect(other.outcome(1, { wait: true })).rejects.toMatchObject({ code: 'FORUM_ERR_NOT_FOUND' });
+  });
+
+  it('is not made unless it is asked for', async () => {
+    const { forum, sent } = clientOf(open({ 'Retry-After': '30' }));
+    await expect(forum.outcome(1)).rejects.toMatchObject({ code: 'FORUM_ERR_CONFLICT', retryAfterSeconds: 30 });
+    expect(sent).toHaveLength(1);
   });
 });
 

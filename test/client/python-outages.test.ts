@@ -121,3 +121,23 @@ for allocations, abstain in ([], False), ([{"ideaId": "idea-1", "bps": 0}], Fals
   ]);
   expect(sent).toEqual([]);
 });
+
+python('waits for an outcome as the service asks, and no longer than it may', SLOW, async () => {
+  const answers: Respond[] = [
+    respond(409, { error: 'FORUM_ERR_CONFLICT', detail: 'it waits for its root' }, { 'Retry-After': '1' }),
+    respond(200, { chamberId: 1 }),
+    respond(409, { error: 'FORUM_ERR_CONFLICT', detail: 'it waits for its root' }, { 'Retry-After': '30' }),
+  ];
+  const { url } = await service([], () => (answers.length > 1 ? answers.shift() : answers[0]) as Respond);
+  const program = `${HEAD}import time
+reader, started_at = Reader(sys.argv[1]), time.monotonic()
+print(reader.outcome(1, wait=True), 1 <= time.monotonic() - started_at < 10)
+print(outcome(lambda: reader.outcome(1, wait=True, timeout=5)), time.monotonic() - started_at < 10)
+try:
+    reader.outcome(1)
+except ChamberError as error:
+    print(error.code, error.retry_after)
+`;
+  const lines = ["{'chamberId': 1} True", 'FORUM_ERR_CONFLICT True', 'FORUM_ERR_CONFLICT 30.0', ''];
+  expect(await runPython(program, [url])).toBe(lines.join('\n'));
+});

@@ -71,6 +71,21 @@ describe('the outcome', () => {
     ]);
   });
 
+  it('says in Retry-After when to ask again: before the reveals end, and every 3 seconds while the chain is awaited', async () => {
+    const service = new TestService();
+    const id = await openChamber(service, []);
+    const asked = async () => (await service.request('GET', `/chambers/${id}/outcome`)).headers.get('retry-after');
+    expect(await asked()).toBe('30');
+    await enterPhase(service, id, 'ALLOCATE_REVEAL');
+    service.clock.advance(3_600_000 - 12_500);
+    expect(await asked()).toBe('13');
+    service.clock.advance(12_500);
+    expect(await asked()).toBe('3');
+    const { service: other, path } = await committedChamber();
+    const pending = await other.request('GET', path);
+    expect([pending.headers.get('retry-after'), pending.body.retryAfter]).toEqual(['3', undefined]);
+  });
+
   it('is canonical JSON, made from the lines alone', async () => {
     const { service, by, id, get } = await settledChamber();
     const response = await get();

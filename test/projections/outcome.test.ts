@@ -86,7 +86,8 @@ describe('the outcome', () => {
     ['the deployment of each graduate', [...DECIDED, settled], HOURS.end, 'the deployment of ONE, TWO'],
     ['the last deployment', [...DECIDED, settled, FAILED], HOURS.end, 'the deployment of ONE'],
   ])('waits for %s', (_, past, now, waitsFor) => {
-    expect(outcomeOf(fold(past), now)).toEqual({ waitsFor });
+    const isForTheChain = now === HOURS.end;
+    expect(outcomeOf(fold(past), now)).toEqual({ waitsFor, until: isForTheChain ? null : HOURS.end });
   });
 
   it('names the first five of many deployments that it waits for', () => {
@@ -98,7 +99,8 @@ describe('the outcome', () => {
       revealed(ANN, Object.fromEntries(tickers.map((_, index) => [`idea-${index + 1}`, 1]))),
       settled,
     ];
-    expect(outcomeOf(fold(past), HOURS.end)).toEqual({ waitsFor: 'the deployment of A, B, C, D, E and 2 more' });
+    const waitsFor = 'the deployment of A, B, C, D, E and 2 more';
+    expect(outcomeOf(fold(past), HOURS.end)).toEqual({ waitsFor, until: null });
   });
 
   it('is written as canonical JSON', () => {
