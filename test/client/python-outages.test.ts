@@ -13,6 +13,7 @@ const PORTAL = '<html>\nAccept our terms\n</html>\n';
 interface Sent {
   readonly method: string;
   readonly path: string;
+  readonly body: string;
   readonly signature: string | undefined;
 }
 
@@ -30,8 +31,8 @@ async function service(commands: readonly Respond[], read: (path: string) => Res
   let count = 0;
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
     const { method = '', url = '', headers } = request;
-    await text(request);
-    if (method !== 'GET') sent.push({ method, path: url, signature: String(headers['signature']) });
+    const body = await text(request);
+    if (method !== 'GET') sent.push({ method, path: url, body, signature: String(headers['signature']) });
     const last = commands.length - 1;
     (method === 'GET' ? read(url) : (commands[Math.min(count++, last)] as Respond))(response);
   };
@@ -107,7 +108,7 @@ python('wants an abstention said, before anything is stored or sent', SLOW, asyn
   const { url, sent } = await service([passed], () => respond(200, view));
   const program = `${BRISK}
 agent = Agent(sys.argv[1], bytes(32))
-for allocations, abstain in ([], False), ([{"ideaId": "idea-1", "bps": 0}], False), ([{"ideaId": "idea-1", "bps": 1}], True):
+for allocations, abstain in ([], False), ([{"idea_id": "idea-1", "bps": 0}], False), ([{"ideaId": "idea-1", "bps": 1}], True):
     try:
         agent.commit(1, allocations, abstain)
     except ValueError as error:
@@ -140,4 +141,24 @@ except ChamberError as error:
 `;
   const lines = ["{'chamberId': 1} True", 'FORUM_ERR_CONFLICT True', 'FORUM_ERR_CONFLICT 30.0', ''];
   expect(await runPython(program, [url])).toBe(lines.join('\n'));
+});
+
+python('takes the names of arguments in both styles, and dictionaries in values as they are', SLOW, async () => {
+  const { url, sent } = await service([passed]);
+  const program = `${BRISK}
+agent = Agent(sys.argv[1], bytes(32), receipts=False)
+agent.debate(1, "So be it", idea_id="idea-1", refinement={"cost_per_day": 2})
+agent.debate(1, "So be it", ideaId="idea-1")
+agent.create_chamber(name="Tea", turn_seconds=60, minBackersForGraduation=2)
+try:
+    agent.debate(1, "Which one?", idea_id="idea-1", ideaId="idea-2")
+except ValueError as error:
+    print(error)
+`;
+  expect(await runPython(program, [url])).toBe("an argument is given twice: ['ideaId', 'idea_id']\n");
+  expect(sent.map(({ body }) => JSON.parse(body))).toEqual([
+    { comment: 'So be it', ideaId: 'idea-1', refinement: { cost_per_day: 2 } },
+    { comment: 'So be it', ideaId: 'idea-1' },
+    { name: 'Tea', turnSeconds: 60, minBackersForGraduation: 2 },
+  ]);
 });

@@ -577,9 +577,10 @@ class Agent(Reader):
             query = {"wait": WAIT_SECONDS, "since": answer["version"]}
 
     def create_chamber(self, **chamber: Any) -> dict:
-        """The members of POST /chambers; deadlines may be aware datetimes."""
-        times = {name: _timestamp(value) for name, value in chamber.items() if isinstance(value, datetime)}
-        return self.call("POST", "/chambers", {**chamber, **times})
+        """The members of POST /chambers as lobby_deadline, turn_seconds and so on; deadlines may be aware datetimes."""
+        members = _members(chamber)
+        times = {name: _timestamp(value) for name, value in members.items() if isinstance(value, datetime)}
+        return self.call("POST", "/chambers", {**members, **times})
 
     def join(self, chamber_id: int) -> dict:
         return self.call("POST", f"/chambers/{chamber_id}/join", {})
@@ -596,8 +597,8 @@ class Agent(Reader):
         return self.call("POST", f"/chambers/{chamber_id}/propose", {"name": name, "ticker": ticker, "description": description})
 
     def debate(self, chamber_id: int, comment: str, **more: Any) -> dict:
-        """`more`: ideaId, refinement."""
-        return self.call("POST", f"/chambers/{chamber_id}/debate", {"comment": comment, **more})
+        """`more`: idea_id, refinement."""
+        return self.call("POST", f"/chambers/{chamber_id}/debate", {"comment": comment, **_members(more)})
 
     def pass_turn(self, chamber_id: int) -> dict:
         return self.call("POST", f"/chambers/{chamber_id}/pass", {})
@@ -609,7 +610,7 @@ class Agent(Reader):
         view = self.chamber(chamber_id)
         ahead = _ahead(view.get("now"), sent_at)
         ideas = {idea["ideaId"] for idea in view["ideas"]}
-        plain = [{"ideaId": each["ideaId"], "bps": each["bps"]} for each in allocations]
+        plain = [{name: each[name] for name in ("ideaId", "bps")} for each in map(_members, allocations)]
         ids = [each["ideaId"] for each in plain]
         # The service would accept a commitment to allocations that can't be revealed.
         if not set(ids) <= ideas or len(set(ids)) < len(ids):
@@ -887,6 +888,14 @@ def follow(before: Position, chamber_id: int, text: str, limits: Limits = Limits
     if prev != leaf:
         raise ChamberError("CLIENT_ERR_CHAIN", f"prev of event {expected} is not the hash of event {last} as it was read")
     return Line(expected, leaf_hash(text), text, event)
+
+
+def _members(arguments: dict) -> dict:
+    """The API's names for Python's: idea_id is ideaId. The API's own, as in its JSON, stay as they are, and so do dictionaries in values."""
+    named = {re.sub("_([a-z])", lambda found: found[1].upper(), name): value for name, value in arguments.items()}
+    if len(named) < len(arguments):
+        raise ValueError(f"an argument is given twice: {sorted(arguments)}")
+    return named
 
 
 def _are_deadlines_signed(created: dict) -> bool:
