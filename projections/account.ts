@@ -2,6 +2,7 @@
 import type { AccountEvent, AccountPayloads } from '../src/vocabulary/events.ts';
 import { unreachable } from '../src/vocabulary/unreachable.ts';
 import type { Hex, Millis, Personality } from '../src/vocabulary/values.ts';
+import { instantOf } from '../src/vocabulary/values.ts';
 
 export interface AccountState {
   readonly did: string;
@@ -42,7 +43,7 @@ export interface Retirement {
 
 /** Folds one event into the state; null is the state before the first registration. */
 export function evolveAccount(state: AccountState | null, event: AccountEvent): AccountState {
-  const common = { did: event.did, lastEventId: event.eventId, lastAt: Date.parse(event.ts) };
+  const common = { did: event.did, lastEventId: event.eventId, lastAt: instantOf(event.ts) };
   switch (event.type) {
     case 'agent.registered': {
       const { eventId, request } = event;

@@ -1,7 +1,14 @@
 // A chamber's state as a fold of its events: immutable, and derived from the lines alone.
 import { type ChamberEvent, isMove, type MoveEvent } from '../src/vocabulary/events.ts';
 import { unreachable } from '../src/vocabulary/unreachable.ts';
-import { type Allocation, DEADLINES, type DeadlineName, type Hex, type Millis } from '../src/vocabulary/values.ts';
+import {
+  type Allocation,
+  DEADLINES,
+  type DeadlineName,
+  type Hex,
+  instantOf,
+  type Millis,
+} from '../src/vocabulary/values.ts';
 import type { AdmissionState } from './admission.ts';
 import { endsAfter, type PaceState } from './phase-ends.ts';
 import { evolveSettlement, NOT_SETTLED } from './settlement.ts';
@@ -126,14 +133,14 @@ function advance(state: ChamberState, event: ChamberEvent): Draft {
     settlement: state.settlement,
     moveCount: state.moveCount + (isMove(event) ? 1 : 0),
     lastEventId: event.eventId,
-    lastAt: Date.parse(event.ts),
+    lastAt: instantOf(event.ts),
   };
 }
 
 function created(event: Extract<MoveEvent, { type: 'chamber.created' }>): ChamberState {
   const { name, minBackersForGraduation, turnSeconds, topic = null, maxMembers = null } = event.payload;
   const { rounds = null, movesPerTurn = null, admission = null, token = null } = event.payload;
-  const millis = DEADLINES.map((deadline) => [deadline, Date.parse(event.payload.deadlines[deadline])]);
+  const millis = DEADLINES.map((deadline) => [deadline, instantOf(event.payload.deadlines[deadline])]);
   const deadlines = Object.fromEntries(millis) as Record<DeadlineName, Millis>;
   return {
     chamberId: event.chamberId,
@@ -159,6 +166,6 @@ function created(event: Extract<MoveEvent, { type: 'chamber.created' }>): Chambe
     settlement: NOT_SETTLED,
     moveCount: 1,
     lastEventId: event.eventId,
-    lastAt: Date.parse(event.ts),
+    lastAt: instantOf(event.ts),
   };
 }

@@ -1,6 +1,6 @@
 // When the phases of a chamber end: at their deadlines, and in a chamber with rounds as soon as nothing is left to come.
 import type { ChamberEvent } from '../src/vocabulary/events.ts';
-import { DEADLINES, type DeadlineName, type Millis, PHASES, type Phase } from '../src/vocabulary/values.ts';
+import { DEADLINES, type DeadlineName, instantOf, type Millis, PHASES, type Phase } from '../src/vocabulary/values.ts';
 import { type PhaseEnds, phaseAt } from './phase.ts';
 import { afterPass, hasTurns, type TurnPhase, type TurnState, turnMillis, turnsOf } from './turn.ts';
 
@@ -81,7 +81,7 @@ export function phaseOf(
   { ends, endedBy }: Pick<PaceState, 'ends' | 'endedBy'>,
   { eventId, ts }: Pick<ChamberEvent, 'eventId' | 'ts'>,
 ): Phase {
-  const at = Date.parse(ts);
+  const at = instantOf(ts);
   for (const [index, name] of DEADLINES.entries()) {
     if (at < ends[name] || eventId <= (endedBy[name] ?? 0)) return PHASES[index] as Phase;
   }

@@ -2,7 +2,7 @@
 import { phaseEnd } from '../../projections/phase.ts';
 import { type AllocationsView, type ChamberView, ENDS } from '../../projections/views.ts';
 import { readDids } from '../http/access-list.ts';
-import { type Admission, PHASES, type TokenRule, toTimestamp } from '../vocabulary/values.ts';
+import { type Admission, instantOf, PHASES, type TokenRule, toTimestamp } from '../vocabulary/values.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { forumOf, interruptible, signedCall } from './environment.ts';
@@ -217,7 +217,7 @@ function facts(view: ChamberView): readonly string[] {
 function phases({ phase, ends, now, committedAt }: ChamberView): readonly string[] {
   const rows = Object.values(ends).map((end, index) => {
     const isCurrent = PHASES[index] === phase;
-    const left = Date.parse(end) <= Date.parse(now) ? 'ended' : isCurrent ? `${leftUntil(end, now)} left` : '';
+    const left = instantOf(end) <= instantOf(now) ? 'ended' : isCurrent ? `${leftUntil(end, now)} left` : '';
     return [PHASES[index], end, left];
   });
   return table(

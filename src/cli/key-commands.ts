@@ -1,7 +1,7 @@
 // Makes and changes the keys with which a service signs receipts and checkpoints.
 import { type Config, readConfig, VARIABLES } from '../config.ts';
 import { createKeyFile, readKeyFile, rotateKeyFile } from '../keys/key-file.ts';
-import type { Millis } from '../vocabulary/values.ts';
+import { instantOf, type Millis } from '../vocabulary/values.ts';
 import type { CommandSpec } from './command.ts';
 import { CommandError, printMembers } from './output.ts';
 import { isRegularFile } from './write-whole.ts';
@@ -36,7 +36,7 @@ export const keyCommands: readonly CommandSpec[] = [
 
 function toInstant(text: string | undefined, now: Millis): Millis {
   if (text === undefined) return now + OLD_KEYS_DAYS * DAY_MS;
-  const instant = text === 'now' ? now : Date.parse(text);
+  const instant = text === 'now' ? now : instantOf(text);
   if (instant >= now) return instant;
   throw new CommandError('usage', `--old-until: “${text}” is not now or a time in the future`);
 }

@@ -3,7 +3,7 @@ import type { ChamberView } from '../../projections/views.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import { paint } from '../process/terminal.ts';
 import { shortAgent, timeLeft } from '../vocabulary/short.ts';
-import type { Phase } from '../vocabulary/values.ts';
+import { instantOf, type Phase } from '../vocabulary/values.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import { given as givenOptions, type Input } from './command.ts';
 
@@ -29,7 +29,7 @@ export function summary(chamber: Summarized, { service: { baseUrl } }: ForumClie
 }
 
 export function leftUntil(timestamp: string, now: string): string {
-  return timeLeft(Date.parse(timestamp), Date.parse(now));
+  return timeLeft(instantOf(timestamp), instantOf(now));
 }
 
 /** Whose move it is, as the reader may be another. */

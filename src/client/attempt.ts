@@ -1,6 +1,7 @@
 // One attempt at a request: it is signed, sent, and its response read within limits. A response that is not the service's is a failure
 // of the way to it, whatever its status: gateways and portals respond in the service's place.
 import { acceptReceipt, RECEIPT_TAG, type Receipt, type ReceiptRequest } from '../crypto/receipt.ts';
+import { httpInstantOf } from '../reading/http-date.ts';
 import type { ReadLimits } from '../reading/limits.ts';
 import { parseModestJson } from '../reading/parse.ts';
 import { type OpenResponse, openResponse } from '../reading/response.ts';
@@ -121,7 +122,7 @@ function noteContact({ clock, contact }: Service, { headers }: OpenResponse, sen
   contact.isMade = true;
   contact.logId = headers.get('Log-Id') ?? contact.logId;
   // The Date header has whole seconds; browsers show it only if the service exposes it.
-  const earliest = Date.parse(headers.get('Date') ?? '');
+  const earliest = httpInstantOf(headers.get('Date'));
   if (Number.isNaN(earliest)) return;
   clock.learn({ earliest, latest: earliest + 999, isFromHeader: true }, { sentAt, receivedAt: clock.local.now() });
 }

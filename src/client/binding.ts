@@ -100,7 +100,7 @@ function areDeadlinesSigned({ did, request, payload }: Created, limits: ReadLimi
     };
     const { rounds } = payload;
     const haveRounds = body.rounds?.proposal === rounds?.proposal && body.rounds?.debate === rounds?.debate;
-    return haveRounds && DEADLINES.every((name) => instantOf(body[name] ?? '') === Date.parse(payload.deadlines[name]));
+    return haveRounds && DEADLINES.every((name) => instantOf(body[name] ?? '') === instantOf(payload.deadlines[name]));
   } catch {
     // A line of another shape is not signed either.
     return false;

@@ -7,7 +7,7 @@ import { type ChamberView, ENDS } from '../../projections/views.ts';
 import { linkedSignal } from '../reading/linked-signal.ts';
 import type { Shape } from '../reading/shape.ts';
 import { backoffMillis } from '../reading/waiting.ts';
-import { type Millis, PHASES, type Phase } from '../vocabulary/values.ts';
+import { instantOf, type Millis, PHASES, type Phase } from '../vocabulary/values.ts';
 import type { CallOptions, Service } from './call.ts';
 import { ChamberFold } from './chamber-fold.ts';
 import { nullIfRetryable } from './error.ts';
@@ -86,9 +86,9 @@ async function readRemote(service: Service, chamberId: number, signal: AbortSign
   const { phase, ends, currentTurnAgent } = await get<ChamberView>(`/chambers/${chamberId}`, CHAMBER);
   // The service's phase bounds the service's clock. A chamber stays in ALLOCATE_REVEAL beyond its end.
   const [begin, end] = [ENDS[PHASES.indexOf(phase) - 1], ENDS[PHASES.indexOf(phase)]];
-  const earliest = begin === undefined ? Number.NEGATIVE_INFINITY : Date.parse(ends[begin]);
+  const earliest = begin === undefined ? Number.NEGATIVE_INFINITY : instantOf(ends[begin]);
   const isOpen = end !== undefined && end !== 'reveal';
-  const latest = isOpen ? Date.parse(ends[end]) - 1 : Number.POSITIVE_INFINITY;
+  const latest = isOpen ? instantOf(ends[end]) - 1 : Number.POSITIVE_INFINITY;
   clock.learn({ earliest, latest }, { sentAt, receivedAt: clock.local.now() });
   const { asOfEventId } = await get<{ readonly asOfEventId: number }>(
     `/chambers/${chamberId}/merkle-preview`,

@@ -2,7 +2,7 @@
 // same bytes, and the service repeats its first response. So a move is made exactly once over any network.
 import { listOf } from '../reading/shape.ts';
 import { backoffMillis } from '../reading/waiting.ts';
-import type { Millis } from '../vocabulary/values.ts';
+import { instantOf, type Millis } from '../vocabulary/values.ts';
 import { attempt, type Exchanged, prepare } from './attempt.ts';
 import type { Call, Service } from './call.ts';
 import type { ClientError } from './error.ts';
@@ -71,7 +71,7 @@ async function makeContact(service: Service, signal: AbortSignal | undefined): P
 
 /** Whether an error names a service time so far from ours that a new signature may be accepted. */
 export function learnTime(clock: ServiceClock, { serviceTime = '' }: ClientError, signedAt: Millis): boolean {
-  const at = Date.parse(serviceTime);
+  const at = instantOf(serviceTime);
   // Compared with the signature's time: another request may have learned the difference meanwhile.
   if (Number.isNaN(at) || Math.abs(at - signedAt) < CLOCK_TOLERANCE_MILLIS) return false;
   const now = clock.local.now();

@@ -10,7 +10,7 @@ import {
   type HistoryConflict,
   SIGNATURE_STEPS,
 } from '../vocabulary/errors.ts';
-import { ADMISSION_RULES, type Millis } from '../vocabulary/values.ts';
+import { ADMISSION_RULES, instantOf, type Millis } from '../vocabulary/values.ts';
 import type { Service } from './call.ts';
 import { ClientError, tooLarge } from './error.ts';
 
@@ -91,7 +91,7 @@ function readData(members: Readonly<Record<string, unknown>>): ErrorData {
   return {
     step: SIGNATURE_STEPS.find((known) => known === step),
     ...(isExpected(expected) && { expected }),
-    ...(typeof serviceTime === 'string' && !Number.isNaN(Date.parse(serviceTime)) && { serviceTime }),
+    ...(typeof serviceTime === 'string' && !Number.isNaN(instantOf(serviceTime)) && { serviceTime }),
     ...(Number.isSafeInteger(head) && { head: head as number }),
     ...(isHistory(history) && { history }),
     ...(Array.isArray(failedRules) && { failedRules: ADMISSION_RULES.filter((rule) => failedRules.includes(rule)) }),

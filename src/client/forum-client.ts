@@ -15,7 +15,7 @@ import type { Fetch } from '../reading/response.ts';
 import type { Shape } from '../reading/shape.ts';
 import { backoffMillis } from '../reading/waiting.ts';
 import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
-import { fromHex, type Hex, type Phase } from '../vocabulary/values.ts';
+import { fromHex, type Hex, instantOf, type Phase } from '../vocabulary/values.ts';
 import type { CallOptions, Retry, Service } from './call.ts';
 import { changes, type PhaseChange } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
@@ -236,7 +236,7 @@ export class ForumClient {
     const { clock } = this.service;
     const sentAt = clock.local.now();
     const view = await this.#get<ChamberView>(`/chambers/${chamberId}`, CHAMBER, options);
-    const now = Date.parse(view.now);
+    const now = instantOf(view.now);
     clock.learn({ earliest: now, latest: now }, { sentAt, receivedAt: clock.local.now() });
     return view;
   }

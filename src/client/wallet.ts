@@ -1,6 +1,6 @@
 // What wallets sign for this client: a text that names the service and the time.
 import { type SignedText, toBaseUrl } from '../crypto/wallet-texts.ts';
-import { type Hex, toTimestamp } from '../vocabulary/values.ts';
+import { type Hex, instantOf, toTimestamp } from '../vocabulary/values.ts';
 import type { Service } from './call.ts';
 import { ClientError } from './error.ts';
 import { learnTime } from './exchange.ts';
@@ -23,7 +23,7 @@ export async function sendSigned<Result>(
     return await send(proof);
   } catch (error) {
     const [, { clock }] = parts;
-    if (!(error instanceof ClientError) || !learnTime(clock, error, Date.parse(proof.issuedAt))) throw error;
+    if (!(error instanceof ClientError) || !learnTime(clock, error, instantOf(proof.issuedAt))) throw error;
     return await send(await signedBy(...parts));
   }
 }

@@ -1,5 +1,6 @@
 // What `chambers doctor URL` says of a service that runs, as its clients reach it.
 import { SERVICE_NAME } from '../http/service.ts';
+import { httpInstantOf } from '../reading/http-date.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
 import { openResponse } from '../reading/response.ts';
 import { tlsHint } from '../reading/tls-hint.ts';
@@ -38,7 +39,7 @@ async function examineResponses(url: string): Promise<readonly Finding[]> {
   const info = await ask(`${base}/`);
   const { name, version } = info.body;
   if (name !== SERVICE_NAME) throw new Error(`${url} is not a ${SERVICE_NAME}: use its base URL, its PUBLIC_URL`);
-  const aheadSeconds = Math.round((Date.parse(info.response.headers.get('date') ?? '') - Date.now()) / 1000);
+  const aheadSeconds = Math.round((httpInstantOf(info.response.headers.get('date')) - Date.now()) / 1000);
   const [health, ready, chambers] = await Promise.all(
     ['/health', '/ready', '/chambers?limit=1'].map((path) => ask(base + path)),
   );

@@ -10,7 +10,7 @@ import { NO_CONTRACT } from '../moves/wallet-proof.ts';
 import { forSamePayer } from '../process/main-thread.ts';
 import type { AccountEvent, RequestEvidence } from '../vocabulary/events.ts';
 import { address, count, did, id, personality, timestamp } from '../vocabulary/schemas.ts';
-import type { Millis } from '../vocabulary/values.ts';
+import { instantOf, type Millis } from '../vocabulary/values.ts';
 import { moveEndpoint } from './moves.ts';
 import { readBody, serviceNames } from './request.ts';
 import { json } from './response.ts';
@@ -47,7 +47,7 @@ function isOwn(
   received: RequestEvidence | null | undefined,
   arrivedAt: Millis,
 ): boolean {
-  return request === null ? Date.parse(ts) >= arrivedAt : request.signature === received?.signature;
+  return request === null ? instantOf(ts) >= arrivedAt : request.signature === received?.signature;
 }
 
 const { signed: _, ...retireByWalletEndpoint } = moveEndpoint(retireByWallet);

@@ -3,7 +3,7 @@
 import * as v from 'valibot';
 import { type Jwk, thumbprintOf, toJwk } from '../crypto/jwk.ts';
 import { timestamp } from '../vocabulary/schemas.ts';
-import { fromHex, LOG_ID, type Millis, type PinnedKeys, toTimestamp } from '../vocabulary/values.ts';
+import { fromHex, instantOf, LOG_ID, type Millis, type PinnedKeys, toTimestamp } from '../vocabulary/values.ts';
 import { publicKeyOf } from './private-key.ts';
 
 export const KEY_USES = ['receipts', 'checkpoints'] as const;
@@ -117,7 +117,7 @@ export function parseKeys(text: string): ServiceKeys {
     const bytes = fromHex(seed);
     const publicKey = publicKeyOf(bytes);
     const thumbprint = thumbprintOf(publicKey);
-    const [begin, end] = [Date.parse(from), until === null ? null : Date.parse(until)];
+    const [begin, end] = [instantOf(from), until === null ? null : instantOf(until)];
     return { use, seed: bytes, publicKey, thumbprint, from: begin, until: end };
   });
   const thumbprints = new Set(read.map(({ thumbprint }) => thumbprint));

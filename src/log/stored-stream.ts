@@ -14,7 +14,7 @@ import {
   isMove,
   toLine,
 } from '../vocabulary/events.ts';
-import { type Hex, type Millis, NO_PREVIOUS, toHex, toTimestamp } from '../vocabulary/values.ts';
+import { type Hex, instantOf, type Millis, NO_PREVIOUS, toHex, toTimestamp } from '../vocabulary/values.ts';
 import type { StreamId } from './stream-id.ts';
 
 /** What fsck finds. */
@@ -81,7 +81,7 @@ export function verifyEvent(before: VerifiedStream, stored: StoredEvent): Verifi
     event.chamberId === null
       ? { chamber: null, account: evolveAccount(before.account, event as AccountEvent) }
       : { chamber: evolveChamber(before.chamber, event as ChamberEvent), account: null };
-  return { event, eventId: event.eventId, headHash: toHex(leaf), at: Date.parse(event.ts), tree, ...folded };
+  return { event, eventId: event.eventId, headHash: toHex(leaf), at: instantOf(event.ts), tree, ...folded };
 }
 
 /**
@@ -114,7 +114,7 @@ function requireSequence(event: ForumEvent, stored: StoredEvent, before: Verifie
   if (event.chamberId !== stored.chamber_id) throw new Error(`chamberId is ${event.chamberId}, not the column's`);
   if (stored.account !== null && event.did !== stored.account) throw new Error(`did is not the account's`);
   if (event.prev !== before.headHash) throw new Error('prev is not the hash of the event before it');
-  const at = Date.parse(event.ts);
+  const at = instantOf(event.ts);
   if (Number.isNaN(at) || toTimestamp(at) !== event.ts) throw new Error('ts is not a timestamp with milliseconds');
   if (at < before.at) throw new Error('ts is earlier than that of the event before it');
 }

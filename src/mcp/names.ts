@@ -1,5 +1,6 @@
 // Agents and times as a model reads them.
 import type { ChamberView } from '../../projections/views.ts';
+import { instantOf } from '../vocabulary/values.ts';
 
 /** A1, A2 … in the order of turns, as in the transcript; `creator` for one that has not joined. */
 export function aliasOf({ members }: Pick<ChamberView, 'members'>, did: string): string {
@@ -23,7 +24,7 @@ interface Timed {
 /** The seconds until the turn or the phase ends; null once the chamber is over. */
 export function secondsLeft({ now, phaseEndsAt, turnEndsAt }: Timed): number | null {
   const end = turnEndsAt ?? phaseEndsAt;
-  return end === null ? null : Math.max(0, Math.floor((Date.parse(end) - Date.parse(now)) / 1_000));
+  return end === null ? null : Math.max(0, Math.floor((instantOf(end) - instantOf(now)) / 1_000));
 }
 
 /** The page of a chamber and its lines: what a model shows its user. */

@@ -5,7 +5,7 @@ import { hasTurns } from '../../projections/turn.ts';
 import type { Agent } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
 import { pause } from '../reading/waiting.ts';
-import type { Phase } from '../vocabulary/values.ts';
+import { instantOf, type Phase } from '../vocabulary/values.ts';
 
 /** Each turn without rounds is kept for a part of the time that is left: turns come round until the deadline, however short. */
 const HELD_PART = 1 / 10;
@@ -99,7 +99,7 @@ export class PassingOn {
   async #hold(chamberId: number, signal: AbortSignal): Promise<void> {
     const { rounds, now, phaseEndsAt, turnEndsAt } = await this.#agent.forum.chamber(chamberId, { signal });
     if (rounds !== null || phaseEndsAt === null) return;
-    const until = (end: string) => Date.parse(end) - Date.parse(now);
+    const until = (end: string) => instantOf(end) - instantOf(now);
     const held = Math.max(HELD_MILLIS_MIN, until(phaseEndsAt) * HELD_PART);
     await pause(Math.max(0, Math.min(held, until(turnEndsAt ?? phaseEndsAt) - SPARE_MILLIS)), signal);
   }

@@ -4,7 +4,7 @@ import * as v from 'valibot';
 import type { ChamberView } from '../../projections/views.ts';
 import type { ForumClient, TranscriptTurn } from '../client/forum-client.ts';
 import { integer, NAME_CHARS_MAX } from '../vocabulary/schemas.ts';
-import type { Admission } from '../vocabulary/values.ts';
+import { type Admission, instantOf } from '../vocabulary/values.ts';
 import { visibleLine, visibleText } from '../vocabulary/visible.ts';
 import { byIdea } from './by-idea.ts';
 import { aliasOf, linksOf, secondsLeft } from './names.ts';
@@ -218,7 +218,7 @@ function rulesOf({ members, turnSeconds, ends }: ChamberView): TurnRules {
   return {
     memberCount: members.length,
     turnMillis: turnSeconds === null ? Number.POSITIVE_INFINITY : turnSeconds * 1_000,
-    startOf: { PROPOSAL: Date.parse(ends.lobby), DEBATE: Date.parse(ends.proposal) },
+    startOf: { PROPOSAL: instantOf(ends.lobby), DEBATE: instantOf(ends.proposal) },
   };
 }
 

@@ -1,6 +1,7 @@
 // A transcript as text for a model: a line for each event, what agents wrote in lines that begin with `> `, runs of passes and the like
 // in one line, and a line for each turn that ran out.
 import type { TranscriptTurn } from '../client/forum-client.ts';
+import { instantOf } from '../vocabulary/values.ts';
 
 /** What is known of the chamber's turns. */
 export interface TurnRules {
@@ -27,7 +28,7 @@ export function passagesOf(
   const passages: Passage[] = [];
   let phase = previous?.phase;
   /** When the turn of the event began, if that is known. */
-  let since = previous !== undefined && isPass(previous) ? Date.parse(previous.ts) : undefined;
+  let since = previous !== undefined && isPass(previous) ? instantOf(previous.ts) : undefined;
   for (const turn of turns) {
     const isNewPhase = turn.phase !== phase;
     if (isNewPhase) since = rules.startOf[turn.phase];
@@ -41,7 +42,7 @@ export function passagesOf(
       const heading = isNewPhase ? `## ${turn.phase}\n` : '';
       passages.push({ before: heading + missedLines(turn, missed, rules), events: [turn] });
     }
-    if (isPass(turn)) since = Date.parse(turn.ts);
+    if (isPass(turn)) since = instantOf(turn.ts);
   }
   return passages;
 }
@@ -85,7 +86,7 @@ const IN_TURN: ReadonlySet<string> = new Set(['chamber.proposed', 'chamber.debat
 /** How many turns ran out between `since` and the event, which is of the member in turn. */
 function missedBefore({ type, ts }: TranscriptTurn, since: number | undefined, { turnMillis }: TurnRules): number {
   if (since === undefined || !IN_TURN.has(type)) return 0;
-  return Math.max(0, Math.floor((Date.parse(ts) - since) / turnMillis));
+  return Math.max(0, Math.floor((instantOf(ts) - since) / turnMillis));
 }
 
 /** A chamber that was left alone for long is summed up. */

@@ -2,7 +2,14 @@ import * as v from 'valibot';
 import { ForumError, invalid } from '../vocabulary/errors.ts';
 import type { MovePayloads } from '../vocabulary/events.ts';
 import { characters, deadlines, exactly, id, integer, NAME_CHARS_MAX, sentTimestamp } from '../vocabulary/schemas.ts';
-import { DEADLINES, type Deadlines, type Millis, type PinnedKeys, toTimestamp } from '../vocabulary/values.ts';
+import {
+  DEADLINES,
+  type Deadlines,
+  instantOf,
+  type Millis,
+  type PinnedKeys,
+  toTimestamp,
+} from '../vocabulary/values.ts';
 import { admission, chainOfToken, sentAdmission, tokenChain } from './admission.ts';
 import type { ReadChain } from './chain-question.ts';
 import { accountEventId, type ChamberLimits, type DecidingAccount, defineMove } from './move.ts';
@@ -94,7 +101,7 @@ export const createChamber = defineMove({
     context: CreationContext,
   ) {
     const serviceTime = toTimestamp(context.now);
-    const isPast = Date.parse(deadlines.lobbyDeadline) <= context.now;
+    const isPast = instantOf(deadlines.lobbyDeadline) <= context.now;
     const problems = [
       ...(isPast ? [`lobbyDeadline: must be in the future (service time ${serviceTime})`] : []),
       ...orderProblems(deadlines),
@@ -156,7 +163,7 @@ export const createChamber = defineMove({
 function* orderProblems(deadlines: Deadlines): Generator<string> {
   for (const [index, deadline] of DEADLINES.entries()) {
     const before = DEADLINES[index - 1];
-    if (before === undefined || Date.parse(deadlines[deadline]) >= Date.parse(deadlines[before])) continue;
+    if (before === undefined || instantOf(deadlines[deadline]) >= instantOf(deadlines[before])) continue;
     yield `${deadline}: must not be before ${before} (${deadlines[before]})`;
   }
 }
@@ -165,7 +172,7 @@ function* orderProblems(deadlines: Deadlines): Generator<string> {
 function* turnWarnings({ deadlines, turnSeconds, maxMembers = 1 }: MovePayloads['chamber.created']): Generator<string> {
   if (turnSeconds === null) return;
   for (const [phase, begin, end] of TURN_PHASES) {
-    const seconds = (Date.parse(deadlines[end]) - Date.parse(deadlines[begin])) / 1000;
+    const seconds = (instantOf(deadlines[end]) - instantOf(deadlines[begin])) / 1000;
     if (seconds === 0 || turnSeconds * maxMembers <= seconds) continue;
     const round = maxMembers === 1 ? 'one turn' : `one turn for each of ${maxMembers} members`;
     yield `${phase} lasts ${seconds} s from deadline to deadline, but ${round} of ${turnSeconds} s takes ${turnSeconds * maxMembers} s.`;

@@ -5,7 +5,7 @@ import { isClosed, phaseAt } from '../../projections/phase.ts';
 import { deploymentOf, isDeployed } from '../../projections/settlement.ts';
 import { type Turn, turnAt, turnEnd } from '../../projections/turn.ts';
 import { type Child, type Element, foreign, foreignBlock, h } from '../html/element.ts';
-import type { Phase } from '../vocabulary/values.ts';
+import { instantOf, type Phase } from '../vocabulary/values.ts';
 import { admissionView } from './admission-view.ts';
 import { allocationSection } from './allocation-view.ts';
 import type { ChamberModel } from './chamber-model.ts';
@@ -226,7 +226,7 @@ function rootSection({ state, now }: ChamberModel): Element {
       h('dt', {}, 'Transaction'),
       h('dd', {}, h('code', { class: 'whole' }, committed.txHash)),
       h('dt', {}, 'Block'),
-      h('dd', {}, `${committed.blockNumber}, `, time(Date.parse(committed.committedAt), now)),
+      h('dd', {}, `${committed.blockNumber}, `, time(instantOf(committed.committedAt), now)),
     ),
     h(
       'p',

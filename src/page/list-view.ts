@@ -1,7 +1,7 @@
 // The list of chambers: the open ones first, then those whose root is on the chain.
 import type { ListedChamber } from '../../projections/views.ts';
 import { type Element, foreign, h } from '../html/element.ts';
-import { type Millis, PHASES } from '../vocabulary/values.ts';
+import { instantOf, type Millis, PHASES } from '../vocabulary/values.ts';
 import { PHASE_NAMES, plural, time, timeLeft } from './format.ts';
 import { fileField } from './live-view.ts';
 
@@ -52,7 +52,7 @@ function section(title: string, chambers: readonly ListedChamber[], model: ListM
 
 function row({ chamberId, name, phase, phaseEndsAt, memberCount }: ListedChamber, { now, isLive }: ListModel): Element {
   const step = PHASES.indexOf(phase);
-  const end = phaseEndsAt === null ? undefined : Date.parse(phaseEndsAt);
+  const end = phaseEndsAt === null ? undefined : instantOf(phaseEndsAt);
   const ended = end !== undefined && end <= now;
   return h(
     'li',

@@ -1,7 +1,7 @@
 // What a chamber came to: the first thing that a reader of a settled chamber sees. Who backed which idea is drawn in the agents' colours.
 import { type OutcomeIdea, type OutcomeView, outcomeOf, outcomeText } from '../../projections/outcome.ts';
 import { type Child, type Element, foreign, h } from '../html/element.ts';
-import { BPS_TOTAL } from '../vocabulary/values.ts';
+import { BPS_TOTAL, instantOf } from '../vocabulary/values.ts';
 import type { ChamberModel } from './chamber-model.ts';
 import { agent, COLOURS, folded, hash, more, plural, shownRows, time } from './format.ts';
 import { outcomeCsv } from './outcome-csv.ts';
@@ -23,7 +23,7 @@ export function outcomeSection(model: ChamberModel, outcome: OutcomeView): Eleme
     { class: 'outcome', 'aria-labelledby': 'outcome' },
     h('h2', { id: 'outcome' }, 'Outcome ', h('small', {}, ...downloads(model, outcome))),
     ...ideas(model, outcome),
-    h('p', { class: 'facts' }, facts, time(Date.parse(endedAt), model.now), '.'),
+    h('p', { class: 'facts' }, facts, time(instantOf(endedAt), model.now), '.'),
     more(outcome.ideas.length - shownRows(model, outcome.ideas).length, 'idea', `${chamberId}/outcome`),
   );
 }

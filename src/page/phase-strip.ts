@@ -2,7 +2,7 @@
 
 import { knownEnds } from '../../projections/phase-ends.ts';
 import { type Child, type Element, h } from '../html/element.ts';
-import { DEADLINES, PHASES, type Phase } from '../vocabulary/values.ts';
+import { DEADLINES, instantOf, PHASES, type Phase } from '../vocabulary/values.ts';
 import type { ChamberModel } from './chamber-model.ts';
 import { PHASE_NAMES, time, timeLeft } from './format.ts';
 
@@ -25,7 +25,7 @@ function endOf({ state, now, live }: ChamberModel, index: number, isCurrent: boo
   const deadline = DEADLINES[index];
   if (deadline === undefined) {
     const { committed } = state.settlement;
-    return committed !== null && h('span', {}, time(Date.parse(committed.committedAt), now));
+    return committed !== null && h('span', {}, time(instantOf(committed.committedAt), now));
   }
   const end = knownEnds(state, now)[deadline];
   const latest = state.deadlines[deadline];

@@ -5,7 +5,7 @@ import { phaseOf as phaseOfMove } from '../../projections/phase-ends.ts';
 import { type Child, type Element, foreign, foreignBlock, h } from '../html/element.ts';
 import { type ChamberEvent, fromLine, isMove } from '../vocabulary/events.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
-import { type JsonObject, type JsonValue, PHASES, type Phase } from '../vocabulary/values.ts';
+import { instantOf, type JsonObject, type JsonValue, PHASES, type Phase } from '../vocabulary/values.ts';
 import type { ChamberModel } from './chamber-model.ts';
 import { agent, hash, PHASE_NAMES, percent, time } from './format.ts';
 import { eventMark, type LiveModel } from './live-view.ts';
@@ -123,7 +123,7 @@ function turnView(turn: Turn, model: ChamberModel, isContinued: boolean): Elemen
     did === null
       ? h('span', { class: 'agent' }, h('b', { class: 'dot cnone', 'aria-hidden': 'true' }, 'R'), 'Relayer')
       : agent(did, model);
-  const at = time(Date.parse(ts), model.state.ends.lobbyDeadline);
+  const at = time(instantOf(ts), model.state.ends.lobbyDeadline);
   const head = h('header', {}, who, h('span', { class: 'at' }, at));
   const entries = turn.map((event) => entry(event, model));
   return h('article', { class: isContinued ? 'turn continued' : 'turn' }, !isContinued && head, ...entries);

@@ -1,5 +1,6 @@
 // The shape of parsed JSON that another operator's service sent. What programs read is checked before they read it, so that a missing
 // member or one of another type is an error that names it. Members that no shape names may be there: later versions add some.
+import { instantOf } from '../vocabulary/values.ts';
 
 /** Returns what is wrong with a value, as a sentence that begins with the path of the member; undefined if nothing is. */
 export type Shape = (value: unknown, path: string) => string | undefined;
@@ -7,10 +8,7 @@ export type Shape = (value: unknown, path: string) => string | undefined;
 export const text = ofType('a string', (value) => typeof value === 'string');
 export const integer = ofType('an integer', Number.isSafeInteger);
 export const flag = ofType('a boolean', (value) => typeof value === 'boolean');
-export const timestamp = ofType(
-  'a timestamp',
-  (value) => typeof value === 'string' && !Number.isNaN(Date.parse(value)),
-);
+export const timestamp = ofType('a timestamp', (value) => typeof value === 'string' && !Number.isNaN(instantOf(value)));
 
 export function oneOf(values: readonly string[]): Shape {
   return ofType(`one of ${values.join(', ')}`, (value) => values.includes(value as string));

@@ -1,5 +1,6 @@
 // How long to wait, for a time and before a request is sent again. Everything that asks another operator's service waits by these.
 import type { Millis } from '../vocabulary/values.ts';
+import { httpInstantOf } from './http-date.ts';
 
 /** A longer timer fires at once. */
 const TIMER_MILLIS_MAX = 2 ** 31 - 1;
@@ -52,9 +53,9 @@ export function backoffMillis(failures: number, askedMillis: Millis = 0): Millis
 export function retryAfterMillis(headers: Pick<Headers, 'get'>, now: Millis): Millis | undefined {
   const text = headers.get('Retry-After')?.trim() ?? '';
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1_000;
-  const at = text.endsWith(' GMT') ? Date.parse(text) : Number.NaN;
+  const at = httpInstantOf(text);
   if (Number.isNaN(at)) return undefined;
   // Both dates are of the machine that responded.
-  const respondedAt = Date.parse(headers.get('Date') ?? '');
+  const respondedAt = httpInstantOf(headers.get('Date'));
   return Math.max(0, at - (Number.isNaN(respondedAt) ? now : respondedAt));
 }

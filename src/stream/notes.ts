@@ -8,7 +8,7 @@ import type { Forum } from '../forum/forum.ts';
 import type { Page } from '../log/log.ts';
 import { detach } from '../process/detach.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
-import { type Millis, PHASES, type Phase, toTimestamp } from '../vocabulary/values.ts';
+import { instantOf, type Millis, PHASES, type Phase, toTimestamp } from '../vocabulary/values.ts';
 
 /** The longest time that setTimeout takes. */
 const TIMER_MS_MAX = 2_147_483_647;
@@ -69,7 +69,7 @@ export class PhaseNotes {
       const { ts, type } = tailOf(ndjson, end);
       const phase =
         this.#committedAt !== undefined ? 'COMMITTED' : state && phaseOf(state, { eventId: first + index, ts });
-      if (type === 'chamber.committed') this.#committedAt = Date.parse(ts);
+      if (type === 'chamber.committed') this.#committedAt = instantOf(ts);
       if (isKnown && phase !== undefined && isLater(phase, this.#phase)) {
         if (index > taken) yield { ndjson: ndjson.subarray(from, start), count: index - taken };
         [from, taken] = [start, index];

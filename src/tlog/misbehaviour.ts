@@ -8,7 +8,7 @@ import { leafHash } from '../crypto/merkle.ts';
 import { consistencyProof, consistencyRoots, isPerfect } from '../crypto/merkle-proof.ts';
 import type { ParsedReceipt } from '../crypto/receipt.ts';
 import { parseJson } from '../vocabulary/json.ts';
-import { toHex } from '../vocabulary/values.ts';
+import { instantOf, toHex } from '../vocabulary/values.ts';
 import { parseCosignature } from './cosignature.ts';
 import { nameOfEvent, placeOfLine } from './leaf-index.ts';
 import { formatNote, NOTE_KEY_TYPES, parseVerifierKey, signatureBy } from './note.ts';
@@ -278,7 +278,7 @@ function cosignedBy(witness: string, { note }: SignedCheckpoint): bigint | undef
 /** Whether the service's time was at least that, in seconds since 1970, when it decided the line. */
 function isDecidedFrom(seconds: number, line: string): boolean {
   const { ts } = Object(parseJson(line));
-  return Date.parse(ts) >= seconds * 1_000;
+  return instantOf(ts) >= seconds * 1_000;
 }
 
 function leafOf(line: string): Uint8Array {

@@ -4,6 +4,7 @@ import { toChecksumAddress } from './checksum-address.ts';
 import { suggestion } from './suggestion.ts';
 import {
   BPS_TOTAL,
+  DATE_TIME,
   DEADLINES,
   type Deadlines,
   type Hex,
@@ -71,7 +72,6 @@ export function isPlainObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-const DATE_TIME = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
 const DATE_TIME_MESSAGE =
   'must be an RFC 3339 date-time with seconds and an offset, e.g. 2030-01-31T12:00:00Z or 2030-01-31T13:00:00.5+01:00';
 const DATE_MESSAGE = 'must be a real calendar date and time; second 60 is not accepted';
@@ -95,9 +95,7 @@ export const sentTimestamp = v.pipe(
 );
 
 function isCalendarDate(text: string): boolean {
-  const local = text.slice(0, 'YYYY-MM-DDThh:mm:ss'.length).toUpperCase();
-  const millis = Date.parse(`${local}Z`);
-  return Number.isFinite(millis) && toTimestamp(millis).startsWith(local);
+  return !Number.isNaN(instantOf(text));
 }
 
 const strings = v.array(v.string('must be a string'), 'must be an array of strings');

@@ -108,11 +108,29 @@ export function toTimestamp(millis: Millis): string {
 const TWO_DIGITS = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'));
 const THREE_DIGITS = Array.from({ length: 1_000 }, (_, number) => String(number).padStart(3, '0'));
 
-/** The instant of an RFC 3339 date-time, cut to milliseconds; NaN for other text. */
+/** An RFC 3339 date-time with seconds and an offset. Which of them are of the calendar, instantOf says. */
+export const DATE_TIME =
+  /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d+))?(?:[Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))$/;
+
+/** Date.UTC takes the years 0 to 99 for those from 1900 on; the calendar repeats itself after 400 years. */
+const CYCLE_YEARS = 400;
+const CYCLE_MILLIS: Millis = 146_097 * 86_400_000;
+
+/**
+ * The instant of an RFC 3339 date-time, cut to milliseconds; NaN for any other text, a day that no calendar has, hour 24 and second 60.
+ * Everything that is read as a time goes through here: Date.parse accepts almost any text, some of it in the time zone of the machine.
+ */
 export function instantOf(text: string): Millis {
-  // Date.parse accepts fractions of more or fewer than three digits, but is not required to.
-  const [, local = '', fraction = '', offset = ''] = /^(.{19})(?:\.(\d*))?(\D.*)$/.exec(text.toUpperCase()) ?? [];
-  return Date.parse(`${local}.${fraction.slice(0, 3).padEnd(3, '0')}${offset}`);
+  const [found, year, month, day, hour, minute, second, fraction = '', sign, ...offset] = DATE_TIME.exec(text) ?? [];
+  if (found === undefined) return Number.NaN;
+  const isOfDay = Number(hour) < 24 && Number(minute) < 60 && Number(second) < 60;
+  if (Number(month) < 1 || Number(month) > 12 || !isOfDay) return Number.NaN;
+  const millis = Number(fraction.slice(0, 3).padEnd(3, '0'));
+  const date = [Number(year) + CYCLE_YEARS, Number(month) - 1, Number(day)] as const;
+  const local = Date.UTC(...date, Number(hour), Number(minute), Number(second), millis) - CYCLE_MILLIS;
+  if (new Date(local).getUTCDate() !== Number(day)) return Number.NaN;
+  const [hours = 0, minutes = 0] = offset.map((digits) => Number(digits ?? 0));
+  return local - (sign === '-' ? -1 : 1) * (hours * 60 + minutes) * 60_000;
 }
 
 /** The bytes as lower-case hexadecimal with 0x in front. */

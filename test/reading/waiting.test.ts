@@ -67,6 +67,7 @@ describe('Retry-After', () => {
     ['of a date counts from the date of the response', dates(9, 4), 5_000],
     ['of a date without one counts from now', { 'Retry-After': new Date(NOW + 5_000).toUTCString() }, 5_000],
     ['of a date in the past is no wait', dates(4, 9), 0],
+    ['of a date in another form says nothing', { 'Retry-After': '1 Jan 2099 00:00:00 GMT' }, undefined],
     ['that is empty says nothing', { 'Retry-After': '' }, undefined],
     ['that is negative says nothing', { 'Retry-After': '-1' }, undefined],
     ['of words says nothing', { 'Retry-After': 'soon' }, undefined],

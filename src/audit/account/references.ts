@@ -1,6 +1,6 @@
 // What a chamber's events say of their signers' accounts, compared without those.
 import type { MoveEvent } from '../../vocabulary/events.ts';
-import type { Millis } from '../../vocabulary/values.ts';
+import { instantOf, type Millis } from '../../vocabulary/values.ts';
 import type { Findings } from '../report/findings.ts';
 
 /** Events of one agent that were decided on the same line of its account. */
@@ -51,7 +51,7 @@ export class AccountReferences implements Iterable<AccountReference> {
   take(event: MoveEvent, eventId: number, { isWalletOfSeat = false } = {}): void {
     const { type, did, ts } = event;
     const { accountEventId } = event.payload;
-    const at = Date.parse(ts);
+    const at = instantOf(ts);
     const recorded = type === 'chamber.proposed' && isWalletOfSeat ? {} : recordedIn(event);
     if (accountEventId !== undefined) this.#firstNaming ??= eventId;
     const isOfEvery = accountEventId !== undefined && !isOfNamingType(event);

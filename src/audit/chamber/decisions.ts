@@ -11,6 +11,7 @@ import { ForumError } from '../../vocabulary/errors.ts';
 import type { MoveEvent, MovePayloads, ServiceEvent } from '../../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../../vocabulary/json.ts';
 import type { RelayTransaction } from '../../vocabulary/service-payloads.ts';
+import { instantOf } from '../../vocabulary/values.ts';
 import { recordedIn, walletIn } from '../account/references.ts';
 import { differences, type Findings, OF_LOSS } from '../report/findings.ts';
 
@@ -126,7 +127,7 @@ function decide(event: MoveEvent, body: unknown, state: ChamberState | null): Mo
   const { walletProven, label = null } = recorded;
   const account = { walletAddress: walletIn(recorded) ?? '', walletProven, label, lastEventId: payload.accountEventId };
   const serviceKeys = 'serviceKeys' in payload ? payload.serviceKeys : undefined;
-  const now = Date.parse(event.ts);
+  const now = instantOf(event.ts);
   const readChain = recordedReading(event);
   const context: Context = { state, did, account, serviceKeys, now, limits: NO_LIMITS, openChambers: 0, readChain };
   return slices[event.type].decide(body, context);

@@ -3,7 +3,7 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { leafHash } from '../../crypto/merkle.ts';
 import type { ChamberEvent } from '../../vocabulary/events.ts';
-import { fromHex, type Hex, type Millis, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
+import { fromHex, type Hex, instantOf, type Millis, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
 import type { Findings } from '../report/findings.ts';
 import { RecentLeaves } from './recent-leaves.ts';
 
@@ -68,7 +68,7 @@ export class Sequence {
 
   /** The last event in order; at the beginning, none. */
   get head(): { readonly eventId: number; readonly leaf: Hex; readonly at: Millis } {
-    return { ...this.#head, at: Date.parse(this.#last?.ts ?? '') };
+    return { ...this.#head, at: instantOf(this.#last?.ts ?? '') };
   }
 
   /** The leaf of an event in order; undefined for one that was not read, follows a gap, or is more than a million lines ago. */

@@ -12,7 +12,7 @@ import { toVerifyingKey, type VerifyingKey } from '../../crypto/verify.ts';
 import { createChamber } from '../../moves/create-chamber.ts';
 import { moveOfEvent } from '../../moves/registry.ts';
 import type { MoveEvent, RequestEvidence } from '../../vocabulary/events.ts';
-import { type Millis, SIGNATURE_AGES } from '../../vocabulary/values.ts';
+import { instantOf, type Millis, SIGNATURE_AGES } from '../../vocabulary/values.ts';
 import type { AuditContext } from '../context.ts';
 import type { AuditPolicy } from '../policy.ts';
 import type { Findings, Outcome } from '../report/findings.ts';
@@ -48,7 +48,7 @@ export class EvidenceChecks {
     this.#checkTarget(event, request, eventId);
     try {
       const parsed = await concludeVerification(verification);
-      const at = Date.parse(event.ts);
+      const at = instantOf(event.ts);
       this.#findings.judge('signature', [eventId]);
       this.#checkOnce(event, eventId, parsed);
       this.#checkAge(parsed, at, eventId);
@@ -98,7 +98,7 @@ export class EvidenceChecks {
   }
 
   #checkOnce({ type, chamberId, ts }: MoveEvent, eventId: number, { signature }: ParsedSignature): void {
-    const at = Date.parse(ts);
+    const at = instantOf(ts);
     if (type === createChamber.event) {
       const first = this.#context.creations.add(signature, chamberId, at);
       const problem = first !== undefined && `event ${eventId} reuses the signature that created chamber ${first}`;

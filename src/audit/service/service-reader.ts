@@ -1,6 +1,7 @@
 // A service as the auditor sees it: its lines, page by page, and the responses to compare them with. None of it is trusted,
 // and every response is bounded in size and time.
 import * as v from 'valibot';
+import { httpInstantOf } from '../../reading/http-date.ts';
 import { LimitError, READ_LIMITS, type ReadLimits } from '../../reading/limits.ts';
 import { type OpenResponse, openResponse } from '../../reading/response.ts';
 import { parseJson } from '../../vocabulary/json.ts';
@@ -137,7 +138,7 @@ export class AuditedService {
 
   async #read(path: string, limits: Pick<ReadLimits, 'responseBytesMax' | 'jsonValuesMax'>): Promise<JsonResponse> {
     const response = await this.#get(path);
-    const at = Date.parse(response.headers.get('date') ?? '');
+    const at = httpInstantOf(response.headers.get('date'));
     const text = await response.text(limits).catch((error) => {
       throw error instanceof LimitError ? error : toUnreachable(this.#baseUrl, error);
     });

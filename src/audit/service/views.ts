@@ -2,7 +2,7 @@
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { outcomeOf } from '../../../projections/outcome.ts';
 import { allocationsView, chamberView, ideaViews } from '../../../projections/views.ts';
-import type { Millis } from '../../vocabulary/values.ts';
+import { instantOf, type Millis } from '../../vocabulary/values.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
 import { UnusableInput } from '../line/input.ts';
 import { differences, OF_LOSS } from '../report/findings.ts';
@@ -128,5 +128,5 @@ function leastDifferences(
 /** The time for which the chamber's view says that it holds; NaN if it says none. */
 function statedTime(body: unknown): Millis {
   const { now } = Object(body) as { readonly now?: unknown };
-  return typeof now === 'string' ? Date.parse(now) : Number.NaN;
+  return typeof now === 'string' ? instantOf(now) : Number.NaN;
 }

@@ -333,8 +333,7 @@ class Reader:
     def _learn_ahead(self, error: ChamberError) -> bool:
         """Whether an error names a service time so far from ours that what is signed anew may be accepted."""
         try:
-            stated = error.service_time.removesuffix("Z")
-            service_time = datetime.fromisoformat(stated).replace(tzinfo=timezone.utc).timestamp()
+            service_time = _instant(error.service_time)
         except (AttributeError, ValueError, OverflowError):
             return False
         if abs(service_time - self._signed_at) < CLOCK_TOLERANCE_SECONDS:
@@ -1336,18 +1335,25 @@ def _parse_events(lines: Iterator[bytes]) -> Iterator[Tuple[str, str]]:
             data = None
 
 
+_DATE_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
 def _instant(text: str) -> float:
-    """An RFC 3339 date-time, cut to milliseconds."""
-    local, fraction, offset = re.fullmatch(r"(.{19})\.?(\d*)(Z|[+-]\d\d:\d\d)", text.upper()).groups()
+    """An RFC 3339 date-time, cut to milliseconds; a ValueError for any other text, of which datetime would accept some."""
+    found = _DATE_TIME.fullmatch(text.upper())
+    if found is None:
+        raise ValueError("not an RFC 3339 date-time")
+    local, fraction, offset = found.groups("")
     zone = "+00:00" if offset == "Z" else offset
     return datetime.fromisoformat(f"{local}.{fraction[:3]:0<3}{zone}").timestamp()
 
 
 def _ahead(stated: Any, sent_at: float) -> float:
     """How far the service's clock is ahead of this machine's, which counts as right if it may be."""
-    if not isinstance(stated, str):
+    try:
+        now = _instant(stated)
+    except (AttributeError, ValueError, OverflowError):
         return 0.0
-    now = _instant(stated)
     return min(now - sent_at, 0.0) + max(now - time.time(), 0.0)
 
 

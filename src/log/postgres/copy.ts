@@ -1,6 +1,7 @@
 // A log in PostgreSQL as the source or the target of a copy: one transaction, which a killed copy leaves undone.
 import { crc32 } from 'node:zlib';
 import { fromLine } from '../../vocabulary/events.ts';
+import { instantOf } from '../../vocabulary/values.ts';
 import { CLOCK_RESET } from '../clock-reset.ts';
 import type { CopySource, CopyTarget, EventRow, KeptRow, KeptTable } from '../copy-port.ts';
 import { DERIVED_TABLES } from '../derived-tables.ts';
@@ -61,7 +62,7 @@ export async function openPostgresTarget(url: string): Promise<CopyTarget> {
       await client.query(INSERT_EVENTS, [
         textArray(rows.map(({ stream }) => String(stream))),
         bigintArray(rows.map(({ event_id }) => event_id)),
-        bigintArray(rows.map(({ line }) => Date.parse(fromLine(line.toString()).ts))),
+        bigintArray(rows.map(({ line }) => instantOf(fromLine(line.toString()).ts))),
         byteaArray(rows.map(({ line }) => line)),
         byteaArray(rows.map(({ signature }) => signature)),
         byteaArray(rows.map(({ nodes }) => nodes)),

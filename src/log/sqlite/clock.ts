@@ -1,6 +1,6 @@
 // The latest time that the log has shown: it never falls, also not over a restart.
 import type { Database } from 'better-sqlite3';
-import type { Millis } from '../../vocabulary/values.ts';
+import { instantOf, type Millis } from '../../vocabulary/values.ts';
 import { CLOCK_RESET, type ClockReset, parseReset } from '../clock-reset.ts';
 
 /** Name in `meta` of the persisted clock. */
@@ -29,7 +29,7 @@ function newestEventAt(db: Database): Millis {
   );
   const ts = newest.pluck().get();
   if (ts === undefined) return 0;
-  const at = Date.parse(ts ?? '');
+  const at = instantOf(ts ?? '');
   if (!(at <= TIME_MAX)) throw new Error('the newest event has no timestamp: chambers fsck reports the damage');
   return at;
 }

@@ -1,7 +1,6 @@
 // Resets the time of a log in a file to the true one, while no service runs on it.
 import type { Database } from 'better-sqlite3';
-import type { Millis } from '../../vocabulary/values.ts';
-import { toTimestamp } from '../../vocabulary/values.ts';
+import { instantOf, type Millis, toTimestamp } from '../../vocabulary/values.ts';
 import { CLOCK_RESET, type ClockReset, resetOf, type WaitingStream } from '../clock-reset.ts';
 import type { StreamId } from '../stream-id.ts';
 import { fillPhases } from './chamber-phases.ts';
@@ -35,5 +34,5 @@ function streamsAfter(db: Database, now: Millis): readonly WaitingStream[] {
     `SELECT coalesce(chamber_id, account) AS stream, max(iif(json_valid(line), json_extract(line, '$.ts'), '')) AS ts
      FROM events GROUP BY chamber_id, account HAVING ts > ? ORDER BY ts`,
   );
-  return heads.all(toTimestamp(now)).map(({ stream, ts }) => ({ stream, until: Date.parse(ts) }));
+  return heads.all(toTimestamp(now)).map(({ stream, ts }) => ({ stream, until: instantOf(ts) }));
 }

@@ -1,5 +1,6 @@
 // A chamber's lines over a WebSocket, from the first one on and across reconnections.
 import { backoffMillis } from '../../reading/waiting.ts';
+import { instantOf } from '../../vocabulary/values.ts';
 
 export interface LogListener {
   /** Every line as sent, without a line break. */
@@ -24,7 +25,7 @@ export function followLog(address: string, { onLine, onPhase, onConnection, sign
       const text = String(data);
       failures = 0;
       const note = noteOf(text);
-      if (note !== undefined) return onPhase(Date.parse(note.at ?? note.now ?? ''));
+      if (note !== undefined) return onPhase(instantOf(note.at ?? note.now ?? ''));
       received++;
       onLine(text);
     };
