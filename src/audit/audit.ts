@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createVerifier } from '../verifier/verifier.ts';
 import { ForumError } from '../vocabulary/errors.ts';
-import { type Accounts, listedAccounts, ServiceAccounts } from './account/accounts.ts';
+import { type Accounts, type ListedOptions, listedAccounts, ServiceAccounts } from './account/accounts.ts';
 import { compareAccounts, type JudgeContractProof } from './account/compare-accounts.ts';
 import { WatchedAccounts } from './account/watched-accounts.ts';
 import type { AuditedChain } from './chain/chain-reader.ts';
@@ -26,7 +26,7 @@ import type { AuditPolicy } from './policy.ts';
 import type { GivenReceipts } from './receipts/given-receipts.ts';
 import { ProofFolder } from './receipts/proof-folder.ts';
 import { ReceiptAudit } from './receipts/receipt-audit.ts';
-import { type JudgedReceipt, ReceiptChecks, reportReceipts } from './receipts/receipt-checks.ts';
+import { type JudgedReceipt, ReceiptChecks, reportAccountReceipts, reportReceipts } from './receipts/receipt-checks.ts';
 import type { Reason } from './report/findings.ts';
 import { toReport } from './report/report.ts';
 import type { ChamberReport, ServiceReport } from './report/report-types.ts';
@@ -62,9 +62,14 @@ export async function auditFile(path: string, request: AuditRequest): Promise<Ch
   await requireAccounts(request);
   return await withVerifier(async (verify) => {
     const context = auditContext(request.policy, verify);
-    const { audit } = await readChamber(source, request, context);
+    const { audit, checks } = await readChamber(source, request, context);
     const members = new Set([...audit.accountReferences].map(({ did }) => did));
-    return await judgeChamber(audit, source, request, await readAccounts(request, context, members));
+    const accounts = await readAccounts(request, context, {
+      isWanted: (did) => members.has(did),
+      onLine: checks?.take,
+    });
+    if (checks !== undefined) await reportAccountReceipts(audit.findings, checks, optionsOf(request).proofs);
+    return await judgeChamber(audit, source, request, accounts);
   });
 }
 
@@ -116,7 +121,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
       order.take(chamberId, read.audit.accountReferences);
       judged.push(...read.receipts);
     }
-    const others = only === undefined ? ((await receipts?.judgeOthers(new Set(chamberIds))) ?? []) : [];
+    const others = (await receipts?.judgeOthers(only === undefined ? new Set(chamberIds) : 'accounts alone')) ?? [];
     const ofReceipts = others.flatMap(({ verdict, reason, parsed }) =>
       verdict === 'broken' && reason !== null ? [`${parsed.stream}: ${reason}`] : [],
     );
@@ -205,6 +210,8 @@ const NO_RECEIPTS = { needs: 'receipts', why: 'use --receipts to compare those t
 interface ReadChamber {
   readonly audit: ChamberAudit;
   readonly receipts: readonly JudgedReceipt[];
+  /** Takes the lines of accounts as well, where receipts are given. */
+  readonly checks: ReceiptChecks | undefined;
 }
 
 /** One pass over the lines. */
@@ -239,14 +246,14 @@ async function readChamber(
   if (judged === undefined) findings.notEvaluated(NO_RECEIPTS, 'receipts');
   else await reportReceipts(findings, judged, optionsOf(request).proofs);
   audit.conclude({ asksChain: request.chain !== undefined });
-  return { audit, receipts: judged ?? [] };
+  return { audit, receipts: judged ?? [], checks: receipts };
 }
 
 /** What chain and accounts say of the chamber that was read, and which findings are causes: further passes show that. */
 async function judgeChamber(audit: ChamberAudit, source: Source, request: AuditRequest, accounts?: Accounts) {
   const { chain, asksOutcome = false } = request;
   await askChain(audit, source, chain);
-  await compareAccounts(audit, accounts, await contractJudge(chain));
+  await compareAccounts(audit, accounts, await contractJudge(chain, request.policy));
   const readAgain = async (aside: SetAside) => {
     const { audit: again } = await readChamber(source, request, contextOfRerun(audit.context), aside);
     await askChain(again, source, chain);
@@ -271,10 +278,10 @@ async function askChain(audit: ChamberAudit, { chamberId }: Source, chain?: Audi
   for (const _ of balanceClaims) findings.notEvaluated(reason, 'balances');
 }
 
-async function contractJudge(chain?: AuditedChain): Promise<JudgeContractProof | undefined> {
+async function contractJudge(chain?: AuditedChain, policy: AuditPolicy = {}): Promise<JudgeContractProof | undefined> {
   if (chain === undefined) return undefined;
   const { judgeContractProof } = await import('./chain/contract-signatures.ts');
-  return (proof) => judgeContractProof(proof, chain);
+  return (proof) => judgeContractProof(proof, { chain, policy });
 }
 
 /** What can't be read a second time still has the findings of the first. */
@@ -305,15 +312,15 @@ async function requireAccounts({ accounts: path }: AuditRequest): Promise<void> 
   });
 }
 
-/** Reads the accounts of the agents named, or of all. */
+/** Reads the accounts that are wanted, or all. */
 async function readAccounts(
   { accounts: path, limits }: AuditRequest,
   context: AuditContext,
-  dids?: ReadonlySet<string>,
+  listed: ListedOptions = {},
 ): Promise<Accounts | undefined> {
   if (path === undefined) return undefined;
   const lines = readLines(createReadStream(path), { ...INPUT_LIMITS, ...limits });
-  return await listedAccounts(lines, context, dids && ((did) => dids.has(did)));
+  return await listedAccounts(lines, context, listed);
 }
 
 async function sizeOf(path: string): Promise<number> {

@@ -1,7 +1,7 @@
 // What the chambers of one log share in an audit, and what only its caller can decide: limits, addresses, unsigned moves.
 
 import { isSignedBy, type VerifyingKey } from '../crypto/verify.ts';
-import { fromHex, type Hex } from '../vocabulary/values.ts';
+import { type BlockReference, fromHex, type Hex } from '../vocabulary/values.ts';
 import type { ContractProof } from './chain/recorded-block.ts';
 import { UsedValues } from './line/used-values.ts';
 import type { Verify } from './line/verify.ts';
@@ -24,8 +24,12 @@ export interface AuditContext {
   /** What the transactions of the log were signed for, and of what they are named as the outcome. */
   readonly signedFor: Subjects;
   readonly namedFor: Subjects;
+  /** What each nonce of each account was signed for. */
+  readonly nonces: Subjects;
   /** The idea that has a token. */
   readonly tokens: Subjects;
+  /** The blocks that lines name, by their hashes. */
+  readonly blocks: BlockHeights;
   /** Outcomes of checks that chambers have in common, which their reports share. */
   readonly outcomes: Map<string, ReportedCheck>;
   /** What the chain said of them: chambers have members in common. */
@@ -44,7 +48,9 @@ export function auditContext(policy: AuditPolicy = {}, verify: Verify = isSigned
     chains: new Set(),
     signedFor: new Subjects(),
     namedFor: new Subjects(),
+    nonces: new Subjects(),
     tokens: new Subjects(),
+    blocks: new BlockHeights(),
     outcomes: new Map(),
     contractProofs: new WeakMap(),
   };
@@ -110,6 +116,19 @@ export class Subjects {
 /** The rules of service events know no idea of another form. */
 function slotOf(ideaId = 'idea-0'): number {
   return Number(ideaId.slice('idea-'.length));
+}
+
+/** A block's hash covers its height, so that no chain has it at two. */
+export class BlockHeights {
+  readonly #values = new UsedValues();
+
+  /** What is wrong with a line that names the block. */
+  problemOf({ blockNumber, blockHash }: BlockReference): string | undefined {
+    // Values are counted from 1.
+    const first = this.#values.add(fromHex(blockHash), blockNumber + 1) ?? blockNumber + 1;
+    if (first === blockNumber + 1) return undefined;
+    return `names ${blockHash} as block ${blockNumber}, and another line as block ${first - 1}`;
+  }
 }
 
 const NAMED_MAX = 3;

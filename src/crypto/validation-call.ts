@@ -12,7 +12,8 @@ import {
 import type { Hex } from '../vocabulary/values.ts';
 
 const MAGIC_BYTES = 32;
-const MAGIC_VALUE = '0x1626ba7e';
+/** bytes4 as the ABI encodes it: what echoes the call begins with the same bytes. */
+const MAGIC_WORD = `0x1626ba7e${'0'.repeat(56)}`;
 const WALLET_ABI = parseAbi(['function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)']);
 
 /** `to` is undefined where the call runs the universal validator of ERC-6492, which changes nothing. */
@@ -37,6 +38,11 @@ export function validationCall(wallet: string, hash: Hex, signature: Hex): Valid
 }
 
 export function isAcceptance({ to }: ValidationCall, result: Hex): boolean {
-  if (to !== undefined) return result.startsWith(MAGIC_VALUE);
+  if (to !== undefined) return result === MAGIC_WORD;
   return result !== '0x' && BigInt(result) === 1n;
+}
+
+/** A delegated account (EIP-7702) is not a contract. */
+export function isContractCode(code: Hex): boolean {
+  return code !== '0x' && !code.startsWith('0xef0100');
 }

@@ -1,6 +1,7 @@
 // The relayer's requests to an EVM node, parsed into types: a node that returns another form counts as unavailable.
 import * as v from 'valibot';
 import type { Address, Hex, RpcLog } from 'viem';
+import { isContractCode } from '../crypto/validation-call.ts';
 import { isRejection, type Rpc, RpcError } from './rpc.ts';
 
 const matching = (pattern: RegExp) => v.custom<Hex>((value) => typeof value === 'string' && pattern.test(value));
@@ -105,10 +106,10 @@ export async function readFeeHistory(
   return { baseFees: found.baseFeePerGas, tips: (found.reward ?? []).flatMap((tips) => tips?.[0] ?? []) };
 }
 
-/** A delegated account (EIP-7702) is not a contract. */
-export async function hasCode(rpc: Rpc, address: Address): Promise<boolean> {
-  const code = await ask(rpc, hex, ['eth_getCode', address, 'latest']);
-  return code !== '0x' && !code.startsWith('0xef0100');
+/** Whether a contract is at the address, now or after the block of that hash (EIP-1898). */
+export async function hasCode(rpc: Rpc, address: Address, blockHash?: Hex): Promise<boolean> {
+  const block = blockHash === undefined ? 'latest' : { blockHash, requireCanonical: true };
+  return isContractCode(await ask(rpc, hex, ['eth_getCode', address, block]));
 }
 
 /** null while the transaction is in no block that the node knows. */

@@ -102,7 +102,7 @@ export class TokenReader implements ChainReader {
     const [chainId, head] = await Promise.all([this.#requireChain(this.#chainId), readHead(this.#rpc)]);
     const { number: blockNumber, hash: blockHash } = head;
     // An account without code signs with its key, and the validator would take that by laxer rules than ours.
-    if (!isErc6492Signature(signature) && !(await hasCode(this.#rpc, wallet as Address))) return null;
+    if (!isErc6492Signature(signature) && !(await hasCode(this.#rpc, wallet as Address, blockHash))) return null;
     for (const hash of hashes) {
       const call = { ...validationCall(wallet, hash, signature), gas: VALIDATION_GAS_MAX };
       const outcome = await this.#callAt(call, blockHash);

@@ -1,6 +1,8 @@
 // Vectors of a chamber that says who may join, and of its members' accounts, made from the sample log with both.
 import { readFileSync } from 'node:fs';
+import { leafHash } from '../../src/crypto/merkle.ts';
 import { canonicalJson } from '../../src/vocabulary/json.ts';
+import { NO_PREVIOUS, toHex } from '../../src/vocabulary/values.ts';
 import { HOUR, START } from '../kit/clock.ts';
 import { PUBLIC_URL } from '../kit/test-service.ts';
 import { proofBy, retirementBy } from '../kit/wallets.ts';
@@ -122,11 +124,63 @@ function bobHalfProven(): string {
 /** BOB's account, retired by what a wallet signed. */
 async function bobRetired(
   wallet: typeof SECOND,
-  { issuedAt = atOf(bob, RETIRED), walletAddress = wallet.address, accepted = {} as Line } = {},
+  {
+    issuedAt = atOf(bob, RETIRED) as number | string,
+    walletAddress = wallet.address as string,
+    accepted = {} as Line,
+  } = {},
 ) {
-  const { walletSignature: signature, ...proof } = await retirementBy(wallet, BOB.did, { issuedAt: iso(issuedAt) });
+  const about = { issuedAt: typeof issuedAt === 'number' ? iso(issuedAt) : issuedAt };
+  const { walletSignature: signature, ...proof } = await retirementBy(wallet, BOB.did, about);
   const walletProof = { signature, issuedAt: proof.issuedAt, service: PUBLIC_URL, ...accepted };
   return ofBob(RETIRED, { walletAddress, walletProof });
+}
+
+/** BOB's account, whose wallet is a contract and has retired the key by a signature of so many bytes. */
+async function bobRetiredByContract(bytes: number): Promise<string> {
+  const contract = await bobRegistered({ at: atOf(bob, PROVEN), signature: OF_CONTRACT, accepted: BLOCK });
+  const lines = parse(contract.trimEnd().split('\n')).filter(({ did }) => did === BOB.did);
+  const proof = { ...proofIn(bob, RETIRED), signature: `0x${'c0'.repeat(bytes)}`, ...BLOCK };
+  return accountsOf({ and: altered(lines, RETIRED, { walletProof: proof }) });
+}
+
+/** Of ANN's account the retirement alone, whose body is another one. */
+function retiredAlone(body: Line): string {
+  const line = { by: ANN, at: atOf(ann, RETIRED), type: 'agent.retired', path: '/me/retire', body };
+  const retired = signedAccountLine({ ...line, payload: { by: 'key' } });
+  const [last = ''] = rechained([...ann.slice(0, RETIRED - 1), retired]).slice(-1);
+  return toText([last, ...accountLines.slice(ann.length)]);
+}
+
+function bobWithEmail(): string {
+  const line = recordIn(bob, PROVEN);
+  const { agentId, walletProof: _, ...content } = payloadOf(line);
+  const body = { ...content, operatorEmail: 'bob@example.org' };
+  const registration = { by: BOB, at: atOf(bob, PROVEN), type: 'agent.registered', path: '/register', body };
+  const kept = signedAccountLine({ ...registration, payload: { ...content, agentId: agentId ?? null } });
+  return accountsOf({ and: [recordIn(bob, REGISTERED), line, kept, ...bob.slice(PROVEN)] });
+}
+
+function inCapitals(hex: string): string {
+  return `0x${hex.slice(2).toUpperCase()}`;
+}
+
+/** BOB's account from its second line on, which holds the hash of none. */
+function withoutBefore(): string {
+  let prev: Json = NO_PREVIOUS;
+  const given = bob.slice(PROVEN - 1).map((line) => {
+    const text = canonicalJson({ ...line, prev });
+    prev = toHex(leafHash(Buffer.from(text)));
+    return text;
+  });
+  return rewritten(ann) + toText(given);
+}
+
+/** BOB's account, whose wallet is a contract that was asked at a block that the joins name by another number. */
+async function bobAtOtherHeight(): Promise<string> {
+  const { blockHash = null, blockNumber } = payloadOf(recordIn(moves, BOB_JOINED))['token'] as Line;
+  const accepted = { chainId: 31_337, blockHash, blockNumber: Number(blockNumber) + 1 };
+  return await bobRegistered({ at: atOf(bob, PROVEN), signature: OF_CONTRACT, accepted });
 }
 
 /** BOB's moves and account, whose registration was made otherwise and is followed by one that nobody signed, of the same wallet, which his moves name. */
@@ -367,6 +421,28 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
     ],
     // A claim of which no line is given that proves it.
     ['a proven wallet, of whose account a later line alone is given', text, withoutRegistrations(), BOB_JOINED],
+    // The forms of what a service accepts.
+    ...(await Promise.all(
+      [
+        ['a time without a T, and with a name of its zone', '2030-01-01 04:31:00 UTC'],
+        ['a time without an offset', '2030-01-01T04:31:00'],
+        ['a time in second 60', '2030-01-01T04:30:60Z'],
+        ['a time whose offset has no colon', '2030-01-01T04:31:00+0000'],
+      ].map(
+        async ([form = '', issuedAt = '']): Promise<WithAccounts> => [
+          `a retirement issued at ${form}`,
+          text,
+          await bobRetired(SECOND, { issuedAt }),
+          ...OF_BOB,
+        ],
+      ),
+    )),
+    ['a retirement by a signature of 8,193 bytes', text, await bobRetiredByContract(8_193), ...OF_BOB],
+    ['a retirement whose body says more, before any registration', text, retiredAlone({ junk: 1 }), ...OF_ANN],
+    ['a registration with an e-mail address whose request is kept', text, bobWithEmail(), ...OF_BOB],
+    ['a key in capitals', text, ofBob(REGISTERED, { pubkeyHex: inCapitals(BOB.pubkeyHex) }), ...OF_BOB],
+    ['a second line that refers to none, as the first one that is given', text, withoutBefore(), ...OF_BOB],
+    ['a block at another height than in the joins', text, await bobAtOtherHeight(), ...OF_BOB],
   ];
 }
 

@@ -91,7 +91,7 @@ describe('by lines and accounts', () => {
 describe('by the chain', () => {
   async function balances(text: string, rpcUrl = anvil.rpcUrl) {
     const chamber = await auditLines(text, {});
-    await compareBalances(chamber, new AuditedChain(rpcUrl, []));
+    await compareBalances(chamber, { chain: new AuditedChain(rpcUrl, []), policy: {} });
     const { verdict, counts, findings, note } =
       chamber.findings.results().find(({ name }) => name === 'balances') ?? {};
     return { verdict, counts, sentence: findings?.[0]?.sentence ?? note };

@@ -127,7 +127,7 @@ export async function audit(
   await compareAccounts(
     chamberAudit,
     accounts === undefined ? undefined : await accountsOf(accounts, chamberAudit.context),
-    chain && ((proof) => judgeContractProof(proof, chain)),
+    chain && ((proof) => judgeContractProof(proof, { chain, policy })),
   );
   const results = chamberAudit.findings.results();
   if (verify === verifyOnce && chain === undefined) {

@@ -7,7 +7,7 @@ import { run as runCli } from '../cli/run.ts';
 import { newChamber, PHASE_MILLIS } from '../client/live-service.ts';
 import { covered, ForkedService } from '../kit/fork.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
-import { type Line, parse, rechained, report, toText } from './forge.ts';
+import { auditLines, type Line, parse, rechained, report, toText } from './forge.ts';
 
 const SLOW = { timeout: 180_000 };
 
@@ -29,8 +29,9 @@ async function played() {
   return { service, key, lines, file, receipts: readFileSync(file, 'utf8').trimEnd().split('\n'), chamberId };
 }
 
-async function audit(target: string, receipts: string) {
-  const { exitCode, out, err } = await runCli(['audit', target, `--receipts=${receipts}`, '--json', '--chamber=1']);
+async function audit(target: string, receipts: string, ...options: readonly string[]) {
+  const given = [`--receipts=${receipts}`, ...options, '--json', '--chamber=1'];
+  const { exitCode, out, err } = await runCli(['audit', target, ...given]);
   const checkOf = (name: string) =>
     JSON.parse(out).chambers[0].checks.find((check: { readonly name: string }) => check.name === name);
   return { exitCode, err, checkOf };
@@ -75,6 +76,104 @@ describe('receipts', () => {
       ]);
     },
   );
+
+  it('of events after the last move are broken where the file shows that the moves have ended', SLOW, async () => {
+    const { lines, file } = await played();
+    const [created, joined] = parse(readFileSync(lines, 'utf8').trimEnd().split('\n')) as [Line, Line];
+    const { chamberId = null } = created;
+    // An hour after the last deadline: no block is younger than the line, and no receipt either.
+    const { deadlines } = created['payload'] as { readonly deadlines: { readonly allocateRevealDeadline: string } };
+    const at = Date.parse(deadlines.allocateRevealDeadline) + 3_600_000;
+    const before = toText(rechained([created, joined]));
+    const { moves } = await auditLines(before, {});
+    const payload = {
+      ...{ merkleRoot: moves.root(), eventCount: 2, txHash: `0x${'12'.repeat(32)}`, blockNumber: 42 },
+      committedAt: new Date(at).toISOString(),
+    };
+    const ts = new Date(at).toISOString();
+    const committed = { chamberId, ts, type: 'chamber.committed', did: null, request: null, payload };
+    writeFileSync(lines, toText(rechained([created, joined, committed])));
+    const { exitCode, checkOf } = await audit(lines, file);
+    expect([exitCode, checkOf('receipts').counts]).toEqual([
+      3,
+      { verified: 2, broken: 2, undecided: 0, notEvaluated: 0 },
+    ]);
+    // A line that is over a minute younger than a receipt shows as much.
+    writeFileSync(lines, toText(rechained([created, { ...joined, ts }])));
+    expect((await audit(lines, file)).checkOf('receipts').counts).toMatchObject({ verified: 1, broken: 3 });
+  });
+
+  it('of an account are compared with the lines of --accounts', SLOW, async () => {
+    const { service, key, lines } = await played();
+    const accounts = `${lines}.accounts`;
+    await runCli(['export', '1', `--out=${lines}`, `--with-accounts=${accounts}`, `--url=${service.url}`, '--force']);
+    const folder = `${key}.receipts`;
+    const without = await audit(lines, folder);
+    expect([without.exitCode, without.checkOf('receipts')]).toEqual([
+      0,
+      expect.objectContaining({ counts: { verified: 4, broken: 0, undecided: 0, notEvaluated: 2 } }),
+    ]);
+    expect(without.checkOf('receipts').note).toContain('use --accounts');
+    const compared = async () => audit(lines, folder, `--accounts=${accounts}`);
+    expect((await compared()).checkOf('receipts').counts).toMatchObject({ verified: 6, notEvaluated: 0 });
+    const records = parse(readFileSync(accounts, 'utf8').trimEnd().split('\n'));
+    const dated = new Date(Date.parse(String(records.at(-1)?.['ts'])) + 1).toISOString();
+    writeFileSync(accounts, toText(rechained(records.with(-1, { ...records.at(-1), ts: dated }))));
+    const replaced = await compared();
+    expect([replaced.exitCode, replaced.checkOf('receipts').counts]).toEqual([
+      3,
+      { verified: 5, broken: 1, undecided: 0, notEvaluated: 0 },
+    ]);
+    expect(replaced.checkOf('receipts').findings).toEqual([
+      expect.objectContaining({ eventIds: [], sentence: expect.stringMatching(/^of the account of did:key:/) }),
+    ]);
+  });
+
+  it('of an account are compared with the service in an audit of one chamber', SLOW, async () => {
+    const world = new ForkedService();
+    const one = await world.open('one');
+    const agent = await world.agent('ann');
+    const { chamberId } = await agent.createChamber(newChamber(world.clock.read()));
+    await one.stop();
+    world.fork();
+    const again = await world.open('one');
+    await agent.changePersonality({ style: 'dry' });
+    await again.stop();
+    const { url } = await world.open('two');
+    const options = [`--chamber=${chamberId}`, `--receipts=${world.keyFile('ann')}.receipts`];
+    const proofs = `--proofs=${join(temporaryFolder(), 'proofs')}`;
+    const { exitCode, out } = await runCli(['audit', url, ...options, proofs, '--json']);
+    expect([exitCode, JSON.parse(out).problems]).toEqual([
+      3,
+      expect.arrayContaining([expect.stringMatching(/^did:key:.* receipt of event 3 .* there is no such event$/)]),
+    ]);
+  });
+
+  it('whose request is in the lines as another event are left to the caller', SLOW, async () => {
+    const { lines, file } = await played();
+    const records = parse(readFileSync(lines, 'utf8').trimEnd().split('\n'));
+    writeFileSync(lines, toText(rechained([{ ...records[0], chamberId: 2 }])));
+    const { exitCode, out } = await runCli(['audit', lines, `--receipts=${file}`, '--json']);
+    const [{ checks }] = JSON.parse(out).chambers;
+    expect(exitCode).toBe(4);
+    expect(checks.find(({ name }: { name: string }) => name === 'receipts')).toMatchObject({
+      verdict: 'undecided',
+      note: expect.stringContaining('and its request is in event 1 of chamber 2'),
+    });
+  });
+
+  it('of a folder are those of all its files, and one without a line break at its end is whole', SLOW, async () => {
+    const { lines, file, receipts } = await played();
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, 'ann.json.receipts'), receipts.slice(0, 3).join('\n'));
+    writeFileSync(join(folder, 'more.ndjson'), receipts[3] ?? '');
+    writeFileSync(join(folder, '.DS_Store'), 'of a file manager');
+    expect((await audit(lines, folder)).checkOf('receipts').counts).toMatchObject({ verified: 4 });
+    writeFileSync(join(folder, 'notes.txt'), 'hello\n');
+    const { exitCode, err } = await audit(lines, folder);
+    expect([exitCode, err]).toEqual([2, expect.stringContaining('notes.txt is not a receipt')]);
+    expect(readFileSync(file, 'utf8')).toContain(receipts[3]);
+  });
 
   it('show an event that was replaced, and the command line that keeps them says so', SLOW, async () => {
     const { key, lines, file } = await played();

@@ -59,6 +59,7 @@ const OTHER_HASH = `0x${'12'.repeat(32)}` as const;
 const WRONG_CHECKSUM = '0x15d34AAf54267DB7D7c367839AAf71A00a2c6A65';
 const OTHER_WALLET = `0x${'11'.repeat(20)}`;
 const DEAD = `0x${'00'.repeat(18)}dEaD` as const;
+const NOWHERE = `0x${'0'.repeat(40)}` as const;
 const DEPLOY = 20;
 const COMMITTED = 19;
 const LAST = LINES.length;
@@ -376,6 +377,15 @@ async function serviceEvents(): Promise<readonly Row[]> {
     ['a token before the creation', rewritten([beforeCreation(DEPLOY + 1), ...moves]), 1],
     ['a failure before the creation', rewritten([beforeCreation(LAST), ...moves]), 1],
     ['service events alone', rewritten(records.slice(DEPLOY - 1)), 1],
+    ['a nonce at which its account had signed something else', await deployedAt(7), DEPLOY],
+    ['two outcomes by one transaction that is not logged', namedTwice(DEPLOY + 1, LAST), LAST],
+    [
+      'a token by the transaction of the commitment, which is not logged',
+      namedTwice(COMMITTED, DEPLOY + 1),
+      DEPLOY + 1,
+    ],
+    ['a commitment in block 0', altered(COMMITTED, { blockNumber: 0 }), COMMITTED],
+    ['a commitment sent to the zero address', await committing(1n, rootOf(recordOf(COMMITTED)), NOWHERE), MOVES + 1],
   ];
 }
 
@@ -420,9 +430,46 @@ const COMMIT = parseAbi(['function commitChamber(uint256 chamberId, bytes32 root
 const rootOf = (record: Line) => payloadOf(record)['merkleRoot'] as Hex;
 
 /** The log whose first transaction commits that. */
-async function committing(chamberId: bigint, root: Hex): Promise<string> {
+async function committing(chamberId: bigint, root: Hex, to: Hex = REGISTRY): Promise<string> {
   const data = encodeFunctionData({ abi: COMMIT, functionName: 'commitChamber', args: [chamberId, root] });
-  return altered(MOVES + 1, { ...(await signed(REGISTRY, data, { nonce: 7, fee: 100n })) });
+  return altered(MOVES + 1, { ...(await signed(to, data, { nonce: 7, fee: 100n })) });
+}
+
+/** The log whose first deployment has another nonce, and whose token is by that. */
+async function deployedAt(nonce: number): Promise<string> {
+  const { rawTransaction } = payloadOf(recordOf(DEPLOY)) as unknown as RelayTransaction;
+  const { data = '0x', maxFeePerGas: fee = 0n } = parseTransaction(rawTransaction);
+  const sent = await signed(FACTORY, data, { nonce, fee });
+  const deployed = { ...payloadOf(recordOf(DEPLOY + 1)), txHash: sent.txHash };
+  return rewritten(
+    records
+      .with(DEPLOY - 1, { ...recordOf(DEPLOY), payload: { ...payloadOf(recordOf(DEPLOY)), ...sent } })
+      .with(DEPLOY, { ...recordOf(DEPLOY + 1), payload: deployed }),
+  );
+}
+
+/** The log in which two outcomes name one transaction that no line logs. */
+function namedTwice(...eventIds: readonly number[]): string {
+  const naming = (record: Line) => ({ ...record, payload: { ...payloadOf(record), txHash: OTHER_HASH } });
+  return rewritten(records.map((record) => (eventIds.includes(Number(record['eventId'])) ? naming(record) : record)));
+}
+
+const timeOf = (eventId: number, name: string) => Date.parse(String(payloadOf(recordOf(eventId))[name]));
+const tsOf = (eventId: number) => Date.parse(String(recordOf(eventId)['ts']));
+const committedAt = (millis: number) => altered(COMMITTED, { committedAt: iso(tsOf(COMMITTED) + millis) });
+const graduatedAt = (millis: number) =>
+  altered(DEPLOY + 1, { graduatedAt: iso(timeOf(COMMITTED, 'committedAt') + millis) });
+
+/** What contradicts itself on a chain that works, and what its service may have read from one that does not, or was reorganized. */
+async function contradictions(): Promise<readonly Row[]> {
+  return [
+    ['a commitment in a block 16 s younger than its line', committedAt(16_000)],
+    ['a token in a block 16 s older than the commitment', graduatedAt(-16_000)],
+    ['a token in a block of the year 9999', graduatedAt(Date.UTC(9999, 1) - START)],
+    ['a token at the zero address', altered(DEPLOY + 1, { tokenAddress: NOWHERE })],
+    ['a token at the address of the factory', altered(DEPLOY + 1, { tokenAddress: FACTORY })],
+    ['a token by a nonce that its account used before the commitment', await deployedAt(3)],
+  ];
 }
 
 /** A move left out by a service that rewrites its log, root and count set right, with the transactions that would show it. */
@@ -466,8 +513,13 @@ export async function vectors(): Promise<Made> {
       made.push({ file, accounts, title, verdict, eventIds });
     }
   };
-  add('honest', 'sound', [...HONEST, ['a deployment in the quorum form, which pays', await quorumDeployment()]]);
-  add('undecided', 'undecided', [...UNDECIDED, ...leftOut]);
+  add('honest', 'sound', [
+    ...HONEST,
+    ['a deployment in the quorum form, which pays', await quorumDeployment()],
+    ['a commitment in a block 15 s younger than its line', committedAt(15_000)],
+    ['a token in a block 15 s older than the commitment', graduatedAt(-15_000)],
+  ]);
+  add('undecided', 'undecided', [...UNDECIDED, ...leftOut, ...(await contradictions())]);
   add('copy', 'broken', COPIES);
   add('record', 'broken', RECORDS);
   add('evidence', 'broken', EVIDENCE);

@@ -161,6 +161,39 @@ test('a claim that a wallet was proven is broken where no line that is given pro
   });
 });
 
+describe('with --allow-unsigned', () => {
+  const changed = (payload: Line, type = 'agent.personality_changed') => {
+    const [registered = {}] = account;
+    return [
+      ...account.slice(0, PROOF),
+      { ...registered, type, payload, request: null, ts: moves.at(-1)?.['ts'] },
+    ] as Line[];
+  };
+
+  test('changes of an account that nobody signed are decided from their payloads, and counted', async () => {
+    account = await accountOf(service, ann);
+    const allowed = async (lines: Line[]) => {
+      const { check } = await audit(toText(rechained(moves)), {
+        accounts: toText(rechained(lines)),
+        allowUnsigned: true,
+      });
+      const { verdict, note, findings } = check('registration');
+      return { verdict, note, sentence: findings[0]?.sentence };
+    };
+    const personality = payloadOf(account, PROOF)['personality'] as Line;
+    const patch = { style: 'dry' };
+    expect(await allowed(changed({ patch, personality: { ...personality, ...patch } }))).toMatchObject({
+      verdict: 'verified',
+      note: 'nobody signed 1 of the account lines',
+    });
+    const other = await allowed(changed({ patch, personality: { style: 'loud' } }));
+    expect(other).toMatchObject({ verdict: 'broken', sentence: expect.stringContaining('does not match its request') });
+    expect(await allowed(changed({ by: 'key' }, 'agent.retired'))).toMatchObject({
+      note: 'nobody signed 1 of the account lines',
+    });
+  });
+});
+
 describe('behind a registration that nobody signed, which the moves name', () => {
   const BLOCK = { chainId: 31_337, blockNumber: 41, blockHash: `0x${'c3'.repeat(32)}` };
 

@@ -7,13 +7,21 @@ import type { ChainQuestion, ReadChain } from '../../moves/chain-question.ts';
 import { changePersonality } from '../../moves/change-personality.ts';
 import { parseBody } from '../../moves/move.ts';
 import { agentIdOf, register, registeredDid } from '../../moves/register.ts';
-import { isContractWallet, retire, retirementClaim } from '../../moves/retire.ts';
+import { isContractWallet, retire, retireByWallet, retirementClaim } from '../../moves/retire.ts';
 import { NO_CONTRACT, requireProof } from '../../moves/wallet-proof.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
 import type { AccountEvent, AccountPayloads, RequestEvidence, WalletProof } from '../../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../../vocabulary/json.ts';
-import { type Hex, instantOf, type Millis, NO_PREVIOUS, type Personality, toHex } from '../../vocabulary/values.ts';
+import {
+  type Hex,
+  instantOf,
+  type JsonValue,
+  type Millis,
+  NO_PREVIOUS,
+  type Personality,
+  toHex,
+} from '../../vocabulary/values.ts';
 import type { ContractProof } from '../chain/recorded-block.ts';
 import { leafOf } from '../chamber/sequence.ts';
 import type { AuditContext } from '../context.ts';
@@ -50,6 +58,8 @@ export class AccountLog {
   readonly contractProofs: ContractProof[] = [];
   /** About what it takes of the memory: its lines and 1 KB. */
   bytes = 1_000;
+  /** Lines that are decided from their payload, because the caller allows them to have no signature. */
+  unsignedLines = 0;
   /** The first published line: earlier ones held evidence of an e-mail address. */
   firstEventId = 1;
   readonly entries: AccountEntry[] = [];
@@ -72,13 +82,13 @@ export class AccountLog {
     return this.entries[eventId - this.firstEventId];
   }
 
-  /** The last line that was given; 0 without any. */
   /** The last line that was taken, which pins all before it. */
   get head(): { readonly eventId: number; readonly leaf: Hex; readonly at: Millis } | undefined {
     const last = this.entries.at(-1);
     return last && { eventId: this.lastEventId, leaf: this.#leaf, at: last.at };
   }
 
+  /** 0 without any line. */
   get lastEventId(): number {
     return this.entries.length === 0 ? 0 : this.firstEventId + this.entries.length - 1;
   }
@@ -96,7 +106,7 @@ export class AccountLog {
     this.#leaf = toHex(leafOf(bytes));
     const { walletAddress, walletProven = false, label = null, isAttested: isSigned = false } = this.#state ?? {};
     const isRetirement = event.type === retire.event;
-    this.entries.push({ at: Date.parse(event.ts), walletAddress, walletProven, label, isSigned, isRetirement });
+    this.entries.push({ at: instantOf(event.ts), walletAddress, walletProven, label, isSigned, isRetirement });
   }
 
   #problemOfPlace({ eventId, prev, ts, did, type }: AccountEvent): string | undefined {
@@ -105,35 +115,30 @@ export class AccountLog {
     if (last?.isRetirement) return 'comes after the retirement of the key';
     if (last === undefined) {
       this.firstEventId = eventId;
-      if (eventId > 1) return undefined;
+      if (eventId > 1) return prev === NO_PREVIOUS ? 'refers to no line before it' : undefined;
       return prev !== NO_PREVIOUS ? 'refers to a line before it' : type === register.event ? undefined : `is ${type}`;
     }
     const due = this.firstEventId + this.entries.length;
     if (eventId !== due) return `comes where event ${due} is due`;
     if (prev !== this.#leaf) return 'does not hold the hash of the line before it';
-    return Date.parse(ts) < last.at ? 'is earlier than the line before it' : undefined;
+    return instantOf(ts) < last.at ? 'is earlier than the line before it' : undefined;
   }
 
   /** A registration without its request shows nothing: it counts as unsigned. */
   async #problemOfEvidence(event: AccountEvent, verification: Verification | undefined): Promise<string | undefined> {
     const { request } = event;
     if (event.type === register.event && !isOwnRegistration(event)) return 'registers another key';
+    if (event.type === register.event && event.payload.pubkeyHex !== event.payload.pubkeyHex.toLowerCase())
+      return 'has a pubkeyHex in capitals';
     if (event.type === retire.event && event.payload.by === 'wallet')
       return this.#problemOfRetirement(event, event.payload);
-    if (request === null || request.body === null || verification === undefined) {
-      if (event.type === register.event && event.payload.walletProof !== undefined)
-        return 'holds the proof of a wallet, but not the request that brought it';
-      const isAllowed = event.type === register.event || this.#context.policy.allowUnsigned;
-      return isAllowed
-        ? undefined
-        : 'has no signature: it is forged, or was accepted in development mode (--allow-unsigned)';
-    }
-    const at = Date.parse(event.ts);
+    if (request === null || request.body === null || verification === undefined) return this.#problemOfUnsigned(event);
+    const at = instantOf(event.ts);
     try {
       const problem =
         this.#problemOfRequest(event, request, request.body) ??
         this.#problemOfSignature(await concludeVerification(verification), event.eventId, at);
-      return problem ?? this.#problemOfPayload(event, request.body);
+      return problem ?? this.#problemOfPayload(event, jsonIn(request.body));
     } catch (error) {
       if (error instanceof SignatureError || error instanceof ForumError)
         return `is not what was signed: ${error.message}`;
@@ -163,12 +168,28 @@ export class AccountLog {
     return undefined;
   }
 
-  #problemOfPayload(event: AccountEvent, body: string): string | undefined {
-    const json = body === '' ? undefined : parseJson(body, READ_LIMITS.jsonValuesMax);
+  /** A registration may have left no request; anything else is decided from its payload where the caller allows that. */
+  #problemOfUnsigned(event: AccountEvent): string | undefined {
+    if (event.type === register.event)
+      return event.payload.walletProof && 'holds the proof of a wallet, but not the request that brought it';
+    if (!this.#context.policy.allowUnsigned)
+      return 'has no signature: it is forged, or was accepted in development mode (--allow-unsigned)';
+    this.unsignedLines++;
+    try {
+      const isChange = event.type === changePersonality.event;
+      return this.#problemOfPayload(event, isChange ? changePersonality.impliedBody(event.payload) : {});
+    } catch (error) {
+      if (error instanceof ForumError) return `breaks a rule: ${error.message}`;
+      throw error;
+    }
+  }
+
+  #problemOfPayload(event: AccountEvent, json: JsonValue | undefined): string | undefined {
     let due: unknown;
     if (event.type === register.event) {
       const { walletProof } = event.payload;
       const sent = parseBody(register, { json });
+      if (sent.operatorEmail !== undefined) return 'holds a request with an e-mail address, which no service keeps';
       if ((sent.walletSignature === undefined) !== (sent.issuedAt === undefined))
         return 'was asked for with half of the proof of a wallet';
       if (sent.walletSignature !== undefined && walletProof === undefined)
@@ -185,21 +206,28 @@ export class AccountLog {
       // Of the first line that is given, if it is no registration, only itself says what the rest of the personality was.
       const personality = this.#personality ?? event.payload.personality;
       due = changePersonality.decide(parseBody(changePersonality, { json }), { state: { personality } });
-    } else if (this.#state === null) return undefined;
-    else due = retire.decide(parseBody(retire, { json }), { state: this.#state });
+    } else {
+      const sent = parseBody(retire, { json });
+      // Before the first registration that is given, nothing else could contradict it.
+      if (this.#state === null) return undefined;
+      due = retire.decide(sent, { state: this.#state });
+    }
     return canonicalJson(due) === canonicalJson(event.payload) ? undefined : 'does not match its request';
   }
 
   /** Nobody signed the request: the wallet signed the retirement, and a registration before it proves the wallet. */
-  #problemOfRetirement(event: AccountEvent, { walletAddress, walletProof }: RetirementByWallet): string | undefined {
+  #problemOfRetirement(event: AccountEvent, payload: RetirementByWallet): string | undefined {
+    const { walletAddress, walletProof } = payload;
+    const form = problemOfForm(payload);
+    if (form !== undefined) return form;
     if (event.request !== null) return 'is a retirement by a wallet with the request of a key';
     if (!this.#state?.provenWallets.includes(walletAddress.toLowerCase()))
       return `is a retirement by ${walletAddress}, which was never proven for the key`;
     // A wallet that a key proved is asked for that key's signature alone, by the service too.
     const isContract = isContractWallet(this.#state, walletAddress);
-    const { signature: walletSignature, issuedAt, service } = walletProof;
     try {
-      const claim = retirementClaim({ walletAddress, walletSignature, issuedAt }, this.#did, [service]);
+      const sent = { walletAddress, walletSignature: walletProof.signature, issuedAt: walletProof.issuedAt };
+      const claim = retirementClaim(sent, this.#did, [walletProof.service]);
       const due = requireProof(claim, isContract ? this.#recordedAnswer(walletProof, event) : NO_CONTRACT);
       if (canonicalJson(due) !== canonicalJson(walletProof)) return 'holds a block in which nothing was asked';
     } catch (error) {
@@ -212,7 +240,7 @@ export class AccountLog {
   /** What a contract has accepted is taken as recorded, and noted: only the chain knows. */
   #recordedAnswer(
     { chainId, blockNumber, blockHash }: Partial<WalletProof> = {},
-    { eventId }: Pick<AccountEvent, 'eventId'>,
+    { eventId, ts }: Pick<AccountEvent, 'eventId' | 'ts'>,
   ): ReadChain {
     if (chainId === undefined || blockNumber === undefined || blockHash === undefined) return NO_CONTRACT;
     return (question: ChainQuestion) => {
@@ -222,7 +250,7 @@ export class AccountLog {
       const hash = hashes[0] as Hex;
       const block = { chainId, blockNumber, blockHash };
       if (this.contractProofs.length < CONTRACT_PROOFS_MAX)
-        this.contractProofs.push({ eventId, wallet, hash, signature, ...block });
+        this.contractProofs.push({ eventId, wallet, hash, signature, askedAt: instantOf(ts), ...block });
       else
         this.doubt ??= `the account of ${this.#did} has more than ${CONTRACT_PROOFS_MAX} proofs of contracts: not all were asked`;
       return { ...block, hash } as never;
@@ -230,18 +258,38 @@ export class AccountLog {
   }
 
   /** The text names the service, one for which the agent signed its requests, and the time. */
-  #problemOfProof({ issuedAt, service }: WalletProof, event: AccountEvent): string | undefined {
-    const { policy } = this.#context;
+  #problemOfProof(proof: WalletProof, event: AccountEvent): string | undefined {
+    const { issuedAt, service, blockNumber, blockHash } = proof;
+    const { policy, blocks } = this.#context;
+    if (blockNumber !== undefined && blockHash !== undefined) {
+      const ofBlock = blocks.problemOf({ blockNumber, blockHash });
+      if (ofBlock !== undefined) return ofBlock;
+    }
     const named = `event ${event.eventId} of the account of ${this.#did}`;
     if (!namesOf(policy.origins?.length ? policy.origins : [...this.origins]).includes(service)) {
       if (policy.origins?.length) return `holds what a wallet signed for ${service}, which is not named`;
       this.doubt ??= `${named} holds what a wallet signed for ${service}: say with --origin which are the service’s`;
     }
-    const outcome = judgeAge({ created: instantOf(issuedAt) / 1000 }, Date.parse(event.ts), policy);
+    const outcome = judgeAge({ created: instantOf(issuedAt) / 1000 }, instantOf(event.ts), policy);
     if (typeof outcome !== 'object') return outcome && `holds what a wallet signed: it ${outcome}`;
     this.doubt ??= `${named} holds what a wallet signed: it ${outcome.doubt}`;
     return undefined;
   }
+}
+
+/** Nobody signed the request, so the line holds no other text of it than its payload. */
+function problemOfForm(payload: RetirementByWallet): string | undefined {
+  try {
+    parseBody(retireByWallet, { json: retireByWallet.impliedBody(payload) });
+    return undefined;
+  } catch (error) {
+    if (error instanceof ForumError) return `is a retirement that no service accepts: ${error.message}`;
+    throw error;
+  }
+}
+
+function jsonIn(body: string): JsonValue | undefined {
+  return body === '' ? undefined : parseJson(body, READ_LIMITS.jsonValuesMax);
 }
 
 type RetirementByWallet = Extract<AccountPayloads['agent.retired'], { readonly by: 'wallet' }>;
@@ -277,11 +325,24 @@ function start(line: RawLine, context: AuditContext, isWanted = (_did: string) =
   return { line, ...record, verification: isSigned ? startVerification(request, did, context) : undefined };
 }
 
+export interface ListedOptions {
+  /** All accounts by default. */
+  readonly isWanted?: (did: string) => boolean;
+  /** Called with each line, of accounts that are not wanted too. */
+  readonly onLine?: OnAccountLine | undefined;
+}
+
+type OnAccountLine = (
+  event: AccountEvent,
+  place: { readonly eventId: number; readonly leaf: Uint8Array },
+  line: Uint8Array,
+) => void;
+
 /** Reads account lines, those of an agent in their order, and keeps the accounts that are wanted. Rejects with UnusableInput for any other line. */
 export async function listedAccounts(
   lines: AsyncIterable<RawLine>,
   context: AuditContext,
-  isWanted = (_did: string) => true,
+  { isWanted = () => true, onLine }: ListedOptions = {},
 ): Promise<Accounts> {
   const logs = new Map<string, AccountLog>();
   const copy = new CopyCheck();
@@ -297,6 +358,7 @@ export async function listedAccounts(
       const format = foreignFormat(line.bytes);
       throw new UnusableInput(`the file of accounts ${format ? `is ${format}` : `holds a line that ${problem}`}`);
     }
+    onLine?.(event, { eventId: event.eventId, leaf: leafOf(line.bytes) }, line.bytes);
     if (!isWanted(event.did)) continue;
     const log = logs.get(event.did) ?? new AccountLog(event.did, context);
     logs.set(event.did, log);

@@ -38,6 +38,11 @@ export async function compareAccounts(
   }
   if (judgeProof) await askContracts(audit.context, named, judgeProof);
   for (const [reference, account] of named) judgeReference(audit, reference, account);
+  const unsignedLines = [...new Set(named.map(([, account]) => account))].reduce(
+    (sum, one) => sum + one.unsignedLines,
+    0,
+  );
+  if (unsignedLines > 0) findings.note('registration', `nobody signed ${unsignedLines} of the account lines`);
   if (unsigned.size === 0) return;
   const dids = [...unsigned].slice(0, AGENTS_NAMED_MAX).join(', ') + (unsigned.size > AGENTS_NAMED_MAX ? ' …' : '');
   const why = `no signed line shows the wallet of ${unsigned.size} agents: ${dids}`;

@@ -3,8 +3,7 @@ import { type Address, encodeFunctionData, type Hex, parseAbi } from 'viem';
 import { forEachAtOnce } from '../at-once.ts';
 import type { BalanceClaim, ChamberAudit } from '../chamber/chamber-audit.ts';
 import type { Outcome } from '../report/findings.ts';
-import type { AuditedChain } from './chain-reader.ts';
-import { readAt } from './recorded-block.ts';
+import { type AskedChain, judgeAt } from './recorded-block.ts';
 
 const ABI = parseAbi(['function balanceOf(address) view returns (uint256)']);
 /** What the service gives such a call. */
@@ -12,24 +11,24 @@ const BALANCE_GAS = 1_000_000n;
 
 export async function compareBalances(
   { findings, balanceClaims }: Pick<ChamberAudit, 'findings' | 'balanceClaims'>,
-  chain: AuditedChain,
+  asked: AskedChain,
 ): Promise<void> {
   await forEachAtOnce(balanceClaims, async (claim) => {
     const { eventId } = claim;
-    findings.settle('balances', [eventId], await problemOf(claim, chain), `event ${eventId}: `);
+    findings.settle('balances', [eventId], await problemOf(claim, asked), `event ${eventId}: `);
   });
 }
 
-async function problemOf(claim: BalanceClaim, chain: AuditedChain): Promise<Outcome> {
+async function problemOf(claim: BalanceClaim, asked: AskedChain): Promise<Outcome> {
   const { token, wallet, blockNumber, balance } = claim;
   if (wallet === undefined) return `it records a balance of ${balance}, and no wallet`;
   const data = encodeFunctionData({ abi: ABI, args: [wallet.toLowerCase() as Address] });
-  const result = await readAt(claim, { to: token.toLowerCase() as Address, data, gas: BALANCE_GAS }, chain);
-  if (typeof result === 'object') return result;
-  const held = result === 'reverted' ? undefined : balanceIn(result);
-  if (held === balance) return undefined;
-  const found = held === undefined ? 'no balance' : `a balance of ${held}`;
-  return `it records a balance of ${balance}, and ${token} shows ${found} of ${wallet} in block ${blockNumber}`;
+  return judgeAt(claim, { to: token.toLowerCase() as Address, data, gas: BALANCE_GAS }, asked, (result) => {
+    const held = result === 'reverted' ? undefined : balanceIn(result);
+    if (held === balance) return undefined;
+    const found = held === undefined ? 'no balance' : `a balance of ${held}`;
+    return `it records a balance of ${balance}, and ${token} shows ${found} of ${wallet} in block ${blockNumber}`;
+  });
 }
 
 const WORD_DIGITS = 64;

@@ -25,6 +25,11 @@ const NO_ROOT = /^0x0*$/;
 /** How a call ended; `unknown` where the RPC does not have the state of that block. */
 export type CallOutcome = 'success' | 'reverted' | 'unknown';
 
+export interface AuditedBlock {
+  readonly hash: Hex;
+  readonly at: Millis;
+}
+
 export interface ChainCall {
   readonly from: Address;
   readonly to: Address;
@@ -147,12 +152,23 @@ export class AuditedChain {
   }
 
   /** undefined for a block that the chain does not have. */
-  async blockHash(blockNumber: number): Promise<Hex | undefined> {
+  async block(blockNumber: number): Promise<AuditedBlock | undefined> {
     try {
-      return (await this.#client.getBlock({ blockNumber: BigInt(blockNumber) })).hash;
+      const { hash, timestamp } = await this.#client.getBlock({ blockNumber: BigInt(blockNumber) });
+      return { hash, at: Number(timestamp) * 1000 };
     } catch (error) {
       if (error instanceof BlockNotFoundError) return undefined;
       throw this.#toUnreachable(error);
+    }
+  }
+
+  /** The code at the address after that block. */
+  async code(address: Address, blockNumber: bigint): Promise<Hex | 'unknown'> {
+    try {
+      return (await this.#client.getCode({ address, blockNumber })) ?? '0x';
+    } catch (error) {
+      if (isTransport(error)) throw this.#toUnreachable(error);
+      return 'unknown';
     }
   }
 

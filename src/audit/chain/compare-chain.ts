@@ -3,6 +3,7 @@
 import { type Address, parseEventLogs } from 'viem';
 import type { Idea } from '../../../projections/chamber.ts';
 import { deploymentOf } from '../../../projections/settlement.ts';
+import { instantOf } from '../../vocabulary/values.ts';
 import type { ChamberAudit, Claim } from '../chamber/chamber-audit.ts';
 import { lowerCase } from '../context.ts';
 import { gravest, OF_LOSS, type Problem, type Reason } from '../report/findings.ts';
@@ -20,7 +21,7 @@ export async function compareChain(audit: Compared, chain: AuditedChain, chamber
     const reason = { follows: [...OF_LOSS, 'rules', 'service-events'], why: 'the chamber is unknown' } as const;
     return findings.notEvaluated(reason, 'contract', 'claims', 'balances');
   }
-  await compareBalances(audit, chain);
+  await compareBalances(audit, { chain, policy: context.policy });
   await compareRoot(audit, chain, chamberId);
   const comparison = new ClaimComparison(audit, chain, chamberId);
   for (const claim of claims) await comparison.judge(claim);
@@ -151,7 +152,7 @@ class ClaimComparison {
     const committed = this.#committed;
     return gravest(
       await this.#problemOfEmission(idea),
-      await this.#problemOfCall(idea, { committed, transaction, at: Date.parse(ts) }),
+      await this.#problemOfCall(idea, { committed, transaction, at: instantOf(ts) }),
     );
   }
 

@@ -1,8 +1,9 @@
 // The audit of one chamber: every line passes through the checks in order, and only what they need of it is kept.
 import { seatWallet } from '../../../projections/admission.ts';
 import { type ChamberEvent, isMove, type MoveEvent, type ServiceEvent } from '../../vocabulary/events.ts';
-import { type BlockReference, fromHex, type PinnedKeys } from '../../vocabulary/values.ts';
+import { fromHex, instantOf, type PinnedKeys } from '../../vocabulary/values.ts';
 import { AccountReferences } from '../account/references.ts';
+import type { RecordedBlock } from '../chain/recorded-block.ts';
 import { type AuditContext, auditContext } from '../context.ts';
 import { ahead } from '../line/ahead.ts';
 import { CopyCheck, foreignFormat } from '../line/copy.ts';
@@ -23,9 +24,8 @@ export interface Claim {
 }
 
 /** What a join records of the token that members must hold. */
-export interface BalanceClaim extends BlockReference {
+export interface BalanceClaim extends RecordedBlock {
   readonly eventId: number;
-  readonly chainId: number;
   readonly token: string;
   readonly wallet: string | undefined;
   readonly balance: string;
@@ -88,6 +88,7 @@ export class ChamberAudit {
   /** The number of lines of each chamber, and the first of them. */
   readonly #linesByChamber = new Map<number, { readonly count: number; readonly eventIds: readonly number[] }>();
   #eventCount = 0;
+  #createdAt: string | undefined;
   #firstProblem = '';
 
   constructor(options: AuditOptions = {}) {
@@ -184,7 +185,10 @@ export class ChamberAudit {
       const isWalletOfSeat = state !== null && seatWallet(state, event.did) !== undefined;
       this.accountReferences.take(event, eventId, { isWalletOfSeat });
       this.#noteBalance(event, eventId);
-      if (event.type === 'chamber.created') this.pinnedKeys = event.payload.serviceKeys;
+      if (event.type === 'chamber.created') {
+        this.pinnedKeys = event.payload.serviceKeys;
+        this.#createdAt ??= event.ts;
+      }
       if (aside === undefined) judgeSeen(this.findings, event, eventId, (id) => this.#sequence.leafAt(id));
       if (aside === undefined) this.decisions.check(event, eventId);
       else this.decisions.assume(event, aside);
@@ -199,12 +203,17 @@ export class ChamberAudit {
     }
   }
 
-  #noteBalance({ type, payload }: MoveEvent, eventId: number): void {
+  #noteBalance({ type, payload, ts }: MoveEvent, eventId: number): void {
     const { admission, tokenChain } = this.decisions.state ?? {};
     if (type !== 'chamber.joined' || payload.token === undefined || admission?.token === undefined || !tokenChain)
       return;
     const { walletAddress: wallet, token } = payload;
-    this.balanceClaims.push({ eventId, chainId: tokenChain.chainId, token: admission.token.address, wallet, ...token });
+    const block = this.context.blocks.problemOf(token);
+    if (block !== undefined) this.findings.judge('balances', [eventId], `event ${eventId} ${block}`);
+    const { address, at } = admission.token;
+    // The block of the creation is named by every join then.
+    const askedAt = instantOf(at === 'creation' ? (this.#createdAt ?? ts) : ts);
+    this.balanceClaims.push({ eventId, chainId: tokenChain.chainId, token: address, wallet, askedAt, ...token });
   }
 
   /** One lost move has the leaf that the line after it holds. */

@@ -3,10 +3,11 @@
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { graduates } from '../../../projections/graduation.ts';
 import { phaseEnd } from '../../../projections/phase.ts';
+import type { Deployed, DeployFailed } from '../../../projections/settlement.ts';
 import { decideServiceFact, ServiceFactRejected } from '../../moves/service-facts.ts';
 import type { ServiceEvent } from '../../vocabulary/events.ts';
 import type { RelayTransaction, ServicePayloads } from '../../vocabulary/service-payloads.ts';
-import { type Hex, toTimestamp } from '../../vocabulary/values.ts';
+import { type Hex, instantOf, toTimestamp } from '../../vocabulary/values.ts';
 import { commitCall, deployCalls } from '../chain/calls.ts';
 import type { readTransaction } from '../chain/contracts.ts';
 import { type AuditContext, type Candidates, lowerCase, nameOf, type Subject } from '../context.ts';
@@ -27,11 +28,16 @@ export class ServiceEventChecks {
   readonly #readTransaction: typeof readTransaction;
   readonly #context: AuditContext;
   readonly #relayers = new Set<string>();
+  /** The transaction that the commitment names. */
+  #committed: Hex | null = null;
   /** The kinds of contracts that transactions of this chamber call. */
   readonly #called = new Set<Candidates>();
-  /** The hashes of the transactions in the log, by subject. */
-  readonly #submitted = new Map<string, Set<Hex>>();
-  /** What the chain decides: outcomes by transactions that are not in the log, and blocks that are older than what they hold. */
+  /** The transactions in the log, by subject, oldest first. */
+  readonly #submitted = new Map<string, Signed[]>();
+  /**
+   * What the chain decides: outcomes by transactions that are not in the log, times and tokens that no working chain has. An honest service writes
+   * down what its chain says; a reorganization, or a contract that lies, may make that contradict itself.
+   */
   readonly #forChain: { readonly check: 'service-events' | 'transactions'; readonly problem: string }[] = [];
 
   constructor(findings: Findings, { context, moves, readTransaction: read = readWithViem }: ServiceEventOptions) {
@@ -59,11 +65,14 @@ export class ServiceEventChecks {
     this.#checkRules(event, eventId, state);
     if (event.type !== 'relay.commit_submitted' && event.type !== 'relay.deploy_submitted') {
       this.#checkRecorded(event.payload.txHash, eventId, subject);
+      if (event.type === 'chamber.committed') this.#committed = event.payload.txHash;
+      else this.#checkNonces(event.payload, eventId, subject);
       return;
     }
-    this.#noteSubmitted(event.payload, subject);
+    const signed = await this.#readTransaction(event.payload.rawTransaction).catch(() => undefined);
+    this.#noteSubmitted(event.payload, signed, subject);
     if (!isTreeKnown && event.type === 'relay.commit_submitted') return;
-    await this.#checkCall(event.payload, eventId, { due: this.#dueCalls(event, state), subject });
+    this.#checkCall(event.payload, eventId, { signed, due: this.#dueCalls(event, state), subject });
   }
 
   /** What the lines leave to the chain, the check `claims` decides if `asksChain` is set. */
@@ -92,27 +101,55 @@ export class ServiceEventChecks {
     const isCommitment = event.type === 'chamber.committed' && state !== null;
     const fact = isCommitment ? { ...event, payload: { ...event.payload, eventCount: state.moveCount } } : event;
     try {
-      decideServiceFact(state, fact, Date.parse(event.ts));
-      const early = isCommitment ? earlyBlock(event.payload, state) : undefined;
-      if (early === undefined) this.#findings.judge('service-events', [eventId]);
-      else this.#forChain.push({ check: 'service-events', problem: `event ${eventId} names a block ${early}` });
+      decideServiceFact(state, fact, instantOf(event.ts));
+      const times = state === null ? undefined : problemOfTimes(event, state);
+      if (event.type === 'chamber.committed' && event.payload.blockNumber === 0)
+        this.#findings.judge('service-events', [eventId], `event ${eventId} names block 0, which holds no transaction`);
+      else if (times === undefined) this.#findings.judge('service-events', [eventId]);
+      else this.#forChain.push({ check: 'service-events', problem: `event ${eventId} ${times}` });
     } catch (error) {
       if (!(error instanceof ServiceFactRejected)) throw error;
       this.#findings.judge('service-events', [eventId], `event ${eventId}: ${error.message}`);
     }
   }
 
-  #noteSubmitted({ txHash }: RelayTransaction, subject: Subject): void {
-    const hashes = this.#submitted.get(nameOf(subject)) ?? new Set();
-    this.#submitted.set(nameOf(subject), hashes.add(txHash));
+  #noteSubmitted({ txHash, nonce }: RelayTransaction, signed: SignedCall | undefined, subject: Subject): void {
+    const all = this.#submitted.get(nameOf(subject)) ?? [];
+    all.push({ txHash, nonce, from: signed?.from });
+    this.#submitted.set(nameOf(subject), all);
   }
 
   /** Every deployment makes a token of its own. */
   #checkToken({ tokenAddress, ideaId }: ServicePayloads['idea.deployed'], eventId: number, subject: Subject): void {
-    const other = this.#context.tokens.conflict(lowerCase(tokenAddress) as Hex, subject);
-    if (other === undefined) return;
-    const problem = `event ${eventId} names ${tokenAddress} as the token of ${ideaId}, which is that of ${nameOf(other)}`;
-    this.#findings.judge('service-events', [eventId], problem);
+    const { tokens, registries, factories } = this.#context;
+    const address = lowerCase(tokenAddress) as Hex;
+    const other = tokens.conflict(address, subject);
+    const named = `event ${eventId} names ${tokenAddress} as the token of ${ideaId}`;
+    if (other !== undefined)
+      this.#findings.judge('service-events', [eventId], `${named}, which is that of ${nameOf(other)}`);
+    else if (address === ZERO_ADDRESS || [...registries.all, ...factories.all].includes(address))
+      this.#forChain.push({ check: 'service-events', problem: `${named}, which is none` });
+  }
+
+  /** An account's transactions come into blocks in the order of their nonces, and a deployment after its commitment. */
+  #checkNonces({ txHash }: Pick<Deployed | DeployFailed, 'txHash'>, eventId: number, subject: Subject): void {
+    const { chamberId } = subject;
+    const named = (one: Signed) => one.txHash === txHash;
+    const own = this.#submitted.get(nameOf(subject))?.find(named);
+    if (own === undefined) return;
+    const commitments = this.#submitted.get(nameOf({ chamberId, ideaId: undefined })) ?? [];
+    const first = commitments.findIndex((one) => one.txHash === this.#committed);
+    // A reorganization may have brought the commitment into a block by a later one.
+    const nonces =
+      first < 0
+        ? []
+        : commitments
+            .slice(first)
+            .filter(({ from }) => from === own.from)
+            .map(({ nonce }) => nonce);
+    if (nonces.length === 0 || own.nonce > Math.min(...nonces)) return;
+    const problem = `event ${eventId} names the transaction of nonce ${own.nonce}, which its account used before the commitment`;
+    this.#forChain.push({ check: 'service-events', problem });
   }
 
   #dueCalls({ type, payload }: Extract<ServiceEvent, { payload: RelayTransaction }>, state: ChamberState) {
@@ -122,18 +159,36 @@ export class ServiceEventChecks {
     return idea ? deployCalls(chamberId, idea) : [];
   }
 
-  async #checkCall(recorded: RelayTransaction, eventId: number, { due, subject }: Due): Promise<void> {
+  #checkCall(recorded: RelayTransaction, eventId: number, { signed, due, subject }: Due): void {
     const { signedFor, namedFor } = this.#context;
     const claimant = namedFor.of(recorded.txHash, subject);
     const problem =
-      (await this.#problemOfCall(recorded, due)) ??
-      (claimant && `is for ${nameOf(subject)}, and its hash was named as the outcome of ${nameOf(claimant)}`);
+      this.#problemOfCall(recorded, signed, due) ??
+      (claimant && `is for ${nameOf(subject)}, and its hash was named as the outcome of ${nameOf(claimant)}`) ??
+      (signed && this.#problemOfNonce(signed, eventId, subject));
     signedFor.conflict(recorded.txHash, subject);
     this.#findings.judge('transactions', [eventId], problem && `event ${eventId}: rawTransaction ${problem}`);
   }
 
-  async #problemOfCall(recorded: RelayTransaction, due: readonly string[]): Promise<string | undefined> {
-    const signed = await this.#readTransaction(recorded.rawTransaction).catch(() => undefined);
+  /**
+   * A service signs no second thing at a nonce of its account that it has logged, as long as it reads the line: those of the chamber it reads each time,
+   * those of other chambers as far back as a reorganization may go.
+   */
+  #problemOfNonce({ from, nonce }: SignedCall, eventId: number, subject: Subject): string | undefined {
+    const value = `${lowerCase(from)}${nonce.toString(16).padStart(NONCE_DIGITS, '0')}` as Hex;
+    const other = this.#context.nonces.conflict(value, subject);
+    if (other === undefined) return undefined;
+    const problem = `has the nonce ${nonce}, at which ${from} signed for ${nameOf(other)}`;
+    if (other.chamberId === subject.chamberId) return problem;
+    this.#forChain.push({ check: 'transactions', problem: `event ${eventId}: rawTransaction ${problem}` });
+    return undefined;
+  }
+
+  #problemOfCall(
+    recorded: RelayTransaction,
+    signed: SignedCall | undefined,
+    due: readonly string[],
+  ): string | undefined {
     if (signed === undefined) return 'is not a signed call of the contracts';
     if (signed.txHash !== recorded.txHash) return `has the hash ${signed.txHash}, not txHash`;
     if (signed.nonce !== recorded.nonce) return `has the nonce ${signed.nonce}`;
@@ -144,7 +199,7 @@ export class ServiceEventChecks {
     this.#relayers.add(signed.from);
     const { call, functionName, to, value } = signed;
     if (!due.includes(call)) return `calls ${call}, which was not due`;
-    if (!to) return 'calls no contract';
+    if (!to || to === ZERO_ADDRESS) return 'calls no contract';
     // A quorum deployment alone, the other form that counts, may pay.
     if (value && call === due[0]) return `sends ${value} wei, which the contract refuses`;
     const contracts = functionName === 'commitChamber' ? this.#context.registries : this.#context.factories;
@@ -159,26 +214,55 @@ export class ServiceEventChecks {
   #checkRecorded(txHash: Hex | null, eventId: number, subject: Subject): void {
     if (txHash === null) return;
     const { signedFor, namedFor } = this.#context;
-    namedFor.conflict(txHash, subject);
+    const claimant = namedFor.conflict(txHash, subject);
     const other = signedFor.of(txHash, subject);
-    const problem = `event ${eventId} names transaction ${txHash}, which is ${other === undefined ? 'not in the log' : `for ${nameOf(other)}`}`;
-    const isRecorded = this.#submitted.get(nameOf(subject))?.has(txHash) === true;
-    if (isRecorded || other !== undefined) this.#findings.judge('transactions', [eventId], !isRecorded && problem);
-    else this.#forChain.push({ check: 'transactions', problem });
+    const named = `event ${eventId} names transaction ${txHash}`;
+    const isRecorded = this.#submitted.get(nameOf(subject))?.some((one) => one.txHash === txHash) === true;
+    // The line that logged it for this one is the fault where there is one.
+    if (claimant !== undefined && !isRecorded) {
+      const problem = `${named}, which was named as the outcome of ${nameOf(claimant)}`;
+      this.#findings.judge('transactions', [eventId], problem);
+    } else if (isRecorded || other !== undefined)
+      this.#findings.judge(
+        'transactions',
+        [eventId],
+        !isRecorded && other && `${named}, which is for ${nameOf(other)}`,
+      );
+    else this.#forChain.push({ check: 'transactions', problem: `${named}, which is not in the log` });
   }
 }
 
 /** The clocks of chains and services differ by some seconds. */
 const BLOCK_LEAD_MILLIS_MAX = 15_000;
+const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
+const NONCE_DIGITS = 16;
 
-/** What is open about a commitment whose block is older than the end of the reveals, over which it commits. */
-function earlyBlock({ committedAt }: ServicePayloads['chamber.committed'], state: ChamberState): string | undefined {
+/** What is open about a block that is younger than the line that names it, or older than what it holds: the moves, or the commitment. */
+function problemOfTimes({ type, payload, ts }: ServiceEvent, state: ChamberState): string | undefined {
+  if (type !== 'chamber.committed' && type !== 'idea.deployed') return undefined;
+  const at = type === 'chamber.committed' ? payload.committedAt : payload.graduatedAt;
   const end = phaseEnd(state, 'ALLOCATE_REVEAL') ?? 0;
-  if (Date.parse(committedAt) >= end - BLOCK_LEAD_MILLIS_MAX) return undefined;
-  return `of ${committedAt}, although moves were accepted until ${toTimestamp(end)}`;
+  const named = `names a block of ${at}`;
+  if (instantOf(at) > instantOf(ts) + BLOCK_LEAD_MILLIS_MAX) return `${named}, although it is of ${ts}`;
+  if (instantOf(at) < end - BLOCK_LEAD_MILLIS_MAX)
+    return `${named}, although moves were accepted until ${toTimestamp(end)}`;
+  const { committedAt = at } = type === 'idea.deployed' ? (state.settlement.committed ?? {}) : {};
+  if (instantOf(at) >= instantOf(committedAt) - BLOCK_LEAD_MILLIS_MAX) return undefined;
+  return `${named}, although the commitment is in one of ${committedAt}`;
 }
 
+/** A transaction of the log; `from` is undefined for bytes that are none. */
+interface Signed {
+  readonly txHash: Hex;
+  readonly nonce: number;
+  readonly from: string | undefined;
+}
+
+type SignedCall = Awaited<ReturnType<typeof readTransaction>>;
+
 interface Due {
+  /** The call of the transaction; undefined for bytes that are none. */
+  readonly signed: SignedCall | undefined;
   /** The call in every form that counts; empty when none is due. */
   readonly due: readonly string[];
   readonly subject: Subject;

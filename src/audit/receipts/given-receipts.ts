@@ -17,6 +17,15 @@ export interface GivenReceipts {
   readonly all: readonly GivenReceipt[];
   /** The events that they are of, of whichever log: see eventKey. */
   readonly events: ReadonlySet<string>;
+  readonly streams: ReadonlySet<ParsedReceipt['stream']>;
+}
+
+export function givenReceipts(all: readonly GivenReceipt[]): GivenReceipts {
+  return {
+    all,
+    events: new Set(all.map(({ parsed }) => eventKey(parsed))),
+    streams: new Set(all.map(({ parsed }) => parsed.stream)),
+  };
 }
 
 export function eventKey({ stream, eventId }: Pick<ParsedReceipt, 'stream' | 'eventId'>): string {
@@ -26,26 +35,31 @@ export function eventKey({ stream, eventId }: Pick<ParsedReceipt, 'stream' | 'ev
 /** Throws UnusableInput for a receipt that its key has not signed as it is: what was changed proves nothing. */
 export function readReceipts(path: string): GivenReceipts {
   try {
-    const all = filesIn(path).flatMap(readFile);
-    return { all, events: new Set(all.map(({ parsed }) => eventKey(parsed))) };
+    return givenReceipts(filesIn(path).flatMap(readFile));
   } catch (error) {
     if (error instanceof UnusableInput) throw error;
     throw new UnusableInput((error as Error).message);
   }
 }
 
+/** All files of a folder, whatever their names: one that is left out would promise nothing. */
 function filesIn(path: string): readonly string[] {
   if (!statSync(path).isDirectory()) return [path];
-  return readdirSync(path, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ndjson'))
-    .sort()
-    .map((name) => join(path, name));
+  return readdirSync(path, { recursive: true, withFileTypes: true })
+    .filter((entry) => !entry.isDirectory() && !OF_SYSTEM.has(entry.name))
+    .map(({ parentPath, name }) => join(parentPath, name))
+    .sort();
 }
 
+/** What file managers leave behind. */
+const OF_SYSTEM: ReadonlySet<string> = new Set(['.DS_Store', 'Thumbs.db', 'desktop.ini']);
+
 function readFile(path: string): readonly GivenReceipt[] {
-  // What follows the last line break is empty, or a line that a crash has cut off.
-  const lines = readFileSync(path, 'utf8').split('\n').slice(0, -1);
-  return lines.map((line, index) => {
+  const lines = readFileSync(path, 'utf8').split('\n');
+  const last = lines.pop() ?? '';
+  // What follows the last line break is empty, a line that a crash has cut off, or one whose line break a tool has removed.
+  const complete = isJson(last) ? [...lines, last] : lines;
+  return complete.map((line, index) => {
     try {
       const kept = v.parse(keptReceipt, parseJson(line));
       return { kept, parsed: verifyKeptReceipt(kept) };
@@ -53,4 +67,13 @@ function readFile(path: string): readonly GivenReceipt[] {
       throw new UnusableInput(`line ${index + 1} of ${path} is not a receipt: ${(error as Error).message}`);
     }
   });
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

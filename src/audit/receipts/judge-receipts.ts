@@ -2,9 +2,10 @@
 import { createReadStream } from 'node:fs';
 import { COVERED_SECONDS_MAX } from '../../tlog/misbehaviour.ts';
 import { verifyTlogProof } from '../../tlog/proof.ts';
+import type { ForumEvent } from '../../vocabulary/events.ts';
 import type { Millis } from '../../vocabulary/values.ts';
-import { readLines } from '../line/input.ts';
-import { readRecord } from '../line/record.ts';
+import { type RawLine, readLines } from '../line/input.ts';
+import { type LineRecord, readAccountRecord, readRecord } from '../line/record.ts';
 import { verdictOfProblem } from '../report/findings.ts';
 import { orUndefined, ServiceLog } from '../service/service-log.ts';
 import { AuditedService } from '../service/service-reader.ts';
@@ -35,14 +36,20 @@ export async function judgeByService(
   return proved;
 }
 
-/** Verified: the lines have it. Those of other chambers are not evaluated. */
+/** Verified: the lines have it. Those of other streams are not evaluated. */
 export async function judgeByLines(receipts: GivenReceipts, path: string): Promise<readonly JudgedReceipt[]> {
   const checks = new ReceiptChecks(receipts);
-  const chamberId = await checks.takeLines(readLines(createReadStream(path)), readRecord);
-  const judged = new Map(checks.judge(chamberId).map((receipt) => [receipt.kept, receipt]));
+  const stream = await checks.takeLines(readLines(createReadStream(path)), readAnyRecord);
+  const judged = new Map(checks.judge(stream).map((receipt) => [receipt.kept, receipt]));
   const problem = { needs: 'service', why: 'the lines are not of its stream' } as const;
   const ofOthers = { isOfService: false, problem, ...verdictOfProblem(problem), line: undefined };
   return receipts.all.map((given) => judged.get(given.kept) ?? { ...given, ...ofOthers });
+}
+
+/** An export is of a chamber or of an account. */
+function readAnyRecord(line: RawLine): LineRecord<ForumEvent> {
+  const record = readRecord(line);
+  return record.event === undefined ? readAccountRecord(line) : record;
 }
 
 function chambersIn(receipts: GivenReceipts): ReadonlySet<number> {

@@ -52,11 +52,10 @@ export class ReceiptAudit {
   }
 
   /** The receipts of accounts, and of chambers that are none of these. */
-  async judgeOthers(chamberIds: ReadonlySet<number>): Promise<readonly JudgedReceipt[]> {
-    const streams = new Set(this.#receipts.all.map(({ parsed }) => parsed.stream));
+  async judgeOthers(chamberIds: ReadonlySet<number> | 'accounts alone'): Promise<readonly JudgedReceipt[]> {
     const judged: JudgedReceipt[] = [];
-    for (const stream of streams) {
-      if (typeof stream === 'number' && chamberIds.has(stream)) continue;
+    for (const stream of this.#receipts.streams) {
+      if (typeof stream === 'number' && (chamberIds === 'accounts alone' || chamberIds.has(stream))) continue;
       const checks = new ReceiptChecks(this.#receipts);
       // A service that returns no account has none of its events.
       if (typeof stream === 'string')

@@ -2,10 +2,10 @@
 import { parseSignature, SignatureError } from '../../crypto/http-signature.ts';
 import { type KeyDirectory, keyProblem } from '../../crypto/key-directory.ts';
 import { leafHash } from '../../crypto/merkle.ts';
-import type { KeptReceipt, ReceiptRequest } from '../../crypto/receipt.ts';
+import type { KeptReceipt, ParsedReceipt, ReceiptRequest } from '../../crypto/receipt.ts';
 import { MISBEHAVIOUR, type Misbehaviour } from '../../tlog/misbehaviour.ts';
 import type { ForumEvent } from '../../vocabulary/events.ts';
-import { type Hex, toHex } from '../../vocabulary/values.ts';
+import { type Hex, instantOf, type Millis, toHex } from '../../vocabulary/values.ts';
 import type { Position } from '../chamber/sequence.ts';
 import type { RawLine } from '../line/input.ts';
 import type { LineRecord } from '../line/record.ts';
@@ -38,6 +38,22 @@ interface Met {
   readonly signature: Hex | undefined;
 }
 
+/** How far the lines of a stream go. */
+interface StreamEnd {
+  /** The first of them: earlier lines of an account may be missing. */
+  readonly first: number;
+  readonly head: number;
+  /** When the last of them was written. */
+  readonly at: Millis;
+  /** Whether no request can follow: a service event follows all moves, and nothing follows a retirement. */
+  readonly isFinal: boolean;
+}
+
+/** A receipt is signed after its event was written, by clocks that may differ by so much. */
+const CLOCKS_SECONDS = 60;
+
+type Place = Pick<ParsedReceipt, 'stream' | 'eventId'>;
+
 export class ReceiptChecks {
   readonly #receipts: GivenReceipts;
   readonly #met = new Map<string, Met>();
@@ -45,10 +61,27 @@ export class ReceiptChecks {
   #pinned: { readonly receipts: string | undefined } | undefined;
   /** The origins for which requests of the lines were signed. */
   readonly #origins = new Set<string>();
-  #head = 0;
+  /** How far the lines go of each stream that receipts are of. */
+  readonly #ends = new Map<number | string, StreamEnd>();
+
+  /** The receipts by the signature of what they answer. */
+  readonly #bySignature: ReadonlyMap<Hex, GivenReceipt>;
+  /** Where lines of another stream have the request of a receipt. */
+  readonly #elsewhere = new Map<KeptReceipt, Place>();
 
   constructor(receipts: GivenReceipts) {
     this.#receipts = receipts;
+    this.#bySignature = new Map(
+      receipts.all.flatMap((given) => {
+        const signature = signatureOf(given.kept.request);
+        return signature === undefined ? [] : [[signature, given] as const];
+      }),
+    );
+  }
+
+  /** The accounts that receipts are of. */
+  get accounts(): readonly string[] {
+    return [...this.#receipts.streams].filter((stream) => typeof stream === 'string');
   }
 
   readonly take = (
@@ -58,8 +91,10 @@ export class ReceiptChecks {
   ): void => {
     if (event.type === 'chamber.created') this.#pinned ??= { receipts: event.payload.serviceKeys?.receipts };
     if (event.request !== null && this.#origins.size < ORIGINS_MAX) this.#origins.add(originOf(event.request));
-    this.#head = Math.max(this.#head, eventId);
-    const key = eventKey({ stream: event.chamberId ?? event.did, eventId });
+    const stream = event.chamberId ?? event.did;
+    this.#noteEnd(stream, event, eventId);
+    this.#noteRequest(event, { stream, eventId });
+    const key = eventKey({ stream, eventId });
     if (!this.#receipts.events.has(key) || this.#met.has(key)) return;
     this.#met.set(key, {
       leaf: toHex(leaf),
@@ -68,7 +103,26 @@ export class ReceiptChecks {
     });
   };
 
-  /** Takes lines by themselves, without an audit; returns the chamber of the first, null for an account. */
+  /** A request becomes one event; what stands where a receipt has it in its own stream is compared with that. */
+  #noteRequest({ request }: ForumEvent, place: Place): void {
+    if (request === null) return;
+    const signature = signatureOf(request);
+    const receipt = signature && this.#bySignature.get(signature);
+    if (receipt !== undefined && receipt.parsed.stream !== place.stream) this.#elsewhere.set(receipt.kept, place);
+  }
+
+  #noteEnd(stream: number | string, { type, did, ts }: ForumEvent, eventId: number): void {
+    if (!this.#receipts.streams.has(stream)) return;
+    const { first = eventId, head = 0, at = 0, isFinal = false } = this.#ends.get(stream) ?? {};
+    this.#ends.set(stream, {
+      first,
+      head: Math.max(head, eventId),
+      at: Math.max(at, instantOf(ts)),
+      isFinal: isFinal || did === null || type === 'agent.retired',
+    });
+  }
+
+  /** Takes lines by themselves, without an audit; returns the stream of the first. */
   async takeLines(lines: AsyncIterable<RawLine>, read: (line: RawLine) => LineRecord<ForumEvent>) {
     let first: ForumEvent | undefined;
     for await (const line of lines) {
@@ -76,25 +130,37 @@ export class ReceiptChecks {
       first ??= event;
       if (event !== undefined) this.take(event, { eventId: event.eventId, leaf: leafHash(line.bytes) }, line.bytes);
     }
-    return first?.chamberId;
+    return first && (first.chamberId ?? first.did);
   }
 
   /** Once all lines of the stream were taken. */
-  judge(stream: number | string | null | undefined, terms: ReceiptTerms = {}): readonly JudgedReceipt[] {
-    const own = this.#receipts.all.filter(({ parsed }) => parsed.stream === stream);
-    return own.map((given) => {
+  judge(stream: number | string | undefined, terms: ReceiptTerms = {}): readonly JudgedReceipt[] {
+    const isOf = ({ kept, parsed }: GivenReceipt) =>
+      parsed.stream === stream || this.#elsewhere.get(kept)?.stream === stream;
+    return this.#receipts.all.filter(isOf).map((given) => {
       const met = this.#met.get(eventKey(given.parsed));
-      const contradiction = problemOf(given, met);
-      const ofCopy = this.#problemOfCopy(given.parsed.eventId, terms);
+      const elsewhere = this.#elsewhere.get(given.kept);
+      const contradiction = problemOf(given, met, elsewhere);
+      const ofCopy = elsewhere === undefined ? this.#problemOfCopy(given.parsed, terms) : undefined;
       const ofKey = this.#problemOfKey(given, terms, ofCopy === undefined ? contradiction : undefined);
-      const problem = ofKey ?? ofCopy ?? contradiction;
+      // A restored copy of a log is another one, in which a creation that is sent again makes another chamber.
+      const isOpen = elsewhere !== undefined && terms.logId === undefined;
+      const found = isOpen
+        ? { doubt: `${contradiction}: audit the service, which says which log it has` }
+        : contradiction;
+      const problem = ofKey ?? ofCopy ?? found;
       return { ...given, isOfService: ofKey === undefined, ...verdictOfProblem(problem), problem, line: met?.line };
     });
   }
 
-  /** A file may have been written before the receipt. */
-  #problemOfCopy(eventId: number, { directory }: ReceiptTerms): Problem {
-    if (directory !== undefined || eventId <= this.#head) return undefined;
+  /** A file may have been written before the receipt. Nothing is asked for any more once the stream has ended, and times do not fall. */
+  #problemOfCopy({ stream, eventId, created }: ParsedReceipt, { directory }: ReceiptTerms): Problem {
+    if (directory !== undefined) return undefined;
+    const end = this.#ends.get(stream);
+    if (typeof stream === 'string' && (end === undefined || eventId < end.first))
+      return { needs: 'accounts', why: `event ${eventId} of a receipt is not among the lines: use --accounts` };
+    const { head = 0, at = 0, isFinal = false } = end ?? {};
+    if (eventId <= head || isFinal || at > (created + CLOCKS_SECONDS) * 1_000) return undefined;
     return { needs: 'later lines', why: `the lines end before event ${eventId} of a receipt` };
   }
 
@@ -126,14 +192,30 @@ export async function reportReceipts(
 ): Promise<void> {
   if (judged.length === 0)
     findings.notEvaluated({ needs: 'receipts', why: 'none of the receipts is of this chamber' }, 'receipts');
-  for (const { problem, parsed } of judged) findings.settle('receipts', [parsed.eventId], problem, '');
-  for (const { eventId, proof } of contradictionsIn(judged)) {
+  await report(findings, judged, proofs);
+}
+
+/** The same of the accounts that receipts are of, by their lines. Those of a chamber's events are all that a finding names. */
+export async function reportAccountReceipts(findings: Findings, checks: ReceiptChecks, proofs: ProofFolder) {
+  await report(
+    findings,
+    checks.accounts.flatMap((did) => checks.judge(did)),
+    proofs,
+  );
+}
+
+async function report(findings: Findings, judged: readonly JudgedReceipt[], proofs: ProofFolder): Promise<void> {
+  const named = ({ stream, eventId }: Pick<ParsedReceipt, 'stream' | 'eventId'>) =>
+    typeof stream === 'number' ? ([[eventId], ''] as const) : ([[], `of the account of ${stream}, `] as const);
+  for (const { problem, parsed } of judged) findings.settle('receipts', named(parsed)[0], problem, named(parsed)[1]);
+  for (const { eventId, stream, proof } of contradictionsIn(judged)) {
     const kept = await proofs.keep(proof);
-    if (kept !== undefined) findings.judge('receipts', [eventId], provedBy(kept));
+    if (kept !== undefined) findings.judge('receipts', named({ stream, eventId })[0], provedBy(kept));
   }
 }
 
 interface Contradiction {
+  readonly stream: ParsedReceipt['stream'];
   readonly eventId: number;
   readonly proof: Misbehaviour;
 }
@@ -143,13 +225,13 @@ export function contradictionsIn(judged: readonly JudgedReceipt[]): readonly Con
   const first = new Map<string, JudgedReceipt>();
   const found = new Map<string, Contradiction>();
   for (const receipt of judged.filter(({ isOfService }) => isOfService)) {
-    const { eventId, leaf } = receipt.parsed;
+    const { stream, eventId, leaf } = receipt.parsed;
     const key = eventKey(receipt.parsed);
     const other = first.get(key) ?? receipt;
     first.set(key, other);
     if (toHex(other.parsed.leaf) === toHex(leaf)) continue;
     const receipts: [KeptReceipt, KeptReceipt] = [other.kept, receipt.kept];
-    found.set(key, { eventId, proof: { format: MISBEHAVIOUR, kind: 'two-receipts', receipts } });
+    found.set(key, { stream, eventId, proof: { format: MISBEHAVIOUR, kind: 'two-receipts', receipts } });
   }
   return [...found.values()];
 }
@@ -161,13 +243,19 @@ function originOf({ targetUri }: Pick<ReceiptRequest, 'targetUri'>): string {
   return URL.canParse(targetUri) ? new URL(targetUri).origin : targetUri;
 }
 
-function problemOf({ kept, parsed }: GivenReceipt, met: Met | undefined): string | undefined {
+function problemOf({ kept, parsed }: GivenReceipt, met: Met | undefined, elsewhere?: Place): string | undefined {
   const { eventId, leaf } = parsed;
   const promised = `the service has signed a receipt of event ${eventId} with the leaf ${toHex(leaf)}`;
+  if (elsewhere !== undefined)
+    return `${promised} of ${inWords(parsed)}, and its request is in event ${elsewhere.eventId} of ${inWords(elsewhere)}`;
   if (met === undefined) return `${promised}, and there is no such event`;
   if (met.leaf !== toHex(leaf)) return `${promised}, and its line has the leaf ${met.leaf}`;
   const isOfRequest = met.signature === undefined || met.signature === signatureOf(kept.request);
   return isOfRequest ? undefined : `${promised}, and its line holds another request`;
+}
+
+function inWords({ stream }: Place): string {
+  return typeof stream === 'number' ? `chamber ${stream}` : `the account of ${stream}`;
 }
 
 /** The signature of sig1: a proxy may have added others. */

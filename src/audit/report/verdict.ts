@@ -66,6 +66,7 @@ export async function diagnose(audit: ChamberAudit, rerun: Rerun): Promise<Diagn
     const firstAltered = Math.min(...aside.events.keys());
     const isKept = (each: Located) =>
       isOfLine(each) ||
+      isOfAccount(each) ||
       (kept.has(keyOf(each)) && !isOf(each, aside.events) && !(isOfHistory(each) && subjectOf(each) > firstAltered));
     consequences.push(...others.filter((each) => !isKept(each)));
     others = others.filter(isKept);
@@ -120,6 +121,11 @@ function isOfHistory({ check }: Located): boolean {
   return check === 'seen' || check === 'receipts';
 }
 
+/** A receipt of an account, whose lines are read once. */
+function isOfAccount({ check, finding }: Located): boolean {
+  return check === 'receipts' && finding.eventIds.length === 0;
+}
+
 function isHarmless(each: Located): boolean {
   return HARMLESS.has(each.check) || isOfCopy(each);
 }
@@ -146,7 +152,8 @@ function nextCauses(findings: readonly Located[], lineCount: number): readonly C
   if (other.check === 'time') return [toCause([subjectOf(other)], [other])];
   if (isOfHistory(other)) {
     const own = findings.filter(isOfHistory);
-    return [toCause([Math.min(...own.map(subjectOf))], own)];
+    const eventId = Math.min(...own.map(subjectOf));
+    return [toCause(Number.isFinite(eventId) ? [eventId] : [], own)];
   }
   const own = findings.filter(({ check }) => check === other.check);
   return [toCause([], own)];

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { JudgeContractProof } from '../../../src/audit/account/compare-accounts.ts';
 import type { GivenReceipts } from '../../../src/audit/receipts/given-receipts.ts';
-import { eventKey } from '../../../src/audit/receipts/given-receipts.ts';
+import { givenReceipts } from '../../../src/audit/receipts/given-receipts.ts';
 import { verifyKeptReceipt } from '../../../src/crypto/kept-receipt.ts';
 import { leafHash } from '../../../src/crypto/merkle.ts';
 import type { KeptReceipt } from '../../../src/crypto/receipt.ts';
@@ -161,7 +161,7 @@ async function playAccounts() {
   for (const by of [CON, PER, RET, KEY]) accounts.set(by.did, await accountOf(service, by));
   const lines = parse(await service.lines(CHAMBER_ID));
   const all = play.receipts.map((kept) => ({ kept, parsed: verifyKeptReceipt(kept) }));
-  return { lines, accounts, receipts: { all, events: new Set(all.map(({ parsed }) => eventKey(parsed))) } };
+  return { lines, accounts, receipts: givenReceipts(all) };
 }
 
 /** Registrations with an e-mail address leave no request; CON's last one has changed nothing but the label. */

@@ -1,0 +1,112 @@
+// What a line says of the chain at a block that it names, on a real chain: the block was the newest when the line was written, and a contract was
+// at the address that accepted a signature.
+import type { Hex } from 'viem';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
+import { judgeContractProof } from '../../src/audit/chain/contract-signatures.ts';
+import type { AuditPolicy } from '../../src/audit/policy.ts';
+import { personalMessageHash } from '../../src/crypto/wallet-signature.ts';
+import { type Anvil, spawnAnvil } from '../../src/relayer/anvil.ts';
+import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
+import { toHex } from '../../src/vocabulary/values.ts';
+import { walletOf } from '../kit/wallets.ts';
+
+const CHAIN_ID = 31_337;
+const AT = Date.UTC(2030, 0, 1);
+/** The next block after that of AT. */
+const NEXT_SECONDS = 1_000;
+const WALLET: Hex = `0x${'a1'.repeat(20)}`;
+const ECHO: Hex = `0x${'a2'.repeat(20)}`;
+const IDENTITY: Hex = `0x${'0'.repeat(39)}4`;
+const HASH = toHex(personalMessageHash('text'));
+
+let anvil: Anvil;
+let rpc: Rpc;
+let chain: AuditedChain;
+let block: { readonly number: Hex; readonly hash: Hex };
+
+beforeAll(async () => {
+  anvil = await spawnAnvil(['--timestamp', String(AT / 1000 - 10_000), '--no-mining']);
+  rpc = openRpc(anvil.rpcUrl);
+  chain = new AuditedChain(anvil.rpcUrl, []);
+  // Returns the magic value of EIP-1271 whatever it is asked; returns what it was sent.
+  await rpc.request('anvil_setCode', [WALLET, '0x631626ba7e60e01b60005260206000f3']);
+  await rpc.request('anvil_setCode', [ECHO, '0x366000600037366000f3']);
+  await mineAt(AT);
+  block = (await rpc.request('eth_getBlockByNumber', ['latest', false])) as typeof block;
+  await mineAt(AT + NEXT_SECONDS * 1000);
+  return async () => {
+    rpc.close();
+    await anvil.kill();
+  };
+});
+
+async function mineAt(at: number): Promise<void> {
+  await rpc.request('evm_setNextBlockTimestamp', [at / 1000]);
+  await rpc.request('evm_mine', []);
+}
+
+interface Asked {
+  readonly wallet?: string;
+  readonly signature?: Hex;
+  /** The time of the line, counted from that of the block, or from that of the next one. */
+  readonly seconds?: number;
+  readonly newerSeconds?: number;
+  readonly policy?: AuditPolicy;
+}
+
+function judged({ wallet = WALLET, signature = '0x', seconds = 0, newerSeconds, policy = {} }: Asked) {
+  const askedAt = AT + (newerSeconds === undefined ? seconds : NEXT_SECONDS + newerSeconds) * 1000;
+  const named = { chainId: CHAIN_ID, blockNumber: Number(block.number), blockHash: block.hash, askedAt };
+  return judgeContractProof({ eventId: 2, wallet, hash: HASH, signature, ...named }, { chain, policy });
+}
+
+describe('a block that a line names', () => {
+  it.each([[{ seconds: 0 }], [{ seconds: NEXT_SECONDS - 1 }], [{ newerSeconds: 300 }], [{ seconds: -60 }]])(
+    'is right while it is about the newest: %j',
+    async (asked) => {
+      expect(await judged(asked)).toBeUndefined();
+    },
+  );
+
+  it.each([
+    [{ newerSeconds: 301 }, '--max-age'],
+    [{ newerSeconds: 86_400 }, '--max-age'],
+    [{ seconds: -61 }, '--max-skew'],
+  ])('is undecided where a service may lag so far behind its chain: %j', async (asked, option) => {
+    expect(await judged(asked)).toEqual({ doubt: expect.stringContaining(option) });
+  });
+
+  it.each([
+    [{ newerSeconds: 86_401 }, 'the chain had a newer block than'],
+    [{ seconds: -601 }, 's younger than the line'],
+    [{ newerSeconds: 901, policy: { maxAgeSeconds: 900 } }, 'the chain had a newer block than'],
+  ])('is broken beyond that, whatever the chain answers there: %j', async (asked, problem) => {
+    expect(await judged(asked)).toContain(problem);
+  });
+
+  it('is right within the limits that the caller gives, which are never below the defaults', async () => {
+    expect(await judged({ newerSeconds: 900, policy: { maxAgeSeconds: 900 } })).toBeUndefined();
+    expect(await judged({ newerSeconds: 300, policy: { maxAgeSeconds: 10 } })).toBeUndefined();
+  });
+
+  it('hides no answer of the chain that is wrong', async () => {
+    const wallet = `0x${'a3'.repeat(20)}`;
+    expect(await judged({ wallet, newerSeconds: 301 })).toContain('does not accept the recorded signature');
+  });
+});
+
+describe('a signature of a contract', () => {
+  it.each([
+    ['an address that returns what it is sent', { wallet: ECHO }],
+    ['a precompile that does', { wallet: IDENTITY }],
+  ])('is not accepted by %s', async (_what, asked) => {
+    expect(await judged(asked)).toContain('does not accept the recorded signature');
+  });
+
+  it('is none of an account without code, by whose key the validator takes it', async () => {
+    const owner = walletOf(0);
+    const signature = await owner.signMessage({ message: 'text' });
+    expect(await judged({ wallet: owner.address, signature })).toContain('no contract is at');
+  });
+});
