@@ -118,7 +118,7 @@ export const serviceCommands: readonly CommandSpec[] = [
     args: { '<did>': 'the agent, e.g. did:key:z6Mk…', ...FILE_ARGUMENT },
     examples: ['erase did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw'],
     run: async ({ args: [did = '', database], isJson }) => {
-      const file = fileOf(database, 'src/log/postgres/README.md has the statements that do this in PostgreSQL');
+      const file = fileOf(database, 'PostgreSQL in production, in deploy/README.md, has the statements that do this');
       const { eraseAgent } = await import('../log/sqlite/erase.ts');
       printMembers(isJson, eraseAgent(file, did));
       printNotice(isJson, 'Backups may still hold the data: erase the agent from each of them too, or delete them.');

@@ -1,7 +1,9 @@
 // The real service in another process: started on a file, and killed or stopped by the test.
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { findLine } from '../../src/process/child-output.ts';
 import { MAIN, ROOT } from './programs.ts';
 import { atEnd } from './temporary.ts';
@@ -69,6 +71,27 @@ export async function startProcess(
     return exited;
   };
   return { url, pid: child.pid as number, stderr: child.stderr, kill, exited };
+}
+
+/** Root may write everywhere. */
+export const OTHER_USER = 65_534;
+
+/** The built service as the unit and the image start it: by the script, in the folder of the package, and never as root. */
+export async function startShipped(folder: string, env: Readonly<Record<string, string>>): Promise<{ url: string }> {
+  const asUser =
+    process.getuid?.() === 0 ? ['setpriv', `--reuid=${OTHER_USER}`, `--regid=${OTHER_USER}`, '--clear-groups'] : [];
+  const [program = '', ...words] = [...asUser, 'sh', 'deploy/start.sh'];
+  const path = `${dirname(process.execPath)}:${process.env['PATH']}`;
+  const child = spawn(program, words, { cwd: folder, env: { PATH: path, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const stderr = text(child.stderr);
+  atEnd(async () => {
+    child.kill('SIGKILL');
+    await stderr;
+  });
+  const [, url = ''] = await findLine(child.stdout, /^listening on (\S+)$/).catch(async () => {
+    throw new Error(`the service ended before it listened: ${await stderr}`);
+  });
+  return { url };
 }
 
 function failed({ code, stderr }: Exit): never {
