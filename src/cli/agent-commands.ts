@@ -2,13 +2,14 @@
 import { Agent } from '../client/agent.ts';
 import { VERSION } from '../process/version.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
-import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
-import { agentOf, forumOf, interruptible, keyFileOf, signedCall } from './environment.ts';
+import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, SERVICE_OPTIONS, URL_OPTION } from './command.ts';
+import { agentOf, forumOf, interruptible, keyFileOf } from './environment.ts';
 import { explain } from './explain.ts';
 import { MCP_OPTIONS, mcpConfig } from './mcp-config.ts';
 import { CommandError, members, print, printMembers, printNotice, table } from './output.ts';
 import { play } from './play.ts';
 import { walletOf } from './private-key.ts';
+import { resend, signedCall } from './signed-call.ts';
 import { leftUntil, nextCommand } from './summary.ts';
 import { toOptionalInteger } from './values.ts';
 import { isRegularFile } from './write-whole.ts';
@@ -35,7 +36,7 @@ export const agentCommands: readonly CommandSpec[] = [
       '--expertise <list>': 'what it knows, separated by commas',
       '--style <text>': 'how it speaks',
       '--label <name>': 'a name for people',
-      ...URL_OPTION,
+      ...SERVICE_OPTIONS,
       ...KEY_OPTION,
     },
     examples: [
@@ -50,7 +51,7 @@ export const agentCommands: readonly CommandSpec[] = [
     args: { '[did]': 'the agent, if its key was lost or stolen; needs --wallet-key-file' },
     options: {
       '--wallet-key-file <file>': 'file with the private key of a wallet that was once proven for the agent',
-      ...URL_OPTION,
+      ...SERVICE_OPTIONS,
       ...KEY_OPTION,
     },
     examples: [
@@ -62,9 +63,17 @@ export const agentCommands: readonly CommandSpec[] = [
   {
     name: 'agent show',
     summary: 'Shows the agent as the service knows it',
-    options: { ...URL_OPTION, ...KEY_OPTION },
+    options: { ...SERVICE_OPTIONS, ...KEY_OPTION },
     examples: ['agent show', 'agent show --json'],
     run: showAgent,
+  },
+  {
+    name: 'agent resend',
+    summary: 'Sends a request again whose result is not known: it takes effect once, however often it is sent',
+    args: { '<file>': 'the signed request, as the command that gave up names it' },
+    options: { ...SERVICE_OPTIONS, ...KEY_OPTION },
+    examples: ['agent resend ~/.chambers/agent.json.unanswered-5f0c2a11'],
+    run: resend,
   },
   {
     name: 'todo',
@@ -72,7 +81,7 @@ export const agentCommands: readonly CommandSpec[] = [
     options: {
       '--wait <seconds>': 'wait so long, up to 60, until something is due; with --since until anything changes',
       '--since <version>': 'the `version` that --json printed last: no change since then is missed',
-      ...URL_OPTION,
+      ...SERVICE_OPTIONS,
       ...KEY_OPTION,
     },
     examples: ['todo', 'todo --wait=60', 'todo --json --wait=60 --since=ZYbdlNn8DxbVg4hUd8kfWA'],

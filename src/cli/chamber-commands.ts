@@ -4,9 +4,10 @@ import { type AllocationsView, type ChamberView, ENDS } from '../../projections/
 import { readDids } from '../http/access-list.ts';
 import { type Admission, instantOf, PHASES, type TokenRule, toTimestamp } from '../vocabulary/values.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
-import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
-import { forumOf, interruptible, signedCall } from './environment.ts';
+import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, SERVICE_OPTIONS } from './command.ts';
+import { forumOf, interruptible } from './environment.ts';
 import { CommandError, members, print, printMembers, printNotice, table } from './output.ts';
+import { signedCall } from './signed-call.ts';
 import { leftUntil, summary } from './summary.ts';
 import { toChamberId, toDeadlines, toOptionalInteger, toPhase, toRounds } from './values.ts';
 
@@ -36,7 +37,7 @@ export const chamberCommands: readonly CommandSpec[] = [
       '--token <address>': 'ERC-20 or ERC-721 contract: only agents whose proven wallet holds it may join',
       '--min-balance <count>': 'how much of the token, in its smallest unit (default: 1)',
       '--token-at <moment>': 'the block that counts: join (default), or creation',
-      ...URL_OPTION,
+      ...SERVICE_OPTIONS,
       ...KEY_OPTION,
     },
     examples: [
@@ -52,7 +53,7 @@ export const chamberCommands: readonly CommandSpec[] = [
       '--phase <phase>': 'only chambers in that phase, e.g. debate',
       '--limit <count>': 'at most this many, 1 to 200 (default: 50)',
       '--before <id>': 'only chambers with a smaller id: the next page',
-      ...URL_OPTION,
+      ...SERVICE_OPTIONS,
     },
     examples: ['chamber list', 'chamber list --phase=lobby --json'],
     run: list,
@@ -61,7 +62,7 @@ export const chamberCommands: readonly CommandSpec[] = [
     name: 'chamber wait',
     summary: 'Waits until a chamber is in a phase',
     args: { ...CHAMBER_ARGUMENT, '<phase>': 'e.g. debate' },
-    options: URL_OPTION,
+    options: SERVICE_OPTIONS,
     examples: ['chamber wait 1 debate'],
     run: waitFor,
   },
@@ -69,7 +70,7 @@ export const chamberCommands: readonly CommandSpec[] = [
     name: 'chamber show',
     summary: 'Shows a chamber: phase, turn, deadlines, ideas, root',
     args: CHAMBER_ARGUMENT,
-    options: URL_OPTION,
+    options: SERVICE_OPTIONS,
     examples: ['chamber show 1'],
     run: show,
   },

@@ -38,6 +38,12 @@ export interface CommandSpec {
 export const URL_OPTION = {
   '--url <url>': 'base URL of the service (default: CHAMBERS_URL or http://127.0.0.1:8787)',
 } as const;
+/** The options of a command that ends once the service has responded. */
+export const SERVICE_OPTIONS = {
+  ...URL_OPTION,
+  '--patience <length>':
+    'how long to try while the service is away, e.g. 60s (default: 3s; a move, until its result is known)',
+} as const;
 export const KEY_OPTION = {
   '--key <file>': "the agent's key file (default: CHAMBERS_KEY_FILE or ~/.chambers/agent.json)",
 } as const;

@@ -2,15 +2,17 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { Agent } from '../client/agent.ts';
-import type { CallOptions } from '../client/call.ts';
 import { ForumClient } from '../client/forum-client.ts';
+import { timerMillis } from '../reading/waiting.ts';
+import type { Millis } from '../vocabulary/values.ts';
 import type { Input } from './command.ts';
 import { CommandError, printNotice } from './output.ts';
+import { toMillis } from './values.ts';
 import { isRegularFile } from './write-whole.ts';
 
 const DEFAULT_URL = 'http://127.0.0.1:8787';
 /** A person waits: long enough for a restart of the service, no longer. */
-const PATIENCE_MILLIS = 3_000;
+export const PATIENCE_MILLIS = 3_000;
 
 export function urlOf({ options: { url } }: Input): string {
   // An empty variable is an absent one, as it is for the service.
@@ -19,7 +21,12 @@ export function urlOf({ options: { url } }: Input): string {
 
 export function forumOf(input: Input): ForumClient {
   const onWarning = (warning: string) => printNotice(input.isJson, `Warning: ${warning}`);
-  return new ForumClient(urlOf(input), { patienceMillis: PATIENCE_MILLIS, onWarning });
+  return new ForumClient(urlOf(input), { patienceMillis: patienceOf(input) ?? PATIENCE_MILLIS, onWarning });
+}
+
+/** What --patience says. */
+export function patienceOf({ options: { patience } }: Input): Millis | undefined {
+  return patience === undefined ? undefined : toMillis(patience);
 }
 
 export function keyFileOf({ options: { key } }: Input): string {
@@ -32,37 +39,20 @@ export async function agentOf(input: Input): Promise<Agent> {
   throw new CommandError('usage', `key file ${path} not found: chambers init --key=${path} creates and registers it`);
 }
 
-const WAITING = 'No response yet; the request may have been accepted and is repeated until there is one. Ctrl-C stops.';
-
-/**
- * Sends a signed request. The client repeats it while it is unknown whether the service accepted it: a notice says so, and
- * SIGINT ends the wait.
- */
-export async function signedCall<Result>(
-  input: Input,
-  call: (agent: Agent, options: CallOptions) => Promise<Result>,
-): Promise<Result> {
-  const agent = await agentOf(input);
-  const timer = setTimeout(() => printNotice(input.isJson, WAITING), PATIENCE_MILLIS);
-  try {
-    const interrupted = new CommandError('unreachable', 'interrupted: the request may have been accepted');
-    return await interruptible(interrupted, (signal) => call(agent, { signal }));
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** Runs with a signal that SIGINT and SIGTERM abort for the reason. */
+/** Runs with a signal that SIGINT and SIGTERM abort for the reason, and the time if there is one. */
 export async function interruptible<Result>(
   reason: Error,
   run: (signal: AbortSignal) => Promise<Result>,
+  timeout?: { readonly millis: Millis; readonly reason: Error },
 ): Promise<Result> {
   const stop = new AbortController();
   const interrupt = () => stop.abort(reason);
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  const timer = timeout && setTimeout(() => stop.abort(timeout.reason), timerMillis(timeout.millis));
   try {
     return await run(stop.signal);
   } finally {
+    clearTimeout(timer);
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
   }
 }

@@ -11,7 +11,7 @@ import { shortAgent } from '../vocabulary/short.ts';
 import type { Phase } from '../vocabulary/values.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import { auditCommand } from './audit-command.ts';
-import { CHAMBER_ARGUMENT, type CommandSpec, type Input, URL_OPTION } from './command.ts';
+import { CHAMBER_ARGUMENT, type CommandSpec, type Input, SERVICE_OPTIONS, URL_OPTION } from './command.ts';
 import { forumOf, interruptible } from './environment.ts';
 import { narrate, phaseHeading } from './narrate.ts';
 import { CommandError, toPrintedLine } from './output.ts';
@@ -51,7 +51,7 @@ export const logCommands: readonly CommandSpec[] = [
       '--out <file>': 'the file to write, whole or not at all (default: standard output)',
       '--with-accounts <file>': "the file to write its members' accounts to, for audit --accounts",
       '--force': 'replace the files if they exist',
-      ...URL_OPTION,
+      ...SERVICE_OPTIONS,
     },
     examples: [
       'export http://127.0.0.1:8787 1 > chamber-1.ndjson',

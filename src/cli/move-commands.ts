@@ -1,16 +1,16 @@
 // The moves of an agent in a chamber: one command for each slice that describes one, and the two that need the salt store.
 import * as v from 'valibot';
 import type { Agent } from '../client/agent.ts';
-import type { CallOptions } from '../client/call.ts';
+import type { SendOptions } from '../client/call.ts';
 import { ideaIdOf } from '../client/ideas.ts';
 import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
 import { type Allocation, BPS_TOTAL } from '../vocabulary/values.ts';
-import { CHAMBER_ARGUMENT, type CommandSpec, given, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
-import { signedCall } from './environment.ts';
+import { CHAMBER_ARGUMENT, type CommandSpec, given, type Input, KEY_OPTION, SERVICE_OPTIONS } from './command.ts';
 import { CommandError, members, print, printMembers } from './output.ts';
+import { signedCall } from './signed-call.ts';
 import { toAllocation, toChamberId, toJsonObject } from './values.ts';
 
-const OPTIONS = { ...URL_OPTION, ...KEY_OPTION };
+const OPTIONS = { ...SERVICE_OPTIONS, ...KEY_OPTION };
 
 export const moveCommands: readonly CommandSpec[] = [
   ...Object.values(chamberMoves).flatMap(toSpec),
@@ -49,7 +49,7 @@ export const moveCommands: readonly CommandSpec[] = [
     run: async (input) => {
       const chamberId = toChamberId(input.args[0]);
       const trustService = input.options['trust-service'] !== undefined;
-      const reveal = (agent: Agent, call: CallOptions) => agent.reveal(chamberId, { ...call, trustService });
+      const reveal = (agent: Agent, call: SendOptions) => agent.reveal(chamberId, { ...call, trustService });
       printMembers(input.isJson, await signedCall(input, reveal));
     },
   },
@@ -81,7 +81,7 @@ function toSpec(move: AnyChamberMove): readonly CommandSpec[] {
     const body = Object.fromEntries(members);
     checkBody(move, body);
     const named = options.find(([name, { value }]) => value === 'IDEA' && input.options[name] !== undefined);
-    const made = async (agent: Agent, call: CallOptions) => {
+    const made = async (agent: Agent, call: SendOptions) => {
       if (named === undefined) return agent.move(move.path, chamberId, body, call);
       const [name, { member }] = named;
       // Looked up even where it is an id, so that what is not found is the idea, and the ideas are named.

@@ -4,7 +4,7 @@ import { paint } from '../process/terminal.ts';
 import { shortAgent } from '../vocabulary/short.ts';
 import { BPS_TOTAL } from '../vocabulary/values.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
-import { CHAMBER_ARGUMENT, type CommandSpec, type Input, URL_OPTION } from './command.ts';
+import { CHAMBER_ARGUMENT, type CommandSpec, type Input, SERVICE_OPTIONS } from './command.ts';
 import { forumOf, interruptible } from './environment.ts';
 import { CommandError, members, printBytes, table } from './output.ts';
 import { toChamberId } from './values.ts';
@@ -13,7 +13,7 @@ export const outcomeCommand: CommandSpec = {
   name: 'outcome',
   summary: 'Shows what a chamber came to: allocations, graduates, tokens, root',
   args: CHAMBER_ARGUMENT,
-  options: { '--wait': 'wait until the chamber is over and its tokens are there', ...URL_OPTION },
+  options: { '--wait': 'wait until the chamber is over and its tokens are there', ...SERVICE_OPTIONS },
   examples: ['outcome 1', 'outcome 1 --wait --json > outcome-1.json'],
   run: outcome,
 };

@@ -18,10 +18,13 @@ export const EXIT = {
 /** An error of the command line itself; the message says what to do instead. */
 export class CommandError extends Error {
   readonly kind: keyof typeof EXIT;
+  /** For programs, on top of the sentence. */
+  readonly members: Readonly<Record<string, string>>;
 
-  constructor(kind: keyof typeof EXIT, message: string) {
+  constructor(kind: keyof typeof EXIT, message: string, members: Readonly<Record<string, string>> = {}) {
     super(message);
     this.kind = kind;
+    this.members = members;
   }
 }
 
@@ -52,7 +55,7 @@ export function printError(isJson: boolean, error: unknown): number {
   const code = isCoded ? error.code : error instanceof CommandError ? error.kind : 'failure';
   const exitCode = isCoded ? (EXIT_OF[error.code] ?? EXIT.failure) : EXIT[code as keyof typeof EXIT];
   const detail = error instanceof Error ? error.message : String(error);
-  const members = isCoded ? toMembers(error) : {};
+  const members = isCoded ? toMembers(error) : error instanceof CommandError ? error.members : {};
   console.error(
     isJson
       ? visibleJson({ error: code, detail, exitCode, ...members })

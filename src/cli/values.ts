@@ -4,6 +4,7 @@ import {
   DEADLINES,
   type Deadlines,
   isPhase,
+  type Millis,
   PHASES,
   type Phase,
   type Rounds,
@@ -42,14 +43,18 @@ export function toPhase(text: string): Phase {
 
 const UNIT_MILLIS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
+export function toMillis(length: string): Millis {
+  const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(length) ?? [];
+  const millis = Number(count) * (UNIT_MILLIS[unit] ?? Number.NaN);
+  if (Number.isNaN(millis)) throw new CommandError('usage', `“${length}” is not a duration: use 90s, 10m, 2h or 3d`);
+  return millis;
+}
+
 /** The deadlines of phases with these lengths, each like 90s, 10m, 2h or 3d; the first phase starts now. */
 export function toDeadlines(lengths: readonly string[], now: number): Deadlines {
   let at = now;
   const deadlines = DEADLINES.map((name, phase) => {
-    const length = lengths[phase] ?? '';
-    const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(length) ?? [];
-    at += Number(count) * (UNIT_MILLIS[unit] ?? Number.NaN);
-    if (Number.isNaN(at)) throw new CommandError('usage', `“${length}” is not a duration: use 90s, 10m, 2h or 3d`);
+    at += toMillis(lengths[phase] ?? '');
     return [name, new Date(at).toISOString()] as const;
   });
   return Object.fromEntries(deadlines) as Deadlines;

@@ -125,7 +125,7 @@ export interface Committed {
   readonly final: true;
 }
 
-export interface RevealOptions extends CallOptions {
+export interface RevealOptions extends SendOptions {
   /**
    * Reveals without asking where and when the commitment was made: for one that an earlier version stored, and after this
    * machine's clock was set. The service then learns the allocations even if commits are open.
@@ -180,7 +180,7 @@ export class Agent {
    * Repeating it with the same content changes nothing; different content replaces the binding. The second request, without the
    * e-mail address, is kept in the log: evidence that this key asked for the binding, and that the wallet, if it signs, is its own.
    */
-  async register(registration: Registration, options?: CallOptions): Promise<Registered> {
+  async register(registration: Registration, options?: SendOptions): Promise<Registered> {
     const { wallet, operatorEmail, personality = {}, label } = registration;
     const { address: walletAddress } = wallet ?? { address: registration.walletAddress };
     const content = { pubkeyHex: this.#signer.pubkeyHex, walletAddress, personality, label };
@@ -194,7 +194,7 @@ export class Agent {
   }
 
   /** Ends the key for ever: the service accepts nothing of it any more. ForumClient.retire ends a key that was lost or stolen. */
-  retire(options?: CallOptions): Promise<Readonly<{ eventId: number }>> {
+  retire(options?: SendOptions): Promise<Readonly<{ eventId: number }>> {
     return this.#call('POST', '/me/retire', {}, options);
   }
 
@@ -218,7 +218,7 @@ export class Agent {
   }
 
   /** Keys of the patch replace those of the current personality; returns the whole personality. */
-  changePersonality(patch: Personality, options?: CallOptions): Promise<Readonly<{ personality: Personality }>> {
+  changePersonality(patch: Personality, options?: SendOptions): Promise<Readonly<{ personality: Personality }>> {
     return this.#call('PUT', '/personality', { patch }, options);
   }
 
@@ -333,7 +333,7 @@ export class Agent {
   }
 
   /** Makes any move in a chamber, by its path with `:id` for the chamber; returns the response's body. */
-  move(path: string, chamberId: number, body: object, options?: CallOptions): Promise<object> {
+  move(path: string, chamberId: number, body: object, options?: SendOptions): Promise<object> {
     return this.#moveTo(chamberId, path.replace(':id', `${chamberId}`), body, options);
   }
 

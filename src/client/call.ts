@@ -15,10 +15,9 @@ export interface Service {
   readonly fetch: Fetch;
   /** How long a call that certainly changed nothing is retried, in milliseconds. */
   readonly patienceMillis: number;
-  /**
-   * Whether it has ever responded: until then patience is short, because most likely it is not running, or its URL is another one.
-   * `logId` is the log that it named last.
-   */
+  /** The same until it has responded for the first time. */
+  readonly firstPatienceMillis: number;
+  /** Whether it has ever responded. `logId` is the log that it named last. */
   readonly contact: { isMade: boolean; logId?: string | undefined };
   readonly onRetry: (retry: Retry) => void;
   /** Is called with what fails no call, such as a receipt that can't be kept. */

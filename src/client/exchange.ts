@@ -9,14 +9,13 @@ import type { ClientError } from './error.ts';
 import { ANY_OBJECT } from './shapes.ts';
 import { type ServiceClock, steadyMillis, TimeTried } from './time.ts';
 
-const FIRST_CONTACT_MILLIS = 5_000;
 /** The service accepts signatures that are minutes old; only beyond this difference is a new signature worth a try. */
 const CLOCK_TOLERANCE_MILLIS = 30_000;
 
 /**
  * The body of the response, checked against the call's shape, which is less than `Result` says. Rejections throw. A signed command with an unknown outcome is
- * retried until the outcome is known or the signal aborts, anything else for patienceMillis, or for 5 s while the service has never
- * responded. A request whose signature is rejected for its age is signed once more. A response beyond the limits throws
+ * retried until the outcome is known or the signal aborts, anything else for patienceMillis, or for firstPatienceMillis while the service
+ * has never responded. A request whose signature is rejected for its age is signed once more. A response beyond the limits throws
  * CLIENT_ERR_TOO_LARGE and is not asked for again.
  */
 export async function exchange<Result>(service: Service, call: Call, signal?: AbortSignal): Promise<Result> {
@@ -29,7 +28,7 @@ export async function exchangeWhole<Result>(
   call: Call,
   signal?: AbortSignal,
 ): Promise<Exchanged<Result>> {
-  const { clock, contact, patienceMillis, onRetry } = service;
+  const { clock, contact, patienceMillis, firstPatienceMillis, onRetry } = service;
   const isCommand = call.method !== 'GET' && (call.signer ?? call.sent) !== undefined;
   if (isCommand && !contact.isMade) await makeContact(service, signal);
   let request = await prepare(service, call);
@@ -53,7 +52,7 @@ export async function exchangeWhole<Result>(
     }
     isUnknown ||= outcome.isUnknown && isCommand;
     const waitMillis = backoffMillis(failures, askedMillis);
-    const limitMillis = contact.isMade ? patienceMillis : Math.min(patienceMillis, FIRST_CONTACT_MILLIS);
+    const limitMillis = contact.isMade ? patienceMillis : firstPatienceMillis;
     if (!isUnknown && triedMillis + Math.max(waitMillis, askedMillis) > limitMillis) throw error;
     onRetry({ error, waitMillis });
     await clock.local.sleep(waitMillis, signal);

@@ -49,8 +49,8 @@ import { sendSigned, type WalletSigner } from './wallet.ts';
 
 export interface ForumClientOptions {
   /**
-   * How long a read, or a move that was certainly not accepted, is retried while the service is down; 60 s by default, and at most
-   * 5 s until the service has responded for the first time.
+   * How long a read, or a move that was certainly not accepted, is retried while the service is down. By default 60 s, but 5 s until the
+   * service has responded for the first time, because most likely it is not running, or its URL is another one.
    */
   readonly patienceMillis?: number;
   /** Called before each wait for another attempt, to show that the service is down or busy. */
@@ -159,6 +159,7 @@ export interface TranscriptTurn {
 }
 
 const PATIENCE_MILLIS = 60_000;
+const FIRST_PATIENCE_MILLIS = 5_000;
 const IDEA_ID = /^idea-[1-9]\d*$/;
 
 /** Reads from one service, without a key. Reads are retried while the service is down, for at most `patienceMillis`. */
@@ -172,6 +173,7 @@ export class ForumClient {
       clock: new ServiceClock(options.clock),
       fetch: options.fetch ?? ((url, init) => fetch(url, init)),
       patienceMillis: options.patienceMillis ?? PATIENCE_MILLIS,
+      firstPatienceMillis: options.patienceMillis ?? FIRST_PATIENCE_MILLIS,
       contact: { isMade: false },
       onRetry: options.onRetry ?? (() => {}),
       onWarning: options.onWarning ?? ((warning) => console.warn(warning)),

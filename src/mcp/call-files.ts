@@ -4,11 +4,11 @@ import { readdir, readFile, stat, unlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import * as v from 'valibot';
-import type { SignedRequest } from '../client/call.ts';
 import { ClientError } from '../client/error.ts';
 import { makeFolder, moveFile, replaceFile } from '../files/durable-file.ts';
 import { pause } from '../reading/waiting.ts';
 import { PHASES } from '../vocabulary/values.ts';
+import { signedRequest } from './signed-request.ts';
 
 /** The calls of one chamber; the oldest are forgotten first. */
 const CALLS_MAX = 32;
@@ -17,12 +17,6 @@ const FILES_MAX = 512;
 const LOCK_POLL_MILLIS = 25;
 const OWNER_ONLY = { mode: 0o600 } as const;
 
-const request: v.GenericSchema<SignedRequest> = v.strictObject({
-  method: v.picklist(['POST', 'PUT']),
-  path: v.string(),
-  body: v.string(),
-  headers: v.record(v.string(), v.string()),
-});
 /** The result of a command or a call, as this server returned it. */
 const result = v.record(v.string(), v.unknown());
 
@@ -37,7 +31,7 @@ const storedCall = v.object({
   phase: v.nullable(v.picklist(PHASES)),
   turnEndsAt: v.nullable(v.string()),
   /** The commands that it takes, in order. A command without a result may or may not have been accepted. */
-  steps: v.array(v.object({ name: v.string(), request, result: v.optional(result) })),
+  steps: v.array(v.object({ name: v.string(), request: signedRequest, result: v.optional(result) })),
   /** Absent while the outcome is unknown. */
   result: v.optional(result),
   /** Whether the caller has the result as far as is known. */

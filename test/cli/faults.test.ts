@@ -1,7 +1,8 @@
 // Faults around a command: nothing is lost, the error names the cause, and there is no stack trace.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -10,7 +11,7 @@ import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
 import { newAgent, newChamber, sharedLiveService } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { CLI } from '../kit/programs.ts';
-import { serve } from '../kit/serve.ts';
+import { listen, serve } from '../kit/serve.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { eventually } from '../kit/until.ts';
 import { type Run, run } from './run.ts';
@@ -181,6 +182,48 @@ describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
       exitCode,
     });
     expect(exitCode).toBe(6);
+  });
+
+  it('gives up after its patience, and leaves a request that takes effect once', async () => {
+    const key = join(folder, 'agent.json');
+    await chambers('agent', 'new', `--key=${key}`);
+    let isAway = true;
+    const signatures: unknown[] = [];
+    const url = await serve((request, response) => {
+      const answer = (status: number, body: string) =>
+        response.writeHead(status, { 'content-type': 'application/json' }).end(body);
+      if (request.method === 'GET') return answer(404, NOT_FOUND);
+      signatures.push(request.headers['signature']);
+      return request.resume().once('end', () => (isAway ? request.socket.destroy() : answer(200, '{"eventId":7}')));
+    });
+    const given = [`--key=${key}`, `--url=${url}`, '--json'];
+    const { exitCode, err } = await chambers('move', 'pass', '1', '--patience=1s', ...given);
+    const { detail, resend } = JSON.parse(err.split('\n').at(-1) ?? '') as Record<string, string>;
+    expect({ exitCode, detail }).toEqual({
+      exitCode: 6,
+      detail: expect.stringContaining(`no result within 1s: the request may have been accepted`),
+    });
+    expect(detail).toContain(`chambers agent resend ${resend} --url=${url} --key=${key}`);
+    expect(statSync(resend ?? '').mode & 0o077).toBe(0);
+    const again = () => chambers('agent', 'resend', resend ?? '', ...given, '--patience=1s');
+    expect(await again()).toMatchObject({ exitCode: 6, err: expect.stringContaining(`agent resend ${resend}`) });
+    isAway = false;
+    expect(await again()).toMatchObject({ exitCode: 0, out: expect.stringContaining('"eventId":7') });
+    expect(new Set(signatures).size).toBe(1);
+    expect(await again()).toMatchObject({ exitCode: 2, err: expect.stringContaining('not found') });
+  });
+
+  it('says that nothing was accepted by a service that is away', async () => {
+    const key = join(folder, 'agent.json');
+    await chambers('agent', 'new', `--key=${key}`);
+    const server = createServer((_request, response) => response.end('[]'));
+    const url = await listen(server);
+    await new Promise((closed) => server.close(closed));
+    const refused = await chambers('move', 'pass', '1', `--key=${key}`, `--url=${url}`, '--patience=1s');
+    expect(refused).toMatchObject({
+      exitCode: 6,
+      err: expect.stringContaining('nothing was accepted: run the command'),
+    });
   });
 });
 

@@ -96,6 +96,16 @@ describe('the patience', () => {
     expect(sent.length).toBeLessThan(40);
   });
 
+  it('is short until the service has responded for the first time, unless it is given', async () => {
+    const away = Array.from({ length: 7 }, () => gateway);
+    const { forum } = clientOf(inOrder(...away, chambers));
+    await expect(forum.chambers()).rejects.toMatchObject({ code: 'CLIENT_ERR_UNREACHABLE' });
+    const { forum: patient, clock } = clientOf(inOrder(...away, chambers), { patienceMillis: 60_000 });
+    const startedAt = clock.read();
+    expect(await patient.chambers()).toEqual([]);
+    expect(clock.read() - startedAt).toBeGreaterThan(10_000);
+  });
+
   it('does not run while the machine sleeps', async () => {
     const clock = new TestClock();
     const { forum } = clientOf(inOrder(chambers, gateway, gateway, chambers), {

@@ -38,8 +38,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 WAIT_SECONDS = 10
 PATIENCE_SECONDS = 60
-# Of a service that has never responded: most likely it is not running, or its URL is another one.
-FIRST_CONTACT_SECONDS = 5
+# Until a service has responded for the first time: most likely it is not running, or its URL is another one.
+FIRST_PATIENCE_SECONDS = 5
 BACKOFF_SECONDS = (0.2, 10)
 # A longer wait that a response asks for is cut.
 ASKED_SECONDS = 60
@@ -178,7 +178,8 @@ def _point(secret: int) -> bytes:
 class Reader:
     """Reads from a service; needs no key. `base_url` is the service's PUBLIC_URL.
 
-    `patience`: how many seconds a request that was certainly not accepted is retried while the service is down; at most 5 until it has responded for the first time.
+    `patience`: how many seconds a request that was certainly not accepted is retried while the service is down; by default 60, but 5 until it has
+    responded for the first time.
     `on_retry(error, seconds)` is called before each wait for another attempt, to show that the service is down or busy.
     """
 
@@ -188,12 +189,13 @@ class Reader:
     def __init__(
         self,
         base_url: str,
-        patience: float = PATIENCE_SECONDS,
+        patience: Optional[float] = None,
         on_retry: Optional[Callable[[ChamberError, float], None]] = None,
         limits: Limits = Limits(),
     ):
         self.base_url = base_url.rstrip("/")
-        self.patience = patience
+        self.patience = PATIENCE_SECONDS if patience is None else patience
+        self._first_patience = FIRST_PATIENCE_SECONDS if patience is None else patience
         self.limits = limits
         self._on_retry = on_retry
         self._is_contact_made = False
@@ -397,7 +399,7 @@ class Reader:
 
     def _wait(self, seconds: float, error: ChamberError, tried: Optional[float] = None) -> None:
         """Until the next attempt; raises the error instead where `tried`, the time with this wait, is beyond the patience."""
-        patience = self.patience if self._is_contact_made else min(self.patience, FIRST_CONTACT_SECONDS)
+        patience = self.patience if self._is_contact_made else self._first_patience
         if tried is not None and tried > patience:
             raise error
         if self._on_retry is not None:
