@@ -1,11 +1,14 @@
 // What a forger may do to a history: lines put in, left out and moved; claims replaced, taken away and copied; requests signed again.
+import { type Hex, parseTransaction } from 'viem';
 import type { privateKeyToAccount } from 'viem/accounts';
 import { retirementText, walletProofText } from '../../../src/crypto/wallet-texts.ts';
+import { NO_PREVIOUS } from '../../../src/vocabulary/values.ts';
 import type { Random } from '../../kit/random.ts';
 import type { Signer } from '../../kit/signer.ts';
 import { changed, leaves, type Path, slightly } from '../alter.ts';
 import type { Json, Line } from '../forge.ts';
 import { payloadOf, requestOf } from '../forgeries.ts';
+import { FACTORY, REGISTRY, signed } from '../sample.ts';
 import type { Draft, Entry } from './draft.ts';
 import { type History, SIGNERS, STRANGER, WALLETS } from './histories.ts';
 
@@ -58,8 +61,9 @@ export function changesOf(histories: readonly History[]): readonly Change[] {
   const copy: Change = (draft, random) => copyMember(draft, random, pool);
   const structural = [putIn, putIn, leaveOut, cut, cut, exchange, repeat, date];
   const ofClaims = [replace, replace, replace, flip, flip, empty, empty, copy];
-  const ofSignatures = [signByAnother, takeRequest, claimContract, proveAgain, proveAgain];
-  return [...structural, ...ofClaims, ...ofSignatures];
+  const ofSignatures = [signByAnother, takeRequest, claimContract, proveAgain, proveAgain, bodyOtherwise, decorate];
+  const ofService = [chainClaim, chainClaim, nonceOf, oneTransaction];
+  return [...structural, ...ofClaims, ...ofSignatures, ...ofService, capitals, refersToNone, join];
 }
 
 /** A line of any history, as old as the one before it. */
@@ -219,6 +223,21 @@ function alterOne(
   return stream.say(`line ${place} (${typeOf(entry)}): ${altered[1]}`);
 }
 
+function alterOfChamber(
+  draft: Draft,
+  random: Random,
+  types: readonly string[],
+  alter: (line: Line) => readonly [Line, string],
+): boolean {
+  const meant = draft.lines.filter(({ line }) => types.includes(String(line['type'])));
+  if (meant.length === 0) return false;
+  const entry = random.pick(meant);
+  const [line, what] = alter(entry.line);
+  draft.lines = draft.lines.with(draft.lines.indexOf(entry), { ...entry, line });
+  draft.said.push(`${typeOf(entry)}: ${what}`);
+  return true;
+}
+
 /** The request of an agent, signed by another key, in its own name or in the agent's. */
 const signByAnother: Change = (draft, random) =>
   alterOne(draft, random, (line) => {
@@ -259,9 +278,12 @@ const proveAgain: Change = async (draft, random) => {
   const wallet = WALLETS.get(String(payloadOf(line)['walletAddress']).toLowerCase());
   const at = Date.parse(String(line['ts']));
   if (Number.isNaN(at)) return false;
-  const isElsewhere = random.chance(0.5);
+  const isElsewhere = random.chance(0.3);
+  const isOtherForm = !isElsewhere && random.chance(0.5);
   const service = isElsewhere ? 'https://other.test' : String(proof['service']);
-  const issuedAt = isElsewhere ? String(proof['issuedAt']) : new Date(at - 20 * HOUR).toISOString();
+  const old = new Date(at - 20 * HOUR).toISOString();
+  const kept = String(proof['issuedAt']);
+  const issuedAt = isElsewhere ? kept : isOtherForm ? random.pick(FORMS_OF_TIME)(kept) : old;
   const signature =
     wallet === undefined ? String(proof['signature']) : await proofOf(wallet, line, { did, service, issuedAt });
   const claimed = { ...line, payload: { ...payloadOf(line), walletProof: { ...proof, signature, service, issuedAt } } };
@@ -270,10 +292,20 @@ const proveAgain: Change = async (draft, random) => {
   const signed = isSigned ? withBody(claimed, { walletSignature: signature, issuedAt }, signer) : claimed;
   draft.accounts.set(did, entries.with(place, { ...(entries[place] as Entry), line: signed }) as Entry[]);
   draft.said.push(
-    `${String(line['type'])} of ${did.slice(-4)} with a proof ${isElsewhere ? 'for another service' : '20 h old'}`,
+    `${String(line['type'])} of ${did.slice(-4)} with a proof ${isElsewhere ? 'for another service' : `of ${issuedAt}`}`,
   );
   return true;
 };
+
+/** Texts that some parser of dates takes for the same time. */
+const FORMS_OF_TIME: readonly ((text: string) => string)[] = [
+  (text) => text.replace('T', ' ').replace('.000Z', ' UTC'),
+  (text) => text.replace('T', ' ').replace('.000Z', ' ()'),
+  (text) => text.replace('.000Z', ''),
+  (text) => text.replace('.000Z', '.Z'),
+  (text) => text.replace('.000Z', '+0000'),
+  (text) => new Date(text).toUTCString(),
+];
 
 async function proofOf(
   wallet: ReturnType<typeof privateKeyToAccount>,
@@ -283,6 +315,146 @@ async function proofOf(
   const message = type === 'agent.retired' ? retirementText(about) : walletProofText(wallet.address, about);
   return await wallet.signMessage({ message });
 }
+
+/** Another body of a request about an account, which its agent signs again: with an e-mail address, or with junk. */
+const bodyOtherwise: Change = (draft, random) =>
+  alterOne(draft, random, (line) => {
+    const signer = SIGNERS.get(String(line['did']));
+    if (line['request'] === null || signer === undefined || !String(line['type']).startsWith('agent.'))
+      return undefined;
+    const members: Line = random.pick([{ operatorEmail: 'a@example.org' }, { junk: 1 }]);
+    return [withBody(line, members, signer), `body with ${Object.keys(members)[0]}`];
+  });
+
+/** What nobody signs: another label, blanks. */
+const decorate: Change = (draft, random) =>
+  alterOne(draft, random, (line) => {
+    if (line['request'] === null) return undefined;
+    const { signatureInput, signature, ...request } = requestOf(line);
+    const isLabel = random.chance(0.5);
+    const input = isLabel
+      ? `${String(signatureInput)}, proxy=("@method");created=1;keyid="x"`
+      : String(signatureInput).replace('("@method" ', '( "@method"   ');
+    const sent = isLabel ? `${String(signature)}, proxy=:AAAA:` : String(signature);
+    return [
+      { ...line, request: { ...request, signatureInput: input, signature: sent } },
+      isLabel ? 'a label' : 'blanks',
+    ];
+  });
+
+/** What a service says of its chain, as no chain has it. */
+const chainClaim: Change = (draft, random) => {
+  const claims: Readonly<Record<string, readonly (readonly [string, Json])[]>> = {
+    'chamber.committed': [
+      ['committedAt', random.pick(EXTREME_TIMES)],
+      ['blockNumber', 0],
+    ],
+    'idea.deployed': [
+      ['graduatedAt', random.pick(EXTREME_TIMES)],
+      ['tokenAddress', random.pick([`0x${'0'.repeat(40)}`, REGISTRY, FACTORY])],
+    ],
+  };
+  return alterOfChamber(draft, random, Object.keys(claims), (line) => {
+    const [name, value] = random.pick(claims[String(line['type'])] ?? []);
+    return [{ ...line, payload: { ...payloadOf(line), [name]: value } }, `${name} ${String(value)}`];
+  });
+};
+
+const EXTREME_TIMES = ['1970-01-01T00:00:00.000Z', '2020-06-01T00:00:00.000Z', '9999-12-31T23:59:59.000Z'];
+
+/** One of the relayer's transactions, signed again at another nonce, with the outcome that names it. */
+const nonceOf: Change = async (draft, random) => {
+  const entry = random.pick(
+    draft.lines.filter(({ line }) => String(line['type']).startsWith('relay.')).concat(NO_ENTRY),
+  );
+  if (entry === NO_ENTRY) return false;
+  const payload = payloadOf(entry.line);
+  const sent = await signedAt(String(payload['rawTransaction']), random.pick([0, 3, 7, 8, 9]));
+  if (sent === undefined) return false;
+  const before = payload['txHash'];
+  draft.lines = draft.lines.map((each) => {
+    if (payloadOf(each.line)['txHash'] !== before) return each;
+    const isRelay = String(each.line['type']).startsWith('relay.');
+    const renamed = isRelay ? { ...sent } : { txHash: sent.txHash };
+    return { ...each, line: { ...each.line, payload: { ...payloadOf(each.line), ...renamed } } };
+  });
+  draft.said.push(`${typeOf(entry)} signed at nonce ${sent.nonce}`);
+  return true;
+};
+
+const NO_ENTRY: Entry = { line: {}, origin: undefined };
+const signedTransactions = new Map<string, ReturnType<typeof signed>>();
+
+/** undefined for bytes that are no transaction. */
+async function signedAt(raw: string, nonce: number) {
+  const known = signedTransactions.get(`${raw} ${nonce}`);
+  if (known !== undefined) return known;
+  try {
+    const { to, data = '0x', maxFeePerGas: fee = 0n } = parseTransaction(raw as Hex);
+    const made = signed(to as Hex, data, { nonce, fee });
+    if (signedTransactions.size < 1_000) signedTransactions.set(`${raw} ${nonce}`, made);
+    return await made;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Two outcomes that name one transaction, which no line may log. */
+const oneTransaction: Change = (draft, random) => {
+  const outcomes = draft.lines.filter(({ line }) => OUTCOMES.includes(String(line['type'])));
+  if (outcomes.length < 2) return false;
+  const first = random.pick(outcomes);
+  const txHash = random.chance(0.5) ? `0x${'ab'.repeat(32)}` : (payloadOf(first.line)['txHash'] ?? null);
+  const others = [first, random.pick(outcomes.filter((each) => each !== first))];
+  draft.lines = draft.lines.map((each) =>
+    others.includes(each) ? { ...each, line: { ...each.line, payload: { ...payloadOf(each.line), txHash } } } : each,
+  );
+  draft.said.push(`two outcomes by ${String(txHash).slice(0, 6)}`);
+  return true;
+};
+
+const OUTCOMES = ['chamber.committed', 'idea.deployed', 'idea.deploy_failed'];
+
+/** The digits of a hexadecimal text in capitals. */
+const capitals: Change = (draft, random) => {
+  const hexIn = (line: Line) => leaves(line).filter((path) => /^0x.*[a-f]/.test(String(valueAt(line, path))));
+  const alter = (line: Line) => {
+    const path = random.pick(hexIn(line));
+    const inCapitals = (value: Json) => `0x${String(value).slice(2).toUpperCase()}`;
+    return [changed(line, path, inCapitals) as Line, `${path.join('.')} in capitals`] as const;
+  };
+  return alterOne(draft, random, alter, (line) => hexIn(line).length > 0);
+};
+
+/** The first line that is given of an account, as if none were before it. */
+const refersToNone: Change = (draft) => {
+  for (const [did, entries] of draft.accounts) {
+    const [first, ...rest] = entries;
+    if (first === undefined || Number(first.line['eventId']) < 2) continue;
+    draft.accounts.set(did, [{ ...first, line: { ...first.line, prev: NO_PREVIOUS } }, ...rest]);
+    draft.said.push(`the first line of the account of ${did.slice(-4)} refers to none`);
+    return true;
+  }
+  return false;
+};
+
+/** An agent of the operator's joins after the others. */
+const join: Change = (draft) => {
+  const joins = draft.lines.filter(({ line }) => line['type'] === 'chamber.joined');
+  const last = joins.at(-1);
+  if (last === undefined || last.line['request'] === null) return false;
+  const place = draft.lines.indexOf(last) + 1;
+  const { walletAddress: _, token: __, label: ___, ...rest } = payloadOf(last.line);
+  const payload = { ...rest, turnOrder: joins.length, walletAddress: `0x${'77'.repeat(20)}`, walletProven: false };
+  const body = '{}';
+  const line = signedAgain(
+    { ...last.line, did: STRANGER.did, payload, request: { ...requestOf(last.line), body } },
+    STRANGER,
+  );
+  draft.lines = draft.lines.toSpliced(place, 0, { line, origin: undefined });
+  draft.said.push(`a stranger joins at ${place}`);
+  return true;
+};
 
 /** The line with other members in its body, which its agent signs again. */
 function withBody(line: Line, members: Line, signer: Signer): Line {

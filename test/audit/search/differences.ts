@@ -48,7 +48,9 @@ function compare(
     if (index < last) found.push({ kind: 'moved', did, line: origin });
     last = Math.max(last, index);
     for (const path of differing(origin, line)) {
-      if (!isSetRight(draft, line, path)) found.push({ kind: 'changed', did, line: origin, now: line, path });
+      const isFirst = path === 'prev' && place === 0 && Number(origin['eventId']) > 1;
+      if (isFirst || !isSetRight(draft, line, path))
+        found.push({ kind: 'changed', did, line: origin, now: line, path });
     }
   }
   for (const line of honest) if (!met.has(line)) found.push({ kind: 'left out', did, line });

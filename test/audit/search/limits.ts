@@ -1,9 +1,12 @@
 // The short list of what lines can't show, each with its reason: a forged history may be called sound only if each of its differences is
 // among these. src/audit/README.md has them in words.
+import { eventKey } from '../../../src/audit/receipts/given-receipts.ts';
+import { NO_PREVIOUS } from '../../../src/vocabulary/values.ts';
 import type { Json, Line } from '../forge.ts';
 import { payloadOf } from '../forgeries.ts';
+import { FACTORY, REGISTRY } from '../sample.ts';
 import type { Difference } from './differences.ts';
-import type { Draft } from './draft.ts';
+import type { Draft, Entry } from './draft.ts';
 import { type History, isMove, STRANGER } from './histories.ts';
 
 interface Limit {
@@ -13,6 +16,7 @@ interface Limit {
 
 /** The limit that covers the difference. */
 export function limitOf(difference: Difference, draft: Draft): string | undefined {
+  if (isPinned(difference, draft)) return undefined;
   return LIMITS.find(({ covers }) => covers(difference, draft))?.why;
 }
 
@@ -82,10 +86,52 @@ const LIMITS: readonly Limit[] = [
       difference.kind === 'put in' && isOfChain(difference.line) && isAfterMoves(draft, difference.place),
   },
   {
-    why: 'blocks, times, tokens and failures are on the chain alone',
+    why: 'blocks, times, tokens and failures are on the chain alone, but for what no chain has',
+    covers: (difference, draft) =>
+      difference.kind === 'changed' &&
+      OF_CHAIN[String(difference.line['type'])]?.includes(difference.path.replace('payload.', '')) === true &&
+      isOfAnyChain(difference.now, draft),
+  },
+  {
+    why: 'any account may sign the relayer’s calls at any nonce, but for no two purposes at one, nor for a deployment before the commitment',
+    covers: (difference, draft) =>
+      difference.kind === 'changed' &&
+      /^payload\.(nonce|txHash|rawTransaction)$/.test(difference.path) &&
+      (isOfChain(difference.line) || difference.line['type'] === 'chamber.committed') &&
+      hasNoncesInOrder(draft),
+  },
+  {
+    why: 'an operator may put in agents of its own, where it writes the whole log again',
+    covers: (difference, draft) =>
+      difference.kind === 'put in' &&
+      difference.did === undefined &&
+      difference.line['did'] === STRANGER.did &&
+      !isReceipted(draft),
+  },
+  {
+    why: 'what stands beside the signature, nobody has signed',
+    covers: (difference, draft) =>
+      difference.kind === 'changed' &&
+      /^request\.signature(Input)?$/.test(difference.path) &&
+      /proxy=|\( "@method"/.test(String((difference.now['request'] as Line)['signatureInput'])) &&
+      (difference.did !== undefined || !isReceipted(draft)),
+  },
+  {
+    why: 'what the first line that is given refers to is not given',
     covers: (difference) =>
       difference.kind === 'changed' &&
-      OF_CHAIN[String(difference.line['type'])]?.includes(difference.path.replace('payload.', '')) === true,
+      difference.did !== undefined &&
+      difference.path === 'prev' &&
+      difference.now['prev'] !== NO_PREVIOUS,
+  },
+  {
+    why: 'nobody signed the letters’ case of what a wallet sent to retire a key',
+    covers: (difference) =>
+      difference.kind === 'changed' &&
+      difference.line['type'] === 'agent.retired' &&
+      /^payload\.wallet(Address|Proof\.signature)$/.test(difference.path) &&
+      JSON.stringify(payloadOf(difference.now)).toLowerCase() ===
+        JSON.stringify(payloadOf(difference.line)).toLowerCase(),
   },
   {
     why: 'a service dates its lines, within the ages of signatures: a receipt, or what an agent has seen, fixes them',
@@ -176,6 +222,55 @@ const LIMITS: readonly Limit[] = [
     },
   },
 ];
+
+/** Whether a line that is given, at or after the difference, has a receipt: it pins all before it. */
+function isPinned(difference: Difference, { history, accounts }: Draft): boolean {
+  const { did, kind, line } = difference;
+  if (did === undefined || history.receipts === undefined) return false;
+  const honest = history.accounts?.get(did) ?? [];
+  const entries = accounts.get(did) ?? [];
+  const receipted = (entry: Entry | undefined) =>
+    entry?.origin !== undefined &&
+    history.receipts?.events.has(eventKey({ stream: did, eventId: Number(entry.origin['eventId']) })) === true;
+  if (kind === 'put in') return entries.slice(difference.place).some(receipted);
+  const from = honest.indexOf(line);
+  const given = entries.filter(({ origin }) => origin !== undefined && honest.indexOf(origin) >= from);
+  // The first lines of an account may be missing.
+  const isFront = kind === 'left out' && from < honest.indexOf(entries[0]?.origin ?? line);
+  return !isFront && given.some(receipted);
+}
+
+/** A time that its line and the commitment allow, a block that holds transactions, and a token that is none of the contracts. */
+function isOfAnyChain(line: Line, { lines }: Draft): boolean {
+  const { committedAt, graduatedAt, blockNumber, tokenAddress } = payloadOf(line);
+  if (blockNumber === 0) return false;
+  if ([`0x${'0'.repeat(40)}`, REGISTRY, FACTORY].includes(String(tokenAddress))) return false;
+  const commitment = lines.find((entry) => entry.line['type'] === 'chamber.committed')?.line;
+  const from =
+    graduatedAt === undefined ? 0 : Date.parse(String(payloadOf(commitment ?? line)['committedAt'] ?? '1970'));
+  const at = Date.parse(String(committedAt ?? graduatedAt ?? line['ts']));
+  return at <= atOf(line) + LEAD_MILLIS && at >= from - LEAD_MILLIS;
+}
+
+const LEAD_MILLIS = 15_000;
+/** The nonce at which commitments are signed when they are set right. */
+const SETTLED_NONCE = 7;
+
+function hasNoncesInOrder({ lines, isResettled }: Draft): boolean {
+  const purposes = new Map<number, string>();
+  let commitment = -1;
+  for (const { line } of lines) {
+    if (!String(line['type']).startsWith('relay.')) continue;
+    const isCommit = line['type'] === 'relay.commit_submitted';
+    const nonce = isCommit && isResettled ? SETTLED_NONCE : Number(payloadOf(line)['nonce']);
+    const purpose = isCommit ? 'commitment' : String(payloadOf(line)['ideaId']);
+    if ((purposes.get(nonce) ?? purpose) !== purpose) return false;
+    purposes.set(nonce, purpose);
+    if (isCommit) commitment = nonce;
+    else if (nonce < commitment) return false;
+  }
+  return true;
+}
 
 /** Every move but the creation has a receipt, and the line of each pins all before it. */
 function isReceipted({ history, lines }: Draft): boolean {

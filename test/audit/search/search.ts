@@ -7,7 +7,7 @@ import { ChamberAudit } from '../../../src/audit/chamber/chamber-audit.ts';
 import { type AuditContext, auditContext } from '../../../src/audit/context.ts';
 import { readLines, UnusableInput } from '../../../src/audit/line/input.ts';
 import { ProofFolder } from '../../../src/audit/receipts/proof-folder.ts';
-import { ReceiptChecks, reportReceipts } from '../../../src/audit/receipts/receipt-checks.ts';
+import { ReceiptChecks, reportAccountReceipts, reportReceipts } from '../../../src/audit/receipts/receipt-checks.ts';
 import { CHECK_NAMES } from '../../../src/audit/report/findings.ts';
 import { isSignedBy, type VerifyingKey } from '../../../src/crypto/verify.ts';
 import type { Hex } from '../../../src/vocabulary/values.ts';
@@ -159,6 +159,8 @@ function readOnce(raw: Hex): ReturnType<typeof readTransaction> {
   return transaction;
 }
 
+const NOWHERE = new ProofFolder('/nonexistent');
+
 /** Whether the auditor would exit with 0. */
 async function isSound({ receipts, judgeProof }: History, { lines, accounts }: Texts): Promise<boolean> {
   const context: AuditContext = { ...auditContext({}, verifyOnce), keys };
@@ -171,10 +173,11 @@ async function isSound({ receipts, judgeProof }: History, { lines, accounts }: T
       if (isBroken(audit)) return false;
     }
     const judged = checks?.judge(audit.decisions.state?.chamberId);
-    if (judged !== undefined) await reportReceipts(audit.findings, judged, new ProofFolder('/nonexistent'));
+    if (judged !== undefined) await reportReceipts(audit.findings, judged, NOWHERE);
     audit.conclude();
     if (isBroken(audit)) return false;
-    await compareAccounts(audit, await accountsOf(accounts, context), judgeProof);
+    await compareAccounts(audit, await accountsOf(accounts, context, checks), judgeProof);
+    if (checks !== undefined) await reportAccountReceipts(audit.findings, checks, NOWHERE);
   } catch (error) {
     if (error instanceof UnusableInput) return false;
     throw error;
@@ -186,8 +189,13 @@ function isBroken({ findings }: ChamberAudit): boolean {
   return CHECK_NAMES.some((name) => findings.isBroken(name));
 }
 
-async function accountsOf(text: string | undefined, context: AuditContext): Promise<Accounts | undefined> {
-  return text === undefined ? undefined : await listedAccounts(readLines(bytesOf(text)), context);
+async function accountsOf(
+  text: string | undefined,
+  context: AuditContext,
+  checks: ReceiptChecks | undefined,
+): Promise<Accounts | undefined> {
+  if (text === undefined) return undefined;
+  return await listedAccounts(readLines(bytesOf(text)), context, { onLine: checks?.take });
 }
 
 async function* bytesOf(text: string): AsyncGenerator<Uint8Array> {
