@@ -8,6 +8,8 @@ import { CommandError, EXIT, print, printMembers, printNotice } from './output.t
 
 const POLL_MS = 2_000;
 const RETRY_MS = 5_000;
+/** As of an audit. */
+const UNDECIDED = 4;
 
 export const mirrorCommand: CommandSpec = {
   name: 'mirror',
@@ -18,10 +20,12 @@ export const mirrorCommand: CommandSpec = {
   },
   options: {
     '--key <vkey>': 'the verifier key of the log; without it, the key that the service names is trusted',
+    '--allow-unpublished': 'accounts may begin with lines that releases before schema 4 did not publish',
     '--once': 'end when the folder has everything under the newest checkpoint',
   },
   exitCodes: [
-    '3  the service contradicts what the folder holds, or no line explains an entry of its log: both are kept in a file inconsistent-….json',
+    '3  the service contradicts what the folder holds, no line explains an entry of its log, or a line lacks one: kept in a file inconsistent-….json',
+    '4  undecided: entries without a line may be of a release before schema 4, see --allow-unpublished',
     '5  the service has another log now: the folder keeps what it has',
     '6  with --once: the service is unreachable',
   ],
@@ -29,18 +33,25 @@ export const mirrorCommand: CommandSpec = {
   run: mirror,
 };
 
-async function mirror({ args: [url = '', folder = ''], options: { key, once }, isJson }: Input): Promise<number> {
+async function mirror({ args: [url = '', folder = ''], options, isJson }: Input): Promise<number> {
+  const { key, once } = options;
+  const allowUnpublished = options['allow-unpublished'] !== undefined;
+  const { Undecided } = await import('../mirror/line-finder.ts');
   const { AnotherLog, Inconsistent, Mirror } = await import('../mirror/mirror.ts');
   const { NotServed } = await import('../mirror/published-log.ts');
   const interrupted = new Error('interrupted');
   return interruptible(interrupted, async (signal) => {
-    const opened = await Mirror.open({ url, folder, key, signal });
+    const opened = await Mirror.open({ url, folder, key, signal, allowUnpublished });
     if (opened.damage !== undefined) printNotice(isJson, opened.damage);
     try {
       return await follow(opened, signal);
     } catch (error) {
       if (signal.aborted) return EXIT.ok;
       if (error instanceof AnotherLog) throw new CommandError('conflict', error.message);
+      if (error instanceof Undecided) {
+        print(isJson, { undecided: error.message }, [visibleLine(`UNDECIDED: ${error.message}`)]);
+        return UNDECIDED;
+      }
       if (!(error instanceof Inconsistent)) throw error;
       const { message: problem, file } = error;
       print(isJson, { inconsistent: problem, file }, [visibleLine(`INCONSISTENT: ${problem}`)]);

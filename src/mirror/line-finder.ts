@@ -6,6 +6,7 @@ import { leafHash } from '../crypto/merkle.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
 import {
   type IndexedLeaf,
+  isOfAgent,
   type LinePlace,
   nameOfEvent,
   placeOfLine,
@@ -26,6 +27,9 @@ const NOT_FOUND = 404;
 
 const utf8 = new TextDecoder();
 
+/** Entries that may be of lines that an earlier release did not publish: whoever runs the mirror has to know whether the log goes back to one. */
+export class Undecided extends Error {}
+
 /** An entry of the signed log that no line explains as an honest log's does. */
 export class Unexplained extends Error {
   readonly leaf: IndexedLeaf;
@@ -39,6 +43,12 @@ export class Unexplained extends Error {
     this.entry = entry;
     this.line = line;
   }
+}
+
+interface FinderOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Accounts may begin with lines that are not published. */
+  readonly allowUnpublished?: boolean | undefined;
 }
 
 interface FoundLine {
@@ -58,17 +68,17 @@ export class LineFinder {
   isLaterRelease: boolean;
   readonly #log: PublishedLog;
   readonly #folder: Pick<MirrorFolder, 'endOf' | 'appendLines'>;
-  readonly #signal: AbortSignal | undefined;
+  readonly #options: FinderOptions;
   #ends = new Map<Stream, StreamEnd>();
 
   constructor(
     log: PublishedLog,
     folder: Pick<MirrorFolder, 'endOf' | 'appendLines' | 'state'>,
-    signal: AbortSignal | undefined,
+    options: FinderOptions,
   ) {
     this.#log = log;
     this.#folder = folder;
-    this.#signal = signal;
+    this.#options = options;
     this.isLaterRelease = folder.state?.isLaterRelease ?? false;
   }
 
@@ -150,7 +160,7 @@ export class LineFinder {
   /** Each line at the place of its event. */
   async #readRun(run: readonly IndexedLeaf[], bytesMax: number): Promise<readonly Found[]> {
     const { stream, eventId: first } = run[0] as IndexedLeaf;
-    const mayBePrivate = typeof stream === 'string' && this.#endOf(stream)?.isPublished !== true;
+    const mayBePrivate = isOfAgent(stream) && this.#endOf(stream)?.isPublished !== true;
     for (let reads = 1; ; reads++) {
       const lines = await this.#log
         .events(stream, { after: first - 1, count: run.length, bytesMax })
@@ -161,7 +171,7 @@ export class LineFinder {
       const found = placed(lines ?? [], run);
       if (mayBePrivate && lines !== undefined) return withPrivate(found);
       if (found.at(-1) !== undefined || reads === READS_MAX) return found;
-      await sleep(READ_PAUSE_MS, undefined, { signal: this.#signal });
+      await sleep(READ_PAUSE_MS, undefined, { signal: this.#options.signal });
     }
   }
 
@@ -172,6 +182,10 @@ export class LineFinder {
     const served = found === PRIVATE ? undefined : found;
     const fail = (problem: string) => new Unexplained(problem, { leaf, entry, line: served?.line });
     if (found === PRIVATE && !this.isLaterRelease) {
+      if (!this.#options.allowUnpublished)
+        throw new Undecided(
+          `the service has no line for the entry at index ${index}, which is said to be ${nameOfEvent(leaf)}: releases before schema 4 did not publish all lines of accounts; say with --allow-unpublished that the log goes back to one`,
+        );
       this.#ends.set(stream, { eventId, entry, isPublished: false });
       this.unpublished++;
       return null;

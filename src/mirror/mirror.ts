@@ -2,6 +2,7 @@
 // that is in the folder verified, or with what the service said that can't be true together. Then the mirror keeps it as a file, and stops.
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { consistencyProof, verifyConsistency } from '../crypto/merkle-proof.ts';
 import { forkProofByTiles, logIdOf } from '../tlog/misbehaviour.ts';
 import { formatNote, type NoteKey, parseVerifierKey } from '../tlog/note.ts';
@@ -9,14 +10,21 @@ import { openCheckpoint, type SignedCheckpoint } from '../tlog/proof.ts';
 import { ENTRIES, TILE_WIDTH, type Tile, tileAt, tilesBetween } from '../tlog/tile.ts';
 import { type GrowingTree, nodesOfTiles, openGrowingTree, type ReadTiles } from '../tlog/tiled-tree.ts';
 import { HASH_BYTES, TREE } from '../tlog/tree.ts';
+import type { Millis } from '../vocabulary/values.ts';
 import { evidenceOf } from './evidence.ts';
 import { MirrorFolder } from './folder.ts';
 import { LineFinder, Unexplained } from './line-finder.ts';
-import { NotServed, PublishedLog } from './published-log.ts';
+import { findOverdue, type OverdueLine } from './overdue.ts';
+import { NoCheckpoint, NotServed, PublishedLog } from './published-log.ts';
 import type { MirrorState } from './record.ts';
 
 /** What is lost if the mirror is killed; whole tiles, so that few partial ones are written. */
 const LEAVES_AT_ONCE = 4 * TILE_WIDTH;
+const LOOK_EVERY_MS = 30_000;
+/** A checkpoint is published each second. */
+const REST_MS = 5_000;
+const GROWTH_MS_MAX = 60_000;
+const POLL_MS = 500;
 
 /** The service goes on with another log: the mirror of the former one is at its end. */
 export class AnotherLog extends Error {}
@@ -37,6 +45,12 @@ export interface MirrorOptions {
   /** The only key that is trusted; without it, the one that the service names at the first step is. */
   readonly key?: string | undefined;
   readonly signal?: AbortSignal;
+  /** The first lines of accounts may be missing: the log goes back to a release before schema 4. */
+  readonly allowUnpublished?: boolean | undefined;
+  /** The machine's clock by default. */
+  readonly now?: () => Millis;
+  /** How long a log may rest that does not cover what it has to. */
+  readonly restMs?: number;
 }
 
 export interface MirrorStep {
@@ -62,6 +76,7 @@ export class Mirror {
   readonly #options: MirrorOptions;
   readonly #log: PublishedLog;
   readonly #folder: MirrorFolder;
+  #nextLookAt = 0;
 
   private constructor(options: MirrorOptions, folder: MirrorFolder) {
     this.#options = options;
@@ -82,8 +97,48 @@ export class Mirror {
     return this.#folder.damage;
   }
 
-  /** Brings the folder up to the newest checkpoint. Throws NotServed, Inconsistent, or AnotherLog. */
+  /** Brings the folder up to the newest checkpoint. Throws NotServed, Undecided, Inconsistent, or AnotherLog. */
   async step(): Promise<MirrorStep> {
+    const first = await this.#advance().catch(orNoCheckpoint);
+    const overdue = await this.#findOverdue();
+    if (overdue !== undefined) return await this.#awaitCover(overdue, first);
+    if (first instanceof NoCheckpoint) throw first;
+    return first;
+  }
+
+  /** A look costs requests. */
+  async #findOverdue(): Promise<OverdueLine | undefined> {
+    const { now = Date.now } = this.#options;
+    if (performance.now() < this.#nextLookAt) return undefined;
+    this.#nextLookAt = performance.now() + LOOK_EVERY_MS;
+    return await findOverdue(this.#log, this.#folder, now());
+  }
+
+  /** A log that grows may be about to have it. */
+  async #awaitCover(
+    { problem, stream, eventId, line }: OverdueLine,
+    first: MirrorStep | NoCheckpoint,
+  ): Promise<MirrorStep> {
+    const { restMs = REST_MS, signal } = this.#options;
+    const begunAt = performance.now();
+    const steps = first instanceof NoCheckpoint ? [] : [first];
+    for (let grewAt = begunAt; (this.#folder.endOf(stream)?.eventId ?? 0) < eventId; ) {
+      const nowAt = performance.now();
+      if (nowAt - grewAt > restMs || nowAt - begunAt > GROWTH_MS_MAX) {
+        const content = { problem, checkpoint: this.#folder.state?.note ?? null, line };
+        throw new Inconsistent(problem, await this.#folder.keep(`inconsistent-overdue-${eventId}.json`, content));
+      }
+      await sleep(Math.min(restMs, POLL_MS), undefined, { signal });
+      const step = await this.#advance().catch(orNoCheckpoint);
+      if (step instanceof NoCheckpoint) continue;
+      steps.push(step);
+      if (step.added > 0) grewAt = performance.now();
+    }
+    const sum = (member: 'added' | 'unpublished') => steps.reduce((total, step) => total + step[member], 0);
+    return { size: this.#folder.state?.size ?? 0, added: sum('added'), unpublished: sum('unpublished') };
+  }
+
+  async #advance(): Promise<MirrorStep> {
     const { log, prefix } = await this.#known();
     const text = await this.#log.checkpoint(prefix);
     const served = openWith(log.keys, text);
@@ -144,7 +199,7 @@ export class Mirror {
   async #extend(log: KnownLog, target: SignedCheckpoint, prefix: string): Promise<MirrorStep> {
     const before = this.#folder.state?.size ?? 0;
     const tree = await openGrowingTree(before, this.#folder.readTiles);
-    const finder = new LineFinder(this.#log, this.#folder, this.#options.signal);
+    const finder = new LineFinder(this.#log, this.#folder, this.#options);
     let pending: Uint8Array[] = [];
     const finish = async () => {
       await this.#requireBeginning(log, tree, target, prefix);
@@ -216,6 +271,11 @@ export class Mirror {
       Promise.all(refs.map((ref) => this.#log.tile(prefix, tileAt(ref, to) as Tile)));
     return await consistencyProof(from, to, nodesOfTiles(readTiles), TREE.hashNodes);
   }
+}
+
+function orNoCheckpoint(error: unknown): NoCheckpoint {
+  if (error instanceof NoCheckpoint) return error;
+  throw error;
 }
 
 function openWith(keys: readonly string[], note: string): SignedCheckpoint | undefined {

@@ -19,6 +19,9 @@ export class NotServed extends Error {
   }
 }
 
+/** The service has no checkpoint to show: none was signed yet, or it hides them. */
+export class NoCheckpoint extends NotServed {}
+
 /** The lines that were asked for are longer, together, than may be held. */
 export class TooLong extends NotServed {}
 
@@ -38,6 +41,8 @@ interface LineRange {
 
 const TILE_BYTES_MAX = 16_384;
 const OK = 200;
+const NOT_FOUND = 404;
+const CHAMBERS_MAX = 200;
 
 export class PublishedLog {
   readonly #baseUrl: string;
@@ -59,8 +64,21 @@ export class PublishedLog {
     return log as LogName;
   }
 
+  /** Throws NoCheckpoint. */
   checkpoint(prefix: string): Promise<string> {
-    return this.#text(`${prefix}/checkpoint`, NOTE_BYTES_MAX);
+    return this.#text(`${prefix}/checkpoint`, NOTE_BYTES_MAX).catch((error: unknown) => {
+      const isAbsent = error instanceof NotServed && error.status === NOT_FOUND;
+      throw isAbsent ? new NoCheckpoint(error.message, { status: NOT_FOUND, cause: error }) : error;
+    });
+  }
+
+  /** The ids of the newest chambers, the newest first. */
+  async chambers(): Promise<readonly number[]> {
+    const list = await this.#json(`/chambers?limit=${CHAMBERS_MAX}`);
+    const ids = Array.isArray(list)
+      ? list.map((each) => (Object(each) as { readonly chamberId?: unknown }).chamberId)
+      : [];
+    return ids.filter((id): id is number => Number.isSafeInteger(id) && (id as number) > 0);
   }
 
   /** The hashes or the entries, joined, in the width that was asked for. */

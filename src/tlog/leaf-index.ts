@@ -1,5 +1,6 @@
 // Which event each leaf of the tree is, as the service's index says: nobody has signed it. An honest index gives each event of a stream one
 // leaf, in their order and without a gap, and the line of that event is the leaf's.
+import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import { parseJson } from '../vocabulary/json.ts';
 
 /** The chamber, or the did of the account. */
@@ -43,6 +44,12 @@ export function nameOfStream(stream: Stream): string {
   return typeof stream === 'number' ? `chamber ${stream}` : stream;
 }
 
+/** Whether an agent can have the stream: its did is of a key that the service accepts. */
+export function isOfAgent(stream: Stream): stream is string {
+  const publicKey = typeof stream === 'string' ? parseDid(stream) : undefined;
+  return publicKey !== undefined && weaknessOf(publicKey) === undefined;
+}
+
 /** What is wrong with a leaf that the index places after `lastEventId` events of its stream. */
 export function placeProblem(leaf: IndexedLeaf, lastEventId: number): string | undefined {
   const { index, eventId } = leaf;
@@ -69,10 +76,11 @@ export function placeOfLine(line: string, valuesMax: number): LinePlace | undefi
   } catch {
     return undefined;
   }
-  const { chamberId, did, eventId, prev, payload } = Object(record) as Readonly<Record<string, unknown>>;
+  const { chamberId, did, eventId, prev, payload, type } = Object(record) as Readonly<Record<string, unknown>>;
   const stream = chamberId ?? did;
   const isNamed = isCount(stream, 1) || typeof stream === 'string';
   if (!isNamed || !isCount(eventId, 1)) return undefined;
-  const { serviceKeys, accountEventId } = Object(payload) as Readonly<Record<string, unknown>>;
-  return { stream, eventId, prev, isOfLaterRelease: serviceKeys !== undefined || accountEventId !== undefined };
+  const { serviceKeys, accountEventId, walletProof } = Object(payload) as Readonly<Record<string, unknown>>;
+  const isMarked = [serviceKeys, accountEventId, walletProof].some((member) => member !== undefined);
+  return { stream, eventId, prev, isOfLaterRelease: isMarked || type === 'agent.retired' };
 }

@@ -8,7 +8,7 @@ import { leafHash } from '../crypto/merkle.ts';
 import { consistencyProof, consistencyRoots, isPerfect } from '../crypto/merkle-proof.ts';
 import type { ParsedReceipt } from '../crypto/receipt.ts';
 import { parseJson } from '../vocabulary/json.ts';
-import { instantOf, toHex } from '../vocabulary/values.ts';
+import { COVERED_SECONDS_MAX, instantOf, toHex } from '../vocabulary/values.ts';
 import { parseCosignature } from './cosignature.ts';
 import { nameOfEvent, placeOfLine } from './leaf-index.ts';
 import { formatNote, NOTE_KEY_TYPES, parseVerifierKey, signatureBy } from './note.ts';
@@ -18,8 +18,6 @@ import { GrowingTree, nodesOfTiles, type ReadTiles, rootOfTiles } from './tiled-
 import { HASH_BYTES, TREE } from './tree.ts';
 
 export const MISBEHAVIOUR = 'chambers-misbehaviour@v1';
-/** The service promises that the leaf of a receipt is under a checkpoint within this time. */
-export const COVERED_SECONDS_MAX = 60;
 
 const format = v.literal(MISBEHAVIOUR);
 /** Verifier keys (C2SP signed-note), of the log's checkpoints or of witnesses. */

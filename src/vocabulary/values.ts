@@ -31,6 +31,9 @@ export const SIGNATURE_AGES = {
   caps: { maxAgeSeconds: 86_400, maxSkewSeconds: 600 },
 } as const;
 
+/** The service promises that a line is under a checkpoint within this time of its `ts`. */
+export const COVERED_SECONDS_MAX = 60;
+
 /** The five deadlines of a chamber, in the order of the phases that they end. */
 export const DEADLINES = [
   'lobbyDeadline',

@@ -40,6 +40,10 @@ export interface StaticLog {
   readonly index?: Readonly<Record<number, Pick<LoggedLine, 'stream' | 'eventId'>>>;
   /** The lines that are served; without them, those of the entries. */
   readonly served?: readonly LoggedLine[];
+  /** Streams that are served without lines. */
+  readonly quiet?: readonly Stream[];
+  /** The numbers of entries that the checkpoint is of, one request after the other; undefined for none. The last one stays. */
+  readonly sizes?: readonly (number | undefined)[];
   /** The size that the checkpoint says instead. */
   readonly size?: number;
   readonly prefix?: string;
@@ -48,20 +52,28 @@ export interface StaticLog {
 export async function serveLog(initial: StaticLog) {
   let log = initial;
   let files = toFiles(initial);
+  let asked = 0;
   const requests: string[] = [];
   const server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://x');
     requests.push(pathname);
     const [after, limit] = [Number(searchParams.get('after')), Number(searchParams.get('limit'))];
-    const file = files(pathname);
+    const file = pathname.endsWith('/checkpoint') ? checkpointOf(log, asked++) : files(pathname);
     if (file !== undefined) return void response.end(file);
     if (pathname === `/log/${STATIC_LOG_ID}/index`) {
       const rows = Array.from({ length: limit }, (_, i) => rowOf(log, after + i)).filter((row) => row !== undefined);
       return void response.end(rows.join(''));
     }
+    if (pathname === '/chambers') {
+      const ids = new Set(
+        (log.served ?? log.entries).map(({ stream }) => stream).filter((each) => typeof each === 'number'),
+      );
+      return void response.end(JSON.stringify([...ids].sort((a, b) => b - a).map((chamberId) => ({ chamberId }))));
+    }
     const [, stream] = /^\/(?:agents|chambers)\/([^/]+)\/events$/.exec(pathname) ?? [];
     const lines = (log.served ?? log.entries).filter((each) => `${each.stream}` === stream);
-    if (lines.length === 0) return void response.writeHead(404).end();
+    if (lines.length === 0 && !log.quiet?.some((each) => `${each}` === stream))
+      return void response.writeHead(404).end();
     const wanted = lines.filter(({ eventId }) => eventId > after && eventId <= after + limit);
     // One after another: the reader may end before.
     const send = (i: number): void => {
@@ -78,6 +90,7 @@ export async function serveLog(initial: StaticLog) {
   });
   const replace = (next: StaticLog) => {
     log = next;
+    asked = 0;
     files = toFiles(next);
   };
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests, replace };
@@ -91,16 +104,30 @@ function rowOf({ entries, index }: StaticLog, at: number): string | undefined {
   return `${JSON.stringify({ index: at, ...named, eventId })}\n`;
 }
 
-function toFiles({ entries, size = entries.length, prefix = `/log/${STATIC_LOG_ID}` }: StaticLog) {
+function treeOf(entries: readonly LoggedLine[]): GrowingTree {
   const tree = new GrowingTree(0, [], TREE);
   for (const { line } of entries) tree.add(leafHash(Buffer.from(line)));
-  const text = formatCheckpoint({ origin: ORIGIN, size, root: tree.root() });
-  const note = formatNote({ text, signatures: [signNote(text, STATIC_LOG_KEY, signWith(SEED))] });
+  return tree;
+}
+
+/** The signed checkpoint over these entries, whatever size it says, of this log or of another one. */
+export function noteOver(entries: readonly LoggedLine[], size = entries.length, origin = ORIGIN): string {
+  const text = formatCheckpoint({ origin, size, root: treeOf(entries).root() });
+  const key = toNoteKey(origin, NOTE_KEY_TYPES.ed25519, publicKeyOf(SEED));
+  return formatNote({ text, signatures: [signNote(text, key, signWith(SEED))] });
+}
+
+function checkpointOf({ entries, sizes = [entries.length], size }: StaticLog, asked: number): string | undefined {
+  const count = sizes[Math.min(asked, sizes.length - 1)];
+  return count === undefined ? undefined : noteOver(entries.slice(0, count), size ?? count);
+}
+
+function toFiles({ entries, prefix = `/log/${STATIC_LOG_ID}` }: StaticLog) {
+  const tree = treeOf(entries);
   const log = { logId: STATIC_LOG_ID, origin: ORIGIN, prefix, checkpointKey: formatVerifierKey(STATIC_LOG_KEY) };
   const tiles = new Map(tree.changedTiles().map(({ level, index, bytes }) => [`${level}/${index}`, bytes]));
   return (path: string): Buffer | string | undefined => {
     if (path === '/') return JSON.stringify({ log });
-    if (path === `/log/${STATIC_LOG_ID}/checkpoint`) return note;
     const tile = parseTilePath(path.slice(`/log/${STATIC_LOG_ID}/`.length));
     const bytes = tile && tiles.get(`${tile.level}/${tile.index}`)?.subarray(0, tile.width * 32);
     if (tile === undefined || bytes === undefined) return undefined;

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { Mirror } from '../../src/mirror/mirror.ts';
+import { Mirror, type MirrorOptions } from '../../src/mirror/mirror.ts';
 import { openCheckpoint } from '../../src/tlog/proof.ts';
 import { tileAt, tilePath } from '../../src/tlog/tile.ts';
 import { rootOfTiles } from '../../src/tlog/tiled-tree.ts';
@@ -17,8 +17,8 @@ export function linesOf(count: number): readonly LoggedLine[] {
 
 export const LINES = linesOf(1_300);
 
-export async function step(url: string, folder: string) {
-  const mirror = await Mirror.open({ url, folder });
+export async function step(url: string, folder: string, options: Partial<MirrorOptions> = {}) {
+  const mirror = await Mirror.open({ url, folder, restMs: 0, ...options });
   try {
     return { ...(await mirror.step()), damage: mirror.damage };
   } finally {

@@ -4,19 +4,22 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { leafHash } from '../../src/crypto/merkle.ts';
+import { Undecided } from '../../src/mirror/line-finder.ts';
 import { Inconsistent } from '../../src/mirror/mirror.ts';
 import { parseMisbehaviour, verifyMisbehaviour } from '../../src/tlog/misbehaviour.ts';
 import { formatVerifierKey } from '../../src/tlog/note.ts';
 import { verifyTlogProof } from '../../src/tlog/proof.ts';
 import { run as runCli } from '../cli/run.ts';
 import { hasPython } from '../kit/python.ts';
+import { Signer } from '../kit/signer.ts';
 import { type LoggedLine, lineAfter, STATIC_LOG_KEY, type StaticLog, serveLog } from '../kit/static-log.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { step } from './static-mirror.ts';
 
 const CHECKER = fileURLToPath(new URL('../audit/check_proof.py', import.meta.url));
 const VKEY = formatVerifierKey(STATIC_LOG_KEY);
-const ACCOUNT = 'did:key:zAccount';
+const ACCOUNT = new Signer(new Uint8Array(32).fill(9)).did;
+const OTHER_ACCOUNT = new Signer(new Uint8Array(32).fill(8)).did;
 
 function chain(...streams: readonly LoggedLine['stream'][]): readonly LoggedLine[] {
   const lines: LoggedLine[] = [];
@@ -123,10 +126,83 @@ describe('a mirror of a log', () => {
   it('takes lines of accounts that earlier releases did not publish, and none of later ones', async () => {
     const [first, second, ...rest] = chain(ACCOUNT, ACCOUNT, 1, ACCOUNT) as [LoggedLine, LoggedLine, ...LoggedLine[]];
     const { url } = await serveLog({ entries: [first, second, ...rest], served: rest });
-    expect(await step(url, temporaryFolder())).toMatchObject({ size: 4, unpublished: 2 });
+    const folder = temporaryFolder();
+    await expect(step(url, folder)).rejects.toThrow(Undecided);
+    const cli = await runCli(['mirror', url, folder, '--once', '--json']);
+    expect([cli.exitCode, JSON.parse(cli.out)]).toEqual([
+      4,
+      { undecided: expect.stringMatching(/^the service has no line for the entry at index 0, /) },
+    ]);
+    expect(await step(url, folder, { allowUnpublished: true })).toMatchObject({ size: 4, unpublished: 2 });
     const creation = lineAfter([], 7, { payload: { serviceKeys: {} } });
     const served = [creation, lineAfter([first], ACCOUNT)];
     const { message } = await refused({ entries: [creation, first], served });
-    expect(message).toMatch(/^the service has no line for the entry at index 1, event 1 of did:key:zAccount;/);
+    expect(message).toMatch(/^the service has no line for the entry at index 1, event 1 of did:\S+;/);
+  });
+});
+
+describe('lines that are more than a minute old', () => {
+  const ts = new Date(Date.now() - 61_000).toISOString();
+  const first = lineAfter([], 1, { ts });
+  const entries = [first, lineAfter([first], 1, { ts }), lineAfter([], 2, { ts })];
+
+  it.each([[[1]], [[2]], [[0]], [[undefined]]])('have to be under the checkpoint that is served, %j', async (sizes) => {
+    const { url } = await serveLog({ entries, sizes });
+    const problem = await step(url, temporaryFolder()).catch((error: unknown) => error);
+    expect(problem).toBeInstanceOf(Inconsistent);
+    const { message, file } = problem as Inconsistent;
+    expect(message).toMatch(/^event \d of chamber \d is under no checkpoint, although it is more than a minute old;/);
+    expect(entries.map(({ line }) => line)).toContain(JSON.parse(readFileSync(file, 'utf8')).line);
+  });
+
+  it('may be under the next one', async () => {
+    const { url } = await serveLog({ entries, sizes: [1, 1, 3] });
+    expect(await step(url, temporaryFolder(), { restMs: 2_000 })).toMatchObject({ size: 3, added: 3 });
+  });
+
+  it('are all that counts', async () => {
+    const { url } = await serveLog({ entries, sizes: [1] });
+    const now = () => Date.parse(ts) + 59_000;
+    expect(await step(url, temporaryFolder(), { now })).toMatchObject({ size: 1 });
+  });
+});
+
+describe('a mirror that may leave out lines of earlier releases', () => {
+  const allowUnpublished = true;
+  it.each<[string, StaticLog]>([
+    [
+      'of no agent',
+      {
+        entries: [...HONEST, HIDDEN],
+        served: HONEST,
+        quiet: ['did:key:zNobody'],
+        index: { 5: { stream: 'did:key:zNobody', eventId: 1 } },
+      },
+    ],
+    [
+      'of an account that is not there',
+      { entries: [...HONEST, HIDDEN], served: HONEST, index: { 5: { stream: OTHER_ACCOUNT, eventId: 1 } } },
+    ],
+    [
+      'after a wallet was proven',
+      (() => {
+        const proven = lineAfter([], ACCOUNT, { type: 'agent.registered', payload: { walletProof: {} } });
+        return {
+          entries: [proven, HIDDEN],
+          served: [proven],
+          quiet: [OTHER_ACCOUNT],
+          index: { 1: { stream: OTHER_ACCOUNT, eventId: 1 } },
+        };
+      })(),
+    ],
+    [
+      'of a chamber',
+      { entries: [...HONEST, HIDDEN], served: HONEST, quiet: [9], index: { 5: { stream: 9, eventId: 1 } } },
+    ],
+  ])('takes none %s', async (_, log) => {
+    const { url } = await serveLog(log);
+    await expect(step(url, temporaryFolder(), { allowUnpublished })).rejects.toThrow(
+      /^the service has no line for the entry/,
+    );
   });
 });

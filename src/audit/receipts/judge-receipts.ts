@@ -1,9 +1,8 @@
 // Judges receipts by themselves, without an audit of the chambers: by the lines and the proofs of a service, or by exported lines.
 import { createReadStream } from 'node:fs';
-import { COVERED_SECONDS_MAX } from '../../tlog/misbehaviour.ts';
 import { verifyTlogProof } from '../../tlog/proof.ts';
 import type { ForumEvent } from '../../vocabulary/events.ts';
-import type { Millis } from '../../vocabulary/values.ts';
+import { COVERED_SECONDS_MAX, type Millis } from '../../vocabulary/values.ts';
 import { type RawLine, readLines } from '../line/input.ts';
 import { type LineRecord, readAccountRecord, readRecord } from '../line/record.ts';
 import { verdictOfProblem } from '../report/findings.ts';
