@@ -4,6 +4,7 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createVerifier } from '../verifier/verifier.ts';
 import { ForumError } from '../vocabulary/errors.ts';
+import type { Hex, Millis } from '../vocabulary/values.ts';
 import { type Accounts, type ListedOptions, listedAccounts, ServiceAccounts } from './account/accounts.ts';
 import { compareAccounts, type JudgeContractProof } from './account/compare-accounts.ts';
 import { WatchedAccounts } from './account/watched-accounts.ts';
@@ -31,8 +32,9 @@ import type { Reason } from './report/findings.ts';
 import { toReport } from './report/report.ts';
 import type { ChamberReport, ServiceReport } from './report/report-types.ts';
 import { diagnose } from './report/verdict.ts';
-import { CheckpointAudit, type CheckpointOptions } from './service/checkpoint.ts';
-import { LogAccounting, type OpenedLog } from './service/log-accounting.ts';
+import { CheckpointAudit } from './service/checkpoint.ts';
+import { type CheckpointOptions, Checkpoints } from './service/checkpoints.ts';
+import { LogAccounting } from './service/log-accounting.ts';
 import { LogOrder } from './service/log-order.ts';
 import { ServiceLog } from './service/service-log.ts';
 import { AuditedService, Rejected } from './service/service-reader.ts';
@@ -52,6 +54,8 @@ export interface AuditRequest {
   readonly receipts?: GivenReceipts | undefined;
   /** Checkpoints that were kept, whose cosignatures count, and where proofs are written; for a service. */
   readonly log?: CheckpointOptions | undefined;
+  /** The time of the audit, in place of the machine's; of a file, by which even a log is judged that begins after it. */
+  readonly now?: (() => Millis) | undefined;
   /** Called after every line; `share` of the input from 0 to 1, undefined where its size is unknown. */
   readonly onProgress?: ((lines: number, share: number | undefined) => void) | undefined;
 }
@@ -61,15 +65,17 @@ export async function auditFile(path: string, request: AuditRequest): Promise<Ch
   const source = await fileSource(path, request);
   await requireAccounts(request);
   return await withVerifier(async (verify) => {
-    const context = auditContext(request.policy, verify);
-    const { audit, checks } = await readChamber(source, request, context);
+    const clock = { now: request.now ?? Date.now, isStated: request.now !== undefined };
+    const context = auditContext(request.policy, verify, clock);
+    const read = await readChamber(source, request, context);
+    const { audit, checks } = read;
     const members = new Set([...audit.accountReferences].map(({ did }) => did));
     const accounts = await readAccounts(request, context, {
       isWanted: (did) => members.has(did),
       onLine: checks?.take,
     });
     if (checks !== undefined) await reportAccountReceipts(audit.findings, checks, optionsOf(request).proofs);
-    return await judgeChamber(audit, source, request, accounts);
+    return await judgeChamber(read, source, request, accounts);
   });
 }
 
@@ -81,31 +87,31 @@ const NOT_FOUND = 404;
  */
 export async function auditService(baseUrl: string, request: AuditRequest): Promise<ServiceReport> {
   const service = new AuditedService(baseUrl, { ...INPUT_LIMITS, ...request.limits });
-  const { chamberId: only } = request;
+  const clock = { now: request.now ?? Date.now, isStated: true };
+  const { chamberId: only, policy } = request;
   const options = optionsOf(request);
   const published = new ServiceLog(service);
+  const checkpoints = new Checkpoints(published, options);
+  const accounting = only === undefined ? new LogAccounting({ service, published, checkpoints, clock }) : undefined;
   // Before anything else: every event under the checkpoint is served from now on.
-  const accounted: OpenedLog =
-    only === undefined ? await LogAccounting.open({ service, published, proofs: options.proofs }) : {};
-  const { accounting } = accounted;
+  const unread = await accounting?.begin();
   const { chamberIds, problems } =
-    only === undefined ? await service.chambers(request.policy) : { chamberIds: [only], problems: [] };
+    only === undefined ? await service.chambers(policy) : { chamberIds: [only], problems: [] };
   if (chamberIds.length === 0) throw new UnusableInput('it has no chambers, there is nothing to audit');
   await requireAccounts(request);
   return await withVerifier(async (verify) => {
-    const context = auditContext(request.policy, verify);
-    const accounts = new WatchedAccounts(
-      (await readAccounts(request, context)) ?? new ServiceAccounts(context, service),
-    );
+    const context = auditContext(policy, verify, clock);
+    const given = await readAccounts(request, context);
+    const isGiven = given !== undefined;
+    const accounts = new WatchedAccounts(given ?? new ServiceAccounts(context, service), { clock, isGiven });
     const chambers: ChamberReport[] = [];
     const unreadable: string[] = [];
     const order = new LogOrder();
-    const log = new CheckpointAudit(published, options);
-    if (accounting !== undefined) log.take(accounting.checkpoint);
+    const log = new CheckpointAudit(published, checkpoints, clock);
     const receipts = request.receipts && new ReceiptAudit(service, published, request.receipts);
     const judged: JudgedReceipt[] = [];
-    for (const chamberId of chamberIds) {
-      const source = serviceSource(baseUrl, { service, log, receipts, ...accounted }, chamberId);
+    const judge = async (chamberId: number) => {
+      const source = serviceSource(baseUrl, { service, log, receipts, unread }, chamberId);
       let read: ReadChamber;
       try {
         read = await readChamber(source, request, context);
@@ -115,11 +121,21 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
         // A chamber that the service lists must be there.
         if (only !== undefined || !(error instanceof UnusableInput)) throw error;
         unreadable.push(`chamber ${chamberId} can’t be audited: ${error.message}`);
-        continue;
+        accounting?.note(chamberId, []);
+        return;
       }
-      chambers.push(await judgeChamber(read.audit, source, request, accounts));
+      const { head, dueHead = head } = read.audit;
+      accounting?.note(chamberId, head.eventId === 0 ? [] : [dueHead, head]);
+      chambers.push(await judgeChamber(read, source, request, accounts));
       order.take(chamberId, read.audit.accountReferences);
       judged.push(...read.receipts);
+    };
+    for (const chamberId of chamberIds) await judge(chamberId);
+    const created = new Set(await accounting?.settle(accounts));
+    // Chambers that were created meanwhile are listed by now.
+    const listed = created.size === 0 ? [] : (await service.chambers(policy)).chamberIds;
+    for (const chamberId of listed) {
+      if (chamberId > (chamberIds.at(-1) ?? 0) && created.has(chamberId)) await judge(chamberId);
     }
     const others = (await receipts?.judgeOthers(only === undefined ? new Set(chamberIds) : 'accounts alone')) ?? [];
     const ofReceipts = others.flatMap(({ verdict, reason, parsed }) =>
@@ -127,12 +143,31 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     );
     const proved = (await receipts?.prove(judged, others, options)) ?? [];
     const ofEntries = [
-      ...(accounted.problem === undefined ? [] : [accounted.problem]),
-      ...(accounting ? await accounting.conclude(accounts) : await log.problemsOfAccounts(accounts)),
+      ...((await accounting?.conclude(accounts)) ?? []),
+      ...(accounting?.isReadable ? [] : await log.problemsOfAccounts(accounts)),
     ];
-    const ofLog = [...order.problems(), ...(await log.problems()), ...ofEntries, ...ofReceipts, ...proved];
-    return { problems: [...problems, ...unreadable, ...ofLog], chambers };
+    const ofLog = [
+      ...order.problems(),
+      ...(await checkpoints.problems()),
+      ...new Set(ofEntries),
+      ...ofReceipts,
+      ...proved,
+    ];
+    const isPublished = (await checkpoints.find()) !== undefined;
+    const unpublished = accounting?.isReadable ? accounting.unpublished : isPublished ? accounts.unpublished : 0;
+    const doubts = [
+      ...(unpublished > 0 && !policy?.allowUnpublished ? [unpublishedDoubt(unpublished)] : []),
+      ...checkpoints.doubts,
+      ...(await log.doubts()),
+      ...(accounting?.doubts ?? []),
+    ];
+    return { problems: [...problems, ...unreadable, ...ofLog], doubts, chambers };
   });
+}
+
+function unpublishedDoubt(count: number): string {
+  const entries = count === 1 ? '1 entry of the log has' : `${count} entries of the log have`;
+  return `${entries} no line that the service serves, and ${count === 1 ? 'is' : 'are'} said to be of accounts of a release before schema 4, which did not publish all lines of accounts: say with --allow-unpublished that the service goes back to one`;
 }
 
 function optionsOf({ log }: AuditRequest): CheckpointOptions {
@@ -153,8 +188,6 @@ interface Source {
   readonly compareViews: (audit: ChamberAudit) => Promise<void>;
   /** What receipts show of the whole service. */
   readonly receipts?: ReceiptAudit | undefined;
-  /** The entries of the published log. */
-  readonly accounting?: LogAccounting | undefined;
 }
 
 async function fileSource(path: string, request: AuditRequest): Promise<Source> {
@@ -179,16 +212,11 @@ interface Audited {
   readonly service: AuditedService;
   readonly log: CheckpointAudit;
   readonly receipts: ReceiptAudit | undefined;
-  readonly accounting?: LogAccounting;
-  /** Why the entries of the log were not read. */
-  readonly unread?: Reason;
+  /** Why the entries of the log are not read. */
+  readonly unread: Reason | undefined;
 }
 
-function serviceSource(
-  baseUrl: string,
-  { service, log, receipts, accounting, unread }: Audited,
-  chamberId: number,
-): Source {
+function serviceSource(baseUrl: string, { service, log, receipts, unread }: Audited, chamberId: number): Source {
   return {
     name: baseUrl,
     chamberId,
@@ -198,10 +226,9 @@ function serviceSource(
     shareOf: () => undefined,
     compareViews: async (audit) => {
       await compareViews(audit, service, chamberId);
-      await log.compare(audit, chamberId, (await accounting?.problemOfChamber()) ?? unread);
+      await log.compare(audit, chamberId, unread);
     },
     receipts,
-    accounting,
   };
 }
 
@@ -212,6 +239,8 @@ interface ReadChamber {
   readonly receipts: readonly JudgedReceipt[];
   /** Takes the lines of accounts as well, where receipts are given. */
   readonly checks: ReceiptChecks | undefined;
+  /** What the chain held for the chamber before the last lines were read; undefined if it was not asked. */
+  readonly roots: readonly Hex[] | undefined;
 }
 
 /** One pass over the lines. */
@@ -223,7 +252,6 @@ async function readChamber(
 ): Promise<ReadChamber> {
   const { chamberId } = source;
   const receipts = request.receipts && new ReceiptChecks(request.receipts);
-  if (chamberId !== undefined) source.accounting?.begin(chamberId);
   const audit = new ChamberAudit({
     moves: new TwofoldTree(),
     chamberId,
@@ -232,7 +260,6 @@ async function readChamber(
     onEvent: (...taken) => {
       receipts?.take(...taken);
       source.receipts?.take(...taken);
-      source.accounting?.take(...taken);
     },
   });
   const { findings, decisions } = audit;
@@ -241,37 +268,48 @@ async function readChamber(
     bytes += line.bytes.length + 1;
     request.onProgress?.(audit.lineCount, source.shareOf(bytes));
   });
+  // Before the last lines are read: these have all moves whose root is there already.
+  const id = chamberId ?? decisions.state?.chamberId;
+  const roots = id === undefined ? undefined : await request.chain?.rootsOf(id).catch(noReport);
   await source.compareViews(audit);
   const judged = receipts?.judge(chamberId ?? decisions.state?.chamberId, await source.receipts?.terms());
   if (judged === undefined) findings.notEvaluated(NO_RECEIPTS, 'receipts');
   else await reportReceipts(findings, judged, optionsOf(request).proofs);
   audit.conclude({ asksChain: request.chain !== undefined });
-  return { audit, receipts: judged ?? [], checks: receipts };
+  return { audit, receipts: judged ?? [], checks: receipts, roots };
 }
 
 /** What chain and accounts say of the chamber that was read, and which findings are causes: further passes show that. */
-async function judgeChamber(audit: ChamberAudit, source: Source, request: AuditRequest, accounts?: Accounts) {
+async function judgeChamber(read: ReadChamber, source: Source, request: AuditRequest, accounts?: Accounts) {
+  const { audit } = read;
   const { chain, asksOutcome = false } = request;
-  await askChain(audit, source, chain);
+  await askChain(read, source, chain);
   await compareAccounts(audit, accounts, await contractJudge(chain, request.policy));
   const readAgain = async (aside: SetAside) => {
-    const { audit: again } = await readChamber(source, request, contextOfRerun(audit.context), aside);
+    const again = await readChamber(source, request, contextOfRerun(audit.context), aside);
     await askChain(again, source, chain);
-    return again;
+    return again.audit;
   };
   const diagnosis = await diagnose(audit, async (aside) =>
     source.isRepeatable() ? await readAgain(aside).catch(noReport) : undefined,
   );
   const { name, chamberId = null } = source;
-  return toReport(audit, { source: name, chamberId, logId: source.logId(), diagnosis, now: Date.now(), asksOutcome });
+  return toReport(audit, {
+    source: name,
+    chamberId,
+    logId: source.logId(),
+    diagnosis,
+    now: audit.context.clock.now(),
+    asksOutcome,
+  });
 }
 
 /** What asks a chain is loaded only for one: it takes 30 MB. */
-async function askChain(audit: ChamberAudit, { chamberId }: Source, chain?: AuditedChain): Promise<void> {
+async function askChain({ audit, roots }: ReadChamber, { chamberId }: Source, chain?: AuditedChain): Promise<void> {
   const { findings, balanceClaims, decisions } = audit;
   if (chain !== undefined) {
     const { compareChain } = await import('./chain/compare-chain.ts');
-    return await compareChain(audit, chain, chamberId ?? decisions.state?.chamberId);
+    return await compareChain(audit, chain, chamberId ?? decisions.state?.chamberId, { roots });
   }
   const reason = { needs: 'chain', why: 'use --rpc and --registry to ask the chain' } as const;
   findings.notEvaluated(reason, 'contract', 'claims');

@@ -1,7 +1,14 @@
 // What the chambers of one log share in an audit, and what only its caller can decide: limits, addresses, unsigned moves.
 
 import { isSignedBy, type VerifyingKey } from '../crypto/verify.ts';
-import { type BlockReference, fromHex, type Hex } from '../vocabulary/values.ts';
+import {
+  type BlockReference,
+  COVERED_SECONDS_MAX,
+  fromHex,
+  type Hex,
+  type Millis,
+  SIGNATURE_AGES,
+} from '../vocabulary/values.ts';
 import type { ContractProof } from './chain/recorded-block.ts';
 import { UsedValues } from './line/used-values.ts';
 import type { Verify } from './line/verify.ts';
@@ -9,9 +16,19 @@ import type { AuditPolicy } from './policy.ts';
 import type { Outcome } from './report/findings.ts';
 import type { ReportedCheck } from './report/report-types.ts';
 
+/** The time of the audit. */
+export interface AuditClock {
+  readonly now: () => Millis;
+  /** Whether even a log that begins after it is judged by it: its lines were read from a service, or the caller gave the time. */
+  readonly isStated: boolean;
+}
+
+const MACHINE_CLOCK: AuditClock = { now: () => Date.now(), isStated: false };
+
 export interface AuditContext {
   readonly policy: AuditPolicy;
   readonly verify: Verify;
+  readonly clock: AuditClock;
   /** The signatures of creations: their requests name no chamber, so none may occur in two chambers of one log. */
   readonly creations: UsedValues;
   /** The keys by DID: decoding a key costs more than most checks. */
@@ -36,10 +53,15 @@ export interface AuditContext {
   readonly contractProofs: WeakMap<ContractProof, Outcome>;
 }
 
-export function auditContext(policy: AuditPolicy = {}, verify: Verify = isSignedBy): AuditContext {
+export function auditContext(
+  policy: AuditPolicy = {},
+  verify: Verify = isSignedBy,
+  clock: AuditClock = MACHINE_CLOCK,
+): AuditContext {
   return {
     policy,
     verify,
+    clock,
     creations: new UsedValues(),
     keys: new Map(),
     origins: new Candidates('origins', '--origin', policy.origins),
@@ -57,8 +79,19 @@ export function auditContext(policy: AuditPolicy = {}, verify: Verify = isSigned
 }
 
 /** For another pass over the same lines: nothing is read yet. Keys are decoded already. */
-export function contextOfRerun({ policy, verify, keys }: AuditContext): AuditContext {
-  return { ...auditContext(policy, verify), keys };
+export function contextOfRerun({ policy, verify, keys, clock }: AuditContext): AuditContext {
+  return { ...auditContext(policy, verify, clock), keys };
+}
+
+/** Whether a line is so old that a checkpoint has to cover it. */
+export function isDue(at: Millis, { now }: Pick<AuditClock, 'now'>): boolean {
+  return at <= now() - COVERED_SECONDS_MAX * 1_000;
+}
+
+/** Whether a line is dated further ahead of the audit than clocks may be apart. */
+export function isAhead(at: Millis, { clock, policy }: Pick<AuditContext, 'clock' | 'policy'>): boolean {
+  const { maxSkewSeconds = SIGNATURE_AGES.defaults.maxSkewSeconds } = policy;
+  return at > clock.now() + maxSkewSeconds * 1_000;
 }
 
 /** Contracts are compared without regard to checksums. */

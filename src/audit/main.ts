@@ -5,7 +5,7 @@ import { outcomeText } from '../../projections/outcome.ts';
 import { parsePolicy } from '../tlog/policy.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { isWalletAddress } from '../vocabulary/schemas.ts';
-import type { Hex } from '../vocabulary/values.ts';
+import type { Hex, Millis } from '../vocabulary/values.ts';
 import { escapeInvisible, visibleJson, visibleLine } from '../vocabulary/visible.ts';
 import { auditFile, auditService } from './audit.ts';
 import type { AuditedChain } from './chain/chain-reader.ts';
@@ -17,7 +17,8 @@ import { Progress } from './report/progress.ts';
 import { toAuditReport } from './report/report.ts';
 import type { AuditReport } from './report/report-types.ts';
 import { toText } from './report/text.ts';
-import { type CheckpointOptions, splitNotes } from './service/checkpoint.ts';
+import { splitNotes } from './service/checkpoint.ts';
+import type { CheckpointOptions } from './service/checkpoints.ts';
 
 export interface AuditArguments extends AuditPolicy {
   /** The URL of a service, the path of an exported file, or `-` for standard input. */
@@ -35,6 +36,8 @@ export interface AuditArguments extends AuditPolicy {
   /** The folder that proofs of misbehaviour are written to. */
   readonly proofs?: string | undefined;
   readonly limits?: Partial<InputLimits> | undefined;
+  /** The time of the audit, in place of the machine's. */
+  readonly now?: (() => Millis) | undefined;
   readonly json: boolean;
   /** Every check of every chamber. */
   readonly verbose?: boolean | undefined;
@@ -64,6 +67,7 @@ export async function auditMain(args: AuditArguments): Promise<number> {
       policy: checkedPolicy(args),
       chain: await toChain(args),
       limits: args.limits,
+      now: args.now,
       asksOutcome,
       log: toCheckpointOptions(args),
       onProgress: progress.update,
@@ -106,13 +110,13 @@ function isUrl(target: string): boolean {
 /** The options that decide what only the caller can. */
 function checkedPolicy(args: AuditArguments): AuditPolicy {
   const { registries, factories, origins, maxAgeSeconds, maxSkewSeconds } = args;
-  const { allowUnsigned, allowReorganized, allowSkippedIds } = args;
+  const { allowUnsigned, allowReorganized, allowSkippedIds, allowUnpublished } = args;
   requireAddresses('--registry', registries);
   requireAddresses('--factory', factories);
   for (const origin of origins ?? []) if (!isUrl(origin)) throw new UnusableInput('--origin must be an http(s) URL');
   // The check reads the requests' URLs in their own form, without a slash at the end.
   const bases = origins?.map((origin) => new URL(origin).href.replace(/\/+$/, ''));
-  const allowed = { allowUnsigned, allowReorganized, allowSkippedIds };
+  const allowed = { allowUnsigned, allowReorganized, allowSkippedIds, allowUnpublished };
   return { registries, factories, origins: bases, maxAgeSeconds, maxSkewSeconds, ...allowed };
 }
 

@@ -11,6 +11,8 @@ export interface AuditPolicy {
   readonly allowUnsigned?: boolean | undefined;
   /** Transactions may be in other blocks than the lines record. */
   readonly allowReorganized?: boolean | undefined;
+  /** First lines of accounts may be missing that releases before schema 4 did not publish. */
+  readonly allowUnpublished?: boolean | undefined;
   /** A restore may have skipped ids of chambers. */
   readonly allowSkippedIds?: boolean | undefined;
 }

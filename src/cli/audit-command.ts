@@ -2,8 +2,9 @@
 
 import { INPUT_LIMITS, type InputLimits } from '../audit/line/input.ts';
 import { VERSION } from '../process/version.ts';
-import { withCommas } from '../vocabulary/values.ts';
+import { instantOf, withCommas } from '../vocabulary/values.ts';
 import type { CommandSpec, Input } from './command.ts';
+import { CommandError } from './output.ts';
 import { toInteger, toOptionalInteger } from './values.ts';
 import { requireWritable, writeWhole } from './write-whole.ts';
 
@@ -24,7 +25,10 @@ export const auditCommand = {
     '--max-skew <seconds>': "the service's SIGNATURE_MAX_SKEW_SECONDS",
     '--allow-unsigned': 'moves without a signature are not broken: a log of development mode',
     '--allow-reorganized': 'with --rpc: transactions may be in other blocks than recorded',
+    '--allow-unpublished': 'accounts of a service may begin with lines that releases before schema 4 did not publish',
     '--allow-skipped-ids': 'chambers that a service does not list may be ids that a restore skipped',
+    '--now <time>':
+      'the time of the audit (ISO 8601, UTC), if it is not that of this machine: no line may be dated after it',
     '--timeout <seconds>':
       'how long a service or a chain may be silent (default: 30; a response takes at most 20 times as long)',
     '--max-lines <count>': `of a chamber (default: ${withCommas(INPUT_LIMITS.linesMax)})`,
@@ -78,12 +82,21 @@ async function audit({ args: [target = ''], options, isJson }: Input): Promise<n
     allowUnsigned: options['allow-unsigned'] !== undefined,
     allowReorganized: options['allow-reorganized'] !== undefined,
     allowSkippedIds: options['allow-skipped-ids'] !== undefined,
+    allowUnpublished: options['allow-unpublished'] !== undefined,
+    now: toClock(options['now']),
     limits: limitsOf(options),
     json: isJson,
     verbose: verbose !== undefined,
     outcome: outcome !== undefined,
     keep: report === undefined ? undefined : (value) => keep(value, options),
   });
+}
+
+function toClock(text: string | undefined): (() => number) | undefined {
+  if (text === undefined) return undefined;
+  const at = instantOf(text);
+  if (Number.isNaN(at)) throw new CommandError('usage', '--now must be a time such as 2026-11-26T12:00:00Z');
+  return () => at;
 }
 
 function limitsOf(options: Input['options']): Partial<InputLimits> {

@@ -3,7 +3,7 @@
 import { READ_LIMITS } from '../reading/limits.ts';
 import { nameOfEvent, placeOfLine, type Stream } from '../tlog/leaf-index.ts';
 import { parseJson } from '../vocabulary/json.ts';
-import { COVERED_SECONDS_MAX, type Millis } from '../vocabulary/values.ts';
+import { COVERED_SECONDS_MAX, instantOf, type Millis } from '../vocabulary/values.ts';
 import type { MirrorFolder } from './folder.ts';
 import { NotServed, type PublishedLog } from './published-log.ts';
 
@@ -49,7 +49,7 @@ function overdueLine(line: string, stream: Stream, now: Millis): OverdueLine | u
   const place = placeOfLine(line, READ_LIMITS.jsonValuesMax);
   if (place === undefined) return undefined;
   const { ts } = Object(parseJson(line, READ_LIMITS.jsonValuesMax)) as { readonly ts?: unknown };
-  const isDue = typeof ts === 'string' && Date.parse(ts) <= now - COVERED_SECONDS_MAX * 1_000;
+  const isDue = typeof ts === 'string' && instantOf(ts) <= now - COVERED_SECONDS_MAX * 1_000;
   const { eventId } = place;
   const problem = `${nameOfEvent({ stream, eventId })} is under no checkpoint, although it is more than a minute old`;
   return isDue ? { stream, eventId, problem, line } : undefined;

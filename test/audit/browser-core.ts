@@ -26,11 +26,12 @@ const PROGRAM = `
     await import(workerData);
   const verify = checkedVerify(createWebVerify());
   const keys = new Map();
+  const LATER = { now: () => Date.UTC(9999, 0, 1), isStated: false };
   const transactions = new Map();
   const readTransaction = (raw) => transactions.get(raw) ?? transactions.set(raw, read(raw)).get(raw);
   const linesOf = (bytes) => readLines((async function* () { yield bytes; })());
   async function audit({ bytes, policy, accounts }) {
-    const audit = new ChamberAudit({ context: { ...auditContext(policy, verify), keys }, readTransaction });
+    const audit = new ChamberAudit({ context: { ...auditContext(policy, verify, LATER), keys }, readTransaction });
     await audit.takeAll(linesOf(bytes));
     audit.conclude();
     await compareAccounts(audit, accounts && (await listedAccounts(linesOf(accounts), audit.context)));

@@ -12,6 +12,7 @@ import { publicKeyOf, signWith } from '../../src/tlog/sign.ts';
 import { debating, newAgent, type Running, run } from '../kit/service.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 import { eventually } from '../kit/until.ts';
+import { openGoBetween } from './go-between.ts';
 
 let printed = '';
 beforeEach(() => {
@@ -24,7 +25,7 @@ afterEach(() => {
 });
 
 async function audit(running: Running, options = {}) {
-  const exitCode = await auditMain({ target: running.url, json: true, ...options });
+  const exitCode = await auditMain({ target: running.url, json: true, now: running.clock.read, ...options });
   const report = JSON.parse(printed) as AuditReport;
   const checkOf = (name: string) => report.chambers[0]?.checks.find((check) => check.name === name);
   return { exitCode, report, checkOf };
@@ -41,6 +42,17 @@ async function covered({ service }: Running): Promise<string> {
 
 async function keyOf({ url }: Running): Promise<string> {
   return ((await (await fetch(url)).json()) as { readonly log: { readonly checkpointKey: string } }).log.checkpointKey;
+}
+
+interface Log {
+  readonly checkpointKey: string;
+}
+
+/** The same key, in the name of another log. */
+function ofAnotherLog(log: Log): object {
+  const prefix = `/log/${'0'.repeat(32)}`;
+  const { publicKey, type } = parseVerifierKey(log.checkpointKey) ?? expect.fail('no key');
+  return { ...log, prefix, checkpointKey: formatVerifierKey(toNoteKey(`forum.test${prefix}`, type, publicKey)) };
 }
 
 describe('the published log', () => {
@@ -101,6 +113,91 @@ describe('the published log', () => {
     const { report } = await audit(after);
     const verdicts = report.chambers.map(({ checks }) => checks.find(({ name }) => name === 'checkpoint')?.verdict);
     expect(verdicts).toEqual(['not evaluated', 'verified']);
+  });
+
+  it('under a key that no chamber records is undecided, unless the caller names the log', {
+    timeout: 60_000,
+  }, async () => {
+    const settings = { DATABASE_PATH: temporaryDatabase(), SERVICE_KEY_FILE: join(temporaryFolder(), 'keys.json') };
+    const before = await run(settings);
+    await debating(before);
+    await before.stop();
+    const now = before.clock.read();
+    rotateKeyFile(settings.SERVICE_KEY_FILE, { now, until: now });
+    const after = await run(settings, before.clock);
+    await newAgent(after);
+    await covered(after);
+    for (const options of [{}, { chamber: 1 }]) {
+      const { exitCode, report } = await audit(after, options);
+      expect([exitCode, report.doubts]).toEqual([
+        4,
+        [expect.stringMatching(/^the key of the log is not the one that chamber 1, the newest one read, records/)],
+      ]);
+    }
+    const witnesses = join(temporaryFolder(), 'policy');
+    writeFileSync(witnesses, `log ${await keyOf(after)}\nquorum none\n`);
+    expect(await audit(after, { witnesses })).toMatchObject({ exitCode: 0, report: { doubts: [] } });
+  });
+
+  it('is undecided where the policy of the witnesses names none', { timeout: 60_000 }, async () => {
+    const running = await run();
+    await debating(running);
+    await covered(running);
+    const witnesses = join(temporaryFolder(), 'policy');
+    writeFileSync(witnesses, 'quorum none\n');
+    const { exitCode, report } = await audit(running, { witnesses });
+    expect([exitCode, report.doubts]).toEqual([4, [expect.stringMatching(/^the policy of --witnesses names no log/)]]);
+  });
+
+  it.each<[string, (log: Log) => object]>([
+    ['that GET / does not name', () => ({})],
+    ['with another prefix than its origin', (log) => ({ log: { ...log, prefix: `/log/${'0'.repeat(32)}` } })],
+    ['that is not the one of the lines', (log) => ({ log: ofAnotherLog(log) })],
+  ])('%s is broken where a chamber records its key', async (_, answer) => {
+    const running = await run();
+    await debating(running);
+    await covered(running);
+    const between = await openGoBetween(running.url, running.clock.read);
+    atEnd(() => between.close());
+    between.lie = (path, text) => (path === '/' ? JSON.stringify(answer(JSON.parse(text).log)) : text);
+    for (const options of [{}, { chamber: 1 }]) {
+      const { exitCode, checkOf } = await audit({ ...running, url: between.url }, options);
+      expect([exitCode, checkOf('checkpoint')?.verdict]).toEqual([3, 'broken']);
+    }
+  });
+
+  it('is broken where none is named and checkpoints of it were kept', { timeout: 60_000 }, async () => {
+    const running = await run();
+    await debating(running);
+    const checkpoints = join(temporaryFolder(), 'checkpoints');
+    writeFileSync(checkpoints, await covered(running));
+    const between = await openGoBetween(running.url, running.clock.read);
+    atEnd(() => between.close());
+    between.lie = (path, text) => (path === '/' ? '{}' : text);
+    const { exitCode, report } = await audit({ ...running, url: between.url }, { checkpoints });
+    expect([exitCode, report.problems]).toEqual([
+      3,
+      ['the service publishes no log, and you have kept checkpoints of one'],
+    ]);
+  });
+
+  it('is undecided where lines are dated in the future', { timeout: 60_000 }, async () => {
+    const running = await run();
+    const { debate } = await debating(running);
+    await debate('one');
+    await covered(running);
+    const last = running.clock.read();
+    for (const [now, exitCode] of [
+      [last, 0],
+      [last - 60_000, 0],
+      [last - 61_000, 4],
+    ] as const) {
+      const audited = await audit(running, { now: () => now });
+      expect([now, audited.exitCode]).toEqual([now, exitCode]);
+      if (exitCode !== 0)
+        expect(audited.report.sentence).toMatch(/1 thing could not be decided: event \d is dated in the future, 2030-/);
+    }
+    expect((await audit(running, { now: () => last - 61_000, maxSkewSeconds: 61 })).exitCode).toBe(0);
   });
 
   it('is cosigned by the witnesses asked for, or broken', { timeout: 60_000 }, async () => {

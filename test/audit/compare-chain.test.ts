@@ -57,9 +57,12 @@ async function linesOf(chamberId: number): Promise<readonly Line[]> {
   return parse(text.trimEnd().split('\n'));
 }
 
+/** The chain's time is that of the machine, and the service's was moved ahead. */
+const maxSkewSeconds = 7 * 86_400;
+
 /** The check `claims` of the lines as given, with numbers and hashes set right. */
 async function claims(lines: readonly Line[], policy: AuditPolicy = {}) {
-  const audit = await auditLines(toText(rechained(lines)), policy);
+  const audit = await auditLines(toText(rechained(lines)), { maxSkewSeconds, ...policy });
   await compareChain(audit, chain, audit.decisions.state?.chamberId);
   const result = audit.findings.results().find(({ name }) => name === 'claims');
   return [result?.verdict, result?.findings[0]?.sentence ?? result?.note ?? ''];
@@ -95,6 +98,23 @@ function altered(type: string, changes: Line): Line[] {
 describe('what happened', () => {
   test('a token is verified', async () => {
     expect(await claims(deployed)).toEqual(['verified', `factory ${info.factoryAddress.toLowerCase()}`]);
+  });
+
+  test('a commitment in a block before the end of the reveals is undecided, reorganized or not', async () => {
+    const early = [undefined, { allowReorganized: true }].map(async (policy) => {
+      const moved = failed.map((line) =>
+        typeIs('chamber.committed')(line) ? withPayload(line, { blockNumber: 999 }) : line,
+      );
+      return await claims(policy === undefined ? failed : moved, {
+        ...policy,
+        maxSkewSeconds: 60,
+        factories: [info.factoryAddress],
+      });
+    });
+    for (const [verdict, note] of await Promise.all(early)) {
+      expect(verdict).toBe('undecided');
+      expect(note).toMatch(/its transaction is in a block of .*, although moves were accepted until .*--max-skew/);
+    }
   });
 
   test('a deployment that failed is verified, with its factory named', async () => {

@@ -8,7 +8,7 @@ import { readTransaction } from '../../src/audit/chain/contracts.ts';
 import { type AuditOptions, ChamberAudit } from '../../src/audit/chamber/chamber-audit.ts';
 import { leafOf } from '../../src/audit/chamber/sequence.ts';
 import { TwofoldTree } from '../../src/audit/chamber/twofold-tree.ts';
-import { type AuditContext, auditContext } from '../../src/audit/context.ts';
+import { type AuditClock, type AuditContext, auditContext } from '../../src/audit/context.ts';
 import { readLines } from '../../src/audit/line/input.ts';
 import type { AuditPolicy } from '../../src/audit/policy.ts';
 import type { CheckName, CheckResult, Finding } from '../../src/audit/report/findings.ts';
@@ -147,9 +147,12 @@ interface Lenient extends Pick<AuditOptions, 'aside' | 'context'> {
   readonly verify?: typeof isSignedBy;
 }
 
+/** After all lines: clocks that are behind are no subject of forgeries. */
+const LATER: AuditClock = { now: () => Date.UTC(9999, 0, 1), isStated: false };
+
 /** The audit of the lines alone. */
 export async function auditLines(text: string | Uint8Array, policy: AuditPolicy, more: Lenient = {}) {
-  const { verify = verifyOnce, aside, context = { ...auditContext(policy, verify), keys } } = more;
+  const { verify = verifyOnce, aside, context = { ...auditContext(policy, verify, LATER), keys } } = more;
   const chamberAudit = new ChamberAudit({ moves: new TwofoldTree(), context, readTransaction: readOnce, aside });
   await chamberAudit.takeAll(readLines(chunksOf(Buffer.from(text))));
   chamberAudit.conclude();

@@ -13,6 +13,7 @@ import { formatVerifierKey, NOTE_KEY_TYPES, parseVerifierKey, toNoteKey } from '
 import { publicKeyOf, signWith } from '../../src/tlog/sign.ts';
 import { run as runCli } from '../cli/run.ts';
 import { newChamber } from '../client/live-service.ts';
+import type { AdvancedClock } from '../kit/clock.ts';
 import { covered, ForkedService, publishedKeys } from '../kit/fork.ts';
 import { hasPython } from '../kit/python.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
@@ -21,9 +22,12 @@ import { eventually } from '../kit/until.ts';
 const CHECKER = fileURLToPath(new URL('check_proof.py', import.meta.url));
 const SLOW = { timeout: 180_000 };
 
+let clock: AdvancedClock;
+
 /** Chamber 1 has another event 3 in each history, and only one of them has a second event of chamber 2. */
 async function forked() {
   const world = new ForkedService();
+  clock = world.clock;
   const before = await world.open('one');
   const [ann, bob, cat, dan] = await Promise.all(['ann', 'bob', 'cat', 'dan'].map((name) => world.agent(name)));
   if (ann === undefined || bob === undefined || cat === undefined || dan === undefined) return expect.fail('no agents');
@@ -42,7 +46,8 @@ async function forked() {
 
 async function audit(target: string, options: readonly string[]) {
   const proofs = join(temporaryFolder(), 'proofs');
-  const { exitCode, out, err } = await runCli(['audit', target, '--json', `--proofs=${proofs}`, ...options]);
+  const now = `--now=${new Date(clock.read()).toISOString()}`;
+  const { exitCode, out, err } = await runCli(['audit', target, '--json', `--proofs=${proofs}`, now, ...options]);
   expect(err).toBe('');
   const files = exitCode === 0 ? [] : readdirSync(proofs).map((name) => join(proofs, name));
   return { exitCode, report: JSON.parse(out), files };

@@ -6,6 +6,8 @@ export interface GoBetween {
   readonly url: string;
   /** Returns the text to respond with instead of the service's own, by the path requested. */
   lie: (path: string, text: string) => string;
+  /** Resolves when the request may be passed on. */
+  wait: (path: string) => Promise<void>;
   /** Answers the next requests with this status and Retry-After: 0. */
   refuse: number[];
   close(): Promise<void>;
@@ -20,6 +22,7 @@ export async function openGoBetween(serviceUrl: string, now: () => number): Prom
       return;
     }
     const path = request.url ?? '';
+    await between.wait(path);
     const answer = await fetch(serviceUrl + path);
     const bytes = Buffer.from(await answer.arrayBuffer());
     const text = bytes.toString();
@@ -32,6 +35,7 @@ export async function openGoBetween(serviceUrl: string, now: () => number): Prom
   const between: GoBetween = {
     url: await listen(server),
     lie: (_path, text) => text,
+    wait: async () => {},
     refuse: [],
     close: () => close(server),
   };

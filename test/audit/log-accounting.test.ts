@@ -1,23 +1,26 @@
 // The auditor of a service accounts for every entry of its log: one line of a listed chamber or of an account, and no other.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
+import type { AccountLog } from '../../src/audit/account/accounts.ts';
 import { WatchedAccounts } from '../../src/audit/account/watched-accounts.ts';
-import type { OnEvent } from '../../src/audit/chamber/chamber-audit.ts';
 import { auditMain } from '../../src/audit/main.ts';
 import { ProofFolder } from '../../src/audit/receipts/proof-folder.ts';
+import { Checkpoints } from '../../src/audit/service/checkpoints.ts';
 import { LogAccounting } from '../../src/audit/service/log-accounting.ts';
 import { ServiceLog } from '../../src/audit/service/service-log.ts';
 import { AuditedService } from '../../src/audit/service/service-reader.ts';
 import { leafHash } from '../../src/crypto/merkle.ts';
 import { verifyTlogProof } from '../../src/tlog/proof.ts';
+import { toHex } from '../../src/vocabulary/values.ts';
 import { debating, run } from '../kit/service.ts';
-import { type LoggedLine, lineAfter, STATIC_LOG_KEY, type StaticLog, serveLog } from '../kit/static-log.ts';
+import { Signer } from '../kit/signer.ts';
+import { type LoggedLine, lineAfter, noteOver, STATIC_LOG_KEY, type StaticLog, serveLog } from '../kit/static-log.ts';
 import { openTestStore } from '../kit/store.ts';
 import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 import { eventually } from '../kit/until.ts';
 import { entry } from '../log/entries.ts';
 
-const ACCOUNT = 'did:key:zAccount';
+const ACCOUNT = new Signer(new Uint8Array(32).fill(9)).did;
 
 function chain(...streams: readonly LoggedLine['stream'][]): readonly LoggedLine[] {
   const lines: LoggedLine[] = [];
@@ -25,34 +28,51 @@ function chain(...streams: readonly LoggedLine['stream'][]): readonly LoggedLine
   return lines;
 }
 
+const OTHER_ACCOUNT = new Signer(new Uint8Array(32).fill(8)).did;
 const HONEST = chain(ACCOUNT, 1, 1, 2, 1, ACCOUNT);
 /** What other readers are shown as event 3 of chamber 1. */
 const HIDDEN = lineAfter(HONEST.slice(0, 3), 1, { other: true, ts: '2026-01-01T00:00:00.000Z' });
 const TWO_HISTORIES = [...HONEST, HIDDEN];
 
-/** What the auditor says of the log, once it has read these chambers. */
-async function problemsOf(log: StaticLog, chamberIds: readonly number[] = [1, 2]) {
+interface Given {
+  /** The chambers that the service lists. */
+  readonly chamberIds?: readonly number[];
+  readonly accounts?: WatchedAccounts;
+  readonly keptNotes?: readonly string[];
+  /** How old the lines are that chambers were judged by. */
+  readonly ageMs?: number;
+}
+
+const HOUR = 3_600_000;
+const NOW = Date.UTC(2030, 0, 1);
+const CLOCK = { now: () => NOW, isStated: true };
+const NOBODY = new WatchedAccounts({ of: async () => undefined }, { clock: CLOCK });
+
+/** What the auditor says of the log, once it has judged these chambers by the lines that are served. */
+async function audited(log: StaticLog, given: Given = {}) {
+  const { chamberIds = [1, 2], accounts = NOBODY, keptNotes = [], ageMs = HOUR } = given;
   const { url } = await serveLog(log);
   const service = new AuditedService(url);
   const proofs = temporaryFolder();
-  const audited = { service, published: new ServiceLog(service), proofs: new ProofFolder(proofs) };
-  const { accounting, problem } = await LogAccounting.open(audited);
-  if (accounting === undefined) return { problems: [problem], proofs };
-  const problems: (string | undefined)[] = [];
+  const published = new ServiceLog(service);
+  const checkpoints = new Checkpoints(published, { keptNotes, proofs: new ProofFolder(proofs) });
+  const accounting = new LogAccounting({ service, published, checkpoints, clock: CLOCK, restMs: 0 });
+  await accounting.begin();
   for (const chamberId of chamberIds) {
-    accounting.begin(chamberId);
-    for (const { stream, eventId, line } of log.served ?? log.entries) {
-      const position = { eventId, leaf: leafHash(Buffer.from(line)), kind: 'next' } as const;
-      const event = JSON.parse(line) as Parameters<OnEvent>[0];
-      if (stream === chamberId) accounting.take({ ...event, payload: {} } as typeof event, position, Buffer.from(line));
-    }
-    problems.push(await accounting.problemOfChamber());
+    const last = (log.served ?? log.entries).findLast(({ stream }) => stream === chamberId);
+    if (last !== undefined) accounting.note(chamberId, [headOf(last, NOW - ageMs)]);
   }
-  const nobody = new WatchedAccounts({ of: async () => undefined });
-  return {
-    problems: [...problems, ...(await accounting.conclude(nobody))].filter((each) => each !== undefined),
-    proofs,
-  };
+  await accounting.settle(accounts);
+  const problems = [...(await accounting.conclude(accounts)), ...(await checkpoints.problems())];
+  return { problems, proofs, unpublished: accounting.unpublished, doubts: checkpoints.doubts };
+}
+
+function headOf({ eventId, line }: LoggedLine, at: number) {
+  return { eventId, leaf: toHex(leafHash(Buffer.from(line))), at };
+}
+
+async function problemsOf(log: StaticLog, chamberIds?: readonly number[]) {
+  return await audited(log, chamberIds && { chamberIds });
 }
 
 describe('the entries of a log', () => {
@@ -74,7 +94,7 @@ describe('the entries of a log', () => {
       [
         { stream: ACCOUNT, eventId: 3 },
         [...HONEST, lineAfter(HONEST, ACCOUNT)],
-        /^the line of event 3 of did:key:zAccount is not the one that the log has at index 6: /,
+        /^the line of event 3 of did:\S+ is not the one that the log has at index 6: /,
       ],
     ] as const) {
       const { problems, proofs } = await problemsOf({
@@ -96,6 +116,7 @@ describe('the entries of a log', () => {
     const { problems } = await problemsOf({ entries: HONEST, served: HONEST.with(2, other) });
     expect(problems).toEqual([
       expect.stringMatching(/^the line of event 2 of chamber 1 is not the one that the log has at index 2: /),
+      'the service serves other lines of chamber 1 than those that were judged',
     ]);
   });
 
@@ -108,7 +129,7 @@ describe('the entries of a log', () => {
       [1],
     );
     expect(problems).toEqual([
-      expect.stringMatching(/^no line explains the entry at index 0 .* event 1 of did:key:zAcc/),
+      expect.stringMatching(/^no line explains the entry at index 0 .* event 1 of did:key:z6Mk/),
     ]);
   });
 
@@ -119,6 +140,198 @@ describe('the entries of a log', () => {
     const empty = HONEST.map(() => ({ stream: 'nobody', eventId: 0 }));
     expect((await problemsOf({ entries: HONEST, index: { ...empty } })).problems).toEqual([
       'the index does not say which event entry 0 is',
+    ]);
+  });
+});
+
+describe('a log that shows a checkpoint of before', () => {
+  const HIDING = [...HONEST, { ...HIDDEN, stream: 9, eventId: 1 }];
+  const UNLISTED = /^the log has chamber 9, which the service does not list: /;
+
+  it.each<[string, readonly (number | undefined)[]]>([
+    ['of no entries', [0]],
+    ['of some of them', [2]],
+    ['and none at all', [undefined]],
+  ])('first, %s, is held to the one at the end', async (_, first) => {
+    const { problems } = await audited({ entries: HIDING, served: HONEST, sizes: [...first, HIDING.length] });
+    expect(problems).toEqual([expect.stringMatching(UNLISTED)]);
+  });
+
+  it.each([[[0]], [[2]], [[undefined]]])(
+    'all the time, %j, lacks lines that are more than a minute old',
+    async (sizes) => {
+      const { problems } = await audited({ entries: HIDING, served: HONEST, sizes });
+      expect(problems).toEqual(
+        expect.arrayContaining([
+          'event 3 of chamber 1 is under no checkpoint, although it is more than a minute old',
+          'event 1 of chamber 2 is under no checkpoint, although it is more than a minute old',
+        ]),
+      );
+    },
+  );
+
+  it('need not have lines of the last minute', async () => {
+    expect((await audited({ entries: HONEST, sizes: [2] }, { ageMs: 59_000 })).problems).toEqual([]);
+    expect((await audited({ entries: HONEST, sizes: [2] }, { ageMs: 60_000 })).problems).toHaveLength(2);
+  });
+
+  it('is held to a larger one that was kept', async () => {
+    const { problems } = await audited(
+      { entries: HIDING, served: HONEST, sizes: [HONEST.length] },
+      { keptNotes: [noteOver(HIDING)] },
+    );
+    expect(problems).toEqual([
+      expect.stringMatching(UNLISTED),
+      'the service shows a checkpoint of size 6, and has signed one of size 7 before',
+    ]);
+    const none = await audited({ entries: HONEST, sizes: [undefined] }, { keptNotes: [noteOver(HONEST)] });
+    expect(none.problems).toContain('the service shows no checkpoint');
+  });
+
+  it('of another log under the same key, and is undecided where that was kept', async () => {
+    const keptNotes = [noteOver(HONEST, HONEST.length, `static.example/log/${'f'.repeat(32)}`)];
+    const { problems, doubts } = await audited({ entries: HONEST }, { keptNotes });
+    expect([problems, doubts]).toEqual([
+      [],
+      [expect.stringMatching(/has signed a checkpoint of size 6 of another log/)],
+    ]);
+  });
+
+  it('grows while chambers are judged, and is compared up to its end', async () => {
+    const other = { ...HONEST[4], line: lineAfter(HONEST.slice(0, 4), 1, { other: true }).line } as LoggedLine;
+    const { problems } = await audited({ entries: HONEST, served: HONEST.with(4, other), sizes: [4, HONEST.length] });
+    expect(problems).toEqual([
+      expect.stringMatching(/^the line of event 3 of chamber 1 is not the one that the log has at index 4: /),
+    ]);
+  });
+});
+
+describe('entries of accounts without a line', () => {
+  const OLD = chain(ACCOUNT, ACCOUNT, 1, ACCOUNT);
+  const creation = lineAfter([], 1, { payload: { serviceKeys: {} } });
+
+  it('are counted where a release before schema 4 may have withheld them', async () => {
+    expect(await audited({ entries: OLD, served: OLD.slice(2) })).toMatchObject({ problems: [], unpublished: 2 });
+    // The other agent did nothing since.
+    const quiet = [...OLD, lineAfter([], OTHER_ACCOUNT)];
+    const both = await audited({ entries: quiet, served: OLD.slice(2), quiet: [OTHER_ACCOUNT] });
+    expect(both).toMatchObject({ problems: [], unpublished: 3 });
+  });
+
+  it.each<[string, StaticLog]>([
+    [
+      'of no agent',
+      {
+        entries: [...HONEST, HIDDEN],
+        served: HONEST,
+        quiet: ['did:key:zNobody'],
+        index: { 6: { stream: 'did:key:zNobody', eventId: 1 } },
+      },
+    ],
+    [
+      'of an account that is not there',
+      { entries: [...HONEST, HIDDEN], served: HONEST, index: { 6: { stream: OTHER_ACCOUNT, eventId: 1 } } },
+    ],
+    [
+      'after a creation that records keys',
+      {
+        entries: [creation, HIDDEN],
+        served: [creation],
+        quiet: [ACCOUNT],
+        index: { 1: { stream: ACCOUNT, eventId: 1 } },
+      },
+    ],
+    [
+      'after a wallet was proven',
+      (() => {
+        const proven = lineAfter([], ACCOUNT, { type: 'agent.registered', payload: { walletProof: {} } });
+        return {
+          entries: [proven, HIDDEN],
+          served: [proven],
+          quiet: [OTHER_ACCOUNT],
+          index: { 1: { stream: OTHER_ACCOUNT, eventId: 1 } },
+        };
+      })(),
+    ],
+    [
+      'before a line that does not hold their hash',
+      {
+        entries: [HIDDEN, lineAfter(OLD.slice(0, 1), ACCOUNT)],
+        served: [lineAfter(OLD.slice(0, 1), ACCOUNT)],
+        index: { 0: { stream: ACCOUNT, eventId: 1 } },
+      },
+    ],
+  ])('are broken %s', async (_, log) => {
+    const { problems, unpublished } = await audited(log, { chamberIds: [1, 2] });
+    expect([problems, unpublished]).toEqual([[expect.stringMatching(/^no line explains the entry at index \d /)], 0]);
+  });
+
+  it('hide no second chamber silently, though it is before all marks of a later release', async () => {
+    const history = chain(7, 7, 7).map((line, i) => ({ line, row: { stream: OTHER_ACCOUNT, eventId: i + 1 } }));
+    const later = lineAfter([], 1, { payload: { serviceKeys: {} } });
+    const entries = [...history.map(({ line }) => line), later];
+    const index = Object.fromEntries(history.map(({ row }, i) => [i, row]));
+    const log = { entries, served: [later], quiet: [OTHER_ACCOUNT], index };
+    expect(await audited(log)).toMatchObject({ problems: [], unpublished: 3 });
+  });
+});
+
+describe('the accounts that chambers were judged by', () => {
+  const entries = chain(ACCOUNT, ACCOUNT, ACCOUNT, 1);
+  const account = (lines: readonly LoggedLine[]): AccountLog => {
+    const ofLine = ({ line }: LoggedLine) => ({ leaf: toHex(leafHash(Buffer.from(line))), at: NOW - HOUR });
+    return { entries: lines.map(ofLine), firstEventId: lines[0]?.eventId } as unknown as AccountLog;
+  };
+  const watching = async (...reads: readonly (readonly LoggedLine[])[]) => {
+    const left = [...reads];
+    const accounts = new WatchedAccounts({ of: async () => account(left.shift() ?? []) }, { clock: CLOCK });
+    for (const _ of reads) await accounts.of(ACCOUNT);
+    return accounts;
+  };
+  const own = entries.slice(0, 3);
+  const other = lineAfter(own.slice(0, 2), ACCOUNT, { other: true });
+
+  it('are those of the log', async () => {
+    expect((await audited({ entries }, { accounts: await watching(own) })).problems).toEqual([]);
+  });
+
+  it.each<[string, readonly (readonly LoggedLine[])[], RegExp]>([
+    [
+      'another line',
+      [[...own.slice(0, 2), other]],
+      /^the service serves other lines of did:\S+ than those that were judged$/,
+    ],
+    [
+      'another line, and then the one of the log',
+      [[...own.slice(0, 2), other], own],
+      /^the service serves other lines of did:/,
+    ],
+    [
+      'the one of the log, and then another line',
+      [own, [...own.slice(0, 2), other]],
+      /^the service serves other lines of did:/,
+    ],
+    [
+      'all but its first line',
+      [own.slice(1)],
+      /^the service has served the account of did:\S+ from event 2 on, and from event 1 on$/,
+    ],
+    [
+      'all but its first lines, and then all',
+      [own.slice(2), own],
+      /^the service has served the account of did:\S+ from event 3 on, and from event 1 on$/,
+    ],
+  ])('are broken with %s', async (_, reads, problem) => {
+    const { problems } = await audited({ entries }, { accounts: await watching(...reads) });
+    expect(problems[0]).toMatch(problem);
+  });
+
+  it('have to be in the log once they are a minute old, whatever follows', async () => {
+    const hidden = lineAfter(own, ACCOUNT);
+    const served = [...entries, hidden];
+    const { problems } = await audited({ entries, served }, { accounts: await watching([...own, hidden]) });
+    expect(problems).toEqual([
+      expect.stringMatching(/^event 4 of did:\S+ is under no checkpoint, although it is more than a minute old$/),
     ]);
   });
 });
@@ -141,7 +354,8 @@ it('an audit of a service with a second history in its tree ends with exit code 
   const keep = async (value: unknown) => {
     kept = value;
   };
-  const args = { target: running.url, json: true, proofs: temporaryFolder(), allowSkippedIds: true, keep };
+  const now = running.clock.read;
+  const args = { target: running.url, json: true, proofs: temporaryFolder(), allowSkippedIds: true, keep, now };
   expect(await auditMain(args as Parameters<typeof auditMain>[0])).toBe(3);
   expect(kept).toMatchObject({
     problems: expect.arrayContaining([

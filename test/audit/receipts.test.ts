@@ -5,15 +5,19 @@ import { describe, expect, it } from 'vitest';
 import type { KeptReceipt } from '../../src/crypto/receipt.ts';
 import { run as runCli } from '../cli/run.ts';
 import { newChamber, PHASE_MILLIS } from '../client/live-service.ts';
+import type { AdvancedClock } from '../kit/clock.ts';
 import { covered, ForkedService } from '../kit/fork.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { auditLines, type Line, parse, rechained, report, toText } from './forge.ts';
 
 const SLOW = { timeout: 180_000 };
 
+let clock: AdvancedClock;
+
 /** One agent has made four moves, and has a receipt of each. */
 async function played() {
   const world = new ForkedService();
+  clock = world.clock;
   const service = await world.open('one');
   const agent = await world.agent('ann');
   const { chamberId } = await agent.createChamber(newChamber(world.clock.read()));
@@ -30,7 +34,8 @@ async function played() {
 }
 
 async function audit(target: string, receipts: string, ...options: readonly string[]) {
-  const given = [`--receipts=${receipts}`, ...options, '--json', '--chamber=1'];
+  const now = `--now=${new Date(clock.read()).toISOString()}`;
+  const given = [`--receipts=${receipts}`, ...options, '--json', '--chamber=1', now];
   const { exitCode, out, err } = await runCli(['audit', target, ...given]);
   const checkOf = (name: string) =>
     JSON.parse(out).chambers[0].checks.find((check: { readonly name: string }) => check.name === name);

@@ -37,6 +37,23 @@ const created = (title: string, members: Line, stored?: Line): Row => [
 ];
 const wrong = (title: string, members: Line): Row => [...created(title, members), 1];
 
+/** A chamber that was created at one time and joined at another. */
+export function joinedIn(createdAt: number, at: number): string {
+  const later = Date.UTC(9998, 6, 1);
+  const { minBackersForGraduation, turnSeconds, name } = BY_DEFAULT;
+  const deadlines = deadlinesFrom(later);
+  const body = { name, minBackersForGraduation, ...deadlines } as unknown as Line;
+  const payload = { name, minBackersForGraduation, turnSeconds, deadlines } as unknown as Line;
+  const { walletAddress = null } = payloadOf(moves[1] as Line);
+  return rewritten([
+    signedLine({ by: ANN, type: 'chamber.created', path: '/chambers', at: createdAt, body: body as Json, payload }),
+    signedLine({
+      ...{ by: ANN, type: 'chamber.joined', path: 'join', at },
+      payload: { turnOrder: 0, walletAddress, walletProven: false },
+    }),
+  ]);
+}
+
 const joined = (maxMembers: number) =>
   rewritten([creation({ maxMembers }), ...[ANN, BOB, CAT].map((member, index) => join(member, index))]);
 

@@ -146,6 +146,11 @@ const UNDECIDED: readonly Row[] = [
   ],
 ];
 
+/** Of a chamber that began before any audit. */
+const AHEAD: readonly Row[] = [
+  ['a join dated in the future', rules.joinedIn(Date.UTC(2020, 0, 1), Date.UTC(9998, 0, 1))],
+];
+
 const OTHER_ADDRESS = '0x1111111111111111111111111111111111111111';
 const failed = (txHash: Json) =>
   rewritten(
@@ -519,7 +524,7 @@ export async function vectors(): Promise<Made> {
     ['a commitment in a block 15 s younger than its line', committedAt(15_000)],
     ['a token in a block 15 s older than the commitment', graduatedAt(-15_000)],
   ]);
-  add('undecided', 'undecided', [...UNDECIDED, ...leftOut, ...(await contradictions())]);
+  add('undecided', 'undecided', [...UNDECIDED, ...leftOut, ...(await contradictions()), ...AHEAD]);
   add('copy', 'broken', COPIES);
   add('record', 'broken', RECORDS);
   add('evidence', 'broken', EVIDENCE);

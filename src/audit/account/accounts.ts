@@ -35,6 +35,7 @@ import type { AuditedService } from '../service/service-reader.ts';
 
 /** The account after one of its lines. */
 export interface AccountEntry {
+  readonly leaf: Hex;
   readonly at: Millis;
   /** undefined where the registration is not published. */
   readonly walletAddress: string | undefined;
@@ -82,12 +83,6 @@ export class AccountLog {
     return this.entries[eventId - this.firstEventId];
   }
 
-  /** The last line that was taken, which pins all before it. */
-  get head(): { readonly eventId: number; readonly leaf: Hex; readonly at: Millis } | undefined {
-    const last = this.entries.at(-1);
-    return last && { eventId: this.lastEventId, leaf: this.#leaf, at: last.at };
-  }
-
   /** 0 without any line. */
   get lastEventId(): number {
     return this.entries.length === 0 ? 0 : this.firstEventId + this.entries.length - 1;
@@ -106,7 +101,15 @@ export class AccountLog {
     this.#leaf = toHex(leafOf(bytes));
     const { walletAddress, walletProven = false, label = null, isAttested: isSigned = false } = this.#state ?? {};
     const isRetirement = event.type === retire.event;
-    this.entries.push({ at: instantOf(event.ts), walletAddress, walletProven, label, isSigned, isRetirement });
+    this.entries.push({
+      leaf: this.#leaf,
+      at: instantOf(event.ts),
+      walletAddress,
+      walletProven,
+      label,
+      isSigned,
+      isRetirement,
+    });
   }
 
   #problemOfPlace({ eventId, prev, ts, did, type }: AccountEvent): string | undefined {

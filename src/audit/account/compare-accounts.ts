@@ -1,8 +1,10 @@
 // Compares what a chamber's events say about its members' accounts with those accounts.
+
+import { toTimestamp } from '../../vocabulary/values.ts';
 import { forEachAtOnce } from '../at-once.ts';
 import type { ContractProof } from '../chain/recorded-block.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
-import type { AuditContext } from '../context.ts';
+import { type AuditContext, isAhead } from '../context.ts';
 import { gravest, type Outcome, type Problem } from '../report/findings.ts';
 import type { AccountLog, Accounts } from './accounts.ts';
 import { type AccountReference, isOfNamingType, type RecordedAccount, walletIn } from './references.ts';
@@ -75,6 +77,7 @@ function judgeReference(audit: ChamberAudit, reference: AccountReference, accoun
   if (accountEventId === undefined && !isOfNamingType(reference)) return;
   const ofAccount = gravest(
     account.doubt === undefined ? undefined : { doubt: account.doubt },
+    problemOfClock(context, reference.did, account),
     ...account.contractProofs.map((proof) => contractProblem(proof, reference.did, context.contractProofs)),
     problemOfOrigins(audit, reference, account),
   );
@@ -84,6 +87,14 @@ function judgeReference(audit: ChamberAudit, reference: AccountReference, accoun
   const named = typeof problem === 'string' ? `event ${eventId}: ` : '';
   const eventIds = accountEventId === undefined ? [eventId] : [eventId, lastEventId];
   findings.settle('registration', eventIds, problem, named);
+}
+
+/** As lines of chambers that are dated in the future: whatever follows one has to be dated so, too. */
+function problemOfClock(context: AuditContext, did: string, { entries, lastEventId }: AccountLog): Problem {
+  const [first, last] = [entries[0], entries.at(-1)];
+  if (first === undefined || last === undefined || !isAhead(last.at, context)) return undefined;
+  if (!context.clock.isStated && isAhead(first.at, context)) return undefined;
+  return { doubt: `event ${lastEventId} of the account of ${did} is dated in the future: ${toTimestamp(last.at)}` };
 }
 
 async function askContracts(

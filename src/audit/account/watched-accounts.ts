@@ -1,20 +1,37 @@
 // Remembers up to where each account was read while chambers were judged, so that the same lines can be looked for in the published log.
 import type { Hex, Millis } from '../../vocabulary/values.ts';
+import { type AuditClock, isDue } from '../context.ts';
 import type { AccountLog, Accounts } from './accounts.ts';
 
-export interface AccountHead {
+/** A line by which a stream was judged; it pins all before it. */
+export interface StreamHead {
   readonly eventId: number;
   readonly leaf: Hex;
   readonly at: Millis;
 }
 
+export interface WatchedAccount {
+  /** Each once, by event and leaf: what an account was read up to, and the last lines then that a checkpoint had to cover. */
+  readonly heads: readonly StreamHead[];
+  /** The first events that it was read from, each once: one for an honest account. */
+  readonly firstEventIds: readonly number[];
+}
+
 export class WatchedAccounts implements Accounts {
   readonly #accounts: Accounts;
-  /** An account may be read again when it has grown. */
-  readonly #heads = new Map<string, Map<number, AccountHead>>();
+  readonly #clock: AuditClock;
+  readonly #isGiven: boolean;
+  /** An account may be read again when it has grown, or was forgotten. */
+  readonly #watched = new Map<string, WatchedAccount>();
 
-  constructor(accounts: Accounts) {
+  /** `isGiven` where they are of a file, which may lack the first lines of an account. */
+  constructor(
+    accounts: Accounts,
+    { clock, isGiven = false }: { readonly clock: AuditClock; readonly isGiven?: boolean },
+  ) {
     this.#accounts = accounts;
+    this.#clock = clock;
+    this.#isGiven = isGiven;
   }
 
   get copyProblem(): string | undefined {
@@ -22,20 +39,59 @@ export class WatchedAccounts implements Accounts {
   }
 
   get dids(): Iterable<string> {
-    return this.#heads.keys();
+    return this.#watched.keys();
   }
 
-  /** The lines that accounts ended with, by their event ids; each pins all before it. */
-  headsOf(did: string): ReadonlyMap<number, AccountHead> {
-    return this.#heads.get(did) ?? new Map();
+  of(did: string, accountEventId?: number): Promise<AccountLog | undefined> {
+    return this.#accounts.of(did, accountEventId).then((account) => {
+      if (account !== undefined) this.#watch(did, account);
+      return account;
+    });
   }
 
-  async of(did: string, accountEventId?: number): Promise<AccountLog | undefined> {
-    const account = await this.#accounts.of(did, accountEventId);
-    const head = account?.head;
-    if (head === undefined) return account;
-    const heads = this.#heads.get(did) ?? new Map<number, AccountHead>();
-    this.#heads.set(did, heads.set(head.eventId, head));
-    return account;
+  /** What was judged of the account; nothing of one that no chamber was judged by. */
+  watched(did: string): WatchedAccount {
+    return this.#watched.get(did) ?? NOT_WATCHED;
+  }
+
+  /** The number of first lines that the service did not serve. */
+  get unpublished(): number {
+    if (this.#isGiven) return 0;
+    return [...this.#watched.values()].reduce((sum, { firstEventIds }) => sum + Math.min(...firstEventIds) - 1, 0);
+  }
+
+  /** Takes from which event on the service serves the account now. */
+  noteServedFrom(did: string, eventId: number): void {
+    const watched = this.#watched.get(did);
+    if (this.#isGiven || watched === undefined || watched.firstEventIds.includes(eventId)) return;
+    this.#watched.set(did, { ...watched, firstEventIds: [...watched.firstEventIds, eventId] });
+  }
+
+  /** What is wrong with what the service served as this account at one time and at another. */
+  contradictionOf(did: string): string | undefined {
+    const { heads, firstEventIds } = this.watched(did);
+    const twice = heads.find((one, i) => heads.findIndex(({ eventId }) => eventId === one.eventId) < i);
+    if (twice !== undefined)
+      return `the service has served two lines as event ${twice.eventId} of the account of ${did}`;
+    if (firstEventIds.length < 2) return undefined;
+    return `the service has served the account of ${did} from event ${firstEventIds[0]} on, and from event ${firstEventIds[1]} on`;
+  }
+
+  #watch(did: string, { entries, firstEventId }: AccountLog): void {
+    if (entries.length === 0) return;
+    const { heads, firstEventIds } = this.watched(did);
+    const due = entries.findLastIndex(({ at }) => isDue(at, this.#clock));
+    const found = [due, entries.length - 1].flatMap((i) => {
+      const entry = entries[i];
+      return entry === undefined ? [] : [{ eventId: firstEventId + i, leaf: entry.leaf, at: entry.at }];
+    });
+    const isNew = (head: StreamHead, i: number, all: readonly StreamHead[]) =>
+      ![...heads, ...all.slice(0, i)].some(({ eventId, leaf }) => eventId === head.eventId && leaf === head.leaf);
+    this.#watched.set(did, {
+      heads: [...heads, ...found.filter(isNew)],
+      firstEventIds: firstEventIds.includes(firstEventId) ? firstEventIds : [...firstEventIds, firstEventId],
+    });
   }
 }
+
+const NOT_WATCHED: WatchedAccount = { heads: [], firstEventIds: [] };

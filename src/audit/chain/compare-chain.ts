@@ -1,10 +1,12 @@
 // Compares what the log claims about the chain with the chain itself: the root, the commitment, the tokens, and the
 // deployments that failed.
-import { type Address, parseEventLogs } from 'viem';
+import { type Address, type Hex, parseEventLogs } from 'viem';
 import type { Idea } from '../../../projections/chamber.ts';
+import { phaseEnd } from '../../../projections/phase.ts';
 import { deploymentOf } from '../../../projections/settlement.ts';
-import { instantOf } from '../../vocabulary/values.ts';
+import { instantOf, toTimestamp } from '../../vocabulary/values.ts';
 import type { ChamberAudit, Claim } from '../chamber/chamber-audit.ts';
+import { BLOCK_LEAD_MILLIS_MAX } from '../chamber/service-events.ts';
 import { lowerCase } from '../context.ts';
 import { gravest, OF_LOSS, type Problem, type Reason } from '../report/findings.ts';
 import { compareBalances } from './balances.ts';
@@ -15,25 +17,37 @@ import { ABI, deployData, readCall, readTransaction } from './contracts.ts';
 /** An audit, or a part of one with findings of its own. */
 type Compared = Pick<ChamberAudit, 'findings' | 'claims' | 'balanceClaims' | 'moves' | 'decisions' | 'context'>;
 
-export async function compareChain(audit: Compared, chain: AuditedChain, chamberId?: number): Promise<void> {
+interface Before {
+  /** What the registries held before the last lines were read: the log of a live service may be settled meanwhile. */
+  readonly roots?: readonly Hex[] | undefined;
+}
+
+export async function compareChain(
+  audit: Compared,
+  chain: AuditedChain,
+  chamberId?: number,
+  { roots }: Before = {},
+): Promise<void> {
   const { findings, claims, context } = audit;
   if (chamberId === undefined) {
     const reason = { follows: [...OF_LOSS, 'rules', 'service-events'], why: 'the chamber is unknown' } as const;
     return findings.notEvaluated(reason, 'contract', 'claims', 'balances');
   }
   await compareBalances(audit, { chain, policy: context.policy });
-  await compareRoot(audit, chain, chamberId);
+  await compareRoot(audit, chain, chamberId, { roots });
   const comparison = new ClaimComparison(audit, chain, chamberId);
   for (const claim of claims) await comparison.judge(claim);
   if (context.factories.all.length > 0) findings.note('claims', `factory ${context.factories.list}`);
 }
 
-async function compareRoot(audit: Compared, chain: AuditedChain, chamberId: number) {
+async function compareRoot(audit: Compared, chain: AuditedChain, chamberId: number, { roots: before }: Before) {
   const { findings, claims, moves, decisions } = audit;
   if (!decisions.isTreeKnown) return;
   const root = moves.root();
-  const roots = await chain.rootsOf(chamberId);
   const eventIds = claims.filter(({ event }) => event.type === 'chamber.committed').map(({ eventId }) => eventId);
+  // A root that came after the lines were read may be of more moves, if no line commits it.
+  const roots =
+    before?.length || (before !== undefined && eventIds.length === 0) ? before : await chain.rootsOf(chamberId);
   if (roots.length === 0 && eventIds.length === 0) {
     const why = 'the registry holds no root for this chamber yet';
     return findings.notEvaluated({ needs: 'later lines', why }, 'contract');
@@ -88,7 +102,21 @@ class ClaimComparison {
     if (!isCommitted) return `transaction ${payload.txHash} did not commit this root in the registry`;
     const { blockNumber, committedAt } = payload;
     const isMoved = transaction.blockNumber !== BigInt(blockNumber);
-    return isMoved ? this.#moved(transaction) : this.#problemOfTime(transaction, committedAt);
+    return gravest(
+      isMoved ? this.#moved(transaction) : this.#problemOfTime(transaction, committedAt),
+      this.#problemOfLead(transaction),
+    );
+  }
+
+  /** The root is of all reveals: a block before their end means that a clock is wrong, or that the service dated lines ahead. */
+  #problemOfLead({ at }: Transaction): Problem {
+    const { decisions, context } = this.#audit;
+    const { maxSkewSeconds = 0 } = context.policy;
+    const leadMillisMax = Math.max(BLOCK_LEAD_MILLIS_MAX, maxSkewSeconds * 1_000);
+    const end = (decisions.state && phaseEnd(decisions.state, 'ALLOCATE_REVEAL')) ?? 0;
+    if (instantOf(at) >= end - leadMillisMax) return undefined;
+    const early = `its transaction is in a block of ${at}, although moves were accepted until ${toTimestamp(end)}`;
+    return { doubt: `${early}: say with --max-skew how far clocks may be apart` };
   }
 
   #problemOfTime(transaction: Transaction, recorded: string): Problem {

@@ -1,10 +1,10 @@
 // The audit of one chamber: every line passes through the checks in order, and only what they need of it is kept.
 import { seatWallet } from '../../../projections/admission.ts';
 import { type ChamberEvent, isMove, type MoveEvent, type ServiceEvent } from '../../vocabulary/events.ts';
-import { fromHex, instantOf, type PinnedKeys } from '../../vocabulary/values.ts';
+import { fromHex, instantOf, type Millis, type PinnedKeys, toTimestamp } from '../../vocabulary/values.ts';
 import { AccountReferences } from '../account/references.ts';
 import type { RecordedBlock } from '../chain/recorded-block.ts';
-import { type AuditContext, auditContext } from '../context.ts';
+import { type AuditContext, auditContext, isAhead, isDue } from '../context.ts';
 import { ahead } from '../line/ahead.ts';
 import { CopyCheck, foreignFormat } from '../line/copy.ts';
 import { EvidenceChecks, startVerification, type Verification } from '../line/evidence.ts';
@@ -75,6 +75,8 @@ export class ChamberAudit {
   lineCount = 0;
   /** The service's keys that the first event records; undefined where it records none. */
   pinnedKeys: PinnedKeys | undefined;
+  /** The last event that a checkpoint has to cover by now; undefined while none is so old. */
+  dueHead: Sequence['head'] | undefined;
   readonly decisions: Decisions;
   readonly context: AuditContext;
   readonly moves: MoveTree;
@@ -89,6 +91,9 @@ export class ChamberAudit {
   readonly #linesByChamber = new Map<number, { readonly count: number; readonly eventIds: readonly number[] }>();
   #eventCount = 0;
   #createdAt: string | undefined;
+  /** Of the first event, and of the one of the latest time. */
+  #firstAt: Millis | undefined;
+  #latest = { eventId: 0, at: 0 };
   #firstProblem = '';
 
   constructor(options: AuditOptions = {}) {
@@ -155,6 +160,7 @@ export class ChamberAudit {
     if (kind === 'next' && lostEventId !== undefined) this.#restoreLost(event, [lostEventId, eventId - 1]);
     if (alteredEventId !== undefined) this.decisions.distrust(alteredEventId);
     if (kind === 'repeat') return;
+    this.#noteTime(eventId, instantOf(event.ts));
     const { count, eventIds } = this.#linesByChamber.get(event.chamberId) ?? { count: 0, eventIds: [] };
     const named = eventIds.length < IDS_NAMED_MAX ? [...eventIds, eventId] : eventIds;
     this.#linesByChamber.set(event.chamberId, { count: count + 1, eventIds: named });
@@ -170,6 +176,7 @@ export class ChamberAudit {
     this.#evidence.conclude();
     this.#serviceEvents.conclude(asksChain);
     this.#checkChamber();
+    this.#checkClock();
     this.accountReferences.check(this.findings);
     if (this.decisions.state?.settlement.committed === null)
       this.findings.notEvaluated({ needs: 'later lines', why: 'the chamber is not committed yet' }, 'root');
@@ -201,6 +208,24 @@ export class ChamberAudit {
       if (event.type === 'relay.commit_submitted' || event.type === 'relay.deploy_submitted') return;
       this.claims.push({ event, eventId });
     }
+  }
+
+  #noteTime(eventId: number, at: Millis): void {
+    this.#firstAt ??= at;
+    if (at > this.#latest.at) this.#latest = { eventId, at };
+    const { head } = this;
+    if (head.eventId === eventId && isDue(at, this.context.clock)) this.dueHead = head;
+  }
+
+  /** A service that dates lines ahead ends phases before their time. */
+  #checkClock(): void {
+    const { clock } = this.context;
+    const { eventId, at } = this.#latest;
+    if (this.#firstAt === undefined || !isAhead(at, this.context)) return;
+    const ahead = `event ${eventId} is dated in the future, ${toTimestamp(at)}`;
+    if (clock.isStated || !isAhead(this.#firstAt, this.context))
+      this.findings.undecided('time', `${ahead}: if your clock is wrong, say with --now what time it is`);
+    else this.findings.note('time', `${ahead}, as all of the log is: --now says by which time to judge it`);
   }
 
   #noteBalance({ type, payload, ts }: MoveEvent, eventId: number): void {

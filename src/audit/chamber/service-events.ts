@@ -233,7 +233,7 @@ export class ServiceEventChecks {
 }
 
 /** The clocks of chains and services differ by some seconds. */
-const BLOCK_LEAD_MILLIS_MAX = 15_000;
+export const BLOCK_LEAD_MILLIS_MAX = 15_000;
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 const NONCE_DIGITS = 16;
 

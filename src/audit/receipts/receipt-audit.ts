@@ -7,7 +7,7 @@ import { formatVerifierKey } from '../../tlog/note.ts';
 import { openCheckpoint } from '../../tlog/proof.ts';
 import type { OnEvent } from '../chamber/chamber-audit.ts';
 import { readAccountRecord } from '../line/record.ts';
-import type { CheckpointOptions } from '../service/checkpoint.ts';
+import type { CheckpointOptions } from '../service/checkpoints.ts';
 import { type LogKey, orUndefined, type ServiceLog } from '../service/service-log.ts';
 import type { AuditedService } from '../service/service-reader.ts';
 import type { GivenReceipts } from './given-receipts.ts';

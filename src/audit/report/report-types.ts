@@ -46,6 +46,8 @@ export interface ReportedFinding extends Finding {
 /** The report of a service: what is wrong with its list, and its chambers. */
 export interface ServiceReport {
   readonly problems: readonly string[];
+  /** What only the caller can decide about it; absent of files. */
+  readonly doubts?: readonly string[];
   readonly chambers: readonly ChamberReport[];
 }
 

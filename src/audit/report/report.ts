@@ -9,21 +9,23 @@ import type { CheckResult, Verdict } from './findings.ts';
 import type { AuditReport, ChamberReport, ReportedCheck, ServiceReport } from './report-types.ts';
 import { type Diagnosis, isOfCopy } from './verdict.ts';
 
-export function toAuditReport(source: string, { problems, chambers }: ServiceReport): AuditReport {
+export function toAuditReport(source: string, { problems, doubts = [], chambers }: ServiceReport): AuditReport {
   const broken = chambers.filter(({ verdict }) => verdict === 'broken');
   const undecided = chambers.filter(({ verdict }) => verdict === 'undecided');
   const isBroken = problems.length > 0 || broken.length > 0;
-  const verdict = isBroken ? 'broken' : undecided.length > 0 ? 'undecided' : 'verified';
+  const isOpen = undecided.length > 0 || doubts.length > 0;
+  const verdict = isBroken ? 'broken' : isOpen ? 'undecided' : 'verified';
   const [first] = isBroken ? broken : undecided;
-  const sentences = problems.map((problem) => `${problem.charAt(0).toUpperCase()}${problem.slice(1)}.`).slice(0, 1);
+  const sentences = (isBroken ? problems : doubts).map(asSentence).slice(0, 1);
+  if (!isBroken && doubts.length > 0) sentences.unshift('Nothing is broken.');
   if (problems.length > 1) sentences.push(`The list has ${problems.length} such problems.`);
   if (chambers.length === 1)
-    sentences.push(...chambers.map(({ sentence }) => sentence).filter(() => first || !isBroken));
+    sentences.push(...chambers.map(({ sentence }) => sentence).filter(() => first || !(isBroken || doubts.length > 0)));
   else if (first !== undefined) {
     const count = isBroken ? broken.length : undecided.length;
     sentences.push(`${count} of ${chambers.length} chambers ${count === 1 ? 'is' : 'are'} ${verdict}.`);
     sentences.push(`Chamber ${first.chamberId}: ${first.sentence}`);
-  } else if (!isBroken) {
+  } else if (!isBroken && doubts.length === 0) {
     const reserved = chambers.filter(({ sentence }) => sentence !== SOUND);
     const [one] = reserved;
     sentences.push(
@@ -32,7 +34,11 @@ export function toAuditReport(source: string, { problems, chambers }: ServiceRep
         : `Sound, with ${reserved.length} reservations; chamber ${one.chamberId}: ${one.sentence}`,
     );
   }
-  return { source, verdict, sentence: sentences.join(' '), problems, chambers };
+  return { source, verdict, sentence: sentences.join(' '), problems, doubts, chambers };
+}
+
+function asSentence(problem: string): string {
+  return `${problem.charAt(0).toUpperCase()}${problem.slice(1)}.`;
 }
 
 const SOUND = 'Sound.';

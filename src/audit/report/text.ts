@@ -18,12 +18,13 @@ const WORDS = { verified: 'sound', broken: 'broken', undecided: 'undecided' } as
 
 /** The report as text; `isVerbose` adds every check of every chamber. */
 export function toText(report: AuditReport, isVerbose: boolean): string {
-  const { verdict, sentence, problems, chambers } = report;
+  const { verdict, sentence, problems, doubts = [], chambers } = report;
   const [only] = chambers;
-  const isOne = chambers.length === 1 && problems.length === 0;
+  const isOne = chambers.length === 1 && problems.length + doubts.length === 0;
   const blocks = [
     paint(['bold', STYLES[verdict]], wrapped(sentence)),
     problems.map((problem) => wrapped(`broken: ${problem}`)).join('\n'),
+    doubts.map((doubt) => wrapped(`undecided: ${doubt}`)).join('\n'),
     ...(isOne && only ? [toBlock(only, isVerbose, true)] : listOf(chambers, isVerbose)),
   ];
   return blocks.filter((block) => block !== '').join('\n\n');

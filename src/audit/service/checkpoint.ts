@@ -1,80 +1,74 @@
-// Compares a chamber's lines with the log that the service publishes: its last event, which pins all before it, is under the newest
-// checkpoint, and that extends the checkpoints that the caller has kept.
-import { parseCheckpoint } from '../../tlog/checkpoint.ts';
-import { COVERED_SECONDS_MAX, forkProofByTiles } from '../../tlog/misbehaviour.ts';
-import { formatNote, parseNote, signatureBy } from '../../tlog/note.ts';
-import type { Policy } from '../../tlog/policy.ts';
-import { isPinned, openCheckpoint, type SignedCheckpoint, UNPINNED, verifyTlogProof } from '../../tlog/proof.ts';
-import { fromHex } from '../../vocabulary/values.ts';
-import type { WatchedAccounts } from '../account/watched-accounts.ts';
+// Compares a chamber's lines with the log that the service publishes: its last event, which pins all before it, is under a checkpoint that the
+// log's key has signed and the witnesses have cosigned.
+import { signatureBy } from '../../tlog/note.ts';
+import { isPinned, type SignedCheckpoint, UNPINNED, verifyTlogProof } from '../../tlog/proof.ts';
+import { fromHex, type PinnedKeys } from '../../vocabulary/values.ts';
+import type { StreamHead, WatchedAccounts } from '../account/watched-accounts.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
-import { Unreachable, UnusableInput } from '../line/input.ts';
-import { type ProofFolder, provedBy } from '../receipts/proof-folder.ts';
-import type { Reason } from '../report/findings.ts';
-import { problemOfHead } from './log-accounting.ts';
+import { type AuditClock, isDue } from '../context.ts';
+import type { Findings, Reason } from '../report/findings.ts';
+import type { Checkpoints } from './checkpoints.ts';
 import type { LogKey, ServiceLog } from './service-log.ts';
 
-const COVERED_MS_MAX = COVERED_SECONDS_MAX * 1_000;
-
-export interface CheckpointOptions {
-  /** Checkpoints that were kept. */
-  readonly keptNotes: readonly string[];
-  readonly witnessPolicy?: Policy | undefined;
-  readonly proofs: ProofFolder;
-}
-
-/** The published log of one service. */
+/** The chambers of one service, from the oldest to the newest. */
 export class CheckpointAudit {
-  readonly #log: ServiceLog;
-  readonly #options: CheckpointOptions;
-  /** The checkpoints of this audit. All of them have to be of one log. */
-  readonly #seen = new Map<string, SignedCheckpoint>();
+  readonly #published: ServiceLog;
+  readonly #checkpoints: Checkpoints;
+  readonly #clock: AuditClock;
+  /** What the newest chamber that records keys records. */
+  #newest: { readonly chamberId: number; readonly pinnedKeys: PinnedKeys } | undefined;
 
-  constructor(log: ServiceLog, options: CheckpointOptions) {
-    this.#log = log;
-    this.#options = options;
+  constructor(published: ServiceLog, checkpoints: Checkpoints, clock: AuditClock) {
+    this.#published = published;
+    this.#checkpoints = checkpoints;
+    this.#clock = clock;
   }
 
-  /** `unexplained` is what the entries of the log show of the chamber's lines, or why they were not read. */
-  async compare(
-    { findings, head, pinnedKeys }: ChamberAudit,
-    chamberId: number,
-    unexplained: string | Reason | undefined,
-  ): Promise<void> {
-    const log = await this.#find();
-    if (log === undefined) {
-      const why = 'the service publishes no log';
-      return findings.notEvaluated({ needs: 'service', why }, 'checkpoint', 'witnesses');
-    }
-    const { eventId, leaf, at } = head;
-    const text = await this.#log.tlogProof(chamberId, eventId);
-    if (text === undefined) {
-      const isLate = Date.now() - at > COVERED_MS_MAX;
-      const what = `event ${eventId} is under no checkpoint`;
-      const late = isLate ? `${what}, although it is more than a minute old` : undefined;
-      const problem = typeof unexplained === 'string' ? unexplained : late;
-      if (problem !== undefined) findings.judge('checkpoint', [], problem);
-      else findings.notEvaluated({ needs: 'later lines', why: `${what} yet` }, 'checkpoint');
-      return findings.notEvaluated({ needs: 'later lines', why: `${what} yet` }, 'witnesses');
-    }
-    const checkpoint = verifyTlogProof(text, fromHex(leaf), log.key);
-    if (checkpoint !== undefined) this.take(checkpoint);
-    const unproved = `the service does not prove that event ${eventId} of the lines is in its log`;
-    const problem = checkpoint === undefined ? unproved : typeof unexplained === 'string' ? unexplained : undefined;
-    if (typeof unexplained === 'object') findings.notEvaluated(unexplained, 'checkpoint');
-    if (problem === undefined && !isPinned(log.key, pinnedKeys))
+  /** `unread` is why the entries of the log are not read. */
+  async compare(audit: ChamberAudit, chamberId: number, unread: Reason | undefined): Promise<void> {
+    const { findings, pinnedKeys } = audit;
+    if (pinnedKeys !== undefined) this.#newest = { chamberId, pinnedKeys };
+    const log = await this.#checkpoints.find();
+    if (log === undefined) return judgeWithoutLog(findings, pinnedKeys);
+    const { eventId, problem, checkpoint } = await this.#prove(audit, chamberId, log);
+    if (problem !== undefined) findings.judge('checkpoint', [], problem);
+    if (unread !== undefined) findings.notEvaluated(unread, 'checkpoint');
+    if (eventId !== audit.head.eventId)
+      findings.notEvaluated({ needs: 'later lines', why: NOT_YET(audit.head.eventId) }, 'checkpoint');
+    if (checkpoint !== undefined && !isPinned(log.key, pinnedKeys))
       findings.notEvaluated({ needs: 'later lines', why: UNPINNED }, 'checkpoint');
-    else findings.judge('checkpoint', [], problem ?? false);
-    this.#judgeWitnesses(findings, checkpoint);
+    else if (checkpoint !== undefined) findings.judge('checkpoint', []);
+    this.#judgeWitnesses(findings, checkpoint, problem === undefined);
   }
 
-  #judgeWitnesses(findings: ChamberAudit['findings'], checkpoint: SignedCheckpoint | undefined): void {
-    const { witnessPolicy: policy } = this.#options;
-    if (policy === undefined || checkpoint === undefined) {
-      const reason: Reason =
-        policy === undefined
-          ? { needs: 'witnesses', why: 'use --witnesses to name those that you trust' }
-          : { follows: ['checkpoint'], why: 'there is no valid checkpoint' };
+  /** The last event that the log is shown to have, and has to have; 0 while it need not have any. */
+  async #prove({ head, dueHead }: ChamberAudit, chamberId: number, log: LogKey): Promise<Proved> {
+    const another = this.#published.problemOfLog(log);
+    if (another !== undefined) return { eventId: head.eventId, problem: another };
+    for (const each of dueHead === undefined || dueHead.eventId === head.eventId ? [head] : [head, dueHead]) {
+      const text = await this.#published.tlogProof(chamberId, each.eventId);
+      if (text === undefined) continue;
+      const { eventId, leaf } = each;
+      const checkpoint = verifyTlogProof(text, fromHex(leaf), log.key);
+      const problem = `the service does not prove that event ${eventId} of the lines is in its log`;
+      if (checkpoint === undefined) return { eventId, problem };
+      this.#checkpoints.take(checkpoint);
+      return { eventId, checkpoint };
+    }
+    if (dueHead === undefined) return { eventId: 0 };
+    return { eventId: head.eventId, problem: `event ${dueHead.eventId} ${OVERDUE}` };
+  }
+
+  #judgeWitnesses(findings: Findings, checkpoint: SignedCheckpoint | undefined, isSoFar: boolean): void {
+    const { witnessPolicy: policy } = this.#checkpoints.options;
+    if (policy === undefined) {
+      const why = 'use --witnesses to name those that you trust';
+      findings.notEvaluated({ needs: 'witnesses', why }, 'witnesses');
+      return;
+    }
+    if (checkpoint === undefined) {
+      const why = 'there is no valid checkpoint';
+      const reason: Reason = isSoFar ? { needs: 'later lines', why } : { follows: ['checkpoint'], why };
       findings.notEvaluated(reason, 'witnesses');
       return;
     }
@@ -84,76 +78,66 @@ export class CheckpointAudit {
     findings.judge('witnesses', [], !isMet && problem);
   }
 
-  /** What is wrong between the checkpoints that were kept, or shown in this audit, and the newest one: sentences, with the file that proves each. */
-  async problems(): Promise<readonly string[]> {
-    const seen = [...this.#seen.values()];
-    const notes = [...this.#options.keptNotes, ...seen.map(({ note }) => formatNote(note))];
-    if (notes.length === 0) return [];
-    const log = await this.#find();
-    if (log === undefined) throw new UnusableInput('--checkpoints: the service publishes no log');
-    const note = await this.#log.checkpoint(log);
-    const served = openCheckpoint(note, log.key);
-    if (served === undefined) return ['the service’s checkpoint is not signed by its key'];
-    // A cache may have an earlier one for a second.
-    const newest = [served, ...seen].reduce((one, other) => (other.size > one.size ? other : one));
+  /** What the caller has to decide about which log it is. */
+  async doubts(): Promise<readonly string[]> {
+    const log = await this.#checkpoints.find();
+    if (log === undefined || this.#checkpoints.isTrusted(log)) return [];
+    const line = `name it in --witnesses (log ${log.verifierKey}) if it is`;
+    const { chamberId, pinnedKeys } = this.#newest ?? {};
+    const doubts: string[] = [];
+    if (!isPinned(log.key, pinnedKeys))
+      doubts.push(
+        `the key of the log is not the one that chamber ${chamberId}, the newest one read, records, and it is open whether it is the service’s: ${line}`,
+      );
+    if (this.#checkpoints.options.witnessPolicy !== undefined)
+      doubts.push(
+        `the policy of --witnesses names no log, so witnesses may have cosigned another one of the service for others, and it is open whether ${log.key.name} is its only one: ${line}`,
+      );
+    return doubts;
+  }
+
+  /** What is wrong between the log and the accounts that one chamber was judged by. */
+  async problemsOfAccounts(accounts: WatchedAccounts): Promise<readonly string[]> {
+    const log = await this.#checkpoints.find();
     const problems: string[] = [];
-    for (const kept of notes) {
-      const problem = await this.#contradiction(log, kept, newest);
+    for (const did of log === undefined ? [] : accounts.dids) {
+      const problem = accounts.contradictionOf(did) ?? (log && (await this.#problemOfAccount(did, accounts, log)));
       if (problem !== undefined) problems.push(problem);
     }
     return problems;
   }
 
-  async #contradiction(log: LogKey, note: string, served: SignedCheckpoint): Promise<string | undefined> {
-    const { key, verifierKey } = log;
-    const kept = openCheckpoint(note, key);
-    if (kept === undefined) {
-      const { origin = 'none', size = 0 } = parseCheckpoint(parseNote(note)?.text ?? '') ?? {};
-      throw new UnusableInput(
-        `--checkpoints: that of ${origin}, size ${size}, is not signed by the key of ${key.name}`,
-      );
+  /** A line of the last minute may not be covered yet. */
+  async #problemOfAccount(did: string, accounts: WatchedAccounts, log: LogKey): Promise<string | undefined> {
+    for (const { eventId, leaf, at } of accounts.watched(did).heads) {
+      const what = `event ${eventId} of the account of ${did}`;
+      const proof = await this.#published.tlogProof(did, eventId);
+      const checkpoint = proof === undefined ? undefined : verifyTlogProof(proof, fromHex(leaf), log.key);
+      if (checkpoint !== undefined) this.#checkpoints.take(checkpoint);
+      else if (proof !== undefined) return `the service does not prove that ${what} is in its log`;
+      else if (isDue(at, this.#clock)) return `${what} ${OVERDUE}`;
     }
-    if (kept.size > served.size) {
-      return `the service shows a checkpoint of size ${served.size}, and has signed one of size ${kept.size} before`;
-    }
-    try {
-      const proof = await forkProofByTiles([kept, served], [verifierKey], (tile) => this.#log.tile(log, tile));
-      const written = proof && (await this.#options.proofs.keep(proof));
-      return written && provedBy(written);
-    } catch (error) {
-      if (error instanceof Unreachable) throw error;
-      return `the service’s tiles are not those of its checkpoint of size ${served.size}: ${(error as Error).message}`;
-    }
+    return undefined;
   }
+}
 
-  /** What is wrong between the log and the accounts that one chamber was judged by. */
-  async problemsOfAccounts(accounts: WatchedAccounts): Promise<readonly string[]> {
-    const log = await this.#find();
-    const problems: string[] = [];
-    for (const did of log === undefined ? [] : accounts.dids) {
-      for (const head of accounts.headsOf(did).values()) {
-        const problem = log && (await problemOfHead(did, head, this.#log, log));
-        if (problem !== undefined) problems.push(problem);
-      }
-    }
-    return problems;
-  }
+interface Proved {
+  readonly eventId: number;
+  readonly checkpoint?: SignedCheckpoint;
+  readonly problem?: string;
+}
 
-  /** Another checkpoint of this audit. */
-  take(checkpoint: SignedCheckpoint): void {
-    this.#seen.set(checkpoint.note.text, checkpoint);
-  }
+export const OVERDUE = 'is under no checkpoint, although it is more than a minute old';
+const NOT_YET = (eventId: StreamHead['eventId']) => `event ${eventId} is under no checkpoint yet`;
 
-  async #find(): Promise<LogKey | undefined> {
-    const log = await this.#log.find();
-    const known = this.#options.witnessPolicy?.logs ?? [];
-    const isKnown =
-      log === undefined ||
-      known.length === 0 ||
-      known.some(({ keyId, name }) => keyId === log.key.keyId && name === log.key.name);
-    if (!isKnown) throw new UnusableInput('--witnesses names other logs than that of the service');
-    return log;
-  }
+/** Earlier releases publish no log, and record no keys. */
+function judgeWithoutLog(findings: Findings, pinnedKeys: PinnedKeys | undefined): void {
+  const why = 'the service publishes no log';
+  const problem = `${why}, although event 1 records the key of its checkpoints`;
+  if (pinnedKeys !== undefined) findings.judge('checkpoint', [], problem);
+  else findings.notEvaluated({ needs: 'service', why }, 'checkpoint');
+  const reason: Reason = pinnedKeys === undefined ? { needs: 'service', why } : { follows: ['checkpoint'], why };
+  findings.notEvaluated(reason, 'witnesses');
 }
 
 const TEXT_LINES_MIN = 3;

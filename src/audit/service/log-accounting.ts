@@ -1,213 +1,205 @@
-// Whether every entry of the log under one checkpoint is accounted for by exactly one line: of a chamber that is listed, or of an account. A second
-// history of a chamber has no entry left to be in. The checkpoint is read before all else, so that each of its events is served afterwards.
-
-import { READ_LIMITS } from '../../reading/limits.ts';
+// Whether every entry of the log is accounted for by exactly one line, of a chamber that is listed or of an account, and every line by an entry. A
+// second history of a chamber has no entry left to be in. The largest checkpoint that the service has signed counts, read again once all
+// chambers were judged; then each stream is read again: the lines have to be those of the entries, and those that were judged.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { entryEvidence } from '../../tlog/entry-evidence.ts';
-import { nameOfStream, placeOfLine, type Stream } from '../../tlog/leaf-index.ts';
-import { COVERED_SECONDS_MAX } from '../../tlog/misbehaviour.ts';
-import { openCheckpoint, verifyTlogProof } from '../../tlog/proof.ts';
-import { fromHex, type Hex, toHex } from '../../vocabulary/values.ts';
-import type { AccountHead, WatchedAccounts } from '../account/watched-accounts.ts';
-import type { OnEvent } from '../chamber/chamber-audit.ts';
-import { leafOf } from '../chamber/sequence.ts';
+import { nameOfEvent, nameOfStream, type Stream } from '../../tlog/leaf-index.ts';
+import type { SignedCheckpoint } from '../../tlog/proof.ts';
+import type { StreamHead, WatchedAccounts } from '../account/watched-accounts.ts';
+import { type AuditClock, isDue } from '../context.ts';
 import { UnusableInput } from '../line/input.ts';
-import type { ProofFolder } from '../receipts/proof-folder.ts';
 import type { Reason } from '../report/findings.ts';
+import { OVERDUE } from './checkpoint.ts';
+import type { Checkpoints } from './checkpoints.ts';
 import { LogEntries, NoHonestIndex, TooLarge } from './log-entries.ts';
 import { LoggedStream, type Mismatch } from './logged-stream.ts';
-import { type LogKey, orUndefined, type ServiceLog } from './service-log.ts';
+import { type LogKey, POLL_MS, type ServiceLog, WAIT_MS_MAX } from './service-log.ts';
 import type { AuditedService } from './service-reader.ts';
 
 const PROBLEMS_MAX = 100;
-const COVERED_MS_MAX = COVERED_SECONDS_MAX * 1_000;
-const utf8 = new TextDecoder();
+/** A node that is behind the one that published the checkpoint has the lines in a moment. */
+const READS_MAX = 3;
+const READ_PAUSE_MS = 1_000;
+const USE_MIRROR = 'chambers mirror shows whether its lines account for each entry';
 
 interface Audited {
   readonly service: AuditedService;
   readonly published: ServiceLog;
-  readonly proofs: ProofFolder;
+  readonly checkpoints: Checkpoints;
+  readonly clock: AuditClock;
+  /** How long a log may rest that does not cover what it has to. */
+  readonly restMs?: number;
 }
 
-const USE_MIRROR = 'chambers mirror shows whether its lines account for each entry';
-
-/** Nothing of them where the service has published no log, or nothing yet. */
-export interface OpenedLog {
-  readonly accounting?: LogAccounting;
-  /** Why it is none of an honest service. */
-  readonly problem?: string;
-  readonly unread?: Reason;
+/** Entries that are said to be of lines that an earlier release did not publish. */
+interface Claim {
+  readonly count: number;
+  /** The last of them. */
+  readonly index: number;
+  /** What is wrong if it is not so. */
+  readonly otherwise: Mismatch | undefined;
 }
 
 export class LogAccounting {
   readonly #audited: Audited;
-  readonly #log: LogKey;
-  readonly #entries: LogEntries;
+  readonly #entries = new LogEntries();
   readonly #problems: string[] = [];
-  readonly #chambers = new Set<Stream>();
-  #current: LoggedStream | undefined;
+  readonly #claims: Claim[] = [];
+  /** The lines that chambers were judged by. */
+  readonly #chambers = new Map<Stream, readonly StreamHead[]>();
   /** The index of the first line of a release that publishes every line. */
   #laterFrom = Number.POSITIVE_INFINITY;
+  #log: LogKey | undefined;
+  #unread: Reason | undefined;
+  #isReadable = true;
+  #isTooLarge = false;
 
-  private constructor(audited: Audited, log: LogKey, entries: LogEntries) {
+  constructor(audited: Audited) {
     this.#audited = audited;
-    this.#log = log;
-    this.#entries = entries;
   }
 
-  static async open(audited: Audited): Promise<OpenedLog> {
-    const { published } = audited;
-    const log = await published.find();
-    const note = log && (await published.checkpoint(log).catch(orUndefined));
-    if (log === undefined || note === undefined) return {};
-    const checkpoint = openCheckpoint(note, log.key);
-    if (checkpoint === undefined) return { problem: 'the service’s checkpoint is not signed by its key' };
-    let accounting: LogAccounting | undefined;
-    try {
-      accounting = new LogAccounting(audited, log, new LogEntries(checkpoint));
-      await accounting.#entries.read(published, log);
-      return { accounting };
-    } catch (error) {
-      if (error instanceof NoHonestIndex && accounting !== undefined) {
-        return { problem: await accounting.#problemOfIndex(error) };
-      }
-      if (error instanceof TooLarge) return { unread: { limit: 'large log', why: `${error.message}: ${USE_MIRROR}` } };
-      if (error instanceof UnusableInput) return { problem: `the published log can’t be read: ${error.message}` };
-      throw error;
+  /** Reads what is published before the chambers are; returns why it is not compared. */
+  async begin(): Promise<Reason | undefined> {
+    this.#log = await this.#audited.checkpoints.find();
+    await this.#readOn();
+    this.#isTooLarge = this.#unread !== undefined;
+    return this.#unread;
+  }
+
+  /** Whether entries and index could be read so far. */
+  get isReadable(): boolean {
+    return this.#log !== undefined && this.#isReadable;
+  }
+
+  /** The service lists the chamber; its lines were judged up to the last of these. */
+  note(chamberId: number, heads: readonly StreamHead[]): void {
+    this.#chambers.set(chamberId, heads);
+  }
+
+  /**
+   * Reads what was published meanwhile, until it covers each line that was judged and is more than a minute old, or the log rests. Returns the
+   * chambers of the log that were not judged.
+   */
+  async settle(accounts: WatchedAccounts): Promise<readonly number[]> {
+    if (!this.isReadable) return [];
+    const judged = [...this.#judged(accounts)];
+    const due = judged.filter(([, { at }]) => isDue(at, this.#audited.clock));
+    const overdue = () => due.filter(([stream, { eventId }]) => eventId > this.#entries.countOf(stream));
+    let grewAt = performance.now();
+    for (;;) {
+      const before = this.#entries.checkpoint?.size;
+      await this.#readOn();
+      if (this.#entries.checkpoint?.size !== before) grewAt = performance.now();
+      if (
+        !this.#isReadable ||
+        overdue().length === 0 ||
+        performance.now() - grewAt > (this.#audited.restMs ?? WAIT_MS_MAX)
+      )
+        break;
+      await sleep(POLL_MS);
     }
+    if (this.#isReadable)
+      for (const [stream, { eventId }] of overdue()) this.#add(`${nameOfEvent({ stream, eventId })} ${OVERDUE}`);
+    return [...this.#entries.streams].filter(isChamber).filter((stream) => !this.#chambers.has(stream));
   }
 
-  /** The checkpoint that the entries are under. */
-  get checkpoint() {
-    return this.#entries.checkpoint;
+  *#judged(accounts: WatchedAccounts): Iterable<readonly [Stream, StreamHead]> {
+    for (const [stream, heads] of this.#chambers) for (const head of heads) yield [stream, head];
+    for (const did of accounts.dids) for (const head of accounts.watched(did).heads) yield [did, head];
   }
 
-  /** Begins a pass over the lines of a chamber. */
-  begin(chamberId: number): void {
-    this.#chambers.add(chamberId);
-    this.#current = new LoggedStream(this.#entries, chamberId);
-  }
-
-  readonly take: OnEvent = ({ payload }, { eventId, leaf }, line) => {
-    this.#current?.take(eventId, leaf, line);
-    const index = this.#current?.indexOf(eventId);
-    const isOfLaterRelease = 'serviceKeys' in payload || 'accountEventId' in payload;
-    if (index !== undefined && isOfLaterRelease) this.#laterFrom = Math.min(this.#laterFrom, index);
-  };
-
-  /** What is wrong between the log and the lines of the chamber that were taken. */
-  async problemOfChamber(): Promise<string | undefined> {
-    const mismatch = this.#current?.mismatch();
-    return mismatch && (await this.#keep(mismatch));
-  }
-
-  /** What is wrong with the rest of the log, and with the accounts that chambers were judged by. */
+  /** What is wrong with the log, and with what chambers and accounts were judged by. */
   async conclude(accounts: WatchedAccounts): Promise<readonly string[]> {
-    const dids = new Set(accounts.dids);
-    for (const stream of this.#entries.streams) {
-      if (typeof stream === 'string') dids.add(stream);
-      else if (!this.#chambers.has(stream)) await this.#note(this.#unlisted(stream));
-    }
-    for (const did of dids) {
+    const ofLog = this.isReadable ? [...this.#entries.streams, ...this.#chambers.keys()] : [];
+    const streams = new Set<Stream>([...ofLog, ...accounts.dids]);
+    for (const stream of streams) {
       if (this.#problems.length >= PROBLEMS_MAX) break;
-      await this.#checkAccount(did, accounts.headsOf(did));
+      if (typeof stream === 'number' && !this.#chambers.has(stream)) await this.#note(this.#unlisted(stream));
+      else if (this.isReadable) await this.#check(stream, accounts);
+      const contradiction = typeof stream === 'string' ? accounts.contradictionOf(stream) : undefined;
+      if (contradiction !== undefined) this.#add(contradiction);
     }
+    for (const { index, otherwise } of this.#claims) if (index >= this.#laterFrom) await this.#note(otherwise);
     return this.#problems;
   }
 
-  #unlisted(stream: Stream): Mismatch | undefined {
+  /** The number of entries without a line that are said to be of earlier releases, and may be. */
+  get unpublished(): number {
+    return this.#claims.reduce((sum, { index, count }) => (index < this.#laterFrom ? sum + count : sum), 0);
+  }
+
+  /** Why the entries that were published during the audit are not compared. */
+  get doubts(): readonly string[] {
+    return this.#unread === undefined || this.#isTooLarge ? [] : [`the log has grown meanwhile: ${this.#unread.why}`];
+  }
+
+  async #readOn(): Promise<void> {
+    const { published, checkpoints } = this.#audited;
+    if (this.#log === undefined) return;
+    try {
+      const newest = await checkpoints.newest(this.#log);
+      if (newest !== undefined) await this.#entries.extend(newest, published, this.#log);
+    } catch (error) {
+      this.#isReadable = false;
+      if (error instanceof TooLarge) this.#unread = { limit: 'large log', why: `${error.message}: ${USE_MIRROR}` };
+      else if (error instanceof NoHonestIndex) await this.#noteIndex(error);
+      else if (error instanceof UnusableInput) this.#add(`the published log can’t be read: ${error.message}`);
+      else throw error;
+    }
+  }
+
+  async #noteIndex({ message: problem, leaf }: NoHonestIndex): Promise<void> {
+    if (leaf === undefined) this.#add(problem);
+    else await this.#note({ problem, leaf, line: null });
+  }
+
+  #unlisted(stream: number): Mismatch | undefined {
     const mismatch = new LoggedStream(this.#entries, stream).mismatch();
     return mismatch && { ...mismatch, problem: `the log has ${nameOfStream(stream)}, which the service does not list` };
   }
 
-  async #checkAccount(did: string, heads: ReadonlyMap<number, AccountHead>): Promise<void> {
-    const logged = new LoggedStream(this.#entries, did);
-    const served = new Map<number, Hex>();
-    let first: { readonly eventId: number; readonly prev: unknown } | undefined;
-    let last = 0;
-    let isServed = true;
-    try {
-      for await (const { bytes } of this.#audited.service.accountLines(did)) {
-        const place = placeOfLine(utf8.decode(bytes), READ_LIMITS.jsonValuesMax);
-        if (place?.stream !== did || (last > 0 && place.eventId !== last + 1)) break;
-        first ??= place;
-        last = place.eventId;
-        const leaf = leafOf(bytes);
-        logged.take(last, leaf, bytes);
-        if (heads.has(last)) served.set(last, toHex(leaf));
-      }
-    } catch (error) {
-      if (!(error instanceof UnusableInput)) throw error;
-      isServed = false;
+  async #check(stream: Stream, accounts: WatchedAccounts): Promise<void> {
+    const heads = typeof stream === 'string' ? accounts.watched(stream).heads : (this.#chambers.get(stream) ?? []);
+    const logged = new LoggedStream(this.#entries, stream);
+    for (let reads = 1; ; reads++) {
+      await logged.read(this.#audited.service, heads);
+      if (!logged.isBehind(heads) || reads === READS_MAX) break;
+      await sleep(READ_PAUSE_MS);
     }
-    await this.#note(logged.mismatch(isServed ? this.#publishedFrom(logged, first) : 1));
-    for (const head of heads.values())
-      await this.#checkHead(did, { head, isServed: served.get(head.eventId) === head.leaf, logged });
-  }
-
-  /** Only releases before schema 4 did not publish lines: the first ones of accounts, of which the first published one holds the hash. */
-  #publishedFrom(
-    logged: LoggedStream,
-    first: { readonly eventId: number; readonly prev: unknown } | undefined,
-  ): number {
-    const unpublished = Math.min(first === undefined ? logged.size : first.eventId - 1, logged.size);
+    this.#laterFrom = Math.min(this.#laterFrom, logged.laterFrom ?? Number.POSITIVE_INFINITY);
+    const { firstEventId, unpublished } = logged;
+    if (typeof stream === 'string' && firstEventId !== undefined) accounts.noteServedFrom(stream, firstEventId);
     const index = logged.indexOf(unpublished);
-    if (index === undefined || index >= this.#laterFrom) return 1;
-    const isHeld = first === undefined || first.prev === toHex(this.#entries.entryAt(index));
-    return isHeld ? unpublished + 1 : 1;
-  }
-
-  /** The account was read for chambers: the lines are to be the same here, and those after the checkpoint in the log as well. */
-  async #checkHead(
-    did: string,
-    {
-      head,
-      isServed,
-      logged,
-    }: { readonly head: AccountHead; readonly isServed: boolean; readonly logged: LoggedStream },
-  ): Promise<void> {
-    if (!isServed) return this.#add(`the service serves other lines of the account of ${did} than it did before`);
-    if (logged.indexOf(head.eventId) !== undefined) return;
-    const problem = await problemOfHead(did, head, this.#audited.published, this.#log);
-    if (problem !== undefined) this.#add(problem);
-  }
-
-  async #problemOfIndex({ message, leaf }: NoHonestIndex): Promise<string> {
-    return leaf === undefined ? message : await this.#keep({ problem: message, leaf, line: null });
+    if (index === undefined) await this.#note(logged.mismatch());
+    else {
+      await this.#note(logged.mismatch(unpublished + 1));
+      this.#claims.push({ count: unpublished, index, otherwise: logged.mismatch() });
+    }
+    for (const head of heads) {
+      if (!logged.hasServed(head))
+        this.#add(`the service serves other lines of ${nameOfStream(stream)} than those that were judged`);
+    }
   }
 
   async #note(mismatch: Mismatch | undefined): Promise<void> {
-    if (mismatch !== undefined && this.#problems.length < PROBLEMS_MAX) this.#add(await this.#keep(mismatch));
+    if (mismatch === undefined || this.#problems.length >= PROBLEMS_MAX) return;
+    const { problem, leaf, line } = mismatch;
+    const { published, checkpoints } = this.#audited;
+    const [log, checkpoint] = [this.#log as LogKey, this.#entries.checkpoint as SignedCheckpoint];
+    const readTile = (tile: Parameters<ServiceLog['tile']>[1]) => published.tile(log, tile);
+    const content = await entryEvidence(
+      { problem, leaf, entry: this.#entries.entryAt(leaf.index), line },
+      { checkpoint, keys: [log.verifierKey], readTile },
+    );
+    const file = await checkpoints.options.proofs.keepEvidence(`entry-${leaf.index}`, content);
+    this.#add(`${problem}: ${file} keeps what the service signed and said of it`);
   }
 
   #add(problem: string): void {
-    this.#problems.push(problem);
-  }
-
-  /** Returns the problem, with the file of the evidence. */
-  async #keep({ problem, leaf, line }: Mismatch): Promise<string> {
-    const { published, proofs } = this.#audited;
-    const entry = this.#entries.entryAt(leaf.index);
-    const { verifierKey } = this.#log;
-    const readTile = (tile: Parameters<ServiceLog['tile']>[1]) => published.tile(this.#log, tile);
-    const content = await entryEvidence(
-      { problem, leaf, entry, line },
-      { checkpoint: this.checkpoint, keys: [verifierKey], readTile },
-    );
-    return `${problem}: ${await proofs.keepEvidence(`entry-${leaf.index}`, content)} keeps what the service signed and said of it`;
+    if (this.#problems.length < PROBLEMS_MAX) this.#problems.push(problem);
   }
 }
 
-/** What is wrong between the log and the last line of an account; a line of the last minute may not be covered yet. */
-export async function problemOfHead(
-  did: string,
-  { eventId, leaf, at }: AccountHead,
-  published: ServiceLog,
-  { key }: LogKey,
-): Promise<string | undefined> {
-  const proof = await published.tlogProof(did, eventId);
-  const what = `event ${eventId} of the account of ${did}`;
-  if (proof !== undefined && verifyTlogProof(proof, fromHex(leaf), key) !== undefined) return undefined;
-  if (proof !== undefined) return `the service does not prove that ${what} is in its log`;
-  const isLate = Date.now() - at > COVERED_MS_MAX;
-  return isLate ? `${what} is under no checkpoint, although it is more than a minute old` : undefined;
+function isChamber(stream: Stream): stream is number {
+  return typeof stream === 'number';
 }

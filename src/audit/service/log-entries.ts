@@ -2,7 +2,7 @@
 // a stream one entry, in their order and without a gap, and whoever reads the streams compares their lines with it.
 import { type IndexedLeaf, parseIndexedLeaf, placeProblem, type Stream } from '../../tlog/leaf-index.ts';
 import type { SignedCheckpoint } from '../../tlog/proof.ts';
-import { ENTRIES, tilesBetween } from '../../tlog/tile.ts';
+import { ENTRIES, TILE_WIDTH, type Tile, tilesBetween } from '../../tlog/tile.ts';
 import { GrowingTree } from '../../tlog/tiled-tree.ts';
 import { HASH_BYTES, TREE } from '../../tlog/tree.ts';
 import { withCommas } from '../../vocabulary/values.ts';
@@ -27,36 +27,46 @@ export class NoHonestIndex extends Error {
 }
 
 export class LogEntries {
-  readonly checkpoint: SignedCheckpoint;
-  readonly #entries: Uint8Array;
+  #checkpoint: SignedCheckpoint | undefined;
+  readonly #tree = new GrowingTree(0, [], TREE);
+  #entries = new Uint8Array();
   /** For each entry the index of the one before it in its stream, -1 for the first. */
-  readonly #before: Int32Array;
+  #before = new Int32Array();
   readonly #streams = new Map<Stream, { count: number; last: number }>();
 
-  /** Throws TooLarge. */
-  constructor(checkpoint: SignedCheckpoint) {
-    const { size } = checkpoint;
-    if (size > ENTRIES_MAX) throw new TooLarge(`the log has more than ${withCommas(ENTRIES_MAX)} entries`);
-    this.checkpoint = checkpoint;
-    this.#entries = new Uint8Array(size * HASH_BYTES);
-    this.#before = new Int32Array(size);
+  /** The one that the entries are under; undefined before the first. */
+  get checkpoint(): SignedCheckpoint | undefined {
+    return this.#checkpoint;
   }
 
-  /** Reads entries and index. Throws NoHonestIndex, TooLarge, and UnusableInput where the service does not serve them. */
-  async read(service: ServiceLog, log: LogKey): Promise<void> {
-    const { size, root } = this.checkpoint;
-    const tree = new GrowingTree(0, [], TREE);
-    for (const tile of tilesBetween(ENTRIES, 0, size)) {
-      const entries = await service.entriesIn(log, tile);
-      this.#entries.set(entries, tree.size * HASH_BYTES);
-      for (let at = 0; at < entries.length; at += HASH_BYTES) tree.add(entries.subarray(at, at + HASH_BYTES));
-      tree.takeFullTiles();
-    }
-    if (Buffer.compare(tree.root(), root) !== 0)
+  /**
+   * Reads on up to the checkpoint, unless it is no larger. Throws NoHonestIndex, TooLarge, and UnusableInput where entries or index are not
+   * served: then nothing more can be read.
+   */
+  async extend(checkpoint: SignedCheckpoint, service: ServiceLog, log: LogKey): Promise<void> {
+    const { size, root } = checkpoint;
+    const before = this.#tree.size;
+    if (this.#checkpoint !== undefined && size <= before) return;
+    if (size > ENTRIES_MAX) throw new TooLarge(`the log has more than ${withCommas(ENTRIES_MAX)} entries`);
+    this.#checkpoint = checkpoint;
+    this.#entries = grown(this.#entries, new Uint8Array(size * HASH_BYTES));
+    this.#before = grown(this.#before, new Int32Array(size));
+    for (const tile of tilesBetween(ENTRIES, before, size)) await this.#readTile(tile, service, log);
+    if (Buffer.compare(this.#tree.root(), root) !== 0)
       throw new NoHonestIndex(`the entries of the log have another root than its checkpoint of size ${size}`);
-    for (let after = 0; after < size; after += INDEX_LEAVES) {
+    for (let after = before; after < size; after += INDEX_LEAVES) {
       await this.#readIndex(service, log, after, Math.min(INDEX_LEAVES, size - after));
     }
+  }
+
+  /** The first tile begins with entries that are there already; the root shows that they are the same. */
+  async #readTile(tile: Tile, service: ServiceLog, log: LogKey): Promise<void> {
+    const tree = this.#tree;
+    const entries = await service.entriesIn(log, tile);
+    const added = entries.subarray((tree.size - tile.index * TILE_WIDTH) * HASH_BYTES);
+    this.#entries.set(added, tree.size * HASH_BYTES);
+    for (let at = 0; at < added.length; at += HASH_BYTES) tree.add(added.subarray(at, at + HASH_BYTES));
+    tree.takeFullTiles();
   }
 
   async #readIndex(service: ServiceLog, log: LogKey, after: number, count: number): Promise<void> {
@@ -84,6 +94,11 @@ export class LogEntries {
     return this.#streams.keys();
   }
 
+  /** How many events of the stream the log has. */
+  countOf(stream: Stream): number {
+    return this.#streams.get(stream)?.count ?? 0;
+  }
+
   entryAt(index: number): Uint8Array {
     return this.#entries.subarray(index * HASH_BYTES, (index + 1) * HASH_BYTES);
   }
@@ -98,4 +113,9 @@ export class LogEntries {
     }
     return indexes;
   }
+}
+
+function grown<Values extends Uint8Array | Int32Array>(before: Values, after: Values): Values {
+  after.set(before);
+  return after;
 }

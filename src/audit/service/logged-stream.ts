@@ -1,6 +1,22 @@
-// Compares the lines of one stream with its entries in the log: each event that has an entry has to be served, with the line of that entry.
-import { type IndexedLeaf, nameOfEvent, nameOfStream, type Stream } from '../../tlog/leaf-index.ts';
+// Compares the lines of one stream with its entries in the log: each event that has an entry has to be served, with the line of that entry, and
+// each line holds the hash of the one before it.
+import { READ_LIMITS } from '../../reading/limits.ts';
+import {
+  type IndexedLeaf,
+  isOfAgent,
+  nameOfEvent,
+  nameOfStream,
+  placeOfLine,
+  type Stream,
+} from '../../tlog/leaf-index.ts';
+import { type Hex, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
+import type { StreamHead } from '../account/watched-accounts.ts';
+import { leafOf } from '../chamber/sequence.ts';
+import { UnusableInput } from '../line/input.ts';
 import type { LogEntries } from './log-entries.ts';
+import type { AuditedService } from './service-reader.ts';
+
+const utf8 = new TextDecoder();
 
 export interface Mismatch {
   readonly problem: string;
@@ -10,11 +26,19 @@ export interface Mismatch {
 }
 
 export class LoggedStream {
+  /** The first event that was served. */
+  firstEventId: number | undefined;
+  /** The index of the first line of a release that publishes every line. */
+  laterFrom: number | undefined;
   readonly #entries: LogEntries;
   readonly #stream: Stream;
   readonly #indexes: Int32Array;
   /** Events that were compared, 1 for each. */
   readonly #seen: Uint8Array;
+  readonly #served = new Map<number, Hex>();
+  #firstPrev: unknown;
+  #last = { eventId: 0, leaf: '' };
+  #isServed = true;
   #mismatch: Mismatch | undefined;
 
   constructor(entries: LogEntries, stream: Stream) {
@@ -24,9 +48,22 @@ export class LoggedStream {
     this.#seen = new Uint8Array(this.#indexes.length);
   }
 
-  /** How many events of the stream the log has. */
-  get size(): number {
-    return this.#indexes.length;
+  /** Reads the lines after those that were read, as far as there are entries or lines that were judged. */
+  async read(service: AuditedService, heads: readonly StreamHead[]): Promise<void> {
+    const { eventId: after } = this.#last;
+    const wanted = Math.max(this.#indexes.length, ...heads.map(({ eventId }) => eventId));
+    if (after >= wanted) return;
+    const lines =
+      typeof this.#stream === 'string' ? service.accountLines(this.#stream, after) : service.lines(this.#stream, after);
+    this.#isServed = true;
+    try {
+      for await (const { bytes } of lines) {
+        if (!this.#take(bytes, heads) || this.#last.eventId >= wanted) return;
+      }
+    } catch (error) {
+      if (!(error instanceof UnusableInput)) throw error;
+      this.#isServed = false;
+    }
   }
 
   /** The index of the event's entry; undefined for one after the checkpoint. */
@@ -34,14 +71,26 @@ export class LoggedStream {
     return this.#indexes[eventId - 1];
   }
 
-  take(eventId: number, leaf: Uint8Array, line: Uint8Array): void {
-    const index = this.indexOf(eventId);
-    if (index === undefined) return;
-    this.#seen[eventId - 1] = 1;
-    if (this.#mismatch !== undefined || Buffer.compare(leaf, this.#entries.entryAt(index)) === 0) return;
-    const indexed = { stream: this.#stream, eventId, index };
-    const problem = `the line of ${nameOfEvent(indexed)} is not the one that the log has at index ${index}`;
-    this.#mismatch = { problem, leaf: indexed, line: new TextDecoder().decode(line) };
+  /** Whether lines are missing at the end that a node which is behind may have later. */
+  isBehind(heads: readonly StreamHead[]): boolean {
+    const last = Math.max(this.#last.eventId, this.unpublished);
+    return last < this.#indexes.length || heads.some(({ eventId }) => eventId > last);
+  }
+
+  hasServed({ eventId, leaf }: StreamHead): boolean {
+    return this.#served.get(eventId) === leaf;
+  }
+
+  /**
+   * The number of first events that releases before schema 4 may have left unpublished: of an account that is served, whose first published line
+   * holds the hash of the last of them.
+   */
+  get unpublished(): number {
+    const { firstEventId = this.#indexes.length + 1 } = this;
+    const index = this.indexOf(firstEventId - 1);
+    if (!isOfAgent(this.#stream) || !this.#isServed || index === undefined) return 0;
+    const isHeld = this.firstEventId === undefined || this.#firstPrev === toHex(this.#entries.entryAt(index));
+    return isHeld ? firstEventId - 1 : 0;
   }
 
   /** What is wrong once all lines were taken; events before `publishedFrom` need none. */
@@ -52,5 +101,37 @@ export class LoggedStream {
     const leaf = { stream: this.#stream, eventId: missing + 1, index: this.#indexes[missing] as number };
     const problem = `no line explains the entry at index ${leaf.index} of the log, which is said to be event ${leaf.eventId} of ${nameOfStream(leaf.stream)}`;
     return { problem, leaf, line: null };
+  }
+
+  /** Takes the next line; false for one that is none of the stream. */
+  #take(bytes: Uint8Array, heads: readonly StreamHead[]): boolean {
+    const place = placeOfLine(utf8.decode(bytes), READ_LIMITS.jsonValuesMax);
+    const { eventId: before, leaf: prev } = this.#last;
+    const isFirst = before === 0;
+    if (place?.stream !== this.#stream) return false;
+    if (!isFirst && (place.eventId !== before + 1 || place.prev !== prev)) return false;
+    if (place.eventId === 1 && place.prev !== NO_PREVIOUS) return false;
+    if (isFirst) {
+      this.firstEventId = place.eventId;
+      this.#firstPrev = place.prev;
+    }
+    const { eventId } = place;
+    const leaf = leafOf(bytes);
+    this.#last = { eventId, leaf: toHex(leaf) };
+    if (heads.some((head) => head.eventId === eventId)) this.#served.set(eventId, toHex(leaf));
+    this.#compare(eventId, leaf, bytes);
+    const index = this.indexOf(eventId);
+    if (place.isOfLaterRelease && index !== undefined) this.laterFrom ??= index;
+    return true;
+  }
+
+  #compare(eventId: number, leaf: Uint8Array, line: Uint8Array): void {
+    const index = this.indexOf(eventId);
+    if (index === undefined) return;
+    this.#seen[eventId - 1] = 1;
+    if (this.#mismatch !== undefined || Buffer.compare(leaf, this.#entries.entryAt(index)) === 0) return;
+    const indexed = { stream: this.#stream, eventId, index };
+    const problem = `the line of ${nameOfEvent(indexed)} is not the one that the log has at index ${index}`;
+    this.#mismatch = { problem, leaf: indexed, line: utf8.decode(line) };
   }
 }

@@ -10,9 +10,9 @@ import { UnusableInput } from '../line/input.ts';
 import type { AuditedService } from './service-reader.ts';
 
 /** For one proof, and for all of an audit: a service that proves nothing must not make it last. */
-const WAIT_MS_MAX = 5_000;
+export const WAIT_MS_MAX = 5_000;
 const WAITS_MS_MAX = 60_000;
-const POLL_MS = 500;
+export const POLL_MS = 500;
 /** Of 32 bytes each, held twice for a moment; a service may claim and serve any number. */
 export const ENTRIES_MAX = 500_000;
 
@@ -44,7 +44,16 @@ export class ServiceLog {
     const { prefix, checkpointKey } = Object(log) as { readonly prefix?: unknown; readonly checkpointKey?: unknown };
     if (typeof prefix !== 'string' || typeof checkpointKey !== 'string') return undefined;
     const key = parseVerifierKey(checkpointKey);
-    return key && { prefix, key, verifierKey: checkpointKey, logId: logIdOf(key.name) };
+    if (key === undefined) return undefined;
+    const logId = logIdOf(key.name);
+    return prefix === `/log/${logId}` ? { prefix, key, verifierKey: checkpointKey, logId } : undefined;
+  }
+
+  /** What is wrong if the lines that were read are of another log. */
+  problemOfLog({ logId }: LogKey): string | undefined {
+    const { logId: ofLines } = this.#service;
+    if (ofLines === null || ofLines === logId) return undefined;
+    return `the lines are of log ${ofLines}, and the service publishes log ${logId}`;
   }
 
   /** The proof of an event of a chamber or an account; undefined while no checkpoint covers it, for a few seconds. */

@@ -1,0 +1,78 @@
+// A service that keeps lines out of its log: the audit waits some seconds for each proof that does not come.
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { auditMain } from '../../src/audit/main.ts';
+import type { AuditReport } from '../../src/audit/report/report-types.ts';
+import { debating, type Running, run } from '../kit/service.ts';
+import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { eventually } from '../kit/until.ts';
+import { openGoBetween } from './go-between.ts';
+
+const SLOW = { timeout: 180_000 };
+const MINUTE = 60_000;
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+async function covered({ service }: Running): Promise<void> {
+  const { log, tree } = service.forum.store;
+  await eventually(async () => expect((await tree.checkpoint())?.size).toBe(await log.lastPlace()), 20_000);
+}
+
+/** A chamber whose events 1 to 3 are in the log; the fourth is a minute old, and the fifth is new. */
+async function played() {
+  const running = await run();
+  const { debate } = await debating(running);
+  await debate('in the log');
+  await covered(running);
+  const stale = await (await fetch(`${running.url}${(await prefixOf(running)).prefix}/checkpoint`)).text();
+  await debate('kept out of the log');
+  running.clock.advance(MINUTE + 1_000);
+  await debate('new');
+  await covered(running);
+  const between = await openGoBetween(running.url, running.clock.read);
+  atEnd(() => between.close());
+  return { running, between, stale };
+}
+
+async function prefixOf({ url }: Running): Promise<{ readonly prefix: string }> {
+  return ((await (await fetch(url)).json()) as { readonly log: { readonly prefix: string } }).log;
+}
+
+async function audit({ running, between }: Awaited<ReturnType<typeof played>>, options = {}) {
+  const printed: string[] = [];
+  vi.spyOn(console, 'log').mockImplementation((text: string) => void printed.push(text));
+  const now = running.clock.read;
+  const exitCode = await auditMain({ target: between.url, json: true, proofs: temporaryFolder(), now, ...options });
+  const report = JSON.parse(printed[0] ?? '') as AuditReport;
+  const checkpoint = report.chambers[0]?.checks.find(({ name }) => name === 'checkpoint');
+  return { exitCode, report, sentences: checkpoint?.findings.map(({ sentence }) => sentence) };
+}
+
+const OVERDUE = 'event 4 is under no checkpoint, although it is more than a minute old';
+
+describe('an event that is a minute old and in no tree', () => {
+  it('is not hidden by a new one behind it', SLOW, async () => {
+    const world = await played();
+    world.between.lie = (path, text) => (/events\/[45]\/tlog-proof$/.test(path) ? 'none' : text);
+    expect(await audit(world, { chamber: 1 })).toMatchObject({ exitCode: 3, sentences: [OVERDUE] });
+  });
+
+  it('is not hidden by a checkpoint of before, first or all the time', SLOW, async () => {
+    const world = await played();
+    const { between, stale } = world;
+    const isHidden = (path: string) => /events\/[45]\/tlog-proof$/.test(path);
+    between.lie = (path, text) => (path.endsWith('/checkpoint') ? stale : isHidden(path) ? 'none' : text);
+    const { exitCode, report } = await audit(world);
+    expect([exitCode, report.problems]).toEqual([
+      3,
+      ['event 4 of chamber 1 is under no checkpoint, although it is more than a minute old'],
+    ]);
+    between.lie = (path, text) => (path.endsWith('/checkpoint') ? 'none' : isHidden(path) ? 'none' : text);
+    expect((await audit(world)).exitCode).toBe(3);
+  });
+
+  it('is proved to be there by an honest service', SLOW, async () => {
+    expect(await audit(await played())).toMatchObject({ exitCode: 0, report: { problems: [], doubts: [] } });
+  });
+});
