@@ -62,7 +62,7 @@ export const streamEndpoints: readonly Endpoint[] = [
       lastEventId(NATURAL),
       query(
         'end',
-        '`settled`: the stream ends once the chamber is committed and each graduate is deployed or failed (WebSocket: close code 1000; server-sent events: a comment, then the end)',
+        '`settled`: the stream ends once the chamber is committed and each graduate is deployed or failed (WebSocket: close code 1000 and the reason `the chamber is over`; server-sent events: a comment, then the end)',
         { type: 'string', enum: ['settled'] },
       ),
       query(

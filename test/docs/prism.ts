@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { judge, judgesFolder } from '../judges/installed.ts';
+import { judge, judgeFolder } from '../judges/installed.ts';
 
 export interface Prism {
   stop(): Promise<void>;
@@ -24,7 +24,7 @@ interface Violation {
 }
 
 export async function startPrism({ publicUrl, upstream }: PrismOptions): Promise<Prism> {
-  const document = join(judgesFolder(), 'openapi.json');
+  const document = join(judgeFolder('prism'), 'openapi.json');
   writeFileSync(document, await (await fetch(`${upstream}/openapi.json`)).text());
   const [program, script] = judge('prism');
   // Its own CORS headers would hide the service's.

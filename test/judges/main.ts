@@ -1,39 +1,46 @@
-// `npm run judges`: programs of others judge the service, in the tests of the project `judges`. They are some 500 packages, so they are
-// installed into a temporary folder rather than by `npm ci`. `-- --folder FOLDER` keeps them there for the next run.
+// `npm run judges`: programs of others judge the service, in the tests of the project `judges`, or those named after it alone. What they need is
+// installed into a temporary folder rather than by `npm ci`. `-- --folder FOLDER` keeps it there for the next run.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-
-const JUDGES = {
-  '@modelcontextprotocol/conformance': '0.2.0-alpha.12',
-  '@stoplight/prism-cli': '5.14.2',
-  '@stoplight/spectral-cli': '6.16.3',
-  '@stoplight/spectral-owasp-ruleset': '2.0.1',
-};
+import { type Judge, PACKAGES } from './installed.ts';
 
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { folder: { type: 'string' } } });
 const folder = values.folder === undefined ? mkdtempSync(join(tmpdir(), 'judges-')) : resolve(values.folder);
+const all = Object.keys(PACKAGES) as Judge[];
+const chosen = positionals.length === 0 ? all : positionals.map(requireJudge);
 try {
-  install();
+  for (const name of chosen) install(name);
   process.exitCode = judge();
 } finally {
   if (values.folder === undefined) rmSync(folder, { recursive: true, force: true });
 }
 
-function install(): void {
-  const manifest = join(folder, 'package.json');
-  if (existsSync(join(folder, 'node_modules'))) return;
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(manifest, JSON.stringify({ private: true, dependencies: JUDGES }));
-  const options = ['--prefix', folder, '--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock'];
-  execFileSync('npm', ['install', ...options], { cwd: folder, stdio: 'inherit' });
+function requireJudge(name: string): Judge {
+  const known = all.find((each) => each === name);
+  if (known === undefined) throw new Error(`${name} is no judge; there are ${all.join(', ')}`);
+  return known;
+}
+
+/** Each has a folder of its own, so that one can be installed without the others. */
+function install(name: Judge): void {
+  const own = join(folder, name);
+  if (existsSync(join(own, 'node_modules')) || Object.keys(PACKAGES[name]).length === 0) return;
+  mkdirSync(own, { recursive: true });
+  writeFileSync(
+    join(own, 'package.json'),
+    JSON.stringify({ private: true, type: 'module', dependencies: PACKAGES[name] }),
+  );
+  const options = ['--prefix', own, '--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock'];
+  execFileSync('npm', ['install', '--loglevel=error', ...options], { cwd: own, stdio: 'inherit' });
 }
 
 /** Returns the exit code of the tests. */
 function judge(): number {
-  const words = ['vitest', 'run', '--config', 'test/vitest.config.ts', '--project', 'judges', ...positionals];
+  const files = chosen.map((name) => (name === 'prism' ? 'test/docs/journey' : `test/judges/${name}`));
+  const words = ['vitest', 'run', '--config', 'test/vitest.config.ts', '--project', 'judges', ...files];
   const { status } = spawnSync('npx', words, { stdio: 'inherit', env: { ...process.env, JUDGES: folder } });
   return status ?? 1;
 }

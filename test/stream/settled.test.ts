@@ -1,4 +1,5 @@
 // `?end=settled`: the stream of a chamber that is over ends, after its last line.
+import { once } from 'node:events';
 import { expect, it } from 'vitest';
 import { TX_HASH } from '../../src/moves/samples.ts';
 import { allocationOf, recordCommit } from '../kit/chambers.ts';
@@ -24,8 +25,10 @@ it('closes a WebSocket with 1000 once the chamber is committed, and no other', a
   const ending = await consume(running, `${stream}?after=0&${ENDING}`);
   const endless = await consume(running, `${stream}?after=0`);
   await ending.until(2);
+  const closing = once(ending.socket, 'close');
   await settle(running, id);
-  expect(await ending.closed()).toBe(1000);
+  const [code, reason] = await closing;
+  expect([code, String(reason)]).toEqual([1000, 'the chamber is over']);
   await endless.until(3);
   expect(ending.lines).toEqual(await page(running, `/chambers/${id}/events`));
   expect([endless.lines, endless.closeCode]).toEqual([ending.lines, undefined]);
