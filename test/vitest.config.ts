@@ -67,11 +67,11 @@ function hasPostgres(): boolean {
 const limit = (millis: number) => ({ testTimeout: millis, hookTimeout: millis });
 
 /** One module graph for all files of a worker: most spent half of their time on loading the same modules again. */
-const inProcess = { isolate: false, setupFiles: ['test/kit/cpu-time.ts'] };
+const inProcess = { isolate: false, setupFiles: ['test/kit/cpu-time.ts', 'test/kit/real-timers.ts'] };
 /** Parts of the kit for PostgreSQL belong to a file, so that files don't share modules. */
 const onPostgres = {
   globalSetup: fileURLToPath(new URL('kit/postgres-server.ts', import.meta.url)),
-  setupFiles: ['test/kit/cpu-time.ts'],
+  setupFiles: ['test/kit/cpu-time.ts', 'test/kit/real-timers.ts'],
 };
 
 const project = (name: string, include: readonly string[], options: object) => ({

@@ -1,0 +1,14 @@
+// Fails a file that leaves other timers behind than it found: its worker continues with other files, whose waits would never end.
+import { afterAll, expect, vi } from 'vitest';
+
+const REAL = { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate, Date };
+
+afterAll(() => {
+  // Mocks are restored before the next test, which may be one of another file.
+  vi.restoreAllMocks();
+  const replaced = Object.entries(REAL).flatMap(([name, real]) =>
+    Reflect.get(globalThis, name) === real ? [] : [name],
+  );
+  Object.assign(globalThis, REAL);
+  expect(replaced, 'timers that the tests of this file have not put back').toEqual([]);
+});
