@@ -8,4 +8,5 @@ fi
 exec systemd-run --quiet --pipe --wait --property=DynamicUser=yes --property=User=chambers --property=StateDirectory=chambers \
   --property=WorkingDirectory=/opt/chambers --property=UMask=0077 --property=EnvironmentFile=/etc/chambers/chambers.env \
   --setenv=NODE_ENV=production --setenv=DATABASE_PATH=/var/lib/chambers/chambers.db \
-  --setenv=SERVICE_KEY_FILE=/var/lib/chambers/service-keys.json "$@"
+  --setenv=SERVICE_KEY_FILE=/var/lib/chambers/service-keys.json \
+  --setenv=BACKUP_STAMP_FILE=/var/lib/chambers/backups/last-good "$@"

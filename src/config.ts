@@ -253,6 +253,7 @@ export const VARIABLES = {
   VERIFIER_THREADS: optional(integer(1, 64), 'threads that verify signatures'),
   METRICS_PORT: optional(integer(0, 65_535), 'port for GET /metrics; absent: none'),
   METRICS_HOST: variable('127.0.0.1', host, 'address of METRICS_PORT'),
+  BACKUP_STAMP_FILE: optional(path, 'file that a good backup touches, for the metric of its time; absent: none'),
   LOG_LEVEL: variable('info', matching(LOG_LEVEL, `must be one of ${LOG_LEVELS}`), LOG_LEVELS),
   LOG_FORMAT: variable('json', matching(/^(json|pretty)$/, 'must be json or pretty'), 'json, or pretty for people'),
   LOG_BUFFER_BYTES_MAX: variable(

@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import { paint } from '../process/terminal.ts';
 import { VERSION } from '../process/version.ts';
 import { CommandError, EXIT } from './output.ts';
-import { VARIABLES } from './variables.ts';
+import { loadVariables, VARIABLES } from './variables.ts';
 
 export interface Input {
   readonly args: readonly string[];
@@ -72,6 +72,7 @@ export function toProgram(specs: readonly CommandSpec[], words: readonly string[
     .description('Runs, uses and checks a Chamber Coordination Service.')
     .usage(USAGE)
     .option('--json', 'print JSON, errors too')
+    .option('--env-file <file>', 'set the variables in the file first; those of the environment take precedence')
     .version(VERSION, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
     .helpCommand('help [command]', 'print help')
@@ -81,6 +82,10 @@ export function toProgram(specs: readonly CommandSpec[], words: readonly string[
       getOutHelpWidth: () => process.stdout.columns ?? 160,
     })
     .configureHelp({ showGlobalOptions: true, styleTitle: (title) => paint('bold', title), subcommandTerm: termOf });
+  program.hook('preAction', () => {
+    const { envFile } = program.opts<{ readonly envFile?: string }>();
+    if (envFile !== undefined) loadVariables(envFile);
+  });
   failInOneSentence(program);
   for (const spec of specs) addCommand(program, spec, words, run);
   return program.addHelpText('after', overview()).addHelpText('before', () => {

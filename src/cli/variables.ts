@@ -1,4 +1,6 @@
 // The command line's own variables, all named CHAMBERS_… but for two.
+import { readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
 import { VARIABLES as SERVICE_VARIABLES } from '../config.ts';
 import { CommandError } from './output.ts';
 
@@ -8,6 +10,19 @@ export const VARIABLES = {
   OWNER_PRIVATE_KEY: "the key of the contracts' owner, for contracts deploy and contracts set-relayer",
   NO_COLOR: 'set to anything: no colours',
 } as const;
+
+/** Sets those that are not set. */
+export function loadVariables(file: string): void {
+  for (const [name, value] of Object.entries(parseEnv(readText(file)))) process.env[name] ??= value;
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new CommandError('usage', `--env-file: cannot read ${file}: ${(error as NodeJS.ErrnoException).code}`);
+  }
+}
 
 /** A misspelt variable would go unnoticed. */
 export function checkVariables(): void {

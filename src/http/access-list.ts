@@ -15,6 +15,8 @@ export interface AccessListOptions {
   readonly banFile: string | undefined;
   /** Called at growing intervals while a list can't be read, and at each forced reload; the previous one stays in force. */
   readonly onProblem: (error: Error, repeats: Repeats) => void;
+  /** Called with the lengths of the lists when they were read again; null for one that is not configured. */
+  readonly onRead?: (counts: { readonly allowed: number | null; readonly banned: number | null }) => void;
 }
 
 export class AccessList {
@@ -24,6 +26,7 @@ export class AccessList {
   #allowed: ReadonlySet<string> | undefined;
   #banned: ReadonlySet<string> = new Set();
   #version = '';
+  #isRead = true;
 
   /** Throws an Error that names the file and line at fault. */
   constructor(options: AccessListOptions) {
@@ -37,12 +40,21 @@ export class AccessList {
     return !this.#banned.has(did) && (this.#allowed === undefined || this.#allowed.has(did));
   }
 
+  /** The files could be read last. */
+  get isRead(): boolean {
+    return this.#isRead;
+  }
+
   reload({ isForced }: { readonly isForced: boolean }): void {
-    const { onProblem } = this.#options;
+    const { onProblem, onRead } = this.#options;
     try {
-      if (isForced || this.#version !== this.#currentVersion()) this.#read();
+      const isDue = isForced || !this.#isRead || this.#version !== this.#currentVersion();
+      if (isDue) this.#read();
+      this.#isRead = true;
       this.#repeats.end(UNREADABLE);
+      if (isDue) onRead?.(this.#counts());
     } catch (error) {
+      this.#isRead = false;
       const { message } = error as Error;
       if (isForced) onProblem(error as Error, {});
       else this.#repeats.report(UNREADABLE, message, (repeats) => onProblem(error as Error, repeats));
@@ -60,6 +72,14 @@ export class AccessList {
     this.#allowed = allowed;
     this.#banned = banned ?? new Set();
     this.#version = version;
+  }
+
+  #counts() {
+    const { allowFile, banFile } = this.#options;
+    return {
+      allowed: allowFile === undefined ? null : (this.#allowed?.size ?? 0),
+      banned: banFile === undefined ? null : this.#banned.size,
+    };
   }
 
   #currentVersion(): string {

@@ -36,6 +36,8 @@ export interface ChainStatus {
     readonly attemptsMax: number;
     readonly jobEtherMax: number;
     readonly alerts: number;
+    readonly balanceEther: number;
+    readonly transactionsLeft: number;
   };
 }
 

@@ -18,6 +18,10 @@ export interface Sources {
   readonly relayer: () => { readonly pending: number; readonly failed: number; readonly leads: boolean } | undefined;
   /** What the relayer has signed and spent; undefined without one. */
   readonly spending: () => SpendingState | undefined;
+  /** The latest list was read, or there is none. */
+  readonly areListsRead: () => boolean;
+  /** Unix seconds; NaN if it is not watched, 0 without one. */
+  readonly lastBackupAt: () => number;
   /** The state of a node of a shared log; undefined in a log of one process. */
   readonly node: () => NodeState | undefined;
   /** How often a state in memory was brought up to what other nodes had appended. */
@@ -39,6 +43,9 @@ interface SpendingState {
   readonly attemptsMax: number;
   readonly jobEtherMax: number;
   readonly alerts: number;
+  /** NaN where they are not known. */
+  readonly balanceEther: number;
+  readonly transactionsLeft: number;
 }
 
 interface PublishingState {
@@ -241,6 +248,22 @@ export function addGauges(registry: Registry, sources: Sources): void {
   gauge('chambers_relayer_job_ether_max', 'The most that one open job has cost in fees, in ether', () => {
     return spending()?.jobEtherMax ?? 0;
   });
+  gauge(
+    'chambers_relayer_balance_ether',
+    "The funds of the relayer's account; NaN where this node does not relay",
+    () => Number(spending()?.balanceEther),
+  );
+  gauge(
+    'chambers_relayer_transactions_left',
+    'For how many transactions these funds last at the fees of now; NaN where this node does not relay',
+    () => Number(spending()?.transactionsLeft),
+  );
+  gauge('chambers_access_lists_read', 'Whether the access lists could be read last', sources.areListsRead);
+  gauge(
+    'chambers_last_backup_timestamp_seconds',
+    'When BACKUP_STAMP_FILE was touched, in Unix seconds; 0 if it is missing, NaN if it is not set',
+    sources.lastBackupAt,
+  );
   counter('chambers_receipts_signed_total', 'Receipts that were signed', sources.receipts);
   gauge('chambers_checkpoint_size', 'Lines under the stored checkpoint', () => publishing().size);
   gauge(

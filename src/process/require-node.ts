@@ -2,6 +2,7 @@
 // imports, and better-sqlite3 crashes an older Node without a message as soon as it is loaded.
 import { writeSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { EXIT_CONFIG } from './exit.ts';
 
 const { engines } = createRequire(import.meta.url)('#package') as { readonly engines: { readonly node: string } };
 const required = engines.node.replace('>=', '');
@@ -9,7 +10,8 @@ const { node: running } = process.versions;
 
 if (isOlder(running, required)) {
   writeSync(process.stderr.fd, `Node ${required} or later is needed, and this is Node ${running}.\n`);
-  process.exit(1);
+  // Another start would fail as well.
+  process.exit(EXIT_CONFIG);
 }
 
 function isOlder(version: string, than: string): boolean {

@@ -9,6 +9,7 @@ import type { Hex, Millis } from '../vocabulary/values.ts';
 import type { Block } from './chain-client.ts';
 import type { ContractProfile } from './contracts.ts';
 import type { FeeOffer, FeeSettings } from './fees.ts';
+import type { Funds } from './funds.ts';
 import type { HighestNonces } from './highest-nonces.ts';
 import type { JobBoard } from './job-board.ts';
 import type { LogSearch } from './log-search.ts';
@@ -71,6 +72,7 @@ export interface LastingContext {
   readonly highestNonces: HighestNonces;
   readonly board: JobBoard;
   readonly spending: Spending;
+  readonly funds: Funds;
   /** Deployments that failed since the start. */
   readonly failed: { count: number };
 }

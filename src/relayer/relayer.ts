@@ -14,6 +14,7 @@ import {
   type RelayerForum,
   Stopwatches,
 } from './context.ts';
+import { Funds, type FundsFigures } from './funds.ts';
 import { HighestNonces } from './highest-nonces.ts';
 import { JobBoard } from './job-board.ts';
 import { LogSearch } from './log-search.ts';
@@ -82,6 +83,7 @@ export class Relayer {
       highestNonces: new HighestNonces(),
       board: new JobBoard(),
       spending: new Spending(),
+      funds: new Funds(clock),
       failed: { count: 0 },
     };
     this.#hold = this.#openHold(forum.lease());
@@ -99,8 +101,9 @@ export class Relayer {
     await this.#lasting.board.idle();
   }
 
-  spending(): SpendingFigures & { readonly alerts: number } {
-    return { ...this.#lasting.spending.figures(), alerts: this.#hold.context.alerts.count };
+  spending(): SpendingFigures & FundsFigures & { readonly alerts: number } {
+    const { spending, funds } = this.#lasting;
+    return { ...spending.figures(), ...funds.figures, alerts: this.#hold.context.alerts.count };
   }
 
   status(): RelayerStatus {
@@ -127,6 +130,7 @@ export class Relayer {
     const lease = forum.lease();
     if (lease !== this.#hold.lease) {
       this.#hold = this.#openHold(lease);
+      this.#lasting.funds.forget();
       const role = lease === undefined ? 'standing by: another node relays' : 'leading: this node relays';
       logger.info({}, `relayer ${role}`);
     }

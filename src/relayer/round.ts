@@ -2,6 +2,7 @@
 // took off the chain, by a step. Jobs are independent: their steps run side by side, one that fails is set aside, and a round does not
 // wait for one that hangs. Between rounds it keeps nothing that a restart would not find again.
 import { setTimeout as pause } from 'node:timers/promises';
+import { detach } from '../process/detach.ts';
 import { countAttempts } from './attempts.ts';
 import { readBalance, readChainId, readHead, readNonce } from './chain-client.ts';
 import type { ClosedChamber, RelayerContext, RoundContext } from './context.ts';
@@ -65,6 +66,8 @@ export async function playRound(
   if (fault !== undefined) throw fault.error;
   if ([...pending.values()].every((count) => count === 0)) {
     for (const subject of [FUNDS, FEE]) context.alerts.clear(subject);
+    // It is for the metrics: an RPC that fails shows in the next round.
+    detach(context.funds.look(round), () => {});
   }
   return true;
 }

@@ -60,6 +60,7 @@ async function signNew(job: Job, call: Call, round: RoundContext): Promise<Step>
   }
   alerts.clear(FEE);
   const balance = await round.balance();
+  round.funds.noteCall(call);
   const unsigned = { chainId, ...call, ...offer.fees };
   const cost = costOf(unsigned);
   if (balance < cost) {

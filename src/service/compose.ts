@@ -31,7 +31,7 @@ import { streamRoutes } from '../stream/routes.ts';
 import type { SignatureVerifierPool } from '../verifier/verifier.ts';
 import { unavailable } from '../vocabulary/errors.ts';
 import type { ChainLink } from './chain.ts';
-import { readLists, readWitnesses } from './configured-files.ts';
+import { lastBackupAt, readLists, readWitnesses } from './configured-files.ts';
 import { logFailure, openObservation } from './observation.ts';
 
 export interface CoreOptions {
@@ -91,8 +91,9 @@ function openAccessList(config: Config, logger: Logger): AccessList {
   return new AccessList({
     allowFile: config.ALLOW_LIST_FILE,
     banFile: config.BAN_LIST_FILE,
-    onProblem: (error, repeats) =>
-      logger.error({ err: error, ...repeats }, 'access list not read: the previous one stays in force'),
+    onRead: (counts) => logger.info(counts, 'access lists read again'),
+    onProblem: ({ message: reason }, repeats) =>
+      logger.error({ reason, ...repeats }, 'alert raised: access list not read: the previous one stays in force'),
   });
 }
 
@@ -222,6 +223,8 @@ export function composeService(core: Core, options: EdgeOptions) {
       spending: () => chain.status().spending,
       isHealthy: () => chain.status().ok && forum.clockProblem() === undefined,
       clockAheadSeconds: () => (forum.clockProblem()?.aheadMillis ?? 0) / 1000,
+      areListsRead: () => access.isRead,
+      lastBackupAt: () => lastBackupAt(config),
       node: () => forum.store.nodes?.state(),
       catchUps: () => forum.catchUps,
       publishing: () => publishing.state(),

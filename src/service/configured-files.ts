@@ -1,5 +1,5 @@
-// The files that variables name, read whole at the start.
-import { readFileSync } from 'node:fs';
+// The files that variables name.
+import { readFileSync, statSync } from 'node:fs';
 import { type Config, readConfigured } from '../config.ts';
 import { readDids } from '../http/access-list.ts';
 import { type PolicyWitness, parsePolicy } from '../tlog/policy.ts';
@@ -14,4 +14,10 @@ export function readLists({ ALLOW_LIST_FILE: allowFile, BAN_LIST_FILE: banFile }
 export function readWitnesses({ WITNESS_POLICY_FILE: path }: Config): readonly PolicyWitness[] {
   if (path === undefined) return [];
   return readConfigured('WITNESS_POLICY_FILE', () => parsePolicy(readFileSync(path, 'utf8'))).witnesses;
+}
+
+/** In Unix seconds. A backup touches the file once it was checked; NaN if none is configured, 0 if it is missing. */
+export function lastBackupAt({ BACKUP_STAMP_FILE: path }: Config): number {
+  if (path === undefined) return Number.NaN;
+  return (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0) / 1000;
 }

@@ -1,9 +1,14 @@
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, it, vi } from 'vitest';
 import { toProgram } from '../../src/cli/command.ts';
 import { COMMANDS } from '../../src/cli/main.ts';
 import { moveCommands } from '../../src/cli/move-commands.ts';
 import { chamberMoves } from '../../src/moves/registry.ts';
+import { CLI } from '../kit/programs.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
 import { run } from './run.ts';
 
 const ADDRESS = `0x${'11'.repeat(20)}`;
@@ -149,3 +154,18 @@ function wordsOf(example: string): string[] | null {
   const words = example.replace(/ > .*/, '').match(/(?:[^\s"]|"[^"]*")+/g) ?? [];
   return words.map((word) => word.replaceAll('"', ''));
 }
+
+it('--env-file sets the variables of a file, after those of the environment', () => {
+  const file = join(temporaryFolder(), 'chambers.env');
+  writeFileSync(file, '# settings\nCHAIN=none\nPORT=0\nCONFIRMATIONS="7"\nDATABASE_PATH=:memory:\n');
+  const env = { PATH: process.env['PATH'], CONFIRMATIONS: '5' };
+  const doctor = (...words: string[]) => spawnSync(process.execPath, ['--', CLI, ...words], { env, encoding: 'utf8' });
+  const { status, stdout } = doctor('doctor', '--json', `--env-file=${file}`);
+  const details = JSON.parse(stdout).findings.map(({ detail }: { readonly detail: string }) => detail);
+  expect(status).toBe(0);
+  expect(details).toEqual(expect.arrayContaining([':memory:', '5', 'none: chambers stay in ALLOCATE_REVEAL']));
+  expect(doctor('--env-file', `${file}.missing`, 'doctor')).toMatchObject({
+    status: 2,
+    stderr: `usage: --env-file: cannot read ${file}.missing: ENOENT\n`,
+  });
+});

@@ -90,7 +90,7 @@ describe('the unit', () => {
 
   it('sets variables of the service', () => {
     const names = [...UNIT.matchAll(/^Environment=(\w+)=/gm)].map(([, name = '']) => name);
-    expect(names).toEqual(['NODE_ENV', 'DATABASE_PATH', 'SERVICE_KEY_FILE']);
+    expect(names).toEqual(['NODE_ENV', 'DATABASE_PATH', 'SERVICE_KEY_FILE', 'BACKUP_STAMP_FILE']);
   });
 
   it('does not start a service again whose configuration is wrong', async () => {
@@ -115,6 +115,9 @@ it('the backup unit calls commands that exist, with the database of the service'
   const commands = [...unit.matchAll(/dist\/src\/cli\.js (\w+)/g)].map(([, name]) => name);
   expect(commands).toEqual(['backup', 'fsck']);
   expect(unit).toContain(/^Environment=DATABASE_PATH=(.*)$/m.exec(UNIT)?.[1]);
+  // Only a backup that was checked counts.
+  const stamp = /^Environment=BACKUP_STAMP_FILE=(.*)$/m.exec(UNIT)?.[1];
+  expect(unit.indexOf(`touch ${stamp};`)).toBeGreaterThan(unit.indexOf('cli.js fsck'));
 });
 
 describe('the settings', () => {

@@ -16,13 +16,15 @@ function listOf(files: { readonly allow?: string; readonly ban?: string }) {
   for (const name of ['allow', 'ban'] as const)
     if (files[name] !== undefined) writeFileSync(join(folder, name), files[name]);
   const problems: Error[] = [];
+  const counts: object[] = [];
   const list = new AccessList({
     allowFile: path('allow'),
     banFile: path('ban'),
     onProblem: (error) => problems.push(error),
+    onRead: (read) => counts.push(read),
   });
   atEnd(async () => list.close());
-  return { list, problems, folder };
+  return { list, problems, counts, folder };
 }
 
 describe('an access list', () => {
@@ -42,6 +44,21 @@ describe('an access list', () => {
       false,
       false,
     ]);
+  });
+
+  it('says how long the lists are that it reads again, and whether it could', () => {
+    const { list, counts, problems, folder } = listOf({ ban: '' });
+    expect([list.isRead, counts]).toEqual([true, []]);
+    writeFileSync(join(folder, 'ban'), `${ANN.did}\n${BOB.did}\n`);
+    list.reload({ isForced: false });
+    list.reload({ isForced: false });
+    expect(counts).toEqual([{ allowed: null, banned: 2 }]);
+    rmSync(join(folder, 'ban'));
+    list.reload({ isForced: false });
+    expect([list.isRead, counts.length, problems.length]).toEqual([false, 1, 1]);
+    writeFileSync(join(folder, 'ban'), `${ANN.did}\n${BOB.did}\n`);
+    list.reload({ isForced: false });
+    expect([list.isRead, counts.length]).toEqual([true, 2]);
   });
 
   it('is read again on request, and stays in force when the new file is invalid', () => {

@@ -70,6 +70,7 @@ const SHOWN = [
   'ALLOW_LIST_FILE',
   'BAN_LIST_FILE',
   'METRICS_PORT',
+  'BACKUP_STAMP_FILE',
 ] as const satisfies readonly (keyof Config)[];
 
 /** What is in force. */
