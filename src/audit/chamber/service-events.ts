@@ -218,15 +218,14 @@ export class ServiceEventChecks {
     const other = signedFor.of(txHash, subject);
     const named = `event ${eventId} names transaction ${txHash}`;
     const isRecorded = this.#submitted.get(nameOf(subject))?.some((one) => one.txHash === txHash) === true;
-    // The line that logged it for this one is the fault where there is one.
-    if (claimant !== undefined && !isRecorded) {
-      const problem = `${named}, which was named as the outcome of ${nameOf(claimant)}`;
-      this.#findings.judge('transactions', [eventId], problem);
-    } else if (isRecorded || other !== undefined)
+    if (isRecorded || other !== undefined) {
+      const problem = other && `${named}, which is for ${nameOf(other)}`;
+      this.#findings.judge('transactions', [eventId], !isRecorded && problem);
+    } else if (claimant !== undefined)
       this.#findings.judge(
         'transactions',
         [eventId],
-        !isRecorded && other && `${named}, which is for ${nameOf(other)}`,
+        `${named}, which was named as the outcome of ${nameOf(claimant)}`,
       );
     else this.#forChain.push({ check: 'transactions', problem: `${named}, which is not in the log` });
   }

@@ -113,7 +113,7 @@ const LIMITS: readonly Limit[] = [
     covers: (difference, draft) =>
       difference.kind === 'changed' &&
       /^request\.signature(Input)?$/.test(difference.path) &&
-      /proxy=|\( "@method"/.test(String((difference.now['request'] as Line)['signatureInput'])) &&
+      /proxy=|\( "@method"/.test(String((difference.now['request'] as Line | null)?.['signatureInput'])) &&
       (difference.did !== undefined || !isReceipted(draft)),
   },
   {
