@@ -32,7 +32,8 @@ export function documentPage({ title, home, navigation, main }: DocumentPage): s
   const top = h('a', { href: '#' }, h('strong', {}, home));
   // The style opens it on a wide screen.
   const contents = h('details', {}, h('summary', {}, 'Contents'), top, navigation.map(navigationGroup));
-  const nav = h('nav', { class: 'contents', 'aria-label': 'Contents' }, contents);
+  // It scrolls by itself there, so that the keyboard must reach it.
+  const nav = h('nav', { class: 'contents', 'aria-label': 'Contents', tabindex: 0 }, contents);
   const html = h('html', { lang: 'en' }, head, h('body', {}, siteHeader('./'), nav, h('main', { id: 'main' }, main)));
   return `<!doctype html>${toHtml(html)}`;
 }

@@ -2,7 +2,7 @@
 import { type Element, h } from './element.ts';
 
 /** `base` is the path from the page's own address to the service's. */
-export function siteHeader(base: './' | '../'): Element {
+export function siteHeader(base: string): Element {
   return h(
     'header',
     { class: 'site' },

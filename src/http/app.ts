@@ -46,10 +46,13 @@ export const httpRoutes: readonly Route[] = [
   ...transcriptRoutes,
 ];
 
+/** May replace the response to a request that has no route. */
+type NoRoute = (c: ForumContext, json: Response) => Promise<Response>;
+
 /** `addFirst` adds routes that come before those of the same paths. */
-export function createApp(options: HttpOptions, addFirst?: (app: ForumApp) => void): ForumApp {
+export function createApp(options: HttpOptions, addFirst: (app: ForumApp) => NoRoute): ForumApp {
   const app = new Hono<ForumEnv>();
-  addFirst?.(app);
+  const respond = addFirst(app);
   const context = {
     ...options,
     auth: new Authenticator(options),
@@ -58,7 +61,7 @@ export function createApp(options: HttpOptions, addFirst?: (app: ForumApp) => vo
   };
   app.options('*', preflight);
   for (const { method, path, handle } of httpRoutes) app.on(method.toUpperCase(), path, handle.bind(null, context));
-  app.notFound((c) => errorResponse(noRoute(app, c.req)));
+  app.notFound((c) => respond(c, errorResponse(noRoute(app, c.req))));
   app.onError((error, c) => failed(error, c, options));
   return app;
 }

@@ -4,12 +4,24 @@ import { graduates, tallies } from '../../projections/graduation.ts';
 import { isClosed, phaseAt } from '../../projections/phase.ts';
 import { deploymentOf, isDeployed } from '../../projections/settlement.ts';
 import { type Turn, turnAt, turnEnd } from '../../projections/turn.ts';
-import { type Child, type Element, foreign, foreignBlock, h } from '../html/element.ts';
+import { type Child, type Element, foreign, h } from '../html/element.ts';
 import { instantOf, type Phase } from '../vocabulary/values.ts';
 import { admissionView } from './admission-view.ts';
 import { allocationSection } from './allocation-view.ts';
 import type { ChamberModel } from './chamber-model.ts';
-import { agent, duration, folded, hash, more, plural, shortDid, shownRows, time, timeLeft } from './format.ts';
+import {
+  agent,
+  duration,
+  folded,
+  foldedText,
+  hash,
+  more,
+  plural,
+  shortDid,
+  shownRows,
+  time,
+  timeLeft,
+} from './format.ts';
 import { alarm, replayBar, verifySection } from './live-view.ts';
 import { outcomeIn, outcomeSection } from './outcome-view.ts';
 import { phaseStrip } from './phase-strip.ts';
@@ -31,7 +43,7 @@ export function chamberView(given: ChamberModel): Element {
       h('h1', {}, foreign(state.name)),
       h('p', { class: 'by' }, `Chamber ${state.chamberId}, created by `, agent(state.creatorDid, model)),
     ),
-    state.topic !== null && foreignBlock(state.topic, 'text topic'),
+    state.topic !== null && foldedText(state.topic, 'text topic'),
     pace(state),
     admissionView(model),
     phaseStrip(model, phase),
@@ -39,20 +51,20 @@ export function chamberView(given: ChamberModel): Element {
     outcome !== undefined && outcomeSection(model, outcome),
     alarm(live),
     replayBar(live),
-    // The parts are in the order of reading; on a wide screen the second stands next to the others.
+    // The parts are in the order of reading; on a wide screen the last stands next to the others.
     h(
       'div',
       { class: 'columns' },
       ideaSection(model, phase),
+      transcriptSection(model),
       h(
         'div',
-        { class: 'aside' },
+        { id: 'panels', class: 'aside' },
         verifySection(state.chamberId, live),
         allocationSection(model, { hasOutcome: outcome !== undefined }),
         rootSection(model),
         memberSection(model, phase),
       ),
-      transcriptSection(model),
     ),
   );
 }
@@ -148,7 +160,7 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
         h('code', { class: 'ticker' }, idea.ticker),
         winners.has(idea) && h('b', { class: 'badge' }, 'graduated'),
       ),
-      foreignBlock(idea.description),
+      foldedText(idea.description),
       h(
         'p',
         { class: 'facts' },
@@ -175,8 +187,8 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
 }
 
 const IDEAS_CHARS_MAX = 131_072;
-/** What an idea takes besides its description. */
-const IDEA_CHARS = 512;
+/** What an idea takes besides its description: its beginning, if it is folded, and the rest. */
+const IDEA_CHARS = 1_024;
 
 function ideasThatFit(ideas: readonly Idea[]): readonly Idea[] {
   let chars = 0;

@@ -25,7 +25,7 @@ export function pagePolicy(rpcUrl = ''): string {
 interface Page {
   readonly title: string;
   /** The path from the page's own address to the service's. */
-  readonly base: './' | '../';
+  readonly base: string;
   /** The view that toHtml returned. */
   readonly view: string;
   /** The custom element and what it starts from. */
@@ -67,13 +67,17 @@ export function errorView(status: number, detail: string): Element {
   return h('main', { id: 'main' }, h('h1', {}, `Error ${status}`), h('p', { dir: 'auto' }, detail));
 }
 
-/** The page of a chamber that does not exist; the id is the reader's text. */
-export function notFoundView(id: string): Element {
+/** The page of a chamber that does not exist, or of an address without one; the id and the path are the reader's text. */
+export function notFoundView(base: string, missing: { readonly id: string } | { readonly path: string }): Element {
+  const what =
+    'id' in missing
+      ? ['There is no chamber ', foreign(missing.id), '.']
+      : ['There is no page at ', h('code', {}, foreign(missing.path)), '.'];
   return h(
     'main',
     { id: 'main' },
     h('h1', {}, 'Not found'),
-    h('p', {}, 'There is no chamber ', foreign(id), '.'),
-    h('p', {}, h('a', { href: '../' }, 'All chambers')),
+    h('p', {}, ...what),
+    h('p', {}, h('a', { href: base }, 'All chambers')),
   );
 }

@@ -1,6 +1,6 @@
 // Times, agents and hashes as people read them; the same in the service and in the browser.
 
-import { type Child, type Element, h } from '../html/element.ts';
+import { type Child, type Element, foreignBlock, h } from '../html/element.ts';
 import { shortAgent } from '../vocabulary/short.ts';
 import { type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
 
@@ -92,6 +92,35 @@ export function folded<T>(
   const rest = items.filter((item, index) => !isFront(item, index));
   const summary = h('summary', {}, plural(rest.length, `more ${noun}`));
   return [list(items.filter(isFront)), rest.length > 0 && h('details', { class: 'rest' }, summary, list(rest))];
+}
+
+/** A longer text of an agent, or one of more lines, shows its beginning until it is opened. */
+const LONG_CHARS = 320;
+const LONG_LINES = 8;
+const EXCERPT_CHARS = 200;
+const EXCERPT_LINES = 5;
+
+/** Text of an agent as a block, of which a long one is folded. */
+export function foldedText(text: string, className = 'text'): Element {
+  const lines = text.split('\n', LONG_LINES + 1);
+  if (text.length <= LONG_CHARS && lines.length <= LONG_LINES) return foreignBlock(text, className);
+  const first = lines.slice(0, EXCERPT_LINES).join('\n');
+  const excerpt = h(
+    'span',
+    { class: 'excerpt', dir: 'auto' },
+    first.length > EXCERPT_CHARS ? beginning(first) : first,
+    ' …',
+  );
+  const words = [h('span', { class: 'unfold' }, 'Show all'), h('span', { class: 'fold' }, 'Show less')];
+  return h('details', { class: 'long' }, h('summary', {}, excerpt, ...words), foreignBlock(text, className));
+}
+
+/** Ends with a whole word, unless that is very long. */
+function beginning(text: string): string {
+  return text
+    .slice(0, EXCERPT_CHARS)
+    .toWellFormed()
+    .replace(/\s\S{0,30}$/, '');
 }
 
 const ROWS_MAX = 512;

@@ -14,6 +14,8 @@ export interface LiveModel {
   /** The replay shows twice this many events a second. */
   readonly speed: number;
   readonly isConnected: boolean;
+  /** Whether the chamber is settled, so that nothing is to come. */
+  readonly isSettled: boolean;
   /** The name of the file that the lines are from; undefined for a service's. */
   readonly file: string | undefined;
   /** The event that the address names. */
@@ -74,9 +76,10 @@ export const SPEEDS = [1, 4, 16];
 /** Its place is kept where there is nothing live yet. */
 export function replayBar(live: LiveModel | undefined): Element {
   if (live === undefined) return h('div', { class: 'replay' });
-  const { total, shown, isPlaying, isConnected, speed, file } = live;
+  const { total, shown, isPlaying, isConnected, isSettled, speed, file } = live;
   const isLast = shown === total;
-  const last = file === undefined ? (isConnected ? 'Live' : 'Reconnecting…') : 'End';
+  const isOpen = file === undefined && !isSettled;
+  const last = isOpen ? (isConnected ? 'Live' : 'Reconnecting…') : 'End';
   return h(
     'div',
     { class: 'replay', role: 'group', 'aria-label': 'Replay' },
@@ -105,7 +108,7 @@ export function replayBar(live: LiveModel | undefined): Element {
       {
         type: 'button',
         'data-act': 'live',
-        class: isLast && isConnected ? 'live on' : 'live',
+        class: isOpen && isLast && isConnected ? 'live on' : 'live',
         'aria-pressed': String(isLast),
       },
       last,

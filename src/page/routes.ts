@@ -1,5 +1,5 @@
-// The pages for people at GET / and GET /chambers/:id, where programs get JSON. The JSON response is always made first: it
-// determines status and headers, and a browser sees the same as a page.
+// The pages for people at GET / and GET /chambers/:id, and of addresses that have none, where programs get JSON. The JSON response is
+// always made first: it determines status and headers, and a browser sees the same as a page.
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono, Next } from 'hono';
 import type { Forum } from '../forum/forum.ts';
@@ -27,8 +27,11 @@ type App = Hono<{ Bindings: Partial<HttpBindings> }>;
 
 const CHAMBERS_LISTED_MAX = 50;
 
-/** Must be registered before the routes of the same paths. */
-export function pageRoutes(app: App, { forum, headers, cacheBytesMax, relayerProblem }: PageOptions): void {
+/** Must be registered before the routes of the same paths. Returns the page, or the JSON, of a request that has no route. */
+export function pageRoutes(
+  app: App,
+  { forum, headers, cacheBytesMax, relayerProblem }: PageOptions,
+): (c: Context, json: Response) => Promise<Response> {
   const assets = new Assets();
   const asset = assets.pathOf.bind(assets);
   const chamberPages = new ChamberPages(forum, asset, cacheBytesMax);
@@ -47,21 +50,32 @@ export function pageRoutes(app: App, { forum, headers, cacheBytesMax, relayerPro
 
   async function negotiate(c: Context, next: Next, render: () => Promise<WholePage>): Promise<void> {
     await next();
-    c.res.headers.append('Vary', 'Accept');
-    if (!wantsHtml(c.req.header('accept'))) return;
-    const { status } = c.res;
-    const page = status === 200 ? await render() : new WholePage(await errorPage(c, asset));
+    const json = c.res;
+    const response = await negotiated(c, json, () => (json.status === 200 ? render() : errorPage(c, json, asset)));
+    if (response === json) return;
+    // Hono would read the body of the response before, and copy this one, to merge the two.
+    c.res = undefined;
+    c.res = response;
+  }
+
+  return (c, json) => {
+    const isRead = c.req.method === 'GET' || c.req.method === 'HEAD';
+    return isRead ? negotiated(c, json, () => errorPage(c, json, asset)) : Promise.resolve(json);
+  };
+
+  async function negotiated(c: Context, json: Response, render: () => Promise<WholePage>): Promise<Response> {
+    json.headers.append('Vary', 'Accept');
+    if (!wantsHtml(c.req.header('accept'))) return json;
+    const page = await render();
     const isGzip = c.req.method !== 'HEAD' && acceptedEncoding(c.req.header('accept-encoding'), ['gzip']) !== undefined;
     const body = isGzip ? await page.gzipped() : page.bytes;
     // Headers of the JSON response stay in force.
-    const sent = new Headers(c.res.headers);
+    const sent = new Headers(json.headers);
     for (const [name, value] of Object.entries(HTML_HEADERS)) sent.set(name, value);
     sent.set('Content-Security-Policy', pagePolicy(c.req.query('rpc')));
     sent.append('Vary', 'Accept-Encoding');
     if (isGzip) sent.set('Content-Encoding', 'gzip');
-    // Hono would read the body of the response before, and copy this one, to merge the two.
-    c.res = undefined;
-    c.res = new Response(body, { status, headers: sent });
+    return new Response(body, { status: json.status, headers: sent });
   }
 }
 
@@ -87,10 +101,17 @@ async function listPage(c: Context, forum: Forum, asset: PathOf) {
   return { title: 'Chambers', base: './', view, live, asset } as const;
 }
 
-async function errorPage(c: Context, asset: PathOf): Promise<string> {
-  const { status } = c.res;
-  const { detail } = (await c.res.clone().json()) as ErrorBody;
-  const base = c.req.path === '/' ? './' : '../';
-  const view = status === 404 ? notFoundView(c.req.param('id') ?? '') : errorView(status, detail);
-  return pageHtml({ title: status === 404 ? 'Not found' : 'Error', base, view: toHtml(view), asset });
+async function errorPage(c: Context, json: Response, asset: PathOf): Promise<WholePage> {
+  const { status } = json;
+  const { detail } = (await json.clone().json()) as ErrorBody;
+  const { path } = c.req;
+  const base = baseOf(path);
+  const id = c.req.param('id');
+  const view = status === 404 ? notFoundView(base, id === undefined ? { path } : { id }) : errorView(status, detail);
+  return new WholePage(pageHtml({ title: status === 404 ? 'Not found' : 'Error', base, view: toHtml(view), asset }));
+}
+
+/** The path from the address of a page to the service's, which a browser resolves slash by slash. */
+function baseOf(path: string): string {
+  return '../'.repeat(path.split('/').length - 2) || './';
 }

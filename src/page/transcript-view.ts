@@ -42,11 +42,13 @@ export function transcriptSection(model: ChamberModel): Element {
     chunks.push(live === undefined ? chunk(model, start) : liveChunk(model, live, start));
   }
   const latest = h('a', { href: `#e${events.at(-1)?.eventId}` }, 'to the latest event');
+  // On a phone they follow the transcript.
+  const panels = h('span', { class: 'past' }, ' · ', h('a', { href: '#panels' }, 'to the checks'));
   const allLines = h('a', { href: `${state.chamberId}/events` }, 'All lines');
   return h(
     'section',
     { class: 'transcript' },
-    h('h2', {}, 'Transcript', events.length > CHUNK_EVENTS && h('small', {}, ' ', latest)),
+    h('h2', {}, 'Transcript', events.length > CHUNK_EVENTS && h('small', {}, ' ', latest, panels)),
     first > 1 && h('p', { class: 'facts' }, `The last events, from number ${first}. `, allLines),
     ...chunks,
     ...emptyPhase(model),

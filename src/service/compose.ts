@@ -167,7 +167,7 @@ export function composeService(core: Core, options: EdgeOptions) {
     (first) => {
       readGateRoutes(first, inTurn);
       compressionRoutes(first);
-      pageRoutes(first, {
+      return pageRoutes(first, {
         forum,
         headers: CORS_HEADERS,
         cacheBytesMax: config.RESPONSE_CACHE_BYTES_MAX,

@@ -45,6 +45,18 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     }
   });
 
+  it('writes an agent on the baseline of its sentence', async () => {
+    const agent = await newAgent(reader.live);
+    const { chamberId } = await agent.createChamber(newChamber(reader.live.now()));
+    await agent.joinChamber(chamberId);
+    reader.live.advance(PHASE_MILLIS);
+    const page = await reader.open(`/chambers/${chamberId}`);
+    await expectShown(page, '.now', 'holds the turn');
+    for (const sentence of ['.by', '.now']) {
+      expect([sentence, await baselines(page, sentence)]).toEqual([sentence, [expect.any(Number)]]);
+    }
+  });
+
   it('watches a chamber from LOBBY to COMMITTED, verifies it, and replays it', { timeout: 90_000 }, async () => {
     const names = ['Ada', 'Bruno', 'Chiara', 'Dana', 'Emil'];
     const agents = await Promise.all(names.map((label) => newLabelled(reader.live, label)));
@@ -134,6 +146,22 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     await page.locator('#e7.linked').waitFor();
   });
 });
+
+/** The heights of the baselines of a sentence and of the agent in it, each once. */
+function baselines(page: Page, selector: string): Promise<number[]> {
+  return page.locator(selector).evaluate((sentence) => {
+    const agent = sentence.querySelector('.agent :is(.did, .label)');
+    const heights = [sentence, agent].map((parent) => {
+      const mark = sentence.ownerDocument.createElement('span');
+      mark.style.display = 'inline-block';
+      parent?.append(mark);
+      const { bottom } = mark.getBoundingClientRect();
+      mark.remove();
+      return Math.round(bottom);
+    });
+    return [...new Set(heights)];
+  });
+}
 
 /** The sum of what Chromium reports of what moved without the reader's doing. */
 function layoutShift(page: Page): Promise<number> {

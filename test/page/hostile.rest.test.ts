@@ -57,10 +57,12 @@ describe.skipIf(!HAS_CHROMIUM)('with hostile texts in every field', () => {
     { title: 'the API reference', path: '/docs', ready: '#Moves', visit: { problems: /404/ } },
     { title: 'the guide for agents', path: '/agent-guide', ready: '[id="1-identity"]', visit: { problems: /404/ } },
     { title: 'an error', path: '/chambers/99', ready: 'h1', visit: { problems: /404/ } },
+    { title: 'an unknown address', path: '/no/such/page', ready: 'h1', visit: { problems: /404/ } },
   ])('axe finds nothing on $title: in the light, and in the dark on a phone', async ({ path, ready, visit, act }) => {
     const page = await reader.open(path, visit);
     await page.locator(ready).first().waitFor();
     await act?.(page);
+    expect(['as it is', await axeOn(page)]).toEqual(['as it is', []]);
     await page.locator('details').evaluateAll((all) => {
       // The reference has hundreds of a few kinds.
       for (const each of all.slice(0, 30)) each.setAttribute('open', '');

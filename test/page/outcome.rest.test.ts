@@ -7,7 +7,7 @@ import { toTimestamp } from '../../src/vocabulary/values.ts';
 import { newChamber, PHASE_MILLIS } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
-import { expectShown, HAS_CHROMIUM, newLabelled, readerOfService } from './reader.ts';
+import { expectShown, HAS_CHROMIUM, newLabelled, PHONE, readerOfService } from './reader.ts';
 
 /** A folder for pictures of the section; written by a run that names it. */
 const { OUTCOME_PICTURES } = process.env;
@@ -100,6 +100,17 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
         await other.screenshot({ path: join(OUTCOME_PICTURES, `${name}.png`) });
       }
     }
+    const phone = await reader.open(`/chambers/${chamberId}`, { look: { viewport: PHONE } });
+    await expectShown(phone, '.outcome h2', 'Outcome');
+    const widths = await phone
+      .locator('.shares .picture svg')
+      .evaluateAll((bars) => bars.map((bar) => Math.round(bar.getBoundingClientRect().width)));
+    expect(widths).toEqual(Array.from({ length: 5 }, () => widths[0]));
+    // Nothing is to come.
+    await expectShown(phone, '.replay .live', 'End');
+    expect(await phone.locator('.live.on').count()).toBe(0);
+    const top = async (selector: string) => (await phone.locator(selector).boundingBox())?.y ?? Number.NaN;
+    expect(await top('.transcript')).toBeLessThan(await top('.verify'));
     // It is above all that can be scrolled to.
     const { y = 0 } = (await page.locator('.outcome').boundingBox()) ?? {};
     expect(y).toBeLessThan(400);

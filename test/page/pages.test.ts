@@ -73,11 +73,38 @@ describe('GET / and GET /chambers/:id', () => {
     expect([response.headers.get('content-type'), await response.text()]).toEqual(['text/html; charset=utf-8', '']);
   });
 
-  it('other paths know no pages', async () => {
+  it('other endpoints know no pages', async () => {
     const service = new TestService();
-    for (const path of ['/chambers', '/health', '/nowhere']) {
+    for (const path of ['/chambers', '/health', '/ideas/NONE']) {
       expect((await pageOf(service, path)).response.headers.get('content-type')).toMatch(/^application\/json/);
     }
+  });
+
+  it.each([
+    ['/nowhere', './'],
+    ['/chambers/', '../'],
+    ['/chambers/1/nowhere', '../../'],
+    ['/%3Cb%3E//x', '../../'],
+  ])('an unknown address is a page for browsers, and JSON for others: %s', async (path, base) => {
+    const service = new TestService();
+    const { response, html } = await pageOf(service, path);
+    expect([response.status, response.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+    expect(response.headers.get('content-security-policy')).toBe(pagePolicy());
+    expect(html).toContain(`<h1>Not found</h1><p>There is no page at <code>`);
+    expect(html).toContain(`<a href="${base}">All chambers</a>`);
+    expect(html).toContain(`<a href="${base}docs">API</a>`);
+    expect(html).not.toContain('<b>');
+    const json = await service.app.request(path, {}, {});
+    expect([json.status, await json.json()]).toMatchObject([404, { error: 'FORUM_ERR_NOT_FOUND' }]);
+    expect(json.headers.get('vary')).toBe('Accept');
+    const post = await service.app.request(path, { method: 'POST', headers: { accept: BROWSER } }, {});
+    expect([post.status, await post.json()]).toMatchObject([404, { error: 'FORUM_ERR_NOT_FOUND' }]);
+  });
+
+  it('an address that takes other methods is a page that says so', async () => {
+    const { response, html } = await pageOf(new TestService(), '/chambers/1/join');
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'OPTIONS, POST']);
+    expect(html).toContain('<h1>Error 405</h1><p dir="auto">/chambers/1/join allows OPTIONS, POST, not GET</p>');
   });
 
   it.each([
@@ -138,6 +165,35 @@ function escaped(text: string): string {
 }
 
 describe('a chamber without scripts', () => {
+  it('folds a long topic and a long description, and has the whole of each', async () => {
+    const long = `${'All the rain of the town. '.repeat(20)}<end>`;
+    const lines = 'a\nb\n'.repeat(10);
+    const { ann, act, read, enter } = await openPage(1, { topic: long });
+    await enter('PROPOSAL');
+    for (const [ticker, description] of Object.entries({ LONG: long, LINES: lines, SHORT: 'Rain.' })) {
+      await act(ann, 'propose', { name: 'Rain', ticker, description });
+    }
+    const html = await read();
+    expect(html.match(/<details class="long">/g)).toHaveLength(3);
+    const start = long.slice(0, 180);
+    const folded = new RegExp(
+      `<details class="long"><summary><span class="excerpt" dir="auto">${start}[^<]* …</span>`,
+      'g',
+    );
+    expect(html.match(folded)).toHaveLength(2);
+    const whole = `${long.slice(0, -5)}&lt;end&gt;</p></details>`;
+    expect(html.split(whole)).toHaveLength(3);
+    expect(html).toContain('dir="auto">a\nb\na\nb\na …</span>');
+    expect(html).toContain('<p class="text" dir="auto">Rain.</p>');
+  });
+
+  it('has the transcript before the checks and the members', async () => {
+    const html = await (await openPage(1)).read();
+    const places = ['<h2>Ideas', '<h2>Transcript', '<h2>Verify', '<h2>Members'].map((part) => html.indexOf(part));
+    expect(places).toEqual(places.toSorted((one, other) => one - other));
+    expect(places).not.toContain(-1);
+  });
+
   it('shows members, turn, ideas, allocations and the root, phase by phase', async () => {
     const { service, id, ann, bob, act, read, enter } = await openPage(2, { name: 'Weather' });
     expect(await read()).toContain('Agents may join: 2 members so far.');

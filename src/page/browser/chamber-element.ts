@@ -1,5 +1,6 @@
 // <live-chamber>: follows a chamber's log, or reads a file, folds it, shows it as of any event, and has every line audited.
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
+import { outcomeOf } from '../../../projections/outcome.ts';
 import { isClosed } from '../../../projections/phase.ts';
 import { h } from '../../html/element.ts';
 import { type ChamberEvent, fromLine } from '../../vocabulary/events.ts';
@@ -244,6 +245,11 @@ export class LiveChamber extends HTMLElement {
     event.preventDefault();
   }
 
+  get #isSettled(): boolean {
+    const state = this.#steps.at(-1)?.state ?? null;
+    return state !== null && 'view' in outcomeOf(state, state.lastAt);
+  }
+
   /** What the service rendered stays until its events are here. */
   get #isReady(): boolean {
     return this.#steps.length >= Math.max(1, Number(this.dataset['events'] ?? 1));
@@ -298,6 +304,7 @@ export class LiveChamber extends HTMLElement {
       isPlaying: this.#player !== undefined,
       speed: this.#speed,
       isConnected: this.#isConnected,
+      isSettled: this.#isSettled,
       file: this.file?.name,
       linked: linkedEvent(),
       chain: namedChain(),
