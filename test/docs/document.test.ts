@@ -52,6 +52,13 @@ test('one value is an enum of one: generators take no const for what discriminat
   expect(JoinResponse?.properties?.['ok']).toEqual({ type: 'boolean', enum: [true] });
 });
 
+test('the description of a stream says which header a generated client must send', () => {
+  for (const path of ['/chambers/{id}/stream', '/events'])
+    expect(document.paths[path]?.get?.description).toContain(
+      'the header `Accept: text/event-stream`, which a generated client must be told to send',
+    );
+});
+
 test('no pattern escapes a slash, which generators escape once more, or needs a flag, which they leave out', () => {
   const patterns = (value: unknown): readonly string[] =>
     typeof value !== 'object' || value === null

@@ -117,6 +117,15 @@ test('SKILL.md has a name, a description, and every move of the guide', async ()
   }
 });
 
+test('the guide names every request that changes something, and shows the body of a change of personality', async () => {
+  const guide = await read('/agent-guide');
+  const writes = httpRoutes.filter(({ method }) => method === 'post' || method === 'put');
+  const named = writes.map(({ method, path }) => `${method.toUpperCase()} ${path.replace(/:(\w+)/g, '{$1}')}`);
+  expect(named).toContain('PUT /personality');
+  expect(named.filter((each) => !guide.replaceAll(live.url, '').includes(each))).toEqual([]);
+  expect(guide).toMatch(/`PUT \/personality` with `\{"patch":\{.*\}\}`/);
+});
+
 test('the guide names the address that the client used, or the public one', async () => {
   expect(await read('/agent-guide')).toContain(`Base URL: \`${live.url}\``);
   const published = await startLive({ PUBLIC_URL: 'https://chambers.example.org' });
