@@ -1,28 +1,26 @@
 // The READMEs are true: what they play through whole chambers.
 import { expect, it } from 'vitest';
-import type { ForumClient } from '../src/client/index.ts';
+import { ForumClient } from '../src/client/index.ts';
 import { newAgent, newChamber, PHASE_MILLIS } from './client/live-service.ts';
-import { advanceChain } from './client/play-chamber.ts';
+import { startProcess } from './kit/service-process.ts';
 import { eventually } from './kit/until.ts';
 import { commandsOf, linesOf, open, paste, pasteCommands, programsOf, SLOW, textOf } from './pasted.ts';
 
-it('README.md plays a whole chamber on the command line', SLOW, async () => {
-  const live = await open({ CHAIN: '' });
-  // Long phases, which end when their moves are made, however long the commands take.
-  const commands = commandsOf(textOf('README.md'), 'chamber create').replaceAll(/=\d+s\b/g, '=1h');
-  const pasted = pasteCommands(commands, live.baseUrl, live.sharedTimeEnv);
-  await Promise.race([pasted, eventually(() => live.forum.chamber(1), SLOW.timeout)]);
-  const turns = ['chamber.passed', 'chamber.passed'];
-  await Promise.race([
-    pasted,
-    endPhases(live, ['chamber.joined', ...turns, 'allocation.committed'])
-      .then(() => advanceChain(live))
-      .then(() => endPhases(live, ['allocation.revealed'])),
-  ]);
-  const { output } = await pasted;
+/** The moves end the phases, so that it needs no clock but the machine's. */
+it('README.md plays a whole chamber of two agents on the command line', { timeout: 240_000 }, async () => {
+  const { url } = await startProcess(':memory:', { CHAIN: '', PUBLIC_URL: '' });
+  const forum = new ForumClient(url);
+  const [ADA, BOB] = ['data/ada.json', 'data/bob.json'].map((key) => commandsOf(textOf('README.md'), key));
+  const ada = pasteCommands(ADA as string, url);
+  const isJoined = async () => expect(await forum.chamber(1)).toMatchObject({ members: [expect.any(String)] });
+  await Promise.race([ada, eventually(isJoined, 120_000)]);
+  const [{ output }] = await Promise.all([ada, pasteCommands(BOB as string, url)]);
   expect(output).toMatch(/^COMMITTED$/m);
   expect(output).toMatch(/\b0 broken\b/);
+  const { members, ideas } = await forum.chamber(1);
+  expect([members.length, ideas.map(({ ticker }) => ticker)]).toEqual([2, ['RAIN']]);
 });
+
 it('src/client/README.md has an agent live through a chamber', SLOW, async () => {
   const [LIVING_AGENT = ''] = programsOf(textOf('src/client/README.md'));
   expect(linesOf(LIVING_AGENT)).toBeLessThanOrEqual(18);

@@ -3,15 +3,25 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 
-/** The client's network: `192.0.2.1`, or the /64 of an IPv6 address. `isProxied` if it may differ on the next request. */
+/**
+ * The client's network: `192.0.2.1`, or the /64 of an IPv6 address. `isProxied` if it may differ on the next request; `isNamed` if the proxy
+ * named the client.
+ */
 export function clientNetwork(
   trustedProxies: BlockList,
   { socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>,
 ) {
   const peer = socket.remoteAddress ?? '';
   const isProxied = isTrusted(trustedProxies, peer);
-  const address = isProxied ? (clientAddress(trustedProxies, headers) ?? peer) : peer;
-  return { network: networkOf(address), isProxied };
+  const client = isProxied ? clientAddress(trustedProxies, headers) : undefined;
+  return { network: networkOf(client ?? peer), isProxied, isNamed: client !== undefined };
+}
+
+export type ClientNetwork = ReturnType<typeof clientNetwork>;
+
+/** Whether the request says that it was made for another address. */
+export function isForwarded({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return headers.forwarded !== undefined || headers['x-forwarded-for'] !== undefined;
 }
 
 /** Throws a TypeError for anything but an address or `address/prefix`. */

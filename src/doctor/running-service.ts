@@ -1,10 +1,13 @@
 // What `chambers doctor URL` says of a service that runs, as its clients reach it.
-import { SERVICE_NAME } from '../http/service.ts';
+import { isIP } from 'node:net';
+import { connect } from 'node:tls';
+import { WebSocket } from 'ws';
+import { CLIENT_NETWORK, SERVICE_NAME } from '../http/service.ts';
 import { httpInstantOf } from '../reading/http-date.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
 import { openResponse } from '../reading/response.ts';
 import { tlsHint } from '../reading/tls-hint.ts';
-import { type Finding, ok, problem } from '../service/checks/finding.ts';
+import { type Finding, ok, problem, warning } from '../service/checks/finding.ts';
 
 const PROBE_MILLIS = 3_000;
 /** The default of SIGNATURE_MAX_SKEW_SECONDS. */
@@ -15,10 +18,10 @@ export async function examineService(
   url: string,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<readonly Finding[]> {
-  return [
-    ...examineUrl(url, env),
-    ...(await examineResponses(url).catch((error) => [problem('service', error.message)])),
-  ];
+  const responses = await examineResponses(url).catch((error) => [problem('service', error.message)]);
+  if (responses.some(({ level }) => level === 'problem')) return [...examineUrl(url, env), ...responses];
+  const reached = await Promise.all([examineCertificate(url), examineWebSockets(url), examineClientAddress(url)]);
+  return [...examineUrl(url, env), ...responses, ...reached.flat()];
 }
 
 /** Clients sign the URL that they use, and the service verifies its own. */
@@ -35,7 +38,7 @@ function isSameOrigin(one: string, other: string): boolean {
 }
 
 async function examineResponses(url: string): Promise<readonly Finding[]> {
-  const base = url.replace(/\/+$/, '');
+  const base = baseOf(url);
   const info = await ask(`${base}/`);
   const { name, version } = info.body;
   if (name !== SERVICE_NAME) throw new Error(`${url} is not a ${SERVICE_NAME}: use its base URL, its PUBLIC_URL`);
@@ -60,6 +63,76 @@ async function examineResponses(url: string): Promise<readonly Finding[]> {
   ];
 }
 
+/** Of the address that the service counts this machine as; an earlier version does not say. */
+async function examineClientAddress(url: string): Promise<readonly Finding[]> {
+  const [network, how] = await clientAs(url, {});
+  if (how === undefined) return [];
+  const isBehindProxy = new URL(url).protocol === 'https:';
+  if (how === 'client') {
+    const [named] = await clientAs(url, { 'X-Forwarded-For': FORGED, Forwarded: `for=${FORGED}` });
+    if (named !== FORGED) return [ok('service', `the proxy names this machine as ${network}`)];
+    return [
+      problem('service', 'the proxy passes on X-Forwarded-For or Forwarded, so that clients choose their address'),
+    ];
+  }
+  if (!isBehindProxy) return [ok('service', `counts this machine as ${network}, which no proxy names`)];
+  const detail =
+    how === 'direct' ? `all clients count as ${network}: it lacks the proxy` : `the proxy ${network} names no client`;
+  return [problem('service', detail, { variable: how === 'direct' ? 'TRUSTED_PROXIES' : null })];
+}
+
+/** An address of a documentation (RFC 5737), which no client has. */
+const FORGED = '192.0.2.87';
+
+async function clientAs(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+): Promise<readonly (string | undefined)[]> {
+  const { response } = await ask(`${baseOf(url)}/ready`, headers);
+  return (response.headers.get(CLIENT_NETWORK) ?? '').split(', ');
+}
+
+async function examineWebSockets(url: string): Promise<readonly Finding[]> {
+  const socket = new WebSocket(`${baseOf(url).replace(/^http/, 'ws')}/events`, {
+    handshakeTimeout: PROBE_MILLIS,
+    maxPayload: MESSAGE_BYTES_MAX,
+  });
+  const reason = await new Promise<string | undefined>((resolve) => {
+    socket.once('open', () => resolve(undefined));
+    socket.once('error', ({ message }) => resolve(message));
+  });
+  socket.on('error', () => {}).terminate();
+  if (reason === undefined) return [ok('service', 'WebSockets pass')];
+  return [problem('service', `WebSockets fail (${reason}): the proxy drops Upgrade and Connection`)];
+}
+
+const MESSAGE_BYTES_MAX = 65_536;
+const CERTIFICATE_DAYS_MIN = 14;
+const DAY_MS = 86_400_000;
+
+async function examineCertificate(url: string): Promise<readonly Finding[]> {
+  const { protocol, hostname, port } = new URL(url);
+  if (protocol !== 'https:') return [];
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const servername = isIP(host) === 0 ? { servername: host } : {};
+  const socket = connect({ host, port: Number(port || 443), ...servername, timeout: PROBE_MILLIS });
+  const validTo = await new Promise<string>((resolve, reject) => {
+    socket.once('secureConnect', () => resolve(socket.getPeerCertificate().valid_to));
+    socket.once('timeout', () => reject(new Error('no response')));
+    socket.once('error', reject);
+  }).catch(() => '');
+  socket.on('error', () => {}).destroy();
+  const days = Math.floor((Date.parse(validTo) - Date.now()) / DAY_MS);
+  // That a client can't verify it was reported before.
+  if (Number.isNaN(days)) return [];
+  const detail = `the certificate is valid for ${days} days, until ${new Date(validTo).toISOString()}`;
+  return [days < CERTIFICATE_DAYS_MIN ? warning('service', detail) : ok('service', detail)];
+}
+
+function baseOf(url: string): string {
+  return url.replace(/\/+$/, '');
+}
+
 /** Four probes are made at once, and each response is short. */
 const PROBE_LIMITS = { ...READ_LIMITS, responseBytesMax: 256 * 1024 };
 const BODY_CHARS_SHOWN = 500;
@@ -74,9 +147,9 @@ export async function isOurs(url: string): Promise<boolean> {
   return info?.body['name'] === SERVICE_NAME;
 }
 
-async function ask(url: string) {
+async function ask(url: string, headers: Readonly<Record<string, string>> = {}) {
   try {
-    const init = { headers: { accept: 'application/json' } };
+    const init = { headers: { accept: 'application/json', ...headers } };
     const response = await openResponse(fetch, url, init, { wholeMillisMax: PROBE_MILLIS });
     const body = (await response.json(PROBE_LIMITS)) as Readonly<Record<string, unknown>> | undefined;
     if (body === undefined || body === null) throw new Error(`the response with status ${response.status} is not JSON`);

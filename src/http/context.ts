@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
+import type { ClientNetwork } from '../connections/client-address.ts';
 import type { Liveness } from '../connections/liveness.ts';
 import type { Quota } from '../connections/quota.ts';
 import type { SignatureVerifier } from '../crypto/verify.ts';
@@ -65,6 +66,8 @@ export interface HttpOptions {
   readonly sign: (seed: Uint8Array, message: Uint8Array) => Promise<Uint8Array>;
   /** The network under which a caller's signatures are queued for verification. */
   readonly networkOf: (incoming: IncomingMessage) => string;
+  /** The same, and how it is known. */
+  readonly describeClient: (incoming: IncomingMessage) => ClientNetwork;
   readonly env: string;
   readonly version: string;
   /** Base URLs that clients use for the service, without a trailing slash; empty: http:// and the Host header. */

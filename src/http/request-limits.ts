@@ -1,7 +1,7 @@
 // Rejects the requests of addresses and agents that send too many, and all requests once the service is stopping.
 import type { IncomingMessage } from 'node:http';
 import type { BlockList, Socket } from 'node:net';
-import { clientNetwork } from '../connections/client-address.ts';
+import { type ClientNetwork, clientNetwork, isForwarded } from '../connections/client-address.ts';
 import { type Payer, workFor } from '../process/main-thread.ts';
 import { type ForumError, rateError, unavailable } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
@@ -90,6 +90,8 @@ export class RateLimit {
 
 interface RequestLimitsOptions {
   readonly trustedProxies: BlockList;
+  /** Called once, with the first address that forwards requests of others and is no trusted proxy. */
+  readonly onUntrustedProxy?: (address: string) => void;
   readonly perAddress: RateLimits;
   /** Milliseconds of the main thread. */
   readonly workPerAddress: RateLimits;
@@ -104,14 +106,17 @@ interface Client extends Payer {
 
 export class RequestLimits {
   readonly #trustedProxies: BlockList;
+  #onUntrustedProxy: ((address: string) => void) | undefined;
   readonly #clients = new WeakMap<Socket, Client>();
   readonly #rate: RateLimit;
   readonly #work: RateLimit;
   readonly #registrations: RateLimit;
   #isClosed = false;
 
-  constructor({ trustedProxies, perAddress, workPerAddress, registrationsPerAddress }: RequestLimitsOptions) {
+  constructor(options: RequestLimitsOptions) {
+    const { trustedProxies, onUntrustedProxy, perAddress, workPerAddress, registrationsPerAddress } = options;
     this.#trustedProxies = trustedProxies;
+    this.#onUntrustedProxy = onUntrustedProxy;
     this.#rate = new RateLimit(perAddress);
     this.#work = new RateLimit(workPerAddress);
     this.#registrations = new RateLimit(registrationsPerAddress);
@@ -122,13 +127,24 @@ export class RequestLimits {
     return this.#clientOf(incoming).network;
   }
 
+  /** The same, and how it is known. */
+  describeClient(incoming: IncomingMessage): ClientNetwork {
+    return clientNetwork(this.#trustedProxies, incoming);
+  }
+
   #clientOf(incoming: IncomingMessage): Client {
     const known = this.#clients.get(incoming.socket);
     if (known !== undefined) return known;
     const { network, isProxied } = clientNetwork(this.#trustedProxies, incoming);
     const client = { network, charge: (millis: Millis) => this.#work.charge(network, millis) };
     if (!isProxied) this.#clients.set(incoming.socket, client);
+    if (!isProxied && isForwarded(incoming)) this.#noteUntrusted(network);
     return client;
+  }
+
+  #noteUntrusted(network: string): void {
+    this.#onUntrustedProxy?.(network);
+    this.#onUntrustedProxy = undefined;
   }
 
   /** Closes: from now on every request is rejected with FORUM_ERR_UNAVAILABLE. */

@@ -1,5 +1,7 @@
 // GET / and GET /health (specification, Endpoints, Service), and GET /ready.
+
 import * as v from 'valibot';
+import type { ClientNetwork } from '../connections/client-address.ts';
 import { parseDid } from '../crypto/did-key.ts';
 import type { SignatureVerifier } from '../crypto/verify.ts';
 import type { Forum } from '../forum/forum.ts';
@@ -146,13 +148,15 @@ export const serviceRoutes: readonly Route[] = [
     name: 'Ready',
     schema: v.strictObject({ ready: v.literal(true) }),
     example: { ready: true },
-    handle: async ({ forum, verify }) => {
+    handle: async ({ forum, verify, describeClient }, c) => {
       const { writeFailure } = forum;
       if (writeFailure !== undefined) throw writeFailure;
       const problem = forum.clockProblem();
       if (problem !== undefined) throw unavailable(problem.reason);
       await requireVerified(verify);
-      return json({ ready: true });
+      const { incoming } = c.env;
+      const client = incoming && { [CLIENT_NETWORK]: formatClient(describeClient(incoming)) };
+      return json({ ready: true }, client);
     },
   }),
 ];
@@ -180,6 +184,14 @@ async function logOf({ forum, keys, origin }: HttpOptions): Promise<v.InferOutpu
   const { publicKey } = keys.current('checkpoints', forum.now());
   const checkpointKey = formatVerifierKey(toNoteKey(name, NOTE_KEY_TYPES.ed25519, publicKey));
   return { logId, origin: name, prefix: `/log/${logId}`, checkpointKey };
+}
+
+/** A header of GET /ready, for operators: the network that the request counts for, and how it is known. */
+export const CLIENT_NETWORK = 'Client-Network';
+
+/** `direct`: that of the connection; `proxy`: that of a trusted proxy that names no client; `client`: a trusted proxy named it. */
+function formatClient({ network, isProxied, isNamed }: ClientNetwork): string {
+  return `${network}, ${isNamed ? 'client' : isProxied ? 'proxy' : 'direct'}`;
 }
 
 /** Probes have a queue of their own: they neither wait for callers nor make them wait. */

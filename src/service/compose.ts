@@ -124,7 +124,7 @@ export function composeService(core: Core, options: EdgeOptions) {
   origin.catch(() => {});
   const { config, logger, forum, keys, access, agentRate, observation } = core;
   forum.haltIf(() => history.problem && unavailable(NOT_AS_PUBLISHED, history.problem));
-  const requestLimits = openRequestLimits(config);
+  const requestLimits = openRequestLimits(config, logger);
   const networkOf = requestLimits.networkOf.bind(requestLimits);
   const liveness = new Liveness({
     pingIntervalMs: config.STREAM_PING_SECONDS * 1000,
@@ -150,6 +150,7 @@ export function composeService(core: Core, options: EdgeOptions) {
         return verifier.sign(seed, text);
       },
       networkOf,
+      describeClient: requestLimits.describeClient.bind(requestLimits),
       requireRegistration: requestLimits.requireRegistration.bind(requestLimits),
       env: config.NODE_ENV,
       allowUnsigned: config.DEV_ALLOW_UNSIGNED,
@@ -254,8 +255,12 @@ function logStatus(forum: Forum): LogStatus | undefined {
   return { ...(reason && { reason }), ...(isAsynchronous && { warning: ASYNCHRONOUS_STANDBY }) };
 }
 
-function openRequestLimits(config: Config): RequestLimits {
+const UNTRUSTED_PROXY =
+  'requests with X-Forwarded-For or Forwarded come from an address that TRUSTED_PROXIES lacks: if it is a proxy of yours, all its clients share the limits of one address';
+
+function openRequestLimits(config: Config, logger: Logger): RequestLimits {
   return new RequestLimits({
+    onUntrustedProxy: (address) => logger.warn({ address, variable: 'TRUSTED_PROXIES' }, UNTRUSTED_PROXY),
     trustedProxies: toBlockList(config.TRUSTED_PROXIES),
     perAddress: { perSecond: config.RATE_PER_ADDRESS_PER_SECOND, burst: config.RATE_PER_ADDRESS_BURST },
     workPerAddress: { perSecond: config.WORK_MS_PER_ADDRESS_PER_SECOND, burst: config.WORK_MS_PER_ADDRESS_BURST },

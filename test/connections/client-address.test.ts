@@ -54,6 +54,6 @@ describe('the network of an address', () => {
     ['host.example', 'host.example'],
     ['', ''],
   ])('%s counts as %s', (address, network) => {
-    expect(clientNetwork(toBlockList([]), request(address))).toEqual({ network, isProxied: false });
+    expect(clientNetwork(toBlockList([]), request(address))).toEqual({ network, isProxied: false, isNamed: false });
   });
 });
