@@ -272,7 +272,7 @@ const proveAgain: Change = async (draft, random) => {
   const isProven = ({ line }: Entry) => 'walletProof' in payloadOf(line);
   const [did, entries] = [...draft.accounts].find(([, all]) => all.some(isProven) && random.chance(0.6)) ?? [];
   if (did === undefined || entries === undefined) return false;
-  const place = entries.findIndex(isProven);
+  const place = entries.indexOf(random.pick(entries.filter(isProven)));
   const { line } = entries[place] as Entry;
   const proof = payloadOf(line)['walletProof'] as Line;
   const wallet = WALLETS.get(String(payloadOf(line)['walletAddress']).toLowerCase());

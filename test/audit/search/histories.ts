@@ -62,6 +62,7 @@ export async function histories(): Promise<readonly History[]> {
     { name: 'its moves', lines: closed.filter(isMove), accounts },
     { name: 'accounts of every kind', lines, accounts: all.accounts },
     { name: 'the same without the first lines of two', lines, accounts: withoutFirst(all.accounts, [PER, KEY]) },
+    { name: 'the same with a retirement alone', lines, accounts: withLast(all.accounts, KEY) },
     { name: 'the same with a chain', lines, accounts: all.accounts, judgeProof },
     { name: 'the same with receipts', lines, accounts: all.accounts, receipts: all.receipts, judgeProof },
   ];
@@ -70,6 +71,10 @@ export async function histories(): Promise<readonly History[]> {
 function withoutFirst(accounts: ReadonlyMap<string, readonly Line[]>, of: readonly Signer[]) {
   const dids = of.map(({ did }) => did);
   return new Map([...accounts].map(([did, lines]) => [did, dids.includes(did) ? lines.slice(1) : lines]));
+}
+
+function withLast(accounts: ReadonlyMap<string, readonly Line[]>, { did }: Signer) {
+  return new Map(accounts).set(did, (accounts.get(did) ?? []).slice(-1));
 }
 
 export function isMove({ did }: Line): boolean {

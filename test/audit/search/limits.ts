@@ -232,7 +232,7 @@ function isPinned(difference: Difference, { history, accounts }: Draft): boolean
   const receipted = (entry: Entry | undefined) =>
     entry?.origin !== undefined &&
     history.receipts?.events.has(eventKey({ stream: did, eventId: Number(entry.origin['eventId']) })) === true;
-  if (kind === 'put in') return entries.slice(difference.place).some(receipted);
+  if (kind === 'put in') return entries.slice(difference.place + 1).some(receipted);
   const from = honest.indexOf(line);
   const given = entries.filter(({ origin }) => origin !== undefined && honest.indexOf(origin) >= from);
   // The first lines of an account may be missing.
