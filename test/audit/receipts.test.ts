@@ -241,6 +241,14 @@ describe('receipts', () => {
     expect([exitCode, checkOf('receipts')?.counts.verified]).toEqual([0, 3]);
   });
 
+  it('behind one that a crash has cut off, on its line, are read', SLOW, async () => {
+    const { lines, file, receipts } = await played();
+    const [first = '', second = '', ...others] = receipts;
+    writeFileSync(file, `${[first.slice(0, 300) + first.slice(0, -10) + second, ...others].join('\n')}\n`);
+    const { exitCode, checkOf } = await audit(lines, file);
+    expect([exitCode, checkOf('receipts')?.counts.verified]).toEqual([0, 3]);
+  });
+
   it('that are not there are one sentence', async () => {
     const missing = join(temporaryFolder(), 'agent.json');
     const listed = await runCli(['receipts', `--key=${missing}`]);

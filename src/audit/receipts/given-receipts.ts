@@ -61,7 +61,7 @@ function readFile(path: string): readonly GivenReceipt[] {
   const complete = isJson(last) ? [...lines, last] : lines;
   return complete.map((line, index) => {
     try {
-      const kept = v.parse(keptReceipt, parseJson(line));
+      const kept = v.parse(keptReceipt, parseJson(lastOf(line)));
       return { kept, parsed: verifyKeptReceipt(kept) };
     } catch (error) {
       throw new UnusableInput(`line ${index + 1} of ${path} is not a receipt: ${(error as Error).message}`);
@@ -76,4 +76,12 @@ function isJson(text: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** Every receipt that a client keeps begins with it. A text inside has its quotes escaped, so that it can't hold this. */
+const BEGINNING = '{"request":';
+
+/** What an earlier release appended to a receipt that a crash had cut off is on the same line, behind it. */
+function lastOf(line: string): string {
+  return line.slice(Math.max(0, line.lastIndexOf(BEGINNING)));
 }
