@@ -77,6 +77,11 @@ export function readNonce(rpc: Rpc, account: Address): Promise<number> {
   return ask(rpc, integer, ['eth_getTransactionCount', account, 'latest']);
 }
 
+/** The same after a block; nodes reject it for one whose state they do not keep. */
+export function readNonceAfter(rpc: Rpc, account: Address, blockNumber: number): Promise<number> {
+  return ask(rpc, integer, ['eth_getTransactionCount', account, toQuantity(blockNumber)]);
+}
+
 /** The same with the transactions that wait in the node's pool. */
 export function readPendingNonce(rpc: Rpc, account: Address): Promise<number> {
   return ask(rpc, integer, ['eth_getTransactionCount', account, 'pending']);
@@ -123,6 +128,20 @@ const transaction = v.object({ blockNumber: v.nullish(v.unknown()) });
 export async function isInBlock(rpc: Rpc, txHash: Hex): Promise<boolean> {
   const found = await ask(rpc, v.nullable(transaction), ['eth_getTransactionByHash', txHash]);
   return (found?.blockNumber ?? null) !== null;
+}
+
+const blockWithTransactions = v.nullable(
+  v.object({ transactions: v.array(v.object({ hash: hex, from: hex, nonce: integer })) }),
+);
+
+/** The account's transactions in a block. */
+export async function readTransactionsOf(
+  rpc: Rpc,
+  account: Address,
+  blockNumber: number,
+): Promise<readonly { readonly hash: Hex; readonly nonce: number }[]> {
+  const found = await ask(rpc, blockWithTransactions, ['eth_getBlockByNumber', toQuantity(blockNumber), true]);
+  return found?.transactions.filter(({ from }) => from.toLowerCase() === account.toLowerCase()) ?? [];
 }
 
 export interface Call {

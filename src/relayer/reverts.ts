@@ -5,9 +5,13 @@ import { orRevert, type Receipt, readCall, readNonce, readReceipt } from './chai
 import type { RoundContext } from './context.ts';
 import { isWaitedFor, revertError, revertReason } from './contracts.ts';
 import type { Job } from './jobs.ts';
+import { hashAtNonce } from './nonce-user.ts';
 import { complete, defer, findCompletion, record, type Step } from './outcomes.ts';
 
 const ZERO = /^0x0*$/;
+
+export const MAY_BE_DONE =
+  'it may be done on the chain, but its event is missing; an RPC that keeps older state can rule it out if another program used the nonce';
 
 interface Revert {
   readonly revertData: Hex;
@@ -28,7 +32,7 @@ export async function resolveRevert(job: Job, { revertData, mined }: Revert, rou
   if (!isCommitted) return defer(job, 'the registry no longer holds the chamber’s root', round);
   const error = revertError(revertData);
   if (error === 'IdeaAlreadyDeployed' || (await mayBeDone(job, round))) {
-    return defer(job, 'done on the chain, but its event is missing', round);
+    return defer(job, MAY_BE_DONE, round);
   }
   const isProved = mined !== undefined && error !== undefined;
   if (!isProved && !isLasting(job, round)) return defer(job, `${reason}: failed if it stays so for minutes`, round);
@@ -52,8 +56,12 @@ export async function mayBeDone(job: Job, round: RoundContext): Promise<boolean>
   return await isUnaccounted(job, round);
 }
 
-/** Whether a nonce of the job is used, as any node ever reported, and none of its transactions at that nonce has a receipt so far. */
-async function isUnaccounted({ logged }: Job, { rpc, signers: known, highestNonces }: RoundContext): Promise<boolean> {
+/**
+ * Whether a nonce of the job is used, as any node ever reported, none of its transactions at that nonce has a receipt so far, and the chain does not
+ * show, under enough blocks, that another transaction used it.
+ */
+async function isUnaccounted({ logged }: Job, round: RoundContext): Promise<boolean> {
+  const { rpc, signers: known, highestNonces, head, config } = round;
   const receipts = await Promise.all(logged.map(({ txHash }) => readReceipt(rpc, txHash)));
   const signers = await Promise.all(logged.map((transaction) => known.of(transaction)));
   const slotOf = (index: number) => `${signers[index]} ${logged[index]?.nonce}`;
@@ -61,7 +69,9 @@ async function isUnaccounted({ logged }: Job, { rpc, signers: known, highestNonc
   for (const [index, { nonce }] of logged.entries()) {
     const signer = signers[index];
     if (signer === undefined || accounted.has(slotOf(index))) continue;
-    if (nonce < highestNonces.see(signer, await readNonce(rpc, signer))) return true;
+    if (nonce >= highestNonces.see(signer, await readNonce(rpc, signer))) continue;
+    const user = await hashAtNonce(rpc, { account: signer, nonce, newest: head.number - config.confirmations });
+    if (user === undefined || logged.some(({ txHash }) => txHash === user)) return true;
   }
   return false;
 }

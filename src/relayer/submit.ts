@@ -6,7 +6,7 @@ import { orRevert, type Receipt, readGas, type SendOutcome, sendRaw } from './ch
 import type { RelayerContext, RoundContext } from './context.ts';
 import type { Job } from './jobs.ts';
 import { complete, defer, findCompletion, record, type Step } from './outcomes.ts';
-import { mayBeDone, resolveRevert } from './reverts.ts';
+import { MAY_BE_DONE, mayBeDone, resolveRevert } from './reverts.ts';
 import { costOf, decodeTransaction, signTransaction, type UnsignedTransaction } from './transactions.ts';
 
 /** Nonces at which a deployment may revert in a block without a reason before it has failed. */
@@ -28,7 +28,7 @@ export async function submit(job: Job, round: RoundContext, mined?: Receipt): Pr
   if ('revertData' in estimate) return resolveRevert(job, { ...estimate, mined }, round);
   refusals.end(job.name);
   if (mined !== undefined && job.failure !== undefined && attemptsOf(job) >= UNEXPLAINED_REVERTS_MAX) {
-    if (await mayBeDone(job, round)) return defer(job, 'done on the chain, but its event is missing', round);
+    if (await mayBeDone(job, round)) return defer(job, MAY_BE_DONE, round);
     const reason = `reverted ${attemptsOf(job)} times without a reason`;
     return record(job, job.failure(reason, mined.transactionHash), round);
   }

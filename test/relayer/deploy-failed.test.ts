@@ -1,11 +1,12 @@
 // A deployment that failed stays failed, so one look is not enough: a backend may be broken or behind, the factory paused for a while.
 import { type Hex, toFunctionSelector } from 'viem';
 import { expect, test } from 'vitest';
+import { sendRaw } from '../../src/relayer/chain-client.ts';
 import type { ContractProfile } from '../../src/relayer/contracts.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import type { Fault } from './fault-proxy.ts';
-import { expectSettledOnce, openRelayerChain, type RelayerChain, untilRefused } from './relayer-chain.ts';
+import { byHand, expectSettledOnce, openRelayerChain, type RelayerChain, untilRefused } from './relayer-chain.ts';
 
 let opened: RelayerChain;
 async function open(owned?: ContractProfile['name']): Promise<void> {
@@ -13,6 +14,7 @@ async function open(owned?: ContractProfile['name']): Promise<void> {
   addChamber(opened.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
 }
 
+const GWEI = 10n ** 9n;
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const NO_REASON: Fault = { kind: 'error', message: 'execution reverted' };
@@ -161,6 +163,34 @@ test('a second transaction that reverts because the first has succeeded is no fa
   isHidden = false;
   await expectSettledOnce(opened, 1_000);
   expect(forum.facts('idea.deployed')).toMatchObject([{ txHash: forum.facts('relay.deploy_submitted')[0]?.txHash }]);
+});
+
+test('a nonce of the job that another program used does not keep a deployment from failing', async () => {
+  await open();
+  const { forum, rpc, proxy, clock } = opened;
+  const refusal = refuseDeployments(NO_REASON);
+  refusal.isOn = false;
+  let isUsed = false;
+  const { fault } = proxy;
+  proxy.fault = async (method, params) => {
+    const [deployment] = forum.facts('relay.deploy_submitted');
+    if (method !== 'eth_sendRawTransaction' || deployment === undefined) return await fault?.(method, params);
+    if (!isUsed) await sendRaw(rpc, await byHand(opened, { nonce: deployment.nonce, fee: 50n * GWEI }));
+    isUsed = true;
+    refusal.isOn = true;
+    return undefined;
+  };
+  opened.relayer({ rpcUrl: proxy.url });
+  await until(async () => {
+    clock.ahead += 10_000;
+    await rpc.request('evm_mine', []);
+    return forum.facts('idea.deploy_failed').length > 0;
+  });
+  expect(isUsed).toBe(true);
+  expect(forum.facts('idea.deploy_failed')).toEqual([
+    { ideaId: 'idea-1', txHash: null, reason: 'reverted without a reason' },
+  ]);
+  expect(forum.facts('relay.deploy_submitted')).toHaveLength(1);
 });
 
 /** Solidity's Error(string). */
