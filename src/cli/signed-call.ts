@@ -36,6 +36,7 @@ export async function signedCall<Result>(input: Input, call: Call<Result>): Prom
       }
       return unanswered(why, path, input);
     },
+    () => signed !== undefined,
   ).catch((error: unknown) => {
     // The client gives up by itself only where nothing was accepted.
     if (!(error instanceof ClientError) || !isAway(error)) throw error;
@@ -63,18 +64,20 @@ export async function resend(input: Input): Promise<void> {
 }
 
 const WAITING = 'No response yet; the request may have been accepted and is repeated until there is one. Ctrl-C stops.';
+const NOT_SENT = 'No response yet; nothing was sent so far. Ctrl-C stops.';
 
-/** `gaveUp` makes the error of a call that SIGINT or the end of the patience has stopped. */
+/** `gaveUp` makes the error of a call that SIGINT or the end of the patience has stopped; `isSent` tells whether the request has been sent. */
 async function awaited<Result>(
   input: Input,
   call: Call<Result>,
   gaveUp: (why: string) => Promise<CommandError>,
+  isSent: () => boolean = () => true,
 ): Promise<Result> {
   const agent = await agentOf(input);
   const millis = patienceOf(input);
   const [interrupted, late] = [new Error('interrupted'), new Error(`no result within ${input.options['patience']}`)];
   const timeout = millis === undefined ? undefined : { millis, reason: late };
-  const notice = setTimeout(() => printNotice(input.isJson, WAITING), PATIENCE_MILLIS);
+  const notice = setTimeout(() => printNotice(input.isJson, isSent() ? WAITING : NOT_SENT), PATIENCE_MILLIS);
   try {
     return await interruptible(interrupted, (signal) => call(agent, { signal }), timeout);
   } catch (error) {

@@ -227,6 +227,29 @@ describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
   });
 });
 
+describe('a move that was not sent', () => {
+  it('is not said to have been accepted, neither while it waits nor on SIGINT', async () => {
+    const key = join(folder, 'agent.json');
+    await chambers('agent', 'new', `--key=${key}`);
+    let requests = 0;
+    // It accepts connections and responds to nothing.
+    const url = await serve(() => {
+      requests++;
+    });
+    const child = start(['move', 'join', '1', `--key=${key}`, `--url=${url}`, '--json'], 'pipe');
+    const [notice] = (await once(child.stderr ?? child, 'data')) as [Buffer];
+    expect(JSON.parse(notice.toString())).toEqual({ notice: expect.stringMatching(/nothing was sent/) });
+    expect(requests).toBeGreaterThan(0);
+    child.kill('SIGINT');
+    const [err, exitCode] = await Promise.all([errorOf(child), exitOf(child)]);
+    expect({ ...JSON.parse(err), exitCode }).toMatchObject({
+      error: 'unreachable',
+      detail: expect.stringContaining('nothing was sent'),
+      exitCode: 6,
+    });
+  });
+});
+
 const NOT_FOUND = JSON.stringify({ error: 'FORUM_ERR_NOT_FOUND', detail: 'not found' });
 
 function start(words: readonly string[], stdout: number | 'pipe'): ChildProcess {

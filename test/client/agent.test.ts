@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, ClientError, type CommitmentStore, ForumClient, memoryStore } from '../../src/client/index.ts';
+import {
+  Agent,
+  type Allocation,
+  ClientError,
+  type CommitmentStore,
+  type CommitOptions,
+  ForumClient,
+  memoryStore,
+} from '../../src/client/index.ts';
 import { fetchWithoutDate } from '../kit/fetch-without-date.ts';
 import { walletOf } from '../kit/wallets.ts';
 import { newAgent, newChamber, PHASE_MILLIS, REGISTRATION, sharedLiveService, WALLET } from './live-service.ts';
@@ -110,15 +118,18 @@ describe('a commitment', () => {
     expect(revealed).toMatchObject([{ did: agent.did, allocations: [{ ideaId: 'idea-1', bps: 10_000 }] }]);
   });
 
-  it.each([
+  it.each<[string, readonly Allocation[], CommitOptions?]>([
     ['an unknown idea', [{ ideaId: 'idea-9', bps: 1 }]],
     ['an idea listed twice', [1, 2].map((bps) => ({ ideaId: 'idea-1', bps }))],
     ['a fraction of a basis point', [{ ideaId: 'idea-1', bps: 0.5 }]],
     ['more than 10,000 basis points', [{ ideaId: 'idea-1', bps: 10_001 }]],
-  ])('to %s is rejected before it is stored or sent', async (_, allocations) => {
-    const { agent, chamberId, kept } = await committer();
-    await expect(agent.commit(chamberId, allocations)).rejects.toMatchObject({ code: 'CLIENT_ERR_INPUT' });
-    expect(kept()).toBe(0);
+    ['nothing, without saying that it abstains', []],
+    ['nothing but no basis points, without saying that it abstains', [{ ideaId: 'idea-1', bps: 0 }]],
+    ['an idea, although it says that it abstains', [{ ideaId: 'idea-1', bps: 1 }], { abstain: true }],
+  ])('to %s is rejected before it is stored or sent', async (_, allocations, options = {}) => {
+    const { agent, chamberId, kept, sent } = await committer();
+    await expect(agent.commit(chamberId, allocations, options)).rejects.toMatchObject({ code: 'CLIENT_ERR_INPUT' });
+    expect([kept(), sent.filter(({ path }) => path.endsWith('/commit'))]).toEqual([0, []]);
   });
 
   it('cannot be revealed if it does not exist or its salt is in another store', async () => {
