@@ -4,6 +4,8 @@
 //   sending exactly the same request again, in this process or in a later one.
 // - A call that succeeded is not made again until a new turn or phase gives an equal call another meaning, unless its caller may not
 //   have its result: it was cancelled, or the process ended meanwhile.
+// - A call that repeats the one before it, with no other in between, returns its result: a new turn may have begun, but the caller has not
+//   looked.
 // - A call that can't be made now, equal to one that succeeded in this chamber, returns the result of that one: it may have been lost,
 //   and what it did may be what ended the turn or the phase.
 // - What is only noted after a move never fails its call.
@@ -33,6 +35,8 @@ export interface Acting {
   readonly args: object;
   /** Whether it is to be made although an equal call succeeded. */
   readonly isAgain: boolean;
+  /** Whether it repeats the call before it. */
+  readonly isRepetition: boolean;
   /** The caller's signal: it aborts when the call is cancelled. */
   readonly signal: AbortSignal;
 }
@@ -142,12 +146,12 @@ export class ActingCalls {
   /** The equal call of before whose result is this one's, or the one to be made or resumed. */
   async #find(
     calls: readonly StoredCall[],
-    { tool, key, isAgain, chamberId, signal }: Acting & { readonly key: string },
+    { tool, key, isAgain, isRepetition, chamberId, signal }: Acting & { readonly key: string },
     limit: AbortSignal,
   ): Promise<{ readonly earlier: StoredCall } | { readonly open: StoredCall }> {
     const last = calls.findLast((each) => each.key === key && each.isAgain === isAgain);
     if (last !== undefined && last.result === undefined) return { open: last };
-    if (last !== undefined && !this.#isReceived(last)) return { earlier: last };
+    if (last !== undefined && (isRepetition || !this.#isReceived(last))) return { earlier: last };
     // Cancelled before anything was sent.
     signal.throwIfAborted();
     const chamber = chamberId === null ? null : await this.#agent.forum.chamber(chamberId, { signal: limit });

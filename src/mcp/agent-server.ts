@@ -10,6 +10,7 @@ import { Allowance, type AllowanceLimits } from './allowance.ts';
 import { CallFiles } from './call-files.ts';
 import { Endings } from './endings.ts';
 import { INSTRUCTIONS, READ_ONLY_INSTRUCTIONS } from './instructions.ts';
+import { LastCall } from './last-call.ts';
 import { addChamberResource, readingTools, uriOf } from './reading.ts';
 import { Seat } from './seat.ts';
 import { addTakePart } from './take-part.ts';
@@ -42,6 +43,7 @@ export function createAgentServer(options: AgentServerOptions): AgentServer {
   const calls = new ActingCalls(agent, { files, allowance: new Allowance(limits), callMillisMax, report });
   const seat = new Seat(agent, { calls, endings: new Endings(callsFolder, report), report });
   const reading = { did: agent.did, baseOf: () => agent.forum.service.baseUrl };
+  const lastCall = new LastCall();
   const tools = [
     ...ownTools(seat),
     verifyTool(agent.forum),
@@ -56,7 +58,7 @@ export function createAgentServer(options: AgentServerOptions): AgentServer {
       resources: { subscribe: true, listChanged: false },
     };
     const server = new McpServer({ name: 'chambers', version }, { capabilities, instructions });
-    for (const { addTo } of tools) addTo(server, report);
+    for (const { addTo } of tools) addTo(server, { lastCall, report });
     addTakePart(server);
     addChamberResource(server, agent.forum, async () => (await agent.todo()).todo);
     const ending = notifyChanges(server, seat, era === 'legacy' ? subscriptionsOf(server) : undefined);

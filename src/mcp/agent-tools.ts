@@ -62,9 +62,9 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
   const run = <Input extends ActingInput, Result extends object>(
     name: string,
     input: Input,
-    { signal }: ToolCall,
+    call: ToolCall,
     act: (turn: Turn) => Promise<Result>,
-  ) => runIn(seat, { name, input, signal }, act);
+  ) => runIn(seat, { name, input, call }, act);
   return [
     openTool(seat),
     tool({
@@ -216,13 +216,14 @@ interface Turn {
 
 async function runIn<Result extends object>(
   seat: Seat,
-  { name, input, signal }: { readonly name: string; readonly input: ActingInput; readonly signal: AbortSignal },
+  { name, input, call }: { readonly name: string; readonly input: ActingInput; readonly call: ToolCall },
   act: (turn: Turn) => Promise<Result>,
 ) {
   const { agent, calls, passing } = seat;
   const { chamberId, again, ...args } = input;
-  const call = { tool: name, chamberId, args, isAgain: again === true, signal };
-  const running = calls.run(call, async (step, phase) => {
+  const { signal, isRepetition } = call;
+  const asked = { tool: name, chamberId, args, isAgain: again === true, isRepetition, signal };
+  const running = calls.run(asked, async (step, phase) => {
     // What the agent does now counts, not what it said before.
     passing.end(chamberId);
     const pass = async () => {

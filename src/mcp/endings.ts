@@ -31,6 +31,8 @@ export class Endings {
   readonly #loaded: Promise<void>;
   /** Reported while they are still in the todo, which lists them until their root is on the chain. */
   readonly #reported = new Set<number>();
+  /** First reported by the last call that waited: it may have been lost. */
+  #last: readonly number[] = [];
   #isSaving = false;
 
   constructor(folder: string, report: (line: string) => void) {
@@ -48,8 +50,16 @@ export class Endings {
     return [...this.#open].filter((each) => (ids.includes(each) ? closed.includes(each) : !isCut));
   }
 
+  /** The ends that the call before reported, if the one that begins repeats it: they are reported again, once. */
+  lost(isRepetition: boolean): readonly number[] {
+    const last = this.#last;
+    this.#last = [];
+    return isRepetition ? last : [];
+  }
+
   /** The result of the call reports these ends. If the call is cancelled, they are reported again. */
   returned(chamberIds: readonly number[], signal: AbortSignal): void {
+    this.#last = chamberIds.filter((each) => !this.#reported.has(each));
     if (chamberIds.length === 0 || signal.aborted) return;
     this.forget(chamberIds);
     const again = () => {

@@ -61,12 +61,12 @@ export function openTool({ agent, calls }: Seat): AnyTool {
       chamberId: v.number(),
       warnings: v.optional(v.array(v.string())),
     }),
-    run: async ({ again, ...args }, { signal }) => {
+    run: async ({ again, ...args }, { signal, isRepetition }) => {
       const { phaseSeconds, ...chamber } = args;
       // The service checks it, and names what is wrong by its path.
       const rules = chamber.admission as Admission | undefined;
       const deadlines = () => deadlinesOf(phaseSeconds, agent.forum.service.clock.now());
-      const call = { tool: 'open', chamberId: null, args, isAgain: again === true, signal };
+      const call = { tool: 'open', chamberId: null, args, isAgain: again === true, isRepetition, signal };
       return await calls.run(call, (step) =>
         step('open', (options) => agent.createChamber({ ...chamber, admission: rules, ...deadlines() }, options)),
       );

@@ -86,10 +86,10 @@ export function readTool(forum: ForumClient, { did, baseOf }: ReadingOptions): A
   });
 }
 
-/** `you` is null for an agent that is not a member, and absent for a reader that is no agent; `turn` is who has it. */
+/** `you` is null for an agent that is not a member, and absent for a reader that is no agent; `turn` is the other agent that has it. */
 function stateOf(chamber: ChamberView, did: string | undefined) {
   const { phase, currentTurnAgent: holder, members } = chamber;
-  const turn = holder === null ? {} : { turn: aliasOf(chamber, holder) };
+  const turn = holder === null || holder === did ? {} : { turn: aliasOf(chamber, holder) };
   const own =
     did === undefined ? {} : { you: members.includes(did) ? aliasOf(chamber, did) : null, yourTurn: holder === did };
   return { chamberId: chamber.chamberId, phase, ...own, ...turn, secondsLeft: secondsLeft(chamber) };
@@ -140,7 +140,7 @@ function ideasOf(chamber: ChamberView, bytesMax: number) {
     return { ideaId, ticker, name: visibleLine(name), by: aliasOf(chamber, creator) };
   });
   const ideas = firstOf(all, bytesMax);
-  return { ideas, ideasLeftOut: all.length - ideas.length };
+  return { ideas, ...(all.length > ideas.length && { ideasLeftOut: all.length - ideas.length }) };
 }
 
 /** Returns as many whole passages as fit, at least one, which is cut if necessary, with `next` and `more` accordingly. */

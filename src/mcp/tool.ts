@@ -8,12 +8,15 @@ import { integer } from '../vocabulary/schemas.ts';
 import { visibleValue } from '../vocabulary/visible.ts';
 import { readArgument } from './arguments.ts';
 import { errorBody } from './errors.ts';
+import type { LastCall } from './last-call.ts';
 
 export interface ToolCall {
   /** Aborts when the client cancels the call or is gone. */
   readonly signal: AbortSignal;
   /** Whether the client asked for progress: only then may a call take longer than hosts wait for one. */
   readonly hasProgress: boolean;
+  /** Whether it repeats the call of the seat before it, whose result was lost. */
+  readonly isRepetition: boolean;
   /** Reports progress, where the client asked for it. */
   readonly progress: (done: number, total: number) => Promise<void>;
 }
@@ -29,10 +32,16 @@ interface Tool<Input extends v.GenericSchema> {
   readonly run: (input: v.InferOutput<Input>, call: ToolCall) => Promise<object>;
 }
 
+/** The agent's seat whose tool it is. */
+interface ToolSeat {
+  readonly lastCall: LastCall;
+  /** Takes a line for the operator: what fails on this machine is not the model's to correct. */
+  readonly report: (line: string) => void;
+}
+
 /** A tool as a server takes it. */
 export interface AnyTool extends Pick<Tool<v.GenericSchema>, 'name' | 'title' | 'description'> {
-  /** `report` takes a line for the operator: what fails on this machine is not the model's to correct. */
-  readonly addTo: (server: McpServer, report?: (line: string) => void) => void;
+  readonly addTo: (server: McpServer, seat?: ToolSeat) => void;
 }
 
 /** The hints of a tool that changes nothing. What it reads was written by others. */
@@ -81,15 +90,17 @@ export function tool<Input extends v.GenericSchema>(described: Tool<Input>): Any
   const { name, title, description, annotations, input, output, run } = described;
   const inputSchema = { '~standard': { ...short(input), validate: (value: unknown) => ({ value }) } };
   const outputSchema = { '~standard': { ...short(output), validate: output['~standard'].validate } };
-  const addTo: AnyTool['addTo'] = (server, report) => {
+  const addTo: AnyTool['addTo'] = (server, seat) => {
     const config = { title, description, annotations, inputSchema, outputSchema };
     server.registerTool(name, config, async (sent: unknown, context: ServerContext) => {
       try {
-        const result = visibleValue(requireShort(await run(parse(input, sent), toCall(context))));
+        const read = parse(input, sent);
+        const isRepetition = seat?.lastCall.begin(name, read as object) === true;
+        const result = visibleValue(requireShort(await run(read, toCall(context, isRepetition))));
         return { content: [{ type: 'text', text: JSON.stringify(result) }], structuredContent: result };
       } catch (error) {
         if (!(error instanceof ClientError))
-          report?.(`${name}: ${error instanceof Error ? error.stack : String(error)}`);
+          seat?.report(`${name}: ${error instanceof Error ? error.stack : String(error)}`);
         return {
           content: [{ type: 'text', text: JSON.stringify(visibleValue(errorBody(error, name))) }],
           isError: true,
@@ -138,11 +149,11 @@ function inOurWords({ expected, received }: v.BaseIssue<unknown>): string {
   return received === 'undefined' ? 'is required' : `must be ${expected?.toLowerCase() ?? 'valid'}`;
 }
 
-function toCall({ mcpReq }: ServerContext): ToolCall {
+function toCall({ mcpReq }: ServerContext, isRepetition: boolean): ToolCall {
   const progressToken = mcpReq._meta?.progressToken;
   const progress = async (done: number, total: number) => {
     if (progressToken === undefined) return;
     await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress: done, total } });
   };
-  return { signal: mcpReq.signal, hasProgress: progressToken !== undefined, progress };
+  return { signal: mcpReq.signal, hasProgress: progressToken !== undefined, isRepetition, progress };
 }

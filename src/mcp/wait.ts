@@ -3,6 +3,7 @@ import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import type { TodoQuery } from '../client/todo-stream.ts';
+import { backoffMillis, pause } from '../reading/waiting.ts';
 import { integer } from '../vocabulary/schemas.ts';
 import { overOf } from './outcome.ts';
 import type { Seat, SeatItem } from './seat.ts';
@@ -61,37 +62,61 @@ export function waitTool(seat: Seat): AnyTool {
 async function wait(seat: Seat, { seconds = WAIT_SECONDS.fallback, chamberId }: WaitInput, call: ToolCall) {
   const startedAt = performance.now();
   const limit = call.hasProgress ? seconds : Math.min(seconds, WAIT_SECONDS.maxWithoutProgress);
-  const lobbies = new Lobbies(seat);
+  const [lobbies, lost] = [new Lobbies(seat), seat.endings.lost(call.isRepetition)];
+  const elapsed = () => Math.floor((performance.now() - startedAt) / 1_000);
   let query: TodoQuery = {};
-  while (true) {
-    const { now, todo: all, more, version } = await seat.todo(call.signal, query);
-    const isMeant = (each: number) => chamberId === undefined || each === chamberId;
-    const listed = all.filter((item) => isMeant(item.chamberId));
-    if (listed.length === 0 && chamberId !== undefined) await requireOver(seat, chamberId);
-    const closed = idsOf(all.filter((item) => isClosed(item, now)));
-    const ended = (await seat.endings.of({ ids: idsOf(all), closed, isCut: more })).filter(isMeant);
-    const isAskedFor = chamberId !== undefined && (listed.length === 0 || closed.includes(chamberId));
-    const asked = isAskedFor ? [chamberId] : [];
-    const over = await ownOf(seat, [...new Set([...ended, ...asked])]);
-    const todo = listed.filter((item) => !isClosed(item, now));
-    const joined = await lobbies.joined(todo, call.signal);
-    const elapsed = Math.floor((performance.now() - startedAt) / 1_000);
-    const left = limit - elapsed;
-    const isNews = todo.some(isDue) || joined.length > 0 || ended.length > 0;
-    const isHeld = isAskedFor && over.includes(chamberId) && (await isUnsettled(seat, chamberId, call.signal));
-    if (isNews || left <= 0 || (!isHeld && (over.length > 0 || todo.length === 0))) {
-      const result = { note: NOTE, ...(await shown(seat, { todo, joined, over, now }, call)) };
-      seat.endings.returned(over, call.signal);
-      return result;
+  for (let failures = 0; ; ) {
+    try {
+      const found = await look(seat, { query, chamberId, lobbies, lost, call });
+      failures = 0;
+      const left = limit - elapsed();
+      if (found.isNews || left <= 0) {
+        const result = await shown(seat, found, call);
+        const over = found.outcomes.map((each) => each.chamberId);
+        seat.endings.returned(over, call.signal);
+        return result;
+      }
+      query = { wait: Math.min(left, PROGRESS_SECONDS), since: found.version };
+    } catch (error) {
+      // A connection that was lost while the machine slept, or a service that restarts, is no end of the wait.
+      const left = limit - elapsed();
+      if (!(error instanceof ClientError) || !error.retryable || left <= 0) throw error;
+      const asked = (error.retryAfterSeconds ?? 0) * 1_000;
+      await pause(Math.min(left * 1_000, backoffMillis(failures++, asked)), call.signal);
     }
-    await call.progress(elapsed, limit);
-    query = { wait: Math.min(left, PROGRESS_SECONDS), since: version };
+    await call.progress(elapsed(), limit);
   }
 }
 
-/** Whether the root of the chamber, or one of its tokens, is still to come. */
-async function isUnsettled({ agent: { forum } }: Seat, chamberId: number, signal: AbortSignal): Promise<boolean> {
-  return 'waitsFor' in (await overOf(forum, chamberId, signal)) && (await hasChain(forum, signal));
+interface Look {
+  readonly query: TodoQuery;
+  readonly chamberId: number | undefined;
+  readonly lobbies: Lobbies;
+  /** Ends that the call before reported, if this one repeats it. */
+  readonly lost: readonly number[];
+  readonly call: ToolCall;
+}
+
+/** What there is to report, and whether it is worth the end of a wait. */
+async function look(seat: Seat, { query, chamberId, lobbies, lost, call: { signal } }: Look) {
+  const { now, todo: all, more, version } = await seat.todo(signal, query);
+  const isMeant = (each: number) => chamberId === undefined || each === chamberId;
+  const listed = all.filter((item) => isMeant(item.chamberId));
+  if (listed.length === 0 && chamberId !== undefined) await requireOver(seat, chamberId);
+  const closed = idsOf(all.filter((item) => isClosed(item, now)));
+  const ended = (await seat.endings.of({ ids: idsOf(all), closed, isCut: more })).filter(isMeant);
+  const isAskedFor = chamberId !== undefined && (listed.length === 0 || closed.includes(chamberId));
+  const asked = isAskedFor ? [chamberId] : [];
+  const over = await ownOf(seat, [...new Set([...ended, ...asked, ...lost])]);
+  const outcomes = await Promise.all(over.map((each) => overOf(seat.agent.forum, each, signal)));
+  const todo = listed.filter((item) => !isClosed(item, now));
+  const joined = await lobbies.joined(todo, signal);
+  const isFirst = over.some((each) => ended.includes(each) || lost.includes(each));
+  const isMissing = outcomes.some((outcome) => asked.includes(outcome.chamberId) && !isSettled(outcome));
+  const isHeld = isMissing && (await hasChain(seat.agent.forum, signal));
+  const isNothingLeft = !isHeld && (over.length > 0 || todo.length === 0);
+  const isNews = todo.some(isDue) || joined.length > 0 || isFirst || isNothingLeft;
+  return { todo, joined, outcomes, now, version, isNews };
 }
 
 async function hasChain(forum: ForumClient, signal: AbortSignal): Promise<boolean> {
@@ -137,27 +162,34 @@ async function isOpener({ did, forum }: Seat['agent'], chamberId: number, signal
   return false;
 }
 
+type Outcome = Awaited<ReturnType<typeof overOf>>;
+
+/** Whether neither the root of the chamber nor one of its tokens is still to come. */
+function isSettled(outcome: Outcome): boolean {
+  return !('waitsFor' in outcome);
+}
+
 interface Found {
   readonly todo: readonly SeatItem[];
   /** Chambers in LOBBY of this agent's that others have joined since the call began. */
   readonly joined: readonly SeatItem[];
-  readonly over: readonly number[];
+  readonly outcomes: readonly Outcome[];
   readonly now: string;
 }
 
 /** What is due and a count of the rest; if nothing is, some of what is awaited, and why. */
-async function shown({ agent }: Seat, { todo, joined, over, now }: Found, { signal }: ToolCall) {
+async function shown({ agent }: Seat, { todo, joined, outcomes, now }: Found, { signal }: ToolCall) {
   const due = todo.filter(isDue);
-  const isNews = due.length > 0 || over.length > 0 || joined.length > 0;
+  const isNews = due.length > 0 || outcomes.length > 0 || joined.length > 0;
   const items = isNews ? [...due, ...joined] : todo.slice(0, WAITING_SHOWN_MAX);
-  const outcomes = await Promise.all(over.map((chamberId) => overOf(agent.forum, chamberId, signal)));
-  const unsettled = outcomes.find((each) => 'waitsFor' in each);
+  const unsettled = outcomes.find((each) => !isSettled(each));
   const end = unsettled === undefined ? NOTHING_LEFT : await afterEnd(agent.forum, unsettled.chamberId, signal);
   const nothing = todo.length === 0 ? { next: end } : {};
   const waiting = joined.length > 0 ? SOMEBODY_JOINED : STILL_WAITING;
   return {
+    ...(items.every(isDue) && outcomes.length === 0 ? {} : { note: NOTE }),
     due: due.length > 0,
-    todo: await Promise.all(items.map((item) => shownItem(agent, item, now))),
+    todo: await Promise.all(items.map((item) => (isDue(item) ? dueItem : shownItem)(agent, item, now))),
     waiting: todo.length - due.length,
     over: outcomes,
     ...(due.length === 0 && todo.length > 0 ? { next: waiting } : nothing),
@@ -166,6 +198,12 @@ async function shown({ agent }: Seat, { todo, joined, over, now }: Found, { sign
 
 async function afterEnd(forum: ForumClient, chamberId: number, signal: AbortSignal): Promise<string> {
   return (await hasChain(forum, signal)) ? laterFor(chamberId) : NO_CHAIN;
+}
+
+/** The agent has read the chamber that it acts in: nothing that others wrote is repeated. */
+async function dueItem(...asked: Parameters<typeof shownItem>) {
+  const { name: _, ...item } = await shownItem(...asked);
+  return item;
 }
 
 /** A chamber that is not on the agent's list is over, or not the agent's. */

@@ -59,10 +59,24 @@ describe('a call whose result was lost', () => {
     const first = await seat.call('debate', args);
     seat.service.clock.advance(5 * HOUR);
     expect(await seat.call('debate', args)).toEqual({ ...first, repeated: true });
+    // It may be one that the model makes later.
+    await seat.call('whoami');
+    expect(await seat.call('debate', args)).toEqual({ ...first, repeated: true });
     expect(await seat.call('debate', { ...args, comment: 'And then?' })).toMatchObject({
       error: 'FORUM_ERR_PHASE',
       when: 'not again',
     });
+  });
+
+  it('makes no second move when its turn has come round before it is sent again', async () => {
+    const { seat, other, chamberId } = await inPhase('DEBATE');
+    const args = { chamberId, comment: 'Who waters it?', pass: true };
+    const first = await seat.call('debate', args);
+    await seat.service.must('POST', `/chambers/${chamberId}/pass`, { by: other });
+    expect(await seat.call('debate', args)).toEqual({ ...first, repeated: true });
+    const [item] = (await seat.call('todo')).todo;
+    expect(item).toMatchObject({ chamberId, must: 'pass' });
+    expect(await seat.call('debate', args)).not.toHaveProperty('repeated');
   });
 });
 
@@ -105,6 +119,7 @@ describe('pass', () => {
     const body = { name: 'Snow', ticker: 'SNOW' };
     await seat.service.must('POST', `/chambers/${chamberId}/propose`, { by: other, body });
     await seat.service.must('POST', `/chambers/${chamberId}/pass`, { by: other });
+    expect((await seat.call('todo')).todo).toMatchObject([{ must: 'pass' }]);
     expect(await seat.call('pass', { chamberId })).toMatchObject({ passed: true, turnsLeft: 0 });
   });
 });
@@ -124,7 +139,7 @@ describe('wait', () => {
     });
   });
 
-  it('returns the end of a chamber once, also when its read failed or the server restarted meanwhile', async () => {
+  it('returns the end of a chamber once, and once more to an equal call right after, also when its read failed or the server restarted meanwhile', async () => {
     let isDown = false;
     const network = (fetch: Fetch): Fetch => {
       return async (url, init) => {
@@ -147,6 +162,7 @@ describe('wait', () => {
     isDown = false;
     const { over } = await next.call('wait', { seconds: 1 });
     expect(over).toMatchObject([{ chamberId, page: `${PUBLIC_URL}/chambers/${chamberId}` }]);
+    expect((await next.call('wait', { seconds: 1 })).over).toEqual(over);
     expect((await next.call('wait', { seconds: 1 })).over).toEqual([]);
   });
 });

@@ -18,8 +18,10 @@ it('a model reads aliases, and which one it is, in what it waits for and in erro
     detail: expect.stringMatching(/^it is the turn of A1 until /),
   });
   for (const by of [other, undefined, other, undefined]) {
-    if (by === undefined) await seat.call('pass', { chamberId });
-    else await service.must('POST', `/chambers/${chamberId}/pass`, { by });
+    if (by === undefined) {
+      await seat.call('todo');
+      await seat.call('pass', { chamberId });
+    } else await service.must('POST', `/chambers/${chamberId}/pass`, { by });
   }
   await seat.call('allocate', { chamberId, abstain: true });
   const again = await seat.call('allocate', { chamberId, abstain: true, again: true });

@@ -11,6 +11,9 @@ export const ERAS: readonly Era[] = ['legacy', 'modern'];
 
 export interface SeatProcess {
   readonly client: Client;
+  readonly pid: number;
+  /** What the operator was told. */
+  readonly errors: () => string;
   /** The bytes in the order in which they passed, in both directions, with standard error. */
   readonly bytes: () => string;
   /** Calls a tool, which must succeed. */
@@ -65,7 +68,11 @@ async function spawnServer(era: Era, { command, args, env }: ServerConfig): Prom
   };
   const chunks: string[] = [];
   child.stdout.on('data', (chunk) => chunks.push(`${chunk}`));
-  child.stderr.on('data', (chunk) => chunks.push(`${chunk}`));
+  let errors = '';
+  child.stderr.on('data', (chunk) => {
+    errors += chunk;
+    chunks.push(`${chunk}`);
+  });
   const client = newClient(era);
   const transport = transportOf(child, chunks);
   await client.connect(transport).catch(async (error: unknown) => {
@@ -77,6 +84,8 @@ async function spawnServer(era: Era, { command, args, env }: ServerConfig): Prom
   };
   return {
     client,
+    pid: child.pid as number,
+    errors: () => errors,
     bytes: () => chunks.join(''),
     call: async <Result>(name: string, args?: object) => {
       const { isError, content, structuredContent } = await call(name, args);
