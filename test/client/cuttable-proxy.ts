@@ -6,12 +6,15 @@ import { atEnd } from '../kit/temporary.ts';
 export interface CuttableProxy {
   readonly baseUrl: string;
   cut(): void;
+  /** Connections that are open carry nothing any more, and stay open. */
+  forget(): void;
 }
 
 /** Ends with the test. */
 export async function openProxy(target: string): Promise<CuttableProxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
+  const pairs = new Set<readonly [near: Socket, far: Socket]>();
   const server = createServer((near) => {
     const far = connect(Number(port), hostname);
     for (const socket of [near, far]) {
@@ -19,13 +22,24 @@ export async function openProxy(target: string): Promise<CuttableProxy> {
       socket.on('error', () => {}).on('close', () => sockets.delete(socket));
     }
     near.pipe(far).pipe(near);
+    const pair = [near, far] as const;
+    pairs.add(pair);
+    near.once('close', () => pairs.delete(pair));
   });
   const cut = () => {
     for (const socket of sockets) socket.destroy();
+  };
+  const forget = () => {
+    for (const [near, far] of pairs) {
+      near.unpipe(far);
+      far.unpipe(near);
+      far.destroy();
+      near.resume();
+    }
   };
   atEnd(() => {
     server.close();
     cut();
   });
-  return { baseUrl: await listen(server), cut };
+  return { baseUrl: await listen(server), cut, forget };
 }

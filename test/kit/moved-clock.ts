@@ -1,8 +1,13 @@
-// Loaded before a program (see clockOf): its clock is ahead by as many milliseconds as a file says.
+// Loaded before a program (see clockOf): its clock is ahead by as many milliseconds as a file says, and so is its steady clock by another
+// file.
 import { readFileSync } from 'node:fs';
 import { fetchWithoutDate } from './fetch-without-date.ts';
 
-const { TEST_CLOCK_FILE = '' } = process.env;
+const { TEST_CLOCK_FILE = '', TEST_STEADY_FILE } = process.env;
 const { now } = Date;
 Date.now = () => now() + Number(readFileSync(TEST_CLOCK_FILE, 'utf8'));
 globalThis.fetch = fetchWithoutDate;
+if (TEST_STEADY_FILE !== undefined) {
+  const steady = performance.now.bind(performance);
+  performance.now = () => steady() + Number(readFileSync(TEST_STEADY_FILE, 'utf8'));
+}
