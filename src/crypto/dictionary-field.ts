@@ -37,5 +37,14 @@ function splitAtCommas(field: string): readonly string[] {
       start = at + 1;
     }
   }
-  return [...texts, field.slice(start)].map((text) => text.replace(/^[ \t]+|[ \t]+$/g, ''));
+  return [...texts, field.slice(start)].map(trimBlanks);
+}
+
+/** By hand: a pattern for blanks at the end takes the square of those in between. */
+function trimBlanks(text: string): string {
+  const isBlank = (at: number) => text[at] === ' ' || text[at] === '\t';
+  let [start, end] = [0, text.length];
+  while (start < end && isBlank(start)) start++;
+  while (end > start && isBlank(end - 1)) end--;
+  return text.slice(start, end);
 }
