@@ -2,11 +2,13 @@
 import { chmodSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { readConfig } from '../../src/config.ts';
 import { examine } from '../../src/doctor/doctor.ts';
 import { examineService } from '../../src/doctor/running-service.ts';
 import { createKeyFile } from '../../src/keys/key-file.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import type { Finding } from '../../src/service/checks/finding.ts';
+import { checkKeys } from '../../src/service/checks/keys.ts';
 import { run } from '../cli/run.ts';
 import { TestClock } from '../kit/clock.ts';
 import { servedChain } from '../kit/empty-chain.ts';
@@ -157,6 +159,13 @@ describe('doctor', () => {
     expect(await keysOf()).toMatchObject({ level: 'problem', detail: expect.stringContaining('this log is') });
     chmodSync(file, 0o644);
     expect(await keysOf()).toMatchObject({ level: 'problem', detail: expect.stringContaining('chmod 600') });
+  });
+
+  it('takes keys for those of a log that another node has made since it looked', async () => {
+    const config = readConfig({ CHAIN: 'none', ...(await madeLog()) });
+    const before = { env: {}, config, time: Date.now, isRunning: false, log: undefined, chain: undefined };
+    const found = await checkKeys({ ...before, isLogReadable: true });
+    expect(found).toMatchObject([{ level: 'ok', detail: expect.stringContaining('holds the keys of log') }]);
   });
 
   it('finds a clock that is behind the log', async () => {

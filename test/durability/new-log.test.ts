@@ -3,6 +3,7 @@ import { copyFileSync, existsSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
 import { backupDatabase } from '../../src/log/sqlite/backup.ts';
+import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { parseVerifierKey } from '../../src/tlog/note.ts';
 import { openCheckpoint } from '../../src/tlog/proof.ts';
 import { run as runCli } from '../cli/run.ts';
@@ -77,6 +78,10 @@ it('does not take an empty database for a copy of the log that was lost', async 
   await newAgent(first);
   await first.stop();
   for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });
+  await expect(run(settings)).rejects.toThrow(/it holds the keys of log .*: put back a database that was lost/);
+  // The start has made none.
+  expect(existsSync(path)).toBe(false);
+  await openSqliteStore(path).close();
   await expect(run(settings)).rejects.toThrow(/it holds the keys of log .*: put back a database that was lost/);
   expect(await runCli(['new-log'], settings)).toEqual({
     exitCode: 2,

@@ -27,7 +27,7 @@ const NO_STANDBY =
   'without a synchronous standby a failover may lose lines that a checkpoint covers, and no node starts on such a log again';
 
 /** Throws what a start would end with. */
-async function findLog(state: CheckState): Promise<readonly Finding[]> {
+export async function findLog(state: CheckState): Promise<readonly Finding[]> {
   const { config, isRunning: isInUse } = state;
   if (config.DATABASE_URL === undefined) {
     state.log = findSqliteLog(config.DATABASE_PATH, { isInUse, isFolderMade: isDefaultPath(config) });

@@ -5,11 +5,16 @@ import { EXIT_FAILURE } from '../../process/exit.ts';
 import { PublishedHistory } from '../../publisher/published-history.ts';
 import { checkpointCopyOf, findKeys, keyFileOf } from '../key-files.ts';
 import { type Check, reasonOf } from './check.ts';
+import { findLog } from './database.ts';
 import { ofConfiguration, ok, problem } from './finding.ts';
 
 /** The service makes a missing file, but not in production, nor for a log that had keys. */
-export const checkKeys: Check = ({ config, log, isLogReadable }) => {
+export const checkKeys: Check = async (state) => {
+  const { config, isLogReadable } = state;
   if (!isLogReadable) return [];
+  // Another node may have made the log and its keys since.
+  if (state.log === undefined && config.SERVICE_KEY_FILE !== undefined) await findLog(state).catch(() => {});
+  const { log } = state;
   try {
     const keys = findKeys(config, log);
     const file = keyFileOf(config, log?.logId);

@@ -1,7 +1,9 @@
 // A lease among nodes: one holds it at a time, and what a former holder appends is refused.
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
+import { freePort } from '../../../src/demo/free-port.ts';
 import { Damages } from '../../../src/log/damage.ts';
 import { ALL_CHAMBERS, type LogEntry } from '../../../src/log/log.ts';
 import { Appender } from '../../../src/log/postgres/append.ts';
@@ -172,12 +174,18 @@ it('a start that fails claims no lease, for its publisher or for its relayer', a
   const url = await temporaryPostgres();
   await (await openStore(url)).close();
   await execute(url, NOTE_CLAIMS);
+  const port = await freePort();
   const taken = createServer();
-  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
   atEnd(() => void taken.close());
-  const port = String((taken.address() as AddressInfo).port);
-  const settings = { ...CHAIN, DATABASE_URL: url, PORT: port, SERVICE_KEY_FILE: join(temporaryFolder(), 'keys.json') };
+  // The port is free for the checks, and taken when everything else is open.
+  const write = (line: string) => {
+    if (JSON.parse(line).msg === 'metrics') taken.listen(port, '127.0.0.1');
+  };
+  const ports = { PORT: String(port), METRICS_PORT: '0' };
+  const settings = { ...CHAIN, ...ports, DATABASE_URL: url, SERVICE_KEY_FILE: join(temporaryFolder(), 'keys.json') };
   const clock = { time: Date.now, elapsed: () => performance.now() };
-  await expect(openService(settings, { clock })).rejects.toThrow('cannot listen');
+  const starting = openService(settings, { clock, logger: pino({ level: 'info' }, { write }) });
+  await expect(starting).rejects.toThrow('cannot listen');
+  expect(taken.listening).toBe(true);
   expect(await execute(url, 'SELECT name FROM claims')).toEqual([]);
 });
