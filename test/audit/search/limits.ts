@@ -109,6 +109,16 @@ const LIMITS: readonly Limit[] = [
       !isReceipted(draft),
   },
   {
+    why: 'a join that says nothing of what its agent had seen is one to any chamber of that number at that address',
+    covers: (difference, draft) =>
+      difference.kind === 'put in' &&
+      difference.did === undefined &&
+      difference.line['type'] === 'chamber.joined' &&
+      difference.line['request'] !== null &&
+      !String((difference.line['request'] as Line)['body']).includes('seen') &&
+      !isReceipted(draft),
+  },
+  {
     why: 'what stands beside the signature, nobody has signed',
     covers: (difference, draft) =>
       difference.kind === 'changed' &&
