@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { connect } from 'node:tls';
 import { WebSocket } from 'ws';
 import { CLIENT_NETWORK, SERVICE_NAME } from '../http/service.ts';
-import { httpInstantOf } from '../reading/http-date.ts';
+import { certificateInstantOf, httpInstantOf } from '../reading/http-date.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
 import { openResponse } from '../reading/response.ts';
 import { tlsHint } from '../reading/tls-hint.ts';
@@ -122,10 +122,11 @@ async function examineCertificate(url: string): Promise<readonly Finding[]> {
     socket.once('error', reject);
   }).catch(() => '');
   socket.on('error', () => {}).destroy();
-  const days = Math.floor((Date.parse(validTo) - Date.now()) / DAY_MS);
+  const end = certificateInstantOf(validTo);
+  const days = Math.floor((end - Date.now()) / DAY_MS);
   // That a client can't verify it was reported before.
   if (Number.isNaN(days)) return [];
-  const detail = `the certificate is valid for ${days} days, until ${new Date(validTo).toISOString()}`;
+  const detail = `the certificate is valid for ${days} days, until ${new Date(end).toISOString()}`;
   return [days < CERTIFICATE_DAYS_MIN ? warning('service', detail) : ok('service', detail)];
 }
 

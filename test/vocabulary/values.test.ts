@@ -94,7 +94,7 @@ describe('an instant', () => {
     expect(instantOf(text)).toBeNaN();
   });
 
-  it('is how all sources read a time, but for the dates in headers of HTTP', () => {
+  it('is how all sources read a time, but for the dates of HTTP and of certificates', () => {
     const sources = ['src', 'projections'].flatMap((folder) => {
       const root = fileURLToPath(new URL(`../../${folder}`, import.meta.url));
       return readdirSync(root, { recursive: true, encoding: 'utf8' })
