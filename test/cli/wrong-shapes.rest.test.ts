@@ -66,7 +66,7 @@ it.each([
         url === altered && isError(sent) === isError(body) ? `${JSON.stringify(value)}\n` : sent;
       const { exitCode, out, err } = await chambers(words);
       if (err.includes(`: ${path}`)) named++;
-      const isCoded = exitCode === 0 || /^(CLIENT|FORUM)_ERR_/.test(err);
+      const isCoded = exitCode === 0 || /^(CLIENT|FORUM)_ERR_/m.test(err);
       if (!isCoded || UNCLEAR.test(out + err))
         unclear.push(`${altered} ${path}: ${JSON.stringify(value)} ${out}${err}`);
     }

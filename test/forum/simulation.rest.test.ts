@@ -17,7 +17,7 @@ const {
 } = process.env;
 const EXHAUSTIVE_MS = 600_000;
 /** Enough for each planted defect. */
-const MUTANT_SEEDS = 60;
+const MUTANT_SEEDS = 150;
 
 /** Runs in a process of its own, since a planted defect stays where it is. The output says what was found. */
 async function simulate(...args: readonly string[]): Promise<{ readonly code: number; readonly output: string }> {

@@ -15,7 +15,6 @@ import { registrationOf, type TestService } from './test-service.ts';
 const AGENTS = 5;
 /** The number of chambers in which moves are under way at once. */
 const CHAMBERS_AT_ONCE = 50;
-const TX_HASH = `0x${'77'.repeat(32)}` as const;
 
 /** Returns the ids of the chambers, of which none has anything left to come. */
 export async function playToSettlement(service: TestService, count: number, seed: number): Promise<readonly number[]> {
@@ -161,11 +160,13 @@ function failed(ideaId: string): ServiceFact {
   return { type: 'idea.deploy_failed', payload: { ideaId, txHash: null, reason: 'the ticker is “taken”' } };
 }
 
-/** Each token has an address of its own. */
+/** Each token has an address and a transaction of its own. */
 function deployed(
   ideaId: string,
   { chamberId, now }: { readonly chamberId: number; readonly now: number },
 ): ServiceFact {
-  const tokenAddress = `0x${`${chamberId}${ideaId.replace('idea-', 'a')}`.padStart(40, '0')}`;
-  return { type: 'idea.deployed', payload: { ideaId, tokenAddress, txHash: TX_HASH, graduatedAt: toTimestamp(now) } };
+  const unique = `${chamberId}${ideaId.replace('idea-', 'a')}`;
+  const tokenAddress = `0x${unique.padStart(40, '0')}` as const;
+  const txHash = `0x${unique.padStart(64, '7')}` as const;
+  return { type: 'idea.deployed', payload: { ideaId, tokenAddress, txHash, graduatedAt: toTimestamp(now) } };
 }

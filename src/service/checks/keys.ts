@@ -1,12 +1,14 @@
 // The file of the keys that sign, and what was published with them.
 
 import { ConfigError } from '../../config.ts';
+import { StreamDamaged } from '../../log/damage.ts';
 import { EXIT_FAILURE } from '../../process/exit.ts';
 import { PublishedHistory } from '../../publisher/published-history.ts';
+import { TreeDamaged } from '../../publisher/publisher.ts';
 import { checkpointCopyOf, findKeys, keyFileOf } from '../key-files.ts';
 import { type Check, reasonOf } from './check.ts';
 import { findLog } from './database.ts';
-import { ofConfiguration, ok, problem } from './finding.ts';
+import { ofConfiguration, ok, problem, warning } from './finding.ts';
 
 /** The service makes a missing file, but not in production, nor for a log that had keys. */
 export const checkKeys: Check = async (state) => {
@@ -40,6 +42,8 @@ export const checkPublished: Check = async ({ config, log }) => {
   } catch (error) {
     // The keys were reported.
     if (error instanceof ConfigError) return [];
+    // Damage is no other log: the rest of it is served.
+    if (error instanceof TreeDamaged || error instanceof StreamDamaged) return [warning('keys', error.message)];
     return [problem('keys', reasonOf(error), { exitCode: EXIT_FAILURE })];
   }
 };

@@ -47,7 +47,12 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     '',
   ),
   'stale-head-published': mutant('4', PIPELINE, 'if (!state || moved.has(stream)) continue;', 'if (!state) continue;'),
-  'taken-back-batch-kept': mutant('4', PIPELINE, 'this.#decideAgain([]);', ''),
+  'taken-back-batch-kept': mutant(
+    '4',
+    PIPELINE,
+    'this.#options.onFatal(error);\n    this.#decideAgain([]);',
+    'this.#options.onFatal(error);',
+  ),
   'ids-swapped': mutant(
     '1',
     PIPELINE,

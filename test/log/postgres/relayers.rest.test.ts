@@ -1,9 +1,11 @@
 // Three nodes that relay from one log to one chain, their leaders frozen at the worst moments and woken when another one has
 // taken over: a transaction for each job, no nonce twice. FREEZE_SECONDS keeps them frozen for longer.
 
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { freePort } from '../../../src/demo/free-port.ts';
+import { createKeyFile } from '../../../src/keys/key-file.ts';
 import { startDevChain } from '../../../src/relayer/dev-chain.ts';
 import { openRpc } from '../../../src/relayer/rpc.ts';
 import type { ServiceEvent } from '../../../src/vocabulary/events.ts';
@@ -12,7 +14,7 @@ import { allocationOf, deadlinesFrom, enterPhase } from '../../kit/chambers.ts';
 import { HOUR, TestClock } from '../../kit/clock.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { startProcess } from '../../kit/service-process.ts';
-import { atEnd } from '../../kit/temporary.ts';
+import { atEnd, temporaryFolder } from '../../kit/temporary.ts';
 import { PUBLIC_URL, TestService } from '../../kit/test-service.ts';
 import { get } from '../../kit/wire.ts';
 import { openFaultProxy } from '../../relayer/fault-proxy.ts';
@@ -35,7 +37,9 @@ interface Node {
 
 it('a leader that is frozen and woken sends nothing of its own', { timeout: 2 * TIMEOUT_MS }, async () => {
   const databaseUrl = await temporaryPostgres();
-  const service = new TestService({ store: await openStore(databaseUrl), clock: clockOfYesterday() });
+  const [keyFile, clock] = [join(temporaryFolder(), 'keys.json'), clockOfYesterday()];
+  const keys = (logId: string) => createKeyFile(keyFile, logId, clock.read());
+  const service = new TestService({ store: await openStore(databaseUrl), clock, keys });
   for (let chamber = 0; chamber < CHAMBERS; chamber++) await playChamber(service);
   const chain = await startDevChain({ logger: recordingLogger([]) });
   atEnd(() => chain.stop());
@@ -88,6 +92,7 @@ it('a leader that is frozen and woken sends nothing of its own', { timeout: 2 * 
       CHAIN: '',
       DATABASE_URL: databaseUrl,
       PUBLIC_URL,
+      SERVICE_KEY_FILE: keyFile,
       VERIFIER_THREADS: '1',
       RPC_URL: proxy.url,
       RELAYER_PRIVATE_KEY: privateKey,
