@@ -6,10 +6,13 @@ import { deployData } from '../../src/audit/chain/contracts.ts';
 import type { AuditPolicy } from '../../src/audit/policy.ts';
 import type { ChainInfo } from '../../src/client/forum-client.ts';
 import { Agent, ForumClient } from '../../src/client/index.ts';
+import { type DeployedIdea, quorumProfile } from '../../src/relayer/contracts.ts';
+import type { QuorumSettings } from '../../src/relayer/quorum-settings.ts';
 import { openRpc } from '../../src/relayer/rpc.ts';
 import type { Hex } from '../../src/vocabulary/values.ts';
 import { type LiveService, newChamber, openLiveService, PHASE_MILLIS, REGISTRATION } from '../client/live-service.ts';
 import { playChamber } from '../client/play-chamber.ts';
+import { SETTINGS } from '../relayer/quorum-file.ts';
 import { auditLines, type Json, type Line, parse, rechained, toText } from './forge.ts';
 import { signed } from './sample.ts';
 
@@ -187,6 +190,54 @@ describe('a service that denies an idea its token is caught', () => {
     test('with a transaction of another account in the log', async () => {
       const payload = { ideaId: 'idea-1', ...(await signed(info.factoryAddress, data(), { nonce: 0, fee: 1n })) };
       const lines = denying({ type: 'relay.deploy_submitted', payload });
+      expect(await claims(lines, policy())).toEqual(succeeds);
+    });
+
+    const submission = async (...args: Parameters<typeof signed>) => ({
+      type: 'relay.deploy_submitted',
+      payload: { ideaId: 'idea-1', ...(await signed(...args)) },
+    });
+    const inQuorumForm = () =>
+      quorumProfile({ ...SETTINGS, value: 0n } as unknown as QuorumSettings).deployCall(2, idea as DeployedIdea);
+
+    test.each([
+      ['that pays nothing', 0n],
+      ['that pays more than its account has', 10n ** 30n],
+    ])('with a call of other contracts %s', async (_what, value) => {
+      const other = await submission(info.factoryAddress, inQuorumForm(), { nonce: 1, fee: 1n, value });
+      const broken = ['broken', expect.stringContaining('a quorum deployment is logged for it')];
+      expect(await claims(denying(other), policy())).toEqual(broken);
+      const due = await submission(info.factoryAddress, data(), { nonce: 0, fee: 1n });
+      expect(await claims(denying(due, other), policy())).toEqual(broken);
+    });
+
+    test('at several factories of which the log calls one', async () => {
+      const factories = [info.factoryAddress, STRANGER] as const;
+      expect(await claims(denying(), { factories })).toEqual([
+        'undecided',
+        expect.stringMatching(
+          /its call succeeds in block \d+ at 0x\w+, which the log does not call for it: .*--factory/,
+        ),
+      ]);
+      const due = await submission(info.factoryAddress, data(), { nonce: 0, fee: 1n });
+      expect(await claims(denying(due), { factories })).toEqual(succeeds);
+    });
+
+    test('with a transaction whose access list takes its gas', async () => {
+      const rpc = openRpc(info.rpcUrl ?? '');
+      const call = { from: RELAYER, to: info.factoryAddress, data: data() };
+      const needed = BigInt(String(await rpc.request('eth_estimateGas', [call])));
+      const accessList = Array.from({ length: 100 }, (_, index) => ({
+        address: `0x${(index + 1).toString(16).padStart(40, '0')}`,
+        storageKeys: [],
+      }));
+      const transaction = { ...call, accessList, gas: `0x${(needed + 50_000n).toString(16)}` };
+      const txHash = String(await rpc.request('eth_sendTransaction', [transaction]));
+      await vi.waitUntil(() => chain.transaction(txHash as Hex), { timeout: 20_000 });
+      rpc.close();
+      const lines = denying().map((line) =>
+        typeIs('idea.deploy_failed')(line) ? withPayload(line, { txHash }) : line,
+      );
       expect(await claims(lines, policy())).toEqual(succeeds);
     });
   });

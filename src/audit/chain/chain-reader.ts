@@ -1,8 +1,10 @@
 // The chain as the auditor asks it over JSON-RPC, by viem. None of it is compared here.
 import {
+  type AccessList,
   type Address,
   BaseError,
   BlockNotFoundError,
+  type CallParameters,
   createPublicClient,
   ExecutionRevertedError,
   type Hex,
@@ -18,12 +20,13 @@ import { READ_LIMITS } from '../../reading/limits.ts';
 import { limitedFetch, UNLIMITED_BY_VIEM } from '../../reading/response.ts';
 import { type Millis, toTimestamp } from '../../vocabulary/values.ts';
 import { INPUT_LIMITS, type InputLimits, Unreachable, UnusableInput } from '../line/input.ts';
+import { CONTRACT_FORMS, type ContractForm } from './calls.ts';
 import { ABI } from './contracts.ts';
 
 const NO_ROOT = /^0x0*$/;
 
-/** How a call ended; `unknown` where the RPC does not have the state of that block. */
-export type CallOutcome = 'success' | 'reverted' | 'unknown';
+/** How a call ended. An RPC may lack the state of the block, or refuse to make a call although it has the state. */
+export type CallOutcome = 'success' | 'reverted' | 'no state' | 'refused';
 
 export interface AuditedBlock {
   readonly hash: Hex;
@@ -36,6 +39,7 @@ export interface ChainCall {
   readonly data: Hex;
   readonly value?: bigint | undefined;
   readonly gas?: bigint | undefined;
+  readonly accessList?: AccessList | undefined;
 }
 
 export interface ChainRead {
@@ -45,6 +49,13 @@ export interface ChainRead {
 }
 
 const GAS_USED_UP = /out ?of ?gas|gas required exceeds|intrinsic gas|InvalidFEOpcode|invalid opcode/i;
+/** Of nodes whose error for a call that reverts viem does not know. */
+const REVERTED = /revert|vm execution error/i;
+/** More than any chain has. */
+const FUNDS = 2n ** 128n;
+
+/** A transaction in a block. */
+export type Transaction = NonNullable<Awaited<ReturnType<AuditedChain['transaction']>>>;
 
 /** Every question throws Unreachable when there is no usable response. */
 export class AuditedChain {
@@ -64,34 +75,42 @@ export class AuditedChain {
   /** The chamber's roots in the registries that hold one. Throws UnusableInput where there is no registry. */
   async rootsOf(chamberId: number): Promise<readonly Hex[]> {
     const roots = await Promise.all(this.registries.map((registry) => this.#rootOf(registry, chamberId)));
-    return roots.map(({ root }) => root).filter((root) => !NO_ROOT.test(root));
+    return roots.filter((root) => !NO_ROOT.test(root));
   }
 
-  /** Whether a registry has the reference contracts' interface. */
-  async isReference(registry: Address): Promise<boolean> {
-    return (await this.#rootOf(registry, 0)).isReference;
+  /** The forms of deployments that belong to a registry, by its views. */
+  async formsOf(registry: Address): Promise<readonly ContractForm[]> {
+    const views = await this.#viewsOf(registry, 0);
+    return CONTRACT_FORMS.filter((form) => views[form] !== undefined);
   }
 
-  /** A registry has one of the two views. */
-  async #rootOf(registry: Address, chamberId: number) {
+  async #rootOf(registry: Address, chamberId: number): Promise<Hex> {
+    const { reference, quorum } = await this.#viewsOf(registry, chamberId);
+    const root = reference ?? quorum;
+    if (root === undefined) throw new UnusableInput(`the chain has no ChamberRegistry at ${registry}`);
+    return root;
+  }
+
+  /** The root by the view of each kind of contracts; a registry has at least one of them. */
+  async #viewsOf(registry: Address, chamberId: number): Promise<Readonly<Record<ContractForm, Hex | undefined>>> {
     const call = { address: registry, abi: ABI, args: [BigInt(chamberId)] } as const;
     const orUndefined = (error: BaseError) => {
       if (isTransport(error)) throw this.#toUnreachable(error);
     };
-    const root = await this.#client.readContract({ ...call, functionName: 'rootOf' }).catch(orUndefined);
-    if (root !== undefined) return { root, isReference: true };
-    const chamber = await this.#client.readContract({ ...call, functionName: 'getChamber' }).catch(orUndefined);
-    if (chamber === undefined) throw new UnusableInput(`the chain has no ChamberRegistry at ${registry}`);
-    return { root: chamber.debateMerkleRoot, isReference: false };
+    const [reference, chamber] = await Promise.all([
+      this.#client.readContract({ ...call, functionName: 'rootOf' }).catch(orUndefined),
+      this.#client.readContract({ ...call, functionName: 'getChamber' }).catch(orUndefined),
+    ]);
+    return { reference: reference ?? undefined, quorum: chamber?.debateMerkleRoot };
   }
 
   /** undefined for a transaction that the chain does not know, or that is not in a block yet. */
   async transaction(hash: Hex) {
     try {
       const receipt = await this.#client.getTransactionReceipt({ hash });
-      const { input, gas, value } = await this.#client.getTransaction({ hash });
+      const { input, gas, value, accessList } = await this.#client.getTransaction({ hash });
       const { timestamp } = await this.#client.getBlock({ blockNumber: receipt.blockNumber });
-      return { ...receipt, input, gas, value, at: toTimestamp(Number(timestamp) * 1000) };
+      return { ...receipt, input, gas, value, accessList, at: toTimestamp(Number(timestamp) * 1000) };
     } catch (error) {
       if (error instanceof TransactionReceiptNotFoundError || error instanceof TransactionNotFoundError)
         return undefined;
@@ -128,19 +147,41 @@ export class AuditedChain {
     }
   }
 
-  async call({ from, to, data, value = 0n, gas }: ChainCall, blockNumber: bigint): Promise<CallOutcome> {
+  async call(call: ChainCall, blockNumber: bigint): Promise<CallOutcome> {
+    const outcome = await this.#make(call, blockNumber);
+    if (outcome !== 'unknown') return outcome;
+    if (!(await this.#hasState(call.from, blockNumber))) return 'no state';
+    // Whoever signs a transaction chooses what it pays: the call of an account that lacks the funds may still succeed with them.
+    const funded = call.value ? await this.#make(call, blockNumber, FUNDS) : 'unknown';
+    return funded === 'unknown' ? 'refused' : funded;
+  }
+
+  async #make({ from, value = 0n, ...call }: ChainCall, blockNumber: bigint, balance?: bigint) {
+    const stateOverride = balance === undefined ? undefined : [{ address: from, balance }];
     try {
-      await this.#client.call({ account: from, to, data, value, gas, blockNumber });
+      await this.#client.call({ account: from, ...call, value, blockNumber, stateOverride } as CallParameters);
       return 'success';
     } catch (error) {
       return this.#failureOf(error);
     }
   }
 
-  #failureOf(error: unknown): Exclude<CallOutcome, 'success'> {
+  async #hasState(address: Address, blockNumber: bigint): Promise<boolean> {
+    try {
+      await this.#client.getBalance({ address, blockNumber });
+      return true;
+    } catch (error) {
+      if (isTransport(error)) throw this.#toUnreachable(error);
+      return false;
+    }
+  }
+
+  /** Using up the gas counts as reverted. */
+  #failureOf(error: unknown): 'reverted' | 'unknown' {
     if (isTransport(error)) throw this.#toUnreachable(error);
-    const isReverted = error instanceof BaseError && error.walk((cause) => cause instanceof ExecutionRevertedError);
-    return isReverted ? 'reverted' : 'unknown';
+    if (!(error instanceof BaseError)) return 'unknown';
+    const isReverted = error.walk((cause) => cause instanceof ExecutionRevertedError) !== null;
+    return isReverted || GAS_USED_UP.test(error.details) || REVERTED.test(error.details) ? 'reverted' : 'unknown';
   }
 
   async chainId(): Promise<number> {
@@ -172,15 +213,14 @@ export class AuditedChain {
     }
   }
 
-  /** The result of a call from the zero address after that block; without `to`, of a contract's creation. Using up the gas counts as reverted. */
+  /** The result of a call from the zero address after that block; without `to`, of a contract's creation. */
   async read({ to, data, gas }: ChainRead, blockNumber: bigint): Promise<Hex | 'reverted' | 'unknown'> {
     const call = { account: zeroAddress, data, gas, blockNumber, ...(to && { to }) };
     try {
       const { data: result = '0x' } = await this.#client.call(call);
       return result;
     } catch (error) {
-      const failure = this.#failureOf(error);
-      return error instanceof BaseError && GAS_USED_UP.test(error.details) ? 'reverted' : failure;
+      return this.#failureOf(error);
     }
   }
 

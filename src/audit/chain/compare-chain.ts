@@ -1,6 +1,6 @@
 // Compares what the log claims about the chain with the chain itself: the root, the commitment, the tokens, and the
 // deployments that failed.
-import { type Address, type Hex, parseEventLogs } from 'viem';
+import { type Hex, parseEventLogs } from 'viem';
 import type { Idea } from '../../../projections/chamber.ts';
 import { phaseEnd } from '../../../projections/phase.ts';
 import { deploymentOf } from '../../../projections/settlement.ts';
@@ -10,9 +10,10 @@ import { BLOCK_LEAD_MILLIS_MAX } from '../chamber/service-events.ts';
 import { lowerCase } from '../context.ts';
 import { gravest, OF_LOSS, type Problem, type Reason } from '../report/findings.ts';
 import { compareBalances } from './balances.ts';
-import { deployCalls } from './calls.ts';
-import type { AuditedChain, ChainCall } from './chain-reader.ts';
-import { ABI, deployData, readCall, readTransaction } from './contracts.ts';
+import { type ContractForm, formOf } from './calls.ts';
+import type { AuditedChain, Transaction } from './chain-reader.ts';
+import { ABI, callOf } from './contracts.ts';
+import { judgeFailure } from './failed-deployment.ts';
 
 /** An audit, or a part of one with findings of its own. */
 type Compared = Pick<ChamberAudit, 'findings' | 'claims' | 'balanceClaims' | 'moves' | 'decisions' | 'context'>;
@@ -58,14 +59,20 @@ async function compareRoot(audit: Compared, chain: AuditedChain, chamberId: numb
 }
 
 type EventOf<Type extends Claim['event']['type']> = Extract<Claim['event'], { type: Type }>;
-type Transaction = NonNullable<Awaited<ReturnType<AuditedChain['transaction']>>>;
+
+/** The commitment as the chain has it. */
+interface Committed {
+  readonly transaction: Transaction;
+  /** What deployments the contracts of its registry take. */
+  readonly forms: readonly ContractForm[];
+}
 
 class ClaimComparison {
   readonly #audit: Compared;
   readonly #chain: AuditedChain;
   readonly #chamberId: number;
-  /** The transaction of the commitment: no token is older. */
-  #committed: Transaction | undefined;
+  /** No token is older than the commitment. */
+  #committed: Committed | undefined;
 
   constructor(audit: Compared, chain: AuditedChain, chamberId: number) {
     this.#audit = audit;
@@ -87,19 +94,19 @@ class ClaimComparison {
     if (transaction.status !== 'success') return `transaction ${txHash} was reverted`;
     return event.type === 'idea.deployed'
       ? this.#problemOfToken(event, transaction)
-      : this.#problemOfCommitment(event, transaction);
+      : await this.#problemOfCommitment(event, transaction);
   }
 
-  #problemOfCommitment({ payload }: EventOf<'chamber.committed'>, transaction: Transaction): Problem {
-    this.#committed = transaction;
+  async #problemOfCommitment({ payload }: EventOf<'chamber.committed'>, transaction: Transaction): Promise<Problem> {
     const registries = this.#chain.registries.map(lowerCase);
-    const isCommitted = this.#logsOf(transaction).some(
+    const committed = this.#logsOf(transaction).find(
       (log) =>
         log.eventName === 'ChamberCommitted' &&
         registries.includes(lowerCase(log.address)) &&
         log.args.root === payload.merkleRoot,
     );
-    if (!isCommitted) return `transaction ${payload.txHash} did not commit this root in the registry`;
+    if (committed !== undefined) this.#committed = { transaction, forms: await this.#chain.formsOf(committed.address) };
+    else return `transaction ${payload.txHash} did not commit this root in the registry`;
     const { blockNumber, committedAt } = payload;
     const isMoved = transaction.blockNumber !== BigInt(blockNumber);
     return gravest(
@@ -177,35 +184,14 @@ class ClaimComparison {
     if (idea === undefined) return unknownIdea(payload);
     if (this.#committed === undefined)
       return { follows: ['claims', 'service-events', ...OF_LOSS], why: 'the commitment is not on the chain' };
-    const committed = this.#committed;
+    const { transaction: commitment, forms } = this.#committed;
+    const { decisions, context } = this.#audit;
+    const submitted = decisions.state ? deploymentOf(decisions.state.settlement, idea.ideaId).submitted : [];
+    const failure = { chamberId: this.#chamberId, idea, forms, commitment, transaction, at: instantOf(ts) };
     return gravest(
       await this.#problemOfEmission(idea),
-      await this.#problemOfCall(idea, { committed, transaction, at: instantOf(ts) }),
+      await judgeFailure({ ...failure, submitted, factories: context.factories.all }, this.#chain),
     );
-  }
-
-  async #problemOfCall(idea: Idea, { committed, transaction, at }: Failure): Promise<Problem> {
-    const calls = await this.#callsOf(idea, committed.from, transaction);
-    if (calls.length === 0)
-      return { limit: 'another contract', why: 'the call of a quorum deployment is not in the log' };
-    const block = await this.#chain.blockAt(at, committed.blockNumber);
-    const outcomes = await Promise.all(calls.map((call) => this.#chain.call(call, block)));
-    if (outcomes.includes('success')) {
-      const problem = `its call succeeds in block ${block}`;
-      return (await this.#isUnexplained(transaction))
-        ? { limit: 'another contract', why: `${problem}, as its transaction should have` }
-        : problem;
-    }
-    return outcomes.includes('unknown')
-      ? { needs: 'chain', why: `the RPC does not have the state of block ${block}` }
-      : undefined;
-  }
-
-  /** Whether the transaction failed although the same call with its gas succeeds: the relayer gives up after three such. */
-  async #isUnexplained(transaction?: Transaction): Promise<boolean> {
-    if (!transaction?.to) return false;
-    const { from, to, input: data, value, gas, blockNumber } = transaction;
-    return (await this.#chain.call({ from, to, data, value, gas }, blockNumber)) === 'success';
   }
 
   /** An idea that has its token did not fail. */
@@ -213,34 +199,15 @@ class ClaimComparison {
     const { factories } = this.#audit.context;
     if (factories.doubt !== undefined) this.#audit.findings.undecided('claims', factories.doubt);
     if (factories.all.length === 0) return { needs: 'chain', why: 'the log names no factory: use --factory' };
-    const fromBlock = this.#committed?.blockNumber ?? 0n;
+    const fromBlock = this.#committed?.transaction.blockNumber ?? 0n;
     const deployed = await this.#chain.deployments(factories.all, this.#chamberId, fromBlock);
     if (deployed === undefined) return { needs: 'chain', why: 'the RPC does not search the factory’s events' };
     const token = deployed.find(({ args }) => args.ticker === ticker);
     return token && `the factory deployed ${ticker} at ${token.args.ideaToken}`;
   }
 
-  /**
-   * Calls as a transaction has them, else as the reference contracts take them; from the newest signer, and from the account that
-   * committed: any account can sign a transaction for the log.
-   */
-  async #callsOf(idea: Idea, relayer: Address, transaction?: Transaction): Promise<readonly ChainCall[]> {
-    const [factory] = this.#audit.context.factories.all;
-    const { settlement } = this.#audit.decisions.state ?? {};
-    const newest = settlement && deploymentOf(settlement, idea.ideaId).submitted.at(-1);
-    const signed = newest && (await readTransaction(newest.rawTransaction).catch(() => undefined));
-    const { to, data, value } = signed ?? {
-      to: transaction?.to,
-      data: transaction?.input ?? '0x',
-      value: transaction?.value,
-    };
-    if (to) return [...new Set([relayer, signed?.from ?? relayer])].map((from) => ({ from, to, data, value }));
-    const isReference = (await Promise.all(this.#chain.registries.map((each) => this.#chain.isReference(each))))[0];
-    return isReference ? [{ from: relayer, to: factory as Address, data: deployData(this.#chamberId, idea) }] : [];
-  }
-
   #isDeployment(idea: Idea, transaction: Transaction): boolean {
-    return deployCalls(this.#chamberId, idea).includes(callOf(transaction));
+    return formOf(callOf(transaction), this.#chamberId, idea) !== undefined;
   }
 
   #ideaOf(ideaId: string): Idea | undefined {
@@ -252,22 +219,7 @@ class ClaimComparison {
   }
 }
 
-interface Failure {
-  readonly committed: Transaction;
-  readonly transaction: Transaction | undefined;
-  /** When it was recorded. */
-  readonly at: number;
-}
-
 /** The rules of service events know it neither, unless the moves are lost. */
 function unknownIdea({ ideaId }: { readonly ideaId: string }): Reason {
   return { follows: ['service-events', ...OF_LOSS], why: `${ideaId} is not known` };
-}
-
-function callOf({ input }: Transaction): string {
-  try {
-    return readCall(input).call;
-  } catch {
-    return '';
-  }
 }

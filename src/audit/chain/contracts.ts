@@ -66,6 +66,15 @@ export function readCall(data: Hex) {
   return { functionName, call: toText(functionName, typeof idea === 'object' ? [known(idea)] : args) };
 }
 
+/** As readCall; empty for any other data. */
+export function callOf({ input }: { readonly input: Hex }): string {
+  try {
+    return readCall(input).call;
+  } catch {
+    return '';
+  }
+}
+
 type DecodedIdea = Extract<ReturnType<typeof decodeFunctionData<typeof ABI>>['args'][0], object>;
 
 function known(idea: DecodedIdea): object {
