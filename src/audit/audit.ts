@@ -131,12 +131,20 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
       judged.push(...read.receipts);
     };
     for (const chamberId of chamberIds) await judge(chamberId);
-    const created = new Set(await accounting?.settle(accounts));
-    // Chambers that were created meanwhile are listed by now.
-    const listed = created.size === 0 ? [] : (await service.chambers(policy)).chamberIds;
-    for (const chamberId of listed) {
-      if (chamberId > (chamberIds.at(-1) ?? 0) && created.has(chamberId)) await judge(chamberId);
-    }
+    const ofLists: string[] = [];
+    /** Chambers of the log that are not judged: those that were created meanwhile are listed by now. */
+    const created = async () => {
+      const unjudged = new Set(await accounting?.settle(accounts));
+      if (unjudged.size === 0) return [];
+      const later = await service.chambers(policy);
+      ofLists.push(...later.problems);
+      accounting?.noteListed(later.chamberIds);
+      return later.chamberIds.filter((chamberId) => chamberId > (chamberIds.at(-1) ?? 0) && unjudged.has(chamberId));
+    };
+    const late = await created();
+    for (const chamberId of late) await judge(chamberId);
+    // Their proofs may be under a larger checkpoint, and their members' accounts have to be in the log as well.
+    if (late.length > 0) await created();
     const others = (await receipts?.judgeOthers(only === undefined ? new Set(chamberIds) : 'accounts alone')) ?? [];
     const ofReceipts = others.flatMap(({ verdict, reason, parsed }) =>
       verdict === 'broken' && reason !== null ? [`${parsed.stream}: ${reason}`] : [],
@@ -161,7 +169,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
       ...(await log.doubts()),
       ...(accounting?.doubts ?? []),
     ];
-    return { problems: [...problems, ...unreadable, ...ofLog], doubts, chambers };
+    return { problems: [...new Set([...problems, ...ofLists]), ...unreadable, ...ofLog], doubts, chambers };
   });
 }
 

@@ -64,6 +64,7 @@ export interface LinePlace {
   readonly stream: Stream;
   readonly eventId: number;
   readonly prev: unknown;
+  readonly ts: unknown;
   /** Whether only later releases than those that withheld lines of accounts write such a line. */
   readonly isOfLaterRelease: boolean;
 }
@@ -76,11 +77,11 @@ export function placeOfLine(line: string, valuesMax: number): LinePlace | undefi
   } catch {
     return undefined;
   }
-  const { chamberId, did, eventId, prev, payload, type } = Object(record) as Readonly<Record<string, unknown>>;
+  const { chamberId, did, eventId, prev, ts, payload, type } = Object(record) as Readonly<Record<string, unknown>>;
   const stream = chamberId ?? did;
   const isNamed = isCount(stream, 1) || typeof stream === 'string';
   if (!isNamed || !isCount(eventId, 1)) return undefined;
   const { serviceKeys, accountEventId, walletProof } = Object(payload) as Readonly<Record<string, unknown>>;
   const isMarked = [serviceKeys, accountEventId, walletProof].some((member) => member !== undefined);
-  return { stream, eventId, prev, isOfLaterRelease: isMarked || type === 'agent.retired' };
+  return { stream, eventId, prev, ts, isOfLaterRelease: isMarked || type === 'agent.retired' };
 }

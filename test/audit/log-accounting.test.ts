@@ -41,6 +41,8 @@ interface Given {
   readonly keptNotes?: readonly string[];
   /** How old the lines are that chambers were judged by. */
   readonly ageMs?: number;
+  /** The last event of chamber 1 that was served when it was judged. */
+  readonly judgedTo?: number;
 }
 
 const HOUR = 3_600_000;
@@ -50,7 +52,13 @@ const NOBODY = new WatchedAccounts({ of: async () => undefined }, { clock: CLOCK
 
 /** What the auditor says of the log, once it has judged these chambers by the lines that are served. */
 async function audited(log: StaticLog, given: Given = {}) {
-  const { chamberIds = [1, 2], accounts = NOBODY, keptNotes = [], ageMs = HOUR } = given;
+  const {
+    chamberIds = [1, 2],
+    accounts = NOBODY,
+    keptNotes = [],
+    ageMs = HOUR,
+    judgedTo = Number.POSITIVE_INFINITY,
+  } = given;
   const { url } = await serveLog(log);
   const service = new AuditedService(url);
   const proofs = temporaryFolder();
@@ -59,12 +67,19 @@ async function audited(log: StaticLog, given: Given = {}) {
   const accounting = new LogAccounting({ service, published, checkpoints, clock: CLOCK, restMs: 0 });
   await accounting.begin();
   for (const chamberId of chamberIds) {
-    const last = (log.served ?? log.entries).findLast(({ stream }) => stream === chamberId);
+    const last = (log.served ?? log.entries).findLast(
+      ({ stream, eventId }) => stream === chamberId && (chamberId !== 1 || eventId <= judgedTo),
+    );
     if (last !== undefined) accounting.note(chamberId, [headOf(last, NOW - ageMs)]);
   }
   await accounting.settle(accounts);
   const problems = [...(await accounting.conclude(accounts)), ...(await checkpoints.problems())];
-  return { problems, proofs, unpublished: accounting.unpublished, doubts: checkpoints.doubts };
+  return {
+    problems,
+    proofs,
+    unpublished: accounting.unpublished,
+    doubts: [...checkpoints.doubts, ...accounting.doubts],
+  };
 }
 
 function headOf({ eventId, line }: LoggedLine, at: number) {
@@ -203,6 +218,44 @@ describe('a log that shows a checkpoint of before', () => {
     expect(problems).toEqual([
       expect.stringMatching(/^the line of event 3 of chamber 1 is not the one that the log has at index 4: /),
     ]);
+  });
+});
+
+describe('a line that is served only after its chamber was judged', () => {
+  const seconds = (count: number) => new Date(NOW + count * 1_000).toISOString();
+  const grown = (ts: string | undefined) => ({ entries: [...HONEST, lineAfter(HONEST, 1, { ts })] });
+  const WITHHELD = /^event 4 of chamber 1 was not served when the lines were judged/;
+
+  it.each([[seconds(-60)], [seconds(-3_600)], [seconds(61)], ['garbage'], [undefined]])(
+    'is named where it was not written during the audit: %s',
+    async (ts) => {
+      const { problems, doubts } = await audited(grown(ts), { judgedTo: 3 });
+      expect([problems, doubts]).toEqual([[], [expect.stringMatching(WITHHELD)]]);
+    },
+  );
+
+  it('is named where it was not under the first checkpoint either', async () => {
+    const log = { ...grown(seconds(-60)), sizes: [HONEST.length, HONEST.length + 1] };
+    expect((await audited(log, { judgedTo: 3 })).doubts).toEqual([expect.stringMatching(WITHHELD)]);
+  });
+
+  it('is named behind a newer one', async () => {
+    const first = lineAfter(HONEST, 1, { ts: seconds(0) });
+    const entries = [...HONEST, first, lineAfter([...HONEST, first], 1, { ts: seconds(-3_600) })];
+    const { doubts } = await audited({ entries }, { judgedTo: 3 });
+    expect(doubts).toEqual([expect.stringMatching(/^event 5 of chamber 1 was not served/)]);
+  });
+
+  it.each([[seconds(-59)], [seconds(0)], [seconds(60)]])('may be new: %s', async (ts) => {
+    expect(await audited(grown(ts), { judgedTo: 3 })).toMatchObject({ problems: [], doubts: [] });
+  });
+
+  it('is named of an account, too', async () => {
+    const judged = { entries: [], firstEventId: 1 } as unknown as AccountLog;
+    const accounts = new WatchedAccounts({ of: async () => judged }, { clock: CLOCK });
+    await accounts.of(ACCOUNT);
+    const { doubts } = await audited({ entries: HONEST }, { accounts });
+    expect(doubts).toEqual([expect.stringMatching(/^event 1 of did:key:\S+ was not served when/)]);
   });
 });
 

@@ -76,3 +76,39 @@ describe('an event that is a minute old and in no tree', () => {
     expect(await audit(await played())).toMatchObject({ exitCode: 0, report: { problems: [], doubts: [] } });
   });
 });
+
+describe('a chamber that is listed only once the log was read', () => {
+  it('is held to the largest checkpoint that its proofs show', SLOW, async () => {
+    const running = await run();
+    await debating(running);
+    const { debate, id } = await debating(running);
+    await covered(running);
+    const { prefix } = await prefixOf(running);
+    const stale = await (await fetch(`${running.url}${prefix}/checkpoint`)).text();
+    // The older chamber is proved by what is shown as the newest checkpoint.
+    const proofPath = '/chambers/1/events/2/tlog-proof';
+    const proof = await (await fetch(running.url + proofPath)).text();
+    await debate('of one history');
+    await covered(running);
+    running.clock.advance(MINUTE + 1_000);
+    const between = await openGoBetween(running.url, running.clock.read);
+    atEnd(() => between.close());
+    const rows = (await (await fetch(`${running.url}${prefix}/index?after=0&limit=1000`)).text()).trim().split('\n');
+    const last = rows.at(-1) ?? '';
+    let lists = 0;
+    between.lie = (path, text) => {
+      if (path.endsWith('/checkpoint')) return stale;
+      if (path === proofPath) return proof;
+      if (path.startsWith('/chambers?') && lists++ === 0)
+        return JSON.stringify(JSON.parse(text).filter(({ chamberId }: { chamberId: number }) => chamberId !== id));
+      // The entry that only the larger checkpoint covers is another event 1 of the chamber.
+      if (path.startsWith(`${prefix}/index?`)) return text.replace(last, last.replace(/"eventId":\d+/, '"eventId":1'));
+      return text;
+    };
+    const { exitCode, report } = await audit({ running, between, stale });
+    expect([exitCode, report.problems]).toEqual([
+      3,
+      expect.arrayContaining([expect.stringMatching(`^the log has event 1 of chamber ${id} twice`)]),
+    ]);
+  });
+});

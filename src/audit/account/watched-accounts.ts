@@ -54,10 +54,16 @@ export class WatchedAccounts implements Accounts {
     return this.#watched.get(did) ?? NOT_WATCHED;
   }
 
+  /** Whether a chamber was judged by what the service serves as this account. */
+  isJudged(did: string): boolean {
+    return !this.#isGiven && this.#watched.has(did);
+  }
+
   /** The number of first lines that the service did not serve. */
   get unpublished(): number {
     if (this.#isGiven) return 0;
-    return [...this.#watched.values()].reduce((sum, { firstEventIds }) => sum + Math.min(...firstEventIds) - 1, 0);
+    const first = [...this.#watched.values()].filter(({ firstEventIds }) => firstEventIds.length > 0);
+    return first.reduce((sum, { firstEventIds }) => sum + Math.min(...firstEventIds) - 1, 0);
   }
 
   /** Takes from which event on the service serves the account now. */
@@ -78,7 +84,10 @@ export class WatchedAccounts implements Accounts {
   }
 
   #watch(did: string, { entries, firstEventId }: AccountLog): void {
-    if (entries.length === 0) return;
+    if (entries.length === 0) {
+      if (!this.#watched.has(did)) this.#watched.set(did, NOT_WATCHED);
+      return;
+    }
     const { heads, firstEventIds } = this.watched(did);
     const due = entries.findLastIndex(({ at }) => isDue(at, this.#clock));
     const found = [due, entries.length - 1].flatMap((i) => {

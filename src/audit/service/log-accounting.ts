@@ -1,10 +1,12 @@
 // Whether every entry of the log is accounted for by exactly one line, of a chamber that is listed or of an account, and every line by an entry. A
 // second history of a chamber has no entry left to be in. The largest checkpoint that the service has signed counts, read again once all
-// chambers were judged; then each stream is read again: the lines have to be those of the entries, and those that were judged.
+// chambers were judged; then each stream is read again: the lines have to be those of the entries, and those that were judged. A line that only
+// this second read shows must be new: an old one was kept from the checks.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { entryEvidence } from '../../tlog/entry-evidence.ts';
 import { nameOfEvent, nameOfStream, type Stream } from '../../tlog/leaf-index.ts';
 import type { SignedCheckpoint } from '../../tlog/proof.ts';
+import { COVERED_SECONDS_MAX, type Millis } from '../../vocabulary/values.ts';
 import type { StreamHead, WatchedAccounts } from '../account/watched-accounts.ts';
 import { type AuditClock, isDue } from '../context.ts';
 import { UnusableInput } from '../line/input.ts';
@@ -47,6 +49,11 @@ export class LogAccounting {
   readonly #claims: Claim[] = [];
   /** The lines that chambers were judged by. */
   readonly #chambers = new Map<Stream, readonly StreamHead[]>();
+  /** Chambers that a later list has. */
+  readonly #listed = new Set<number>();
+  /** Lines that were kept from the checks. */
+  readonly #withheld: string[] = [];
+  #begunAt = 0;
   /** The index of the first line of a release that publishes every line. */
   #laterFrom = Number.POSITIVE_INFINITY;
   #log: LogKey | undefined;
@@ -60,6 +67,7 @@ export class LogAccounting {
 
   /** Reads what is published before the chambers are; returns why it is not compared. */
   async begin(): Promise<Reason | undefined> {
+    this.#begunAt = this.#audited.clock.now();
     this.#log = await this.#audited.checkpoints.find();
     await this.#readOn();
     this.#isTooLarge = this.#unread !== undefined;
@@ -74,6 +82,11 @@ export class LogAccounting {
   /** The service lists the chamber; its lines were judged up to the last of these. */
   note(chamberId: number, heads: readonly StreamHead[]): void {
     this.#chambers.set(chamberId, heads);
+  }
+
+  /** The service lists them now; those that were created during the audit need not be judged. */
+  noteListed(chamberIds: readonly number[]): void {
+    for (const chamberId of chamberIds) this.#listed.add(chamberId);
   }
 
   /**
@@ -114,7 +127,8 @@ export class LogAccounting {
     const streams = new Set<Stream>([...ofLog, ...accounts.dids]);
     for (const stream of streams) {
       if (this.#problems.length >= PROBLEMS_MAX) break;
-      if (typeof stream === 'number' && !this.#chambers.has(stream)) await this.#note(this.#unlisted(stream));
+      if (typeof stream === 'number' && !this.#chambers.has(stream) && !this.#listed.has(stream))
+        await this.#note(this.#unlisted(stream));
       else if (this.isReadable) await this.#check(stream, accounts);
       const contradiction = typeof stream === 'string' ? accounts.contradictionOf(stream) : undefined;
       if (contradiction !== undefined) this.#add(contradiction);
@@ -128,9 +142,10 @@ export class LogAccounting {
     return this.#claims.reduce((sum, { index, count }) => (index < this.#laterFrom ? sum + count : sum), 0);
   }
 
-  /** Why the entries that were published during the audit are not compared. */
+  /** What was kept from the checks, and why the entries that were published during the audit are not compared. */
   get doubts(): readonly string[] {
-    return this.#unread === undefined || this.#isTooLarge ? [] : [`the log has grown meanwhile: ${this.#unread.why}`];
+    const isGrown = this.#unread !== undefined && !this.#isTooLarge;
+    return [...this.#withheld, ...(isGrown ? [`the log has grown meanwhile: ${this.#unread?.why}`] : [])];
   }
 
   async #readOn(): Promise<void> {
@@ -169,6 +184,7 @@ export class LogAccounting {
     this.#laterFrom = Math.min(this.#laterFrom, logged.laterFrom ?? Number.POSITIVE_INFINITY);
     const { firstEventId, unpublished } = logged;
     if (typeof stream === 'string' && firstEventId !== undefined) accounts.noteServedFrom(stream, firstEventId);
+    if (typeof stream === 'number' || accounts.isJudged(stream)) this.#noteWithheld(stream, logged);
     const index = logged.indexOf(unpublished);
     if (index === undefined) await this.#note(logged.mismatch());
     else {
@@ -179,6 +195,22 @@ export class LogAccounting {
       if (!logged.hasServed(head))
         this.#add(`the service serves other lines of ${nameOfStream(stream)} than those that were judged`);
     }
+  }
+
+  /** A line of the last minute may have been written, or become visible, after the stream was judged. */
+  #noteWithheld(stream: Stream, { unjudged }: LoggedStream): void {
+    const isNew = (at: Millis) => !isDue(at, { now: () => this.#begunAt }) && isDue(at, { now: () => this.#latestAt });
+    const withheld = unjudged.find(({ at }) => !isNew(at));
+    if (withheld === undefined || this.#withheld.length >= PROBLEMS_MAX) return;
+    const { eventId } = withheld;
+    this.#withheld.push(
+      `${nameOfEvent({ stream, eventId })} was not served when the lines were judged, although it is not dated as one that was written then, so nothing of it was checked (if your clock is wrong, say with --now what time it is)`,
+    );
+  }
+
+  /** Two minutes from now: as far ahead as a line is due behind. */
+  get #latestAt(): Millis {
+    return this.#audited.clock.now() + 2 * COVERED_SECONDS_MAX * 1_000;
   }
 
   async #note(mismatch: Mismatch | undefined): Promise<void> {

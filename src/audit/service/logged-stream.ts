@@ -9,7 +9,7 @@ import {
   placeOfLine,
   type Stream,
 } from '../../tlog/leaf-index.ts';
-import { type Hex, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
+import { type Hex, instantOf, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
 import type { StreamHead } from '../account/watched-accounts.ts';
 import { leafOf } from '../chamber/sequence.ts';
 import { UnusableInput } from '../line/input.ts';
@@ -28,6 +28,8 @@ export interface Mismatch {
 export class LoggedStream {
   /** The first event that was served. */
   firstEventId: number | undefined;
+  /** Of the lines after those that were judged, the ones of the earliest and the latest time: the earliest of all where a line says none. */
+  readonly unjudged: Pick<StreamHead, 'eventId' | 'at'>[] = [];
   /** The index of the first line of a release that publishes every line. */
   laterFrom: number | undefined;
   readonly #entries: LogEntries;
@@ -119,10 +121,19 @@ export class LoggedStream {
     const leaf = leafOf(bytes);
     this.#last = { eventId, leaf: toHex(leaf) };
     if (heads.some((head) => head.eventId === eventId)) this.#served.set(eventId, toHex(leaf));
+    if (heads.every((head) => head.eventId < eventId)) this.#noteUnjudged(eventId, place.ts);
     this.#compare(eventId, leaf, bytes);
     const index = this.indexOf(eventId);
     if (place.isOfLaterRelease && index !== undefined) this.laterFrom ??= index;
     return true;
+  }
+
+  #noteUnjudged(eventId: number, ts: unknown): void {
+    const line = { eventId, at: typeof ts === 'string' ? instantOf(ts) : Number.NaN };
+    if (Number.isNaN(line.at)) line.at = Number.NEGATIVE_INFINITY;
+    const [earliest, latest] = this.unjudged;
+    if (earliest === undefined || line.at < earliest.at) this.unjudged[0] = line;
+    if (latest === undefined || line.at > latest.at) this.unjudged[1] = line;
   }
 
   #compare(eventId: number, leaf: Uint8Array, line: Uint8Array): void {
