@@ -181,6 +181,26 @@ describe('the published log', () => {
     ]);
   });
 
+  it.each<[string, string, object]>([
+    ['broken', 'named', { problems: [expect.stringMatching(/^the service publishes no log, and --witn/)] }],
+    ['undecided', 'not named', { doubts: [expect.stringMatching(/^the service publishes no log that w/)] }],
+  ])(
+    'is %s where there is none, and witnesses of one that is %s are asked for',
+    { timeout: 60_000 },
+    async (_, is, expected) => {
+      const running = await run();
+      const { debate } = await debating(running);
+      await debate('one');
+      const between = await openGoBetween(running.url, running.clock.read);
+      atEnd(() => between.close());
+      between.lie = (path, text) => (path === '/' ? '{}' : text);
+      const witnesses = join(temporaryFolder(), 'policy');
+      writeFileSync(witnesses, `${is === 'named' ? `log ${await keyOf(running)}\n` : ''}quorum none\n`);
+      const { report } = await audit({ ...running, url: between.url }, { witnesses });
+      expect(report).toMatchObject(expected);
+    },
+  );
+
   it('is undecided where lines are dated in the future', { timeout: 60_000 }, async () => {
     const running = await run();
     const { debate } = await debating(running);

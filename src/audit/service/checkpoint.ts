@@ -81,7 +81,9 @@ export class CheckpointAudit {
   /** What the caller has to decide about which log it is. */
   async doubts(): Promise<readonly string[]> {
     const log = await this.#checkpoints.find();
-    if (log === undefined || this.#checkpoints.isTrusted(log)) return [];
+    const { witnessPolicy } = this.#checkpoints.options;
+    if (log === undefined) return witnessPolicy === undefined || witnessPolicy.logs.length > 0 ? [] : [NO_LOG];
+    if (this.#checkpoints.isTrusted(log)) return [];
     const line = `name it in --witnesses (log ${log.verifierKey}) if it is`;
     const { chamberId, pinnedKeys } = this.#newest ?? {};
     const doubts: string[] = [];
@@ -89,7 +91,7 @@ export class CheckpointAudit {
       doubts.push(
         `the key of the log is not the one that chamber ${chamberId}, the newest one read, records, and it is open whether it is the service’s: ${line}`,
       );
-    if (this.#checkpoints.options.witnessPolicy !== undefined)
+    if (witnessPolicy !== undefined)
       doubts.push(
         `the policy of --witnesses names no log, so witnesses may have cosigned another one of the service for others, and it is open whether ${log.key.name} is its only one: ${line}`,
       );
@@ -128,6 +130,8 @@ interface Proved {
 }
 
 export const OVERDUE = 'is under no checkpoint, although it is more than a minute old';
+const NO_LOG =
+  'the service publishes no log that witnesses could have cosigned: leave out --witnesses if it is of a release that publishes none';
 const NOT_YET = (eventId: StreamHead['eventId']) => `event ${eventId} is under no checkpoint yet`;
 
 /** Earlier releases publish no log, and record no keys. */

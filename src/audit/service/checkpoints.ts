@@ -67,8 +67,7 @@ export class Checkpoints {
   async problems(): Promise<readonly string[]> {
     const { keptNotes } = this.options;
     const log = await this.find();
-    if (log === undefined)
-      return keptNotes.length > 0 ? ['the service publishes no log, and you have kept checkpoints of one'] : [];
+    if (log === undefined) return this.#problemsWithoutLog();
     const problem = await this.#readServed(log);
     const newest = largest([...this.#seen.values()]);
     const problems: string[] = [];
@@ -80,6 +79,15 @@ export class Checkpoints {
       if (newest !== undefined) problems.push(...(await this.#contradictions(log, seen, newest)));
     }
     return problems;
+  }
+
+  #problemsWithoutLog(): readonly string[] {
+    const { keptNotes, witnessPolicy } = this.options;
+    const named = witnessPolicy?.logs[0]?.name;
+    return [
+      ...(keptNotes.length > 0 ? ['the service publishes no log, and you have kept checkpoints of one'] : []),
+      ...(named === undefined ? [] : [`the service publishes no log, and --witnesses names ${named}`]),
+    ];
   }
 
   async #problemsOfKept(log: LogKey, note: string, newest: SignedCheckpoint | undefined): Promise<readonly string[]> {
