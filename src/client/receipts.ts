@@ -6,6 +6,7 @@ import {
   type DirectoryKey,
   type KeyDirectory,
   keyProblem,
+  NOT_IN_DIRECTORY,
   parseDirectory,
 } from '../crypto/key-directory.ts';
 import { type ParsedReceipt, parseReceipt, type Receipt } from '../crypto/receipt.ts';
@@ -105,7 +106,10 @@ export class ReceiptKeeper {
     const pinned = typeof stream === 'number' ? await this.#readPinned(stream, signal) : undefined;
     const problem = keyProblem(terms, pinned, this.#keys);
     if (problem !== undefined) throw wrong(problem);
-    return this.#keys.get(keyid) as DirectoryKey;
+    const key = this.#keys.get(keyid);
+    // The key is pinned by its thumbprint alone.
+    if (key === undefined) throw wrong(NOT_IN_DIRECTORY);
+    return key;
   }
 
   async #readPinned(chamberId: number, signal?: AbortSignal): Promise<string | undefined> {

@@ -2,13 +2,15 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { DIRECTORY_PATH } from '../../src/crypto/key-directory.ts';
 import type { KeptReceipt } from '../../src/crypto/receipt.ts';
 import { run as runCli } from '../cli/run.ts';
 import { newChamber, PHASE_MILLIS } from '../client/live-service.ts';
 import type { AdvancedClock } from '../kit/clock.ts';
 import { covered, ForkedService } from '../kit/fork.ts';
-import { temporaryFolder } from '../kit/temporary.ts';
+import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { auditLines, type Line, parse, rechained, report, toText } from './forge.ts';
+import { openGoBetween } from './go-between.ts';
 
 const SLOW = { timeout: 180_000 };
 
@@ -43,6 +45,16 @@ async function audit(target: string, receipts: string, ...options: readonly stri
 }
 
 describe('receipts', () => {
+  it('count by the key that the chamber pins, whatever the key directory lacks', SLOW, async () => {
+    const { service, file } = await played();
+    await covered(service);
+    const between = await openGoBetween(service.url, clock.read);
+    atEnd(() => between.close());
+    between.lie = (path, text) => (path === DIRECTORY_PATH ? '{"keys":[]}' : text);
+    const { exitCode, checkOf } = await audit(between.url, file);
+    expect([exitCode, checkOf('receipts')]).toEqual([0, expect.objectContaining({ verdict: 'verified' })]);
+  });
+
   it('are verified by exported lines, by a service, and by the command line that keeps them', SLOW, async () => {
     const { service, key, lines, file } = await played();
     await covered(service);
