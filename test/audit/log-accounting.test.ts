@@ -43,6 +43,8 @@ interface Given {
   readonly ageMs?: number;
   /** The last event of chamber 1 that was served when it was judged. */
   readonly judgedTo?: number;
+  readonly restMs?: number;
+  readonly growthMs?: number;
 }
 
 const HOUR = 3_600_000;
@@ -59,12 +61,13 @@ async function audited(log: StaticLog, given: Given = {}) {
     ageMs = HOUR,
     judgedTo = Number.POSITIVE_INFINITY,
   } = given;
+  const waits = { restMs: given.restMs ?? 0, growthMs: given.growthMs ?? HOUR };
   const { url } = await serveLog(log);
   const service = new AuditedService(url);
   const proofs = temporaryFolder();
   const published = new ServiceLog(service);
   const checkpoints = new Checkpoints(published, { keptNotes, proofs: new ProofFolder(proofs) });
-  const accounting = new LogAccounting({ service, published, checkpoints, clock: CLOCK, restMs: 0 });
+  const accounting = new LogAccounting({ service, published, checkpoints, clock: CLOCK, ...waits });
   await accounting.begin();
   for (const chamberId of chamberIds) {
     const last = (log.served ?? log.entries).findLast(
@@ -188,6 +191,12 @@ describe('a log that shows a checkpoint of before', () => {
   it('need not have lines of the last minute', async () => {
     expect((await audited({ entries: HONEST, sizes: [2] }, { ageMs: 59_000 })).problems).toEqual([]);
     expect((await audited({ entries: HONEST, sizes: [2] }, { ageMs: 60_000 })).problems).toHaveLength(2);
+  });
+
+  it('is waited for as long as it grows, up to a limit', async () => {
+    const log = { entries: HONEST, sizes: [1, 2, 3, HONEST.length] };
+    expect((await audited(log, { restMs: HOUR })).problems).toEqual([]);
+    expect((await audited(log, { restMs: HOUR, growthMs: 0 })).problems).toHaveLength(2);
   });
 
   it('is held to a larger one that was kept', async () => {

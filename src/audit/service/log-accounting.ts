@@ -21,6 +21,7 @@ import type { AuditedService } from './service-reader.ts';
 const PROBLEMS_MAX = 100;
 /** A node that is behind the one that published the checkpoint has the lines in a moment. */
 const READS_MAX = 3;
+const GROWTH_MS_MAX = 60_000;
 const READ_PAUSE_MS = 1_000;
 const USE_MIRROR = 'chambers mirror shows whether its lines account for each entry';
 
@@ -31,6 +32,8 @@ interface Audited {
   readonly clock: AuditClock;
   /** How long a log may rest that does not cover what it has to. */
   readonly restMs?: number;
+  /** How long it may grow without covering it: growth by a leaf at a time must not make an audit last. */
+  readonly growthMs?: number;
 }
 
 /** Entries that are said to be of lines that an earlier release did not publish. */
@@ -98,7 +101,8 @@ export class LogAccounting {
     const judged = [...this.#judged(accounts)];
     const due = judged.filter(([, { at }]) => isDue(at, this.#audited.clock));
     const overdue = () => due.filter(([stream, { eventId }]) => eventId > this.#entries.countOf(stream));
-    let grewAt = performance.now();
+    const begunAt = performance.now();
+    let grewAt = begunAt;
     for (;;) {
       const before = this.#entries.checkpoint?.size;
       await this.#readOn();
@@ -106,7 +110,8 @@ export class LogAccounting {
       if (
         !this.#isReadable ||
         overdue().length === 0 ||
-        performance.now() - grewAt > (this.#audited.restMs ?? WAIT_MS_MAX)
+        performance.now() - grewAt > (this.#audited.restMs ?? WAIT_MS_MAX) ||
+        performance.now() - begunAt > (this.#audited.growthMs ?? GROWTH_MS_MAX)
       )
         break;
       await sleep(POLL_MS);
