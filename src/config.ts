@@ -1,6 +1,7 @@
 // The configuration: every variable with its rule, read in one place. Every wrong value is named at once.
 
 import { toBlockList } from './connections/client-address.ts';
+import { parseTarget } from './crypto/http-signature.ts';
 import { hostUrls } from './log/postgres/database-url.ts';
 import { isWalletAddress } from './vocabulary/schemas.ts';
 import { nearestOf } from './vocabulary/suggestion.ts';
@@ -70,8 +71,10 @@ function parseBaseUrl(text: string): string {
   const base = parseUrl(text).replace(/\/+$/, '');
   const { href, username, password } = new URL(text);
   const isPlain = !/[?#]/.test(text) && username === '' && password === '' && href.replace(/\/+$/, '') === base;
-  if (isPlain) return base;
-  throw new Error('must be a plain base URL: lower-case host, no default port, user, query or fragment');
+  if (isPlain && parseTarget(text) !== undefined) return base;
+  throw new Error(
+    'must be a plain base URL: lower-case host, no default port, user, query or fragment, %-encodings of UTF-8 only',
+  );
 }
 
 function parseUrl(text: string): string {

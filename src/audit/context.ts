@@ -58,6 +58,7 @@ export function auditContext(
   verify: Verify = isSignedBy,
   clock: AuditClock = MACHINE_CLOCK,
 ): AuditContext {
+  const registries = new Candidates('registries', '--registry', policy.registries?.map(lowerCase));
   return {
     policy,
     verify,
@@ -65,8 +66,8 @@ export function auditContext(
     creations: new UsedValues(),
     keys: new Map(),
     origins: new Candidates('origins', '--origin', policy.origins),
-    registries: new Candidates('registries', '--registry', policy.registries?.map(lowerCase)),
-    factories: new Candidates('factories', '--factory', policy.factories?.map(lowerCase)),
+    registries,
+    factories: new Candidates('factories', '--factory', policy.factories?.map(lowerCase), registries),
     chains: new Set(),
     signedFor: new Subjects(),
     namedFor: new Subjects(),
@@ -153,14 +154,18 @@ function slotOf(ideaId = 'idea-0'): number {
 
 /** A block's hash covers its height, so that no chain has it at two. */
 export class BlockHeights {
+  /** The place of the height of each hash, from 1. */
   readonly #values = new UsedValues();
+  readonly #heights: number[] = [];
 
   /** What is wrong with a line that names the block. */
   problemOf({ blockNumber, blockHash }: BlockReference): string | undefined {
-    // Values are counted from 1.
-    const first = this.#values.add(fromHex(blockHash), blockNumber + 1) ?? blockNumber + 1;
-    if (first === blockNumber + 1) return undefined;
-    return `names ${blockHash} as block ${blockNumber}, and another line as block ${first - 1}`;
+    const place = this.#values.add(fromHex(blockHash), this.#heights.length + 1);
+    if (place === undefined) this.#heights.push(blockNumber);
+    const first = place === undefined ? blockNumber : this.#heights[place - 1];
+    return first === blockNumber
+      ? undefined
+      : `names ${blockHash} as block ${blockNumber}, and another line as block ${first}`;
   }
 }
 
@@ -173,18 +178,26 @@ export class Candidates {
   readonly #kind: string;
   readonly #option: string;
   readonly #given: ReadonlySet<string>;
+  readonly #others: Candidates | undefined;
   readonly #found = new Set<string>();
 
-  constructor(kind: string, option: string, given: readonly string[] = []) {
+  /** Addresses of the `others` are none of these. */
+  constructor(kind: string, option: string, given: readonly string[] = [], others?: Candidates) {
+    this.#others = others;
     this.#kind = kind;
     this.#option = option;
     this.#given = new Set(given);
   }
 
-  /** Notes the address; false where the service's are given and this is none of them. */
+  /** Notes the address; false where the service's are given and this is none of them, or it is of another kind. */
   take(address: string): boolean {
+    if (this.#others?.has(address)) return false;
     if (this.#found.size < FOUND_MAX) this.#found.add(address);
     return this.#given.size === 0 || this.#given.has(address);
+  }
+
+  has(address: string): boolean {
+    return this.#given.size > 0 ? this.#given.has(address) : this.#found.has(address);
   }
 
   get found(): readonly string[] {

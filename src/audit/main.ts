@@ -9,6 +9,7 @@ import type { Hex, Millis } from '../vocabulary/values.ts';
 import { escapeInvisible, visibleJson, visibleLine } from '../vocabulary/visible.ts';
 import { auditFile, auditService } from './audit.ts';
 import type { AuditedChain } from './chain/chain-reader.ts';
+import { normalBase } from './line/evidence.ts';
 import { type InputLimits, Unreachable, UnusableInput } from './line/input.ts';
 import type { AuditPolicy } from './policy.ts';
 import { readReceipts } from './receipts/given-receipts.ts';
@@ -113,9 +114,11 @@ function checkedPolicy(args: AuditArguments): AuditPolicy {
   const { allowUnsigned, allowReorganized, allowSkippedIds, allowUnpublished } = args;
   requireAddresses('--registry', registries);
   requireAddresses('--factory', factories);
-  for (const origin of origins ?? []) if (!isUrl(origin)) throw new UnusableInput('--origin must be an http(s) URL');
-  // The check reads the requests' URLs in their own form, without a slash at the end.
-  const bases = origins?.map((origin) => new URL(origin).href.replace(/\/+$/, ''));
+  const bases = origins?.map((origin) => {
+    const base = isUrl(origin) ? normalBase(origin) : undefined;
+    if (base === undefined) throw new UnusableInput('--origin must be an http(s) URL, with %-encodings of UTF-8');
+    return base;
+  });
   const allowed = { allowUnsigned, allowReorganized, allowSkippedIds, allowUnpublished };
   return { registries, factories, origins: bases, maxAgeSeconds, maxSkewSeconds, ...allowed };
 }

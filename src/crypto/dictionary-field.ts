@@ -28,10 +28,14 @@ function splitAtCommas(field: string): readonly string[] {
   const texts: string[] = [];
   let start = 0;
   let isString = false;
+  let hasEscapes = true;
   for (let at = 0; at < field.length; at++) {
     const character = field.charAt(at);
-    if (character === '"') isString = !isString;
-    else if (character === '\\' && isString) at++;
+    if (character === '"') {
+      // A display string (%"…") has %-encodings, and a backslash stands for itself.
+      if (!isString) hasEscapes = field[at - 1] !== '%';
+      isString = !isString;
+    } else if (character === '\\' && isString && hasEscapes) at++;
     else if (character === ',' && !isString) {
       texts.push(field.slice(start, at));
       start = at + 1;

@@ -62,7 +62,7 @@ export class SignatureError extends Error {
 export interface Target {
   readonly origin: string;
   readonly hostname: string;
-  /** Dot segments resolved, %-encodings decoded; without the query. */
+  /** Dot segments resolved, in one form for all encodings of a text; without the query. */
   readonly path: string;
 }
 
@@ -70,10 +70,16 @@ export interface Target {
 export function parseTarget(targetUri: string): Target | undefined {
   try {
     const { origin, hostname, pathname } = new URL(targetUri);
-    return { origin, hostname, path: decodeURI(pathname) };
+    return { origin, hostname, path: normalPath(pathname) };
   } catch {
     return undefined;
   }
+}
+
+/** What decodeURI decodes, encoded as encodeURI does; %25 stays, so that no text has the form of its own encoding. Throws where decodeURI does. */
+function normalPath(pathname: string): string {
+  const upper = pathname.replace(/%[0-9a-f]{2}/gi, (encoded) => encoded.toUpperCase());
+  return encodeURI(decodeURI(upper.replaceAll('%25', '%2525'))).replaceAll('%25', '%');
 }
 
 const SIGNATURE = /^ *sig1=:([^:]*): *$/;

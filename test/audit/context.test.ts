@@ -1,6 +1,6 @@
 // What the chambers of one log share in an audit.
 import { describe, expect, test } from 'vitest';
-import { Subjects } from '../../src/audit/context.ts';
+import { BlockHeights, Subjects } from '../../src/audit/context.ts';
 import type { Hex } from '../../src/vocabulary/values.ts';
 
 const hashOf = (index: number): Hex => `0x${index.toString(16).padStart(64, '0')}`;
@@ -24,3 +24,17 @@ describe('the transactions of a log', () => {
     expect(subjects.of(hashOf(1), COMMITMENT)).toEqual(IDEA);
   });
 });
+
+test.each([0, 41, 4_294_967_294, 4_294_967_295, 5_000_000_000, Number.MAX_SAFE_INTEGER])(
+  'a block has the height %s, and no other',
+  (blockNumber) => {
+    const heights = new BlockHeights();
+    const block = { blockHash: hashOf(1), blockNumber };
+    expect([heights.problemOf(block), heights.problemOf(block)]).toEqual([undefined, undefined]);
+    expect(heights.problemOf({ ...block, blockHash: hashOf(2) })).toBeUndefined();
+    for (const other of [blockNumber === 0 ? 1 : blockNumber - 1, 4_294_967_293])
+      expect(heights.problemOf({ ...block, blockNumber: other })).toBe(
+        `names ${hashOf(1)} as block ${other}, and another line as block ${blockNumber}`,
+      );
+  },
+);

@@ -3,6 +3,7 @@ import { type AccountState, evolveAccount } from '../../../projections/account.t
 import { contentDigestOf, digestProblem } from '../../crypto/content-digest.ts';
 import { parseDid } from '../../crypto/did-key.ts';
 import { type ParsedSignature, SignatureError } from '../../crypto/http-signature.ts';
+import { toBaseUrl } from '../../crypto/wallet-texts.ts';
 import type { ChainQuestion, ReadChain } from '../../moves/chain-question.ts';
 import { changePersonality } from '../../moves/change-personality.ts';
 import { parseBody } from '../../moves/move.ts';
@@ -27,7 +28,14 @@ import { leafOf } from '../chamber/sequence.ts';
 import type { AuditContext } from '../context.ts';
 import { ahead } from '../line/ahead.ts';
 import { CopyCheck, foreignFormat } from '../line/copy.ts';
-import { baseOf, concludeVerification, judgeAge, startVerification, type Verification } from '../line/evidence.ts';
+import {
+  baseOf,
+  concludeVerification,
+  judgeAge,
+  normalBase,
+  startVerification,
+  type Verification,
+} from '../line/evidence.ts';
 import { type RawLine, UnusableInput } from '../line/input.ts';
 import { type LineRecord, readAccountRecord } from '../line/record.ts';
 import { UsedValues } from '../line/used-values.ts';
@@ -269,7 +277,7 @@ export class AccountLog {
       if (ofBlock !== undefined) return ofBlock;
     }
     const named = `event ${event.eventId} of the account of ${this.#did}`;
-    if (!namesOf(policy.origins?.length ? policy.origins : [...this.origins]).includes(service)) {
+    if (!namesOf(policy.origins?.length ? policy.origins : [...this.origins]).includes(baseNamed(service))) {
       if (policy.origins?.length) return `holds what a wallet signed for ${service}, which is not named`;
       this.doubt ??= `${named} holds what a wallet signed for ${service}: say with --origin which are the service’s`;
     }
@@ -300,6 +308,12 @@ type RetirementByWallet = Extract<AccountPayloads['agent.retired'], { readonly b
 /** What a wallet may call a service: its address, or the origin of that. */
 function namesOf(addresses: readonly string[]): readonly string[] {
   return addresses.flatMap((address) => [address, URL.canParse(address) ? new URL(address).origin : address]);
+}
+
+/** The address that a signed text names, which is one that the URL Standard does not write otherwise, as the checks have it. */
+function baseNamed(service: string): string {
+  const isPlain = URL.canParse(service) && toBaseUrl(new URL(service)) === service;
+  return (isPlain ? normalBase(service) : undefined) ?? service;
 }
 
 function isOwnRegistration({ did, payload }: Extract<AccountEvent, { type: 'agent.registered' }>): boolean {

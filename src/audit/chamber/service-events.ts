@@ -204,7 +204,9 @@ export class ServiceEventChecks {
     if (value && call === due[0]) return `sends ${value} wei, which the contract refuses`;
     const contracts = functionName === 'commitChamber' ? this.#context.registries : this.#context.factories;
     this.#called.add(contracts);
-    return contracts.take(lowerCase(to)) ? undefined : `calls ${to}, which is not one of the contracts named`;
+    if (contracts.take(lowerCase(to))) return undefined;
+    const isRegistry = contracts === this.#context.factories && this.#context.registries.has(lowerCase(to));
+    return `calls ${to}, which is ${isRegistry ? 'the registry' : 'not one of the contracts named'}`;
   }
 
   /**

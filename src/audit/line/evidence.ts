@@ -179,12 +179,18 @@ function keyOf(did: string, keys: Map<string, VerifyingKey>): VerifyingKey {
 
 /**
  * The service's address as the client used it; undefined when the URI does not end in the path. Read as the service's router
- * reads it: dot segments resolved, %-encodings decoded, the query ignored.
+ * reads it: dot segments resolved, %-encodings in one form, the query ignored.
  */
 export function baseOf(targetUri: string, path: string): string | undefined {
   const target = parseTarget(targetUri);
   if (target === undefined || !HTTP.test(targetUri)) return undefined;
   return target.path.endsWith(path) ? target.origin + target.path.slice(0, -path.length) : undefined;
+}
+
+/** The form in which baseOf has an address; undefined for none that a request can be for. */
+export function normalBase(url: string): string | undefined {
+  const target = parseTarget(url);
+  return target && target.origin + target.path.replace(/\/+$/, '');
 }
 
 /** The URL as the service puts it together: a base or http:// and Host, then what a request line can hold. */
