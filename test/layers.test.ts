@@ -25,7 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   log: ['vocabulary', 'crypto', 'tlog', 'projections', 'process', 'files'],
   keys: ['vocabulary', 'crypto', 'files'],
   verifier: ['vocabulary', 'crypto', 'keys'],
-  config: ['vocabulary', 'connections', 'log'],
+  config: ['vocabulary', 'crypto', 'connections', 'log'],
   diagnostics: ['vocabulary', 'config', 'process'],
   forum: [...PURE, 'log', 'process'],
   // Elements and who gets a page, for all rooms that make pages.
