@@ -202,11 +202,20 @@ const BLOCK = { chainId: 31_337, blockNumber: 41, blockHash: `0x${'c3'.repeat(32
 /** No private key makes it: only a contract accepts it. */
 const OF_CONTRACT = `0x${'c0'.repeat(65)}`;
 
+/** The moves with another height of the block that the creation and the joins name. */
+function inBlock(blockNumber: number): Line[] {
+  return [CREATED, ANN_JOINED, BOB_JOINED].reduce<Line[]>(
+    (lines, eventId) => altered(lines, eventId, tokenWith(eventId, { blockNumber })),
+    moves,
+  );
+}
+
 export const ALONE_SOUND: readonly Alone[] = [
   ['who may join: the whole log', text],
   ['who may join: the moves alone', rewritten(moves)],
   // Only the chain shows that it was another one.
   ['another balance that the rule allows', ofMoves(BOB_JOINED, tokenWith(BOB_JOINED, { balance: '8' }))],
+  ['balances in a block beyond 2^32', rewritten(inBlock(5_000_000_000))],
 ];
 
 export const ALONE_BROKEN: readonly Alone[] = [

@@ -9,6 +9,7 @@ import { canonicalJson } from '../../src/vocabulary/json.ts';
 import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
 import { NO_PREVIOUS, toHex } from '../../src/vocabulary/values.ts';
 import { HOUR, START } from '../kit/clock.ts';
+import { PUBLIC_URL } from '../kit/test-service.ts';
 import { SETTINGS } from '../relayer/quorum-file.ts';
 import * as account from './account-vectors.ts';
 import { auditLines, type ForgedMove, type Json, type Line, rechained, signedLine, toText } from './forge.ts';
@@ -149,6 +150,25 @@ const UNDECIDED: readonly Row[] = [
 /** Of a chamber that began before any audit. */
 const AHEAD: readonly Row[] = [
   ['a join dated in the future', rules.joinedIn(Date.UTC(2020, 0, 1), Date.UTC(9998, 0, 1))],
+];
+
+/** The first two moves, signed for these addresses. */
+function signedAt(...bases: readonly string[]): string {
+  const [created, joined] = [recordOf(1), recordOf(2)].map((record, index) => {
+    const by = [ANN, BOB, CAT].find(({ did }) => did === record['did']) ?? ANN;
+    const { body, targetUri } = requestOf(record);
+    const path = new URL(String(targetUri)).pathname;
+    const move = { by, type: String(record['type']), path, at: Date.parse(String(record['ts'])) };
+    const origin = PUBLIC_URL + String(bases[index]);
+    const sent = typeof body === 'string' && body !== '' ? { body: JSON.parse(body) as Json } : {};
+    return signedLine({ ...move, origin, ...sent, payload: payloadOf(record) });
+  }) as [Line, Line];
+  return rewritten([created, joined]);
+}
+
+const TWO_ADDRESSES: readonly Row[] = [
+  ['requests for an address and for its own encoding', signedAt('/a%20b', '/a%2520b')],
+  ['requests for an address with an encoded slash, and for its own encoding', signedAt('/a%2Fb', '/a%252Fb')],
 ];
 
 const OTHER_ADDRESS = '0x1111111111111111111111111111111111111111';
@@ -391,6 +411,7 @@ async function serviceEvents(): Promise<readonly Row[]> {
     ],
     ['a commitment in block 0', altered(COMMITTED, { blockNumber: 0 }), COMMITTED],
     ['a commitment sent to the zero address', await committing(1n, rootOf(recordOf(COMMITTED)), NOWHERE), MOVES + 1],
+    ['a deployment sent to the registry', await call(REGISTRY, data, terms), DEPLOY],
   ];
 }
 
@@ -523,8 +544,16 @@ export async function vectors(): Promise<Made> {
     ['a deployment in the quorum form, which pays', await quorumDeployment()],
     ['a commitment in a block 15 s younger than its line', committedAt(15_000)],
     ['a token in a block 15 s older than the commitment', graduatedAt(-15_000)],
+    ['requests for one address in two encodings', signedAt('/%7eann%20%2f', '/~ann%20%2F')],
+    [
+      'a foreign label whose display string ends with a backslash',
+      withRequest({
+        signatureInput: `a=%"x\\", ${String(request['signatureInput'])}`,
+        signature: `a=:AA==:, ${String(request['signature'])}`,
+      }),
+    ],
   ]);
-  add('undecided', 'undecided', [...UNDECIDED, ...leftOut, ...(await contradictions()), ...AHEAD]);
+  add('undecided', 'undecided', [...UNDECIDED, ...leftOut, ...(await contradictions()), ...AHEAD, ...TWO_ADDRESSES]);
   add('copy', 'broken', COPIES);
   add('record', 'broken', RECORDS);
   add('evidence', 'broken', EVIDENCE);
