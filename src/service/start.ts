@@ -69,7 +69,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const { logId } = store.log;
     const path = checkpointCopyOf(config, logId);
     const history = new PublishedHistory({ logId, path, keys: () => keys.all('checkpoints') });
-    await history.prove(store.tree);
+    await requirePublished(history, store.tree);
     store.nodes?.checkConnections((tree) => requirePublished(history, tree));
     const chain = await openChain(core.forum, options, checkedChain);
     return await serve(options, { core, chain, history }).catch(async (error: unknown) => {
