@@ -22,6 +22,9 @@ const JUDGED = 'test/judges/*.test.ts';
 /** They start first: later, they would run alone at the end. Without a cache of earlier runs the largest files start first, and some of these are small. */
 const LONGEST = [
   'soak/soak',
+  'client/asleep',
+  'mcp/hostile-host',
+  'audit/live-log',
   'durability/start',
   'relayer/deployed-already',
   'durability/stop',

@@ -55,10 +55,8 @@ it.each(SLEEPS)(
     const tail = startTail(chamberId, proxy.baseUrl, env);
     const linesOf = async () => await (await fetch(`${live.baseUrl}/chambers/${chamberId}/events`)).text();
     await eventually(async () => expect(tail.printed()).toBe(await linesOf()), AWAKE_MILLIS_MAX);
-    const waiting = seat.client.callTool(
-      { name: 'wait', arguments: { seconds: 50 } },
-      { timeout: 2 * AWAKE_MILLIS_MAX },
-    );
+    const seconds = lose === 'cut' ? 10 : 50;
+    const waiting = seat.client.callTool({ name: 'wait', arguments: { seconds } }, { timeout: 2 * AWAKE_MILLIS_MAX });
 
     for (const pid of [seat.pid, tail.pid]) process.kill(pid, 'SIGSTOP');
     proxy[lose]();
