@@ -26,7 +26,8 @@ function withDefaults(url: string, settings: Readonly<Record<string, string>>): 
 const POOR_DEFAULTS = {
   synchronous_commit: 'off',
   default_transaction_isolation: 'serializable',
-  statement_timeout: '20ms',
+  // The statement that sets it for the session must end within it, also on a busy machine.
+  statement_timeout: '2s',
   lock_timeout: '20ms',
   idle_in_transaction_session_timeout: '50ms',
   extra_float_digits: '-12',
