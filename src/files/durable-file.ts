@@ -131,15 +131,11 @@ const LINE_MILLIS = 200;
 export async function appendLine(path: string, line: string, { mode }: FileOptions = {}): Promise<void> {
   const file = await fs().promises.open(path, 'a+', mode);
   try {
-    let tail = await tornTail(file);
-    while (tail.text !== '') {
+    for (let tail = await tornTail(file); tail.text !== ''; tail = await tornTail(file)) {
       await new Promise((resolve) => setTimeout(resolve, LINE_MILLIS));
-      const later = await tornTail(file);
-      if (later.end === tail.end) break;
-      tail = later;
+      endTail(file.fd, tail);
     }
-    if (tail.text !== '' && !isJson(tail.text)) await file.truncate(tail.begin);
-    await file.writeFile(`${isJson(tail.text) ? '\n' : ''}${line}\n`);
+    await file.writeFile(`${line}\n`);
     await file.sync();
   } finally {
     await file.close();
@@ -147,13 +143,28 @@ export async function appendLine(path: string, line: string, { mode }: FileOptio
   await flushFolder(folderOf(path));
 }
 
+/** Synchronous: a line that another call appends between the look and the truncation would be cut off, too. Does nothing if the tail has changed. */
+function endTail(fd: number, { text, begin, end }: Tail): void {
+  const { fstatSync, ftruncateSync, readSync, writeSync } = fs();
+  if (fstatSync(fd).size !== end) return;
+  const bytes = Buffer.alloc(end - begin);
+  readSync(fd, bytes, 0, bytes.length, begin);
+  if (bytes.toString('utf8') !== text) return;
+  if (isJson(text)) writeSync(fd, '\n');
+  else ftruncateSync(fd, begin);
+}
+
+interface Tail {
+  readonly text: string;
+  readonly begin: number;
+  readonly end: number;
+}
+
 const TAIL_BYTES = 65_536;
 const LINE_BREAK = 0x0a;
 
 /** What follows the last line break, and where it is. */
-async function tornTail(
-  file: FileHandle,
-): Promise<{ readonly text: string; readonly begin: number; readonly end: number }> {
+async function tornTail(file: FileHandle): Promise<Tail> {
   const { size: end } = await file.stat();
   for (let length = Math.min(TAIL_BYTES, end); ; length = Math.min(2 * length, end)) {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, end - length);

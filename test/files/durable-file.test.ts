@@ -116,12 +116,18 @@ describe('appendLine', () => {
     expect(content()).toBe('{"a":1}\n2\n');
   });
 
-  it('by several at once keeps all lines', async () => {
-    writeFileSync(path, '{"torn');
-    const numbers = Array.from({ length: 20 }, (_, index) => index);
-    await Promise.all(numbers.map((number) => appendLine(path, `${number}`)));
-    const lines = content().trimEnd().split('\n').map(Number);
-    expect(lines.sort((a, b) => a - b)).toEqual(numbers);
+  it.each([
+    ['cut off', '{"torn', []],
+    ['whole but for its end', '"whole"', ['"whole"']],
+  ])('by several at once keeps all lines behind one that is %s', async (_, tail, kept) => {
+    const lines = Array.from({ length: 20 }, (_line, index) => `${index}`);
+    for (const file of Array.from({ length: 40 }, (_file, index) => `${path}-${index}`)) writeFileSync(file, tail);
+    const append = async (file: string) => {
+      await Promise.all(lines.map((line) => appendLine(file, line)));
+      return readFileSync(file, 'utf8').split('\n').slice(0, -1).sort();
+    };
+    const written = await Promise.all(Array.from({ length: 40 }, (_file, index) => append(`${path}-${index}`)));
+    expect(written).toEqual(Array(40).fill([...kept, ...lines].sort()));
   });
 });
 
