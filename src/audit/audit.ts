@@ -127,7 +127,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
       const { head, dueHead = head } = read.audit;
       accounting?.note(chamberId, head.eventId === 0 ? [] : [dueHead, head]);
       chambers.push(await judgeChamber(read, source, request, accounts));
-      order.take(chamberId, read.audit.accountReferences);
+      order.take(chamberId, read.audit);
       judged.push(...read.receipts);
     };
     for (const chamberId of chamberIds) await judge(chamberId);

@@ -2,16 +2,27 @@ import { expect, test } from 'vitest';
 import { LogOrder } from '../../src/audit/service/log-order.ts';
 
 const MINUTE = 60_000;
+const KEYS = { receipts: 'r', checkpoints: 'c' };
+const CREATION = {
+  ...{ eventId: 1, at: 0, lastEventId: 1, lastAt: 0, did: 'did:key:z6Mk', accountEventId: 1 },
+  ...({ type: 'chamber.created', recorded: {} } as const),
+};
 
 /** The problems of chambers created at these times. */
 function problemsOf(...times: readonly number[]): readonly string[] {
   const order = new LogOrder();
   for (const [index, at] of times.entries()) {
     const place = { eventId: 1, at, lastEventId: 1, lastAt: at };
-    order.take(index + 1, [
-      { ...place, did: 'did:key:z6Mk', accountEventId: 1, type: 'chamber.created', recorded: {} },
-    ]);
+    order.take(index + 1, { accountReferences: [{ ...CREATION, ...place }], pinnedKeys: KEYS });
   }
+  return order.problems();
+}
+
+/** The problems of chambers whose creations record keys, or don't. */
+function problemsOfKeys(...hasKeys: readonly boolean[]): readonly string[] {
+  const order = new LogOrder();
+  for (const [index, has] of hasKeys.entries())
+    order.take(index + 1, { accountReferences: [CREATION], pinnedKeys: has ? KEYS : undefined });
   return order.problems();
 }
 
@@ -21,4 +32,22 @@ test('chambers are as old as their ids say, as far as clocks agree', () => {
 
 test('chambers that were exchanged are named', () => {
   expect(problemsOf(0, 10 * MINUTE, 5 * MINUTE, 20 * MINUTE)).toEqual(['chamber 3 was created before chamber 2']);
+});
+
+test('creations of earlier releases record no keys, and every one after the first that does records them', () => {
+  expect([problemsOfKeys(false, false, true, true), problemsOfKeys(false, false), problemsOfKeys(true)]).toEqual([
+    [],
+    [],
+    [],
+  ]);
+  expect(problemsOfKeys(false, true, true, false, true, false)).toEqual([
+    'event 1 of chamber 4 records no keys of the service, although the creation of chamber 2 did before',
+  ]);
+});
+
+test('a chamber without a creation is not said to lack keys', () => {
+  const order = new LogOrder();
+  order.take(1, { accountReferences: [CREATION], pinnedKeys: KEYS });
+  order.take(2, { accountReferences: [], pinnedKeys: undefined });
+  expect(order.problems()).toEqual([]);
 });

@@ -215,6 +215,16 @@ test('a service whose later chamber names no account line is caught', async () =
   expect(problems[0]).toBe('event 1 of chamber 2 names no account line, although event 1 of chamber 1 did before');
 });
 
+test('a service whose later chamber records no keys is caught', async () => {
+  between.lie = (path, text) =>
+    path.startsWith('/chambers/2/events') ? text.replace(/"serviceKeys":\{[^}]*\},/, '') : text;
+  expect(await run({})).toBe(3);
+  const { problems } = JSON.parse(printed) as { readonly problems: readonly string[] };
+  expect(problems[0]).toBe(
+    'event 1 of chamber 2 records no keys of the service, although the creation of chamber 1 did before',
+  );
+});
+
 test('a service whose index gives two entries to one event is caught', async () => {
   between.lie = (path, text) =>
     path.includes('/index?')

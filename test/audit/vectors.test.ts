@@ -3,6 +3,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { auditFile } from '../../src/audit/audit.ts';
+import { auditContext } from '../../src/audit/context.ts';
+import { LogOrder } from '../../src/audit/service/log-order.ts';
+import { auditLines } from './forge.ts';
 import { type Vector, vectors } from './vectors.ts';
 
 const FOLDER = '../../fixtures/logs/vectors';
@@ -14,7 +17,8 @@ const index = JSON.parse(readFileSync(`${folder}/index.json`, 'utf8')) as readon
 /** Of each vector: the checks that are broken, and all events that findings name. */
 const broken = new Map<string, string>();
 
-test.each(index)('$title: $verdict ($file)', async ({ file, accounts, title, verdict, eventIds }) => {
+test.each(index.filter(({ after }) => after === undefined))('$title: $verdict ($file)', async (vector) => {
+  const { file, accounts, title, verdict, eventIds } = vector;
   const report = await auditFile(`${folder}/${file}`, { accounts: accounts && `${folder}/${accounts}` });
   expect(VERDICTS[report.verdict]).toBe(verdict);
   const [cause] = report.causes;
@@ -25,6 +29,27 @@ test.each(index)('$title: $verdict ($file)', async ({ file, accounts, title, ver
   const checks = report.checks.filter((check) => check.verdict === 'broken').map(({ name }) => name);
   broken.set(title, `${title} (${file}): ${checks.join(', ')} [${report.brokenEvents}]`);
 });
+
+test.each(index.filter(({ after }) => after !== undefined))(
+  '$title: $verdict ($file, after $after)',
+  async (vector) => {
+    const { file, after = [], title, verdict, eventIds } = vector;
+    const context = auditContext();
+    const order = new LogOrder();
+    const found: (readonly string[])[] = [];
+    for (const [at, each] of [...after, file].entries()) {
+      const audit = await auditLines(readFileSync(`${folder}/${each}`), {}, { context });
+      order.take(at + 1, audit);
+      const checks = audit.findings.results().filter((check) => check.verdict === 'broken');
+      found.push([...checks.map(({ name }) => name), ...order.problems()]);
+    }
+    const last = found.pop() ?? [];
+    expect(found.flat()).toEqual([]);
+    expect(last.length > 0).toBe(verdict === 'broken');
+    expect(eventIds).toEqual(verdict === 'broken' ? [1] : []);
+    broken.set(title, `${title} (${file}): ${last.join(', ')} [${eventIds}]`);
+  },
+);
 
 test('the checks that are broken, and the events that they name, are those on record', async ({ skip }) => {
   skip(broken.size < index.length, 'needs all vectors');

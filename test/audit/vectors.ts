@@ -31,6 +31,7 @@ import {
   WRONG_EVIDENCE,
   withLine,
 } from './forgeries.ts';
+import * as order from './order-vectors.ts';
 import * as paced from './paced-vectors.ts';
 import * as rules from './rule-vectors.ts';
 import { ALLOCATIONS, ANN, BOB, CAT, FACTORY, REGISTRY, signed } from './sample.ts';
@@ -40,6 +41,8 @@ export interface Vector {
   readonly file: string;
   /** The file of the members' accounts, where it belongs to the vector. */
   readonly accounts?: string;
+  /** The files of the earlier chambers of the same log, from the oldest to the newest. */
+  readonly after?: readonly string[];
   readonly title: string;
   readonly verdict: 'sound' | 'broken' | 'undecided';
   /** Those that the first finding of a broken log may name: any of them, where two lines contradict each other. */
@@ -539,6 +542,13 @@ export async function vectors(): Promise<Made> {
       made.push({ file, accounts, title, verdict, eventIds });
     }
   };
+  const addAfter = (group: string, verdict: Vector['verdict'], rows: readonly (typeof order.SOUND)[number][]) => {
+    for (const [index, [title, text, after, ...eventIds]] of rows.entries()) {
+      const file = fileOf(group, index);
+      texts.set(file, text);
+      made.push({ file, after, title, verdict, eventIds });
+    }
+  };
   add('honest', 'sound', [
     ...HONEST,
     ['a deployment in the quorum form, which pays', await quorumDeployment()],
@@ -575,6 +585,8 @@ export async function vectors(): Promise<Made> {
   addWithAccounts('account-honest', 'sound', await account.soundAccounts());
   addWithAccounts('account-undecided', 'undecided', await account.undecidedAccounts());
   addWithAccounts('account-broken', 'broken', await account.brokenAccounts());
+  addAfter('order-honest', 'sound', order.SOUND);
+  addAfter('order-broken', 'broken', order.BROKEN);
   return { index: made, texts };
 }
 

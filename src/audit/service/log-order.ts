@@ -1,12 +1,17 @@
-// What only the chambers of one log together show: the order of their ids, and when its release began to name account lines.
+// What only the chambers of one log together show: the order of their ids, and when its release began to record its keys and to name account lines.
 import type { Millis } from '../../vocabulary/values.ts';
 import { type AccountReference, isOfNamingType } from '../account/references.ts';
+import type { ChamberAudit } from '../chamber/chamber-audit.ts';
 
 interface Place {
   readonly chamberId: number;
   readonly eventId: number;
   readonly at: Millis;
 }
+
+type OrderedChamber = Pick<ChamberAudit, 'pinnedKeys'> & {
+  readonly accountReferences: Iterable<AccountReference>;
+};
 
 /** The clocks of several nodes differ. */
 const CLOCKS_MILLIS = 60_000;
@@ -16,21 +21,34 @@ export class LogOrder {
   readonly #problems: string[] = [];
   /** The newest creation so far. */
   #newest: Place | undefined;
+  /** The first chamber whose creation records keys, and what is wrong with a later one. */
+  #firstWithKeys: number | undefined;
+  #withoutKeys: string | undefined;
   readonly #naming = { ofNamingTypes: new Naming(), ofOthers: new Naming() };
 
   /** Takes the chambers from the oldest to the newest, each with its events that name accounts, or should. */
-  take(chamberId: number, references: Iterable<AccountReference>): void {
-    for (const reference of references) {
+  take(chamberId: number, { accountReferences, pinnedKeys }: OrderedChamber): void {
+    for (const reference of accountReferences) {
       const { eventId, at } = reference;
       const place = { chamberId, eventId, at };
-      if (reference.type === 'chamber.created') this.#takeCreation(place);
+      if (reference.type === 'chamber.created') {
+        this.#takeCreation(place);
+        this.#takeKeys(place, pinnedKeys !== undefined);
+      }
       this.#naming[isOfNamingType(reference) ? 'ofNamingTypes' : 'ofOthers'].take(chamberId, reference);
     }
   }
 
   problems(): readonly string[] {
     const omissions = Object.values(this.#naming).flatMap((naming) => naming.problem() ?? []);
-    return [...this.#problems, ...omissions];
+    return [...this.#problems, ...(this.#withoutKeys === undefined ? [] : [this.#withoutKeys]), ...omissions];
+  }
+
+  /** A service that has keys records them in every creation: a log never loses them. */
+  #takeKeys({ chamberId, eventId }: Place, hasKeys: boolean): void {
+    if (hasKeys) this.#firstWithKeys ??= chamberId;
+    else if (this.#firstWithKeys !== undefined)
+      this.#withoutKeys ??= `event ${eventId} of chamber ${chamberId} records no keys of the service, although the creation of chamber ${this.#firstWithKeys} did before`;
   }
 
   #takeCreation(creation: Place): void {
