@@ -11,7 +11,7 @@ import { WatchedAccounts } from './account/watched-accounts.ts';
 import type { AuditedChain } from './chain/chain-reader.ts';
 import { ChamberAudit, type SetAside } from './chamber/chamber-audit.ts';
 import { TwofoldTree } from './chamber/twofold-tree.ts';
-import { type AuditContext, auditContext, contextOfRerun } from './context.ts';
+import { type AuditClock, type AuditContext, auditContext, contextOfRerun } from './context.ts';
 import { fileInput, KeptInput } from './line/file-input.ts';
 import {
   countLimited,
@@ -111,7 +111,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     const receipts = request.receipts && new ReceiptAudit(service, published, request.receipts);
     const judged: JudgedReceipt[] = [];
     const judge = async (chamberId: number) => {
-      const source = serviceSource(baseUrl, { service, log, receipts, unread }, chamberId);
+      const source = serviceSource(baseUrl, { service, log, receipts, unread, clock }, chamberId);
       let read: ReadChamber;
       try {
         read = await readChamber(source, request, context);
@@ -222,18 +222,24 @@ interface Audited {
   readonly receipts: ReceiptAudit | undefined;
   /** Why the entries of the log are not read. */
   readonly unread: Reason | undefined;
+  readonly clock: AuditClock;
 }
 
-function serviceSource(baseUrl: string, { service, log, receipts, unread }: Audited, chamberId: number): Source {
+function serviceSource(baseUrl: string, audited: Audited, chamberId: number): Source {
+  const { service, log, receipts, unread, clock } = audited;
+  let readFrom = clock.now();
   return {
     name: baseUrl,
     chamberId,
     logId: () => service.logId,
-    lines: () => service.lines(chamberId, 0),
+    lines: () => {
+      readFrom = clock.now();
+      return service.lines(chamberId, 0);
+    },
     isRepeatable: () => true,
     shareOf: () => undefined,
     compareViews: async (audit) => {
-      await compareViews(audit, service, chamberId);
+      await compareViews(audit, { service, chamberId, readFrom });
       await log.compare(audit, chamberId, unread);
     },
     receipts,

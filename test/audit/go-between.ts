@@ -8,6 +8,8 @@ export interface GoBetween {
   lie: (path: string, text: string) => string;
   /** Resolves when the request may be passed on. */
   wait: (path: string) => Promise<void>;
+  /** Returns the status to respond with instead, by the path requested. */
+  refuseOf: (path: string) => number | undefined;
   /** Answers the next requests with this status and Retry-After: 0. */
   refuse: number[];
   close(): Promise<void>;
@@ -16,7 +18,7 @@ export interface GoBetween {
 /** `now` is the service's clock, which its Date header shows. */
 export async function openGoBetween(serviceUrl: string, now: () => number): Promise<GoBetween> {
   const server = createServer(async (request, response) => {
-    const status = between.refuse.shift();
+    const status = between.refuse.shift() ?? between.refuseOf(request.url ?? '');
     if (status !== undefined) {
       response.writeHead(status, { 'Retry-After': '0' }).end('{"detail":"busy"}');
       return;
@@ -36,6 +38,7 @@ export async function openGoBetween(serviceUrl: string, now: () => number): Prom
     url: await listen(server),
     lie: (_path, text) => text,
     wait: async () => {},
+    refuseOf: () => undefined,
     refuse: [],
     close: () => close(server),
   };

@@ -162,6 +162,54 @@ describe('a service with right lines and wrong responses', () => {
   });
 });
 
+describe('a service whose responses are of another time', () => {
+  const HOUR = 3_600_000;
+  afterEach(() => {
+    setBack = 0;
+  });
+  const noteOf = (name: string) => chambers()[0]?.checks.find((check) => check.name === name)?.note;
+  const FUTURE = /^the service’s responses are of the future, \d{4}-.* say with --now what time it is$/;
+
+  /** The chamber is over: nothing of its view but the time follows the clock. */
+  const stateLater = (millis: number) =>
+    lie('/chambers/1', /"now":"[^"]*"/, `"now":"${new Date(live.now() + millis).toISOString()}"`);
+
+  test('that its chamber states is undecided, as lines of that time are', async () => {
+    stateLater(3 * HOUR);
+    expect(await run({ chamber: 1 })).toBe(4);
+    expect([verdictOf('views'), noteOf('views')]).toEqual(['undecided', expect.stringMatching(FUTURE)]);
+  });
+
+  test('by their headers is undecided, too', async () => {
+    setBack = -HOUR;
+    stateLater(HOUR);
+    expect(await run({ chamber: 1 })).toBe(4);
+    expect([verdictOf('views'), noteOf('views')]).toEqual(['undecided', expect.stringMatching(FUTURE)]);
+    expect(await run({ chamber: 1, maxSkewSeconds: 3_700 })).toBe(0);
+  });
+
+  test('as far as clocks may be apart is sound', async () => {
+    setBack = -50_000;
+    stateLater(50_000);
+    expect(await run({ chamber: 1 })).toBe(0);
+  });
+});
+
+describe('a service that withholds', () => {
+  const noOutcome = () => {
+    between.refuseOf = (path) => (path === '/chambers/1/outcome' ? 404 : undefined);
+  };
+  afterEach(() => {
+    between.refuseOf = () => undefined;
+  });
+
+  test('an outcome is caught where the creation records keys', async () => {
+    noOutcome();
+    expect(await run({ chamber: 1 })).toBe(3);
+    expect(verdictOf('views')).toBe('broken');
+  });
+});
+
 describe('a service whose list of chambers', () => {
   const problems = () => (JSON.parse(printed) as { readonly problems: readonly string[] }).problems;
   const list = (listOf: (ids: readonly number[], before: string | null) => readonly number[]) => {

@@ -42,7 +42,7 @@ const CHAMBERS = v.array(v.object({ chamberId: id }));
 
 export interface JsonResponse {
   readonly body: JsonValue;
-  /** The service's clock by its Date header, to the second. */
+  /** The service's clock by its Date header, to the second; NaN where it has none. */
   readonly at: Millis;
 }
 
@@ -57,6 +57,8 @@ export class Rejected extends UnusableInput {
 }
 
 export class AuditedService {
+  /** The time of the last page of lines by its Date header; NaN where it has none. */
+  linesServedAt: Millis = Number.NaN;
   /** The log that the lines belong to, as far as the service says. */
   logId: string | null = null;
   readonly #baseUrl: string;
@@ -92,6 +94,7 @@ export class AuditedService {
         },
       );
       const logId = response.headers.get('log-id');
+      this.linesServedAt = httpInstantOf(response.headers.get('date'));
       this.logId ??= logId;
       if (this.logId !== logId) {
         response.close();
@@ -143,7 +146,7 @@ export class AuditedService {
       throw error instanceof LimitError ? error : toUnreachable(this.#baseUrl, error);
     });
     try {
-      return { body: parseJson(text, limits.jsonValuesMax), at: Number.isNaN(at) ? Date.now() : at };
+      return { body: parseJson(text, limits.jsonValuesMax), at };
     } catch {
       throw new UnusableInput(`its response to GET ${path} is not JSON: is it a chamber service?`);
     }

@@ -2,27 +2,44 @@
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { outcomeOf } from '../../../projections/outcome.ts';
 import { allocationsView, chamberView, ideaViews } from '../../../projections/views.ts';
-import { instantOf, type Millis } from '../../vocabulary/values.ts';
+import { instantOf, type Millis, toTimestamp } from '../../vocabulary/values.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
+import { isAhead } from '../context.ts';
 import { UnusableInput } from '../line/input.ts';
 import { differences, OF_LOSS } from '../report/findings.ts';
 import { type AuditedService, type JsonResponse, Rejected } from './service-reader.ts';
+import { WithheldLines } from './withheld-lines.ts';
 
 const ATTEMPTS_MAX = 5;
 
-/** Reads the views and the preview until no event came in between; the audit takes the events that do. */
-export async function compareViews(audit: ChamberAudit, service: AuditedService, chamberId: number): Promise<void> {
-  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+interface Compared {
+  readonly service: AuditedService;
+  readonly chamberId: number;
+  /** When the first read of the lines began, by the clock of the audit. */
+  readonly readFrom: Millis;
+}
+
+/** Reads the views and the preview until no event came in between; the audit takes the events that do, which have to be new. */
+export async function compareViews(audit: ChamberAudit, { service, chamberId, readFrom }: Compared): Promise<void> {
+  const withheld = new WithheldLines({ readFrom, servedAt: service.linesServedAt });
+  let isCompared = false;
+  for (let attempt = 0; attempt < ATTEMPTS_MAX && !isCompared; attempt++) {
     const responses = await readResponses(service, `/chambers/${chamberId}`, audit.decisions.state);
     const before = audit.lineCount;
     try {
-      for await (const line of service.lines(chamberId, before)) await audit.take(line);
+      for await (const line of service.lines(chamberId, before)) {
+        withheld.take(line);
+        await audit.take(line);
+      }
     } catch (error) {
       const problem = `the service returns no lines after the last one: ${problemOf(error).message}`;
       audit.findings.judge('views', [], problem);
     }
-    if (audit.lineCount === before) return compare(audit, responses);
+    isCompared = audit.lineCount === before;
+    if (isCompared) compare(audit, responses);
   }
+  withheld.report(audit.findings);
+  if (isCompared) return;
   const why = 'the chamber’s log grew during every comparison';
   audit.findings.notEvaluated({ needs: 'service', why }, 'preview', 'views');
 }
@@ -56,19 +73,21 @@ function problemOf(error: unknown): UnusableInput {
 
 const NOT_FOUND = 404;
 
-/** A service of an earlier release has the chamber, and no such path. */
-function isOfEarlierRelease({ json }: Response): boolean {
-  return json instanceof Rejected && json.status === NOT_FOUND;
+/** A service of an earlier release has the chamber, and no such path; nor has it keys, which the creation would record. */
+function isOfEarlierRelease({ json }: Response, { pinnedKeys }: ChamberAudit): boolean {
+  return pinnedKeys === undefined && json instanceof Rejected && json.status === NOT_FOUND;
 }
 
 function compare(audit: ChamberAudit, { chamber, ideas, allocations, preview, settled }: Responses): void {
-  const { findings, moves } = audit;
+  const { findings, moves, context } = audit;
   const { state, lostEventId } = audit.decisions;
   // A service's time never falls: after its clock was set back it is ahead of the Date header, but never behind.
   const stated = chamber.json instanceof UnusableInput ? Number.NaN : statedTime(chamber.json.body);
   const judge = (name: 'preview' | 'views', { path, json }: Response, viewAt: (now: Millis) => object) => {
     const differing =
-      json instanceof UnusableInput ? [json.message] : leastDifferences(viewAt, { state, stated }, json);
+      json instanceof UnusableInput
+        ? [json.message]
+        : leastDifferences(viewAt, { state, stated }, { ...json, at: json.at || context.clock.now() });
     const problem = `GET ${path} does not match the lines: ${differing.join(', ')}`;
     findings.judge(name, [], differing.length > 0 && problem);
   };
@@ -84,13 +103,25 @@ function compare(audit: ChamberAudit, { chamber, ideas, allocations, preview, se
     findings.notEvaluated({ follows: ['rules', 'service-events'], why }, 'views');
     return;
   }
+  const ahead = latestOf(stated, chamber, ideas, allocations);
+  if (isAhead(ahead, context)) findings.undecided('views', AHEAD(ahead));
   judge('views', chamber, (now) => chamberView(state, now));
   judge('views', ideas, () => ideaViews(state));
   judge('views', allocations, (now) => allocationsView(state, now));
   const outcome = outcomeOf(state, Date.now());
-  if (settled !== undefined && 'view' in outcome && !isOfEarlierRelease(settled)) {
+  if (settled !== undefined && 'view' in outcome && !isOfEarlierRelease(settled, audit)) {
     judge('views', settled, () => outcome.view);
   }
+}
+
+/** Phases end by the service's time: views may not be of a later one than lines may. */
+const AHEAD = (at: Millis) =>
+  `the service’s responses are of the future, ${toTimestamp(at)}: if your clock is wrong, say with --now what time it is`;
+
+/** The latest time that the views state, in themselves or in their headers. */
+function latestOf(stated: Millis, ...responses: readonly Response[]): Millis {
+  const times = responses.map(({ json }) => (json instanceof UnusableInput ? Number.NaN : json.at));
+  return Math.max(...[stated, ...times].filter((time) => !Number.isNaN(time)));
 }
 
 const STEP_MILLIS = 250;

@@ -1,0 +1,43 @@
+// Lines of a chamber that came while its views were compared. They have to be new: an old one was withheld from the first read, so that the
+// views would never be compared with all lines.
+import { READ_LIMITS } from '../../reading/limits.ts';
+import { placeOfLine } from '../../tlog/leaf-index.ts';
+import { instantOf, type Millis } from '../../vocabulary/values.ts';
+import { isDue } from '../context.ts';
+import type { RawLine } from '../line/input.ts';
+import type { Findings } from '../report/findings.ts';
+
+const utf8 = new TextDecoder();
+
+interface FirstRead {
+  /** When it began, by the clock of the audit. */
+  readonly readFrom: Millis;
+  /** When its last page was served, by the service's own clock; NaN where the service says none. */
+  readonly servedAt: Millis;
+}
+
+export class WithheldLines {
+  readonly #first: FirstRead;
+  #contradiction: string | undefined;
+  #doubt: string | undefined;
+
+  constructor(first: FirstRead) {
+    this.#first = first;
+  }
+
+  /** A line of the last minute before may have become visible since. */
+  take({ bytes }: RawLine): void {
+    const place = placeOfLine(utf8.decode(bytes), READ_LIMITS.jsonValuesMax);
+    const at = typeof place?.ts === 'string' ? instantOf(place.ts) : Number.NaN;
+    const { readFrom, servedAt } = this.#first;
+    const withheld = `event ${place?.eventId} was not served at first, although it is dated more than a minute before`;
+    if (isDue(at, { now: () => servedAt })) this.#contradiction ??= `${withheld}, by the service’s own clock`;
+    else if (isDue(at, { now: () => readFrom }))
+      this.#doubt ??= `${withheld} by your clock: if that is wrong, say with --now what time it is`;
+  }
+
+  report(findings: Findings): void {
+    if (this.#contradiction !== undefined) findings.judge('views', [], this.#contradiction);
+    else if (this.#doubt !== undefined) findings.undecided('views', this.#doubt);
+  }
+}

@@ -1,0 +1,90 @@
+// A service that shows a chamber line by line while its views are compared: old lines were withheld, new ones are growth.
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { auditMain } from '../../src/audit/main.ts';
+import type { AuditReport } from '../../src/audit/report/report-types.ts';
+import { runDebating } from '../kit/service.ts';
+import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { openGoBetween } from './go-between.ts';
+
+const SLOW = { timeout: 60_000 };
+const COMMENTS = 8;
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+interface Given {
+  /** How old the lines are that come in between, by the clock of the service. */
+  readonly ageMs: number;
+  /** How far the clock of the audit is ahead. */
+  readonly aheadMs?: number;
+  /** How many lines come in all, one after each comparison. */
+  readonly shown?: number;
+  /** How far the Date header is behind the time of the service. */
+  readonly behindMs?: number;
+}
+
+/** The audit of a chamber of which the first read has 3 lines, and each further one has one more. */
+async function audited({ ageMs, aheadMs = 0, shown = COMMENTS + 2, behindMs = 0 }: Given) {
+  const { running, id, debate } = await runDebating();
+  for (let i = 0; i < COMMENTS; i++) await debate(`comment ${i}`);
+  running.clock.advance(ageMs);
+  const { read: now } = running.clock;
+  const between = await openGoBetween(running.url, () => now() - behindMs);
+  atEnd(() => between.close());
+  let count = 2;
+  between.lie = (path, text) => {
+    if (path.startsWith(`/chambers/${id}/events?`)) {
+      count = Math.min(count + 1, shown);
+      return text
+        .split(/(?<=\n)/)
+        .filter((line) => line !== '' && JSON.parse(line).eventId <= count)
+        .join('');
+    }
+    // A lie that a comparison shows.
+    return path === `/chambers/${id}/merkle-preview` ? '{}' : text;
+  };
+  let printed = '';
+  vi.spyOn(console, 'log').mockImplementation((text: string) => {
+    printed = text;
+  });
+  const exitCode = await auditMain({
+    ...{ target: between.url, chamber: id, json: true, proofs: temporaryFolder() },
+    now: () => now() + aheadMs,
+  });
+  const report = JSON.parse(printed) as AuditReport;
+  const views = report.chambers[0]?.checks.find(({ name }) => name === 'views');
+  return { exitCode, verdict: views?.verdict, note: views?.note, sentence: views?.findings.at(0)?.sentence };
+}
+
+describe('lines that come while the views are compared', () => {
+  const WITHHELD = 'event 4 was not served at first, although it is dated more than a minute before';
+
+  it('are broken where they are older than the first read by more than a minute', SLOW, async () => {
+    expect(await audited({ ageMs: 600_000 })).toMatchObject({
+      exitCode: 3,
+      verdict: 'broken',
+      sentence: `${WITHHELD}, by the service’s own clock`,
+    });
+  });
+
+  it('are broken if that is one of them, and the views are compared after it', SLOW, async () => {
+    expect(await audited({ ageMs: 600_000, shown: 4 })).toMatchObject({
+      exitCode: 3,
+      sentence: expect.stringContaining(WITHHELD),
+    });
+  });
+
+  it('are undecided where the clock of the audit alone says so', SLOW, async () => {
+    const byYours = { verdict: 'undecided', note: expect.stringContaining(`${WITHHELD} by your clock`) };
+    expect(await audited({ ageMs: 0, aheadMs: 600_000 })).toMatchObject(byYours);
+    expect(await audited({ ageMs: 600_000, behindMs: 590_000 })).toMatchObject(byYours);
+  });
+
+  it('are growth as long as they are new, which is not evaluated', SLOW, async () => {
+    expect(await audited({ ageMs: 59_000 })).toMatchObject({
+      verdict: 'not evaluated',
+      note: 'the chamber’s log grew during every comparison',
+    });
+  });
+});
