@@ -354,6 +354,24 @@ describe('the publisher', () => {
       await expect(kept.prove(between.tree)).rejects.toThrow(SecondHistory);
     });
 
+    it('leaves a larger checkpoint that another node copied between its proof and its write', async () => {
+      const { opened, file, note } = await copied(3);
+      const { tree, log } = opened;
+      await log.append({ entries: [entry(1, 4)] });
+      const own = await publishOnce(publisher(opened));
+      await log.append({ entries: [entry(1, 5)] });
+      const confirm = tree.confirm.bind(tree);
+      let others: string | undefined;
+      tree.confirm = async () => {
+        tree.confirm = confirm;
+        others = (await publishOnce(publisher(opened)))?.note;
+        await history(file, log).keep(tree);
+      };
+      await history(file, log).keep(tree);
+      expect(new Set([note, own?.note, others]).size).toBe(3);
+      expect(readCheckpointCopy(file)).toBe(others);
+    });
+
     it('signs nothing on a second history, and takes no moves while there is one', async () => {
       const { service } = await published();
       const { composed, forum, store: opened } = service;
