@@ -166,6 +166,44 @@ describe('receipts', () => {
     ]);
   });
 
+  it(
+    'of an account that contradict its lines are undecided where the key directory lacks their key',
+    SLOW,
+    async () => {
+      const world = new ForkedService();
+      const one = await world.open('one');
+      const agent = await world.agent('ann');
+      const { chamberId } = await agent.createChamber(newChamber(world.clock.read()));
+      await one.stop();
+      world.fork();
+      const again = await world.open('one');
+      await agent.changePersonality({ style: 'dry' });
+      await again.stop();
+      const two = await world.open('two');
+      await covered(two);
+      const between = await openGoBetween(two.url, world.clock.read);
+      atEnd(() => between.close());
+      const receipts = `--receipts=${world.keyFile('ann')}.receipts`;
+      for (const directory of ['{"keys":[]}', 'none']) {
+        between.lie = (path, text) => (path === DIRECTORY_PATH ? directory : text);
+        for (const options of [[], [`--chamber=${chamberId}`]]) {
+          const { exitCode, out } = await runCli(['audit', between.url, ...options, receipts, '--json']);
+          expect([exitCode, JSON.parse(out)]).toEqual([
+            4,
+            expect.objectContaining({
+              problems: [],
+              doubts: [
+                expect.stringMatching(
+                  /^did:key:\S+: the receipt of event 3 accuses nobody: its key is not in the key directory .* there is no such event$/,
+                ),
+              ],
+            }),
+          ]);
+        }
+      }
+    },
+  );
+
   it('whose request is in the lines as another event are left to the caller', SLOW, async () => {
     const { lines, file } = await played();
     const records = parse(readFileSync(lines, 'utf8').trimEnd().split('\n'));
