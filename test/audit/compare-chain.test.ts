@@ -1,4 +1,5 @@
 // What a log claims about the chain, against the chain: a token, and a deployment that fails. Forged logs are chained again.
+import { encodeFunctionData, toFunctionSelector } from 'viem';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
 import { compareChain } from '../../src/audit/chain/compare-chain.ts';
@@ -6,7 +7,8 @@ import { deployData } from '../../src/audit/chain/contracts.ts';
 import type { AuditPolicy } from '../../src/audit/policy.ts';
 import type { ChainInfo } from '../../src/client/forum-client.ts';
 import { Agent, ForumClient } from '../../src/client/index.ts';
-import { type DeployedIdea, quorumProfile } from '../../src/relayer/contracts.ts';
+import { type DeployedIdea, quorumProfile, RELAYED_ABI } from '../../src/relayer/contracts.ts';
+import { readRoles } from '../../src/relayer/owner.ts';
 import type { QuorumSettings } from '../../src/relayer/quorum-settings.ts';
 import { openRpc } from '../../src/relayer/rpc.ts';
 import type { Hex } from '../../src/vocabulary/values.ts';
@@ -98,6 +100,22 @@ function altered(type: string, changes: Line): Line[] {
   return deployed.map((line) => (typeIs(type)(line) ? withPayload(line, changes) : line));
 }
 
+/** What is found while the factory's relayer is another account than the one that committed. */
+async function afterRotation<Found>(find: (rpc: ReturnType<typeof openRpc>) => Promise<Found>): Promise<Found> {
+  const rpc = openRpc(info.rpcUrl ?? '');
+  const before = await rpc.request('evm_snapshot', []);
+  try {
+    const { owner = '0x' } = (await readRoles(rpc, info.factoryAddress)) ?? {};
+    const data = encodeFunctionData({ abi: RELAYED_ABI, functionName: 'setRelayer', args: [STRANGER] });
+    const txHash = await rpc.request('eth_sendTransaction', [{ from: owner, to: info.factoryAddress, data }]);
+    await vi.waitUntil(() => chain.transaction(txHash as Hex), { timeout: 20_000 });
+    return await find(rpc);
+  } finally {
+    await rpc.request('evm_revert', [before]);
+    rpc.close();
+  }
+}
+
 describe('what happened', () => {
   test('a token is verified', async () => {
     expect(await claims(deployed)).toEqual(['verified', `factory ${info.factoryAddress.toLowerCase()}`]);
@@ -187,6 +205,10 @@ describe('a service that denies an idea its token is caught', () => {
       expect(await claims(lines, policy())).toEqual(succeeds);
     });
 
+    test('by an account that is the factory’s relayer only since the commitment', async () => {
+      expect(await afterRotation(() => claims(denying(), policy()))).toEqual(succeeds);
+    });
+
     test('with a transaction of another account in the log', async () => {
       const payload = { ideaId: 'idea-1', ...(await signed(info.factoryAddress, data(), { nonce: 0, fee: 1n })) };
       const lines = denying({ type: 'relay.deploy_submitted', payload });
@@ -240,6 +262,75 @@ describe('a service that denies an idea its token is caught', () => {
       );
       expect(await claims(lines, policy())).toEqual(succeeds);
     });
+  });
+});
+
+describe('after the owner appointed another relayer of the factory,', () => {
+  const policy = () => ({ factories: [info.factoryAddress] });
+
+  test('a deployment that fails is verified', async () => {
+    const [verdict] = await afterRotation(() => claims(failed, policy()));
+    expect(verdict).toBe('verified');
+  });
+
+  test('a deployment that fails for its caller alone is undecided where the factory names no relayer', async () => {
+    const result = await afterRotation(async (rpc) => {
+      // Pushes the selector, stores it, and reverts with its four bytes.
+      const code = `0x63${toFunctionSelector('NotRelayer(address)').slice(2)}6000526004601cfd`;
+      await rpc.request('anvil_setCode', [info.factoryAddress, code]);
+      return await claims(failed, policy());
+    });
+    expect(result).toEqual(['undecided', expect.stringContaining('from none of the accounts that are known')]);
+  });
+
+  test('a token that the new one deployed is verified', async () => {
+    const result = await afterRotation(async (rpc) => {
+      const creatorWallet = `0x${'11'.repeat(20)}` as const;
+      const idea = { ideaId: 'idea-1', name: 'None', ticker: 'NONE', description: '', creatorWallet };
+      const data = deployData(2, idea as Parameters<typeof deployData>[1]);
+      const sent = { from: STRANGER, to: info.factoryAddress, data };
+      const txHash = String(await rpc.request('eth_sendTransaction', [sent])) as Hex;
+      const transaction = await vi.waitUntil(() => chain.transaction(txHash), { timeout: 20_000 });
+      const tokenAddress = `0x${transaction.logs.find(({ address }) => address === info.factoryAddress.toLowerCase())?.topics[1]?.slice(26)}`;
+      const payload = { ideaId: 'idea-1', tokenAddress, txHash, graduatedAt: transaction.at };
+      const lines = failed.map((line) => {
+        if (typeIs('chamber.proposed')(line)) return withPayload(line, { creatorWallet });
+        return typeIs('idea.deploy_failed')(line) ? { ...line, type: 'idea.deployed', payload } : line;
+      });
+      return await claims(lines, policy());
+    });
+    expect(result).toEqual(['verified', expect.stringContaining('factory')]);
+  });
+});
+
+describe('where the chain was reorganized,', () => {
+  const reorganized = { allowReorganized: true, maxSkewSeconds: 3 * 86_400 };
+
+  test('a recorded time at which the service could not record it is undecided', async () => {
+    for (const [type, name] of [
+      ['chamber.committed', 'committedAt'],
+      ['idea.deployed', 'graduatedAt'],
+    ] as const) {
+      for (const time of ['1970-01-01T00:00:00.000Z', '2100-01-01T00:00:00.000Z'])
+        expect(await claims(altered(type, { [name]: time }), reorganized)).toEqual([
+          'undecided',
+          expect.stringContaining(`names a block of ${time}`),
+        ]);
+    }
+  });
+
+  test('another time after the end of the reveals is verified', async () => {
+    const { committedAt, graduatedAt } = {
+      ...payloadOf(deployed, 'chamber.committed'),
+      ...payloadOf(deployed, 'idea.deployed'),
+    };
+    const later = (at: Json | undefined) => new Date(Date.parse(String(at)) + 2_000).toISOString();
+    const moved = altered('chamber.committed', { committedAt: later(committedAt), blockNumber: 999 }).map((line) =>
+      typeIs('idea.deployed')(line) ? withPayload(line, { graduatedAt: later(graduatedAt) }) : line,
+    );
+    const [verdict] = await claims(moved, reorganized);
+    expect(verdict).toBe('verified');
+    expect((await claims(moved))[0]).toBe('undecided');
   });
 });
 

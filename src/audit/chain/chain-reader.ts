@@ -7,10 +7,12 @@ import {
   type CallParameters,
   createPublicClient,
   ExecutionRevertedError,
+  encodeFunctionData,
   type Hex,
   HttpRequestError,
   http,
   type PublicClient,
+  parseAbi,
   parseEventLogs,
   TransactionNotFoundError,
   TransactionReceiptNotFoundError,
@@ -21,12 +23,15 @@ import { limitedFetch, UNLIMITED_BY_VIEM } from '../../reading/response.ts';
 import { type Millis, toTimestamp } from '../../vocabulary/values.ts';
 import { INPUT_LIMITS, type InputLimits, Unreachable, UnusableInput } from '../line/input.ts';
 import { CONTRACT_FORMS, type ContractForm } from './calls.ts';
-import { ABI } from './contracts.ts';
+import { ABI, refusesCaller } from './contracts.ts';
 
 const NO_ROOT = /^0x0*$/;
 
-/** How a call ended. An RPC may lack the state of the block, or refuse to make a call although it has the state. */
-export type CallOutcome = 'success' | 'reverted' | 'no state' | 'refused';
+/**
+ * How a call ended; `caller refused` where the contract takes no such call from its account. An RPC may lack the state of the block, or refuse to make
+ * a call although it has the state.
+ */
+export type CallOutcome = 'success' | 'reverted' | 'caller refused' | 'no state' | 'refused';
 
 export interface AuditedBlock {
   readonly hash: Hex;
@@ -48,6 +53,10 @@ export interface ChainRead {
   readonly gas: bigint;
 }
 
+const RELAYED_ABI = parseAbi(['function relayer() view returns (address)']);
+const VIEW_GAS = 1_000_000n;
+const ADDRESS_DIGITS = 40;
+const ADDRESS_WORD = /^0x0{24}[0-9a-f]{40}$/;
 const GAS_USED_UP = /out ?of ?gas|gas required exceeds|intrinsic gas|InvalidFEOpcode|invalid opcode/i;
 /** Of nodes whose error for a call that reverts viem does not know. */
 const REVERTED = /revert|vm execution error/i;
@@ -147,6 +156,14 @@ export class AuditedChain {
     }
   }
 
+  /** The account that a reference contract takes calls from after that block; undefined where it has no such view. */
+  async relayerOf(contract: Address, blockNumber: bigint): Promise<Address | 'unknown' | undefined> {
+    const data = encodeFunctionData({ abi: RELAYED_ABI });
+    const result = await this.read({ to: contract, data, gas: VIEW_GAS }, blockNumber);
+    if (result === 'unknown') return 'unknown';
+    return ADDRESS_WORD.test(result) ? `0x${result.slice(-ADDRESS_DIGITS)}` : undefined;
+  }
+
   async call(call: ChainCall, blockNumber: bigint): Promise<CallOutcome> {
     const outcome = await this.#make(call, blockNumber);
     if (outcome !== 'unknown') return outcome;
@@ -162,7 +179,8 @@ export class AuditedChain {
       await this.#client.call({ account: from, ...call, value, blockNumber, stateOverride } as CallParameters);
       return 'success';
     } catch (error) {
-      return this.#failureOf(error);
+      const failure = this.#failureOf(error);
+      return failure === 'reverted' && refusesCaller(revertDataOf(error)) ? 'caller refused' : failure;
     }
   }
 
@@ -229,6 +247,12 @@ export class AuditedChain {
     const cause = (error instanceof BaseError ? error.walk() : error) as Partial<BaseError>;
     return new Unreachable(`the RPC of ${this.#host} failed: ${cause.shortMessage ?? (cause.message || cause.name)}`);
   }
+}
+
+/** viem keeps the data of a revert where the node had it: in the error's data, or in an object of its own there. */
+function revertDataOf(error: unknown): unknown {
+  const { data } = (error instanceof BaseError ? error.walk() : error) as { readonly data?: unknown };
+  return typeof data === 'object' && data !== null && 'data' in data ? data.data : data;
 }
 
 function isTransport(error: unknown): boolean {

@@ -6,7 +6,7 @@ import { phaseEnd } from '../../../projections/phase.ts';
 import { deploymentOf } from '../../../projections/settlement.ts';
 import { instantOf, toTimestamp } from '../../vocabulary/values.ts';
 import type { ChamberAudit, Claim } from '../chamber/chamber-audit.ts';
-import { BLOCK_LEAD_MILLIS_MAX } from '../chamber/service-events.ts';
+import { BLOCK_LEAD_MILLIS_MAX, problemOfTimes } from '../chamber/service-events.ts';
 import { lowerCase } from '../context.ts';
 import { gravest, OF_LOSS, type Problem, type Reason } from '../report/findings.ts';
 import { compareBalances } from './balances.ts';
@@ -97,7 +97,8 @@ class ClaimComparison {
       : await this.#problemOfCommitment(event, transaction);
   }
 
-  async #problemOfCommitment({ payload }: EventOf<'chamber.committed'>, transaction: Transaction): Promise<Problem> {
+  async #problemOfCommitment(event: EventOf<'chamber.committed'>, transaction: Transaction): Promise<Problem> {
+    const { payload } = event;
     const registries = this.#chain.registries.map(lowerCase);
     const committed = this.#logsOf(transaction).find(
       (log) =>
@@ -110,34 +111,43 @@ class ClaimComparison {
     const { blockNumber, committedAt } = payload;
     const isMoved = transaction.blockNumber !== BigInt(blockNumber);
     return gravest(
-      isMoved ? this.#moved(transaction) : this.#problemOfTime(transaction, committedAt),
       this.#problemOfLead(transaction),
+      isMoved ? this.#moved(transaction, event) : this.#problemOfTime(transaction, committedAt, event),
     );
   }
 
   /** The root is of all reveals: a block before their end means that a clock is wrong, or that the service dated lines ahead. */
   #problemOfLead({ at }: Transaction): Problem {
-    const { decisions, context } = this.#audit;
-    const { maxSkewSeconds = 0 } = context.policy;
-    const leadMillisMax = Math.max(BLOCK_LEAD_MILLIS_MAX, maxSkewSeconds * 1_000);
-    const end = (decisions.state && phaseEnd(decisions.state, 'ALLOCATE_REVEAL')) ?? 0;
-    if (instantOf(at) >= end - leadMillisMax) return undefined;
+    const { state } = this.#audit.decisions;
+    const end = (state && phaseEnd(state, 'ALLOCATE_REVEAL')) ?? 0;
+    if (instantOf(at) >= end - this.#leadMillisMax) return undefined;
     const early = `its transaction is in a block of ${at}, although moves were accepted until ${toTimestamp(end)}`;
     return { doubt: `${early}: say with --max-skew how far clocks may be apart` };
   }
 
-  #problemOfTime(transaction: Transaction, recorded: string): Problem {
-    return transaction.at === recorded ? undefined : this.#moved(transaction);
+  /** How far the clocks of chain and service may be apart. */
+  get #leadMillisMax(): number {
+    const { maxSkewSeconds = 0 } = this.#audit.context.policy;
+    return Math.max(BLOCK_LEAD_MILLIS_MAX, maxSkewSeconds * 1_000);
   }
 
-  /** No line says that a recorded transaction came into another block. */
-  #moved({ blockNumber, at }: Transaction): Problem {
-    if (this.#audit.context.policy.allowReorganized) return undefined;
+  #problemOfTime(transaction: Transaction, recorded: string, event: Claim['event']): Problem {
+    return transaction.at === recorded ? undefined : this.#moved(transaction, event);
+  }
+
+  /** No line says that a recorded transaction came into another block; the one before it had a time at which the service could record it, too. */
+  #moved({ blockNumber, at }: Transaction, event: Claim['event']): Problem {
+    const { context, decisions } = this.#audit;
+    if (context.policy.allowReorganized) {
+      const times = decisions.state && problemOfTimes(event, decisions.state, this.#leadMillisMax);
+      return times ? { doubt: `it ${times}: say with --max-skew how far clocks may be apart` } : undefined;
+    }
     const place = `its transaction is in block ${blockNumber} of ${at}, not where the line has it`;
     return { doubt: `${place}: say with --allow-reorganized that the chain was reorganized` };
   }
 
-  #problemOfToken({ payload }: EventOf<'idea.deployed'>, transaction: Transaction): Problem {
+  #problemOfToken(event: EventOf<'idea.deployed'>, transaction: Transaction): Problem {
+    const { payload } = event;
     const { tokenAddress, txHash, graduatedAt } = payload;
     const idea = this.#ideaOf(payload.ideaId);
     if (idea === undefined) return unknownIdea(payload);
@@ -160,7 +170,7 @@ class ClaimComparison {
     const isWrong = !isByOther && !this.#isDeployment(idea, transaction);
     return gravest(
       isWrong ? `transaction ${txHash} deployed something else than ${payload.ideaId}` : undefined,
-      this.#problemOfTime(transaction, graduatedAt),
+      this.#problemOfTime(transaction, graduatedAt, event),
       isByOther ? { limit: 'another contract', why } : undefined,
     );
   }

@@ -15,6 +15,7 @@ import {
   serializeTransaction,
   slice,
   type TransactionSerialized,
+  toFunctionSelector,
 } from 'viem';
 import type { Idea } from '../../../projections/chamber.ts';
 import { toText } from './calls.ts';
@@ -34,6 +35,19 @@ export const ABI = parseAbi([
   'function deployIdea(QuorumIdea idea) payable returns (address)',
   'event IdeaDeployed(address indexed ideaToken, uint256 indexed chamberId, address indexed creator, string ticker)',
 ]);
+
+/** The errors by which a contract refuses an account, whatever it calls with. */
+const REFUSALS = [
+  'NotRelayer(address)',
+  'NotDealer()',
+  'NotDeployer()',
+  'OwnableUnauthorizedAccount(address)',
+  'AccessControlUnauthorizedAccount(address,bytes32)',
+].map((error) => toFunctionSelector(error));
+
+export function refusesCaller(revertData: unknown): boolean {
+  return typeof revertData === 'string' && REFUSALS.some((selector) => revertData.startsWith(selector));
+}
 
 /**
  * Reads a signed call of one of the contracts' functions; throws an Error for any other bytes. Of an idea it returns what the

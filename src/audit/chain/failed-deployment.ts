@@ -16,7 +16,7 @@ export interface FailedDeployment {
   readonly idea: Idea;
   /** What deployments the contracts take. */
   readonly forms: readonly ContractForm[];
-  /** Of the account that committed, which is the relayer's: any account can sign a transaction for the log. */
+  /** Of the account that committed, which was the relayer's then: any account can sign a transaction for the log. */
   readonly commitment: Transaction;
   /** The one that the failure names. */
   readonly transaction: Transaction | undefined;
@@ -32,24 +32,34 @@ export async function judgeFailure(failure: FailedDeployment, chain: AuditedChai
   const logged = await loggedCalls(failure);
   const undue = logged.find(({ form }) => !forms.includes(form));
   if (undue !== undefined) return `a ${undue.form} deployment is logged for it, and its registry’s contracts take none`;
-  const calls = distinct([...dueCalls(failure), ...logged.map(({ call }) => call)], commitment.from);
-  if (calls.length === 0)
+  const wanted = distinct([...dueCalls(failure), ...logged.map(({ call }) => call)]);
+  if (wanted.length === 0)
     return { limit: 'another contract', why: 'the call of a quorum deployment is not in the log' };
   const block = await chain.blockAt(at, commitment.blockNumber);
-  const made = await makeAll(calls, block, chain);
+  const relayers = await relayersOf(wanted, block, chain);
+  if (relayers === undefined) return stateless(block);
+  const made = await makeAll(byEachAccount(wanted, [commitment.from, ...relayers]), block, chain);
   const succeeded = made.filter(({ outcome }) => outcome === 'success').map(({ call }) => lowerCase(call.to));
-  if (succeeded.length > 0) {
-    const called = new Set(logged.map(({ call }) => lowerCase(call.to)));
-    const problem = `its call succeeds in block ${block}`;
-    if (factories.length === 1 || succeeded.some((to) => called.has(to)))
-      return await problemOfSuccess(problem, transaction, chain);
-    const doubt = `${problem} at ${succeeded[0]}, which the log does not call for it`;
-    return { doubt: `${doubt}: say with --factory which is the service’s` };
-  }
+  if (succeeded.length === 0) return problemOfNoSuccess(wanted, made, block);
+  const called = new Set(logged.map(({ call }) => lowerCase(call.to)));
+  const problem = `its call succeeds in block ${block}`;
+  if (factories.length === 1 || succeeded.some((to) => called.has(to)))
+    return await problemOfSuccess(problem, transaction, chain);
+  const doubt = `${problem} at ${succeeded[0]}, which the log does not call for it`;
+  return { doubt: `${doubt}: say with --factory which is the service’s` };
+}
+
+/** A contract that refuses the accounts of all calls may take the call from another one: a service waits then, and does not give up. */
+function problemOfNoSuccess(wanted: readonly ChainCall[], made: readonly MadeCall[], block: bigint): Problem {
   if (made.some(({ outcome }) => outcome === 'refused')) return { doubt: `the RPC refuses its call in block ${block}` };
-  return made.some(({ outcome }) => outcome === 'no state')
-    ? { needs: 'chain', why: `the RPC does not have the state of block ${block}` }
-    : undefined;
+  if (made.some(({ outcome }) => outcome === 'no state')) return stateless(block);
+  const failed = new Set(made.filter(({ outcome }) => outcome === 'reverted').map(({ call }) => keyOf(call)));
+  const open = wanted.find((call) => !failed.has(keyOf(call)));
+  return open && { doubt: `${open.to} takes its call in block ${block} from none of the accounts that are known` };
+}
+
+function stateless(block: bigint): Problem {
+  return { needs: 'chain', why: `the RPC does not have the state of block ${block}` };
 }
 
 /** Open is what a transaction that failed leaves open where its call succeeds with its gas: what else came before it in its block. */
@@ -57,7 +67,7 @@ async function problemOfSuccess(problem: string, transaction: Transaction | unde
   if (!transaction?.to) return problem;
   const { from, to, input: data, value, gas, accessList, blockNumber } = transaction;
   const outcome = await chain.call({ from, to, data, value, gas, accessList }, blockNumber);
-  if (outcome === 'reverted') return problem;
+  if (outcome === 'reverted' || outcome === 'caller refused') return problem;
   const why = outcome === 'success' ? 'as its transaction should have' : `and the RPC can’t make it in ${blockNumber}`;
   return { doubt: `${problem}, ${why}: the chain does not show why that one failed` };
 }
@@ -93,15 +103,43 @@ async function loggedCalls({ chamberId, idea, submitted, transaction }: FailedDe
   return logged;
 }
 
-/** Each call once, from its own account and from the relayer. */
-function distinct(calls: readonly ChainCall[], relayer: Address): readonly ChainCall[] {
-  const each = calls.flatMap((call) => [call, { ...call, from: relayer }]);
-  const keyOf = ({ from, to, data, value }: ChainCall) => [from, to, data, value ?? 0n].join().toLowerCase();
-  return [...new Map(each.map((call) => [keyOf(call), call])).values()];
+function distinct(calls: readonly ChainCall[]): readonly ChainCall[] {
+  return [...new Map(calls.map((call) => [`${lowerCase(call.from)} ${keyOf(call)}`, call])).values()];
+}
+
+/** A call, by whatever account. */
+function keyOf({ to, data, value = 0n }: ChainCall): string {
+  return lowerCase([to, data, value].join(' '));
+}
+
+/** Those that the called contracts name: the owner may have appointed another one after the commitment. undefined without the block's state. */
+async function relayersOf(
+  calls: readonly ChainCall[],
+  block: bigint,
+  chain: AuditedChain,
+): Promise<readonly Address[] | undefined> {
+  const contracts = [...new Set(calls.map(({ to }) => lowerCase(to)))];
+  const found: Address[] = [];
+  for (const contract of contracts) {
+    const relayer = await chain.relayerOf(contract, block);
+    if (relayer === 'unknown') return undefined;
+    if (relayer !== undefined) found.push(relayer);
+  }
+  return found;
+}
+
+/** Each call once, from its own account and from each of the relayers. */
+function byEachAccount(calls: readonly ChainCall[], relayers: readonly Address[]): readonly ChainCall[] {
+  return distinct(calls.flatMap((call) => [call, ...relayers.map((from) => ({ ...call, from }))]));
+}
+
+interface MadeCall {
+  readonly call: ChainCall;
+  readonly outcome: CallOutcome;
 }
 
 async function makeAll(calls: readonly ChainCall[], block: bigint, chain: AuditedChain) {
-  const made: { readonly call: ChainCall; readonly outcome: CallOutcome }[] = [];
+  const made: MadeCall[] = [];
   await forEachAtOnce(calls, async (call) => {
     made.push({ call, outcome: await chain.call(call, block) });
   });

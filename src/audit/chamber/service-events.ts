@@ -239,16 +239,19 @@ const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 const NONCE_DIGITS = 16;
 
 /** What is open about a block that is younger than the line that names it, or older than what it holds: the moves, or the commitment. */
-function problemOfTimes({ type, payload, ts }: ServiceEvent, state: ChamberState): string | undefined {
+export function problemOfTimes(
+  { type, payload, ts }: ServiceEvent,
+  state: ChamberState,
+  leadMillisMax = BLOCK_LEAD_MILLIS_MAX,
+): string | undefined {
   if (type !== 'chamber.committed' && type !== 'idea.deployed') return undefined;
   const at = type === 'chamber.committed' ? payload.committedAt : payload.graduatedAt;
   const end = phaseEnd(state, 'ALLOCATE_REVEAL') ?? 0;
   const named = `names a block of ${at}`;
-  if (instantOf(at) > instantOf(ts) + BLOCK_LEAD_MILLIS_MAX) return `${named}, although it is of ${ts}`;
-  if (instantOf(at) < end - BLOCK_LEAD_MILLIS_MAX)
-    return `${named}, although moves were accepted until ${toTimestamp(end)}`;
+  if (instantOf(at) > instantOf(ts) + leadMillisMax) return `${named}, although it is of ${ts}`;
+  if (instantOf(at) < end - leadMillisMax) return `${named}, although moves were accepted until ${toTimestamp(end)}`;
   const { committedAt = at } = type === 'idea.deployed' ? (state.settlement.committed ?? {}) : {};
-  if (instantOf(at) >= instantOf(committedAt) - BLOCK_LEAD_MILLIS_MAX) return undefined;
+  if (instantOf(at) >= instantOf(committedAt) - leadMillisMax) return undefined;
   return `${named}, although the commitment is in one of ${committedAt}`;
 }
 

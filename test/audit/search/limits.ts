@@ -58,10 +58,10 @@ const LIMITS: readonly Limit[] = [
   },
   {
     why: 'what the first line that is given of an account has from missing ones is its service’s word',
-    covers: (difference, { accounts }) => {
+    covers: (difference, draft) => {
       if (difference.kind !== 'changed' || difference.did === undefined) return false;
       const { did, now, path } = difference;
-      const isFirst = accounts.get(did)?.[0]?.line === now && now['type'] === 'agent.personality_changed';
+      const isFirst = accountOf(draft, did)[0]?.line === now && now['type'] === 'agent.personality_changed';
       const { patch } = payloadOf(now);
       const [, member = ''] = /^payload\.personality\.(\w+)/.exec(path) ?? [];
       return isFirst && member !== '' && !(member in (patch as Line));
@@ -127,11 +127,12 @@ const LIMITS: readonly Limit[] = [
       (difference.did !== undefined || !isReceipted(draft)),
   },
   {
-    why: 'what the first line that is given refers to is not given',
-    covers: (difference) =>
+    why: 'what comes before the first line that is given is not given: neither how many lines nor their hash',
+    covers: (difference, draft) =>
       difference.kind === 'changed' &&
       difference.did !== undefined &&
-      difference.path === 'prev' &&
+      ['eventId', 'prev'].includes(difference.path) &&
+      difference.now === accountOf(draft, difference.did)[0]?.line &&
       difference.now['prev'] !== NO_PREVIOUS,
   },
   {
@@ -186,7 +187,7 @@ const LIMITS: readonly Limit[] = [
       if (difference.kind !== 'changed' || difference.did !== undefined) return false;
       const { path, now } = difference;
       if (!OF_ACCOUNT.includes(path) || payloadOf(now)[path.replace('payload.', '')] === undefined) return false;
-      const given = draft.accounts.get(String(now['did'])) ?? [];
+      const given = accountOf(draft, String(now['did']));
       if (given.length === 0) return true;
       return (
         payloadOf(now)['walletProven'] !== true &&
@@ -200,7 +201,7 @@ const LIMITS: readonly Limit[] = [
       if (difference.kind !== 'changed' || difference.path !== 'payload.accountEventId') return false;
       const { now } = difference;
       const { accountEventId } = payloadOf(now);
-      const given = draft.accounts.get(String(now['did'])) ?? [];
+      const given = accountOf(draft, String(now['did']));
       if (typeof accountEventId !== 'number') return false;
       const first = Number(given[0]?.line['eventId'] ?? Number.POSITIVE_INFINITY);
       const next = given[accountEventId + 1 - first]?.line;
@@ -234,15 +235,18 @@ const LIMITS: readonly Limit[] = [
 ];
 
 /** Whether a line that is given, at or after the difference, has a receipt: it pins all before it. */
-function isPinned(difference: Difference, { history, accounts }: Draft): boolean {
-  const { did, kind, line } = difference;
+function isPinned({ did, kind, line }: Difference, draft: Draft): boolean {
+  const { history } = draft;
   if (did === undefined || history.receipts === undefined) return false;
   const honest = history.accounts?.get(did) ?? [];
-  const entries = accounts.get(did) ?? [];
+  const entries = accountOf(draft, did);
   const receipted = (entry: Entry | undefined) =>
     entry?.origin !== undefined &&
     history.receipts?.events.has(eventKey({ stream: did, eventId: Number(entry.origin['eventId']) })) === true;
-  if (kind === 'put in') return entries.slice(difference.place + 1).some(receipted);
+  if (kind === 'put in') {
+    const place = entries.findIndex((entry) => entry.line === line);
+    return entries.slice(place + 1).some(receipted);
+  }
   const from = honest.indexOf(line);
   const given = entries.filter(({ origin }) => origin !== undefined && honest.indexOf(origin) >= from);
   // The first lines of an account may be missing.
@@ -297,15 +301,14 @@ function isOfChain({ type }: Line): boolean {
 
 /** Whether these lines of the stream, chosen around the line, are all left out. */
 function areLeftOut(
-  { history, lines, accounts }: Draft,
+  draft: Draft,
   did: string | undefined,
   chosen: (all: readonly Line[], at: number) => readonly Line[],
   line: Line,
 ): boolean {
+  const { history, lines } = draft;
   const honest = did === undefined ? history.lines : (history.accounts?.get(did) ?? []);
-  const entries = did === undefined ? lines : (accounts.get(did) ?? []);
-  const own = did === undefined ? entries : entries.filter((entry) => entry.line['did'] === did);
-  const kept = new Set(own.map(({ origin }) => origin));
+  const kept = new Set((did === undefined ? lines : accountOf(draft, did)).map(({ origin }) => origin));
   return chosen(honest, honest.indexOf(line)).every((each) => !kept.has(each));
 }
 
@@ -313,10 +316,13 @@ function isAfterMoves({ lines }: Draft, place: number): boolean {
   return lines[0]?.line['type'] === 'chamber.created' && lines.slice(place).every(({ line }) => !isMove(line));
 }
 
-type Given = NonNullable<ReturnType<Draft['accounts']['get']>>;
+/** The lines that are given of an account: a line that says that it is of another agent is one of that agent's. */
+function accountOf({ accounts }: Draft, did: string): readonly Entry[] {
+  return [...accounts.values()].flat().filter(({ line }) => line['did'] === did);
+}
 
 /** The registration that counts at that line; undefined where none is given. */
-function bindingOf(given: Given, accountEventId: Json | undefined): Line | undefined {
+function bindingOf(given: readonly Entry[], accountEventId: Json | undefined): Line | undefined {
   const first = Number(given[0]?.line['eventId']);
   const past = given.slice(0, Math.max(Number(accountEventId) - first + 1, 0));
   return past.findLast(({ line }) => line['type'] === 'agent.registered')?.line;

@@ -19,7 +19,7 @@ test(
   async () => {
     const searched = await search({ seed: Number(FORGERY_SEED), changes, millisMax, only, onProgress: tell });
     tell(searched);
-    expect(searched.forgeries).toEqual([]);
+    expect(searched.forgeries.map(({ seed, unexplained }) => ({ seed, unexplained }))).toEqual([]);
     if (only !== undefined) return;
     expect(searched.changes).toBeGreaterThan(1_000);
     expect(searched.turnsCompared).toBeGreaterThan(1_000);
