@@ -42,7 +42,8 @@ export interface Searched {
 interface SearchOptions {
   readonly seed: number;
   readonly changes: number;
-  readonly millisMax?: number | undefined;
+  /** By CPU time, so that a busy machine makes as many changes as an idle one. */
+  readonly cpuMillisMax?: number | undefined;
   /** Makes one change alone. */
   readonly only?: number | undefined;
   readonly onProgress?: ((searched: Searched) => void) | undefined;
@@ -57,7 +58,7 @@ const PROGRESS_CHANGES = 5_000;
 export async function search({
   seed,
   changes,
-  millisMax = Number.POSITIVE_INFINITY,
+  cpuMillisMax = Number.POSITIVE_INFINITY,
   only,
   onProgress,
 }: SearchOptions): Promise<Searched> {
@@ -70,13 +71,19 @@ export async function search({
     turnsCompared: 0,
     forgeries: [] as Forgery[],
   };
-  const endsAt = performance.now() + millisMax;
-  for (let index = 0; searched.changes < changes && performance.now() < endsAt; index++) {
+  const startedAt = process.cpuUsage();
+  const isInTime = () => cpuMillisSince(startedAt) < cpuMillisMax;
+  for (let index = 0; searched.changes < changes && isInTime(); index++) {
     await makeChange(searched, all, possible, only ?? seed * 0x1000_0000 + index);
     if (only !== undefined || searched.forgeries.length >= FORGERIES_MAX) break;
     if (searched.changes > 0 && searched.changes % PROGRESS_CHANGES === 0) onProgress?.(searched);
   }
   return searched;
+}
+
+function cpuMillisSince(start: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(start);
+  return (user + system) / 1_000;
 }
 
 /** The verdict of each honest history. */
