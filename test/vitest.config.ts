@@ -7,8 +7,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { closedFolder } from '../src/demo/embedded-postgres.ts';
 import { SlowFiles } from './kit/slow-files.ts';
 
-/** Two more than there are processors: half of the tests wait for a process, a chain or a timer. */
-const WORKERS = availableParallelism() + 2;
+/** More than there are processors: half of the tests wait for a process, a chain or a timer, and those of the rest set longer. */
+const FAST_WORKERS = availableParallelism() + 2;
+const REST_WORKERS = availableParallelism() + 4;
 
 /** A test of such a file repeats, waits for real time, needs a program that npm does not bring, or measures. */
 const REST = 'test/**/*.rest.test.ts';
@@ -22,15 +23,26 @@ const JUDGED = 'test/judges/*.test.ts';
 /** They start first: later, they would run alone at the end. Without a cache of earlier runs the largest files start first, and some of these are small. */
 const LONGEST = [
   'soak/soak',
-  'client/asleep',
+  'client/asleep-silence',
   'mcp/hostile-host',
   'audit/live-log',
+  'cli/wrong-shapes',
+  'client/bad-hour',
+  'audit/search/search',
+  'client/asleep-wall-clock',
+  'client/asleep-steady-clock',
+  'relayer/many-at-once',
+  'log/postgres/publishers',
+  'log/postgres/same-log',
+  'log/postgres/faults',
+  'page/verify',
+  'nodes/chaos',
+  'log/postgres/standby-away',
+  'cli/phase-wait',
   'durability/start',
   'relayer/deployed-already',
   'durability/stop',
   'demo/demo',
-  'page/verify',
-  'log/postgres/publishers',
   'relayer/rpc-faults',
   'mcp/take-part',
   'audit/mutations',
@@ -79,8 +91,10 @@ const onPostgres = {
 
 const project = (name: string, include: readonly string[], options: object) => ({
   extends: true as const,
-  test: { name, include: [...include], ...options },
+  test: { name, include: [...include], maxWorkers: FAST_WORKERS, ...options },
 });
+/** Vitest runs projects that differ in their workers one after another, by this order. */
+const ofRest = { maxWorkers: REST_WORKERS, sequence: { groupOrder: 1 } };
 
 const PROJECTS = [
   project('fast', ['test/**/*.test.ts'], {
@@ -88,11 +102,11 @@ const PROJECTS = [
     ...limit(60_000),
     ...inProcess,
   }),
-  project('rest', [REST], { exclude: [`${ON_POSTGRES}/**`], ...limit(120_000), ...inProcess }),
+  project('rest', [REST], { exclude: [`${ON_POSTGRES}/**`], ...limit(120_000), ...inProcess, ...ofRest }),
 ];
 const POSTGRES_PROJECTS = [
   project('fast-postgres', [`${ON_POSTGRES}/*.test.ts`], { exclude: [REST], ...limit(120_000), ...onPostgres }),
-  project('rest-postgres', [`${ON_POSTGRES}/*.rest.test.ts`], { ...limit(120_000), ...onPostgres }),
+  project('rest-postgres', [`${ON_POSTGRES}/*.rest.test.ts`], { ...limit(120_000), ...onPostgres, ...ofRest }),
 ];
 
 function projects() {
@@ -108,7 +122,6 @@ export default defineConfig({
   test: {
     // Processes that tests start need not strip and compile the sources each time.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url)) },
-    maxWorkers: WORKERS,
     // Node runs the sources itself: Vite's runner takes a tenth more, and would transform them first.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     expect: { poll: { timeout: 25_000 } },

@@ -19,18 +19,18 @@ const HOUR_MILLIS = 3_600_000;
 const AWAKE_MILLIS_MAX = 100_000;
 const FRESH_SECONDS = 30;
 
-const SLEEPS = [
-  ['a wall clock that is 3 hours later, a steady clock that stood still, and connections that were cut', 3, 0, 'cut'],
-  ['a wall clock that stood still, a steady clock that is 3 hours later, and connections that were cut', 0, 3, 'cut'],
-  ['a wall clock that is 3 hours later, and connections that carry nothing any more', 3, 0, 'forget'],
-] as const;
+interface Sleep {
+  /** How much later the clocks are when they wake up. */
+  readonly wallHours: number;
+  readonly steadyHours: number;
+  /** What becomes of the connections: they are cut, or carry nothing any more. */
+  readonly lose: 'cut' | 'forget';
+}
 
-it.each(SLEEPS)(
-  'a seat and a tail that wake up to %s go on by themselves',
-  {
-    timeout: 2 * AWAKE_MILLIS_MAX + (ASLEEP_SECONDS + 60) * 1_000,
-  },
-  async (_, wallHours, steadyHours, lose) => {
+/** The tests of each sleep are in files of their own: they wait for minutes, and so do so side by side. */
+export function itGoesOnAfter(name: string, { wallHours, steadyHours, lose }: Sleep): void {
+  const timeout = 2 * AWAKE_MILLIS_MAX + (ASLEEP_SECONDS + 60) * 1_000;
+  it(`a seat and a tail that wake up to ${name} go on by themselves`, { timeout }, async () => {
     const live = await runLiveService();
     const proxy = await openProxy(live.baseUrl);
     const steadyFile = join(live.folder, 'steady');
@@ -82,8 +82,8 @@ it.each(SLEEPS)(
     expect(await seat.call('todo')).toMatchObject({ todo: [{ chamberId, must: 'wait' }] });
     await eventually(() => expect(seat.errors()).toBe(`revealed in chamber ${chamberId}\n`));
     expect([tail.exitCode(), tail.errors()]).toEqual([null, '']);
-  },
-);
+  });
+}
 
 function startTail(chamberId: number, url: string, env: Readonly<Record<string, string>>) {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
