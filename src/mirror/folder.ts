@@ -81,6 +81,16 @@ export class MirrorFolder {
     return this.#record.endOf(stream);
   }
 
+  /** The first stream at or after the text, in the order of texts. */
+  streamFrom(text: string): number | string | undefined {
+    return this.#record.streamFrom(text);
+  }
+
+  /** Some of the chambers that have this id or a higher one. */
+  chambersFrom(least: number, countMax: number): readonly number[] {
+    return this.#record.chambersFrom(least, countMax);
+  }
+
   get linesFile(): string {
     return join(this.#path, 'lines.ndjson');
   }

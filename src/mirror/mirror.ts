@@ -14,7 +14,7 @@ import type { Millis } from '../vocabulary/values.ts';
 import { evidenceOf } from './evidence.ts';
 import { MirrorFolder } from './folder.ts';
 import { LineFinder, Unexplained } from './line-finder.ts';
-import { findOverdue, type OverdueLine } from './overdue.ts';
+import { findOverdue, Missing, type OverdueLine } from './overdue.ts';
 import { NoCheckpoint, NotServed, PublishedLog } from './published-log.ts';
 import type { MirrorState } from './record.ts';
 
@@ -106,12 +106,20 @@ export class Mirror {
     return first;
   }
 
-  /** A look costs requests. */
+  /** A look costs requests; one that failed is made again. */
   async #findOverdue(): Promise<OverdueLine | undefined> {
-    const { now = Date.now } = this.#options;
+    const { now = Date.now, signal } = this.#options;
     if (performance.now() < this.#nextLookAt) return undefined;
+    const overdue = await findOverdue({ log: this.#log, folder: this.#folder, now: now(), signal }).catch(
+      async (error: unknown) => {
+        if (!(error instanceof Missing && error.isHeld)) throw error;
+        const { message: problem, stream } = error;
+        const content = { problem, checkpoint: this.#folder.state?.note ?? null, stream };
+        throw new Inconsistent(problem, await this.#folder.keep('inconsistent-missing.json', content));
+      },
+    );
     this.#nextLookAt = performance.now() + LOOK_EVERY_MS;
-    return await findOverdue(this.#log, this.#folder, now());
+    return overdue;
   }
 
   /** A log that grows may be about to have it. */

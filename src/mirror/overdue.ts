@@ -1,14 +1,19 @@
 // Looks for a line that the service serves and no checkpoint covers, though it is old enough: a service that goes on showing a checkpoint of
-// before keeps what follows out of the log.
+// before keeps what follows out of the log. Each look is answered by the stream's next line, or by none; no other answer counts as none.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { READ_LIMITS } from '../reading/limits.ts';
-import { nameOfEvent, placeOfLine, type Stream } from '../tlog/leaf-index.ts';
-import { parseJson } from '../vocabulary/json.ts';
+import { nameOfEvent, nameOfStream, placeOfLine, type Stream } from '../tlog/leaf-index.ts';
 import { COVERED_SECONDS_MAX, instantOf, type Millis } from '../vocabulary/values.ts';
 import type { MirrorFolder } from './folder.ts';
-import { NotServed, type PublishedLog } from './published-log.ts';
+import { CHAMBERS_MAX, NotServed, type PublishedLog } from './published-log.ts';
 
-/** The newest chamber, and others by chance: each look costs a request. */
-const LOOKS_MAX = 8;
+/** The newest chamber, and others of the list by chance: each look costs a request. */
+const LISTED_LOOKS_MAX = 8;
+/** Of the chambers, and of the accounts, that the folder has, whatever the list says. */
+const HELD_LOOKS_MAX = 4;
+/** A node that is behind the one that was asked before has it in a moment. */
+const READS_MAX = 3;
+const READ_PAUSE_MS = 1_000;
 
 export interface OverdueLine {
   readonly stream: Stream;
@@ -17,40 +22,96 @@ export interface OverdueLine {
   readonly line: string;
 }
 
-/** Undefined if none of the chambers that were looked at has one. */
-export async function findOverdue(
-  log: PublishedLog,
-  folder: Pick<MirrorFolder, 'endOf'>,
-  now: Millis,
-): Promise<OverdueLine | undefined> {
-  const [newest, ...others] = await log.chambers().catch(noneIfNotFound);
-  if (newest === undefined) return undefined;
-  const looks = [newest, ...others.toSorted(() => Math.random() - 0.5).slice(0, LOOKS_MAX - 1)];
-  for (const stream of looks) {
-    const after = folder.endOf(stream)?.eventId ?? 0;
-    const [line] = await log
-      .events(stream, { after, count: 1, bytesMax: READ_LIMITS.lineBytesMax })
-      .catch(noneIfNotFound);
-    const overdue = line && overdueLine(Buffer.from(line).toString(), stream, now);
+/** The service does not serve what it listed, or what it has served before. */
+export class Missing extends NotServed {
+  /** Whether the folder has lines of the stream, which the service has served before. */
+  readonly isHeld: boolean;
+  readonly stream: Stream;
+
+  constructor(problem: string, stream: Stream, isHeld: boolean) {
+    super(problem);
+    this.stream = stream;
+    this.isHeld = isHeld;
+  }
+}
+
+interface Looked {
+  readonly log: PublishedLog;
+  readonly folder: Pick<MirrorFolder, 'endOf' | 'streamFrom' | 'chambersFrom'>;
+  readonly now: Millis;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Undefined if none of the streams that were looked at has one. Throws NotServed, and Missing. */
+export async function findOverdue(looked: Looked): Promise<OverdueLine | undefined> {
+  const listed = await again(looked, () => listedChambers(looked));
+  const [newest, ...others] = listed;
+  const ofList = [newest, ...others.toSorted(() => Math.random() - 0.5).slice(0, LISTED_LOOKS_MAX - 1)];
+  for (const stream of new Set([...ofList, ...heldStreams(looked)])) {
+    if (stream === undefined) continue;
+    const overdue = await again(looked, () => lookAt(stream, looked));
     if (overdue !== undefined) return overdue;
   }
   return undefined;
 }
 
-const NOT_FOUND = 404;
-
-/** What is not there shows no line either. */
-function noneIfNotFound(error: unknown): [] {
-  if (error instanceof NotServed && error.status === NOT_FOUND) return [];
-  throw error;
+async function again<Result>({ signal }: Looked, read: () => Promise<Result>): Promise<Result> {
+  for (let reads = 1; ; reads++) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof Missing) || reads === READS_MAX) throw error;
+      await sleep(READ_PAUSE_MS, undefined, { signal });
+    }
+  }
 }
 
-function overdueLine(line: string, stream: Stream, now: Millis): OverdueLine | undefined {
+/** The list has every chamber that the folder has, down to its last one, or to the first of all where it is short. */
+async function listedChambers({ log, folder }: Looked): Promise<readonly number[]> {
+  const listed = await log.chambers();
+  const least = listed.length < CHAMBERS_MAX ? 1 : (listed.at(-1) ?? 1);
+  const ids = new Set(listed);
+  const unlisted = folder.chambersFrom(least, CHAMBERS_MAX + 1).find((id) => !ids.has(id));
+  if (unlisted === undefined) return listed;
+  throw new Missing(`the service does not list chamber ${unlisted}, of which the folder has lines`, unlisted, true);
+}
+
+const DIDS_FROM = 'did:key:z6Mk';
+const DIGITS = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
+
+function* heldStreams({ folder }: Looked): Iterable<Stream | undefined> {
+  const ofAccount = (text: string) => folder.streamFrom(text) ?? folder.streamFrom('did:');
+  const ofChamber = (text: string) => [text, '0'].map(folder.streamFrom, folder).find((id) => typeof id === 'number');
+  for (let i = 0; i < HELD_LOOKS_MAX; i++) {
+    yield ofChamber(`${Math.floor(Math.random() * Number.MAX_SAFE_INTEGER)}`);
+    yield ofAccount(DIDS_FROM + Array.from({ length: 6 }, () => DIGITS[Math.floor(Math.random() * 58)]).join(''));
+  }
+}
+
+const NOT_FOUND = 404;
+
+async function lookAt(stream: Stream, { log, folder, now }: Looked): Promise<OverdueLine | undefined> {
+  const end = folder.endOf(stream);
+  const after = end?.eventId ?? 0;
+  const lines = await log
+    .events(stream, { after, count: 1, bytesMax: READ_LIMITS.lineBytesMax })
+    .catch((error: unknown) => {
+      if (error instanceof NotServed && error.status === NOT_FOUND) return undefined;
+      throw error;
+    });
+  const [bytes] = lines ?? [];
+  if (lines === undefined || (bytes === undefined && end === undefined)) {
+    const known = end === undefined ? 'which it lists' : 'of which the folder has lines';
+    throw new Missing(`the service does not serve ${nameOfStream(stream)}, ${known}`, stream, end !== undefined);
+  }
+  return bytes && overdueLine(Buffer.from(bytes).toString(), { stream, eventId: after + 1 }, now);
+}
+
+function overdueLine(line: string, event: Pick<OverdueLine, 'stream' | 'eventId'>, now: Millis) {
   const place = placeOfLine(line, READ_LIMITS.jsonValuesMax);
-  if (place === undefined) return undefined;
-  const { ts } = Object(parseJson(line, READ_LIMITS.jsonValuesMax)) as { readonly ts?: unknown };
-  const isDue = typeof ts === 'string' && instantOf(ts) <= now - COVERED_SECONDS_MAX * 1_000;
-  const { eventId } = place;
-  const problem = `${nameOfEvent({ stream, eventId })} is under no checkpoint, although it is more than a minute old`;
-  return isDue ? { stream, eventId, problem, line } : undefined;
+  const at = typeof place?.ts === 'string' ? instantOf(place.ts) : Number.NaN;
+  if (place?.stream !== event.stream || place.eventId !== event.eventId || Number.isNaN(at))
+    throw new NotServed(`the service serves a line as ${nameOfEvent(event)} that is none of that event`);
+  const problem = `${nameOfEvent(event)} is under no checkpoint, although it is more than a minute old`;
+  return at <= now - COVERED_SECONDS_MAX * 1_000 ? { ...event, problem, line } : undefined;
 }

@@ -42,7 +42,8 @@ interface LineRange {
 const TILE_BYTES_MAX = 16_384;
 const OK = 200;
 const NOT_FOUND = 404;
-const CHAMBERS_MAX = 200;
+/** Of one page of the list. */
+export const CHAMBERS_MAX = 200;
 
 export class PublishedLog {
   readonly #baseUrl: string;
@@ -75,10 +76,10 @@ export class PublishedLog {
   /** The ids of the newest chambers, the newest first. */
   async chambers(): Promise<readonly number[]> {
     const list = await this.#json(`/chambers?limit=${CHAMBERS_MAX}`);
-    const ids = Array.isArray(list)
-      ? list.map((each) => (Object(each) as { readonly chamberId?: unknown }).chamberId)
-      : [];
-    return ids.filter((id): id is number => Number.isSafeInteger(id) && (id as number) > 0);
+    const ids = Array.isArray(list) ? list.map(chamberIdIn) : [undefined];
+    const isList = ids.length <= CHAMBERS_MAX && ids.every((id, i) => isId(id) && (i === 0 || id < Number(ids[i - 1])));
+    if (!isList) throw new NotServed('GET /chambers returned no list of chambers, from the newest on');
+    return ids as readonly number[];
   }
 
   /** The hashes or the entries, joined, in the width that was asked for. */
@@ -150,4 +151,12 @@ export class PublishedLog {
       throw new NotServed(`GET ${path}: ${reason}`, { cause: error });
     }
   }
+}
+
+function chamberIdIn(item: unknown): unknown {
+  return (Object(item) as { readonly chamberId?: unknown }).chamberId;
+}
+
+function isId(id: unknown): id is number {
+  return Number.isSafeInteger(id) && (id as number) > 0;
 }

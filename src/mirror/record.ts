@@ -87,6 +87,17 @@ export class MirrorRecord {
     return row && { eventId: row.event_id, entry: row.entry, isPublished: row.is_published === 1 };
   }
 
+  /** The first stream at or after the text, in the order of texts. */
+  streamFrom(text: string): Stream | undefined {
+    const stream = this.#statements.from.get(text);
+    return stream === undefined || stream.startsWith('did:') ? stream : Number(stream);
+  }
+
+  /** Some of the chambers that have this id or a higher one. */
+  chambersFrom(least: number, countMax: number): readonly number[] {
+    return this.#statements.chambers.all(least, countMax);
+  }
+
   /** Durable when it returns: all of it or nothing. */
   commit(state: MirrorState, ends: StreamEnds): void {
     const { writeState, writeEnd } = this.#statements;
@@ -125,6 +136,12 @@ function prepare(db: Database.Database) {
     state: db.prepare<[], string>('SELECT json FROM state').pluck(),
     writeState: db.prepare('INSERT OR REPLACE INTO state VALUES (1, ?)'),
     end: db.prepare<[string], StreamRow>('SELECT event_id, entry, is_published FROM streams WHERE stream = ?'),
+    from: db.prepare<[string], string>('SELECT stream FROM streams WHERE stream >= ? ORDER BY stream LIMIT 1').pluck(),
+    chambers: db
+      .prepare<[number, number], number>(
+        "SELECT CAST(stream AS INTEGER) AS id FROM streams WHERE stream < ':' AND id >= ? LIMIT ?",
+      )
+      .pluck(),
     writeEnd: db.prepare('INSERT OR REPLACE INTO streams VALUES (?, ?, ?, ?)'),
   };
 }

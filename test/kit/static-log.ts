@@ -47,6 +47,8 @@ export interface StaticLog {
   /** The size that the checkpoint says instead. */
   readonly size?: number;
   readonly prefix?: string;
+  /** Returns what to respond with instead, by the path; a number is a status. */
+  readonly lie?: (path: string) => string | number | undefined;
 }
 
 export async function serveLog(initial: StaticLog) {
@@ -57,6 +59,9 @@ export async function serveLog(initial: StaticLog) {
   const server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://x');
     requests.push(pathname);
+    const lie = log.lie?.(pathname);
+    if (typeof lie === 'number') return void response.writeHead(lie).end();
+    if (lie !== undefined) return void response.end(lie);
     const [after, limit] = [Number(searchParams.get('after')), Number(searchParams.get('limit'))];
     const file = pathname.endsWith('/checkpoint') ? checkpointOf(log, asked++) : files(pathname);
     if (file !== undefined) return void response.end(file);
