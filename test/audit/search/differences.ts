@@ -39,7 +39,8 @@ function compare(
     const origin = known ?? honest.find((each) => !met.has(each) && textOf(each) === textOf(line));
     // A line that says that it is of another agent is one of that agent's account.
     const owner = did === undefined ? undefined : String(line['did']);
-    if (origin === undefined || met.has(origin) || owner !== did) {
+    // A line of another type says nothing of what it was.
+    if (origin === undefined || met.has(origin) || owner !== did || origin['type'] !== line['type']) {
       found.push({ kind: 'put in', did: owner, line, place });
       continue;
     }

@@ -1,6 +1,8 @@
 // Honest histories, from which forgeries are made: the sample logs, and a chamber whose members have accounts of every kind.
 import { readFileSync } from 'node:fs';
 import type { JudgeContractProof } from '../../../src/audit/account/compare-accounts.ts';
+import type { ChamberAudit } from '../../../src/audit/chamber/chamber-audit.ts';
+import type { AuditPolicy } from '../../../src/audit/policy.ts';
 import type { GivenReceipts } from '../../../src/audit/receipts/given-receipts.ts';
 import { givenReceipts } from '../../../src/audit/receipts/given-receipts.ts';
 import { verifyKeptReceipt } from '../../../src/crypto/kept-receipt.ts';
@@ -25,6 +27,9 @@ export interface History {
   readonly receipts?: GivenReceipts;
   /** A chain that knows what contracts have accepted. */
   readonly judgeProof?: JudgeContractProof;
+  /** Compares what lines claim with a real chain, where one is asked. */
+  readonly askChain?: (audit: ChamberAudit) => Promise<void>;
+  readonly policy?: AuditPolicy;
 }
 
 const CHAMBER_ID = 1;

@@ -5,6 +5,7 @@ import { NO_PREVIOUS } from '../../../src/vocabulary/values.ts';
 import type { Json, Line } from '../forge.ts';
 import { payloadOf } from '../forgeries.ts';
 import { FACTORY, REGISTRY } from '../sample.ts';
+import { limitOfChain } from './chain-limits.ts';
 import type { Difference } from './differences.ts';
 import type { Draft, Entry } from './draft.ts';
 import { type History, isMove, STRANGER } from './histories.ts';
@@ -17,6 +18,8 @@ interface Limit {
 /** The limit that covers the difference. */
 export function limitOf(difference: Difference, draft: Draft): string | undefined {
   if (isPinned(difference, draft)) return undefined;
+  const isCommitted = draft.history.lines.some(({ type }) => type === 'chamber.committed');
+  if (draft.history.askChain !== undefined && isCommitted) return limitOfChain(difference);
   return LIMITS.find(({ covers }) => covers(difference, draft))?.why;
 }
 
@@ -224,6 +227,7 @@ const LIMITS: readonly Limit[] = [
     covers: (difference, { history }) => {
       const { kind, line, did } = difference;
       if (kind !== 'changed') return false;
+      if (did === undefined && history.askChain !== undefined) return false;
       if (did === undefined)
         return /^payload\.token\./.test(difference.path) && isMove(line) && 'token' in payloadOf(difference.now);
       const { walletProof } = payloadOf(difference.now);

@@ -40,6 +40,8 @@ export interface Searched {
 }
 
 interface SearchOptions {
+  /** What forgeries are made from; histories() by default. */
+  readonly from?: readonly History[] | undefined;
   readonly seed: number;
   readonly changes: number;
   /** By CPU time, so that a busy machine makes as many changes as an idle one. */
@@ -56,13 +58,14 @@ const FORGERIES_MAX = 20;
 const PROGRESS_CHANGES = 5_000;
 
 export async function search({
+  from,
   seed,
   changes,
   cpuMillisMax = Number.POSITIVE_INFINITY,
   only,
   onProgress,
 }: SearchOptions): Promise<Searched> {
-  const all = await histories();
+  const all = from ?? (await histories());
   const possible = changesOf(all);
   const searched = {
     changes: 0,
@@ -87,8 +90,8 @@ function cpuMillisSince(start: NodeJS.CpuUsage): number {
 }
 
 /** The verdict of each honest history. */
-export async function honestVerdicts(): Promise<readonly (readonly [string, boolean])[]> {
-  const all = await histories();
+export async function honestVerdicts(from?: readonly History[]): Promise<readonly (readonly [string, boolean])[]> {
+  const all = from ?? (await histories());
   return await Promise.all(
     all.map(async (history) => [history.name, await isSound(history, await new Draft(history).texts())] as const),
   );
@@ -169,8 +172,11 @@ function readOnce(raw: Hex): ReturnType<typeof readTransaction> {
 const NOWHERE = new ProofFolder('/nonexistent');
 
 /** Whether the auditor would exit with 0. */
-async function isSound({ receipts, judgeProof }: History, { lines, accounts }: Texts): Promise<boolean> {
-  const context: AuditContext = { ...auditContext({}, verifyOnce), keys };
+async function isSound(
+  { receipts, judgeProof, askChain, policy = {} }: History,
+  { lines, accounts }: Texts,
+): Promise<boolean> {
+  const context: AuditContext = { ...auditContext(policy, verifyOnce), keys };
   const checks = receipts && new ReceiptChecks(receipts);
   const audit = new ChamberAudit({ context, readTransaction: readOnce, onEvent: (...taken) => checks?.take(...taken) });
   try {
@@ -181,9 +187,10 @@ async function isSound({ receipts, judgeProof }: History, { lines, accounts }: T
     }
     const judged = checks?.judge(audit.decisions.state?.chamberId);
     if (judged !== undefined) await reportReceipts(audit.findings, judged, NOWHERE);
-    audit.conclude();
+    audit.conclude({ asksChain: askChain !== undefined });
     if (isBroken(audit)) return false;
     await compareAccounts(audit, await accountsOf(accounts, context, checks), judgeProof);
+    if (!isBroken(audit)) await askChain?.(audit);
     if (checks !== undefined) await reportAccountReceipts(audit.findings, checks, NOWHERE);
   } catch (error) {
     if (error instanceof UnusableInput) return false;
