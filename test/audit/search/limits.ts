@@ -155,11 +155,12 @@ const LIMITS: readonly Limit[] = [
       (difference.did !== undefined || !isReceipted(draft)),
   },
   {
-    why: 'a stranger may create the chamber, or join it, in an agent’s stead: others sign neither',
+    why: 'a stranger may create the chamber, or move, in an agent’s stead, where a service writes the whole log again: it omits one move and puts in another',
     covers: (difference, draft) =>
       difference.kind === 'changed' &&
+      difference.did === undefined &&
+      isMove(difference.now) &&
       difference.now['did'] === STRANGER.did &&
-      ['chamber.created', 'chamber.joined'].includes(String(difference.now['type'])) &&
       /^(did$|request\.)/.test(difference.path) &&
       !isReceipted(draft),
   },
