@@ -146,9 +146,8 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     // Their proofs may be under a larger checkpoint, and their members' accounts have to be in the log as well.
     if (late.length > 0) await created();
     const others = (await receipts?.judgeOthers(only === undefined ? new Set(chamberIds) : 'accounts alone')) ?? [];
-    const ofReceipts = others.flatMap(({ verdict, reason, parsed }) =>
-      verdict === 'broken' && reason !== null ? [`${parsed.stream}: ${reason}`] : [],
-    );
+    const ofReceipts = (of: JudgedReceipt['verdict']) =>
+      others.flatMap(({ verdict, reason, parsed }) => (verdict === of ? [`${parsed.stream}: ${reason}`] : []));
     const proved = (await receipts?.prove(judged, others, options)) ?? [];
     const ofEntries = [
       ...((await accounting?.conclude(accounts)) ?? []),
@@ -158,7 +157,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
       ...order.problems(),
       ...(await checkpoints.problems()),
       ...new Set(ofEntries),
-      ...ofReceipts,
+      ...ofReceipts('broken'),
       ...proved,
     ];
     const isPublished = (await checkpoints.find()) !== undefined;
@@ -168,6 +167,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
       ...checkpoints.doubts,
       ...(await log.doubts()),
       ...(accounting?.doubts ?? []),
+      ...ofReceipts('undecided'),
     ];
     return { problems: [...new Set([...problems, ...ofLists]), ...unreadable, ...ofLog], doubts, chambers };
   });

@@ -172,15 +172,17 @@ export class ReceiptChecks {
     if (parsed.logId !== logId)
       return { limit: 'another service', why: `${named} is of log ${parsed.logId}, and the lines of ${logId}` };
     const pinned = this.#pinned?.receipts;
-    if (directory === undefined) {
-      if (keyid === pinned) return undefined;
-      const why = `${named} is not of the key that the chamber pins: audit the service to compare its keys`;
-      // Whoever wrote the lines wrote that key, too.
-      const isOfAddress = contradiction !== undefined && this.#origins.has(originOf(kept.request));
-      return isOfAddress ? { doubt: `${why}; ${contradiction}` } : { needs: 'service', why };
-    }
-    const problem = keyProblem(parsed, pinned, directory);
-    return problem === undefined ? undefined : { limit: 'another service', why: `${named} accuses nobody: ${problem}` };
+    if (directory === undefined && keyid === pinned) return undefined;
+    const problem = directory && keyProblem(parsed, pinned, directory);
+    if (directory !== undefined && problem === undefined) return undefined;
+    const why =
+      problem === undefined
+        ? `${named} is not of the key that the chamber pins: audit the service to compare its keys`
+        : `${named} accuses nobody: ${problem}`;
+    // Nobody has signed what says whose key it is: a forger of lines writes the pinned key, and a service its directory.
+    const isOpen = directory?.has(keyid) !== true && this.#origins.has(originOf(kept.request));
+    if (contradiction !== undefined && isOpen) return { doubt: `${why}; ${contradiction}` };
+    return directory === undefined ? { needs: 'service', why } : { limit: 'another service', why };
   }
 }
 
