@@ -5,7 +5,7 @@ import { VERSION } from '../process/version.ts';
 import { instantOf, withCommas } from '../vocabulary/values.ts';
 import type { CommandSpec, Input } from './command.ts';
 import { CommandError } from './output.ts';
-import { toInteger, toOptionalInteger } from './values.ts';
+import { toInteger, toMillis, toOptionalInteger } from './values.ts';
 import { requireWritable, writeWhole } from './write-whole.ts';
 
 export const auditCommand = {
@@ -31,6 +31,7 @@ export const auditCommand = {
       'the time of the audit (ISO 8601, UTC), if it is not that of this machine: no line may be dated after it',
     '--timeout <seconds>':
       'how long a service or a chain may be silent (default: 30; a response takes at most 20 times as long)',
+    '--patience <length>': 'how long to try while the service is away, e.g. 60s (default: not again)',
     '--max-lines <count>': `of a chamber (default: ${withCommas(INPUT_LIMITS.linesMax)})`,
     '--max-account-lines <count>': `of an account (default: ${withCommas(INPUT_LIMITS.accountLinesMax)})`,
     '--max-line-bytes <count>': `of a line (default: ${withCommas(INPUT_LIMITS.lineBytesMax)})`,
@@ -106,9 +107,13 @@ function limitsOf(options: Input['options']): Partial<InputLimits> {
     accountLinesMax: 'max-account-lines',
     lineBytesMax: 'max-line-bytes',
     responseBytesMax: 'max-response-bytes',
-  } as const satisfies Record<keyof InputLimits, string>;
+  } as const satisfies Record<Exclude<keyof InputLimits, 'patienceMillis'>, string>;
   const given = Object.entries(names).filter(([, name]) => options[name] !== undefined);
-  return Object.fromEntries(given.map(([limit, name]) => [limit, toInteger(`--${name}`, options[name] ?? '', 1)]));
+  const { patience } = options;
+  return {
+    ...Object.fromEntries(given.map(([limit, name]) => [limit, toInteger(`--${name}`, options[name] ?? '', 1)])),
+    ...(patience !== undefined && { patienceMillis: toMillis(patience) }),
+  };
 }
 
 /** Writes the report with the auditor's version, the time and the options. Of the RPC only the host: its URL may hold a key. */

@@ -38,7 +38,7 @@ export interface CommandSpec {
 export const URL_OPTION = {
   '--url <url>': 'base URL of the service (default: CHAMBERS_URL or http://127.0.0.1:8787)',
 } as const;
-/** The options of a command that ends once the service has responded. */
+/** The options of a command that asks the service. Those that follow it are patient only until its first response, and then without end. */
 export const SERVICE_OPTIONS = {
   ...URL_OPTION,
   '--patience <length>':

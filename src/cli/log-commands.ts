@@ -11,7 +11,7 @@ import { shortAgent } from '../vocabulary/short.ts';
 import type { Phase } from '../vocabulary/values.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import { auditCommand } from './audit-command.ts';
-import { CHAMBER_ARGUMENT, type CommandSpec, type Input, SERVICE_OPTIONS, URL_OPTION } from './command.ts';
+import { CHAMBER_ARGUMENT, type CommandSpec, type Input, SERVICE_OPTIONS } from './command.ts';
 import { forumOf, interruptible } from './environment.ts';
 import { narrate, phaseHeading } from './narrate.ts';
 import { CommandError, toPrintedLine } from './output.ts';
@@ -27,7 +27,7 @@ export const logCommands: readonly CommandSpec[] = [
       '--after <event>': 'start after that event (default: 0, everything)',
       '--out <file>':
         'append the lines to the file and resume where it ends: each event once, however often it is killed',
-      ...URL_OPTION,
+      ...SERVICE_OPTIONS,
     },
     examples: ['chamber tail 1', 'chamber tail 1 --json', 'chamber tail 1 --out=chamber-1.ndjson'],
     run: tail,
@@ -37,7 +37,7 @@ export const logCommands: readonly CommandSpec[] = [
     summary: 'Follows the events of all chambers until interrupted',
     options: {
       '--after <cursor>': 'start after that event, CHAMBER:EVENT (default: 0, everything)',
-      ...URL_OPTION,
+      ...SERVICE_OPTIONS,
     },
     examples: ['tail', 'tail --after=7:12 --json'],
     run: tailAll,

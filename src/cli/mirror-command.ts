@@ -1,13 +1,12 @@
 // `chambers mirror`: keeps a verified copy of all that a service publishes.
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Mirror, MirrorStep } from '../mirror/mirror.ts';
+import { backoffMillis, pause } from '../reading/waiting.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import type { CommandSpec, Input } from './command.ts';
-import { interruptible } from './environment.ts';
+import { interruptible, patienceOf } from './environment.ts';
 import { CommandError, EXIT, print, printMembers, printNotice } from './output.ts';
 
 const POLL_MS = 2_000;
-const RETRY_MS = 5_000;
 /** As of an audit. */
 const UNDECIDED = 4;
 
@@ -22,6 +21,7 @@ export const mirrorCommand: CommandSpec = {
     '--key <vkey>': 'the verifier key of the log; without it, the key that the service names is trusted',
     '--allow-unpublished': 'accounts may begin with lines that releases before schema 4 did not publish',
     '--once': 'end when the folder has everything under the newest checkpoint',
+    '--patience <length>': 'with --once: how long to try while the service is away, e.g. 60s (default: not again)',
   },
   exitCodes: [
     '3  the service contradicts what the folder holds, no line explains an entry of its log, or a line lacks one: kept in a file inconsistent-….json',
@@ -33,8 +33,11 @@ export const mirrorCommand: CommandSpec = {
   run: mirror,
 };
 
-async function mirror({ args: [url = '', folder = ''], options, isJson }: Input): Promise<number> {
+async function mirror(input: Input): Promise<number> {
+  const { args, options, isJson } = input;
+  const [url = '', folder = ''] = args;
   const { key, once } = options;
+  const until = performance.now() + (patienceOf(input) ?? 0);
   const allowUnpublished = options['allow-unpublished'] !== undefined;
   const { Undecided } = await import('../mirror/line-finder.ts');
   const { AnotherLog, Inconsistent, Mirror } = await import('../mirror/mirror.ts');
@@ -62,15 +65,16 @@ async function mirror({ args: [url = '', folder = ''], options, isJson }: Input)
   });
 
   async function follow(opened: Mirror, signal: AbortSignal): Promise<number> {
-    for (;;) {
+    for (let failures = 0; ; ) {
       const step = await opened.step().catch((error: unknown) => {
         if (!(error instanceof NotServed) || signal.aborted) throw error;
-        if (once !== undefined) throw new CommandError('unreachable', error.message);
+        if (once !== undefined && performance.now() >= until) throw new CommandError('unreachable', error.message);
         printNotice(isJson, error.message);
       });
       if (step !== undefined) report(step);
-      if (once !== undefined) return EXIT.ok;
-      await sleep(step === undefined ? RETRY_MS : POLL_MS, undefined, { signal });
+      if (once !== undefined && step !== undefined) return EXIT.ok;
+      failures = step === undefined ? failures + 1 : 0;
+      await pause(step === undefined ? backoffMillis(failures) : POLL_MS, signal);
     }
   }
 

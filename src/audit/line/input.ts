@@ -23,6 +23,8 @@ export interface InputLimits extends Pick<ReadLimits, 'lineBytesMax' | 'response
   readonly accountLinesMax: number;
   /** A service or a chain that is silent for so long counts as unreachable. */
   readonly timeoutSeconds: number;
+  /** How long a request is repeated while the service can't be reached. */
+  readonly patienceMillis: number;
 }
 
 export const INPUT_LIMITS: InputLimits = {
@@ -32,6 +34,7 @@ export const INPUT_LIMITS: InputLimits = {
   // Less than a client: the auditor keeps lines as well.
   responseBytesMax: 1.5 * 1024 * 1024,
   timeoutSeconds: 30,
+  patienceMillis: 0,
 };
 
 /** Throws UnusableInput on a line that is too long for any chamber's log. */

@@ -4,6 +4,7 @@ import * as v from 'valibot';
 import { httpInstantOf } from '../../reading/http-date.ts';
 import { LimitError, READ_LIMITS, type ReadLimits } from '../../reading/limits.ts';
 import { type OpenResponse, openResponse } from '../../reading/response.ts';
+import { backoffMillis, pause } from '../../reading/waiting.ts';
 import { parseJson } from '../../vocabulary/json.ts';
 import { id } from '../../vocabulary/schemas.ts';
 import { type JsonValue, type Millis, withCommas } from '../../vocabulary/values.ts';
@@ -84,15 +85,16 @@ export class AuditedService {
   /** Reads whole pages of the log, as all readers do, so that a cache may serve them. */
   async *#pages(owner: string, after: number): AsyncGenerator<RawLine, void, undefined> {
     let isCacheable = true;
+    /** Since when pages end without a line. */
+    let stalledAt: number | undefined;
     for (let cursor = after, isHead = false; !isHead; ) {
       const limit = PAGE_LINES - (cursor % PAGE_LINES);
       const log: string =
         isCacheable && limit === PAGE_LINES && this.logId !== null ? `log=${encodeURIComponent(this.logId)}&` : '';
-      const response: OpenResponse = await this.#get(`${owner}/events?${log}after=${cursor}&limit=${limit}`).catch(
-        (error) => {
-          throw log !== '' && error instanceof Rejected && error.status === CONFLICT ? replaced() : error;
-        },
-      );
+      const page = `${owner}/events?${log}after=${cursor}&limit=${limit}`;
+      const response: OpenResponse = await this.#patiently(() => this.#get(page)).catch((error) => {
+        throw log !== '' && error instanceof Rejected && error.status === CONFLICT ? replaced() : error;
+      });
       const logId = response.headers.get('log-id');
       this.linesServedAt = httpInstantOf(response.headers.get('date'));
       this.logId ??= logId;
@@ -101,12 +103,22 @@ export class AuditedService {
         throw replaced(logId);
       }
       const before = cursor;
-      for await (const line of lineLimited(this.#reachable(response.lines(this.#limits)))) {
-        cursor++;
-        if (cursor - before > limit)
-          throw new UnusableInput(`a page of its events holds more than ${withCommas(limit)} lines`);
-        yield line;
+      try {
+        for await (const line of lineLimited(this.#reachable(response.lines(this.#limits)))) {
+          cursor++;
+          if (cursor - before > limit)
+            throw new UnusableInput(`a page of its events holds more than ${withCommas(limit)} lines`);
+          yield line;
+        }
+      } catch (error) {
+        if (cursor > before) stalledAt = undefined;
+        stalledAt ??= performance.now();
+        if (!(error instanceof Unreachable) || performance.now() - stalledAt >= this.#limits.patienceMillis)
+          throw error;
+        await pause(backoffMillis(0));
+        continue;
       }
+      stalledAt = undefined;
       // A cache may have the last page of a chamber that was over as it was then: the service itself is asked for what came after.
       const isEnd = response.headers.get('stream-end') === 'true';
       isHead = cursor - before < limit && !(isEnd && isCacheable);
@@ -115,12 +127,14 @@ export class AuditedService {
   }
 
   async readText(path: string): Promise<string> {
-    return await this.#text(await this.#get(path));
+    return await this.#patiently(async () => await this.#text(await this.#get(path)));
   }
 
   async readBytes(path: string): Promise<Uint8Array> {
-    const response = await this.#get(path);
-    return await response.bytes(this.#limits).catch((error) => this.#fail(error));
+    return await this.#patiently(async () => {
+      const response = await this.#get(path);
+      return await response.bytes(this.#limits).catch((error) => this.#fail(error));
+    });
   }
 
   async read(path: string): Promise<JsonResponse> {
@@ -140,10 +154,13 @@ export class AuditedService {
   }
 
   async #read(path: string, limits: Pick<ReadLimits, 'responseBytesMax' | 'jsonValuesMax'>): Promise<JsonResponse> {
-    const response = await this.#get(path);
-    const at = httpInstantOf(response.headers.get('date'));
-    const text = await response.text(limits).catch((error) => {
-      throw error instanceof LimitError ? error : toUnreachable(this.#baseUrl, error);
+    const { at, text } = await this.#patiently(async () => {
+      const response = await this.#get(path);
+      const served = httpInstantOf(response.headers.get('date'));
+      const body = await response.text(limits).catch((error) => {
+        throw error instanceof LimitError ? error : toUnreachable(this.#baseUrl, error);
+      });
+      return { at: served, text: body };
     });
     try {
       return { body: parseJson(text, limits.jsonValuesMax), at };
@@ -179,6 +196,20 @@ export class AuditedService {
     }
     if (last !== undefined && !allowSkippedIds) noteMissing(1, last - 1, problems);
     return { chamberIds: chamberIds.reverse(), problems };
+  }
+
+  /** Repeats a request while the service can't be reached, as during its restart, until the patience ends. */
+  async #patiently<Result>(request: () => Promise<Result>): Promise<Result> {
+    const until = performance.now() + this.#limits.patienceMillis;
+    for (let failures = 0; ; failures++) {
+      try {
+        return await request();
+      } catch (error) {
+        const wait = backoffMillis(failures);
+        if (!(error instanceof Unreachable) || performance.now() + wait > until) throw error;
+        await pause(wait);
+      }
+    }
   }
 
   /** A busy service says when to retry. */
