@@ -34,6 +34,13 @@ describe('the dashboard', () => {
     expect(await missingMetrics(alone.join('\n'))).toEqual([]);
   });
 
+  it('shows every metric that an alert asks for', () => {
+    const metrics = (text: string) => new Set(namesIn(text, /\b((?:chambers|nodejs|process)_\w+)/g));
+    const asked = metrics(namesIn(ALERTS, /^ +expr: (.*)$/gm).join('\n'));
+    expect(asked.size).toBeGreaterThan(0);
+    expect([...asked.difference(metrics([...alone, ...nodes].join('\n')))]).toEqual([]);
+  });
+
   it('has expressions that Prometheus accepts', ({ skip }) => {
     requireInstalled(skip, 'promtool');
     const rules = [...alone, ...nodes].map((expr, index) => ({
