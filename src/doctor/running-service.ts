@@ -76,6 +76,14 @@ async function examineClientAddress(url: string): Promise<readonly Finding[]> {
     ];
   }
   if (!isBehindProxy) return [ok('service', `counts this machine as ${network}, which no proxy names`)];
+  if (how === 'trusted') {
+    return [
+      warning(
+        'service',
+        `the proxy ${network} names no client outside of TRUSTED_PROXIES: ask from a machine that is not a proxy`,
+      ),
+    ];
+  }
   const detail =
     how === 'direct' ? `all clients count as ${network}: it lacks the proxy` : `the proxy ${network} names no client`;
   return [problem('service', detail, { variable: how === 'direct' ? 'TRUSTED_PROXIES' : null })];

@@ -1,7 +1,7 @@
 // GET / and GET /health (specification, Endpoints, Service), and GET /ready.
 
 import * as v from 'valibot';
-import type { ClientNetwork } from '../connections/client-address.ts';
+import { type ClientNetwork, isForwarded } from '../connections/client-address.ts';
 import { parseDid } from '../crypto/did-key.ts';
 import type { SignatureVerifier } from '../crypto/verify.ts';
 import type { Forum } from '../forum/forum.ts';
@@ -155,7 +155,7 @@ export const serviceRoutes: readonly Route[] = [
       if (problem !== undefined) throw unavailable(problem.reason);
       await requireVerified(verify);
       const { incoming } = c.env;
-      const client = incoming && { [CLIENT_NETWORK]: formatClient(describeClient(incoming)) };
+      const client = incoming && { [CLIENT_NETWORK]: formatClient(describeClient(incoming), isForwarded(incoming)) };
       return json({ ready: true }, client);
     },
   }),
@@ -189,9 +189,13 @@ async function logOf({ forum, keys, origin }: HttpOptions): Promise<v.InferOutpu
 /** A header of GET /ready, for operators: the network that the request counts for, and how it is known. */
 export const CLIENT_NETWORK = 'Client-Network';
 
-/** `direct`: that of the connection; `proxy`: that of a trusted proxy that names no client; `client`: a trusted proxy named it. */
-function formatClient({ network, isProxied, isNamed }: ClientNetwork): string {
-  return `${network}, ${isNamed ? 'client' : isProxied ? 'proxy' : 'direct'}`;
+/**
+ * `direct`: that of the connection; `client`: a trusted proxy named it; `trusted`: that of a trusted proxy that names only trusted ones, as for a
+ * client on its machine; `proxy`: that of a trusted proxy that names no client.
+ */
+function formatClient({ network, isProxied, isNamed }: ClientNetwork, isForwarded: boolean): string {
+  const unnamed = isForwarded ? 'trusted' : 'proxy';
+  return `${network}, ${isNamed ? 'client' : isProxied ? unnamed : 'direct'}`;
 }
 
 /** Probes have a queue of their own: they neither wait for callers nor make them wait. */

@@ -123,4 +123,14 @@ describe('doctor URL', () => {
       ['problem', null, 'the proxy 127.0.0.1 names no client'],
     ]);
   });
+
+  it('can tell nothing on the machine of the proxy, and says so', async ({ skip }) => {
+    requireInstalled(skip, 'openssl');
+    const { url } = await opened({ TRUSTED_PROXIES: '127.0.0.1' });
+    const forward = (headers: object) => ({ ...withoutUndefined(replacing(headers)), 'x-forwarded-for': '127.0.0.1' });
+    const found = await asked(await openProxy(url, { days: 90, forward }));
+    expect(found.filter(([level]) => level !== 'ok')).toEqual([
+      ['warning', null, expect.stringContaining('names no client outside of TRUSTED_PROXIES')],
+    ]);
+  });
 });
