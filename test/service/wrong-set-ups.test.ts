@@ -8,7 +8,7 @@ import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { servedChain } from '../kit/empty-chain.ts';
 import { serve } from '../kit/serve.ts';
 import { type Environment, expectSame } from '../kit/start-and-doctor.ts';
-import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
+import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 
 const PRODUCTION = { NODE_ENV: 'production', PUBLIC_URL: 'https://forum.example.org' };
 const RELAYER = {
@@ -79,6 +79,17 @@ const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environme
     () => ({ DATABASE_PATH: '/nowhere/chambers.db' }),
     1,
     'the folder /nowhere does not exist',
+  ],
+  [
+    'a log that another process has open',
+    () => {
+      const DATABASE_PATH = temporaryDatabase();
+      const holder = openSqliteStore(DATABASE_PATH);
+      atEnd(() => holder.close());
+      return { DATABASE_PATH };
+    },
+    1,
+    /DATABASE_PATH: .*another process is using it/,
   ],
   ['a file that is no database', () => ({ DATABASE_PATH: fileIn('a.db', 'x'.repeat(4096)) }), 1, 'not a database'],
   [

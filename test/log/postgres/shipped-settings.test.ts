@@ -21,8 +21,8 @@ function settingsIn(text: string): Readonly<Record<string, string>> {
 function settingsOfManual(url: string): Readonly<Record<string, string>> {
   const [, block = ''] = /```\n(DATABASE_PATH=\n[\s\S]*?)```/.exec(MANUAL) ?? [];
   const settings = settingsIn(block);
-  expect(Object.keys(settings)).toEqual(['DATABASE_PATH', 'DATABASE_URL', 'BACKUP_STAMP_FILE']);
-  return { ...settings, DATABASE_URL: url };
+  expect(Object.keys(settings)).toEqual(['DATABASE_PATH', 'DATABASE_URL', 'BACKUP_STAMP_FILE', 'HOST']);
+  return { ...settings, DATABASE_URL: url, HOST: '127.0.0.1' };
 }
 
 const ENVIRONMENTS = {
