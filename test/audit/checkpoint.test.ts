@@ -5,10 +5,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { auditMain } from '../../src/audit/main.ts';
 import type { AuditReport } from '../../src/audit/report/report-types.ts';
 import { rotateKeyFile } from '../../src/keys/key-file.ts';
-import { createWitnessServer } from '../../src/mirror/witness-server.ts';
 import { parseMisbehaviour, verifyMisbehaviour } from '../../src/tlog/misbehaviour.ts';
-import { formatVerifierKey, NOTE_KEY_TYPES, parseVerifierKey, toNoteKey } from '../../src/tlog/note.ts';
-import { publicKeyOf, signWith } from '../../src/tlog/sign.ts';
+import { formatVerifierKey, parseVerifierKey, toNoteKey } from '../../src/tlog/note.ts';
 import { debating, newAgent, type Running, run } from '../kit/service.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 import { eventually } from '../kit/until.ts';
@@ -215,40 +213,10 @@ describe('the published log', () => {
       const audited = await audit(running, { now: () => now });
       expect([now, audited.exitCode]).toEqual([now, exitCode]);
       if (exitCode !== 0)
-        expect(audited.report.sentence).toMatch(/1 thing could not be decided: event \d is dated in the future, 2030-/);
+        expect(audited.report.sentence).toMatch(
+          /2 things could not be decided: event \d is dated in the future, 2030-.* responses are of the future/,
+        );
     }
     expect((await audit(running, { now: () => last - 61_000, maxSkewSeconds: 61 })).exitCode).toBe(0);
-  });
-
-  it('is cosigned by the witnesses asked for, or broken', { timeout: 60_000 }, async () => {
-    const [seed, stranger] = [new Uint8Array(32).fill(5), new Uint8Array(32).fill(6)];
-    const witness = toNoteKey('witness.test/w1', NOTE_KEY_TYPES.cosignature, publicKeyOf(seed));
-    const absent = toNoteKey('witness.test/w2', NOTE_KEY_TYPES.cosignature, publicKeyOf(stranger));
-    const trees = new Map();
-    const logs: Parameters<typeof createWitnessServer>[0]['logs'][number][] = [];
-    const server = createWitnessServer({
-      key: witness,
-      sign: signWith(seed),
-      logs,
-      recall: (origin) => trees.get(origin),
-      remember: (origin, tree) => void trees.set(origin, tree),
-      now: () => 1_893_456_000,
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    atEnd(() => void server.close().closeAllConnections());
-    const address = server.address();
-    const port = typeof address === 'object' ? address?.port : undefined;
-    const [policy, strict] = [join(temporaryFolder(), 'policy'), join(temporaryFolder(), 'strict')];
-    const line = `witness W1 ${formatVerifierKey(witness)} http://127.0.0.1:${port}\n`;
-    writeFileSync(policy, `${line}quorum W1\n`);
-    writeFileSync(strict, `${line}witness W2 ${formatVerifierKey(absent)}\ngroup both all W1 W2\nquorum both\n`);
-    const running = await run({ WITNESS_POLICY_FILE: policy });
-    logs.push(parseVerifierKey(await keyOf(running)) ?? expect.fail('no key'));
-    await debating(running);
-    await eventually(async () => expect(await covered(running)).toContain('witness.test/w1'), 30_000);
-    expect((await audit(running, { witnesses: policy })).checkOf('witnesses')?.verdict).toBe('verified');
-    const { exitCode, checkOf } = await audit(running, { witnesses: strict });
-    expect([exitCode, checkOf('witnesses')?.verdict]).toEqual([3, 'broken']);
-    expect(checkOf('witnesses')?.findings[0]?.sentence).toMatch('cosigned by 1 of 2 witnesses');
   });
 });

@@ -14,6 +14,8 @@ import { openRpc } from '../../src/relayer/rpc.ts';
 import type { Hex } from '../../src/vocabulary/values.ts';
 import { type LiveService, newChamber, openLiveService, PHASE_MILLIS, REGISTRATION } from '../client/live-service.ts';
 import { playChamber } from '../client/play-chamber.ts';
+import { atEnd } from '../kit/temporary.ts';
+import { openFaultProxy } from '../relayer/fault-proxy.ts';
 import { SETTINGS } from '../relayer/quorum-file.ts';
 import { auditLines, type Json, type Line, parse, rechained, toText } from './forge.ts';
 import { signed } from './sample.ts';
@@ -66,9 +68,9 @@ async function linesOf(chamberId: number): Promise<readonly Line[]> {
 const maxSkewSeconds = 7 * 86_400;
 
 /** The check `claims` of the lines as given, with numbers and hashes set right. */
-async function claims(lines: readonly Line[], policy: AuditPolicy = {}) {
+async function claims(lines: readonly Line[], policy: AuditPolicy = {}, asked = chain) {
   const audit = await auditLines(toText(rechained(lines)), { maxSkewSeconds, ...policy });
-  await compareChain(audit, chain, audit.decisions.state?.chamberId);
+  await compareChain(audit, asked, audit.decisions.state?.chamberId);
   const result = audit.findings.results().find(({ name }) => name === 'claims');
   return [result?.verdict, result?.findings[0]?.sentence ?? result?.note ?? ''];
 }
@@ -243,6 +245,21 @@ describe('a service that denies an idea its token is caught', () => {
       ]);
       const due = await submission(info.factoryAddress, data(), { nonce: 0, fee: 1n });
       expect(await claims(denying(due), { factories })).toEqual(succeeds);
+    });
+
+    test('is not evaluated by an RPC without the state of the block', async () => {
+      const proxy = await openFaultProxy(info.rpcUrl ?? '');
+      atEnd(() => proxy.close());
+      proxy.fault = (method, params = []) => {
+        const { to } = Object(params[0]) as { readonly to?: string };
+        const isOfState = method === 'eth_getBalance' || to?.toLowerCase() === info.factoryAddress.toLowerCase();
+        return isOfState ? { kind: 'error', message: 'missing trie node' } : undefined;
+      };
+      const stateless = new AuditedChain(proxy.url, [info.registryAddress]);
+      expect(await claims(denying(), policy(), stateless)).toEqual([
+        'not evaluated',
+        expect.stringMatching(/the RPC does not have the state of block \d+$/),
+      ]);
     });
 
     test('with a transaction whose access list takes its gas', async () => {

@@ -1,6 +1,6 @@
 // What the chambers of one log share in an audit.
 import { describe, expect, test } from 'vitest';
-import { BlockHeights, Subjects } from '../../src/audit/context.ts';
+import { BlockHeights, Candidates, Subjects } from '../../src/audit/context.ts';
 import type { Hex } from '../../src/vocabulary/values.ts';
 
 const hashOf = (index: number): Hex => `0x${index.toString(16).padStart(64, '0')}`;
@@ -38,3 +38,17 @@ test.each([0, 41, 4_294_967_294, 4_294_967_295, 5_000_000_000, Number.MAX_SAFE_I
       );
   },
 );
+
+describe('a factory', () => {
+  test.each([
+    ['given', ['0xre'], []],
+    ['found in earlier lines', [], ['0xre']],
+  ])('is not at the address of a registry that is %s, even if it is given as a factory', (_, given, found) => {
+    const registries = new Candidates('registries', '--registry', given);
+    for (const address of found) registries.take(address);
+    for (const factories of [[], ['0xfa'], ['0xfa', '0xre']]) {
+      const candidates = new Candidates('factories', '--factory', factories, registries);
+      expect([candidates.take('0xre'), candidates.take('0xfa'), candidates.found]).toEqual([false, true, ['0xfa']]);
+    }
+  });
+});

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { auditMain } from '../../src/audit/main.ts';
 import type { AuditReport } from '../../src/audit/report/report-types.ts';
-import { debating, type Running, run } from '../kit/service.ts';
+import { call, debating, type Running, run } from '../kit/service.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { eventually } from '../kit/until.ts';
 import { openGoBetween } from './go-between.ts';
@@ -109,6 +109,33 @@ describe('a chamber that is listed only once the log was read', () => {
     expect([exitCode, report.problems]).toEqual([
       3,
       expect.arrayContaining([expect.stringMatching(`^the log has event 1 of chamber ${id} twice`)]),
+    ]);
+  });
+
+  it('has to have its members’ accounts in the log, too', SLOW, async () => {
+    const running = await run();
+    await debating(running);
+    const { by, id } = await debating(running);
+    await covered(running);
+    const { prefix } = await prefixOf(running);
+    const paths = [`${prefix}/checkpoint`, `/chambers/1/events/2/tlog-proof`, `/chambers/${id}/events/2/tlog-proof`];
+    const before = new Map<string, string>();
+    for (const path of paths) before.set(path, await (await fetch(running.url + path)).text());
+    await call(running, by, ['PUT', '/personality', { patch: { style: 'kept out of the log' } }]);
+    await covered(running);
+    running.clock.advance(MINUTE + 1_000);
+    const between = await openGoBetween(running.url, running.clock.read);
+    atEnd(() => between.close());
+    let lists = 0;
+    between.lie = (path, text) => {
+      if (path.startsWith('/chambers?') && lists++ === 0)
+        return JSON.stringify(JSON.parse(text).filter(({ chamberId }: { chamberId: number }) => chamberId !== id));
+      return before.get(path) ?? text;
+    };
+    const { exitCode, report } = await audit({ running, between, stale: '' });
+    expect([exitCode, report.problems]).toEqual([
+      3,
+      [`event 2 of ${by.did} is under no checkpoint, although it is more than a minute old`],
     ]);
   });
 });

@@ -1,6 +1,5 @@
 // Compares a chamber's lines with the log that the service publishes: its last event, which pins all before it, is under a checkpoint that the
 // log's key has signed and the witnesses have cosigned.
-import { signatureBy } from '../../tlog/note.ts';
 import { isPinned, type SignedCheckpoint, UNPINNED, verifyTlogProof } from '../../tlog/proof.ts';
 import { fromHex, type PinnedKeys } from '../../vocabulary/values.ts';
 import type { StreamHead, WatchedAccounts } from '../account/watched-accounts.ts';
@@ -15,6 +14,8 @@ export class CheckpointAudit {
   readonly #published: ServiceLog;
   readonly #checkpoints: Checkpoints;
   readonly #clock: AuditClock;
+  /** Lines of accounts that no witnesses have seen in the log. */
+  readonly #uncosigned: string[] = [];
   /** What the newest chamber that records keys records. */
   #newest: { readonly chamberId: number; readonly pinnedKeys: PinnedKeys } | undefined;
 
@@ -38,7 +39,7 @@ export class CheckpointAudit {
     if (checkpoint !== undefined && !isPinned(log.key, pinnedKeys))
       findings.notEvaluated({ needs: 'later lines', why: UNPINNED }, 'checkpoint');
     else if (checkpoint !== undefined) findings.judge('checkpoint', []);
-    this.#judgeWitnesses(findings, checkpoint, problem === undefined);
+    this.#judgeWitnesses(findings, checkpoint, { isSoFar: problem === undefined, isDue: audit.dueHead !== undefined });
   }
 
   /** The last event that the log is shown to have, and has to have; 0 while it need not have any. */
@@ -46,20 +47,36 @@ export class CheckpointAudit {
     const another = this.#published.problemOfLog(log);
     if (another !== undefined) return { eventId: head.eventId, problem: another };
     for (const each of dueHead === undefined || dueHead.eventId === head.eventId ? [head] : [head, dueHead]) {
-      const text = await this.#published.tlogProof(chamberId, each.eventId);
-      if (text === undefined) continue;
-      const { eventId, leaf } = each;
-      const checkpoint = verifyTlogProof(text, fromHex(leaf), log.key);
+      const proof = await this.#proofOf(chamberId, each, log);
+      if (proof === undefined) continue;
+      const { eventId } = each;
+      const { checkpoint } = proof;
       const problem = `the service does not prove that event ${eventId} of the lines is in its log`;
       if (checkpoint === undefined) return { eventId, problem };
-      this.#checkpoints.take(checkpoint);
       return { eventId, checkpoint };
     }
     if (dueHead === undefined) return { eventId: 0 };
     return { eventId: head.eventId, problem: `event ${dueHead.eventId} ${OVERDUE}` };
   }
 
-  #judgeWitnesses(findings: Findings, checkpoint: SignedCheckpoint | undefined, isSoFar: boolean): void {
+  /** The checkpoint by which the service proves the event, for which a cosigned one is waited for; undefined without a proof. */
+  async #proofOf(stream: number | string, { eventId, leaf }: Pick<StreamHead, 'eventId' | 'leaf'>, { key }: LogKey) {
+    const open = (text: string) => verifyTlogProof(text, fromHex(leaf), key);
+    const text = await this.#published.tlogProof(stream, eventId, (proof) => {
+      const checkpoint = open(proof);
+      // A proof that shows nothing is broken, whoever has cosigned it.
+      return checkpoint === undefined || this.#checkpoints.isCosigned(checkpoint);
+    });
+    const checkpoint = text === undefined ? undefined : open(text);
+    if (checkpoint !== undefined) this.#checkpoints.take(checkpoint);
+    return text === undefined ? undefined : { checkpoint };
+  }
+
+  #judgeWitnesses(
+    findings: Findings,
+    checkpoint: SignedCheckpoint | undefined,
+    { isSoFar, isDue }: { readonly isSoFar: boolean; readonly isDue: boolean },
+  ): void {
     const { witnessPolicy: policy } = this.#checkpoints.options;
     if (policy === undefined) {
       const why = 'use --witnesses to name those that you trust';
@@ -68,14 +85,20 @@ export class CheckpointAudit {
     }
     if (checkpoint === undefined) {
       const why = 'there is no valid checkpoint';
-      const reason: Reason = isSoFar ? { needs: 'later lines', why } : { follows: ['checkpoint'], why };
-      findings.notEvaluated(reason, 'witnesses');
+      if (!isSoFar) findings.notEvaluated({ follows: ['checkpoint'], why }, 'witnesses');
+      else if (policy.isQuorum(new Set())) findings.notEvaluated({ needs: 'later lines', why }, 'witnesses');
+      else findings.undecided('witnesses', `the chamber is under no checkpoint yet: ${ASK_AGAIN}`);
       return;
     }
-    const cosigners = policy.witnesses.filter(({ key }) => signatureBy(key, checkpoint.note) !== undefined);
-    const isMet = policy.isQuorum(new Set(cosigners.map(({ name }) => name)));
-    const problem = `the checkpoint of size ${checkpoint.size} is cosigned by ${cosigners.length} of ${policy.witnesses.length} witnesses, which is no quorum`;
-    findings.judge('witnesses', [], !isMet && problem);
+    if (this.#checkpoints.isCosigned(checkpoint)) {
+      findings.judge('witnesses', []);
+      return;
+    }
+    const { length } = this.#checkpoints.cosignersOf(checkpoint);
+    const problem = `the checkpoint of size ${checkpoint.size} is cosigned by ${length} of ${policy.witnesses.length} witnesses, which is no quorum`;
+    // Witnesses that have cosigned another one of the log, or need not have seen the chamber yet, may be about to.
+    if (isDue && this.#checkpoints.cosignedSize === 0) findings.judge('witnesses', [], problem);
+    else findings.undecided('witnesses', `${problem}: ${ASK_AGAIN}`);
   }
 
   /** What the caller has to decide about which log it is. */
@@ -83,10 +106,10 @@ export class CheckpointAudit {
     const log = await this.#checkpoints.find();
     const { witnessPolicy } = this.#checkpoints.options;
     if (log === undefined) return witnessPolicy === undefined || witnessPolicy.logs.length > 0 ? [] : [NO_LOG];
-    if (this.#checkpoints.isTrusted(log)) return [];
+    if (this.#checkpoints.isTrusted(log)) return this.#uncosigned;
     const line = `name it in --witnesses (log ${log.verifierKey}) if it is`;
     const { chamberId, pinnedKeys } = this.#newest ?? {};
-    const doubts: string[] = [];
+    const doubts: string[] = [...this.#uncosigned];
     if (!isPinned(log.key, pinnedKeys))
       doubts.push(
         `the key of the log is not the one that chamber ${chamberId}, the newest one read, records, and it is open whether it is the service’s: ${line}`,
@@ -113,10 +136,11 @@ export class CheckpointAudit {
   async #problemOfAccount(did: string, accounts: WatchedAccounts, log: LogKey): Promise<string | undefined> {
     for (const { eventId, leaf, at } of accounts.watched(did).heads) {
       const what = `event ${eventId} of the account of ${did}`;
-      const proof = await this.#published.tlogProof(did, eventId);
-      const checkpoint = proof === undefined ? undefined : verifyTlogProof(proof, fromHex(leaf), log.key);
-      if (checkpoint !== undefined) this.#checkpoints.take(checkpoint);
-      else if (proof !== undefined) return `the service does not prove that ${what} is in its log`;
+      const proof = await this.#proofOf(did, { eventId, leaf }, log);
+      if (proof?.checkpoint !== undefined) {
+        if (isDue(at, this.#clock) && !this.#checkpoints.isCosigned(proof.checkpoint))
+          this.#uncosigned.push(`${what} ${UNCOSIGNED}`);
+      } else if (proof !== undefined) return `the service does not prove that ${what} is in its log`;
       else if (isDue(at, this.#clock)) return `${what} ${OVERDUE}`;
     }
     return undefined;
@@ -130,6 +154,9 @@ interface Proved {
 }
 
 export const OVERDUE = 'is under no checkpoint, although it is more than a minute old';
+export const UNCOSIGNED =
+  'is under no checkpoint that the witnesses have cosigned, although it is more than a minute old, so other readers may have been shown another line: audit again in a minute';
+const ASK_AGAIN = 'audit again in a minute';
 const NO_LOG =
   'the service publishes no log that witnesses could have cosigned: leave out --witnesses if it is of a release that publishes none';
 const NOT_YET = (eventId: StreamHead['eventId']) => `event ${eventId} is under no checkpoint yet`;

@@ -2,7 +2,7 @@
 // of one log that only grows, and the largest is what the log is held to: an earlier one may be shown in its place.
 import { parseCheckpoint } from '../../tlog/checkpoint.ts';
 import { forkProofByTiles } from '../../tlog/misbehaviour.ts';
-import { parseNote, toNoteKey } from '../../tlog/note.ts';
+import { parseNote, signatureBy, toNoteKey } from '../../tlog/note.ts';
 import type { Policy } from '../../tlog/policy.ts';
 import { openCheckpoint, type SignedCheckpoint } from '../../tlog/proof.ts';
 import { Unreachable, UnusableInput } from '../line/input.ts';
@@ -43,9 +43,29 @@ export class Checkpoints {
     );
   }
 
-  /** Another checkpoint of this audit. */
+  /** Another checkpoint of this audit, or the same one with other cosignatures. */
   take(checkpoint: SignedCheckpoint): void {
-    this.#seen.set(checkpoint.note.text, checkpoint);
+    const { text } = checkpoint.note;
+    const known = this.#seen.get(text);
+    if (known === undefined || !this.isCosigned(known)) this.#seen.set(text, checkpoint);
+  }
+
+  /** The witnesses of the caller's policy that have cosigned it. */
+  cosignersOf({ note }: SignedCheckpoint): readonly string[] {
+    const { witnesses = [] } = this.options.witnessPolicy ?? {};
+    return witnesses.filter(({ key }) => signatureBy(key, note) !== undefined).map(({ name }) => name);
+  }
+
+  /** Whether they are a quorum; so it is where the caller names none. */
+  isCosigned(checkpoint: SignedCheckpoint): boolean {
+    const { witnessPolicy } = this.options;
+    return witnessPolicy === undefined || witnessPolicy.isQuorum(new Set(this.cosignersOf(checkpoint)));
+  }
+
+  /** The size of the largest one that a quorum has cosigned; everything is where the caller needs no cosignature. */
+  get cosignedSize(): number {
+    if (this.options.witnessPolicy?.isQuorum(new Set()) !== false) return Number.POSITIVE_INFINITY;
+    return Math.max(0, ...[...this.#seen.values()].filter((each) => this.isCosigned(each)).map(({ size }) => size));
   }
 
   /** Reads the one that is served now, and returns the largest of all. A cache may have an earlier one for a second. */

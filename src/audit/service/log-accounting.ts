@@ -11,7 +11,7 @@ import type { StreamHead, WatchedAccounts } from '../account/watched-accounts.ts
 import { type AuditClock, isDue } from '../context.ts';
 import { UnusableInput } from '../line/input.ts';
 import type { Reason } from '../report/findings.ts';
-import { OVERDUE } from './checkpoint.ts';
+import { OVERDUE, UNCOSIGNED } from './checkpoint.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import { LogEntries, NoHonestIndex, TooLarge } from './log-entries.ts';
 import { LoggedStream, type Mismatch } from './logged-stream.ts';
@@ -56,6 +56,8 @@ export class LogAccounting {
   readonly #listed = new Set<number>();
   /** Lines that were kept from the checks. */
   readonly #withheld: string[] = [];
+  /** Due lines that no witnesses have seen in the log. */
+  #uncosigned: readonly string[] = [];
   #begunAt = 0;
   /** The index of the first line of a release that publishes every line. */
   #laterFrom = Number.POSITIVE_INFINITY;
@@ -101,15 +103,19 @@ export class LogAccounting {
     const judged = [...this.#judged(accounts)];
     const due = judged.filter(([, { at }]) => isDue(at, this.#audited.clock));
     const overdue = () => due.filter(([stream, { eventId }]) => eventId > this.#entries.countOf(stream));
+    const { checkpoints } = this.#audited;
+    // Lines beyond what witnesses have cosigned may be others for other readers.
+    const uncosigned = (size = checkpoints.cosignedSize) =>
+      due.filter(([stream, { eventId }]) => (this.#entries.indexOf(stream, eventId) ?? 0) >= size);
     const begunAt = performance.now();
     let grewAt = begunAt;
     for (;;) {
-      const before = this.#entries.checkpoint?.size;
+      const before = [this.#entries.checkpoint?.size, checkpoints.cosignedSize].join();
       await this.#readOn();
-      if (this.#entries.checkpoint?.size !== before) grewAt = performance.now();
+      if ([this.#entries.checkpoint?.size, checkpoints.cosignedSize].join() !== before) grewAt = performance.now();
       if (
         !this.#isReadable ||
-        overdue().length === 0 ||
+        overdue().length + uncosigned().length === 0 ||
         performance.now() - grewAt > (this.#audited.restMs ?? WAIT_MS_MAX) ||
         performance.now() - begunAt > (this.#audited.growthMs ?? GROWTH_MS_MAX)
       )
@@ -118,6 +124,9 @@ export class LogAccounting {
     }
     if (this.#isReadable)
       for (const [stream, { eventId }] of overdue()) this.#add(`${nameOfEvent({ stream, eventId })} ${OVERDUE}`);
+    this.#uncosigned = this.#isReadable
+      ? uncosigned().map(([stream, { eventId }]) => nameOfEvent({ stream, eventId }))
+      : [];
     return [...this.#entries.streams].filter(isChamber).filter((stream) => !this.#chambers.has(stream));
   }
 
@@ -147,10 +156,17 @@ export class LogAccounting {
     return this.#claims.reduce((sum, { index, count }) => (index < this.#laterFrom ? sum + count : sum), 0);
   }
 
-  /** What was kept from the checks, and why the entries that were published during the audit are not compared. */
+  /** What was kept from the checks, or from witnesses, and why the entries that were published during the audit are not compared. */
   get doubts(): readonly string[] {
     const isGrown = this.#unread !== undefined && !this.#isTooLarge;
-    return [...this.#withheld, ...(isGrown ? [`the log has grown meanwhile: ${this.#unread?.why}`] : [])];
+    const [first, ...further] = new Set(this.#uncosigned);
+    const others = further.length === 0 ? '' : ` (and ${further.length} more)`;
+    const uncosigned = first === undefined ? [] : [`${first}${others} ${UNCOSIGNED}`];
+    return [
+      ...this.#withheld,
+      ...uncosigned,
+      ...(isGrown ? [`the log has grown meanwhile: ${this.#unread?.why}`] : []),
+    ];
   }
 
   async #readOn(): Promise<void> {

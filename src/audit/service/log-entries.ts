@@ -99,6 +99,14 @@ export class LogEntries {
     return this.#streams.get(stream)?.count ?? 0;
   }
 
+  /** The index of an event's entry; undefined where it has none. */
+  indexOf(stream: Stream, eventId: number): number | undefined {
+    let { count, last } = this.#streams.get(stream) ?? { count: 0, last: -1 };
+    if (eventId > count) return undefined;
+    for (; count > eventId; count--) last = this.#before[last] ?? -1;
+    return last;
+  }
+
   entryAt(index: number): Uint8Array {
     return this.#entries.subarray(index * HASH_BYTES, (index + 1) * HASH_BYTES);
   }

@@ -56,18 +56,26 @@ export class ServiceLog {
     return `the lines are of log ${ofLines}, and the service publishes log ${logId}`;
   }
 
-  /** The proof of an event of a chamber or an account; undefined while no checkpoint covers it, for a few seconds. */
-  async tlogProof(stream: number | string, eventId: number): Promise<string | undefined> {
+  /**
+   * The proof of an event of a chamber or an account; undefined while no checkpoint covers it. One that does not do is waited for as well, for
+   * a few seconds, and returned if none comes that does.
+   */
+  async tlogProof(
+    stream: number | string,
+    eventId: number,
+    does: (proof: string) => boolean = () => true,
+  ): Promise<string | undefined> {
     const owner = typeof stream === 'number' ? `/chambers/${stream}` : `/agents/${stream}`;
     const path = `${owner}/events/${eventId}/tlog-proof`;
     const begunAt = performance.now();
     for (; ; await sleep(POLL_MS)) {
       const text = await this.#service.readText(path).catch(orUndefined);
-      const isProof = text !== undefined && parseTlogProof(text) !== undefined;
+      const proof = text !== undefined && parseTlogProof(text) !== undefined ? text : undefined;
+      if (proof !== undefined && does(proof)) return proof;
       const waitedMs = performance.now() - begunAt;
-      if (!isProof && waitedMs <= Math.min(WAIT_MS_MAX, this.#waitMsLeft)) continue;
-      if (!isProof) this.#waitMsLeft = Math.max(0, this.#waitMsLeft - waitedMs);
-      return isProof ? text : undefined;
+      if (waitedMs <= Math.min(WAIT_MS_MAX, this.#waitMsLeft)) continue;
+      this.#waitMsLeft = Math.max(0, this.#waitMsLeft - waitedMs);
+      return proof;
     }
   }
 

@@ -1,0 +1,120 @@
+// What the auditor says of cosignatures, for which it waits some seconds each time.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { auditMain } from '../../src/audit/main.ts';
+import type { AuditReport } from '../../src/audit/report/report-types.ts';
+import { createWitnessServer } from '../../src/mirror/witness-server.ts';
+import { formatVerifierKey, NOTE_KEY_TYPES, parseVerifierKey, toNoteKey } from '../../src/tlog/note.ts';
+import { publicKeyOf, signWith } from '../../src/tlog/sign.ts';
+import { call, createChamber, debating, newAgent, type Running, run } from '../kit/service.ts';
+import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { eventually } from '../kit/until.ts';
+import { openGoBetween } from './go-between.ts';
+
+let printed = '';
+beforeEach(() => {
+  vi.spyOn(console, 'log').mockImplementation((text: string) => {
+    printed = text;
+  });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+async function audit(running: Running, options = {}) {
+  const exitCode = await auditMain({ target: running.url, json: true, now: running.clock.read, ...options });
+  const report = JSON.parse(printed) as AuditReport;
+  const checkOf = (name: string) => report.chambers[0]?.checks.find((check) => check.name === name);
+  return { exitCode, report, checkOf };
+}
+
+async function covered({ service }: Running): Promise<string> {
+  const { log, tree } = service.forum.store;
+  return eventually(async () => {
+    const checkpoint = await tree.checkpoint();
+    expect(checkpoint?.size).toBe(await log.lastPlace());
+    return checkpoint?.note ?? '';
+  }, 20_000);
+}
+
+async function keyOf({ url }: Running): Promise<string> {
+  return ((await (await fetch(url)).json()) as { readonly log: { readonly checkpointKey: string } }).log.checkpointKey;
+}
+
+describe('the published log', () => {
+  it('is cosigned by the witnesses asked for, or broken', { timeout: 180_000 }, async () => {
+    const [seed, stranger] = [new Uint8Array(32).fill(5), new Uint8Array(32).fill(6)];
+    const witness = toNoteKey('witness.test/w1', NOTE_KEY_TYPES.cosignature, publicKeyOf(seed));
+    const absent = toNoteKey('witness.test/w2', NOTE_KEY_TYPES.cosignature, publicKeyOf(stranger));
+    const trees = new Map();
+    const logs: Parameters<typeof createWitnessServer>[0]['logs'][number][] = [];
+    const server = createWitnessServer({
+      key: witness,
+      sign: signWith(seed),
+      logs,
+      recall: (origin) => trees.get(origin),
+      remember: (origin, tree) => void trees.set(origin, tree),
+      now: () => 1_893_456_000,
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    atEnd(() => void server.close().closeAllConnections());
+    const address = server.address();
+    const port = typeof address === 'object' ? address?.port : undefined;
+    const [policy, strict] = [join(temporaryFolder(), 'policy'), join(temporaryFolder(), 'strict')];
+    const line = `witness W1 ${formatVerifierKey(witness)} http://127.0.0.1:${port}\n`;
+    writeFileSync(policy, `${line}quorum W1\n`);
+    writeFileSync(strict, `${line}witness W2 ${formatVerifierKey(absent)}\ngroup both all W1 W2\nquorum both\n`);
+    const running = await run({ WITNESS_POLICY_FILE: policy });
+    logs.push(parseVerifierKey(await keyOf(running)) ?? expect.fail('no key'));
+    const { by, id } = await debating(running);
+    await eventually(async () => expect(await covered(running)).toContain('witness.test/w1'), 30_000);
+    expect((await audit(running, { witnesses: policy })).checkOf('witnesses')?.verdict).toBe('verified');
+    const newest = await createChamber(running, by);
+    await covered(running);
+    const young = await audit(running, { witnesses: strict, chamber: newest });
+    expect([young.checkOf('checkpoint')?.verdict, young.checkOf('witnesses')?.verdict]).toEqual([
+      'verified',
+      'undecided',
+    ]);
+    running.clock.advance(61_000);
+    const { exitCode, checkOf } = await audit(running, { witnesses: strict });
+    expect([exitCode, checkOf('witnesses')?.verdict]).toEqual([3, 'broken']);
+    expect(checkOf('witnesses')?.findings[0]?.sentence).toMatch('cosigned by 1 of 2 witnesses');
+    // The log is named, and its chamber is old enough.
+    const named = join(temporaryFolder(), 'named');
+    writeFileSync(named, `log ${await keyOf(running)}\n${line}quorum W1\n`);
+    for (const options of [{}, { chamber: id }])
+      expect(await audit(running, { witnesses: named, ...options })).toMatchObject({
+        exitCode: 0,
+        report: { doubts: [] },
+      });
+    const proofPath = `/chambers/${id}/events/2/tlog-proof`;
+    const cosigned = await (await fetch(running.url + proofPath)).text();
+    // What follows, no witness sees: a change of the member's account, which is not the same for other readers.
+    server.close().closeAllConnections();
+    await call(running, by, ['PUT', '/personality', { patch: { style: 'dry' } }]);
+    await covered(running);
+    running.clock.advance(61_000);
+    const between = await openGoBetween(running.url, running.clock.read);
+    atEnd(() => between.close());
+    between.lie = (path, text) => (path === proofPath ? cosigned : text);
+    for (const options of [{}, { chamber: id }]) {
+      const fork = await audit({ ...running, url: between.url }, { witnesses: named, ...options });
+      expect([fork.exitCode, fork.report.problems, fork.checkOf('witnesses')?.verdict]).toEqual([4, [], 'verified']);
+      expect(fork.report.doubts).toEqual([
+        expect.stringMatching(
+          /^event 2 of (the account of )?did:key:\S+ is under no checkpoint that the witnesses have cosigned/,
+        ),
+      ]);
+    }
+    await newAgent(running);
+    await call(running, by, ['POST', `/chambers/${id}/debate`, { comment: 'new' }]);
+    between.lie = (path, text) => (/\/tlog-proof$|\/checkpoint$/.test(path) ? 'none' : text);
+    const none = await audit(
+      { ...running, url: between.url },
+      { witnesses: named, chamber: await createChamber(running, by) },
+    );
+    expect(none.checkOf('witnesses')?.verdict).toBe('undecided');
+  });
+});
