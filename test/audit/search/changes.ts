@@ -62,7 +62,7 @@ export function changesOf(histories: readonly History[]): readonly Change[] {
   const structural = [putIn, putIn, leaveOut, cut, cut, exchange, repeat, date];
   const ofClaims = [replace, replace, replace, flip, flip, empty, empty, copy];
   const ofSignatures = [signByAnother, takeRequest, claimContract, proveAgain, proveAgain, bodyOtherwise, decorate];
-  const ofService = [chainClaim, chainClaim, nonceOf, oneTransaction];
+  const ofService = [chainClaim, chainClaim, balance, nonceOf, oneTransaction];
   return [...structural, ...ofClaims, ...ofSignatures, ...ofService, capitals, refersToNone, join];
 }
 
@@ -358,6 +358,20 @@ const chainClaim: Change = (draft, random) => {
     const [name, value] = random.pick(claims[String(line['type'])] ?? []);
     return [{ ...line, payload: { ...payloadOf(line), [name]: value } }, `${name} ${String(value)}`];
   });
+};
+
+/** Another balance of the token that members must hold, or another block of it. */
+const balance: Change = (draft, random) => {
+  const joins = draft.lines.filter(({ line }) => line['type'] === 'chamber.joined' && 'token' in payloadOf(line));
+  if (joins.length === 0) return false;
+  const entry = random.pick(joins);
+  const payload = payloadOf(entry.line);
+  const token = payload['token'] as Line;
+  const name = random.pick(Object.keys(token));
+  const line = { ...entry.line, payload: { ...payload, token: { ...token, [name]: slightly(token[name] ?? null) } } };
+  draft.lines = draft.lines.with(draft.lines.indexOf(entry), { ...entry, line });
+  draft.said.push(`another ${name} of the token of a join`);
+  return true;
 };
 
 const EXTREME_TIMES = ['1970-01-01T00:00:00.000Z', '2020-06-01T00:00:00.000Z', '9999-12-31T23:59:59.000Z'];
