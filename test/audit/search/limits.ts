@@ -277,8 +277,11 @@ const SETTLED_NONCE = 7;
 
 function hasNoncesInOrder({ lines, isResettled }: Draft): boolean {
   const purposes = new Map<number, string>();
+  // A deployment that no outcome names may have been signed for nothing.
+  const named = new Set(lines.filter(({ line }) => String(line['type']).startsWith('idea.')).map(txHashOf));
   let commitment = -1;
-  for (const { line } of lines) {
+  for (const entry of lines) {
+    const { line } = entry;
     if (!String(line['type']).startsWith('relay.')) continue;
     const isCommit = line['type'] === 'relay.commit_submitted';
     const nonce = isCommit && isResettled ? SETTLED_NONCE : Number(payloadOf(line)['nonce']);
@@ -286,9 +289,13 @@ function hasNoncesInOrder({ lines, isResettled }: Draft): boolean {
     if ((purposes.get(nonce) ?? purpose) !== purpose) return false;
     purposes.set(nonce, purpose);
     if (isCommit) commitment = nonce;
-    else if (nonce < commitment) return false;
+    else if (nonce < commitment && named.has(txHashOf(entry))) return false;
   }
   return true;
+}
+
+function txHashOf({ line }: Entry): Json | undefined {
+  return payloadOf(line)['txHash'];
 }
 
 /** Every move but the creation has a receipt, and the line of each pins all before it. */
