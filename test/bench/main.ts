@@ -19,6 +19,7 @@ import { benchReplay } from './replay.ts';
 import { printReport, type Report } from './report.ts';
 import { benchSingle } from './single.ts';
 import { benchSlowChain } from './slow-chain.ts';
+import { benchSlowDisk } from './slow-disk.ts';
 import { benchStart } from './start.ts';
 import { benchTiles } from './tiles.ts';
 import { benchTokens } from './tokens.ts';
@@ -39,6 +40,7 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   tiles: benchTiles,
   pace: benchPace,
   'slow-chain': benchSlowChain,
+  'slow-disk': benchSlowDisk,
   tokens: benchTokens,
   versus: benchVersus,
 };
