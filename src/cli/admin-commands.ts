@@ -5,7 +5,6 @@ import { readConfig } from '../config.ts';
 import { parseDid } from '../crypto/did-key.ts';
 import { editAccessList } from '../http/access-list.ts';
 import { describeWaiting } from '../log/clock-reset.ts';
-import { isPostgres } from '../log/postgres/database-url.ts';
 import { ALICE } from '../moves/samples.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
 import type { CommandSpec, Input } from './command.ts';
@@ -29,16 +28,16 @@ export const adminCommands: readonly CommandSpec[] = [
       '[database]': 'the file or postgres:// URL (default: DATABASE_URL, DATABASE_PATH or data/chambers.db)',
     },
     examples: ['admin reset-clock'],
-    run: resetClock,
+    run: resetLogClock,
   },
 ];
 
-async function resetClock({ args: [named], isJson }: Input): Promise<void> {
+async function resetLogClock({ args: [named], isJson }: Input): Promise<void> {
   const { DATABASE_URL, DATABASE_PATH } = readConfig(process.env);
   const database = named ?? DATABASE_URL ?? DATABASE_PATH;
-  const { resetFileClock } = await import('../log/sqlite/reset-clock.ts');
-  const { resetPostgresClock } = await import('../log/postgres/reset-clock.ts');
-  const { from, waiting } = isPostgres(database) ? await resetPostgresClock(database) : resetFileClock(database);
+  const { writeWholeLog } = await import('../log/open-log.ts');
+  const { resetClock } = await import('../log/sql/reset-clock.ts');
+  const { from, waiting } = await writeWholeLog(database, (log) => resetClock(log));
   const streams = waiting.map(({ stream, until }) => ({ stream, until: toTimestamp(until) }));
   const reset = { database, from: toTimestamp(from), waiting: streams };
   const lines = waiting.map((each) => `waits: ${describeWaiting(each)}`);

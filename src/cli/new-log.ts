@@ -3,9 +3,11 @@
 import { readConfig } from '../config.ts';
 import { bequeathKeyFile, defaultKeyFile, readAnyKeyFile } from '../keys/key-file.ts';
 import { COPIED_FROM } from '../log/found-log.ts';
-import { newLogId, type Renewal } from '../log/log-id.ts';
-import { isPostgres } from '../log/postgres/database-url.ts';
+import { newLogId } from '../log/log-id.ts';
+import { readWholeLog, writeWholeLog } from '../log/open-log.ts';
 import type { FormerLog } from '../log/published-tree.ts';
+import { renewLog } from '../log/sql/renew.ts';
+import { readMeta } from '../log/sql/whole-log.ts';
 import { checkpointCopyPath, openCopy, readCheckpointCopy } from '../publisher/checkpoint-copy.ts';
 import type { CommandSpec } from './command.ts';
 import { CommandError, printMembers, printNotice } from './output.ts';
@@ -45,7 +47,7 @@ export const newLogCommand: CommandSpec = {
     const prepare = () => {
       bequeathKeyFile(before, keyFile, renewedId);
     };
-    const renewed = await renew(database, { logId: renewedId, former, prepare });
+    const renewed = await writeWholeLog(database, (log) => renewLog(log, { logId: renewedId, former, prepare }));
     const published = { formerLog: former?.logId ?? null, formerSize: former?.size ?? null };
     printMembers(isJson, { ...renewed, keyFile, ...published });
     printNotice(
@@ -62,25 +64,9 @@ interface DatabaseState {
 }
 
 async function readState(database: string): Promise<DatabaseState> {
-  if (isPostgres(database)) {
-    const { openPostgresStore } = await import('../log/postgres/store.ts');
-    const store = await openPostgresStore({ url: database, connectionsMax: 1 });
-    const isEmpty = (await store.log.lastPlace()) === 0;
-    await store.close();
-    return { logId: store.log.logId, copiedFrom: '', isEmpty };
-  }
-  const { openReader, readMeta } = await import('../log/sqlite/reader.ts');
-  const db = openReader(database);
-  try {
-    const isEmpty = db.prepare('SELECT 1 FROM events LIMIT 1').get() === undefined;
-    return { logId: readMeta(db, 'log_id') ?? '', copiedFrom: readMeta(db, COPIED_FROM) ?? '', isEmpty };
-  } finally {
-    db.close();
-  }
-}
-
-async function renew(database: string, renewal: Renewal) {
-  const { renewFile } = await import('../log/sqlite/backup.ts');
-  const { renewPostgres } = await import('../log/postgres/maintenance.ts');
-  return isPostgres(database) ? await renewPostgres(database, renewal) : renewFile(database, renewal);
+  return readWholeLog(database, async (log) => {
+    const lines = await log.query('SELECT 1 FROM events LIMIT 1');
+    const [logId = '', copiedFrom = ''] = [await readMeta(log, 'log_id'), await readMeta(log, COPIED_FROM)];
+    return { logId, copiedFrom, isEmpty: lines.length === 0 };
+  });
 }

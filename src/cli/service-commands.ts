@@ -51,7 +51,7 @@ export const serviceCommands: readonly CommandSpec[] = [
       '--repair-tail': 'first save and remove rows that another program appended, while the service is stopped',
     },
     examples: ['fsck', 'fsck data/chambers.db --json', 'fsck --repair-tail'],
-    run: fsck,
+    run: checkLog,
   },
   {
     name: 'rebuild',
@@ -60,9 +60,9 @@ export const serviceCommands: readonly CommandSpec[] = [
     examples: ['rebuild'],
     run: async ({ args, isJson }) => {
       const database = databaseOf(args[0]);
-      const { rebuildDatabase } = await import('../log/sqlite/repair.ts');
-      const { rebuildPostgres } = await import('../log/postgres/maintenance.ts');
-      printMembers(isJson, isPostgres(database) ? await rebuildPostgres(database) : rebuildDatabase(database));
+      const { writeWholeLog } = await import('../log/open-log.ts');
+      const { rebuild } = await import('../log/sql/rebuild.ts');
+      printMembers(isJson, await writeWholeLog(database, rebuild));
     },
   },
   {
@@ -86,14 +86,10 @@ export const serviceCommands: readonly CommandSpec[] = [
     examples: ['renew-id', 'renew-id postgres://chambers@db.internal/restored'],
     run: async ({ args, isJson }) => {
       const database = databaseOf(args[0]);
-      const { renewFile } = await import('../log/sqlite/backup.ts');
       const { newLogId } = await import('../log/log-id.ts');
-      const { renewPostgres } = await import('../log/postgres/maintenance.ts');
-      const renewal = { logId: newLogId() };
-      printMembers(
-        isJson,
-        isPostgres(database) ? await renewPostgres(database, renewal) : renewFile(database, renewal),
-      );
+      const { writeWholeLog } = await import('../log/open-log.ts');
+      const { renewLog } = await import('../log/sql/renew.ts');
+      printMembers(isJson, await writeWholeLog(database, (log) => renewLog(log, { logId: newLogId() })));
     },
   },
   {
@@ -108,7 +104,7 @@ export const serviceCommands: readonly CommandSpec[] = [
       'copy postgres://chambers@db.internal/chambers data/chambers.db',
     ],
     run: async ({ args: [from = '', to = ''], isJson }) => {
-      const { copyLog } = await import('../log/copy.ts');
+      const { copyLog } = await import('../log/open-log.ts');
       printMembers(isJson, await copyLog(from, to));
     },
   },
@@ -141,13 +137,13 @@ async function doctor({ args: [url], isJson }: Input): Promise<number> {
   return exitCodeOf(findings);
 }
 
-async function fsck({ args, options, isJson }: Input): Promise<number> {
-  const { fsckDatabase } = await import('../log/sqlite/fsck.ts');
-  const { fsckPostgres } = await import('../log/postgres/maintenance.ts');
+async function checkLog({ args, options, isJson }: Input): Promise<number> {
+  const { readWholeLog } = await import('../log/open-log.ts');
+  const { fsck } = await import('../log/sql/fsck.ts');
   const { repairTail } = await import('../log/sqlite/repair.ts');
   const database = databaseOf(args[0]);
   const isRepair = options['repair-tail'] !== undefined;
-  const repair = isRepair ? repairTail(fileOf(database, '--repair-tail is for SQLite files')) : {};
+  const repair = isRepair ? await repairTail(fileOf(database, '--repair-tail is for SQLite files')) : {};
   const faults: object[] = [];
   const report = (fault: Fault) => {
     faults.push(fault);
@@ -155,7 +151,7 @@ async function fsck({ args, options, isJson }: Input): Promise<number> {
     const place = stream === null ? 'database' : `${stream}, event ${eventId}`;
     if (!isJson) console.log(`${paint('red', visibleLine(place))}: ${visibleLine(problem)}`);
   };
-  const summary = isPostgres(database) ? await fsckPostgres(database, report) : fsckDatabase(database, report);
+  const summary = await readWholeLog(database, (log) => fsck(log, report));
   const file = isPostgres(database) ? {} : { file: database };
   const result = { ...file, ...summary, ...repair };
   print(isJson, { ...result, found: faults }, members(result));

@@ -34,11 +34,6 @@ export interface TodoList {
   readonly validUntil: Millis;
 }
 
-interface KeptList {
-  readonly list: TodoList;
-  readonly isRetired: boolean;
-}
-
 /** What the rows of the lists do not hold. */
 interface Folds {
   account(did: string): Promise<Account | undefined>;
@@ -49,8 +44,6 @@ export class TodoLists {
   readonly #lists: ReadModel;
   readonly #limits: ChamberLimits;
   readonly #folds: Folds;
-  /** The last list of what was read: the store returns the same array while nothing has changed. */
-  readonly #kept = new WeakMap<readonly Membership[], KeptList>();
 
   constructor(lists: ReadModel, limits: ChamberLimits, folds: Folds) {
     this.#lists = lists;
@@ -63,15 +56,10 @@ export class TodoLists {
     const memberships = await this.#lists.listMemberships(did, MEMBERSHIPS_MAX);
     const account = (await this.#folds.account(did))?.state;
     const isRetired = (account?.retirement ?? null) !== null;
-    const kept = this.#kept.get(memberships);
-    if (kept?.isRetired === isRetired && kept.list.now <= now && now < kept.list.validUntil)
-      return { ...kept.list, now };
     const context = { now, membersMax: this.#limits.membersMax, isRetired };
     const items: Todo[] = [];
-    let isFolded = false;
     for (const membership of memberships) {
       const isRestricted = account !== undefined && mayNeedFold(membership, now);
-      isFolded ||= isRestricted;
       const admission = isRestricted ? await this.#admissionOf(membership, account) : undefined;
       const item = todoOf(membership, { ...context, admission });
       // A creator that did not join has nothing to do in it any more.
@@ -79,10 +67,7 @@ export class TodoLists {
     }
     items.sort(byUrgency);
     const validUntil = Math.min(...items.map(({ changesAt }) => changesAt));
-    const list = { now, items, version: versionOf(items), validUntil };
-    // The answer of a chamber's rules may change with the account.
-    if (!isFolded) this.#kept.set(memberships, { list, isRetired });
-    return list;
+    return { now, items, version: versionOf(items), validUntil };
   }
 
   async #admissionOf({ chamber }: Membership, account: AccountState): Promise<OwnAdmission | undefined> {

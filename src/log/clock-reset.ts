@@ -4,6 +4,8 @@
 import { type Millis, toTimestamp } from '../vocabulary/values.ts';
 import type { StreamId } from './stream-id.ts';
 
+/** Name in `meta` of the persisted clock. */
+export const CLOCK_HIGH_WATER_MARK = 'clock_high_water_mark';
 /** Name in `meta` of the last reset. */
 export const CLOCK_RESET = 'clock_reset';
 

@@ -20,12 +20,12 @@ export interface StoredLeaf extends StoredNodes {
   readonly line_crc: number | string | null;
 }
 
-/** Throws StreamDamaged, and notes it, if the row is not as it was written. */
+/** Throws StreamDamaged, and notes it, if the row fails its checksum. */
 export function leafOf(damages: Damages, { stream, eventId }: PlacedEvent, stored: StoredLeaf): Uint8Array {
   const { nodes, nodes_crc, line, line_crc } = stored;
   if (nodes !== null && isAsWritten(nodes, nodes_crc)) return nodes.subarray(0, HASH_BYTES);
   if (line !== null && isAsWritten(line, line_crc)) return leafHash(line);
-  throw damages.note(stream, eventId, `event ${eventId} is not as it was written`);
+  throw damages.note(stream, eventId, `event ${eventId} fails its checksum`);
 }
 
 export interface StoredCheckpoint {

@@ -31,7 +31,7 @@ export interface ReadModel {
   listUnsettled(now: Millis, limit: number): Promise<readonly number[]>;
   /** Settled chambers, latest reveal deadline first. */
   listSettled(limit: number): Promise<readonly number[]>;
-  /** The agent's chambers that are not committed, newest first. An array is never changed: what changes comes in another one. */
+  /** The agent's chambers that are not committed, newest first. */
   listMemberships(did: string, limit: number): Promise<readonly Membership[]>;
   /** The chambers that the agent joined, newest first. */
   listChambersOf(did: string, query: Pick<ChamberListQuery, 'before' | 'limit'>): Promise<readonly ChamberListing[]>;

@@ -35,17 +35,12 @@ export interface FsckSummary {
 }
 
 export interface StoredEvent {
-  readonly chamber_id: number | null;
-  readonly account: string | null;
+  readonly stream: StreamId;
   readonly event_id: number;
   /** Any bytes. */
   readonly line: Buffer;
   readonly signature: Buffer | null;
   readonly nodes: Buffer | null;
-}
-
-export function streamOf({ chamber_id, account }: Pick<StoredEvent, 'chamber_id' | 'account'>): StreamId {
-  return chamber_id ?? account ?? '';
 }
 
 /** A stream up to its latest sound event. */
@@ -111,8 +106,11 @@ function requireSequence(event: ForumEvent, stored: StoredEvent, before: Verifie
   const expected = before.eventId + 1;
   if (stored.event_id !== expected) throw new Error(`column event_id is ${stored.event_id}, not ${expected}`);
   if (event.eventId !== expected) throw new Error(`eventId is ${event.eventId}, not ${expected}`);
-  if (event.chamberId !== stored.chamber_id) throw new Error(`chamberId is ${event.chamberId}, not the column's`);
-  if (stored.account !== null && event.did !== stored.account) throw new Error(`did is not the account's`);
+  const { stream } = stored;
+  const isAccount = typeof stream === 'string';
+  if (event.chamberId !== (isAccount ? null : stream))
+    throw new Error(`chamberId is ${event.chamberId}, not the column's`);
+  if (isAccount && event.did !== stream) throw new Error(`did is not the account's`);
   if (event.prev !== before.headHash) throw new Error('prev is not the hash of the event before it');
   const at = instantOf(event.ts);
   if (Number.isNaN(at) || toTimestamp(at) !== event.ts) throw new Error('ts is not a timestamp with milliseconds');

@@ -13,6 +13,7 @@ import { HAD_KEYS } from '../log/log-id.ts';
 import { originOf } from '../log/origin.ts';
 import { describeDatabase } from '../log/postgres/database-url.ts';
 import type { PublishedTree } from '../log/published-tree.ts';
+import { migrateDatabase } from '../log/sqlite/database-file.ts';
 import type { OnMigration } from '../log/sqlite/migration.ts';
 import { openSqliteStore } from '../log/sqlite/store.ts';
 import { ElapsedTime } from '../process/elapsed-time.ts';
@@ -100,7 +101,8 @@ async function openStore({ config, logger, onFatal }: ServiceOptions) {
   const elapsed = new ElapsedTime().read;
   const { DATABASE_URL: url, DATABASE_CONNECTIONS_MAX: connectionsMax, CHAMBER_ID_MIN: chamberIdMin } = config;
   if (url === undefined) {
-    const options = { chamberIdMin, onCorruption: onFatal, onDamage, onMigration: reportMigration(logger) };
+    const options = { chamberIdMin, onCorruption: onFatal, onDamage };
+    await migrateDatabase(config.DATABASE_PATH, reportMigration(logger));
     return { store: openSqliteStore(config.DATABASE_PATH, options), source: { time: () => Date.now(), elapsed } };
   }
   // Loaded only when used: it would slow every other start.

@@ -5,8 +5,6 @@ import { copyFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { createKeyFile, defaultKeyFile } from '../../src/keys/key-file.ts';
 import { backupDatabase } from '../../src/log/sqlite/backup.ts';
-import { fsckDatabase } from '../../src/log/sqlite/fsck.ts';
-import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
 import { NO_LIMITS } from '../../src/moves/move.ts';
 import { Checker } from '../forum/simulation/checker.ts';
 import type { Stream } from '../forum/simulation/history.ts';
@@ -14,7 +12,7 @@ import { isValidReceipt, readKeys, unkeptPromises } from '../kit/receipts.ts';
 import { type ServiceProcess, startProcess } from '../kit/service-process.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { get } from '../kit/wire.ts';
-import { derivedRows, readLines } from './log-book.ts';
+import { derivedRows, faultsOf, readLines, rebuildLog } from './log-book.ts';
 import { type Attempt, attempt, historyOf, Load, type Player, seatPlayers } from './players.ts';
 import { seededBy } from './seed.ts';
 
@@ -40,13 +38,13 @@ export async function expectCrashesKeepMoves(rounds: number, killAfterAnswers: r
     const attempts = await playUntilKilled(service, killAfter);
     history.push(...attempts);
     service = await startProcess(path, SETTINGS);
-    const atRestart = expectRight(path, history);
+    const atRestart = await expectRight(path, history);
     for (const { request, answer } of attempts) {
       const again = await attempt(service.url, request);
       expect(again.answer).toEqual(answer ?? expect.anything());
       history.push(again);
     }
-    const afterwards = expectRight(path, history);
+    const afterwards = await expectRight(path, history);
     receipted += await expectValidReceipts(service, [...attempts, ...history.slice(-attempts.length)]);
     for (const [stream, lines] of atRestart) expect(afterwards.get(stream)?.slice(0, lines.length)).toEqual(lines);
     answered += attempts.filter(({ answer }) => answer !== undefined).length;
@@ -74,15 +72,16 @@ async function expectValidReceipts({ url }: ServiceProcess, attempts: readonly A
 }
 
 /** The lines, which are what the history and its receipts allow; fsck finds nothing. */
-function expectRight(path: string, attempts: readonly Attempt[]): ReadonlyMap<Stream, readonly string[]> {
+async function expectRight(
+  path: string,
+  attempts: readonly Attempt[],
+): Promise<ReadonlyMap<Stream, readonly string[]>> {
   const lines = readLines(path);
   const receipts = attempts.flatMap(({ receipt }) => receipt ?? []);
   expect(unkeptPromises(receipts, lines)).toEqual([]);
   const requests = historyOf(attempts);
   expect(new Checker().check({ requests, lines, limits: NO_LIMITS, isComplete: false })).toEqual([]);
-  const faults: unknown[] = [];
-  fsckDatabase(path, (fault) => faults.push(fault));
-  expect(faults).toEqual([]);
+  expect(await faultsOf(path)).toEqual([]);
   return lines;
 }
 
@@ -94,7 +93,7 @@ async function expectRebuildIdentical(
   const copy = `${path}.copy`;
   const { logId } = await backupDatabase(path, copy);
   const views = await viewsOf(service, players);
-  rebuildDatabase(copy);
+  await rebuildLog(copy);
   expect(derivedRows(copy)).toEqual(derivedRows(path));
   await service.kill('SIGKILL');
   const fresh = `${path}.fresh`;

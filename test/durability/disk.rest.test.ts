@@ -3,14 +3,12 @@
 import { copyFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { fsckDatabase } from '../../src/log/sqlite/fsck.ts';
-import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
 import { startProcess } from '../kit/service-process.ts';
 import { smallDisk } from '../kit/small-disk.ts';
 import { fill } from '../kit/small-file-system.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { get, send, type Wire, type WireAnswer } from '../kit/wire.ts';
-import { eventsBySignature } from './log-book.ts';
+import { eventsBySignature, faultsOf, rebuildLog } from './log-book.ts';
 import { debateOf, must, type Player, seatPlayers } from './players.ts';
 
 const COMMENT = 'x'.repeat(8_000);
@@ -54,9 +52,7 @@ describe('a full disk', () => {
     expect(await service.kill('SIGTERM')).toMatchObject({ code: 0 });
     const { signature = '' } = request.headers;
     expect(eventsBySignature(path).has(signature)).toBe(true);
-    const faults: unknown[] = [];
-    fsckDatabase(path, (fault) => faults.push(fault));
-    expect(faults).toEqual([]);
+    expect(await faultsOf(path)).toEqual([]);
   });
 
   it('is reported by /ready before a move was tried, and its end too', async ({ skip }) => {
@@ -103,7 +99,7 @@ describe('a damaged disk', () => {
     for (let move = 0; move < 50; move++) await must(first.url, longDebate(player));
     await first.kill('SIGTERM');
     // Indexes every event: the start would meet the damage in those that are not.
-    rebuildDatabase(path);
+    await rebuildLog(path);
     damage(path, COMMENT);
 
     const service = await startProcess(path);

@@ -1,10 +1,10 @@
-// What a database file holds, read while the service runs.
-
-import { DERIVED_TABLES } from '../../src/log/derived-tables.ts';
-import { fsckDatabase } from '../../src/log/sqlite/fsck.ts';
+// What a database holds, read while the service runs.
+import { readWholeLog, writeWholeLog } from '../../src/log/open-log.ts';
+import { fsck } from '../../src/log/sql/fsck.ts';
+import { rebuild } from '../../src/log/sql/rebuild.ts';
+import { DERIVED_TABLES } from '../../src/log/sql/tables.ts';
 import { openReader } from '../../src/log/sqlite/reader.ts';
-import { eventsByStream } from '../../src/log/sqlite/stored-events.ts';
-import type { Fault } from '../../src/log/stored-stream.ts';
+import type { Fault, FsckSummary } from '../../src/log/stored-stream.ts';
 import { type ForumEvent, fromLine, toLine } from '../../src/vocabulary/events.ts';
 import type { Stream } from '../forum/simulation/history.ts';
 
@@ -35,18 +35,26 @@ export function eventsBySignature(path: string): ReadonlyMap<string, ForumEvent>
 export function readEvents(path: string): readonly ForumEvent[] {
   const db = openReader(path);
   try {
-    const stored = [...eventsByStream(db, 'chamber_id'), ...eventsByStream(db, 'account')];
-    return stored.map(({ line }) => fromLine(line.toString()));
+    const lines = db.prepare<[], string>('SELECT line FROM events ORDER BY chamber_id, account, event_id').pluck();
+    return lines.all().map(fromLine);
   } finally {
     db.close();
   }
 }
 
-/** What fsck finds. */
-export function faultsOf(path: string): readonly Fault[] {
+/** What fsck finds in a file or a database by its URL. */
+export async function faultsOf(place: string): Promise<readonly Fault[]> {
   const faults: Fault[] = [];
-  fsckDatabase(path, (fault) => faults.push(fault));
+  await fsckLog(place, (fault) => faults.push(fault));
   return faults;
+}
+
+export function fsckLog(place: string, report: (fault: Fault) => void = () => {}): Promise<FsckSummary> {
+  return readWholeLog(place, (log) => fsck(log, report));
+}
+
+export function rebuildLog(place: string) {
+  return writeWholeLog(place, rebuild);
 }
 
 /** All rows of the derived tables. */

@@ -2,11 +2,10 @@
 // reported in the same way.
 import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
-import { fsckDatabase } from '../../src/log/sqlite/fsck.ts';
 import { startProcess } from '../kit/service-process.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { get, send } from '../kit/wire.ts';
-import { eventsBySignature } from './log-book.ts';
+import { eventsBySignature, faultsOf } from './log-book.ts';
 import { debateOf, must, type Player, seatPlayers } from './players.ts';
 
 const hasPrlimit = spawnSync('prlimit', ['--version']).error === undefined;
@@ -40,8 +39,6 @@ it.skipIf(!hasPrlimit)(
     await must(url, debateOf(player, { comment }));
     expect(await kill('SIGTERM')).toMatchObject({ code: 0 });
     expect(eventsBySignature(path).has(refused.headers['signature'] ?? '')).toBe(true);
-    const faults: unknown[] = [];
-    fsckDatabase(path, (fault) => faults.push(fault));
-    expect(faults).toEqual([]);
+    expect(await faultsOf(path)).toEqual([]);
   },
 );

@@ -1,7 +1,8 @@
 // A machine's clock jumps: nothing is decided while it is in doubt, agents with the right time go on afterwards, and what was written
 // at a wrong time is sound and waits.
 import { beforeEach, describe, expect, it } from 'vitest';
-import { resetFileClock } from '../../src/log/sqlite/reset-clock.ts';
+import { writeWholeLog } from '../../src/log/open-log.ts';
+import { resetClock } from '../../src/log/sql/reset-clock.ts';
 import { report, toText } from '../audit/forge.ts';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, TestClock } from '../kit/clock.ts';
@@ -110,7 +111,7 @@ describe('a clock that was wrong for so long that it was believed', () => {
     expect(await join(bob, touched)).toMatchObject(IN_DOUBT);
     expect((await service.request('GET', '/ready')).body.detail).toMatch(/17\d{4} s behind the log.*reset-clock/);
     await service.close();
-    const { waiting } = resetFileClock(path, clock.read());
+    const { waiting } = await reset();
     expect(waiting.map(({ stream }) => stream)).toEqual([future]);
     service = open();
     await service.must('GET', '/ready');
@@ -128,7 +129,7 @@ describe('a clock that was wrong for so long that it was believed', () => {
   it('leaves lines that the auditor calls sound', async () => {
     const { touched, future } = await play();
     await service.close();
-    resetFileClock(path, clock.read());
+    await reset();
     service = open();
     await join(bob, touched);
     for (const id of [touched, future]) {
@@ -150,5 +151,9 @@ describe('a clock that was wrong for so long that it was believed', () => {
 
 it('a log whose time is not in the future is not reset', async () => {
   await service.close();
-  expect(() => resetFileClock(path, clock.read())).toThrow(/not in the future/);
+  await expect(reset()).rejects.toThrow(/not in the future/);
 });
+
+function reset() {
+  return writeWholeLog(path, (log) => resetClock(log, clock.read()));
+}

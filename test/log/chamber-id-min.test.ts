@@ -1,8 +1,8 @@
 // New chambers of a restored log get ids above those that its registry has roots of (CHAMBER_ID_MIN).
 import { expect, it } from 'vitest';
-import { fsckDatabase } from '../../src/log/sqlite/fsck.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { audit } from '../audit/forge.ts';
+import { fsckLog } from '../durability/log-book.ts';
 import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
@@ -26,7 +26,7 @@ it('a new chamber gets the lowest id or the next one, and the ids between stay f
     await service.close();
   }
   expect(ids).toEqual([1, 1_000, 1_001, 1_002, 1_003, 1_004, 1_005, 1_006, 1_007]);
-  expect(fsckDatabase(path, (fault) => expect.fail(JSON.stringify(fault)))).toMatchObject({ faults: 0, chambers: 9 });
+  expect(await fsckLog(path, (fault) => expect.fail(JSON.stringify(fault)))).toMatchObject({ faults: 0, chambers: 9 });
 });
 
 it('creations at once, and chambers as any others', async () => {

@@ -3,7 +3,7 @@ import { copyFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
+import { rebuildLog } from '../durability/log-book.ts';
 import { subscribe } from '../kit/consumers.ts';
 import { debating, type Running, run } from '../kit/service.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
@@ -86,7 +86,7 @@ async function stream(running: Running, id: number): Promise<string> {
 
 describe.each([
   ['read from memory', () => {}],
-  ['read by the index', rebuildDatabase],
+  ['read after a rebuild', rebuildLog],
   ['of an earlier schema', asSchema2],
 ])('a flipped bit in an event that is %s', (_title, finish) => {
   it('is never served: the chamber returns 500, the others as before', async () => {

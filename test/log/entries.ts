@@ -88,52 +88,56 @@ export function intrude(path: string): Database.Database {
   return db;
 }
 
-/** Makes the file one of a release with schema 4. */
-export function asSchema4(path: string): void {
-  asSchema6(path);
+/** Makes the file one of schema 7, which had an index of its own beside the events. */
+export function asSchema7(path: string): void {
   const db = new Database(path);
   db.exec(`
-    ALTER TABLE snapshots RENAME TO later;
-    CREATE TABLE snapshots (chamber_id INTEGER PRIMARY KEY, event_id INTEGER NOT NULL, version INTEGER NOT NULL,
-      leaf BLOB NOT NULL, state TEXT NOT NULL, checksum BLOB NOT NULL) STRICT;
-    INSERT INTO snapshots SELECT * FROM later WHERE typeof(stream) <> 'text'; DROP TABLE later;
-    PRAGMA user_version = 4;
+    DROP TRIGGER events_refuse_update; DROP TRIGGER events_refuse_delete; DROP TRIGGER events_refuse_replace;
+    CREATE TABLE stream_events (stream ANY NOT NULL, event_id INTEGER NOT NULL, position INTEGER NOT NULL, PRIMARY KEY (stream, event_id))
+      STRICT, WITHOUT ROWID;
+    INSERT INTO stream_events SELECT coalesce(chamber_id, account), event_id, position FROM events;
+    CREATE TABLE signatures (prefix BLOB NOT NULL, position INTEGER NOT NULL, PRIMARY KEY (prefix, position)) STRICT, WITHOUT ROWID;
+    INSERT INTO signatures SELECT substr(signature, 5, 8), position FROM events WHERE signature IS NOT NULL;
+    INSERT INTO meta SELECT 'indexed_through', max(position) FROM events;
+    DROP INDEX events_by_stream; DROP INDEX events_by_signature;
+    ALTER TABLE events DROP COLUMN stream; ALTER TABLE events DROP COLUMN at;
+    CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+    CREATE TRIGGER events_refuse_delete BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+    CREATE TRIGGER events_refuse_replace BEFORE INSERT ON events BEGIN SELECT RAISE(FAIL, 'append-only')
+      WHERE NEW.position <> 1 + coalesce((SELECT max(position) FROM events), 0); END;
+    DROP INDEX chambers_open; DROP INDEX ideas_by_creator; DROP INDEX members_open;
+    CREATE INDEX ideas_by_creator ON ideas (creator_did, graduated_at);
+    CREATE INDEX members_open ON members (did, chamber_id, turn_order, has_committed, has_revealed) WHERE is_open;
+    CREATE TABLE chamber_phases (chamber_id INTEGER PRIMARY KEY, phase TEXT NOT NULL, next_deadline INTEGER) STRICT;
+    CREATE INDEX chambers_by_phase ON chamber_phases (phase, chamber_id, next_deadline);
+    DROP TABLE snapshots;
+    CREATE TABLE snapshots (stream ANY PRIMARY KEY NOT NULL, event_id INTEGER NOT NULL, version INTEGER NOT NULL, leaf BLOB NOT NULL,
+      state TEXT NOT NULL, checksum BLOB NOT NULL) STRICT;
+    ALTER TABLE contacts RENAME TO later;
+    CREATE TABLE contacts (did TEXT PRIMARY KEY, operator_email TEXT NOT NULL) STRICT, WITHOUT ROWID;
+    INSERT INTO contacts SELECT did, CAST(operator_email AS TEXT) FROM later; DROP TABLE later;
+    PRAGMA user_version = 7;
   `);
   db.close();
 }
 
-/** Makes the file one of a version with schema 6. */
-export function asSchema6(path: string): void {
+/** Makes the file one of release 0.1.0, which wrote schema 2. */
+export function asSchema2(path: string): void {
+  asSchema7(path);
   const db = new Database(path);
   db.exec(`
+    ALTER TABLE events DROP COLUMN line_crc; ALTER TABLE events DROP COLUMN nodes_crc;
     ALTER TABLE chambers RENAME TO later;
     CREATE TABLE chambers (
       chamber_id INTEGER PRIMARY KEY, name TEXT NOT NULL, creator_did TEXT NOT NULL, lobby_deadline INTEGER NOT NULL,
       proposal_deadline INTEGER NOT NULL, debate_deadline INTEGER NOT NULL, allocate_commit_deadline INTEGER NOT NULL,
-      allocate_reveal_deadline INTEGER NOT NULL, member_count INTEGER NOT NULL, turn_seconds INTEGER, max_members INTEGER,
-      is_committed INTEGER NOT NULL, is_settled INTEGER NOT NULL, pace TEXT) STRICT;
+      allocate_reveal_deadline INTEGER NOT NULL, member_count INTEGER NOT NULL, is_committed INTEGER NOT NULL,
+      is_settled INTEGER NOT NULL) STRICT;
     INSERT INTO chambers SELECT chamber_id, listing ->> 'name', creator_did, lobby_deadline, proposal_deadline, debate_deadline,
-      allocate_commit_deadline, allocate_reveal_deadline, listing ->> 'memberCount', listing ->> 'turnSeconds',
-      listing ->> 'maxMembers', is_committed, is_settled, NULL FROM later;
+      allocate_commit_deadline, allocate_reveal_deadline, listing ->> 'memberCount', is_committed, is_settled FROM later;
     DROP TABLE later;
-    DROP TABLE turns;
-    CREATE TABLE turns (chamber_id INTEGER PRIMARY KEY, phase TEXT, turn_order INTEGER NOT NULL, since INTEGER NOT NULL, pace TEXT)
-      STRICT;
-    DROP TABLE tiles; DROP TABLE checkpoints;
-    PRAGMA user_version = 6;
-  `);
-  db.close();
-}
-
-/** Makes the file one of a release with schema 2. */
-export function asSchema2(path: string): void {
-  asSchema6(path);
-  const db = new Database(path);
-  db.exec(`
-    ALTER TABLE events DROP COLUMN line_crc; ALTER TABLE events DROP COLUMN nodes_crc;
-    ALTER TABLE chambers DROP COLUMN turn_seconds; ALTER TABLE chambers DROP COLUMN max_members;
-    ALTER TABLE chambers DROP COLUMN pace;
     DROP TABLE registrations; DROP TABLE members; DROP TABLE turns; DROP TABLE chamber_phases; DROP TABLE snapshots;
+    DROP TABLE tiles; DROP TABLE checkpoints;
     CREATE INDEX chambers_committed ON chambers (chamber_id) WHERE is_committed = 1;
     CREATE INDEX chambers_open ON chambers (chamber_id) WHERE is_committed = 0;
     UPDATE meta SET name = 'told_at' WHERE name = 'clock_high_water_mark';

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { listingsOf } from '../../projections/listings.ts';
 import { decodeState, encodeState } from '../../projections/snapshot.ts';
-import { rowOf } from '../../src/log/derived-tables.ts';
+import { rowOf } from '../../src/log/sql/tables.ts';
 import { type ChamberEvent, fromLine, toLine } from '../../src/vocabulary/events.ts';
 import { ANN, BOB, created, joined, passed, settled } from '../kit/brief-events.ts';
 import { eventsOf, HOURS } from '../kit/given.ts';

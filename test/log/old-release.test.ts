@@ -83,7 +83,7 @@ const WARNINGS = /,"warnings":\[[^\]]*\]/;
 
 describe.each([
   ['release 0.1.0', 'release-0.1'],
-  ['release 0.1.0 that commit 3e8f4c4 has opened', 'schema-4'],
+  ['release 0.1.0 that commit 1500e52 has opened', 'schema-7'],
 ])('a database of %s', (_title, folder) => {
   const copy = mkdtempSync(join(tmpdir(), 'release-'));
   const path = join(copy, 'chambers.db');

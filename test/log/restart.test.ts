@@ -1,13 +1,13 @@
 // Everything is a fold of the log: after a restart every answer is as it was, and the derived tables are what the lines say.
 import { describe, expect, it } from 'vitest';
-import { DERIVED_TABLES } from '../../src/log/derived-tables.ts';
-import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
-import { openSqliteStore } from '../../src/log/sqlite/store.ts';
+import { DERIVED_TABLES } from '../../src/log/sql/tables.ts';
+import { migrateDatabase } from '../../src/log/sqlite/database-file.ts';
+import { rebuildLog } from '../durability/log-book.ts';
 import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { type Prepared, TestService } from '../kit/test-service.ts';
-import { asSchema6, intrude } from './entries.ts';
+import { asSchema7, intrude } from './entries.ts';
 
 /** Two chambers: one lived to its end with a token, one in its lobby. */
 async function lived(path: string) {
@@ -121,10 +121,10 @@ describe('the derived tables', () => {
       "DELETE FROM ideas; DELETE FROM turns; UPDATE members SET is_open = 2; UPDATE chambers SET listing = '{}'",
     );
     tamper.close();
-    expect(rebuildDatabase(path)).toEqual({ chambers: 2, ideas: 2 });
+    expect(await rebuildLog(path)).toEqual({ chambers: 2, ideas: 2 });
     expect(dump()).toEqual(before);
-    asSchema6(path);
-    await openSqliteStore(path).close();
+    asSchema7(path);
+    await migrateDatabase(path);
     expect(dump()).toEqual(before);
   });
 });

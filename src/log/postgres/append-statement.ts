@@ -1,23 +1,46 @@
-// The statement of a batch, with the parts that the batch needs, and its parameters: append.ts says why it is right.
-import { crc32 } from 'node:zlib';
+// The statement that writes a batch. Why any number of nodes may run it at once:
+//
+// 1. A stream's rows are written as a chain. The lead, its first entry in the batch, is inserted only if the event before it is
+//    there and its own key (stream, event_id) is free; the rest follow only if the lead was inserted. So events have no gaps,
+//    and of two nodes that extend a stream from the same event one wins: the other waits for it on the primary key, writes
+//    nothing of the stream and reports a conflict.
+// 2. The chambers that a batch creates are one chain, by id: the lead must follow the highest chamber, so ids have no gaps and
+//    rise in the order of the commits.
+// 3. A signature is accepted once: its index is unique, and a chain with a known one is not inserted. A signature belongs to one
+//    stream, so one that becomes known meanwhile is that of a competitor, who has taken the lead's key.
+// 4. Nothing deadlocks. Only leads wait, and every node inserts them in the same order; what follows a lead can't meet a
+//    competitor, who would need that lead. After the events, rows of registrations and contacts are written in order of their keys.
+// 5. What a lease's holder decided is written only while it is the holder: the statement locks the lease's row against a new
+//    holder, or waits for one and writes nothing. So a new holder sees all that was written before it, and nothing comes after.
+// 6. A move is decided on its signer's account too. Its lead is inserted only if no event follows the one that the decision read.
+//    So a move may be decided without a look at the log: what is written was decided on heads.
+// 7. A registration that changes nothing has no event to compete with: it is remembered only if no event follows the head that it was
+//    decided on. If another one remembered its signature first, the statement fails whole.
+// 8. Auditors allow 5 s between a change of an account and a later move that was decided without it. So a change is not written once
+//    `accountsUntil` is over, by the database's clock. From then on until its commit has ended, as long as that may take, it holds a
+//    lock of its account, which a move must be able to share: a change that is not visible yet lets no move pass.
+// 9. Nothing is written to another log: the statement reads the database's logId.
 import type pg from 'pg';
 import type { Millis } from '../../vocabulary/values.ts';
-import type { LogEntry, Registration } from '../log.ts';
-import type { StreamId } from '../stream-id.ts';
-import { BIGINT, BYTEA, type ElementType, encode, LATIN1, TEXT } from './arrays.ts';
-import { DERIVED_INSERTS, derivedRows } from './derived-rows.ts';
+import { upsertSnapshots } from '../sql/event-log.ts';
+import type { Table } from '../sql/sql.ts';
+import { type Columns, jsonRows } from '../sql/sql.ts';
+import { CONTACTS, columnsOf, REGISTRATIONS, SNAPSHOTS, TABLES, upsert } from '../sql/tables.ts';
+import {
+  type Batch,
+  type Chain,
+  chainsOf,
+  columnsOfBatch,
+  EVENT,
+  isMoveInChamber,
+  otherRows,
+  rowsOf,
+} from './append-batch.ts';
+import { POSTGRES } from './dialect.ts';
+import { prepared } from './driver.ts';
 import { readLogId, sameLog } from './log-identity.ts';
 import { DURABLY } from './session.ts';
 import { OtherLog } from './unusable-database.ts';
-
-/** The entries of an append, in the order in which they are written. */
-export interface Batch {
-  entries: readonly LogEntry[];
-  registrations: readonly Registration[];
-}
-
-/** What is written as a whole or not at all: the lead, and what follows it. */
-export type Chain = readonly LogEntry[];
 
 interface InsertOptions {
   readonly logId: string;
@@ -25,210 +48,138 @@ interface InsertOptions {
   readonly isSearch: boolean;
   /** The lowest id of a new chamber, which needs no chamber before it. */
   readonly chamberIdMin: number;
-  /** By the database's clock: changes of accounts are not written later. */
   readonly accountsUntil: Millis;
 }
 
 /** Runs the statement; returns the chains whose lead was not inserted. */
-export async function insert(
-  client: pg.Client,
-  { entries, registrations }: Batch,
-  { logId, isSearch, chamberIdMin, accountsUntil }: InsertOptions,
-): Promise<readonly Chain[]> {
-  const chains = chainsOf(entries);
+export async function insert(client: pg.Client, batch: Batch, options: InsertOptions): Promise<readonly Chain[]> {
+  const { logId, isSearch, chamberIdMin, accountsUntil } = options;
+  const chains = chainsOf(batch.entries);
   const rows = rowsOf(chains, chamberIdMin);
-  const written = [...derivedRows(rows), ...registrationRows(registrations, chains)];
-  const parts: Part[] = written.map(([part]) => part);
-  if (isSearch) parts.push('search');
-  if (rows.some(({ lease }) => lease !== null)) parts.push('held');
-  if (rows.some(({ entry }) => isCreation(entry))) parts.push('creation');
-  if (rows.some(({ entry }) => typeof entry.stream === 'string')) parts.push('account');
-  // The server keeps 63 characters of a statement's name; three of each part tell them apart.
-  const { rows: found } = await client.query<{ readonly lead: string | null }>({
-    name: ['append', ...parts.map((part) => part.slice(0, 3))].join(' '),
-    text: statementFor(parts),
-    values: [
-      logId,
-      ...columnsFor(parts).map((column) => column.encode(rows)),
-      ...written.map(([, json]) => json),
-      ...(parts.includes('account') ? [accountsUntil] : []),
-    ],
-  });
+  const others = otherRows(rows, batch.registrations, chains);
+  const isPlain = rows.every(({ entry, lease }) => isMoveInChamber(entry) && lease === null);
+  const values = [
+    ...(isPlain ? [logId] : [logId, accountsUntil]),
+    ...columnsOfBatch(isPlain).map((column) => column.encode(rows)),
+    ...others.map(([table, written]) => jsonRows(columnsWithLead(table), written)),
+  ];
+  const text = statementOf({ tables: others.map(([table]) => table), isSearch, isPlain });
+  const { rows: found } = await client.query<{ readonly lead: string | null }>(prepared(text, values, 'append'));
   if (found.some(({ lead }) => lead === null)) throw new OtherLog(await readLogId(client), logId);
   const lost = new Set(found.map(({ lead }) => lead));
   return [...chains].filter(([lead]) => lost.has(lead)).map(([, chain]) => chain);
 }
 
-/** An entry as the statement takes it. */
-interface Row {
-  readonly entry: LogEntry;
-  readonly lead: string;
-  /** The event that has to be there before a chain's lead; null for the rest. */
-  readonly before: Pick<LogEntry, 'stream' | 'eventId'> | null;
-  readonly lease: string | null;
+interface StatementKind {
+  /** Those that are written besides events. */
+  readonly tables: readonly Table[];
+  readonly isSearch: boolean;
+  /** Whether all entries are moves in chambers that are there, decided without a lease: then each stream is a chain of its own. */
+  readonly isPlain: boolean;
 }
 
-function rowsOf(chains: ReadonlyMap<string, Chain>, chamberIdMin: number): readonly Row[] {
-  const rows: Row[] = [];
-  for (const [lead, chain] of chains) {
-    const { lease = null } = chain.find((entry) => entry.lease !== undefined) ?? {};
-    for (const entry of chain)
-      rows.push({ entry, lead, before: entry === chain[0] ? predecessor(entry, chamberIdMin) : null, lease });
-  }
-  return rows;
+/** Each is made once. */
+const statements = new Map<string, string>();
+
+function statementOf(kind: StatementKind): string {
+  const key = [kind.isSearch, kind.isPlain, ...kind.tables.map(({ name }) => name)].join();
+  const text = statements.get(key) ?? makeStatement(kind);
+  statements.set(key, text);
+  return text;
 }
 
-/** The entries by the stream of their lead. */
-function chainsOf(entries: readonly LogEntry[]): ReadonlyMap<string, Chain> {
-  const created = new Set<StreamId>();
-  return Map.groupBy(entries, (entry) => {
-    if (isCreation(entry)) created.add(entry.stream);
-    const [firstCreated] = created;
-    return String(created.has(entry.stream) ? firstCreated : entry.stream);
-  });
-}
+const IS_WRITTEN = 'lead IN (SELECT stream FROM written)';
 
-/** Number 0 of a stream is always there. */
-function predecessor(lead: LogEntry, chamberIdMin: number): Pick<LogEntry, 'stream' | 'eventId'> {
-  if (isCreation(lead) && lead.stream > chamberIdMin) return { stream: lead.stream - 1, eventId: 1 };
-  return { stream: lead.stream, eventId: lead.eventId - 1 };
-}
-
-export function isCreation(entry: LogEntry): entry is LogEntry & { readonly stream: number } {
-  return typeof entry.stream === 'number' && entry.eventId === 1;
-}
-
-function registrationRows(
-  registrations: readonly Registration[],
-  chains: ReadonlyMap<string, unknown>,
-): readonly (readonly [table: 'registrations' | 'contacts', rows: string])[] {
-  const hex = (text: string, encoding: BufferEncoding) => Buffer.from(text, encoding).toString('hex');
-  const signed: object[] = [];
-  const contacts = new Map<string, object>();
-  for (const { did, eventId, signature, operatorEmail, unchangedAt = null } of registrations) {
-    const lead = chains.has(did) ? did : null;
-    const coversEmail = operatorEmail !== undefined;
-    const key = { lead, did, unchangedAt };
-    if (signature !== null) signed.push({ ...key, eventId, hash: hex(signature, 'latin1'), coversEmail });
-    if (coversEmail) contacts.set(did, { ...key, email: hex(operatorEmail, 'utf8') });
-  }
-  const inOrderOfDids = [...contacts].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, contact]) => contact);
-  const tables = [
-    ['registrations', signed],
-    ['contacts', inOrderOfDids],
-  ] as const;
-  return tables.flatMap(([table, rows]) => (rows.length === 0 ? [] : [[table, JSON.stringify(rows)]]));
-}
-
-interface Column {
-  readonly name: string;
-  readonly type: string;
-  readonly encode: (rows: readonly Row[]) => Buffer;
-  /** Left out of other batches. */
-  readonly only?: Part;
-}
-
-/** The functions are made once: V8 would compile those of each batch again. */
-function column<Value>(name: string, type: ElementType<Value>, read: (row: Row) => Value | null, only?: Part): Column {
-  return { name, type: type.name, encode: (rows) => encode(type, rows.map(read)), ...(only && { only }) };
-}
-
-const EVENT_COLUMNS = [
-  column('stream', TEXT, ({ entry }) => String(entry.stream)),
-  column('event_id', BIGINT, ({ entry }) => entry.eventId),
-  column('at', BIGINT, ({ entry }) => entry.at),
-  column('line', BYTEA, ({ entry }) => entry.line),
-  column('signature', LATIN1, ({ entry }) => entry.signature),
-  column('nodes', BYTEA, ({ entry }) => entry.nodes),
-  column('line_crc', BIGINT, ({ entry }) => crc32(entry.line)),
-  column('nodes_crc', BIGINT, ({ entry: { nodes } }) => nodes && crc32(nodes)),
-];
-const EVENT = EVENT_COLUMNS.map(({ name }) => name).join(', ');
-
-const COLUMNS = [
-  ...EVENT_COLUMNS,
-  column('before_event', BIGINT, ({ before }) => before?.eventId ?? null),
-  column('account', TEXT, ({ entry }) => entry.account?.did ?? null),
-  column('account_event', BIGINT, ({ entry }) => entry.account?.lastEventId ?? null),
-  // Both are the stream if nothing is created.
-  column('lead', TEXT, ({ lead }) => lead, 'creation'),
-  column('before_stream', TEXT, ({ before }) => before && String(before.stream), 'creation'),
-  column('lease', TEXT, ({ lease }) => lease, 'held'),
-  column('changed', TEXT, ({ entry: { stream } }) => (typeof stream === 'string' ? stream : null), 'account'),
-];
-
-function columnsFor(parts: readonly Part[]): readonly Column[] {
-  return COLUMNS.filter(({ only }) => only === undefined || parts.includes(only));
-}
-
-const LOST = 'lead IN (SELECT lead FROM lost)';
-const WON = 'IN (SELECT stream FROM written)';
-
-/** Returns the leads that were not inserted, and null if the database holds another log: then nothing is written. Only what a batch needs: each part costs the server as much as an event. */
-function statementFor(parts: readonly Part[]): string {
-  const only = (part: Part, text: string) => (parts.includes(part) ? text : '');
-  const columns = columnsFor(parts);
-  const written = parts.filter((part) => part in INSERTS) as readonly WrittenPart[];
-  const inserts = written.map((part, index) => `, ${INSERTS[part](`$${columns.length + 2 + index}`, WON)}`);
+/** Returns the leads that were not inserted, and null if the database holds another log: then nothing is written. */
+function makeStatement({ tables, isSearch, isPlain }: StatementKind): string {
+  const search = (text: string) => (isSearch ? text : '');
+  const lostIf = [...LOST_IF, ...(isPlain ? [] : LOST_UNLESS_PLAIN), ...(isSearch ? [IS_KNOWN] : [])];
+  const columns = columnsOfBatch(isPlain);
+  const firstColumn = isPlain ? 2 : 3;
+  const inserts = tables.map((table, index) => `, ${insertInto(table, `$${firstColumn + columns.length + index}`)}`);
   return `
 WITH ${sameLog('$1')}, ${DURABLY.cte}, batch AS MATERIALIZED (
-  SELECT *${parts.includes('creation') ? '' : ', stream AS lead, stream AS before_stream'}
-  FROM unnest(${columns.map(({ type }, index) => `$${index + 2}::${type}[]`).join(', ')})
+  SELECT *${isPlain ? ', stream AS lead, stream AS before_stream' : ''}
+  FROM unnest(${columns.map(({ type }, index) => `$${firstColumn + index}::${type}[]`).join(', ')})
     WITH ORDINALITY AS rows (${columns.map(({ name }) => name).join(', ')}, place)
-)${only('held', HELD)}${only('account', LOCKED)}, lost AS MATERIALIZED (
-  SELECT lead FROM batch${only('account', ', (SELECT count(lock) AS locks FROM locked) AS locked')}
-  WHERE NOT EXISTS (SELECT FROM same_log) OR (SELECT event_id FROM events AS e WHERE e.stream = account AND e.event_id = account_event + 1) IS NOT NULL
-    OR account IS NOT NULL AND ${only('account', 'locks IS NOT NULL AND ')}NOT pg_try_advisory_xact_lock_shared(hashtextextended(account, 0))
-    OR before_event > 0 AND (SELECT event_id FROM events AS e WHERE e.stream = before_stream AND e.event_id = before_event) IS NULL
-    ${only('held', 'OR lease IS NOT NULL AND lease NOT IN (SELECT holder FROM held)')}
-    ${only('account', `OR changed IS NOT NULL AND extract(epoch FROM clock_timestamp()) * 1000 > $${columns.length + 2 + written.length}::float8`)}
-    ${only('search', 'OR (SELECT event_id FROM events AS e WHERE e.signature = batch.signature) IS NOT NULL')}
+), ${isPlain ? NOTHING_LOCKED : LOCKED}, lost AS MATERIALIZED (
+  SELECT lead FROM batch, locked WHERE ${lostIf.join('\n    OR ')}
 ), written AS (
   INSERT INTO events (${EVENT})
-  SELECT ${EVENT} FROM batch WHERE NOT ${LOST} ${only('search', 'AND before_event IS NOT NULL')}
-  ORDER BY place
-  ${only('search', 'ON CONFLICT DO NOTHING')}
-  RETURNING stream
-)${only('search', REST)}, without_place AS (
-  INSERT INTO unplaced_events SELECT stream, event_id FROM batch WHERE lead ${WON} ORDER BY place
+  SELECT ${EVENT} FROM batch WHERE lead NOT IN (SELECT lead FROM lost) ${search('AND before_event IS NOT NULL')}
+  ORDER BY place ${search('ON CONFLICT DO NOTHING')} RETURNING stream
+)${search(REST)}, without_place AS (
+  INSERT INTO unplaced_events SELECT stream, event_id FROM batch WHERE ${IS_WRITTEN} ORDER BY place
 )${inserts.join('')}
-SELECT lead FROM ${parts.includes('search') ? `batch WHERE NOT lead ${WON}` : 'lost'}
+SELECT lead FROM batch WHERE NOT ${IS_WRITTEN}
 UNION ALL SELECT NULL WHERE NOT EXISTS (SELECT FROM same_log) ${DURABLY.evaluated}`;
 }
 
-const HELD = `, held AS MATERIALIZED (
+/** DIDs sort after ':', and ids of chambers before it, whatever the database's collation. */
+const IS_ACCOUNT = `stream COLLATE "C" > ':'`;
+
+/** Accounts are locked in one order at all nodes, and before any lock that is shared: that one is tried only once their number is there. */
+const LOCKED = `held AS MATERIALIZED (
   SELECT holder FROM leases WHERE holder IN (SELECT lease FROM batch) FOR SHARE
+), locked AS MATERIALIZED (
+  SELECT count(pg_advisory_xact_lock(key)) AS accounts
+  FROM (SELECT DISTINCT hashtextextended(stream, 0) AS key FROM batch WHERE ${IS_ACCOUNT} ORDER BY 1) AS keys
 )`;
 
-/** In one order at all nodes, and before any lock that is shared: that one is tried only once the number of these is there. */
-const LOCKED = `, locked AS MATERIALIZED (
-  SELECT pg_advisory_xact_lock(key) AS lock
-  FROM (SELECT DISTINCT hashtextextended(changed, 0) AS key FROM batch WHERE changed IS NOT NULL ORDER BY 1) AS keys
-)`;
+const NOTHING_LOCKED = 'locked AS (SELECT 0 AS accounts)';
+
+/** A scalar, because the server may answer EXISTS by reading the whole table. */
+function hasEvent(stream: string, eventId: string): string {
+  return `(SELECT event_id FROM events AS e WHERE e.stream = ${stream} AND e.event_id = ${eventId}) IS NOT NULL`;
+}
+
+const LOST_IF = [
+  'NOT EXISTS (SELECT FROM same_log)',
+  `before_event > 0 AND NOT ${hasEvent('before_stream', 'before_event')}`,
+  hasEvent('account', 'account_event + 1'),
+  'account IS NOT NULL AND accounts >= 0 AND NOT pg_try_advisory_xact_lock_shared(hashtextextended(account, 0))',
+];
+
+const LOST_UNLESS_PLAIN = [
+  `${IS_ACCOUNT} AND extract(epoch FROM clock_timestamp()) * 1000 > $2::float8`,
+  'lease IS NOT NULL AND lease NOT IN (SELECT holder FROM held)',
+];
+
+const IS_KNOWN = '(SELECT event_id FROM events AS e WHERE e.signature = batch.signature) IS NOT NULL';
 
 /** What follows a lead, whose key may be taken. */
 const REST = `, rest AS (
   INSERT INTO events (${EVENT})
-  SELECT ${EVENT} FROM batch WHERE before_event IS NULL AND lead ${WON} ORDER BY place
+  SELECT ${EVENT} FROM batch WHERE before_event IS NULL AND ${IS_WRITTEN} ORDER BY place
 )`;
 
-const IS_UNCHANGED = `lead IS NULL AND EXISTS (SELECT FROM same_log) AND (SELECT event_id FROM events AS e WHERE e.stream = did AND e.event_id = "unchangedAt" + 1) IS NULL`;
+function columnsWithLead(table: Table): Columns {
+  return { ...columnsOf(table), lead: 'text', ...(OF_REGISTRATIONS.includes(table) && { unchanged_at: 'integer' }) };
+}
 
-const INSERTS = {
-  ...DERIVED_INSERTS,
-  registrations: (rows: string, won: string) => `new_registrations AS (
-  INSERT INTO registrations SELECT decode(hash, 'hex'), did, "eventId", "coversEmail"
-  FROM json_to_recordset(${rows}::json) AS rows (lead text, did text, "unchangedAt" bigint, "eventId" bigint, hash text,
-    "coversEmail" boolean)
-  WHERE lead ${won} OR ${IS_UNCHANGED}
-)`,
-  contacts: (rows: string, won: string) => `new_contacts AS (
-  INSERT INTO contacts SELECT did, decode(email, 'hex')
-  FROM json_to_recordset(${rows}::json) AS rows (lead text, did text, "unchangedAt" bigint, email text)
-  WHERE lead ${won} OR ${IS_UNCHANGED}
-  ON CONFLICT (did) DO UPDATE SET operator_email = excluded.operator_email
-)`,
-} as const;
+const OF_REGISTRATIONS: readonly Table[] = [REGISTRATIONS, CONTACTS];
 
-type WrittenPart = keyof typeof INSERTS;
-type Part = WrittenPart | 'search' | 'held' | 'creation' | 'account';
+/** A part of the WITH that writes the rows which a parameter lists. */
+function insertInto(table: Table, parameter: string): string {
+  const names = table.columns.map(({ name }) => name);
+  const listed = POSTGRES.listed(parameter, columnsWithLead(table));
+  const isUnchanged = OF_REGISTRATIONS.includes(table) ? `OR ${IS_UNCHANGED}` : '';
+  const source = `SELECT ${names} FROM ${listed} WHERE ${IS_WRITTEN} ${isUnchanged}`;
+  if (table === REGISTRATIONS)
+    return `new_${table.name} AS (INSERT INTO registrations (${names}) ${source} ORDER BY signature_hash)`;
+  if (table === CONTACTS) return `new_${table.name} AS (${upsert(table, `${source} ORDER BY did`)})`;
+  if (table === SNAPSHOTS) return `new_${table.name} AS (${upsertSnapshots(source)})`;
+  const inserted = `new_${table.name} AS (${upsert(table, source)})`;
+  return table === TABLES.chamber ? `${inserted}, ${closeMembers(parameter)}` : inserted;
+}
+
+const IS_UNCHANGED = `lead IS NULL AND EXISTS (SELECT FROM same_log) AND NOT ${hasEvent('did', 'unchanged_at + 1')}`;
+
+const CLOSED: Columns = { chamber_id: 'integer', is_committed: 'boolean', lead: 'text' };
+
+function closeMembers(parameter: string): string {
+  return `closed_members AS (
+  UPDATE members SET is_open = false FROM ${POSTGRES.listed(parameter, CLOSED)}
+  WHERE ${IS_WRITTEN} AND is_committed AND members.chamber_id = listed.chamber_id AND is_open
+)`;
+}

@@ -1,40 +1,24 @@
-// A batch as one statement. Why any number of nodes may run it at once:
+// Appends of a node. append-statement.ts says why nodes don't need to know of each other. Beyond that:
 //
-// 1. A stream's rows are written as a chain. The lead, its first entry in the batch, is inserted only if the event before it is
-//    there and its own key (stream, event_id) is free; the rest follow only if the lead was inserted. So events have no gaps,
-//    and of two nodes that extend a stream from the same event one wins: the other waits for it on the primary key, writes
-//    nothing of the stream and reports a conflict.
-// 2. The chambers that a batch creates are one chain, by id: the lead must follow the highest chamber, so ids have no gaps and
-//    rise in the order of the commits.
-// 3. A signature is accepted once: its index is unique, and a chain with a known one is not inserted. A signature belongs to one
-//    stream, so one that becomes known meanwhile is that of a competitor, who has taken the lead's key.
-// 4. Nothing deadlocks. Only leads wait, and every node inserts them in the same order; what follows a lead can't meet a
-//    competitor, who would need that lead. After the events, rows of registrations and contacts are written in order of their keys.
-// 5. An append whose result was lost is resolved by the very same append: its leads wait for the first attempt as for any
+// 1. An append whose result was lost is resolved by the very same append: its leads wait for the first attempt as for any
 //    competitor. If rows are there then and hold the same lines, the first attempt has succeeded.
-// 6. What a lease's holder decided is written only while it is the holder: the statement locks the lease's row against a new
-//    holder, or waits for one and writes nothing. So a new holder sees all that was written before it, and nothing comes after.
-// 7. A move is decided on its signer's account too. Its lead is inserted only if no event follows the one that the decision read.
-//    So a move may be decided without a look at the log: what is written was decided on heads.
-// 8. A registration that changes nothing has no event to compete with: it is remembered only if no event follows the head that it was
-//    decided on. If another one remembered its signature first, the statement fails whole, and is run again without the account.
-// 9. To search for competitors before a row is inserted costs the server an eighth of its time, and there are hardly any if each chamber
+// 2. To search for competitors before a row is inserted costs the server an eighth of its time, and there are hardly any if each chamber
 //    is used at one node. So a statement fails for the first one that it meets, and is run again with the search.
-// 10. What a response rests on is on the synchronous standbys. Rows are visible before that if their backend ended while it waited. A batch
-//     that writes an event confirms, by its commit, that event and all that its decisions have read. The look-up confirms the rest: the
-//     lines of repeated signatures, and the heads of a batch that has written nothing or is repeated.
-// 11. Auditors allow 5 s between a change of an account and a later move that was decided without it. So a change is not written once it is
-//     ACCOUNT_CHANGE_MS_MAX old, by the database's clock. From then on until its commit has ended, as long as that may take, it holds a
-//     lock of its account, which a move must be able to share: a change that is not visible yet lets no move pass.
-// 12. Nothing is written to another log: the statement reads the database's logId.
+// 3. What a response rests on is on the synchronous standbys. Rows are visible before that if their backend ended while it waited. A batch
+//    that writes an event confirms, by its commit, that event and all that its decisions have read. The look-up confirms the rest: the
+//    lines of repeated signatures, and the heads of a batch that has written nothing or is repeated.
+// 4. If a registration of the batch is known, the statement fails whole, and is run again without it and its account.
 import pg from 'pg';
 import type { Millis } from '../../vocabulary/values.ts';
 import type { Damages } from '../damage.ts';
 import { ALL_CHAMBERS, type AppendBatch, type AppendResult, type LogEntry, type Registration } from '../log.ts';
+import { type Columns, jsonRows } from '../sql/sql.ts';
 import type { StreamId } from '../stream-id.ts';
-import { type Batch, type Chain, insert, isCreation } from './append-statement.ts';
-import { bigintArray, byteaArray, textArray } from './arrays.ts';
+import { type Batch, type Chain, isCreation } from './append-batch.ts';
+import { insert } from './append-statement.ts';
 import type { DatabaseClock } from './database-clock.ts';
+import { POSTGRES } from './dialect.ts';
+import { prepared } from './driver.ts';
 import { lookUp } from './look-up.ts';
 
 /** With what a decision waits for its append (pipeline.ts) and clocks that are apart, less than what auditors allow. */
@@ -79,7 +63,7 @@ export class Appender {
   async #write(client: pg.Client, batch: Batch, { isRepeated, accountsUntil }: Attempt): Promise<Left> {
     const conflicts = new Set<StreamId>();
     const known: string[] = [];
-    const remaining: Batch = { entries: inOrder(batch.entries), registrations: inOrderOfKeys(batch.registrations) };
+    let remaining: Batch = { ...batch, entries: inOrder(batch.entries) };
     for (;;) {
       const isSearch = isRepeated || this.#searchesLeft > 0;
       try {
@@ -93,16 +77,24 @@ export class Appender {
       } catch (error) {
         const constraint = error instanceof pg.DatabaseError ? error.constraint : undefined;
         if (constraint === 'registrations_pkey') {
-          const forgotten = await forgetKnownRegistrations(client, remaining);
+          const signatures = await this.#knownRegistrations(client, remaining.registrations);
           // Two of the batch have one signature, a defect of the caller: it would fail again for ever.
-          if (forgotten.signatures.length === 0) throw error;
-          for (const did of forgotten.conflicts) conflicts.add(did);
-          known.push(...forgotten.signatures);
+          if (signatures.size === 0) throw error;
+          known.push(...signatures);
+          const { rest, moved } = without(remaining, signatures);
+          remaining = rest;
+          for (const stream of moved) conflicts.add(stream);
         } else if (!isSearch && (constraint === 'events_pkey' || constraint === 'events_by_signature')) {
           this.#searchesLeft = SEARCHES;
         } else throw error;
       }
     }
+  }
+
+  async #knownRegistrations(client: pg.Client, registrations: readonly Registration[]): Promise<ReadonlySet<string>> {
+    const signatureKeys = registrations.flatMap(({ signature }) => signature ?? []);
+    const { found } = await lookUp(client, { streams: [], signatureKeys }, this.#options.damages);
+    return new Set(found.keys());
   }
 
   /** Finds where the streams in conflict and the batch's heads are, and the lines that signatures led to earlier. */
@@ -114,21 +106,20 @@ export class Appender {
     const lost = entries.filter(({ stream }) => conflicts.has(stream));
     const accounts = lost.flatMap(({ account }) => account?.did ?? []);
     const keys = lost.flatMap(({ signature }) => signature ?? []);
+    const created = lost.some(isCreation) ? [ALL_CHAMBERS] : [];
     const asked = {
-      streams: [...new Set([...conflicts, ...accounts, ...heads.keys()])].filter((stream) => stream !== ALL_CHAMBERS),
+      streams: [...new Set([...conflicts, ...accounts, ...heads.keys(), ...created])],
       signatureKeys: [...signatures, ...keys, ...known],
       confirmsHeads,
     };
-    const { lastEventIds, found, ...last } = await lookUp(client, asked, this.#options.damages);
-    const lastChamberId = Math.max(last.lastChamberId, this.#options.chamberIdMin - 1);
-    const headOf = (stream: StreamId) => (stream === ALL_CHAMBERS ? lastChamberId : (lastEventIds.get(stream) ?? 0));
+    const { heads: latest, found } = await lookUp(client, asked, this.#options.damages);
+    const lowest = this.#options.chamberIdMin - 1;
+    const headOf = (stream: StreamId) => Math.max(latest.get(stream) ?? 0, stream === ALL_CHAMBERS ? lowest : 0);
     const moved = new Map<StreamId, number>();
-    for (const stream of conflicts) moved.set(stream, headOf(stream));
+    for (const stream of [...conflicts, ...created]) moved.set(stream, headOf(stream));
     // The head of an account that this batch has extended is its own.
     const written = new Set(entries.map(({ stream }) => stream));
-    for (const entry of lost) {
-      if (isCreation(entry)) moved.set(ALL_CHAMBERS, lastChamberId);
-      const { account } = entry;
+    for (const { account } of lost) {
       if (!account || written.has(account.did) || headOf(account.did) === account.lastEventId) continue;
       moved.set(account.did, headOf(account.did));
     }
@@ -162,38 +153,25 @@ function inOrder(entries: readonly LogEntry[]): readonly LogEntry[] {
   });
 }
 
-function inOrderOfKeys(registrations: readonly Registration[]): readonly Registration[] {
-  const keyOf = ({ did, signature }: Registration) => `${signature ?? ''} ${did}`;
-  return [...registrations].sort((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
+/** The batch without these registrations, and the accounts that it would extend for them. */
+function without({ entries, registrations }: Batch, signatures: ReadonlySet<string>) {
+  const isKnown = ({ signature }: Registration) => signature !== null && signatures.has(signature);
+  const dids = new Set<StreamId>(registrations.filter(isKnown).map(({ did }) => did));
+  const moved = new Set(entries.flatMap(({ stream }) => (dids.has(stream) ? [stream] : [])));
+  const rest: Batch = {
+    entries: entries.filter(({ stream }) => !moved.has(stream)),
+    registrations: registrations.filter((each) => !isKnown(each) && !moved.has(each.did)),
+  };
+  return { rest, moved };
 }
 
 /** The entries of these chains whose rows hold the same lines. */
 async function findWritten(client: pg.Client, chains: readonly Chain[]): Promise<ReadonlySet<LogEntry>> {
   const entries = chains.flat();
-  const { rows } = await client.query<{ readonly place: string }>(
-    `SELECT place FROM unnest($1::text[], $2::bigint[], $3::bytea[]) WITH ORDINALITY AS b (stream, event_id, line, place)
-     WHERE line = (SELECT line FROM events e WHERE e.stream = b.stream AND e.event_id = b.event_id)`,
-    [
-      textArray(entries.map(({ stream }) => String(stream))),
-      bigintArray(entries.map(({ eventId }) => eventId)),
-      byteaArray(entries.map(({ line }) => line)),
-    ],
-  );
-  return new Set(rows.map(({ place }) => entries[Number(place) - 1] as LogEntry));
+  const rows = entries.map(({ stream, eventId, line }) => ({ stream: String(stream), event_id: eventId, line }));
+  const { rows: same } = await client.query<{ readonly place: number }>(prepared(SAME_LINES, [jsonRows(LINE, rows)]));
+  return new Set(same.map(({ place }) => entries[Number(place)] as LogEntry));
 }
 
-/** Takes known registrations out of the batch, and the accounts that it would extend for them; returns both. */
-async function forgetKnownRegistrations(client: pg.Client, batch: Batch) {
-  const hashOf = ({ signature }: Registration) => (signature === null ? null : Buffer.from(signature, 'latin1'));
-  const { rows } = await client.query<{ signature_hash: Buffer }>(
-    'SELECT signature_hash FROM registrations WHERE signature_hash = ANY ($1::bytea[])',
-    [byteaArray(batch.registrations.map(hashOf))],
-  );
-  const known = new Set(rows.map((row) => row.signature_hash.toString('latin1')));
-  const isKnown = ({ signature }: Registration) => signature !== null && known.has(signature);
-  const dids = new Set<StreamId>(batch.registrations.filter(isKnown).map(({ did }) => did));
-  const conflicts = new Set(batch.entries.flatMap(({ stream }) => (dids.has(stream) ? [stream] : [])));
-  batch.registrations = batch.registrations.filter((each) => !isKnown(each) && !conflicts.has(each.did));
-  batch.entries = batch.entries.filter(({ stream }) => !conflicts.has(stream));
-  return { conflicts, signatures: [...known] };
-}
+const LINE: Columns = { stream: 'text', event_id: 'integer', line: 'bytes' };
+const SAME_LINES = `SELECT listed.place FROM ${POSTGRES.listed('$1', LINE)} JOIN events USING (stream, event_id, line)`;

@@ -5,9 +5,11 @@ import type pg from 'pg';
 import { detach } from '../../process/detach.ts';
 import { forSamePayer } from '../../process/main-thread.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
+import type { Sql } from '../sql/sql.ts';
 import { CannotConnect, ConnectionLost, failureOf, isSilent, logUnavailable, toLogError } from './database-errors.ts';
 import { describeDatabase, hostUrls } from './database-url.ts';
-import { newClient } from './driver.ts';
+import { POSTGRES } from './dialect.ts';
+import { newClient, prepared } from './driver.ts';
 import { requireOwnSession } from './pooler.ts';
 import { openSession, type PlanCacheMode } from './session.ts';
 import { Unresolved, UnresolvedWork } from './unresolved.ts';
@@ -19,9 +21,6 @@ const SILENCE_MS_MAX = 10_000;
 /** The time counts from the first lost connection: a promotion takes as long, and a stop has more. */
 export const PATIENCE_MS = 5_000;
 const RETRY_PAUSE_MS = 100;
-
-/** Runs a statement, prepared under the name. */
-export type Query = <Row>(name: string, text: string, values: readonly unknown[]) => Promise<readonly Row[]>;
 
 export interface ConnectionOptions {
   /** A query may take any time if it is 0. */
@@ -36,16 +35,16 @@ export interface ConnectionOptions {
   readonly onOtherLog?: () => void;
 }
 
-/** Work on connections, or on one of them. */
-export interface Runner {
-  readonly query: Query;
+/** Statements and work on connections, or on one of them. */
+export interface Runner extends Sql {
   run<Result>(work: (client: pg.Client, isRepeated: boolean) => Promise<Result>): Promise<Result>;
 }
 
 /** A lost connection fails the work. */
 export function runnerOn(client: pg.Client): Runner {
   return {
-    query: async (name, text, values) => (await client.query({ name, text, values: [...values] })).rows,
+    dialect: POSTGRES,
+    query: async (text, values) => (await client.query(prepared(text, values))).rows,
     run: (work) => work(client, false),
   };
 }
@@ -56,6 +55,7 @@ interface PromiseCallbacks {
 }
 
 export class Connections implements Runner {
+  readonly dialect = POSTGRES;
   readonly #urls: readonly string[];
   readonly #max: number;
   readonly #options: Required<ConnectionOptions>;
@@ -110,8 +110,8 @@ export class Connections implements Runner {
     }
   }
 
-  readonly query: Query = async (name, text, values) => {
-    const { rows } = await forSamePayer(this.run((client) => client.query({ name, text, values: [...values] })));
+  readonly query: Sql['query'] = async (text, values) => {
+    const { rows } = await forSamePayer(this.run((client) => client.query(prepared(text, values))));
     return rows;
   };
 

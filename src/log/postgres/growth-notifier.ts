@@ -2,6 +2,7 @@
 import type { Client } from 'pg';
 import { detach } from '../../process/detach.ts';
 import type { StreamId } from '../stream-id.ts';
+import { prepared } from './driver.ts';
 import { backendOf, NOT_DURABLY } from './session.ts';
 
 /** PostgreSQL's limit is 8,000; a longer list becomes a call to look at every followed stream. */
@@ -46,7 +47,7 @@ export class Notifier {
         this.#grown.clear();
         this.#client ??= await this.#connect();
         const values = [this.#options.channel, payload];
-        await this.#client.query({ name: 'notify', text: NOTIFY, values });
+        await this.#client.query(prepared(NOTIFY, values));
       }
     } catch {
       this.#drop(this.#client);

@@ -4,6 +4,7 @@
 import type { Client } from 'pg';
 import { detach } from '../../process/detach.ts';
 import { ALL_CHAMBERS } from '../log.ts';
+import { toStream } from '../sql/stored-line.ts';
 import type { Follower } from '../store.ts';
 import type { StreamId } from '../stream-id.ts';
 import { ANY_STREAM, HELLO, Notifier } from './growth-notifier.ts';
@@ -131,9 +132,4 @@ export class Growth {
     clearTimeout(this.#pollTimer);
     this.#notifier.close();
   }
-}
-
-/** A chamber's id in decimal, or a DID. */
-export function toStream(text: string): StreamId {
-  return /^\d+$/.test(text) ? Number(text) : text;
 }

@@ -3,15 +3,15 @@
 import { randomUUID } from 'node:crypto';
 import { detach } from '../../process/detach.ts';
 import type { Millis } from '../../vocabulary/values.ts';
+import type { Sql } from '../sql/sql.ts';
 import type { Lease } from '../store.ts';
-import type { Query } from './connections.ts';
 
 const LEASE_MS = 4_000;
 const EXTEND_INTERVAL_MS = 1_000;
 
 export class PostgresLease implements Lease {
   readonly #name: string;
-  readonly #query: Query;
+  readonly #query: Sql['query'];
   #hold: string = randomUUID();
   /** It is by performance.now(), from before the database was asked: never later than by the database's clock. */
   #endsAt: Millis = 0;
@@ -19,7 +19,7 @@ export class PostgresLease implements Lease {
   #claiming: Promise<void> | undefined;
   #isOver = false;
 
-  constructor(name: string, query: Query) {
+  constructor(name: string, query: Sql['query']) {
     this.#name = name;
     this.#query = query;
     this.#keep();
@@ -42,7 +42,7 @@ export class PostgresLease implements Lease {
 
   async #claim(hold: string): Promise<void> {
     const askedAt = performance.now();
-    const rows = await this.#query('claim lease', CLAIM, [this.#name, hold, LEASE_MS]);
+    const rows = await this.#query(CLAIM, [this.#name, hold, LEASE_MS]);
     if (hold === this.#hold) this.#endsAt = rows.length > 0 ? askedAt + LEASE_MS : 0;
   }
 
@@ -58,7 +58,7 @@ export class PostgresLease implements Lease {
     await this.#claiming;
     if (this.token === undefined) return;
     this.#endsAt = 0;
-    await this.#query('release lease', 'DELETE FROM leases WHERE holder = $1', [this.#hold]).catch(() => {});
+    await this.#query('DELETE FROM leases WHERE holder = $1', [this.#hold]).catch(() => {});
   }
 
   /** Leaves it to its time. */

@@ -3,7 +3,7 @@
 // under a running node.
 import type { Client } from 'pg';
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
-import { readMeta, requireServer, requireVersion } from './schema.ts';
+import { readMeta, requireKnown, requireServer } from './schema.ts';
 import { OtherLog } from './unusable-database.ts';
 
 /** Throws an Error of one line unless a start on the database would open the log. */
@@ -11,7 +11,7 @@ export async function requireSameLog(client: Client, logId: string): Promise<voi
   const found = await readLogId(client);
   if (found !== logId) throw new OtherLog(found, logId);
   await requireServer(client);
-  requireVersion(await readMeta(client, 'schema_version'));
+  requireKnown(Number(await readMeta(client, 'schema_version')));
   requireNotMoved(await readMeta(client, MOVED_TO));
 }
 

@@ -4,17 +4,16 @@
 import type { Client } from 'pg';
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
 import type { Damages, StreamDamaged } from '../damage.ts';
+import { ALL_CHAMBERS } from '../log.ts';
+import { damageIn, type StoredLine, toStream } from '../sql/stored-line.ts';
 import type { StreamId } from '../stream-id.ts';
 import { byteaArray, textArray } from './arrays.ts';
-import { toStream } from './growth.ts';
-import { damageIn, type StoredLine } from './lines.ts';
+import { prepared } from './driver.ts';
 import { confirmedIf } from './session.ts';
 
 export interface LookUp {
-  /** The last event of each stream asked for; 0 for one without events. */
-  readonly lastEventIds: ReadonlyMap<StreamId, number>;
-  /** The highest chamberId in use, 0 in an empty log. */
-  readonly lastChamberId: number;
+  /** Of the streams asked for; 0 for one without events. */
+  readonly heads: ReadonlyMap<StreamId, number>;
   /** The lines that hold the signatures asked for, by signatureKey. */
   readonly found: ReadonlyMap<string, string | StreamDamaged>;
 }
@@ -28,51 +27,41 @@ interface Asked {
 }
 
 export async function lookUp(client: Client, asked: Asked, damages: Damages): Promise<LookUp> {
-  const { streams, confirmsHeads = false } = asked;
   const keys = asked.signatureKeys.map((key) => Buffer.from(key, 'latin1'));
   const values = [
-    textArray(streams.map(String)),
+    textArray(asked.streams.map(String)),
     byteaArray(keys.filter(({ length }) => length !== HIDDEN_KEY_CHARS)),
     byteaArray(keys.filter(({ length }) => length === HIDDEN_KEY_CHARS)),
-    confirmsHeads,
+    asked.confirmsHeads ?? false,
   ];
-  const { rows } = await client.query<Row>({ name: 'look-up', text: LOOK_UP, values });
-  const lastEventIds = new Map<StreamId, number>();
+  const { rows } = await client.query<HeadRow | FoundLine>(prepared(LOOK_UP, values));
+  const heads = new Map<StreamId, number>();
   const found = new Map<string, string | StreamDamaged>();
-  let lastChamberId = 0;
-  for (const { heads, stream, key, ...stored } of rows) {
-    if (heads === null) {
-      found.set(key.toString('latin1'), damageIn(damages, toStream(stream), stored) ?? stored.line.toString());
-      continue;
-    }
-    lastChamberId = Number(stored.event_id);
-    for (const [index, head] of heads.split(' ').slice(0, streams.length).entries()) {
-      lastEventIds.set(streams[index] as StreamId, Number(head));
-    }
+  for (const row of rows) {
+    if (row.key === null) heads.set(toStream(row.stream), Number(row.event_id));
+    else found.set(row.key.toString('latin1'), damageIn(damages, row) ?? row.line.toString());
   }
-  return { lastEventIds, lastChamberId, found };
+  return { heads, found };
 }
 
-/** The first row has the highest chamberId in place of an event's id. */
-interface Row extends StoredLine {
-  /** The heads of the streams asked for, in their order; null in the rows of lines. */
-  readonly heads: string | null;
-  readonly stream: string;
-  readonly key: Buffer;
-}
+type HeadRow = Pick<StoredLine, 'stream' | 'event_id'> & { readonly key: null };
+type FoundLine = StoredLine & { readonly key: Buffer };
 
-/** LIMIT keeps the planner from reading the whole table for a few keys. */
+/** LIMIT keeps the planner from reading the whole table for a few keys. The last part adds no row, and has the message written. */
 const LOOK_UP = `
-WITH lines AS MATERIALIZED (
-  SELECT e.stream, e.event_id, k AS key, e.line, e.line_crc
+WITH found AS MATERIALIZED (
+  SELECT k AS key, e.stream, e.event_id, e.line, e.line_crc
   FROM unnest($2::bytea[]) AS k, LATERAL (SELECT * FROM events WHERE signature = k LIMIT 1) AS e
-  UNION ALL SELECT e.stream, e.event_id, k, e.line, e.line_crc
+  UNION ALL SELECT k, e.stream, e.event_id, e.line, e.line_crc
   FROM unnest($3::bytea[]) AS k, LATERAL (SELECT * FROM registrations WHERE signature_hash = k LIMIT 1) AS r,
     LATERAL (SELECT * FROM events WHERE stream = r.did AND event_id = r.event_id LIMIT 1) AS e
+), confirmed AS MATERIALIZED (
+  SELECT ${confirmedIf('($4 OR EXISTS (SELECT FROM found))')} AS position
 )
-SELECT (SELECT coalesce(string_agg(coalesce((SELECT max(event_id) FROM events WHERE stream = s), 0)::text, ' ' ORDER BY place), '')
-    FROM unnest($1::text[]) WITH ORDINALITY AS streams (s, place)) AS heads,
-  NULL::text AS stream, coalesce(max(chamber_id), 0) AS event_id, NULL::bytea AS key, NULL::bytea AS line, NULL::bigint AS line_crc,
-  ${confirmedIf('($4 OR EXISTS (SELECT FROM lines))')} AS confirmed_at
-FROM chambers
-UNION ALL SELECT NULL, lines.*, NULL FROM lines`;
+SELECT NULL::bytea AS key, asked.stream, coalesce(CASE asked.stream
+    WHEN '${ALL_CHAMBERS}' THEN (SELECT max(chamber_id) FROM chambers)
+    ELSE (SELECT max(event_id) FROM events WHERE events.stream = asked.stream) END, 0) AS event_id,
+  NULL::bytea AS line, NULL::bigint AS line_crc
+FROM unnest($1::text[]) AS asked (stream)
+UNION ALL SELECT key, stream, event_id, line, line_crc FROM found
+UNION ALL SELECT NULL, NULL, NULL, NULL, NULL FROM confirmed WHERE position = '0/0'`;

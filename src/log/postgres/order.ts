@@ -7,6 +7,7 @@
 // - Readers place what they are about to read. No append waits for it.
 import type pg from 'pg';
 import { ForumError } from '../../vocabulary/errors.ts';
+import type { Sql } from '../sql/sql.ts';
 import type { Runner } from './connections.ts';
 
 /** Any number, the same in every release. */
@@ -15,8 +16,8 @@ const ORDER_LOCK = '4848270582';
 const PLACED_AT_ONCE = 10_000;
 
 /** Gives a place to the lines that have none. Returns false if they can't have one now, as while a commit waits for a standby. */
-export async function placeLines(commits: Runner, reads: Runner = commits): Promise<boolean> {
-  const [unplaced] = await reads.query('unplaced', 'SELECT FROM unplaced_events LIMIT 1', []);
+export async function placeLines(commits: Runner, reads: Sql = commits): Promise<boolean> {
+  const [unplaced] = await reads.query('SELECT FROM unplaced_events LIMIT 1');
   if (unplaced === undefined) return true;
   try {
     for (let placed = PLACED_AT_ONCE; placed >= PLACED_AT_ONCE; ) placed = await commits.run(placeSome);

@@ -1,7 +1,7 @@
 // What the database role must be allowed to do. A catalog shows all tables to every role, so a role without rights is told which one it
 // lacks, and never takes the database for empty.
 import type { Client } from 'pg';
-import { DERIVED_TABLES } from '../derived-tables.ts';
+import { DERIVED_TABLES } from '../sql/tables.ts';
 import { MissingRight } from './database-errors.ts';
 
 /** The tables by what a node does with their rows. */
@@ -15,7 +15,6 @@ const NEEDED = Object.entries(TABLES_BY_PRIVILEGES).flatMap(([privileges, tables
   tables.flatMap((table) => privileges.split(',').map((privilege) => [table, privilege] as const)),
 );
 
-/** Those that are there: an earlier schema lacks some. */
 const MISSING = `SELECT relname AS name, privilege, quote_ident(current_user) AS role, quote_ident(nspname) AS schema
   FROM unnest($1::text[], $2::text[]) AS needed (relname, privilege) JOIN pg_class USING (relname)
   JOIN pg_namespace ON pg_namespace.oid = relnamespace AND nspname = current_schema()
@@ -59,21 +58,5 @@ export async function requireMayCreate(client: Client): Promise<void> {
   if (may) return;
   throw new MissingRight(
     `the role ${role} may not create tables in the schema ${schema}: GRANT CREATE ON SCHEMA ${schema} TO ${role}`,
-  );
-}
-
-/** The same for the tables that a first start on a log of an earlier release changes: only their owner may. */
-export async function requireMayUpgrade(client: Client): Promise<void> {
-  await requireMayCreate(client);
-  const { rows } = await client.query<{ readonly name: string; readonly role: string; readonly owner: string }>(
-    `SELECT relname AS name, quote_ident(current_user) AS role, quote_ident(rolname) AS owner
-     FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace JOIN pg_roles ON pg_roles.oid = relowner
-     WHERE nspname = current_schema() AND relname IN ('events', 'snapshots', 'unplaced') AND NOT pg_has_role(relowner, 'USAGE') LIMIT 1`,
-  );
-  const [other] = rows;
-  if (other === undefined) return;
-  const { name, role, owner } = other;
-  throw new MissingRight(
-    `this version changes the table ${name}, which only its owner ${owner} may, and the role is ${role}: GRANT ${owner} TO ${role}`,
   );
 }

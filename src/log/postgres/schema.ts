@@ -1,30 +1,21 @@
-// The PostgreSQL schema: `events` is the source of truth and append-only; the rest is derived or personal. Migrations run in
-// transactions under a lock, so that nodes may start together, and resume where one was killed.
+// The PostgreSQL schema: `events` is the source of truth and append-only; the rest is derived or personal. It is created in one
+// transaction under a lock, so that nodes may start together.
 import type { Client } from 'pg';
-import { createDerivedTables } from '../derived-tables.ts';
 import { newLogId } from '../log-id.ts';
+import { CONTACTS, createDerivedTables, createTable, REGISTRATIONS, TILES } from '../sql/tables.ts';
 import { describeDatabase } from './database-url.ts';
-import { COLUMN_TYPES } from './derived-rows.ts';
-import { PHASE_INDEXES } from './lists.ts';
-import { requireMayCreate, requireMayReadMeta, requireMayUpgrade, requireRights } from './rights.ts';
+import { POSTGRES } from './dialect.ts';
+import { requireMayCreate, requireMayReadMeta, requireRights } from './rights.ts';
 import { begin } from './session.ts';
 import { UnusableDatabase } from './unusable-database.ts';
 
 const SCHEMA_VERSION = 6;
 const SERVER_VERSION_MIN = 150_000;
-/** Any number, the same in every release: one migration at a time in a database. */
-const MIGRATION_LOCK = '4848270581';
+/** Any number, the same in every release: one program at a time creates a schema in a database. */
+const LOCK = 'SELECT pg_advisory_xact_lock(4848270581)';
 
 /** A log that has moved has this trigger. */
 export const MOVED_TRIGGER = 'events_refuse_moved';
-
-export const CLOCK_HIGH_WATER_MARK = 'clock_high_water_mark';
-
-/** published-tree.ts writes it. Entries are on level -1. */
-const PUBLISHED_TREE = `
-CREATE TABLE tiles (level bigint NOT NULL, tile bigint NOT NULL, hashes bytea NOT NULL, PRIMARY KEY (level, tile));
-CREATE TABLE checkpoints (log_id text PRIMARY KEY, size bigint NOT NULL, note text NOT NULL);
-`;
 
 // A stream is a chamber's id in decimal or an agent's DID. The two unique indexes of `events` are what decides between nodes.
 const SCHEMA = `
@@ -57,97 +48,48 @@ CREATE TABLE places (
   UNIQUE (stream, event_id)
 );
 
-${createDerivedTables(COLUMN_TYPES)}
-${PHASE_INDEXES}
-CREATE INDEX ideas_by_creator ON ideas (creator_did);
-CREATE INDEX members_open ON members (did, chamber_id) WHERE is_open;
-CREATE TABLE snapshots (
-  stream text COLLATE "C" PRIMARY KEY,
-  event_id bigint NOT NULL,
-  version bigint NOT NULL,
-  leaf bytea NOT NULL,
-  state text NOT NULL,
-  crc bigint NOT NULL
-);
-
-CREATE TABLE registrations (
-  signature_hash bytea PRIMARY KEY,
-  did text COLLATE "C" NOT NULL,
-  event_id bigint NOT NULL,
-  covers_email boolean NOT NULL
-);
-CREATE TABLE contacts (did text COLLATE "C" PRIMARY KEY, operator_email bytea NOT NULL);
+${createDerivedTables(POSTGRES)}
+${[REGISTRATIONS, CONTACTS, TILES].map((table) => createTable(POSTGRES, table)).join('\n')}
+CREATE TABLE checkpoints (log_id text PRIMARY KEY, size bigint NOT NULL, note text NOT NULL);
 CREATE TABLE leases (name text PRIMARY KEY, holder text NOT NULL, ends_at timestamptz NOT NULL);
-${PUBLISHED_TREE}`;
-
-/** It had snapshots of chambers only. */
-const SCHEMA_WITHOUT_ACCOUNTS = 3;
-/** It gave places to the lines of chambers only, and had no published tree. */
-const SCHEMA_WITH_CHAMBERS_PLACED = 4;
-/** The lines of accounts get their places. */
-const PLACING_ACCOUNTS = 5;
-const SNAPSHOTS_OF_STREAMS = `
-ALTER TABLE snapshots RENAME chamber_id TO stream;
-ALTER TABLE snapshots ALTER stream TYPE text COLLATE "C" USING stream::text;
 `;
 
-const EARLIER_SCHEMAS: readonly number[] = [SCHEMA_WITHOUT_ACCOUNTS, SCHEMA_WITH_CHAMBERS_PLACED, PLACING_ACCOUNTS];
-
-/** The table gets another name, so that nodes of an earlier release can't append lines that get no place. */
-const UNPLACED_EVENTS = 'ALTER TABLE unplaced RENAME TO unplaced_events;';
-
-const PLACED_AT_ONCE = 10_000;
-/** The position where the placing of accounts continues. It is empty at first: no DID is before it, and every chamber is. */
-const PLACED_THROUGH = 'placed_through';
-const BEFORE_ACCOUNTS = [':', 0];
-
-/** Places PLACED_AT_ONCE lines of accounts, after those of all chambers. Returns the last one. */
-const PLACE_ACCOUNTS = `
-WITH next AS MATERIALIZED (
-  SELECT stream, event_id FROM events WHERE (stream, event_id) > ($1, $2) ORDER BY stream, event_id LIMIT ${PLACED_AT_ONCE}
-), placed AS (
-  INSERT INTO places SELECT (SELECT coalesce(max(place), 0) FROM places) + row_number() OVER (ORDER BY stream, event_id),
-    stream, event_id FROM next
-)
-SELECT stream, event_id::float8 FROM next ORDER BY stream DESC, event_id DESC LIMIT 1`;
-
 /** Creates the schema in an empty database; throws an Error of one line on a server or a database that can't hold a log. */
-export async function migrate(client: Client): Promise<void> {
+export async function createIfEmpty(client: Client): Promise<void> {
   await requireServer(client);
-  for (let isDone = false; !isDone; ) isDone = await migrateOneStep(client);
-  await requireRights(client);
-}
-
-/** One transaction; one that is not committed is repeated by the next start. Returns whether it was the last one. */
-async function migrateOneStep(client: Client): Promise<boolean> {
   await begin(client);
   try {
-    await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
+    await client.query(LOCK);
     const version = await readVersion(client);
-    requireKnown(version);
     if (version === undefined) await create(client);
-    else if (version === PLACING_ACCOUNTS) await placeAccounts(client);
-    else if (version !== SCHEMA_VERSION) await upgrade(client, version);
+    else requireKnown(version);
     await client.query('COMMIT');
-    return version === undefined || version === SCHEMA_VERSION;
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {});
     throw error;
   }
+  await requireRights(client);
 }
 
-/** The version of the log, undefined in an empty database; throws an Error of one line if a start would end with it, and changes nothing. */
-export async function findVersion(client: Client): Promise<number | undefined> {
+/** Whether a log is there; throws an Error of one line if a start would end with it, and changes nothing. */
+export async function findLog(client: Client): Promise<boolean> {
   const version = await readVersion(client);
+  if (version === undefined) return requireNoLog(client);
   requireKnown(version);
-  if (version === undefined) await requireMayMake(client);
-  else await requireRights(client);
-  if (version !== undefined && isUpgradeDue(version)) await requireMayUpgrade(client);
-  return version;
+  await requireRights(client);
+  return true;
 }
 
-export function isUpgradeDue(version: number): boolean {
-  return version !== SCHEMA_VERSION;
+/** Another node may be making the log meanwhile: its names are there before its version is seen, and the lock waits for its end. */
+async function requireNoLog(client: Client): Promise<boolean> {
+  try {
+    await requireMayMake(client);
+    return false;
+  } catch (error) {
+    await client.query(LOCK);
+    if ((await readVersion(client)) === undefined) throw error;
+    return findLog(client);
+  }
 }
 
 export async function readMeta(client: Client, name: string): Promise<string | undefined> {
@@ -156,41 +98,27 @@ export async function readMeta(client: Client, name: string): Promise<string | u
 }
 
 /** Throws an Error of one line unless it is the schema of this version. */
-export function requireVersion(version: string | undefined): void {
-  const found = Number(version);
-  requireKnown(found);
-  if (found !== SCHEMA_VERSION) throw new UnusableDatabase(`the database has schema ${found}, which a start upgrades`);
+export function requireKnown(version: number): void {
+  if (version === SCHEMA_VERSION) return;
+  const which =
+    version < SCHEMA_VERSION ? 'which no release wrote' : `newer than schema ${SCHEMA_VERSION} of this version`;
+  throw new UnusableDatabase(`the database has schema ${version}, ${which}`);
 }
 
-function requireKnown(version: number | undefined): void {
-  if (version === undefined || version === SCHEMA_VERSION || EARLIER_SCHEMAS.includes(version)) return;
-  if (version < SCHEMA_VERSION)
-    throw new UnusableDatabase(`the database has schema ${version}, which no release wrote`);
-  throw new UnusableDatabase(`the database has schema ${version}, newer than schema ${SCHEMA_VERSION} of this version`);
-}
-
-/** Runs in the caller's transaction. Returns the schema's name; throws an Error of one line unless the database is empty. */
-export async function createSchema(client: Client, url: string): Promise<string> {
-  await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
+/** Runs in the caller's transaction. Throws an Error of one line unless the database is empty. */
+export async function createSchema(client: Client, url: string): Promise<void> {
+  await client.query(LOCK);
   const isEmpty = (await readVersion(client).catch(() => 0)) === undefined;
   if (!isEmpty)
     throw new UnusableDatabase(`${describeDatabase(url)} is not empty: name another database, or drop its tables`);
   await create(client);
-  return schemaOf(client);
 }
 
-/** Returns the schema's name; throws an Error of one line unless a log of this version is there. */
-export async function requireLog(client: Client, url: string): Promise<string> {
+/** Throws an Error of one line unless a log of this version is there. */
+export async function requireLog(client: Client, url: string): Promise<void> {
   const version = await readVersion(client);
   if (version === undefined) throw new UnusableDatabase(`${describeDatabase(url)} holds no log`);
-  if (version === SCHEMA_VERSION) return schemaOf(client);
-  const advice = version < SCHEMA_VERSION ? 'which the first start of this version renews' : 'of a newer version';
-  throw new UnusableDatabase(`${describeDatabase(url)} has schema ${version}, ${advice}`);
-}
-
-async function schemaOf(client: Client): Promise<string> {
-  const { rows } = await client.query('SELECT quote_ident(current_schema()) AS name');
-  return rows[0].name;
+  requireKnown(version);
 }
 
 /** Throws an Error of one line if the server, or the database, can't hold a log. Returns what it is. */
@@ -265,25 +193,4 @@ async function create(client: Client): Promise<void> {
     String(SCHEMA_VERSION),
     newLogId(),
   ]);
-}
-
-async function upgrade(client: Client, version: number): Promise<void> {
-  await requireMayUpgrade(client);
-  if (version === SCHEMA_WITHOUT_ACCOUNTS) await client.query(SNAPSHOTS_OF_STREAMS);
-  await client.query(UNPLACED_EVENTS + PUBLISHED_TREE);
-  await writeVersion(client, PLACING_ACCOUNTS);
-}
-
-async function placeAccounts(client: Client): Promise<void> {
-  const saved = await readMeta(client, PLACED_THROUGH);
-  const { rows } = await client.query(PLACE_ACCOUNTS, saved === undefined ? BEFORE_ACCOUNTS : JSON.parse(saved));
-  const [last] = rows;
-  await client.query('DELETE FROM meta WHERE name = $1', [PLACED_THROUGH]);
-  if (last === undefined) return writeVersion(client, SCHEMA_VERSION);
-  const through = JSON.stringify([last.stream, last.event_id]);
-  await client.query('INSERT INTO meta VALUES ($1, $2)', [PLACED_THROUGH, through]);
-}
-
-async function writeVersion(client: Client, version: number): Promise<void> {
-  await client.query("UPDATE meta SET value = $1 WHERE name = 'schema_version'", [String(version)]);
 }

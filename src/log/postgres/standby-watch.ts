@@ -1,6 +1,6 @@
 // Looks from time to time whether a standby follows the server that no commit waits for: promoted, it may lack moves that got their response.
 import { detach } from '../../process/detach.ts';
-import type { Query } from './connections.ts';
+import type { Sql } from '../sql/sql.ts';
 
 const INTERVAL_MS = 10_000;
 
@@ -12,12 +12,12 @@ SELECT current_setting('synchronous_standby_names') = '' AND EXISTS (
 ) AS is_asynchronous`;
 
 export class StandbyWatch {
-  readonly #query: Query;
+  readonly #query: Sql['query'];
   #isAsynchronous = false;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(query: Query) {
+  constructor(query: Sql['query']) {
     this.#query = query;
   }
 
@@ -28,7 +28,7 @@ export class StandbyWatch {
   /** One look after the other, however long one takes; a failed one changes nothing. */
   async look(): Promise<void> {
     try {
-      const [row] = await this.#query<{ readonly is_asynchronous: boolean }>('standby', ASYNCHRONOUS, []);
+      const [row] = await this.#query<{ readonly is_asynchronous: boolean }>(ASYNCHRONOUS);
       this.#isAsynchronous = row?.is_asynchronous === true;
     } catch {
       // The loss of the server shows elsewhere.

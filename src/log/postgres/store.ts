@@ -1,18 +1,19 @@
 // A store in PostgreSQL, which any number of nodes share.
 import type { Millis } from '../../vocabulary/values.ts';
 import { Damages, type StreamDamaged } from '../damage.ts';
+import { SignatureFilter } from '../signature-filter.ts';
+import { Lists } from '../sql/lists.ts';
 import type { Store } from '../store.ts';
+import { readLastAt } from './clock.ts';
 import { type ConnectionOptions, Connections, connectFirst, PATIENCE_MS } from './connections.ts';
 import { DatabaseClock } from './database-clock.ts';
 import { PostgresEventLog } from './event-log.ts';
-import { PostgresLists } from './lists.ts';
 import { requireSameLog } from './log-identity.ts';
 import { lookUp } from './look-up.ts';
 import { PostgresMeta } from './meta.ts';
 import { PostgresNodes } from './nodes.ts';
 import { PostgresPublishedTree } from './published-tree.ts';
-import { readLastAt } from './reset-clock.ts';
-import { migrate, readMeta } from './schema.ts';
+import { createIfEmpty, readMeta } from './schema.ts';
 import { Writes } from './writes.ts';
 
 /** For places, checkpoints, snapshots and repeated requests, which may wait for a standby. */
@@ -37,11 +38,11 @@ export interface PostgresStoreOptions {
   readonly elapsed?: () => Millis;
 }
 
-/** Opens the store, and creates or migrates its schema. Throws an Error of one line, without the password. */
+/** Opens the store, and creates its schema in an empty database. Throws an Error of one line, without the password. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
   const first = new Connections(options.url, 1);
   const opened = await connectFirst(first, options.url, async (client): Promise<Opened> => {
-    await migrate(client);
+    await createIfEmpty(client);
     const logId = (await readMeta(client, 'log_id')) ?? '';
     await requireSameLog(client, logId);
     return { logId, lastAt: await readLastAt(client) };
@@ -91,8 +92,7 @@ function compose(options: PostgresStoreOptions, { logId, lastAt }: Opened): Post
     (max) => new Connections(options.url, max, { ...checked, silenceMillis: PATIENCE_MS }),
   ) as [Connections, Connections];
   const pools = [connections, writes.connections, commits, leases];
-  const tree = new PostgresPublishedTree({ logId, connections, commits, damages });
-  const { query } = connections;
+  const tree = new PostgresPublishedTree({ logId, sql: connections, commits, damages });
   const nodes = new PostgresNodes({
     logId,
     checkConnections: (check) => {
@@ -104,24 +104,20 @@ function compose(options: PostgresStoreOptions, { logId, lastAt }: Opened): Post
     // It runs apart from the moves, which it must not delay.
     heads: async (streams) => {
       const asked = { streams, signatureKeys: [] };
-      return (await connections.run((client) => lookUp(client, asked, damages))).lastEventIds;
+      return (await connections.run((client) => lookUp(client, asked, damages))).heads;
     },
   });
   return {
     clock,
     nodes,
-    log: new PostgresEventLog(logId, {
-      connections,
-      commits,
-      writes,
-      damages,
-      nodes,
-      clock,
+    log: new PostgresEventLog({
+      ...{ logId, sql: connections, commits, writes, damages, nodes, clock },
+      seen: new SignatureFilter(0),
       chamberIdMin: options.chamberIdMin ?? 1,
     }),
-    lists: new PostgresLists(query),
+    lists: new Lists(connections),
     tree,
-    meta: new PostgresMeta({ logId, query, writes, lastAt, clock }),
+    meta: new PostgresMeta({ logId, sql: connections, writes, lastAt, clock }),
     async close() {
       clock.close();
       nodes.close();

@@ -1,10 +1,8 @@
 // The latest time that the log has shown: it never falls, also not over a restart.
 import type { Database } from 'better-sqlite3';
 import { instantOf, type Millis } from '../../vocabulary/values.ts';
-import { CLOCK_RESET, type ClockReset, parseReset } from '../clock-reset.ts';
+import { CLOCK_HIGH_WATER_MARK, CLOCK_RESET, type ClockReset, parseReset } from '../clock-reset.ts';
 
-/** Name in `meta` of the persisted clock. */
-export const CLOCK_HIGH_WATER_MARK = 'clock_high_water_mark';
 /** The last millisecond of a year of four digits. */
 const TIME_MAX: Millis = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 

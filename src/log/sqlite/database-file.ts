@@ -1,5 +1,4 @@
-// The database file of a service: found under one name, locked for one writer, readable by its owner alone, and watched while
-// it is open. SQLite keeps writing to files that were deleted or replaced, and those writes die with the process.
+// The database file of a service: found under one name, locked for one writer, and readable by its owner alone.
 import {
   chmodSync,
   chownSync,
@@ -8,22 +7,22 @@ import {
   lstatSync,
   openSync,
   readlinkSync,
-  readSync,
   realpathSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
-import { LogCorruption } from '../damage.ts';
-import { migrate, type OnMigration } from './migration.ts';
-import { SCHEMA_VERSION } from './schema.ts';
+import type { DatabasePath } from './file-watch.ts';
+import { migrate, type OnMigration, requireKnownSchema } from './migration.ts';
+import { createSchema, SCHEMA_VERSION } from './schema.ts';
 
-const CACHE_KIB = 32_768;
+/** Of each connection: a service has two, one of the thread that writes. */
+const CACHE_KIB = 16_384;
 /** The page size of a new file. It is twice SQLite's own: half as many pages to write for the lines of one commit. */
 export const DATABASE_PAGE_BYTES = 8_192;
-/** Pages in the write-ahead log before a checkpoint (2 MiB): more would block the process for longer at a time. */
-const CHECKPOINT_PAGES = 256;
+/** Pages in the write-ahead log before a checkpoint (8 MiB): more would hold up a move for longer at a time. */
+const CHECKPOINT_PAGES = 1_024;
 /** A write-ahead log that grew under an outside reader's snapshot is cut back to this size, several times its usual one. */
 const WAL_BYTES_KEPT = 8_388_608;
 /** How long a statement waits for another program's write lock: it blocks the process, so it is short. */
@@ -36,19 +35,43 @@ const IF_PRESENT = { throwIfNoEntry: false } as const;
 
 export interface DatabaseFile {
   readonly db: Database.Database;
-  /** Throws LogCorruption once the file, its -wal or its -shm was deleted, replaced or truncated; undefined for one in memory. */
-  requireUnchanged?(): void;
+  /** Undefined for one in memory. */
+  readonly place: DatabasePath | undefined;
+  /** Closes the connection and unlocks the file. */
   close(): void;
 }
 
-/** Opens or creates the database for this process alone, or in memory for ':memory:'. Throws an Error of one line. */
-export function openDatabaseFile(path: string, onMigration?: OnMigration): DatabaseFile {
+/**
+ * Opens or creates the database for this process alone, or in memory for ':memory:'. Throws an Error of one line, also for a file of an
+ * earlier schema.
+ */
+export function openDatabaseFile(path: string): DatabaseFile {
+  return open(path, requireCurrent);
+}
+
+/** Brings a file of an earlier schema to this one. Throws an Error of one line. */
+export async function migrateDatabase(path: string, onMigration: OnMigration = () => {}): Promise<void> {
+  if (path === ':memory:' || !existsSync(path)) return;
+  const file = open(path, () => {});
+  try {
+    await migrate(file.db, onMigration);
+  } catch (error) {
+    throw cannotOpen(path, error);
+  } finally {
+    file.close();
+  }
+}
+
+/** The lines of an earlier schema may lack what programs read. */
+export function requireCurrent(version: number): void {
+  if (version === SCHEMA_VERSION) return;
+  throw new Error(`the file has schema ${version}, which the first start of this version migrates`);
+}
+
+function open(path: string, requireVersion: (version: number) => void): DatabaseFile {
   if (path === ':memory:') {
-    const db = connect(path);
-    const close = () => {
-      db.close();
-    };
-    return { db, close };
+    const db = connect(path, requireVersion);
+    return { db, place: undefined, close: () => db.close() };
   }
   let lock: Database.Database | undefined;
   let db: Database.Database | undefined;
@@ -56,13 +79,29 @@ export function openDatabaseFile(path: string, onMigration?: OnMigration): Datab
     const file = requireOneName(path);
     lock = lockWriter(`${file}.lock`);
     createPrivate(file);
-    db = connect(file, onMigration);
-    return new WatchedFile({ db, lock, path, file });
+    db = connect(file, requireVersion);
+    return openedFile({ db, lock, place: { path, file } });
   } catch (error) {
     db?.close();
     lock?.close();
     throw cannotOpen(path, error);
   }
+}
+
+interface Opened {
+  readonly db: Database.Database;
+  readonly lock: Database.Database;
+  readonly place: DatabasePath;
+}
+
+function openedFile({ db, lock, place }: Opened): DatabaseFile {
+  const close = () => {
+    if (!lock.open) return;
+    db.close();
+    reserveShm(`${place.file}-shm`, place.path);
+    lock.close();
+  };
+  return { db, place, close };
 }
 
 export function cannotOpen(path: string, error: unknown): Error {
@@ -143,7 +182,22 @@ export function createPrivate(path: string): void {
   }
 }
 
-function connect(path: string, onMigration?: OnMigration): Database.Database {
+function connect(path: string, requireVersion: (version: number) => void): Database.Database {
+  const db = openWriter(path);
+  try {
+    const version = requireKnownSchema(db);
+    if (version === 0) db.transaction(() => createSchema(db)).immediate();
+    else requireVersion(version);
+    requireWritable(db);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** A connection whose commits are durable. */
+export function openWriter(path: string): Database.Database {
   const db = new Database(path, { timeout: BUSY_TIMEOUT_MS });
   try {
     db.pragma(`page_size = ${DATABASE_PAGE_BYTES}`);
@@ -153,8 +207,6 @@ function connect(path: string, onMigration?: OnMigration): Database.Database {
     db.pragma(`cache_size = -${CACHE_KIB}`);
     db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     db.pragma(`journal_size_limit = ${WAL_BYTES_KEPT}`);
-    migrate(db, onMigration);
-    requireWritable(db);
     return db;
   } catch (error) {
     db.close();
@@ -165,73 +217,10 @@ function connect(path: string, onMigration?: OnMigration): Database.Database {
 /** Writes a value that is there already: a read-only file opens without complaint and would then reject every move. */
 function requireWritable(db: Database.Database): void {
   try {
-    db.pragma(`user_version = ${SCHEMA_VERSION}`);
+    db.pragma(`user_version = ${db.pragma('user_version', { simple: true })}`);
   } catch (error) {
     // The service goes on reading with a full disk, and writes resume when there is room.
     if (!(error instanceof Database.SqliteError && error.code === 'SQLITE_FULL')) throw error;
-  }
-}
-
-/** Documented at sqlite.org/walformat.html: what the -wal must hold follows from the frame count in the -shm's header. */
-const WAL_HEADER_BYTES = 32;
-const FRAME_HEADER_BYTES = 24;
-const FRAMES_OFFSET = 16;
-
-class WatchedFile implements DatabaseFile {
-  readonly db: Database.Database;
-  readonly #lock: Database.Database;
-  readonly #main: Watched;
-  readonly #wal: Watched;
-  readonly #shm: Watched;
-  readonly #shmDescriptor: number;
-  readonly #frameCount = new Uint32Array(1);
-  readonly #frameBytes: number;
-  #shmBytes = 0;
-
-  constructor({
-    db,
-    lock,
-    path,
-    file,
-  }: { db: Database.Database; lock: Database.Database; path: string; file: string }) {
-    this.db = db;
-    this.#lock = lock;
-    this.#main = watch(path);
-    this.#wal = watch(`${file}-wal`);
-    this.#shm = watch(`${file}-shm`);
-    this.#frameBytes = FRAME_HEADER_BYTES + (db.pragma('page_size', { simple: true }) as number);
-    this.#shmDescriptor = openSync(this.#shm.path, 'r');
-  }
-
-  requireUnchanged(): void {
-    requireSame(this.#main, 1);
-    this.#shmBytes = requireSame(this.#shm, this.#shmBytes);
-    if (statSync(this.#wal.path, IF_PRESENT) === undefined) throw this.#saveDeletedWal();
-    const walBytes = requireSame(this.#wal, 0);
-    // Read after the size: another program's checkpoint resets the count before it truncates the file.
-    readSync(this.#shmDescriptor, this.#frameCount, 0, 4, FRAMES_OFFSET);
-    const frames = this.#frameCount[0] ?? 0;
-    if (frames > 0 && walBytes < WAL_HEADER_BYTES + frames * this.#frameBytes) throw changed(this.#wal, 'truncated');
-  }
-
-  /**
-   * SQLite's own descriptor still reads the deleted file, so a checkpoint writes accepted moves into the main one. It overwrites nothing
-   * of another program that has opened the database since: such a program has made a new -wal, which counts as replaced.
-   */
-  #saveDeletedWal(): LogCorruption {
-    const outcome = isCheckpointed(this.db)
-      ? 'all that was answered has been saved in the database'
-      : 'what was answered last may be lost';
-    return changed(this.#wal, 'deleted', `: ${outcome}`);
-  }
-
-  /** The descriptor outlives the connection: closing it earlier would release SQLite's locks on the -shm. */
-  close(): void {
-    if (!this.db.open) return;
-    this.db.close();
-    closeSync(this.#shmDescriptor);
-    reserveShm(this.#shm.path, this.#main.path);
-    this.#lock.close();
   }
 }
 
@@ -251,46 +240,4 @@ function reserveShm(path: string, database: string): void {
   } catch {
     // Another program has the database open, and with it the file, or there is no room for it now.
   }
-}
-
-interface Watched {
-  readonly path: string;
-  readonly ino: number;
-  readonly dev: number;
-}
-
-function watch(path: string): Watched {
-  const { ino, dev } = statSync(path);
-  return { path, ino, dev };
-}
-
-/** Returns the size. */
-function requireSame(watched: Watched, bytesMin: number): number {
-  const found = statSync(watched.path, IF_PRESENT);
-  if (found === undefined) throw changed(watched, 'deleted');
-  if (found.ino !== watched.ino || found.dev !== watched.dev) throw changed(watched, 'replaced');
-  if (found.size < bytesMin) throw changed(watched, 'truncated');
-  return found.size;
-}
-
-interface CheckpointResult {
-  readonly busy: number;
-  /** Frames in the write-ahead log, and those of them that the main file holds. */
-  readonly log: number;
-  readonly checkpointed: number;
-}
-
-/** Writes the whole write-ahead log into the main file, unless an outside reader needs the former pages. */
-function isCheckpointed(db: Database.Database): boolean {
-  try {
-    const [result] = db.pragma('wal_checkpoint(FULL)') as CheckpointResult[];
-    return result?.busy === 0 && result.checkpointed === result.log;
-  } catch {
-    // The caller ends the process in any case.
-    return false;
-  }
-}
-
-function changed({ path }: Watched, how: string, outcome = ''): LogCorruption {
-  return new LogCorruption(`${path} was ${how} while it was open${outcome}`);
 }

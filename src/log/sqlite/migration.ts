@@ -1,25 +1,35 @@
-// Brings a file of a released schema to this one. Each step is a transaction that also commits how far the migration is, so a
-// process that is killed resumes at the next start. Lines, signatures and tree nodes stay as they are, byte for byte.
-//  1. One transaction adds the columns and tables of the lines; from then on older releases refuse the file.
+// Brings a file of an earlier schema to this one: that of release 0.1.0, or the last one before this. Each step is a transaction that also
+// commits how far the migration is, so a process that is killed resumes at the next start. Lines, signatures and tree nodes stay as they
+// are, byte for byte.
+//  1. One transaction adds the columns, keys and tables; from then on older releases refuse the file. The last schema needs no more.
 //  2. Every event gets its checksums, a batch in a transaction.
-//  3. One transaction makes the derived tables from the lines. It is all that a file of schema 6 needs.
+//  3. One transaction makes the derived tables from the lines.
 import { isUtf8 } from 'node:buffer';
 import { crc32 } from 'node:zlib';
 import type { Database, Statement } from 'better-sqlite3';
 import { hiddenSignatureKey } from '../../crypto/http-signature.ts';
 import { HASH_BYTES, leafHash, nodeHash } from '../../crypto/merkle.ts';
 import { fromLine, toLine } from '../../vocabulary/events.ts';
-import { fillPhases } from './chamber-phases.ts';
-import { CLOCK_HIGH_WATER_MARK } from './clock.ts';
-import { deriveTables } from './derived-tables.ts';
-import { indexEverything } from './event-index.ts';
+import { CLOCK_HIGH_WATER_MARK } from '../clock-reset.ts';
+import { foldLog } from '../sql/fold.ts';
+import {
+  CHECKPOINTS,
+  CONTACTS,
+  createDerivedIndexes,
+  createDerivedTables,
+  createTable,
+  DERIVED_TABLES,
+  REGISTRATIONS,
+  SNAPSHOTS,
+  TILES,
+} from '../sql/tables.ts';
+import { transactionOn } from './connection.ts';
+import { SQLITE } from './dialect.ts';
 import {
   ANOTHER_PROGRAM,
   APPEND_ONLY,
   APPEND_ONLY_TRIGGERS,
-  createSchema,
-  PUBLISHED_TREE,
-  REGISTRATIONS,
+  KEYS,
   requireNoTables,
   requireOwnTables,
   SCHEMA_VERSION,
@@ -27,15 +37,13 @@ import {
 
 /** Release 0.1.0 wrote schema 2. */
 const SCHEMA_OF_0_1 = 2;
-/** It had all tables, and no checksums in events that schema 2 wrote. */
-const SCHEMA_WITH_MEMBERS = 4;
-/** Step 1 is done. */
-const SEALING = 5;
-/** It had no published tree, and a column for each member of a listing. */
-const SCHEMA_WITH_PHASES = 6;
+/** It had an index of its own beside the events. */
+const SCHEMA_WITH_INDEX = 7;
+/** Step 1 is done, and not the others. */
+const SEALING = 8;
 
 /** Schemas that can be migrated; the others were in no release. */
-export const EARLIER_SCHEMAS: readonly number[] = [SCHEMA_OF_0_1, SCHEMA_WITH_MEMBERS, SEALING, SCHEMA_WITH_PHASES];
+export const EARLIER_SCHEMAS: readonly number[] = [SCHEMA_OF_0_1, SCHEMA_WITH_INDEX, SEALING];
 
 const EVENTS_PER_STEP = 2_000;
 
@@ -43,20 +51,13 @@ const EVENTS_PER_STEP = 2_000;
 const SEALED_THROUGH = 'sealed_through';
 
 export interface MigrationProgress {
-  readonly step: 'checksums' | 'tables';
+  readonly step: 'keys' | 'checksums' | 'tables';
   /** Events that the step has passed, and all of them. */
   readonly events: number;
   readonly of: number;
 }
 
 export type OnMigration = (progress: MigrationProgress) => void;
-
-/** Creates the schema in a new file and migrates one of a release; throws if it can't, or another program wrote the file. */
-export function migrate(db: Database, onMigration: OnMigration = () => {}): void {
-  const version = requireKnownSchema(db);
-  if (version === 0) db.transaction(() => createSchema(db)).immediate();
-  else if (version !== SCHEMA_VERSION) migrateEarlier(db, version, onMigration);
-}
 
 /** Returns the version, 0 of a file without tables; throws an Error of one line if this release can't start on the file. */
 export function requireKnownSchema(db: Database): number {
@@ -74,31 +75,56 @@ export function requireKnownSchema(db: Database): number {
   throw new Error(`the file has schema ${version}, which no release wrote`);
 }
 
-function migrateEarlier(db: Database, version: number, onProgress: OnMigration): void {
-  if (version < SEALING) db.transaction(() => addTables(db, version)).immediate();
-  if (version <= SEALING) sealEvents(db, onProgress);
-  db.transaction(() => {
-    makeTables(db, onProgress);
+/** Migrates a file whose schema is known. */
+export async function migrate(db: Database, onProgress: OnMigration): Promise<void> {
+  const version = db.pragma('user_version', { simple: true });
+  if (version === SCHEMA_VERSION) return;
+  if (version !== SEALING) {
+    onProgress({ step: 'keys', events: 0, of: lastPosition(db) });
+    db.transaction(version === SCHEMA_OF_0_1 ? () => addTables(db) : () => replaceIndex(db)).immediate();
+  }
+  if (version === SCHEMA_WITH_INDEX) return;
+  sealEvents(db, onProgress);
+  db.exec('BEGIN IMMEDIATE');
+  try {
+    await makeTables(db, onProgress);
     db.prepare('DELETE FROM meta WHERE name = ?').run(SEALED_THROUGH);
-    // The publisher makes its tiles, bit by bit.
-    db.exec(PUBLISHED_TREE);
     db.pragma(`user_version = ${SCHEMA_VERSION}`);
-  }).immediate();
+    db.exec('COMMIT');
+  } catch (error) {
+    if (db.inTransaction) db.exec('ROLLBACK');
+    throw error;
+  }
 }
 
-function addTables(db: Database, version: number): void {
-  // Step 2 looks up tree nodes by the index.
-  indexEverything(db);
-  if (version === SCHEMA_OF_0_1) {
-    db.exec(`
-      ALTER TABLE events ADD COLUMN line_crc INTEGER;
-      ALTER TABLE events ADD COLUMN nodes_crc INTEGER;
-      ALTER TABLE chambers ADD COLUMN turn_seconds INTEGER;
-      ALTER TABLE chambers ADD COLUMN max_members INTEGER;
-      ${REGISTRATIONS}
-    `);
-    rememberRegistrations(db);
-  }
+/** The derived tables keep their rows, and get other indexes. */
+function replaceIndex(db: Database): void {
+  addKeys(db);
+  db.exec('DROP TABLE chamber_phases; DROP TABLE snapshots; ALTER TABLE contacts RENAME TO earlier_contacts');
+  dropIndexes(db);
+  db.exec(createDerivedIndexes(SQLITE) + createTable(SQLITE, SNAPSHOTS));
+  replaceContacts(db);
+  db.pragma(`user_version = ${SCHEMA_VERSION}`);
+}
+
+/** Those of the derived tables. */
+function dropIndexes(db: Database): void {
+  const names = db.prepare<[string], string>(
+    `SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name IN (SELECT value FROM json_each(?))`,
+  );
+  for (const name of names.pluck().all(JSON.stringify(DERIVED_TABLES))) db.exec(`DROP INDEX ${name}`);
+}
+
+function addTables(db: Database): void {
+  db.exec(`
+    ALTER TABLE events ADD COLUMN line_crc INTEGER;
+    ALTER TABLE events ADD COLUMN nodes_crc INTEGER;
+    ${[REGISTRATIONS, TILES, CHECKPOINTS].map((table) => createTable(SQLITE, table)).join('\n')}
+    ALTER TABLE contacts RENAME TO earlier_contacts;
+  `);
+  addKeys(db);
+  replaceContacts(db);
+  rememberRegistrations(db);
   // The clock's name was another one in 0.1.0.
   db.exec(`
     INSERT OR REPLACE INTO meta
@@ -109,12 +135,30 @@ function addTables(db: Database, version: number): void {
   db.pragma(`user_version = ${SEALING}`);
 }
 
+function addKeys(db: Database): void {
+  dropTriggers(db);
+  db.exec(KEYS + APPEND_ONLY);
+  db.exec("DROP TABLE stream_events; DROP TABLE signatures; DELETE FROM meta WHERE name = 'indexed_through'");
+}
+
+/** The addresses are bytes, as in PostgreSQL, whose text can't hold each. */
+function replaceContacts(db: Database): void {
+  db.exec(`
+    ${createTable(SQLITE, CONTACTS)}
+    INSERT INTO contacts SELECT did, CAST(operator_email AS BLOB) FROM earlier_contacts;
+    DROP TABLE earlier_contacts;
+  `);
+}
+
+function dropTriggers(db: Database): void {
+  for (const trigger of APPEND_ONLY_TRIGGERS) db.exec(`DROP TRIGGER IF EXISTS ${trigger}`);
+}
+
 /** 0.1.0 knew the signatures of registrations, which cover e-mail addresses, from the events: those stay as they are. */
 function rememberRegistrations(db: Database): void {
   const signed = db.prepare<[], { readonly account: string; readonly event_id: number; readonly signature: Buffer }>(
     `SELECT account, event_id, signature FROM events
-     WHERE position IN (SELECT position FROM stream_events WHERE stream >= '')
-       AND account IS NOT NULL AND signature IS NOT NULL AND json_valid(line) AND json_extract(line, '$.type') = 'agent.registered'`,
+     WHERE account IS NOT NULL AND signature IS NOT NULL AND json_valid(line) AND json_extract(line, '$.type') = 'agent.registered'`,
   );
   const remember = db.prepare('INSERT OR IGNORE INTO registrations VALUES (?, ?, ?, 1)');
   for (const { account, event_id, signature } of signed.all()) {
@@ -124,31 +168,29 @@ function rememberRegistrations(db: Database): void {
 
 interface UnsealedEvent {
   readonly position: number;
-  readonly chamber_id: number | null;
+  readonly stream: string | number;
   readonly event_id: number;
   readonly line: Buffer;
   readonly nodes: Buffer | null;
 }
 
-type NodesOf = Statement<[number | null, number], Buffer | null>;
+type NodesOf = Statement<[string | number, number], Buffer | null>;
 
 function sealEvents(db: Database, onProgress: OnMigration): void {
   const last = lastPosition(db);
   const unsealed = db.prepare<[number, number], UnsealedEvent>(
-    `SELECT position, chamber_id, event_id, CAST(line AS BLOB) AS line, nodes FROM events
+    `SELECT position, stream, event_id, CAST(line AS BLOB) AS line, nodes FROM events
      WHERE position > ? AND position <= ? AND line_crc IS NULL ORDER BY position`,
   );
   const nodesOf: NodesOf = db
-    .prepare<[number | null, number], Buffer | null>(
-      `SELECT nodes FROM events WHERE position = (SELECT position FROM stream_events WHERE stream = ? AND event_id = ?)`,
-    )
+    .prepare<[string | number, number], Buffer | null>('SELECT nodes FROM events WHERE stream = ? AND event_id = ?')
     .pluck();
   const update = db.prepare<[number, number | null, number]>(
     'UPDATE events SET line_crc = ?, nodes_crc = ? WHERE position = ?',
   );
   const saveProgress = db.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)');
   const seal = db.transaction((events: readonly UnsealedEvent[], through: number) => {
-    for (const trigger of APPEND_ONLY_TRIGGERS) db.exec(`DROP TRIGGER ${trigger}`);
+    dropTriggers(db);
     for (const event of events) update.run(...checksumsOf(event, nodesOf), event.position);
     db.exec(APPEND_ONLY);
     saveProgress.run(SEALED_THROUGH, String(through));
@@ -162,7 +204,7 @@ function sealEvents(db: Database, onProgress: OnMigration): void {
   }
 }
 
-/** A line or nodes that are not as they were written get a checksum that is not theirs, so that every read detects the damage. */
+/** A line or nodes that are damaged get a checksum that is not theirs, so that every read detects the damage. */
 function checksumsOf(event: UnsealedEvent, nodesOf: NodesOf): [line: number, nodes: number | null] {
   const { line, nodes } = event;
   const isLineSound = nodes === null ? isCanonical(line) : isLeafOf(line, nodes);
@@ -189,9 +231,9 @@ function isCanonical(line: Buffer): boolean {
 }
 
 /** Every node above the leaf is the hash of its two children. */
-function areParents({ chamber_id: chamberId, event_id: eventId }: UnsealedEvent, nodes: Buffer, nodesOf: NodesOf) {
+function areParents({ stream, event_id: eventId }: UnsealedEvent, nodes: Buffer, nodesOf: NodesOf): boolean {
   for (let level = 1; level < nodes.length / HASH_BYTES; level++) {
-    const left = nodesOf.get(chamberId, eventId - 2 ** (level - 1));
+    const left = nodesOf.get(stream, eventId - 2 ** (level - 1));
     if (!left || !nodeAt(nodes, level).equals(nodeHash(nodeAt(left, level - 1), nodeAt(nodes, level - 1))))
       return false;
   }
@@ -202,31 +244,34 @@ function nodeAt(nodes: Buffer, level: number): Buffer {
   return nodes.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
 }
 
-function makeTables(db: Database, onProgress: OnMigration): void {
+/** A damaged chamber is no reason to keep the service from the others. Its row was right before. */
+async function makeTables(db: Database, onProgress: OnMigration): Promise<void> {
   const of = lastPosition(db);
   onProgress({ step: 'tables', events: 0, of });
   db.exec('CREATE TEMP TABLE earlier AS SELECT * FROM chambers');
-  const damaged: (number | null)[] = [];
-  deriveTables(
-    db,
-    ({ chamber_id: chamberId }) => damaged.push(chamberId),
-    (events) => onProgress({ step: 'tables', events, of }),
-  );
-  // A damaged chamber is no reason to keep the service from the others. Its row was right before.
-  const keep = db.prepare(
-    `INSERT OR REPLACE INTO chambers SELECT chamber_id, creator_did, lobby_deadline, proposal_deadline, debate_deadline,
-       allocate_commit_deadline, allocate_reveal_deadline, is_committed, is_settled,
-       json_object('chamberId', chamber_id, 'name', name, 'creatorDid', creator_did, 'deadlines', json_object(
-           'lobbyDeadline', lobby_deadline, 'proposalDeadline', proposal_deadline, 'debateDeadline', debate_deadline,
-           'allocateCommitDeadline', allocate_commit_deadline, 'allocateRevealDeadline', allocate_reveal_deadline),
-         'memberCount', member_count, 'turnSeconds', turn_seconds, 'isCommitted', json(iif(is_committed, 'true', 'false')),
-         'isSettled', json(iif(is_settled, 'true', 'false')), 'maxMembers', max_members)
-     FROM earlier WHERE chamber_id = ?`,
-  );
-  for (const chamberId of damaged) keep.run(chamberId);
+  for (const table of [...DERIVED_TABLES, SNAPSHOTS.name, 'chamber_phases']) db.exec(`DROP TABLE IF EXISTS ${table}`);
+  db.exec(createDerivedTables(SQLITE));
+  const damaged: (number | string | null)[] = [];
+  await foldLog(transactionOn(db), {
+    into: 'stored',
+    onFault: ({ stream }) => damaged.push(stream),
+    onEvents: (events) => onProgress({ step: 'tables', events, of }),
+  });
+  const keep = db.prepare(KEEP_CHAMBER);
+  for (const stream of damaged) keep.run(stream);
   db.exec('DROP TABLE earlier');
-  fillPhases(db);
 }
+
+/** In the form of listing-json.ts. Release 0.1.0 had neither a length of turns nor a bound of members in the row. */
+const KEEP_CHAMBER = `
+INSERT OR REPLACE INTO chambers SELECT chamber_id, creator_did, lobby_deadline, proposal_deadline, debate_deadline,
+  allocate_commit_deadline, allocate_reveal_deadline, is_committed, is_settled,
+  json_object('chamberId', chamber_id, 'name', name, 'creatorDid', creator_did, 'deadlines', json_object(
+      'lobbyDeadline', lobby_deadline, 'proposalDeadline', proposal_deadline, 'debateDeadline', debate_deadline,
+      'allocateCommitDeadline', allocate_commit_deadline, 'allocateRevealDeadline', allocate_reveal_deadline),
+    'memberCount', member_count, 'turnSeconds', NULL, 'isCommitted', json(iif(is_committed, 'true', 'false')),
+    'isSettled', json(iif(is_settled, 'true', 'false')), 'maxMembers', NULL)
+FROM earlier WHERE chamber_id = ?`;
 
 function lastPosition(db: Database): number {
   return db.prepare<[], number>('SELECT coalesce(max(position), 0) FROM events').pluck().get() ?? 0;

@@ -1,98 +1,52 @@
-// The published tree in an SQLite file. A line's place is its position: positions have no gaps and are those of the commits.
-import type Database from 'better-sqlite3';
-import type { ReadTiles } from '../../tlog/tiled-tree.ts';
-import type { Damages } from '../damage.ts';
-import {
-  leafOf,
-  type PlacedEvent,
-  type Publication,
-  type PublishedTree,
-  type StoredCheckpoint,
-  type StoredLeaf,
-  storedLevel,
-} from '../published-tree.ts';
-import type { Access } from './access.ts';
+// The published tree in an SQLite file.
+import { type Publication, type PublishedTree, type StoredCheckpoint, storedLevel } from '../published-tree.ts';
+import { REPLACE_NOTE, SqlPublishedTree, type TreeParts } from '../sql/published-tree.ts';
+import { CHECKPOINTS, TILES, upsert } from '../sql/tables.ts';
+import { Conflict, type Writer } from './writer.ts';
 
-interface Parts {
-  readonly logId: string;
-  readonly access: Access;
-  readonly damages: Damages;
-}
+export class SqlitePublishedTree extends SqlPublishedTree {
+  readonly #writer: Writer | undefined;
 
-export class SqlitePublishedTree implements PublishedTree {
-  readonly #parts: Parts;
-  readonly #statements: ReturnType<typeof prepare>;
-  readonly #write: (publication: Publication) => boolean;
-
-  constructor(parts: Parts) {
-    const { db } = parts.access.file;
-    this.#parts = parts;
-    this.#statements = prepare(db);
-    this.#write = db.transaction(this.#writeAll.bind(this)).immediate;
+  /** Without a writer it is read-only. */
+  constructor(parts: TreeParts, writer?: Writer) {
+    super(parts);
+    this.#writer = writer;
   }
 
   pinned<Result>(work: (tree: PublishedTree) => Promise<Result>): Promise<Result> {
     return work(this);
   }
 
-  checkpoint(logId = this.#parts.logId): Promise<StoredCheckpoint | undefined> {
-    return this.#parts.access.read(() => this.#statements.checkpoint.get(logId));
-  }
-
   async confirm(): Promise<void> {}
 
-  readonly readTiles: ReadTiles = (refs) =>
-    this.#parts.access.read(() => refs.map((ref) => this.#statements.tile.get(storedLevel(ref), ref.index)));
+  protected async placeLines(): Promise<void> {}
 
-  readLeaves(after: number, limit: number): Promise<Uint8Array> {
-    const { access, damages } = this.#parts;
-    return access.read(() => {
-      const rows = this.#statements.leaves.all(after, after + limit);
-      return Buffer.concat(rows.map((row) => leafOf(damages, row, row)));
-    });
+  async publish({ from, checkpoint, tiles }: Publication): Promise<boolean> {
+    const first = {
+      text: PUBLISH,
+      values: [this.parts.logId, checkpoint.size, checkpoint.note, from],
+      mustChange: true,
+    };
+    const rest = tiles.map((tile) => ({ text: WRITE_TILE, values: [storedLevel(tile), tile.index, tile.bytes] }));
+    try {
+      await this.#writer?.change([first, ...rest]);
+      return this.#writer !== undefined;
+    } catch (error) {
+      if (error instanceof Conflict) return false;
+      throw error;
+    }
   }
 
-  readEvents(after: number, limit: number): Promise<readonly PlacedEvent[]> {
-    return this.#parts.access.read(() => this.#statements.events.all(after, after + limit));
-  }
-
-  publish(publication: Publication): Promise<boolean> {
-    return this.#parts.access.change(() => this.#write(publication));
-  }
-
-  #writeAll({ from, checkpoint, tiles }: Publication): boolean {
-    const { logId } = this.#parts;
-    if ((this.#statements.checkpoint.get(logId)?.size ?? 0) !== from) return false;
-    for (const tile of tiles) this.#statements.writeTile.run(storedLevel(tile), tile.index, tile.bytes);
-    this.#statements.writeCheckpoint.run(logId, checkpoint.size, checkpoint.note);
-    return true;
-  }
-
-  replaceNote(from: StoredCheckpoint, note: string): Promise<boolean> {
-    const { access, logId } = this.#parts;
-    return access.change(() => this.#statements.replaceNote.run(note, logId, from.size, from.note).changes > 0);
+  async replaceNote({ size, note: former }: StoredCheckpoint, note: string): Promise<boolean> {
+    const values = [note, this.parts.logId, size, former];
+    const changes = await this.#writer?.change([{ text: REPLACE_NOTE, values }]);
+    return (changes?.[0] ?? 0) > 0;
   }
 }
 
-type LeafRow = PlacedEvent & StoredLeaf;
-
-type Span = [after: number, through: number];
-
-const STREAM = 'coalesce(chamber_id, account) AS stream';
-
-function prepare(db: Database.Database) {
-  return {
-    checkpoint: db.prepare<[string], StoredCheckpoint>('SELECT size, note FROM checkpoints WHERE log_id = ?'),
-    tile: db.prepare<[number, number], Buffer>('SELECT hashes FROM tiles WHERE level = ? AND tile = ?').pluck(),
-    leaves: db.prepare<Span, LeafRow>(
-      `SELECT ${STREAM}, event_id AS eventId, nodes, nodes_crc, line_crc, iif(nodes IS NULL, CAST(line AS BLOB), NULL) AS line
-       FROM events WHERE position > ? AND position <= ? ORDER BY position`,
-    ),
-    events: db.prepare<Span, PlacedEvent>(
-      `SELECT ${STREAM}, event_id AS eventId FROM events WHERE position > ? AND position <= ? ORDER BY position`,
-    ),
-    writeTile: db.prepare('INSERT OR REPLACE INTO tiles VALUES (?, ?, ?)'),
-    writeCheckpoint: db.prepare('INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?)'),
-    replaceNote: db.prepare('UPDATE checkpoints SET note = ? WHERE log_id = ? AND size = ? AND note = ?'),
-  };
-}
+/** The first checkpoint is inserted, a later one replaces one of the size that it follows. */
+const PUBLISH = upsert(
+  CHECKPOINTS,
+  'SELECT $1, $2, $3 WHERE $4 = (SELECT coalesce(max(size), 0) FROM checkpoints WHERE log_id = $1)',
+);
+const WRITE_TILE = upsert(TILES, 'VALUES ($1, $2, $3)');

@@ -1,9 +1,10 @@
 // The SQLite schema: `events` is the source of truth and append-only for every program; the rest is derived or personal.
 import type { Database } from 'better-sqlite3';
 import { newLogId } from '../log-id.ts';
-import { DERIVED } from './derived-tables.ts';
+import { createDerivedTables, createTable, KEPT_TABLES } from '../sql/tables.ts';
+import { SQLITE } from './dialect.ts';
 
-export const SCHEMA_VERSION = 7;
+export const SCHEMA_VERSION = 9;
 
 /** A line and its nodes have their CRC-32s, which every read is compared with. */
 const EVENTS = `
@@ -21,12 +22,22 @@ CREATE TABLE events (
 ) STRICT;
 `;
 
+const STREAM_OF_NEW = 'coalesce(NEW.chamber_id, NEW.account)';
+
+/** The names by which every statement knows an event, and the keys that keep a stream and a signature from having two. */
+export const KEYS = `
+ALTER TABLE events ADD COLUMN stream ANY GENERATED ALWAYS AS (coalesce(chamber_id, account)) VIRTUAL;
+ALTER TABLE events ADD COLUMN at INTEGER GENERATED ALWAYS AS (
+  CASE WHEN json_valid(line) THEN CAST(round(unixepoch(json_extract(line, '$.ts'), 'subsec') * 1000) AS INTEGER) END) VIRTUAL;
+CREATE UNIQUE INDEX events_by_stream ON events (stream, event_id);
+CREATE UNIQUE INDEX events_by_signature ON events (signature) WHERE signature IS NOT NULL;
+`;
+
 export const APPEND_ONLY_TRIGGERS = ['events_refuse_update', 'events_refuse_delete', 'events_refuse_replace'] as const;
 
 // REPLACE deletes without firing DELETE triggers unless the connection asks for them, so the insert itself is checked: a row at
-// the next position replaces nothing. FAIL undoes nothing; ABORT would keep a statement journal for every insert. Unique
-// indexes of streams and signatures would make an append write two to three times as much (event-index.ts has the figures): the
-// service checks both in memory, refuses to start on rows that break them, and `fsck --repair-tail` removes such rows.
+// the next position, for the next event of its stream and with a new signature, replaces nothing. FAIL undoes nothing; ABORT would keep a
+// statement journal for every insert.
 export const APPEND_ONLY = `
 CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events BEGIN
   SELECT RAISE(ABORT, 'events is append-only: no UPDATE');
@@ -37,57 +48,11 @@ END;
 CREATE TRIGGER events_refuse_replace BEFORE INSERT ON events BEGIN
   SELECT RAISE(FAIL, 'events is append-only: not the next position')
     WHERE NEW.position <> 1 + coalesce((SELECT max(position) FROM events), 0);
+  SELECT RAISE(FAIL, 'events is append-only: not the next event of its stream')
+    WHERE NEW.event_id <> 1 + coalesce((SELECT max(event_id) FROM events WHERE stream = ${STREAM_OF_NEW}), 0);
+  SELECT RAISE(FAIL, 'events is append-only: the signature is there')
+    WHERE NEW.signature IS NOT NULL AND EXISTS (SELECT 1 FROM events WHERE signature = NEW.signature);
 END;
-`;
-
-/** Derived too, by event-index.ts: complete up to the watermark. */
-export const INDEX_TABLES = ['stream_events', 'signatures'] as const;
-
-/** A stream is a chamber's number or an agent's DID. */
-export const INDEXES = `
-CREATE TABLE stream_events (
-  stream ANY NOT NULL,
-  event_id INTEGER NOT NULL,
-  position INTEGER NOT NULL,
-  PRIMARY KEY (stream, event_id)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE signatures (
-  prefix BLOB NOT NULL,
-  position INTEGER NOT NULL,
-  PRIMARY KEY (prefix, position)
-) STRICT, WITHOUT ROWID;
-INSERT OR REPLACE INTO meta (name, value) VALUES ('indexed_through', '0');
-`;
-
-/** published-tree.ts writes it. Entries are on level -1. */
-export const PUBLISHED_TREE = `
-CREATE TABLE tiles (
-  level INTEGER NOT NULL,
-  tile INTEGER NOT NULL,
-  hashes BLOB NOT NULL,
-  PRIMARY KEY (level, tile)
-) STRICT;
-CREATE TABLE checkpoints (
-  log_id TEXT PRIMARY KEY,
-  size INTEGER NOT NULL,
-  note TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-`;
-
-/** Signatures of registrations, hashed: a line must not hold one that covers an e-mail address. */
-export const REGISTRATIONS = `
-CREATE TABLE registrations (
-  signature_hash BLOB PRIMARY KEY,
-  did TEXT NOT NULL,
-  event_id INTEGER NOT NULL,
-  covers_email INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-`;
-
-const REST = `
-${REGISTRATIONS}
-CREATE TABLE contacts (did TEXT PRIMARY KEY, operator_email TEXT NOT NULL) STRICT, WITHOUT ROWID;
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 `;
 
 export const ANOTHER_PROGRAM = 'the file is a database of another program';
@@ -107,7 +72,8 @@ export function requireNoTables(db: Database): void {
 /** Creates the tables in the caller's transaction. */
 export function createSchema(db: Database): void {
   requireNoTables(db);
-  db.exec(EVENTS + APPEND_ONLY + DERIVED + REST + INDEXES + PUBLISHED_TREE);
+  const tables = KEPT_TABLES.map((table) => createTable(SQLITE, table)).join('\n');
+  db.exec(EVENTS + KEYS + APPEND_ONLY + tables + createDerivedTables(SQLITE));
   db.prepare("INSERT INTO meta (name, value) VALUES ('log_id', ?)").run(newLogId());
   db.pragma(`user_version = ${SCHEMA_VERSION}`);
 }

@@ -1,20 +1,20 @@
-// A store in one SQLite file: WAL, synchronous=FULL, one process that writes.
-
+// A store in one SQLite file: WAL, synchronous=FULL, one process that writes, in a thread of its own. The main thread reads.
 import { LOG_ID } from '../../vocabulary/values.ts';
 import { Damages, type LogCorruption, type StreamDamaged } from '../damage.ts';
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
+import { SignatureFilter } from '../signature-filter.ts';
+import { Lists } from '../sql/lists.ts';
+import { KEPT_TABLES, SNAPSHOTS, TABLES } from '../sql/tables.ts';
 import type { Store } from '../store.ts';
-import { Access } from './access.ts';
-import { ChamberPhases } from './chamber-phases.ts';
+import { readClock } from './clock.ts';
+import { sqlOn } from './connection.ts';
 import { cannotOpen, type DatabaseFile, openDatabaseFile } from './database-file.ts';
-import { EventIndex } from './event-index.ts';
 import { SqliteEventLog } from './event-log.ts';
-import { SqliteLists } from './lists.ts';
-import { Memberships } from './memberships.ts';
+import { Failures } from './failures.ts';
 import { SqliteMeta } from './meta.ts';
-import type { OnMigration } from './migration.ts';
 import { SqlitePublishedTree } from './published-tree.ts';
 import { readMeta } from './reader.ts';
+import { Writer } from './writer.ts';
 
 export interface SqliteStoreOptions {
   /** The lowest id of a new chamber; 1 by default. */
@@ -23,13 +23,14 @@ export interface SqliteStoreOptions {
   readonly onCorruption?: (error: LogCorruption) => void;
   /** Called once for each stream in which damage is met. */
   readonly onDamage?: (damage: StreamDamaged) => void;
-  /** Called again and again while a file of an earlier release is migrated. */
-  readonly onMigration?: OnMigration;
 }
 
-/** Opens or creates the store in `path`, or in memory for ':memory:'. Throws an Error of one line. */
+/**
+ * Opens or creates the store in `path`, or in memory for ':memory:'. Throws an Error of one line, also for a file that
+ * migrateDatabase has not brought to this schema.
+ */
 export function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Store {
-  const file = openDatabaseFile(path, options.onMigration);
+  const file = openDatabaseFile(path);
   try {
     return compose(file, options);
   } catch (error) {
@@ -38,26 +39,47 @@ export function openSqliteStore(path: string, options: SqliteStoreOptions = {}):
   }
 }
 
-function compose(file: DatabaseFile, { onCorruption = () => {}, onDamage, chamberIdMin }: SqliteStoreOptions): Store {
-  const access = new Access(file, onCorruption);
-  const { db } = file;
-  const index = new EventIndex(db, chamberIdMin);
-  const memberships = new Memberships(db, index);
-  const phases = new ChamberPhases(db);
-  const meta = new SqliteMeta(access, phases);
+function compose(file: DatabaseFile, options: SqliteStoreOptions): Store {
+  const { chamberIdMin = 1, onCorruption = () => {}, onDamage } = options;
+  const { db, place } = file;
   const logId = readMeta(db, 'log_id') ?? '';
   if (!LOG_ID.test(logId)) throw new Error('the log has no id of 32 hex digits: restore a backup');
   requireNotMoved(readMeta(db, MOVED_TO));
+  const lastAt = readClock(db);
+  requireTables(db);
+  const seen = new SignatureFilter(secondAfterNewest(db));
+  const failures = new Failures(onCorruption);
+  const writer = new Writer(file, failures);
+  if (place !== undefined) db.pragma('query_only = ON');
+  const sql = sqlOn(db, (error) => failures.ofRead(error));
   const damages = new Damages(onDamage);
   return {
-    log: new SqliteEventLog(logId, { access, damages, index, memberships, phases }),
-    tree: new SqlitePublishedTree({ logId, access, damages }),
-    lists: new SqliteLists(access, memberships, phases),
-    meta,
+    log: new SqliteEventLog({ logId, sql, damages, seen, chamberIdMin, writer }),
+    tree: new SqlitePublishedTree({ logId, sql, damages }, writer),
+    lists: new Lists(sql),
+    meta: new SqliteMeta({ sql, writer, lastAt }),
     nodes: undefined,
     async close() {
-      meta.close();
+      // The thread closes the last connection, and only then the descriptor that it watches the file by.
+      db.close();
+      await writer.close();
       file.close();
     },
   };
+}
+
+/** Statements are prepared when they are first used: without a table a move would fail. */
+function requireTables(db: DatabaseFile['db']): void {
+  const tables = [SNAPSHOTS, ...Object.values(TABLES), ...KEPT_TABLES];
+  for (const { name } of tables) db.prepare(`SELECT 1 FROM ${name}`);
+}
+
+/** The first second of which no signature is in the log: a key begins with its second, so the newest is the last in the index. */
+function secondAfterNewest(db: DatabaseFile['db']): number {
+  const query = 'SELECT max(signature) FROM events WHERE signature IS NOT NULL';
+  const newest = db.prepare<[], Buffer | null>(query).pluck().get();
+  if (newest == null) return 0;
+  return newest.length < BigUint64Array.BYTES_PER_ELEMENT
+    ? Number.POSITIVE_INFINITY
+    : Number(newest.readBigUInt64BE()) + 1;
 }

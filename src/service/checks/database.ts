@@ -30,7 +30,7 @@ const NO_STANDBY =
 export async function findLog(state: CheckState): Promise<readonly Finding[]> {
   const { config, isRunning: isInUse } = state;
   if (config.DATABASE_URL === undefined) {
-    state.log = findSqliteLog(config.DATABASE_PATH, { isInUse, isFolderMade: isDefaultPath(config) });
+    state.log = await findSqliteLog(config.DATABASE_PATH, { isInUse, isFolderMade: isDefaultPath(config) });
     return [];
   }
   // Loaded only when used: it would slow every other start.

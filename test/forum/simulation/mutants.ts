@@ -79,9 +79,9 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   ),
   'quota-is-fatal': mutant(
     'an error of a transaction that was rolled back',
-    'log/sqlite/access.ts',
-    'if (NO_ROOM.test(code) && this.#isRolledBack(isAsBefore)) return cannotBeWritten(error);',
-    '',
+    'log/sqlite/failures.ts',
+    'NOTHING_WRITTEN.test(code) || NO_ROOM.test(code)',
+    'NOTHING_WRITTEN.test(code)',
   ),
   'publish-before-append': mutant('7', PIPELINE, APPEND, `${PUBLISH}\n${APPEND}`),
   'heads-not-expected': mutant(

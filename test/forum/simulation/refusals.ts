@@ -2,8 +2,8 @@
 import Database from 'better-sqlite3';
 import pg from 'pg';
 import { toLogError } from '../../../src/log/postgres/database-errors.ts';
-import { Access } from '../../../src/log/sqlite/access.ts';
-import type { DatabaseFile } from '../../../src/log/sqlite/database-file.ts';
+import { Failures } from '../../../src/log/sqlite/failures.ts';
+import { failureOf } from '../../../src/log/sqlite/transactions.ts';
 
 /** A right that was revoked, a full disk, a conflict, a limit, a broken index, a value out of range. */
 const SQLSTATES = ['42501', '53100', '40001', '54000', 'XX000', '22003'];
@@ -23,6 +23,6 @@ function refusedByServer(code: string): unknown {
 
 /** The transaction is over, and the file is as it was. */
 function refusedBySqlite(code: string): unknown {
-  const file = { db: { inTransaction: false } } as DatabaseFile;
-  return new Access(file, () => {}).writeFailed(new Database.SqliteError('refused', code));
+  const error = Object.assign(new Database.SqliteError('refused', code), { isRolledBack: true });
+  return new Failures(() => {}).ofWrite(failureOf(error));
 }

@@ -3,12 +3,11 @@ import { spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { copyLog } from '../../../src/log/copy.ts';
-import { fsckPostgres } from '../../../src/log/postgres/maintenance.ts';
+import { copyLog } from '../../../src/log/open-log.ts';
 import { openPostgresStore } from '../../../src/log/postgres/store.ts';
-import { fsckDatabase } from '../../../src/log/sqlite/fsck.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import type { Store } from '../../../src/log/store.ts';
+import { faultsOf } from '../../durability/log-book.ts';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
 import { TestClock } from '../../kit/clock.ts';
 import { Commands, linesOf } from '../../kit/commands.ts';
@@ -36,13 +35,6 @@ const isUrl = (place: string) => place.startsWith('postgres:');
 
 const open = async (place: string): Promise<Store> =>
   isUrl(place) ? openPostgresStore({ url: place, connectionsMax: 4 }) : openSqliteStore(place);
-
-async function faultsOf(place: string): Promise<readonly string[]> {
-  const faults: string[] = [];
-  const report = ({ problem }: { readonly problem: string }) => void faults.push(problem);
-  await (isUrl(place) ? fsckPostgres(place, report) : fsckDatabase(place, report));
-  return faults;
-}
 
 /** A log of random moves, one chamber with so many debates, and a signed registration with an e-mail address. */
 async function write(place: string, debates = 10) {

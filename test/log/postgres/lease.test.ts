@@ -60,7 +60,7 @@ describe('a lease', () => {
     const url = await temporaryPostgres();
     const [one, other, client] = [await openStore(url), await openStore(url), await connect(url)];
     let isCut = false;
-    const first = new PostgresLease('work', async (_, text, values) => {
+    const first = new PostgresLease('work', async (text, values = []) => {
       if (isCut) throw new Error('cut off');
       return (await client.query(text, [...values])).rows;
     });

@@ -1,7 +1,7 @@
 // A database's clock that was wrong, and right again: the log's time is reset, and what is in the future waits.
 import { beforeEach, describe, expect, it } from 'vitest';
-import { copyLog } from '../../../src/log/copy.ts';
-import { resetPostgresClock } from '../../../src/log/postgres/reset-clock.ts';
+import { copyLog, writeWholeLog } from '../../../src/log/open-log.ts';
+import { resetClock } from '../../../src/log/sql/reset-clock.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { deadlinesFrom } from '../../kit/chambers.ts';
 import { TestClock } from '../../kit/clock.ts';
@@ -36,15 +36,15 @@ beforeEach(async () => {
 describe('a log whose time is in the future', () => {
   it('is reset to the database’s clock, and names the streams that wait', async () => {
     expect((await openAgain()).lastAt).toBe(ahead);
-    const reset = await resetPostgresClock(url);
+    const reset = await resetTime();
     expect(reset).toEqual({ from: ahead, waiting: [{ stream: 2, until: ahead }] });
     const { lastAt } = await openAgain();
     expect(Math.abs(lastAt - Date.now())).toBeLessThan(60_000);
-    await expect(resetPostgresClock(url)).rejects.toThrow(/not in the future/);
+    await expect(resetTime()).rejects.toThrow(/not in the future/);
   });
 
   it('keeps its time in a copy', async () => {
-    await resetPostgresClock(url);
+    await resetTime();
     const copy = temporaryDatabase();
     await copyLog(url, copy);
     const store = openSqliteStore(copy);
@@ -56,9 +56,9 @@ describe('a log whose time is in the future', () => {
     const node = await openStore(url);
     const lease = node.nodes.lease('publisher');
     await expect.poll(() => lease.token).toBeDefined();
-    await expect(resetPostgresClock(url)).rejects.toThrow(/stop all nodes first/);
+    await expect(resetTime()).rejects.toThrow(/stop all nodes first/);
     await lease.release();
-    await resetPostgresClock(url);
+    await resetTime();
   });
 });
 
@@ -67,4 +67,8 @@ async function openAgain(): Promise<{ readonly lastAt: number }> {
   const { lastAt } = store.meta;
   await store.close();
   return { lastAt };
+}
+
+function resetTime() {
+  return writeWholeLog(url, (log) => resetClock(log));
 }

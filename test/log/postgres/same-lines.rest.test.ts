@@ -1,14 +1,11 @@
 // The same commands at the same times leave the same bytes and the same derived rows in both stores, and a rebuild makes these rows again.
 import { expect, it } from 'vitest';
 import { keysInMemory } from '../../../src/keys/key-file.ts';
-import { TABLES } from '../../../src/log/derived-tables.ts';
-import { fsckPostgres, rebuildPostgres } from '../../../src/log/postgres/maintenance.ts';
-import { fsckDatabase } from '../../../src/log/sqlite/fsck.ts';
-import { rebuildDatabase } from '../../../src/log/sqlite/repair.ts';
+import { TABLES } from '../../../src/log/sql/tables.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
-import type { Fault } from '../../../src/log/stored-stream.ts';
 import { accountRecordSchemas } from '../../../src/moves/records.ts';
 import { moveOfEvent } from '../../../src/moves/registry.ts';
+import { faultsOf, rebuildLog } from '../../durability/log-book.ts';
 import { START } from '../../kit/clock.ts';
 import { Commands, linesOf } from '../../kit/commands.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
@@ -44,12 +41,10 @@ it(`${COMMANDS} random commands get the same responses and leave the same lines 
   const live = await rows();
   for (const [table, { length }] of Object.entries(live)) expect([table, length]).not.toEqual([table, 0]);
   expect(await postgresRows()).toEqual(live);
-  const faults: Fault[] = [];
-  fsckDatabase(path, (fault) => faults.push(fault));
-  await fsckPostgres(url, (fault) => faults.push(fault));
-  expect(faults).toEqual([]);
-  rebuildDatabase(path);
-  await rebuildPostgres(url);
+  for (const place of [path, url]) {
+    expect(await faultsOf(place)).toEqual([]);
+    await rebuildLog(place);
+  }
   expect(await rows()).toEqual(live);
   expect(await postgresRows()).toEqual(live);
 });
@@ -69,7 +64,7 @@ async function derivedRows(query: (sql: string) => Promise<readonly Row[]>) {
 function toValue(type: string, stored: unknown): unknown {
   if (stored === null) return null;
   if (type === 'boolean') return Boolean(stored);
-  return type === 'bigint' ? Number(stored) : stored;
+  return type === 'integer' ? Number(stored) : stored;
 }
 
 const TYPES = [...Object.keys(accountRecordSchemas), ...Object.keys(moveOfEvent), 'chamber.committed'];

@@ -1,8 +1,9 @@
 // A running node on a database that stops being its log: each connection is checked before it is used, and each write in its statement.
 import { expect, it } from 'vitest';
 import { newLogId } from '../../../src/log/log-id.ts';
-import { renewPostgres } from '../../../src/log/postgres/maintenance.ts';
+import { writeWholeLog } from '../../../src/log/open-log.ts';
 import type { PostgresStore } from '../../../src/log/postgres/store.ts';
+import { renewLog } from '../../../src/log/sql/renew.ts';
 import { execute, openStore, ownDatabase, temporaryPostgres } from '../../kit/postgres.ts';
 import { entry, NONE } from '../entries.ts';
 
@@ -51,7 +52,7 @@ it('a log that is renewed beside a running node gets no line of it any more', { 
   const url = await temporaryPostgres(await ownDatabase());
   const store = await openStore(url);
   await store.log.append({ entries: [entry(1, 1)] });
-  const { logId } = await renewPostgres(url, { logId: newLogId() });
+  const { logId } = await writeWholeLog(url, (log) => renewLog(log, { logId: newLogId() }));
   await expectRefused(store, `log ${logId}, and this service writes log ${store.log.logId}`);
   expect(await execute(url, 'SELECT count(*)::int AS lines FROM events')).toEqual([{ lines: 1 }]);
 });

@@ -7,7 +7,7 @@ import { Appender } from '../../../src/log/postgres/append.ts';
 import { Connections, runnerOn } from '../../../src/log/postgres/connections.ts';
 import { Growth } from '../../../src/log/postgres/growth.ts';
 import { PostgresPublishedTree } from '../../../src/log/postgres/published-tree.ts';
-import { openTransaction } from '../../../src/log/postgres/transaction.ts';
+import { createPostgresLog } from '../../../src/log/postgres/whole-log.ts';
 import { openChamber } from '../../kit/chambers.ts';
 import { connect, execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { atEnd } from '../../kit/temporary.ts';
@@ -79,10 +79,10 @@ describe('a session', () => {
   });
 
   it('may be idle in the transaction of a program', async () => {
-    const { client, close } = await openTransaction(withDefaults(await temporaryPostgres(), POOR_DEFAULTS));
-    atEnd(close);
+    const log = await createPostgresLog(withDefaults(await temporaryPostgres(), POOR_DEFAULTS));
+    atEnd(log.close);
     await new Promise((resolve) => setTimeout(resolve, 200));
-    expect((await client.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
+    expect(await log.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
 });
 
@@ -126,8 +126,8 @@ describe('a commit', () => {
     await eventually(() => expect(lease.token).toBeDefined());
     await execute(url, noteCommits('checkpoints'));
     const client = await shared(url);
-    const connections = runnerOn(client);
-    const parts = { logId: log.logId, damages: new Damages(), connections, commits: connections };
+    const runner = runnerOn(client);
+    const parts = { logId: log.logId, damages: new Damages(), sql: runner, commits: runner };
     const publication = { from: 0, checkpoint: { size: 1, note: 'one' }, tiles: [], lease: String(lease.token) };
     expect(await new PostgresPublishedTree(parts).publish(publication)).toBe(true);
     expect(await execute(url, 'SELECT level FROM commits')).toEqual([{ level: 'on' }]);
@@ -150,8 +150,8 @@ describe('a commit', () => {
         "SELECT setting FROM pg_settings WHERE name = 'synchronous_commit'",
       );
       expect(rows).toEqual([{ setting: 'on' }]);
-      const prepared = await (opened[0] as pg.Client).query('SELECT name FROM pg_prepared_statements');
-      expect(prepared.rows).toEqual([{ name: 'notify' }]);
+      const prepared = await (opened[0] as pg.Client).query('SELECT statement FROM pg_prepared_statements');
+      expect(prepared.rows).toEqual([{ statement: expect.stringContaining('pg_notify') }]);
     });
   });
 });

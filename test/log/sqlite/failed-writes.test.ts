@@ -87,12 +87,12 @@ describe('while another program holds the write lock', () => {
 
 describe('a full disk', () => {
   it('rejects with 503 and heals when there is space again', async ({ skip }) => {
-    const disk = smallDisk('1m');
+    const disk = smallDisk('2m');
     if (disk === undefined) return skip();
     const ballast = `${disk}/ballast`;
     const { service, id, debate } = await inDebate(`${disk}/chambers.db`);
     fill(ballast);
-    truncateSync(ballast, statSync(ballast).size - 32_768);
+    truncateSync(ballast, statSync(ballast).size - 262_144);
     const accepted: unknown[] = [];
     let answer = await service.send(debate('x'.repeat(8_000)));
     for (; answer.status === 200; answer = await service.send(debate('x'.repeat(8_000))))

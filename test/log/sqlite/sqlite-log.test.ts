@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
+import { migrateDatabase } from '../../../src/log/sqlite/database-file.ts';
 import { openReader } from '../../../src/log/sqlite/reader.ts';
 import { SCHEMA_VERSION } from '../../../src/log/sqlite/schema.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
@@ -21,6 +22,7 @@ describe('a log that is opened again', () => {
     expect(again.meta.lastAt).toBe(1_000);
     await again.close();
     asSchema2(path);
+    await migrateDatabase(path);
     const older = openLog(path);
     expect(older.meta.lastAt).toBe(1_000);
   });

@@ -1,0 +1,152 @@
+// A log in PostgreSQL as one transaction of a program, without limits of time, rolled back unless it is committed.
+import type { Client } from 'pg';
+import { DERIVED_TABLES } from '../sql/tables.ts';
+import type { NewLog, WholeLine, WholeLog, WritableLog } from '../sql/whole-log.ts';
+import { bigintArray, byteaArray, textArray } from './arrays.ts';
+import { checkPlaces } from './check-places.ts';
+import { readLastAt, readNow } from './clock.ts';
+import { Connections, connectFirst } from './connections.ts';
+import { POSTGRES } from './dialect.ts';
+import { placeLines } from './order.ts';
+import { createSchema, MOVED_TRIGGER, requireLog, requireServer } from './schema.ts';
+import { begin } from './session.ts';
+
+const ROWS_PER_PAGE = 500;
+const NO_LIMIT = 0;
+
+/** Reads all of it at one moment, also while nodes run. Throws an Error of one line, without the password. */
+export async function readPostgresLog(url: string): Promise<WholeLog> {
+  const { client, close } = await openTransaction(url, requireLog, 'REPEATABLE READ');
+  return { ...wholeLogOn(client), close };
+}
+
+/** Nodes may run meanwhile. Throws as above. */
+export async function openPostgresLog(url: string): Promise<WritableLog> {
+  const { client, connections, close } = await openTransaction(url, requireLog);
+  return {
+    ...wholeLogOn(client),
+    now: () => readNow(client),
+    requireNoService: () => requireNoNode(client),
+    holdAppends: () => execute(client, 'LOCK TABLE events, tiles IN SHARE ROW EXCLUSIVE MODE'),
+    // Committed by another connection: readers may place lines too.
+    async placeLines() {
+      await placeLines(connections);
+    },
+    allowAppends: (isAllowed) => execute(client, isAllowed ? ALLOW_APPENDS : REFUSE_APPENDS),
+    emptyDerivedTables: () => execute(client, `TRUNCATE ${[...DERIVED_TABLES, 'snapshots']}`),
+    commit: () => execute(client, 'COMMIT'),
+    close,
+  };
+}
+
+/** Throws as above, also if the database is not empty. */
+export async function createPostgresLog(url: string): Promise<NewLog> {
+  const { client, close } = await openTransaction(url, createSchema);
+  let places = 0;
+  return {
+    ...wholeLogOn(client),
+    async writeLines(lines) {
+      await client.query(INSERT_LINES, valuesOf(lines, places));
+      places += lines.length;
+    },
+    flush: () => execute(client, `ANALYZE events, places, registrations, snapshots, ${DERIVED_TABLES}`),
+    commit: () => execute(client, 'COMMIT'),
+    close,
+  };
+}
+
+interface Opened {
+  readonly client: Client;
+  /** What has to be committed meanwhile uses these. */
+  readonly connections: Connections;
+  readonly close: () => Promise<void>;
+}
+
+/** `prepare` makes the tables, or throws unless they are there. */
+async function openTransaction(
+  url: string,
+  prepare: (client: Client, url: string) => Promise<void>,
+  isolation?: string,
+): Promise<Opened> {
+  const connections = new Connections(url, 1, { silenceMillis: NO_LIMIT });
+  const client = await connectFirst(connections, url, async (first) => {
+    await requireServer(first);
+    await begin(first, isolation);
+    return first;
+  });
+  const close = () => connections.close();
+  try {
+    await prepare(client, url);
+    return { client, connections, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function execute(client: Client, script: string): Promise<void> {
+  await client.query(script);
+}
+
+function wholeLogOn(client: Client): Omit<WholeLog, 'close'> {
+  return {
+    dialect: POSTGRES,
+    query: async <Row>(text: string, values: readonly unknown[] = []) =>
+      (await client.query(text, [...values])).rows as Row[],
+    pages: (text) => pagesOf(client, text),
+    run: (script) => execute(client, script),
+    survivesErrors: false,
+    checkOwn: (report, badStreams) => checkPlaces(client, report, badStreams),
+    lastAt: () => readLastAt(client),
+  };
+}
+
+async function* pagesOf<Row>(client: Client, text: string): AsyncGenerator<readonly Row[]> {
+  await client.query(`DECLARE pages NO SCROLL CURSOR FOR ${text}`);
+  for (;;) {
+    const { rows } = await client.query(`FETCH ${ROWS_PER_PAGE} FROM pages`);
+    if (rows.length === 0) break;
+    yield rows as Row[];
+  }
+  await client.query('CLOSE pages');
+}
+
+/** Of the nodes that run, one always holds the publisher's lease; it ends seconds after the last of them. */
+async function requireNoNode(client: Client): Promise<void> {
+  const { rows } = await client.query(
+    "SELECT 1 FROM leases WHERE ends_at BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 minute'",
+  );
+  if (rows.length > 0) throw new Error('a node runs on the log, or did so some seconds ago: stop all nodes first');
+}
+
+const ALLOW_APPENDS = `DROP TRIGGER IF EXISTS ${MOVED_TRIGGER} ON events`;
+
+/** A code that makes the nodes return 503: a statement trigger meets each of them. */
+const REFUSE_APPENDS = `
+CREATE OR REPLACE FUNCTION refuse_moved() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN RAISE EXCEPTION 'the log has moved' USING ERRCODE = 'object_not_in_prerequisite_state'; END $$;
+CREATE OR REPLACE TRIGGER ${MOVED_TRIGGER} BEFORE INSERT ON events FOR EACH STATEMENT EXECUTE FUNCTION refuse_moved()`;
+
+const INSERT_LINES = `
+WITH rows AS MATERIALIZED (
+  SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bigint[], $8::bigint[])
+    WITH ORDINALITY AS rows (stream, event_id, at, line, signature, nodes, line_crc, nodes_crc, nth)
+), placed AS (
+  INSERT INTO places SELECT $9::bigint + nth, stream, event_id FROM rows
+)
+INSERT INTO events (stream, event_id, at, line, signature, nodes, line_crc, nodes_crc)
+SELECT stream, event_id, at, line, signature, nodes, line_crc, nodes_crc FROM rows`;
+
+function valuesOf(lines: readonly WholeLine[], places: number) {
+  return [
+    textArray(lines.map(({ stream }) => String(stream))),
+    bigintArray(lines.map((line) => line.event_id)),
+    bigintArray(lines.map(({ at }) => at)),
+    byteaArray(lines.map(({ line }) => line)),
+    byteaArray(lines.map(({ signature }) => signature)),
+    byteaArray(lines.map(({ nodes }) => nodes)),
+    bigintArray(lines.map((line) => line.line_crc)),
+    bigintArray(lines.map((line) => line.nodes_crc)),
+    places,
+  ];
+}

@@ -1,0 +1,128 @@
+// Copies a log to another database, of either kind: its lines in their order, its logId, and all else that is not derived, byte
+// for byte. The derived tables are made again from the lines, which are checked on the way.
+//
+// Why history can't fork, wherever a copy is interrupted:
+// 1. Before the first row is read, the source is locked: nobody else appends to it.
+// 2. The target is one uncommitted transaction, or a file of another name, until it is complete and equal to the source: no
+//    service can be started on it.
+// 3. The source is marked as moved before the target appears, and a marked source takes no event ever again.
+// So a service can be started on the source up to its mark, on the target once it has appeared, and on neither in between. Then
+// the same copy is repeated: the source is as it was, and its target was never there.
+import { createHash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import { CLOCK_HIGH_WATER_MARK } from '../clock-reset.ts';
+import { MOVED_TO } from '../moved.ts';
+import { foldLog } from './fold.ts';
+import type { Table } from './sql.ts';
+import { jsonRows, type SqlValue } from './sql.ts';
+import { toStream } from './stored-line.ts';
+import { findTreeFault } from './stored-tree.ts';
+import { columnsOf, insertListed, KEPT_TABLES, META, type Row } from './tables.ts';
+import {
+  type NewLog,
+  readMeta,
+  throwFault,
+  type WholeLine,
+  type WholeLog,
+  type WritableLog,
+  writeMeta,
+} from './whole-log.ts';
+
+export interface CopySummary {
+  readonly movedTo: string;
+  readonly events: number;
+}
+
+interface Move {
+  readonly source: WritableLog;
+  /** Opened once nobody else can move the source. */
+  readonly openTarget: () => Promise<NewLog>;
+  /** The target's name, for people. */
+  readonly place: string;
+}
+
+/** Throws an Error of one line. */
+export async function moveLog({ source, openTarget, place }: Move): Promise<CopySummary> {
+  await source.holdAppends();
+  await source.placeLines();
+  const movedTo = await readMeta(source, MOVED_TO);
+  if (movedTo !== undefined && movedTo !== place) throw new Error(`the log has moved to ${movedTo} already`);
+  const target = await openTarget();
+  try {
+    const written = await fingerprint(source, target);
+    await foldLog(target, { into: 'stored', onFault: throwFault });
+    const fault = await findTreeFault(target);
+    if (fault !== undefined) throwFault(fault);
+    await target.flush();
+    const found = await fingerprint(target);
+    if (found.digest !== written.digest) throw new Error('the copy differs from its source');
+    await writeMeta(source, MOVED_TO, place);
+    await source.allowAppends(false);
+    await source.commit();
+    await target.commit();
+    return { movedTo: place, events: written.events };
+  } finally {
+    await target.close();
+  }
+}
+
+/** The sum covers every row, an event's with its place. The rows are written to `target` on the way. */
+async function fingerprint(
+  log: WholeLog,
+  target?: NewLog,
+): Promise<{ readonly events: number; readonly digest: string }> {
+  const sum = new RowSum();
+  let events = 0;
+  const query = `SELECT stream, event_id, at, line, signature, nodes, line_crc, nodes_crc FROM ${log.dialect.placedLines} ORDER BY place`;
+  for await (const page of log.pages<WholeLine>(query)) {
+    const lines = page.map((line) => ({ ...line, stream: toStream(line.stream) }));
+    for (const line of lines) {
+      requireIntact(line);
+      sum.add(++events, line.stream, line.event_id, line.line, line.signature, line.nodes);
+    }
+    await target?.writeLines(lines);
+  }
+  for (const table of KEPT_TABLES) {
+    for await (const rows of keptRows(log, table)) {
+      for (const row of rows) sum.add(table.name, ...table.columns.map(({ name }) => row[name] ?? null));
+      await target?.query(insertListed(target.dialect, table), [jsonRows(columnsOf(table), rows)]);
+    }
+  }
+  return { events, digest: sum.digest };
+}
+
+/** A sum, because the order of the rows that are not lines differs between databases. */
+class RowSum {
+  #sum = 0n;
+
+  get digest(): string {
+    return `${this.#sum}`;
+  }
+
+  add(...cells: readonly SqlValue[]): void {
+    const hash = createHash('sha256');
+    for (const cell of cells) {
+      // SQLite has no booleans.
+      const value = typeof cell === 'boolean' ? Number(cell) : cell;
+      const bytes = value instanceof Uint8Array ? value : Buffer.from(String(value));
+      hash.update(`${typeof value} ${bytes.length} `).update(bytes);
+    }
+    this.#sum += BigInt(`0x${hash.digest('hex')}`);
+  }
+}
+
+function requireIntact({ stream, event_id, line, nodes, line_crc, nodes_crc }: WholeLine): void {
+  if (line_crc === crc32(line) && nodes_crc === (nodes && crc32(nodes))) return;
+  throw new Error(`event ${event_id} of ${stream} is not as it was written: chambers fsck reports the damage`);
+}
+
+/** Facts that each database has of its own. */
+const OWN_META = ['schema_version', 'copied_through', MOVED_TO, CLOCK_HIGH_WATER_MARK].map((name) => `'${name}'`);
+
+/** The source has the latest time of its lines, whose order is none of time in the target. */
+async function* keptRows(log: WholeLog, table: Table): AsyncGenerator<readonly Row[]> {
+  const columns = table.columns.map(({ name }) => name);
+  const condition = table === META ? `WHERE name NOT IN (${OWN_META})` : '';
+  yield* log.pages<Row>(`SELECT ${columns} FROM ${table.name} ${condition}`);
+  if (table === META) yield [{ name: CLOCK_HIGH_WATER_MARK, value: String(await log.lastAt()) }];
+}

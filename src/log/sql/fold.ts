@@ -1,0 +1,236 @@
+// Every stream of a log, checked and folded from its first event on, one after another, so that memory holds the state of one. What follows
+// from the lines is written to the derived tables; for a check to temporary ones, which are compared with those.
+import { crc32 } from 'node:zlib';
+import { listingsOf } from '../../../projections/listings.ts';
+import { encodeState, isSnapshotDue, STATE_VERSION } from '../../../projections/snapshot.ts';
+import { fromHex, toHex } from '../../vocabulary/values.ts';
+import {
+  EMPTY_STREAM,
+  type Fault,
+  registrationKey,
+  type StoredEvent,
+  type VerifiedStream,
+  verifyEvent,
+} from '../stored-stream.ts';
+import type { StreamId } from '../stream-id.ts';
+import { LatestRows } from './latest-rows.ts';
+import type { Table } from './sql.ts';
+import { type Columns, type Dialect, jsonRows, type SqlTransaction } from './sql.ts';
+import { toStream } from './stored-line.ts';
+import { columnsOf, createTable, insertListed, type Row, rowOf, SNAPSHOTS, TABLES, table } from './tables.ts';
+
+export interface FoldOptions {
+  /** The stored tables must be empty. The temporary ones are made here, and stored snapshots are compared with the states. */
+  readonly into: 'stored' | 'temporary';
+  /** Gets the first fault of each stream only, because later events build on earlier ones. */
+  readonly onFault: (fault: Fault) => void;
+  readonly onEvents?: (events: number) => void;
+}
+
+export interface FoldSummary {
+  readonly events: number;
+  readonly chambers: number;
+  readonly accounts: number;
+  /** Their rows are not complete. */
+  readonly badStreams: ReadonlySet<StreamId>;
+}
+
+/** The registrations that a check has met in sound streams; only the transaction has it. */
+export const FOLDED_REGISTRATIONS: Table = table({
+  name: 'folded_registrations',
+  key: ['stream', 'event_id'],
+  columns: { stream: 'text', event_id: 'integer' },
+});
+
+/** The names of tables that only the transaction has. */
+export function temporary<Described extends Table>(table: Described): Described {
+  return { ...table, name: `folded_${table.name}` };
+}
+
+export async function foldLog(transaction: SqlTransaction, options: FoldOptions): Promise<FoldSummary> {
+  const isStored = options.into === 'stored';
+  const { dialect } = transaction;
+  if (!isStored) {
+    const tables = [...Object.values(TABLES).map(temporary), FOLDED_REGISTRATIONS];
+    await transaction.run(tables.map((each) => createTable(dialect, each, 'TEMP TABLE')).join('\n'));
+  }
+  const fold = new StreamFold(options.onFault);
+  for await (const page of transaction.pages<FoldRow>(isStored ? linesOf(dialect) : linesWithSnapshots(dialect))) {
+    const rows = new DerivedRows();
+    const registrations: { readonly row: FoldRow; readonly key: Buffer }[] = [];
+    for (const row of page) {
+      const folded = fold.add(row);
+      if (folded === undefined) continue;
+      rows.add(folded);
+      const key = registrationKey(folded.after.event);
+      if (key !== undefined) registrations.push({ row, key });
+    }
+    for (const row of await unremembered(transaction, registrations)) {
+      fold.fail(row, new Error('its signature is not in the table registrations'));
+    }
+    for (const [written, list] of isStored ? rows.stored() : rows.checked()) {
+      if (list.length === 0) continue;
+      await transaction.query(insertListed(dialect, written), [jsonRows(columnsOf(written), list)]);
+    }
+    options.onEvents?.(fold.events);
+  }
+  const [members, chambers] = [TABLES.member, TABLES.chamber].map((each) => (isStored ? each : temporary(each)).name);
+  await transaction.run(`UPDATE ${members} SET is_open = false
+    WHERE chamber_id IN (SELECT chamber_id FROM ${chambers} WHERE is_committed)`);
+  return fold;
+}
+
+/** Lines that another program has appended may lack their checksums and times. */
+interface FoldRow extends Omit<StoredEvent, 'stream'> {
+  readonly stream: string | number;
+  readonly at: number | null;
+  readonly line_crc: number | null;
+  readonly nodes_crc: number | null;
+  /** Only where it stands for the order of the commits. */
+  readonly place?: number;
+  /** Those of the stream's snapshot, if it is of this event. */
+  readonly version?: number | null;
+  readonly leaf?: Buffer | null;
+  readonly state?: string | null;
+  readonly state_crc?: number | null;
+}
+
+function linesOf({ lines }: Dialect): string {
+  return `SELECT * FROM ${lines} ORDER BY stream, event_id`;
+}
+
+function linesWithSnapshots({ lines }: Dialect): string {
+  return `SELECT * FROM ${lines} LEFT JOIN
+      (SELECT stream AS snapshot_of, event_id AS snapshot_at, version, leaf, state, crc AS state_crc FROM snapshots) AS found
+    ON snapshot_of = CAST(stream AS text) AND snapshot_at = event_id ORDER BY stream, event_id`;
+}
+
+interface FoldedEvent {
+  readonly row: FoldRow;
+  readonly before: VerifiedStream;
+  readonly after: VerifiedStream;
+}
+
+class StreamFold implements FoldSummary {
+  events = 0;
+  chambers = 0;
+  accounts = 0;
+  readonly badStreams = new Set<StreamId>();
+  readonly #onFault: FoldOptions['onFault'];
+  #stream: FoldRow['stream'] | undefined;
+  #verified = EMPTY_STREAM;
+
+  constructor(onFault: FoldOptions['onFault']) {
+    this.#onFault = onFault;
+  }
+
+  /** Undefined from the first fault of a stream on. */
+  add(row: FoldRow): FoldedEvent | undefined {
+    this.events++;
+    const stream = toStream(row.stream);
+    if (row.stream !== this.#stream) {
+      this.#stream = row.stream;
+      this.#verified = EMPTY_STREAM;
+      this[typeof stream === 'number' ? 'chambers' : 'accounts']++;
+    }
+    if (this.badStreams.has(stream)) return undefined;
+    try {
+      const before = this.#verified;
+      const after = verifyRow(before, row);
+      this.#verified = after;
+      return { row, before, after };
+    } catch (error) {
+      this.fail(row, error);
+      return undefined;
+    }
+  }
+
+  fail(row: FoldRow, error: unknown): void {
+    const stream = toStream(row.stream);
+    if (this.badStreams.has(stream)) return;
+    this.badStreams.add(stream);
+    const problem = error instanceof Error ? error.message : String(error);
+    this.#onFault({ position: row.place ?? null, stream, eventId: row.event_id, problem });
+  }
+}
+
+function verifyRow(before: VerifiedStream, row: FoldRow): VerifiedStream {
+  const { line, nodes, at, line_crc: lineCrc, nodes_crc: nodesCrc } = row;
+  const after = verifyEvent(before, { ...row, stream: toStream(row.stream) });
+  if (at !== after.at) throw new Error("column at is not the line's ts");
+  if (lineCrc !== crc32(line) || nodesCrc !== (nodes && crc32(nodes))) {
+    throw new Error('its checksums do not match its line and its tree nodes');
+  }
+  requireSnapshot(row, after);
+  return after;
+}
+
+/** One of another version is dropped when it is met. */
+function requireSnapshot({ version, leaf, state, state_crc: crc }: FoldRow, after: VerifiedStream): void {
+  const folded = after.chamber ?? after.account;
+  if (typeof state !== 'string' || folded === null || version !== STATE_VERSION) return;
+  const isRight = state === encodeState(folded) && leaf && toHex(leaf) === after.headHash;
+  if (!isRight || crc !== crc32(state)) throw new Error('table snapshots does not match the log: run chambers rebuild');
+}
+
+/** What events of one page leave in the tables. */
+class DerivedRows {
+  readonly #rows = new LatestRows();
+  readonly #due = new Map<FoldRow['stream'], VerifiedStream>();
+  readonly #registrations: Row[] = [];
+
+  add({ row, before, after }: FoldedEvent): void {
+    const state = after.chamber ?? after.account;
+    const listings = after.chamber === null ? [] : listingsOf(before.chamber, after.chamber);
+    for (const listing of listings) this.#rows.add(TABLES[listing.kind], rowOf(listing));
+    if (state !== null && isSnapshotDue(state)) this.#due.set(row.stream, after);
+    if (after.event?.type === 'agent.registered')
+      this.#registrations.push({ stream: row.stream, event_id: row.event_id });
+  }
+
+  stored(): readonly Written[] {
+    const snapshots = [...this.#due].map(([stream, after]) => snapshotRow(stream, after));
+    return [...this.#rows.byTable(), [SNAPSHOTS, snapshots]];
+  }
+
+  checked(): readonly Written[] {
+    const derived = this.#rows.byTable().map(([table, rows]): Written => [temporary(table), rows]);
+    return [...derived, [FOLDED_REGISTRATIONS, this.#registrations]];
+  }
+}
+
+type Written = readonly [Table, readonly Row[]];
+
+function snapshotRow(stream: FoldRow['stream'], { chamber, account, eventId, headHash }: VerifiedStream): Row {
+  const folded = chamber ?? account;
+  const state = folded === null ? '' : encodeState(folded);
+  return {
+    stream: String(stream),
+    event_id: eventId,
+    version: STATE_VERSION,
+    leaf: fromHex(headHash),
+    state,
+    crc: crc32(state),
+  };
+}
+
+const REGISTERED: Columns = { signature_hash: 'bytes', did: 'text', event_id: 'integer' };
+
+/** The registrations that the table lacks. */
+async function unremembered(
+  { dialect, query }: SqlTransaction,
+  registrations: readonly { readonly row: FoldRow; readonly key: Buffer }[],
+): Promise<readonly FoldRow[]> {
+  if (registrations.length === 0) return [];
+  const listed = registrations.map(({ row, key }) => ({
+    signature_hash: key,
+    did: row.stream,
+    event_id: row.event_id,
+  }));
+  const missing = await query<{ readonly place: number }>(
+    `SELECT place FROM ${dialect.listed('$1', REGISTERED)} LEFT JOIN registrations USING (signature_hash, did, event_id)
+     WHERE covers_email IS NULL`,
+    [jsonRows(REGISTERED, listed)],
+  );
+  return missing.flatMap(({ place }) => registrations[place]?.row ?? []);
+}

@@ -1,0 +1,111 @@
+// Checks a whole log against its raw lines, read-only and while services run on it: every line and the columns next to it, the derived
+// tables, what is kept of registrations, the published tree, the log's id, and what only one kind of database can have wrong.
+import { LOG_ID } from '../../vocabulary/values.ts';
+import type { Fault, FsckSummary } from '../stored-stream.ts';
+import type { StreamId } from '../stream-id.ts';
+import { FOLDED_REGISTRATIONS, type FoldSummary, foldLog, temporary } from './fold.ts';
+import type { Table } from './sql.ts';
+import { toStream } from './stored-line.ts';
+import { findTreeFault } from './stored-tree.ts';
+import { TABLES } from './tables.ts';
+import { readMeta, type WholeLog } from './whole-log.ts';
+
+/**
+ * Reports the faults in the order of the log where the database has one, so that the first one with a position is the first bad event, and
+ * then the others. Of each stream it reports only the first.
+ */
+export async function fsck(log: WholeLog, report: (fault: Fault) => void): Promise<FsckSummary> {
+  const logId = (await readMeta(log, 'log_id')) ?? '';
+  const check = new Fsck(log);
+  if (!LOG_ID.test(logId)) check.note('the log has no logId of 32 hex digits');
+  await check.run(LOG_ID.test(logId));
+  const orderOf = ({ position }: Fault) => position ?? Number.POSITIVE_INFINITY;
+  for (const fault of check.faults.toSorted((a, b) => orderOf(a) - orderOf(b))) report(fault);
+  const { events, chambers, accounts } = check.folded;
+  return { logId, events, chambers, accounts, faults: check.faults.length };
+}
+
+class Fsck {
+  readonly faults: Fault[] = [];
+  folded: FoldSummary = { events: 0, chambers: 0, accounts: 0, badStreams: new Set() };
+  readonly #log: WholeLog;
+
+  constructor(log: WholeLog) {
+    this.#log = log;
+  }
+
+  async run(hasLogId: boolean): Promise<void> {
+    const log = this.#log;
+    const isFolded = await this.#read('the lines', async () => {
+      this.folded = await foldLog(log, { into: 'temporary', onFault: (fault) => this.faults.push(fault) });
+    });
+    if (isFolded) {
+      await this.#read('the derived tables', async () => {
+        for (const table of Object.values(TABLES)) await this.#compare(differences(table), notTheLogs(table.name));
+        await this.#compare(
+          `SELECT stream, event_id FROM snapshots EXCEPT SELECT CAST(stream AS text), event_id FROM ${log.dialect.lines}`,
+          notTheLogs('snapshots'),
+        );
+      });
+      await this.#read('the registrations', async () => {
+        const registered = `FROM ${FOLDED_REGISTRATIONS.name}`;
+        await this.#compare(
+          `SELECT did AS stream, event_id FROM registrations EXCEPT SELECT stream, event_id ${registered}`,
+          STRAY,
+        );
+        await this.#compare(
+          `SELECT did AS stream, NULL AS event_id FROM contacts WHERE did NOT IN (SELECT stream ${registered})`,
+          STRAY,
+        );
+      });
+    }
+    await this.#read('the file', () => log.checkOwn((fault) => this.faults.push(fault), this.folded.badStreams));
+    if (!hasLogId) return;
+    await this.#read('the published tree', async () => {
+      const fault = await findTreeFault(log);
+      if (fault !== undefined && !this.#isBad(fault.stream)) this.faults.push(fault);
+    });
+  }
+
+  /** A damaged file may fail in any pass: the others still run. Returns whether this one has not. */
+  async #read(what: string, pass: () => Promise<void>): Promise<boolean> {
+    try {
+      await pass();
+      return true;
+    } catch (error) {
+      if (!this.#log.survivesErrors) throw error;
+      this.note(`${what} cannot be read: ${error instanceof Error ? error.message : error}`);
+      return false;
+    }
+  }
+
+  note(problem: string, stream: StreamId | null = null, eventId: number | null = null): void {
+    this.faults.push({ position: null, stream, eventId, problem });
+  }
+
+  /** Where a stream is bad, the fault in its lines says enough. */
+  async #compare(query: string, problem: string): Promise<void> {
+    const rows = await this.#log.query<{ readonly stream: string; readonly event_id: number | null }>(query);
+    for (const { stream, event_id: eventId } of rows) {
+      if (!this.#isBad(toStream(stream))) this.note(problem, toStream(stream), eventId);
+    }
+  }
+
+  #isBad(stream: StreamId | null): boolean {
+    return stream !== null && this.folded.badStreams.has(stream);
+  }
+}
+
+const STRAY = 'an e-mail address or a signature is kept of a registration that is not in the log';
+
+function notTheLogs(table: string): string {
+  return `table ${table} does not match the log: run chambers rebuild`;
+}
+
+/** Selects the chambers whose rows are not those that follow from the lines. */
+function differences(table: Table): string {
+  const columns = table.columns.map(({ name }) => name);
+  const [stored, folded] = [table, temporary(table)].map(({ name }) => `SELECT ${columns} FROM ${name}`);
+  return `SELECT DISTINCT CAST(chamber_id AS text) AS stream, NULL AS event_id FROM (
+    SELECT * FROM (${stored} EXCEPT ${folded}) AS stored UNION ALL SELECT * FROM (${folded} EXCEPT ${stored}) AS folded) AS rows`;
+}

@@ -1,0 +1,220 @@
+// The tables of a log but for `events`, which each database has in its own form. Derived tables have what lists and look-ups need without
+// folding every chamber: the columns that queries search and sort by, and what they return as JSON. The lines alone determine
+// a row, to the byte, so a rebuild yields the same rows.
+import type {
+  ChamberListing,
+  IdeaListing,
+  Listing,
+  MemberListing,
+  TurnListing,
+} from '../../../projections/listings.ts';
+import { encodeChamber, encodeTurns } from './listing-json.ts';
+import type { Column, Columns, ColumnType, Dialect, SqlValue, Table } from './sql.ts';
+
+/** The values of a row by the names of their columns. */
+export type Row = Readonly<Record<string, SqlValue>>;
+
+/** Texts of agents are in JSON only, which escapes U+0000: PostgreSQL's text can't hold it. */
+interface DerivedTable<Listed> extends Table {
+  readonly name: DerivedTableName;
+  readonly toRow: (listing: Listed) => Row;
+}
+
+export type DerivedTableName = 'chambers' | 'ideas' | 'members' | 'turns';
+
+const CHAMBERS = table({
+  name: 'chambers',
+  key: ['chamber_id'],
+  columns: {
+    chamber_id: 'integer',
+    creator_did: 'text',
+    lobby_deadline: 'integer',
+    proposal_deadline: 'integer',
+    debate_deadline: 'integer',
+    allocate_commit_deadline: 'integer',
+    allocate_reveal_deadline: 'integer',
+    is_committed: 'boolean',
+    is_settled: 'boolean',
+    listing: 'json',
+  },
+  toRow: (chamber: ChamberListing) => ({
+    chamber_id: chamber.chamberId,
+    creator_did: chamber.creatorDid,
+    lobby_deadline: chamber.ends.lobbyDeadline,
+    proposal_deadline: chamber.ends.proposalDeadline,
+    debate_deadline: chamber.ends.debateDeadline,
+    allocate_commit_deadline: chamber.ends.allocateCommitDeadline,
+    allocate_reveal_deadline: chamber.ends.allocateRevealDeadline,
+    is_committed: chamber.isCommitted,
+    is_settled: chamber.isSettled,
+    listing: encodeChamber(chamber),
+  }),
+});
+
+const IDEAS = table({
+  name: 'ideas',
+  key: ['chamber_id', 'slot'],
+  columns: {
+    chamber_id: 'integer',
+    slot: 'integer',
+    ticker: 'text',
+    creator_did: 'text',
+    proposed_at: 'integer',
+    graduated_at: 'text or null',
+    view: 'json',
+  },
+  toRow: ({ idea, proposedAt }: IdeaListing) => ({
+    chamber_id: idea.chamberId,
+    slot: idea.slot,
+    ticker: idea.ticker,
+    creator_did: idea.creatorDid,
+    proposed_at: proposedAt,
+    graduated_at: idea.graduatedAt,
+    view: JSON.stringify(idea),
+  }),
+});
+
+const MEMBERS = table({
+  name: 'members',
+  key: ['did', 'chamber_id'],
+  columns: {
+    did: 'text',
+    chamber_id: 'integer',
+    turn_order: 'integer or null',
+    has_committed: 'boolean',
+    has_revealed: 'boolean',
+    is_open: 'boolean',
+  },
+  toRow: (member: MemberListing) => ({
+    did: member.did,
+    chamber_id: member.chamberId,
+    turn_order: member.turnOrder,
+    has_committed: member.hasCommitted,
+    has_revealed: member.hasRevealed,
+    // False once the chamber is committed: the store closes all its members then, and no row of theirs changes any more.
+    is_open: true,
+  }),
+});
+
+const TURNS = table({
+  name: 'turns',
+  key: ['chamber_id'],
+  columns: { chamber_id: 'integer', turn: 'json' },
+  toRow: ({ chamberId, turns }: TurnListing) => ({ chamber_id: chamberId, turn: encodeTurns(turns) }),
+});
+
+export const TABLES: { readonly [Kind in Listing['kind']]: DerivedTable<Extract<Listing, { readonly kind: Kind }>> } = {
+  chamber: CHAMBERS,
+  idea: IDEAS,
+  member: MEMBERS,
+  turns: TURNS,
+};
+
+export const DERIVED_TABLES: readonly DerivedTableName[] = Object.values(TABLES).map(({ name }) => name);
+
+/** Those of both databases; a dialect adds those that fit its planner. */
+const DERIVED_INDEXES = [
+  'chambers_open_by_creator ON chambers (creator_did) WHERE NOT is_committed',
+  'chambers_unsettled ON chambers (allocate_reveal_deadline, chamber_id) WHERE NOT is_settled',
+  'chambers_settled ON chambers (allocate_reveal_deadline) WHERE is_settled',
+  'chambers_committed ON chambers (chamber_id) WHERE is_committed',
+  'ideas_by_ticker ON ideas (lower(ticker), graduated_at, proposed_at, chamber_id)',
+  'ideas_graduated ON ideas (graduated_at, chamber_id, slot) WHERE graduated_at IS NOT NULL',
+  'ideas_by_creator ON ideas (creator_did)',
+  'members_by_turn ON members (chamber_id, turn_order)',
+  'members_open ON members (did, chamber_id) WHERE is_open',
+];
+
+/** The folded state of a stream after an event: a cold stream is folded from here. */
+export const SNAPSHOTS = table({
+  name: 'snapshots',
+  key: ['stream'],
+  columns: { stream: 'text', event_id: 'integer', version: 'integer', leaf: 'bytes', state: 'json', crc: 'integer' },
+});
+
+/** Signatures of registrations, hashed: a line must not hold one that covers an e-mail address. */
+export const REGISTRATIONS = table({
+  name: 'registrations',
+  key: ['signature_hash'],
+  columns: { signature_hash: 'bytes', did: 'text', event_id: 'integer', covers_email: 'boolean' },
+});
+
+/** Personal data. */
+export const CONTACTS = table({ name: 'contacts', key: ['did'], columns: { did: 'text', operator_email: 'bytes' } });
+
+export const META = table({ name: 'meta', key: ['name'], columns: { name: 'text', value: 'text' } });
+
+/** Entries are on level -1. */
+export const TILES = table({
+  name: 'tiles',
+  key: ['level', 'tile'],
+  columns: { level: 'integer', tile: 'integer', hashes: 'bytes' },
+});
+
+export const CHECKPOINTS = table({
+  name: 'checkpoints',
+  key: ['log_id'],
+  columns: { log_id: 'text', size: 'integer', note: 'text' },
+});
+
+/** All but the derived ones. */
+export const KEPT_TABLES: readonly Table[] = [META, REGISTRATIONS, CONTACTS, TILES, CHECKPOINTS];
+
+export function rowOf(listing: Listing): Row {
+  // TypeScript does not see that a listing's kind leads to the table of that kind.
+  return (TABLES[listing.kind] as DerivedTable<Listing>).toRow(listing);
+}
+
+export function createTable(
+  { types, tableOptions }: Dialect,
+  table: Table,
+  kind: 'TABLE' | 'TEMP TABLE' = 'TABLE',
+): string {
+  const { name, key, columns } = table;
+  const lines = columns.map((column) => `${column.name} ${types[column.type]}${column.isNullable ? '' : ' NOT NULL'}`);
+  return `CREATE ${kind} ${name} (\n  ${[...lines, `PRIMARY KEY (${key})`].join(',\n  ')}\n) ${tableOptions(table)};`;
+}
+
+export function createDerivedTables(dialect: Dialect): string {
+  const tables = [...Object.values(TABLES), SNAPSHOTS].map((each) => createTable(dialect, each));
+  return [...tables, createDerivedIndexes(dialect)].join('\n');
+}
+
+export function createDerivedIndexes(dialect: Dialect): string {
+  return [...DERIVED_INDEXES, ...dialect.indexes].map((index) => `CREATE INDEX ${index};`).join('\n');
+}
+
+/** Writes rows that `source` selects or lists, in the order of the columns; a row of the same key is replaced. */
+export function upsert({ name, key, columns }: Table, source: string): string {
+  const names = columns.map((column) => column.name);
+  const changes = names.filter((column) => !key.includes(column)).map((column) => `${column} = excluded.${column}`);
+  const action = changes.length > 0 ? `UPDATE SET ${changes}` : 'NOTHING';
+  return `INSERT INTO ${name} (${names}) ${source} ON CONFLICT (${key}) DO ${action}`;
+}
+
+/** Writes the rows that the first parameter lists: SQLite takes the `ON` for that of a join unless there is a condition. */
+export function insertListed(dialect: Dialect, table: Table): string {
+  const columns = columnsOf(table);
+  return upsert(table, `SELECT ${Object.keys(columns)} FROM ${dialect.listed('$1', columns)} WHERE true`);
+}
+
+export function columnsOf({ columns }: Table): Columns {
+  return Object.fromEntries(columns.map(({ name, type }) => [name, type]));
+}
+
+interface Description<TableName extends string, Name extends string> {
+  readonly name: TableName;
+  readonly key: readonly NoInfer<Name>[];
+  readonly columns: Readonly<Record<Name, ColumnType | `${ColumnType} or null`>>;
+}
+
+export function table<TableName extends string, Name extends string, Rest extends object>({
+  columns,
+  ...rest
+}: Description<TableName, Name> & Rest) {
+  const described = Object.entries<string>(columns).map(([name, description]): Column => {
+    const [type, isNullable] = description.split(' or null');
+    return { name, type: type as ColumnType, isNullable: isNullable !== undefined };
+  });
+  return { ...rest, columns: described };
+}

@@ -1,0 +1,148 @@
+// A batch as one transaction of the writer's thread. Why it writes no more and no less than it should:
+//
+// 1. No other process writes to the file, and the writer runs one transaction after another. So what this process read of the log stays
+//    true until its own next append, and a head that memory has is the head.
+// 2. All the same the database refuses an event that is not the next of its stream, a chamber that is not the next one, and a signature that
+//    is there (schema.ts). Then nothing of the batch is written, and it is tried again without the streams that have other heads than it
+//    says.
+// 3. Signatures that are in the log are looked up before: the filter misses none (signature-filter.ts).
+import { crc32 } from 'node:zlib';
+import { ALL_CHAMBERS, type AppendBatch, type AppendResult, type LogEntry, type Registration } from '../log.ts';
+import { snapshotValues, WRITE_SNAPSHOT } from '../sql/event-log.ts';
+import { CONTACTS, REGISTRATIONS, rowOf, TABLES, upsert } from '../sql/tables.ts';
+import type { StreamId } from '../stream-id.ts';
+import type { Statement } from './packed.ts';
+import { Conflict, type Writer } from './writer.ts';
+
+export interface AppendParts {
+  readonly writer: Writer;
+  /** The lowest id of a new chamber, which needs no chamber before it. */
+  readonly chamberIdMin: number;
+  readonly lastEventId: (stream: StreamId) => Promise<number>;
+  readonly find: (signatureKeys: readonly string[]) => Promise<AppendResult['found']>;
+  /** False only for a signature that is not in the log. */
+  readonly mayHold: (signatureKey: string) => boolean;
+}
+
+export async function append(parts: AppendParts, batch: AppendBatch): Promise<AppendResult> {
+  const { entries, registrations = [], heads = NO_HEADS, signatures = [] } = batch;
+  const keys = [...entries, ...registrations].flatMap(({ signature }) => signature ?? []);
+  const asked = [...signatures, ...keys].filter(parts.mayHold);
+  // The writer looks at the file before anything of a batch is read.
+  if (keys.length > 0 && asked.length > 0) await parts.writer.change([]);
+  const found = await parts.find(asked);
+  const moved = new Map<StreamId, number>();
+  const isKnown = ({ signature }: LogEntry | Registration) => signature !== null && found.has(signature);
+  const known = new Set<StreamId>(registrations.filter(isKnown).map(({ did }) => did));
+  const repeated = entries.filter((entry) => isKnown(entry) || known.has(entry.stream)).map(({ stream }) => stream);
+  await addHeads(parts, moved, new Set(repeated), entries);
+  for (const [stream, expected] of heads) {
+    const head = await parts.lastEventId(stream);
+    if (head !== expected) moved.set(stream, head);
+  }
+  for (;;) {
+    const written = entries.filter(({ stream }) => !moved.has(stream));
+    const remembered = registrations.filter(({ did, signature }) => !moved.has(did) && !found.has(signature ?? ''));
+    if (written.length + remembered.length === 0) return { moved, found };
+    try {
+      await parts.writer.write(statementsOf(written, remembered, parts.chamberIdMin));
+      return { moved, found };
+    } catch (error) {
+      if (!(error instanceof Conflict)) throw error;
+      const others = await movedStreams(parts, written);
+      if (others.size === 0) throw new Error(`a batch is refused: ${error.message}`, { cause: error });
+      await addHeads(parts, moved, others, written);
+    }
+  }
+}
+
+const NO_HEADS: ReadonlyMap<StreamId, number> = new Map();
+
+/** Adds the streams with their heads; a creation names the head of all chambers too. */
+async function addHeads(
+  { lastEventId }: AppendParts,
+  moved: Map<StreamId, number>,
+  streams: ReadonlySet<StreamId>,
+  entries: readonly LogEntry[],
+): Promise<void> {
+  for (const stream of streams) moved.set(stream, await lastEventId(stream));
+  const hasCreation = entries.some((entry) => isCreation(entry) && streams.has(entry.stream));
+  if (hasCreation) moved.set(ALL_CHAMBERS, await lastEventId(ALL_CHAMBERS));
+}
+
+/** The streams whose entries do not follow their last event, or the highest chamber. */
+async function movedStreams(
+  { lastEventId }: AppendParts,
+  entries: readonly LogEntry[],
+): Promise<ReadonlySet<StreamId>> {
+  const heads = new Map<StreamId, number>();
+  const moved = new Set<StreamId>();
+  let lastChamber = await lastEventId(ALL_CHAMBERS);
+  for (const entry of entries) {
+    const { stream, eventId } = entry;
+    const head = heads.get(stream) ?? (await lastEventId(stream));
+    const isNextChamber = !isCreation(entry) || entry.stream === lastChamber + 1;
+    if (eventId !== head + 1 || !isNextChamber) moved.add(stream);
+    else if (isCreation(entry)) lastChamber = entry.stream;
+    heads.set(stream, eventId);
+  }
+  return moved;
+}
+
+function isCreation(entry: LogEntry): entry is LogEntry & { readonly stream: number } {
+  return typeof entry.stream === 'number' && entry.eventId === 1;
+}
+
+function statementsOf(
+  entries: readonly LogEntry[],
+  registrations: readonly Registration[],
+  chamberIdMin: number,
+): readonly Statement[] {
+  const statements: Statement[] = [];
+  for (const entry of entries) {
+    statements.push(insertOf(entry, chamberIdMin));
+    for (const listing of entry.listings) {
+      const row = rowOf(listing);
+      const { columns } = TABLES[listing.kind];
+      statements.push({ text: UPSERTS[listing.kind], values: columns.map(({ name }) => row[name] ?? null) });
+      if (listing.kind === 'chamber' && listing.isCommitted)
+        statements.push({ text: CLOSE_MEMBERS, values: [listing.chamberId] });
+    }
+    if (entry.snapshot !== undefined)
+      statements.push({ text: WRITE_SNAPSHOT, values: snapshotValues(entry.stream, entry.snapshot) });
+  }
+  for (const { did, eventId, signature, operatorEmail } of registrations) {
+    if (operatorEmail !== undefined)
+      statements.push({ text: WRITE_CONTACT, values: [did, Buffer.from(operatorEmail)] });
+    if (signature === null) continue;
+    const hash = Buffer.from(signature, 'latin1');
+    statements.push({ text: REMEMBER, values: [hash, did, eventId, operatorEmail !== undefined] });
+  }
+  return statements;
+}
+
+function insertOf(entry: LogEntry, chamberIdMin: number): Statement {
+  const { stream, eventId, line, signature, nodes } = entry;
+  const [chamberId, account] = typeof stream === 'number' ? [stream, null] : [null, stream];
+  const key = signature === null ? null : Buffer.from(signature, 'latin1');
+  const values = [chamberId, account, eventId, line, key, nodes, crc32(line), nodes && crc32(nodes)];
+  if (!isCreation(entry) || entry.stream === chamberIdMin) return { text: INSERT, values };
+  return { text: CREATE, values: [...values, entry.stream - 1], mustChange: true };
+}
+
+const INSERT = `INSERT INTO events (position, chamber_id, account, event_id, line, signature, nodes, line_crc, nodes_crc)
+  SELECT (SELECT coalesce(max(position), 0) + 1 FROM events), $1, $2, $3, CAST($4 AS TEXT), $5, $6, $7, $8`;
+
+/** Only after the chamber before it, so that ids have no gaps. */
+const CREATE = `${INSERT} WHERE EXISTS (SELECT 1 FROM events WHERE stream = $9)`;
+
+const UPSERTS = Object.fromEntries(
+  Object.entries(TABLES).map(([kind, table]) => {
+    const places = table.columns.map((_, index) => `$${index + 1}`);
+    return [kind, upsert(table, `VALUES (${places})`)];
+  }),
+) as Record<keyof typeof TABLES, string>;
+
+const CLOSE_MEMBERS = 'UPDATE members SET is_open = false WHERE chamber_id = $1 AND is_open';
+const WRITE_CONTACT = upsert(CONTACTS, 'VALUES ($1, $2)');
+const REMEMBER = `INSERT INTO ${REGISTRATIONS.name} VALUES ($1, $2, $3, $4)`;

@@ -1,0 +1,109 @@
+// Watches a database file while it is open: SQLite keeps writing to files that were deleted or replaced, and those writes die with the
+// process.
+import { closeSync, openSync, readSync, statSync } from 'node:fs';
+import type { Database } from 'better-sqlite3';
+import { LogCorruption } from '../damage.ts';
+
+const IF_PRESENT = { throwIfNoEntry: false } as const;
+
+/** Documented at sqlite.org/walformat.html: what the -wal must hold follows from the frame count in the -shm's header. */
+const WAL_HEADER_BYTES = 32;
+const FRAME_HEADER_BYTES = 24;
+const FRAMES_OFFSET = 16;
+
+export class FileWatch {
+  readonly #db: Database;
+  readonly #main: Watched;
+  readonly #wal: Watched;
+  readonly #shm: Watched;
+  readonly #shmDescriptor: number;
+  readonly #frameCount = new Uint32Array(1);
+  readonly #frameBytes: number;
+  #shmBytes = 0;
+
+  /** `path` is the file's name, which may be a link, and `file` the file that it leads to. */
+  constructor(db: Database, { path, file }: DatabasePath) {
+    this.#db = db;
+    this.#main = watch(path);
+    this.#wal = watch(`${file}-wal`);
+    this.#shm = watch(`${file}-shm`);
+    this.#frameBytes = FRAME_HEADER_BYTES + (db.pragma('page_size', { simple: true }) as number);
+    this.#shmDescriptor = openSync(this.#shm.path, 'r');
+  }
+
+  /** Throws LogCorruption once the file, its -wal or its -shm was deleted, replaced or truncated. */
+  requireUnchanged(): void {
+    requireSame(this.#main, 1);
+    this.#shmBytes = requireSame(this.#shm, this.#shmBytes);
+    if (statSync(this.#wal.path, IF_PRESENT) === undefined) throw this.#saveDeletedWal();
+    const walBytes = requireSame(this.#wal, 0);
+    // Read after the size: another program's checkpoint resets the count before it truncates the file.
+    readSync(this.#shmDescriptor, this.#frameCount, 0, 4, FRAMES_OFFSET);
+    const frames = this.#frameCount[0] ?? 0;
+    if (frames > 0 && walBytes < WAL_HEADER_BYTES + frames * this.#frameBytes) throw changed(this.#wal, 'truncated');
+  }
+
+  /**
+   * SQLite's own descriptor still reads the deleted file, so a checkpoint writes accepted moves into the main one. It overwrites nothing
+   * of another program that has opened the database since: such a program has made a new -wal, which counts as replaced.
+   */
+  #saveDeletedWal(): LogCorruption {
+    const outcome = isCheckpointed(this.#db)
+      ? 'all that was answered has been saved in the database'
+      : 'what was answered last may be lost';
+    return changed(this.#wal, 'deleted', `: ${outcome}`);
+  }
+
+  /** Called once this process has no connection left: to close any descriptor of the -shm releases SQLite's locks on it. */
+  close(): void {
+    closeSync(this.#shmDescriptor);
+  }
+}
+
+/** The name by which a file was opened, and the file that it leads to. */
+export interface DatabasePath {
+  readonly path: string;
+  readonly file: string;
+}
+
+interface Watched {
+  readonly path: string;
+  readonly ino: number;
+  readonly dev: number;
+}
+
+function watch(path: string): Watched {
+  const { ino, dev } = statSync(path);
+  return { path, ino, dev };
+}
+
+/** Returns the size. */
+function requireSame(watched: Watched, bytesMin: number): number {
+  const found = statSync(watched.path, IF_PRESENT);
+  if (found === undefined) throw changed(watched, 'deleted');
+  if (found.ino !== watched.ino || found.dev !== watched.dev) throw changed(watched, 'replaced');
+  if (found.size < bytesMin) throw changed(watched, 'truncated');
+  return found.size;
+}
+
+interface CheckpointResult {
+  readonly busy: number;
+  /** Frames in the write-ahead log, and those of them that the main file holds. */
+  readonly log: number;
+  readonly checkpointed: number;
+}
+
+/** Writes the whole write-ahead log into the main file, unless an outside reader needs the former pages. */
+function isCheckpointed(db: Database): boolean {
+  try {
+    const [result] = db.pragma('wal_checkpoint(FULL)') as CheckpointResult[];
+    return result?.busy === 0 && result.checkpointed === result.log;
+  } catch {
+    // The caller ends the process in any case.
+    return false;
+  }
+}
+
+function changed({ path }: Watched, how: string, outcome = ''): LogCorruption {
+  return new LogCorruption(`${path} was ${how} while it was open${outcome}`);
+}

@@ -1,0 +1,138 @@
+// What writes to the file: a thread of its own, so that nothing but a write waits for the disk. Transactions run one after another, in
+// the order in which they were asked for.
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { ForumError } from '../../vocabulary/errors.ts';
+import type { DatabaseFile } from './database-file.ts';
+import { cannotBeWritten, type Failures } from './failures.ts';
+import { pack, type Statement, StatementTexts } from './packed.ts';
+import { failureOf, Transactions, type WriteFailure, type WriteRequest, type WriteResponse } from './transactions.ts';
+
+/** The thread's file, in the sources and in the build alike. */
+const THREAD = new URL(`./writer-thread${extname(import.meta.url)}`, import.meta.url);
+
+/** A statement changed nothing, or broke a unique key: the log is not as the caller took it to be, and nothing was written. */
+export class Conflict extends Error {}
+
+/** Runs transactions, in another thread or in this one. */
+interface Backend {
+  run(request: WriteRequest): Promise<WriteResponse>;
+  close(): Promise<void>;
+}
+
+export class Writer {
+  /** The error of the latest write that counts; undefined if it succeeded. */
+  failure: ForumError | undefined;
+  readonly #failures: Failures;
+  readonly #backend: Backend;
+  readonly #texts = new StatementTexts();
+
+  constructor({ db, place }: DatabaseFile, failures: Failures) {
+    this.#failures = failures;
+    this.#backend =
+      place === undefined ? inThisThread(db) : new WriterThread(place, (reason) => failures.corrupt(reason));
+  }
+
+  /** Writes all or nothing, durably; returns the rows that each statement changed. Throws Conflict too. */
+  async write(statements: readonly Statement[]): Promise<Uint32Array> {
+    try {
+      const changes = await this.change(statements);
+      this.failure = undefined;
+      return changes;
+    } catch (error) {
+      if (!(error instanceof Conflict)) this.failure = error instanceof ForumError ? error : cannotBeWritten(error);
+      throw error;
+    }
+  }
+
+  /** Writes what can be made again: its failure says nothing about moves. */
+  async change(statements: readonly Statement[]): Promise<Uint32Array> {
+    const packed = pack(statements, this.#texts);
+    const response = await this.#backend.run({ texts: this.#texts.takeUnsent(), statements: packed });
+    if ('changes' in response) return response.changes;
+    throw isConflict(response.failure)
+      ? new Conflict(response.failure.message)
+      : this.#failures.ofWrite(response.failure);
+  }
+
+  close(): Promise<void> {
+    return this.#backend.close();
+  }
+}
+
+function isConflict({ kind, code }: WriteFailure): boolean {
+  return kind === 'unchanged' || /^SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY|TRIGGER)$/.test(code);
+}
+
+function inThisThread(db: DatabaseFile['db']): Backend {
+  const transactions = new Transactions(db);
+  return {
+    async run(request) {
+      try {
+        return { changes: transactions.run(request) };
+      } catch (error) {
+        return { failure: failureOf(error) };
+      }
+    },
+    close: async () => {},
+  };
+}
+
+/** It may die at any time: what it had in hand may be written or not, so the process must stop. */
+class WriterThread implements Backend {
+  readonly #worker: Worker;
+  readonly #waiting: ((response: WriteResponse) => void)[] = [];
+  readonly #ended: Promise<void>;
+  #reason = 'the thread that writes the log has ended';
+  #isClosing = false;
+  #hasEnded = false;
+
+  constructor(place: DatabaseFile['place'], onLost: (reason: string) => void) {
+    this.#worker = new Worker(THREAD, { workerData: place, execArgv: [], name: 'writer' });
+    this.#worker.on('message', (response: WriteResponse) => this.#respond(response));
+    this.#worker.on('error', (error) => {
+      this.#reason = `the thread that writes the log has failed: ${error}`;
+    });
+    this.#ended = new Promise((resolve) => {
+      this.#worker.once('exit', () => {
+        this.#hasEnded = true;
+        if (!this.#isClosing) onLost(this.#reason);
+        for (const respond of this.#waiting.splice(0)) respond(this.#lost());
+        resolve();
+      });
+    });
+    this.#keepAlive();
+  }
+
+  /** Only a write under way keeps the process running. */
+  #keepAlive(): void {
+    if (this.#waiting.length > 0) this.#worker.ref();
+    else this.#worker.unref();
+  }
+
+  #respond(response: WriteResponse): void {
+    this.#waiting.shift()?.(response);
+    this.#keepAlive();
+  }
+
+  #lost(): WriteResponse {
+    const kind = this.#isClosing ? 'other' : 'corruption';
+    return { failure: { kind, code: '', message: this.#reason, isRolledBack: false } };
+  }
+
+  run(request: WriteRequest): Promise<WriteResponse> {
+    if (this.#hasEnded || this.#isClosing) return Promise.resolve(this.#lost());
+    const { promise, resolve } = Promise.withResolvers<WriteResponse>();
+    this.#waiting.push(resolve);
+    this.#keepAlive();
+    this.#worker.postMessage(request, [request.statements]);
+    return promise;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    this.#worker.ref();
+    this.#worker.postMessage('close');
+    await this.#ended;
+  }
+}
