@@ -10,13 +10,22 @@ const ABI = parseAbi(['function balanceOf(address) view returns (uint256)']);
 const BALANCE_GAS = 1_000_000n;
 
 export async function compareBalances(
-  { findings, balanceClaims }: Pick<ChamberAudit, 'findings' | 'balanceClaims'>,
+  { findings, balanceClaims, decisions }: Pick<ChamberAudit, 'findings' | 'balanceClaims' | 'decisions'>,
   asked: AskedChain,
 ): Promise<void> {
+  const tokenChain = decisions.state?.tokenChain ?? null;
+  const doubt = tokenChain === null || balanceClaims.length > 0 ? undefined : await doubtOf(tokenChain.chainId, asked);
+  if (doubt !== undefined) findings.settle('balances', [1], { doubt }, 'event 1: ');
   await forEachAtOnce(balanceClaims, async (claim) => {
     const { eventId } = claim;
     findings.settle('balances', [eventId], await problemOf(claim, asked), `event ${eventId}: `);
   });
+}
+
+/** Each join is judged on the token's chain; where there is none, only the creation says which it is. */
+async function doubtOf(chainId: number, { chain }: AskedChain): Promise<string | undefined> {
+  const served = await chain.chainId();
+  return served === chainId ? undefined : `the RPC serves chain ${served}, and the token is on ${chainId}`;
 }
 
 async function problemOf(claim: BalanceClaim, asked: AskedChain): Promise<Outcome> {
