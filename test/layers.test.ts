@@ -16,7 +16,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Files that are whole and durable.
   files: [],
   crypto: ['vocabulary'],
-  // The formats of the transparency log, for who publishes, serves, witnesses, mirrors and audits it.
+  // The formats of the transparency log, for programs that publish, serve, mirror and audit it.
   tlog: ['vocabulary', 'crypto'],
   projections: ['vocabulary'],
   moves: ['vocabulary', 'crypto', 'projections'],
@@ -41,7 +41,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // What may run in another program shares the format and the rules with the service, not its store.
   client: ['vocabulary', 'crypto', 'projections', 'reading', 'files'],
   audit: [...PURE, 'reading', 'process', 'verifier', 'files'],
-  // Outsiders who keep the log, or watch that it only grows.
+  // Keeps a verified copy of a log that somebody else serves.
   mirror: ['vocabulary', 'crypto', 'tlog', 'reading', 'process', 'files'],
   // A client of the service for models, and a reader of itself within the service.
   // A seat runs the auditor for its model.

@@ -18,7 +18,6 @@ import { proofCommand } from './proof-command.ts';
 import { receiptsCommand } from './receipts-command.ts';
 import { serviceCommands } from './service-commands.ts';
 import { checkVariables } from './variables.ts';
-import { witnessCommand } from './witness-command.ts';
 
 export const COMMANDS: readonly CommandSpec[] = [
   ...serviceCommands,
@@ -34,7 +33,6 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...logCommands,
   receiptsCommand,
   mirrorCommand,
-  witnessCommand,
   proofCommand,
 ];
 

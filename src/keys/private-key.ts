@@ -1,5 +1,5 @@
 // Ed25519 private keys (RFC 8032) for node:crypto, from their seeds of 32 bytes.
-import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
+import { createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto';
 import { base64urlnopad } from '@scure/base';
 
 /** RFC 8410: the bytes before the seed of a private key. */
@@ -13,4 +13,10 @@ export function privateKeyOf(seed: Uint8Array): KeyObject {
 export function publicKeyOf(seed: Uint8Array): Uint8Array {
   const { x = '' } = createPublicKey(privateKeyOf(seed)).export({ format: 'jwk' });
   return base64urlnopad.decode(x);
+}
+
+/** Returns a function that signs on the calling thread. */
+export function signWith(seed: Uint8Array): (message: Uint8Array) => Uint8Array {
+  const key = privateKeyOf(seed);
+  return (message) => new Uint8Array(sign(null, message, key));
 }

@@ -1,7 +1,7 @@
 // Signs checkpoints in the name of the log.
+import { signWith } from '../keys/private-key.ts';
 import type { ServiceKey } from '../keys/service-keys.ts';
 import { NOTE_KEY_TYPES, type NoteKey, type NoteSignature, signNote, toNoteKey } from '../tlog/note.ts';
-import { signWith } from '../tlog/sign.ts';
 
 export interface CheckpointSigner {
   readonly origin: string;

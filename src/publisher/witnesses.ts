@@ -1,19 +1,21 @@
 // Asks witnesses to cosign the checkpoints (c2sp.org/tlog-witness). Cosignatures are added to the note when they come. Nothing waits for a
 // witness: one that is silent, slow or returns nonsense costs a log line and a metric.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { base64 } from '@scure/base';
 import type { Logger } from 'pino';
 import { consistencyProof } from '../crypto/merkle-proof.ts';
 import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import type { PublishedTree, StoredCheckpoint } from '../log/published-tree.ts';
 import { detach } from '../process/detach.ts';
 import { type Fetch, openResponse } from '../reading/response.ts';
-import { formatAddCheckpoint, TLOG_SIZE } from '../tlog/add-checkpoint.ts';
 import { parseCount } from '../tlog/checkpoint.ts';
 import { formatNote, type NoteSignature, parseNote, parseSignatureLines, signatureBy } from '../tlog/note.ts';
 import type { PolicyWitness } from '../tlog/policy.ts';
 import { nodesOfTiles } from '../tlog/tiled-tree.ts';
 import { TREE } from '../tlog/tree.ts';
 
+/** The content type of a 409 with the size of the last checkpoint that the witness cosigned. */
+const TLOG_SIZE = 'text/x.tlog.size';
 /** The time from the request to the last byte of the response. */
 const WITNESS_MS_MAX = 5_000;
 const RESPONSE_BYTES_MAX = 65_536;
@@ -123,7 +125,8 @@ export class Witnesses {
     const read = nodesOfTiles(this.#options.tree.readTiles);
     const isFirst = oldSize === 0 || oldSize === size;
     const proof = isFirst ? [] : await consistencyProof(oldSize, size, read, TREE.hashNodes);
-    const request = { method: 'POST', body: formatAddCheckpoint({ oldSize, proof, note }) };
+    const body = [`old ${oldSize}`, ...proof.map((hash) => base64.encode(hash)), '', note].join('\n');
+    const request = { method: 'POST', body };
     const deadlines = { wholeMillisMax: WITNESS_MS_MAX, signal: this.#stop.signal };
     const response = await openResponse(this.#options.fetch ?? fetch, `${url}/add-checkpoint`, request, deadlines);
     const text = await response.text({ responseBytesMax: RESPONSE_BYTES_MAX });

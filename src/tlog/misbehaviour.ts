@@ -9,9 +9,8 @@ import { consistencyProof, consistencyRoots, isPerfect } from '../crypto/merkle-
 import type { ParsedReceipt } from '../crypto/receipt.ts';
 import { parseJson } from '../vocabulary/json.ts';
 import { COVERED_SECONDS_MAX, instantOf, toHex } from '../vocabulary/values.ts';
-import { parseCosignature } from './cosignature.ts';
 import { nameOfEvent, placeOfLine } from './leaf-index.ts';
-import { formatNote, NOTE_KEY_TYPES, parseVerifierKey, signatureBy } from './note.ts';
+import { formatNote, NOTE_KEY_TYPES, parseCosignature, parseVerifierKey, signatureBy } from './note.ts';
 import { openCheckpoint, parseTlogProof, type SignedCheckpoint, verifyTlogProof } from './proof.ts';
 import { type Tile, tileAt } from './tile.ts';
 import { GrowingTree, nodesOfTiles, type ReadTiles, rootOfTiles } from './tiled-tree.ts';
@@ -207,33 +206,34 @@ function rootWithin(
   return roots && isSame(roots.to, root) ? roots.from : undefined;
 }
 
-/** The proof that a log of the larger checkpoint does not extend that of the smaller one; undefined if the path does not show that. */
-export function forkProof(
-  [smaller, larger]: readonly [SignedCheckpoint, SignedCheckpoint],
-  keys: readonly string[],
-  path: readonly Uint8Array[],
-): Misbehaviour | undefined {
-  const root = smaller.size === larger.size ? larger.root : rootWithin(larger, smaller.size, path);
-  if (root === undefined || isSame(root, smaller.root)) return undefined;
-  const checkpoints: [string, string] = [formatNote(smaller.note), formatNote(larger.note)];
-  const encoded = smaller.size === larger.size ? [] : path.map((hash) => base64.encode(hash));
-  return { format: MISBEHAVIOUR, kind: 'two-checkpoints', checkpoints, path: encoded, keys: [...keys] };
-}
-
-/** The same from the tiles of the larger tree; throws an Error if they do not belong to its checkpoint. */
+/**
+ * Returns the proof that the log of the larger checkpoint does not extend that of the smaller one, from the tiles of the larger tree; undefined
+ * if it does. Throws an Error if the tiles don't match the larger checkpoint.
+ */
 export async function forkProofByTiles(
-  checkpoints: readonly [SignedCheckpoint, SignedCheckpoint],
+  [smaller, larger]: readonly [SignedCheckpoint, SignedCheckpoint],
   keys: readonly string[],
   readTile: (tile: Tile) => Promise<Uint8Array>,
 ): Promise<Misbehaviour | undefined> {
-  const [{ size: from }, larger] = checkpoints;
-  const to = larger.size;
-  if (from === 0 || from === to) return forkProof(checkpoints, keys, []);
+  // An empty tree is a prefix of every tree.
+  if (smaller.size === 0 && larger.size > 0) return undefined;
+  const path = smaller.size === larger.size ? [] : await pathFromTiles(smaller.size, larger.size, readTile);
+  const root = smaller.size === larger.size ? larger.root : rootWithin(larger, smaller.size, path);
+  if (root === undefined) throw new Error('the tiles do not match the checkpoint');
+  if (isSame(root, smaller.root)) return undefined;
+  return {
+    format: MISBEHAVIOUR,
+    kind: 'two-checkpoints',
+    checkpoints: [formatNote(smaller.note), formatNote(larger.note)],
+    path: path.map((hash) => base64.encode(hash)),
+    keys: [...keys],
+  };
+}
+
+async function pathFromTiles(from: number, to: number, readTile: (tile: Tile) => Promise<Uint8Array>) {
   const readTiles: ReadTiles = (refs) => Promise.all(refs.map((ref) => readTile(tileAt(ref, to) as Tile)));
   const proof = await consistencyProof(from, to, nodesOfTiles(readTiles), TREE.hashNodes);
-  const path = isPerfect(from) ? [await rootOfTiles(from, readTiles), ...proof] : proof;
-  if (rootWithin(larger, from, path) === undefined) throw new Error('the tiles are not those of the checkpoint');
-  return forkProof(checkpoints, keys, path);
+  return isPerfect(from) ? [await rootOfTiles(from, readTiles), ...proof] : proof;
 }
 
 interface Opened {

@@ -5,7 +5,6 @@ import { bytesToHex, concatBytes, hexToBytes, utf8ToBytes } from '@noble/hashes/
 import { base64 } from '@scure/base';
 import { weaknessOf } from '../crypto/did-key.ts';
 import { isSignedBy, toVerifyingKey, type VerifyingKey } from '../crypto/verify.ts';
-import { cosignedMessage, formatCosignature, parseCosignature } from './cosignature.ts';
 
 /** Signature types: by the log itself, and the timestamped one of a witness (c2sp.org/tlog-cosignature). */
 export const NOTE_KEY_TYPES = { ed25519: 0x01, cosignature: 0x04 } as const;
@@ -16,6 +15,8 @@ export const NOTE_SIGNATURES_MAX = 100;
 export const NOTE_BYTES_MAX = 65_536;
 
 const KEY_ID_BYTES = 4;
+const TIMESTAMP_BYTES = 8;
+const SIGNATURE_BYTES = 64;
 const EM_DASH = '\u2014';
 const KEY_NAME = /^[^\s\u0085+]+$/u;
 const SIGNATURE_LINE = /^\u2014 ([^\s\u0085+]+) ([A-Za-z0-9+/]+={0,2})$/u;
@@ -126,12 +127,6 @@ export function signNote(text: string, { name, keyId }: NoteKey, sign: Sign): No
   return { name, keyId, bytes: sign(utf8ToBytes(text)) };
 }
 
-/** `atSeconds`: when the witness makes its statement, in seconds since 1970. */
-export function cosignNote(text: string, { name, keyId }: NoteKey, atSeconds: number, sign: Sign): NoteSignature {
-  const at = BigInt(atSeconds);
-  return { name, keyId, bytes: formatCosignature({ at, signature: sign(cosignedMessage(text, at)) }) };
-}
-
 /** The note's signatures of keys that are known, all of them valid; undefined if one is not, or none is of a known key. */
 export function openNote(note: SignedNote, keys: readonly NoteKey[]): readonly NoteSignature[] | undefined {
   const known: NoteSignature[] = [];
@@ -158,7 +153,24 @@ export function isNoteSignature(text: string, key: NoteKey, { bytes }: NoteSigna
   return isSignedBy(key.verifying(), cosignedMessage(text, cosignature.at), cosignature.signature);
 }
 
-/** Base64 in its only form, padded. */
+interface Cosignature {
+  /** When the witness cosigned, in seconds since 1970. */
+  readonly at: bigint;
+  readonly signature: Uint8Array;
+}
+
+/** The bytes of a witness's signature (c2sp.org/tlog-cosignature): a timestamp, then an Ed25519 signature over cosignedMessage. */
+export function parseCosignature(bytes: Uint8Array): Cosignature | undefined {
+  if (bytes.length !== TIMESTAMP_BYTES + SIGNATURE_BYTES) return undefined;
+  const at = new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0);
+  return at < 2n ** 63n ? { at, signature: bytes.subarray(TIMESTAMP_BYTES) } : undefined;
+}
+
+export function cosignedMessage(text: string, at: bigint): Uint8Array {
+  return utf8ToBytes(`cosignature/v1\ntime ${at}\n${text}`);
+}
+
+/** Decodes padded, canonical base64. */
 export function decodeBase64(text: string): Uint8Array | undefined {
   try {
     return base64.decode(text);

@@ -36,8 +36,7 @@ export function parseTlogProof(text: string): TlogProof | undefined {
   return { index, hashes, note: text.slice(end + 2) };
 }
 
-/** Lines of base64, 32 bytes each. */
-export function parseHashes(lines: readonly string[]): readonly Uint8Array[] | undefined {
+function parseHashes(lines: readonly string[]): readonly Uint8Array[] | undefined {
   if (lines.length > HASHES_MAX) return undefined;
   const hashes = lines.map(decodeBase64).filter((hash) => hash?.length === HASH_BYTES);
   return hashes.length === lines.length ? (hashes as readonly Uint8Array[]) : undefined;

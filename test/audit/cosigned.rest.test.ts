@@ -4,12 +4,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { auditMain } from '../../src/audit/main.ts';
 import type { AuditReport } from '../../src/audit/report/report-types.ts';
-import { createWitnessServer } from '../../src/mirror/witness-server.ts';
-import { formatVerifierKey, NOTE_KEY_TYPES, parseVerifierKey, toNoteKey } from '../../src/tlog/note.ts';
-import { publicKeyOf, signWith } from '../../src/tlog/sign.ts';
+import { formatVerifierKey } from '../../src/tlog/note.ts';
 import { call, createChamber, debating, newAgent, type Running, run } from '../kit/service.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { eventually } from '../kit/until.ts';
+import { Witness } from '../kit/witness.ts';
 import { openGoBetween } from './go-between.ts';
 
 let printed = '';
@@ -44,29 +43,14 @@ async function keyOf({ url }: Running): Promise<string> {
 
 describe('the published log', () => {
   it('is cosigned by the witnesses asked for, or broken', { timeout: 180_000 }, async () => {
-    const [seed, stranger] = [new Uint8Array(32).fill(5), new Uint8Array(32).fill(6)];
-    const witness = toNoteKey('witness.test/w1', NOTE_KEY_TYPES.cosignature, publicKeyOf(seed));
-    const absent = toNoteKey('witness.test/w2', NOTE_KEY_TYPES.cosignature, publicKeyOf(stranger));
-    const trees = new Map();
-    const logs: Parameters<typeof createWitnessServer>[0]['logs'][number][] = [];
-    const server = createWitnessServer({
-      key: witness,
-      sign: signWith(seed),
-      logs,
-      recall: (origin) => trees.get(origin),
-      remember: (origin, tree) => void trees.set(origin, tree),
-      now: () => 1_893_456_000,
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    atEnd(() => void server.close().closeAllConnections());
-    const address = server.address();
-    const port = typeof address === 'object' ? address?.port : undefined;
+    const witness = new Witness();
+    const absent = new Witness('witness.test/w2', new Uint8Array(32).fill(6));
     const [policy, strict] = [join(temporaryFolder(), 'policy'), join(temporaryFolder(), 'strict')];
-    const line = `witness W1 ${formatVerifierKey(witness)} http://127.0.0.1:${port}\n`;
+    const line = `${await witness.serve()}\n`;
     writeFileSync(policy, `${line}quorum W1\n`);
-    writeFileSync(strict, `${line}witness W2 ${formatVerifierKey(absent)}\ngroup both all W1 W2\nquorum both\n`);
+    writeFileSync(strict, `${line}witness W2 ${formatVerifierKey(absent.key)}\ngroup both all W1 W2\nquorum both\n`);
     const running = await run({ WITNESS_POLICY_FILE: policy });
-    logs.push(parseVerifierKey(await keyOf(running)) ?? expect.fail('no key'));
+    witness.watch(await keyOf(running));
     const { by, id } = await debating(running);
     await eventually(async () => expect(await covered(running)).toContain('witness.test/w1'), 30_000);
     expect((await audit(running, { witnesses: policy })).checkOf('witnesses')?.verdict).toBe('verified');
@@ -92,7 +76,7 @@ describe('the published log', () => {
     const proofPath = `/chambers/${id}/events/2/tlog-proof`;
     const cosigned = await (await fetch(running.url + proofPath)).text();
     // What follows, no witness sees: a change of the member's account, which is not the same for other readers.
-    server.close().closeAllConnections();
+    witness.isAway = true;
     await call(running, by, ['PUT', '/personality', { patch: { style: 'dry' } }]);
     await covered(running);
     running.clock.advance(61_000);

@@ -4,14 +4,13 @@
 import { describe, expect, it } from 'vitest';
 import { splitNotes } from '../../src/audit/service/checkpoint.ts';
 import { parseEventField, receiptWish } from '../../src/crypto/receipt.ts';
+import { publicKeyOf } from '../../src/keys/private-key.ts';
 import { PublishedLog } from '../../src/mirror/published-log.ts';
 import { ALICE } from '../../src/moves/samples.ts';
-import { parseAddCheckpoint } from '../../src/tlog/add-checkpoint.ts';
 import { parseCheckpoint } from '../../src/tlog/checkpoint.ts';
 import { formatVerifierKey, NOTE_KEY_TYPES, parseNote, parseVerifierKey, toNoteKey } from '../../src/tlog/note.ts';
 import { parsePolicy } from '../../src/tlog/policy.ts';
 import { parseTlogProof } from '../../src/tlog/proof.ts';
-import { publicKeyOf } from '../../src/tlog/sign.ts';
 import { parseTilePath } from '../../src/tlog/tile.ts';
 import { TEXT_CHARS_MAX } from '../../src/vocabulary/schemas.ts';
 import { instantOf } from '../../src/vocabulary/values.ts';
@@ -253,7 +252,6 @@ const READERS: readonly (readonly [name: string, read: (text: string) => unknown
   ['URL of a witness', (text) => orNothing(() => parsePolicy(`witness a ${WITNESS_KEY} http://a${text}`))],
   ['tlog-proof', parseTlogProof],
   ['hashes of a tlog-proof', (text) => parseTlogProof(`c2sp.org/tlog-proof@v1\nindex 1\n${text}\n\n`)],
-  ['add-checkpoint', parseAddCheckpoint],
   ['path of a tile', parseTilePath],
   ['index of a tile', (text) => parseTilePath(`tile/0/${text}000`)],
   ['address of a service', (text) => new PublishedLog(`http://a${text}`)],

@@ -5,19 +5,12 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { auditFile } from '../../src/audit/audit.ts';
-import {
-  cosignNote,
-  formatNote,
-  formatVerifierKey,
-  NOTE_KEY_TYPES,
-  parseNote,
-  toNoteKey,
-} from '../../src/tlog/note.ts';
-import { publicKeyOf, signWith } from '../../src/tlog/sign.ts';
+import { formatNote, formatVerifierKey, parseNote } from '../../src/tlog/note.ts';
 import { visibleText } from '../../src/vocabulary/visible.ts';
 import { FORGERIES } from '../audit/forgeries.ts';
 import { newAgent, newChamber } from '../client/live-service.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
+import { Witness } from '../kit/witness.ts';
 import { expectShown, HAS_CHROMIUM, readerOfService } from './reader.ts';
 
 const POLL = { timeout: 10_000 };
@@ -167,9 +160,8 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
   });
 
   it('verifies the cosignatures of the witnesses that the reader names', { timeout: 60_000 }, async () => {
-    const seed = new Uint8Array(32).fill(9);
-    const key = toNoteKey('witness.test/w1', NOTE_KEY_TYPES.cosignature, publicKeyOf(seed));
-    const query = `?witnesses=${encodeURIComponent(formatVerifierKey(key))}`;
+    const witness = new Witness();
+    const query = `?witnesses=${encodeURIComponent(formatVerifierKey(witness.key))}`;
     const page = await reader.open(path + query);
     await expect.poll(() => badges(page), SLOW).toMatchObject({ checkpoint: 'verified', witnesses: 'not evaluated' });
     await page.getByText('What is checked').click();
@@ -177,7 +169,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await alterProof(page, (text) => {
       const end = text.indexOf('\n\n') + 2;
       const note = parseNote(text.slice(end)) ?? expect.fail('no note');
-      const cosigned = cosignNote(note.text, key, Math.floor(Date.now() / 1_000), signWith(seed));
+      const cosigned = witness.cosign(note.text, Math.floor(Date.now() / 1_000));
       return text.slice(0, end) + formatNote({ ...note, signatures: [...note.signatures, cosigned] });
     });
     await page.reload();

@@ -1,9 +1,10 @@
 // Appends and publishes as fast as it can until it is killed, and prints each note once it is published.
+
+import { publicKeyOf } from '../../src/keys/private-key.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { SOLE_LEASE } from '../../src/log/store.ts';
 import { publishOnce } from '../../src/publisher/publisher.ts';
 import { checkpointSigner } from '../../src/publisher/signer.ts';
-import { publicKeyOf } from '../../src/tlog/sign.ts';
 import { type ForumEvent, toLine } from '../../src/vocabulary/events.ts';
 import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
 

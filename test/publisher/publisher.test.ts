@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { leafHash } from '../../src/crypto/merkle.ts';
 import { consistencyProof, verifyConsistency } from '../../src/crypto/merkle-proof.ts';
+import { publicKeyOf } from '../../src/keys/private-key.ts';
 import { SOLE_LEASE, type Store } from '../../src/log/store.ts';
 import { readCheckpointCopy, writeCheckpointCopy } from '../../src/publisher/checkpoint-copy.ts';
 import { PublishedHistory, SecondHistory } from '../../src/publisher/published-history.ts';
@@ -11,7 +12,6 @@ import { LEAVES_PER_CHECKPOINT_MAX, publishOnce, TreeDamaged } from '../../src/p
 import { checkpointSigner } from '../../src/publisher/signer.ts';
 import { parseVerifierKey } from '../../src/tlog/note.ts';
 import { openCheckpoint, verifyTlogProof } from '../../src/tlog/proof.ts';
-import { publicKeyOf } from '../../src/tlog/sign.ts';
 import { parseEntries, tilePath, tilesBetween } from '../../src/tlog/tile.ts';
 import { nodesOfTiles, rootOfTiles } from '../../src/tlog/tiled-tree.ts';
 import { TREE } from '../../src/tlog/tree.ts';

@@ -1,10 +1,10 @@
 // Two checkpoints that no log can both have signed honestly, proved from the tiles of the larger one.
 import { describe, expect, it } from 'vitest';
+import { publicKeyOf, signWith } from '../../src/keys/private-key.ts';
 import { formatCheckpoint } from '../../src/tlog/checkpoint.ts';
 import { forkProofByTiles, parseMisbehaviour, verifyMisbehaviour } from '../../src/tlog/misbehaviour.ts';
 import { formatNote, formatVerifierKey, NOTE_KEY_TYPES, signNote, toNoteKey } from '../../src/tlog/note.ts';
 import { openCheckpoint, type SignedCheckpoint } from '../../src/tlog/proof.ts';
-import { publicKeyOf, signWith } from '../../src/tlog/sign.ts';
 import { type Tile, tilePath } from '../../src/tlog/tile.ts';
 import { openGrowingTree } from '../../src/tlog/tiled-tree.ts';
 
@@ -62,7 +62,7 @@ describe('the checkpoint of a log', () => {
   it('is not accused by the tiles of another log', async () => {
     const [honest, extended, forked] = await Promise.all([logOf(300), logOf(1_000), logOf(1_000, 0)]);
     const proving = forkProofByTiles([honest.checkpoint, extended.checkpoint], KEYS, forked.readTile);
-    await expect(proving).rejects.toThrow('the tiles are not those of the checkpoint');
+    await expect(proving).rejects.toThrow('the tiles do not match the checkpoint');
     const proof = await forkProofByTiles([honest.checkpoint, forked.checkpoint], KEYS, forked.readTile);
     const [{ note }, { note: other }] = [honest.checkpoint, extended.checkpoint];
     const forged = { ...proof, checkpoints: [formatNote(note), formatNote(other)] };
