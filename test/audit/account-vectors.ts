@@ -283,6 +283,7 @@ export async function soundAccounts(): Promise<readonly WithAccounts[]> {
       'a proof followed by a registration that nobody signed, of the same wallet',
       ...(await bobUnsigned({ at: provenAt })),
     ],
+    ['a retirement by a wallet that is a contract, which only the chain knows', text, await bobRetiredByContract(70)],
   ];
 }
 

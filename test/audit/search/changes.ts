@@ -60,7 +60,7 @@ export function changesOf(histories: readonly History[]): readonly Change[] {
   const replace: Change = (draft, random) => replaceValue(draft, random, values);
   const copy: Change = (draft, random) => copyMember(draft, random, pool);
   const structural = [putIn, putIn, leaveOut, cut, cut, exchange, repeat, date];
-  const ofClaims = [replace, replace, replace, flip, flip, empty, empty, copy];
+  const ofClaims = [replace, replace, replace, flip, flip, empty, empty, copy, unprove, unprove, unprove];
   const ofSignatures = [signByAnother, takeRequest, claimContract, proveAgain, proveAgain, bodyOtherwise, decorate];
   const ofService = [chainClaim, chainClaim, balance, nonceOf, oneTransaction];
   return [...structural, ...ofClaims, ...ofSignatures, ...ofService, capitals, refersToNone, join];
@@ -204,6 +204,45 @@ function copyMember(draft: Draft, random: Random, pool: readonly Line[]): boolea
     const [name, value] = random.pick(missing);
     return [{ ...line, payload: { ...payload, [name]: value } }, `${name} put in`];
   });
+}
+
+/** A move or an outcome without the lines that prove what it claims; half of them claim the most that they can. */
+const unprove: Change = (draft, random) => {
+  const claims = draft.lines.filter((entry) => proofsOf(draft, entry).size > 0);
+  if (claims.length === 0) return false;
+  const claim = random.pick(claims);
+  const proofs = proofsOf(draft, claim);
+  const others = (entries: readonly Entry[]) => entries.filter((entry) => !proofs.has(entry));
+  const payload = payloadOf(claim.line);
+  const most = random.chance(0.5)
+    ? Object.entries(payload).map(([name, value]) => [name, typeof value === 'boolean' ? true : value] as const)
+    : Object.entries(payload);
+  const claimed = { ...claim, line: { ...claim.line, payload: Object.fromEntries(most) } };
+  draft.lines = others(draft.lines.map((entry) => (entry === claim ? claimed : entry)));
+  for (const [did, entries] of draft.accounts) draft.accounts.set(did, others(entries));
+  draft.said.push(`${typeOf(claim)} without the ${proofs.size} lines that prove it`);
+  return true;
+};
+
+const PROVEN_BY: Readonly<Record<string, string>> = {
+  'chamber.debated': 'chamber.proposed',
+  'allocation.revealed': 'allocation.committed',
+  'chamber.committed': 'relay.commit_submitted',
+  'idea.deployed': 'relay.deploy_submitted',
+  'idea.deploy_failed': 'relay.deploy_submitted',
+};
+
+function proofsOf({ lines, accounts }: Draft, claim: Entry): ReadonlySet<Entry> {
+  const { did = null } = claim.line;
+  const { ideaId, accountEventId } = payloadOf(claim.line);
+  const isProof = (entry: Entry) =>
+    typeOf(entry) === PROVEN_BY[typeOf(claim)] &&
+    (did === null || ideaId !== undefined || entry.line['did'] === did) &&
+    (ideaId === undefined || payloadOf(entry.line)['ideaId'] === ideaId);
+  const registrations = (accounts.get(String(did)) ?? []).filter(
+    (entry) => typeOf(entry) === 'agent.registered' && Number(entry.line['eventId']) <= Number(accountEventId),
+  );
+  return new Set([...lines.filter(isProof), ...registrations]);
 }
 
 function alterOne(

@@ -43,7 +43,10 @@ const LIMITS: readonly Limit[] = [
   {
     why: 'the first lines of an account may be missing',
     covers: ({ kind, line, did }, draft) =>
-      kind === 'left out' && did !== undefined && areLeftOut(draft, did, (all, at) => all.slice(0, at + 1), line),
+      kind === 'left out' &&
+      did !== undefined &&
+      !isClaimUnproven(draft, did, line) &&
+      areLeftOut(draft, did, (all, at) => all.slice(0, at + 1), line),
   },
   {
     why: 'a service may write its whole log again and omit a move: a receipt, a line that an agent has seen or the root on the chain shows it',
@@ -57,7 +60,11 @@ const LIMITS: readonly Limit[] = [
   },
   {
     why: 'moves name lines of an account by number: a service may write it again and omit one whose number another line takes',
-    covers: ({ kind, line, did }) => kind === 'left out' && did !== undefined && line['type'] !== 'agent.retired',
+    covers: ({ kind, line, did }, draft) =>
+      kind === 'left out' &&
+      did !== undefined &&
+      line['type'] !== 'agent.retired' &&
+      !isClaimUnproven(draft, did, line),
   },
   {
     why: 'what the first line that is given of an account has from missing ones is its service’s word',
@@ -231,10 +238,21 @@ const LIMITS: readonly Limit[] = [
       if (did === undefined && history.askChain !== undefined) return false;
       if (did === undefined)
         return /^payload\.token\./.test(difference.path) && isMove(line) && 'token' in payloadOf(difference.now);
-      const { walletProof } = payloadOf(difference.now);
-      const isContract = walletProof !== undefined && 'chainId' in (walletProof as Line);
       const isOfProof = /^(payload\.walletProof|request)\./.test(difference.path);
-      return isContract && isOfProof && line['type'] === 'agent.registered' && isChainless(history);
+      const isRegistration = line['type'] === 'agent.registered' && isOfContract(difference.now);
+      return isOfProof && isRegistration && isChainless(history);
+    },
+  },
+  {
+    why: 'that a contract has signed a retirement, the chain alone shows, where a registration proves the wallet as a contract',
+    covers: (difference, draft) => {
+      const { kind, did, line } = difference;
+      if (did === undefined || line['type'] !== 'agent.retired' || !isChainless(draft.history)) return false;
+      if (kind === 'changed') {
+        const isOfProof = difference.path.startsWith('payload.walletProof.');
+        return isOfProof && isByContract(accountOf(draft, did), difference.now);
+      }
+      return kind === 'put in' && isByContract(accountOf(draft, did), line);
     },
   },
 ];
@@ -307,6 +325,19 @@ function isChainless({ judgeProof }: History): boolean {
   return judgeProof === undefined;
 }
 
+function isOfContract(line: Line): boolean {
+  const { walletProof } = payloadOf(line);
+  return walletProof !== undefined && 'chainId' in (walletProof as Line);
+}
+
+function isByContract(given: readonly Entry[], retirement: Line): boolean {
+  const walletOf = (line: Line) => String(payloadOf(line)['walletAddress']).toLowerCase();
+  const isProof = ({ line }: Entry) => line['type'] === 'agent.registered' && isOfContract(line);
+  return (
+    isOfContract(retirement) && given.some((entry) => isProof(entry) && walletOf(entry.line) === walletOf(retirement))
+  );
+}
+
 function isOfChain({ type }: Line): boolean {
   return /^(relay\.|idea\.)/.test(String(type));
 }
@@ -326,6 +357,14 @@ function areLeftOut(
 
 function isAfterMoves({ lines }: Draft, place: number): boolean {
   return lines[0]?.line['type'] === 'chamber.created' && lines.slice(place).every(({ line }) => !isMove(line));
+}
+
+/** Whether the line proves a wallet that a move claims to be proven, and no line that is given proves it. */
+function isClaimUnproven(draft: Draft, did: string, left: Line): boolean {
+  const isProof = (line: Line) => line['type'] === 'agent.registered' && 'walletProof' in payloadOf(line);
+  const given = accountOf(draft, did);
+  const isClaimed = draft.lines.some(({ line }) => line['did'] === did && payloadOf(line)['walletProven'] === true);
+  return isProof(left) && isClaimed && given.length > 0 && !given.some(({ line }) => isProof(line));
 }
 
 /** The lines that are given of an account: a line that says that it is of another agent is one of that agent's. */
