@@ -36,7 +36,7 @@ async function resetLogClock({ args: [named], isJson }: Input): Promise<void> {
   const { DATABASE_URL, DATABASE_PATH } = readConfig(process.env);
   const database = named ?? DATABASE_URL ?? DATABASE_PATH;
   const { writeWholeLog } = await import('../log/open-log.ts');
-  const { resetClock } = await import('../log/sql/reset-clock.ts');
+  const { resetClock } = await import('../log/sql/maintenance.ts');
   const { from, waiting } = await writeWholeLog(database, (log) => resetClock(log));
   const streams = waiting.map(({ stream, until }) => ({ stream, until: toTimestamp(until) }));
   const reset = { database, from: toTimestamp(from), waiting: streams };

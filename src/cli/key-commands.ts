@@ -43,7 +43,8 @@ function toInstant(text: string | undefined, now: Millis): Millis {
 
 /** Keys are added to those of the database's log, also while the service runs. A database on a server names its log to the service alone. */
 async function requireSameLog(file: string): Promise<void> {
-  const { readLog, readMeta } = await import('../log/sqlite/reader.ts');
+  const { readMeta } = await import('../log/sqlite/meta.ts');
+  const { readLog } = await import('../log/sqlite/reader.ts');
   const { DATABASE_URL, DATABASE_PATH } = process.env;
   const path = DATABASE_PATH || VARIABLES.DATABASE_PATH.fallback;
   const logId = DATABASE_URL ? undefined : readLog(path, (db) => readMeta(db, 'log_id'));

@@ -6,7 +6,7 @@ import { COPIED_FROM } from '../log/found-log.ts';
 import { newLogId } from '../log/log-id.ts';
 import { readWholeLog, writeWholeLog } from '../log/open-log.ts';
 import type { FormerLog } from '../log/published-tree.ts';
-import { renewLog } from '../log/sql/renew.ts';
+import { renewLog } from '../log/sql/maintenance.ts';
 import { readMeta } from '../log/sql/whole-log.ts';
 import { checkpointCopyPath, openCopy, readCheckpointCopy } from '../publisher/checkpoint-copy.ts';
 import type { CommandSpec } from './command.ts';

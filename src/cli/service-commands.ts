@@ -61,7 +61,7 @@ export const serviceCommands: readonly CommandSpec[] = [
     run: async ({ args, isJson }) => {
       const database = databaseOf(args[0]);
       const { writeWholeLog } = await import('../log/open-log.ts');
-      const { rebuild } = await import('../log/sql/rebuild.ts');
+      const { rebuild } = await import('../log/sql/maintenance.ts');
       printMembers(isJson, await writeWholeLog(database, rebuild));
     },
   },
@@ -88,7 +88,7 @@ export const serviceCommands: readonly CommandSpec[] = [
       const database = databaseOf(args[0]);
       const { newLogId } = await import('../log/log-id.ts');
       const { writeWholeLog } = await import('../log/open-log.ts');
-      const { renewLog } = await import('../log/sql/renew.ts');
+      const { renewLog } = await import('../log/sql/maintenance.ts');
       printMembers(isJson, await writeWholeLog(database, (log) => renewLog(log, { logId: newLogId() })));
     },
   },

@@ -1,7 +1,7 @@
 // What a database holds, read while the service runs.
 import { readWholeLog, writeWholeLog } from '../../src/log/open-log.ts';
 import { fsck } from '../../src/log/sql/fsck.ts';
-import { rebuild } from '../../src/log/sql/rebuild.ts';
+import { rebuild } from '../../src/log/sql/maintenance.ts';
 import { DERIVED_TABLES } from '../../src/log/sql/tables.ts';
 import { openReader } from '../../src/log/sqlite/reader.ts';
 import type { Fault, FsckSummary } from '../../src/log/stored-stream.ts';

@@ -2,7 +2,7 @@
 // at a wrong time is sound and waits.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { writeWholeLog } from '../../src/log/open-log.ts';
-import { resetClock } from '../../src/log/sql/reset-clock.ts';
+import { resetClock } from '../../src/log/sql/maintenance.ts';
 import { report, toText } from '../audit/forge.ts';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, TestClock } from '../kit/clock.ts';

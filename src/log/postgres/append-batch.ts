@@ -2,8 +2,7 @@
 import { crc32 } from 'node:zlib';
 import type { LogEntry, Registration } from '../log.ts';
 import { snapshotRow } from '../sql/event-log.ts';
-import { LatestRows } from '../sql/latest-rows.ts';
-import { CONTACTS, REGISTRATIONS, type Row, rowOf, SNAPSHOTS, TABLES } from '../sql/tables.ts';
+import { CONTACTS, LatestRows, REGISTRATIONS, type Row, rowOf, SNAPSHOTS, TABLES } from '../sql/tables.ts';
 import type { StreamId } from '../stream-id.ts';
 import { BIGINT, BYTEA, type ElementType, encode, LATIN1, TEXT } from './arrays.ts';
 

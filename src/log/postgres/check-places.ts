@@ -1,6 +1,6 @@
 // What only a log in PostgreSQL can have wrong: the order of all lines, which is written after them.
 import type { Client } from 'pg';
-import { toStream } from '../sql/stored-line.ts';
+import { toStream } from '../sql/sql.ts';
 import type { Fault } from '../stored-stream.ts';
 import type { StreamId } from '../stream-id.ts';
 

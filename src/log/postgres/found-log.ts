@@ -3,7 +3,7 @@ import type { Client } from 'pg';
 import { Damages } from '../damage.ts';
 import type { FoundLog } from '../found-log.ts';
 import type { PublishedTree } from '../published-tree.ts';
-import { readFoundLog } from '../sql/found-log.ts';
+import { readFoundLog } from '../sql/meta.ts';
 import { readLastAt, readNow } from './clock.ts';
 import { Connections, connectFirst, runnerOn } from './connections.ts';
 import { describeDatabase } from './database-url.ts';

@@ -4,7 +4,7 @@
 import type { Client } from 'pg';
 import { detach } from '../../process/detach.ts';
 import { ALL_CHAMBERS } from '../log.ts';
-import { toStream } from '../sql/stored-line.ts';
+import { toStream } from '../sql/sql.ts';
 import type { Follower } from '../store.ts';
 import type { StreamId } from '../stream-id.ts';
 import { ANY_STREAM, HELLO, Notifier } from './growth-notifier.ts';

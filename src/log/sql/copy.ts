@@ -1,21 +1,19 @@
-// Copies a log to another database, of either kind: its lines in their order, its logId, and all else that is not derived, byte
-// for byte. The derived tables are made again from the lines, which are checked on the way.
+// Copies a log to a database of either kind: its lines in their order, its logId, and everything else that is not derived, byte
+// for byte. The derived tables are rebuilt from the lines, which are verified on the way.
 //
 // Why history can't fork, wherever a copy is interrupted:
-// 1. Before the first row is read, the source is locked: nobody else appends to it.
+// 1. The source is locked against appends before its first row is read.
 // 2. The target is one uncommitted transaction, or a file of another name, until it is complete and equal to the source: no
-//    service can be started on it.
-// 3. The source is marked as moved before the target appears, and a marked source takes no event ever again.
-// So a service can be started on the source up to its mark, on the target once it has appeared, and on neither in between. Then
-// the same copy is repeated: the source is as it was, and its target was never there.
+//    service can start on it.
+// 3. The source is marked as moved before the target appears, and a marked source never takes another event.
+// So a service can start on the source until it is marked, on the target once it has appeared, and on neither in between. In that
+// case the operator repeats the copy: the source is unchanged except for its mark, and no target exists.
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { CLOCK_HIGH_WATER_MARK } from '../clock-reset.ts';
 import { MOVED_TO } from '../moved.ts';
 import { foldLog } from './fold.ts';
-import type { Table } from './sql.ts';
-import { jsonRows, type SqlValue } from './sql.ts';
-import { toStream } from './stored-line.ts';
+import { jsonRows, type SqlValue, type Table, toStream } from './sql.ts';
 import { findTreeFault } from './stored-tree.ts';
 import { columnsOf, insertListed, KEPT_TABLES, META, type Row } from './tables.ts';
 import {
@@ -35,7 +33,7 @@ export interface CopySummary {
 
 interface Move {
   readonly source: WritableLog;
-  /** Opened once nobody else can move the source. */
+  /** Called once nothing else can move the source. */
   readonly openTarget: () => Promise<NewLog>;
   /** The target's name, for people. */
   readonly place: string;
@@ -66,7 +64,7 @@ export async function moveLog({ source, openTarget, place }: Move): Promise<Copy
   }
 }
 
-/** The sum covers every row, an event's with its place. The rows are written to `target` on the way. */
+/** The digest covers every row, and an event's place. The rows are written to `target` on the way. */
 async function fingerprint(
   log: WholeLog,
   target?: NewLog,
@@ -91,7 +89,7 @@ async function fingerprint(
   return { events, digest: sum.digest };
 }
 
-/** A sum, because the order of the rows that are not lines differs between databases. */
+/** Adds hashes up, because the databases order the rows of other tables differently. */
 class RowSum {
   #sum = 0n;
 
@@ -113,13 +111,13 @@ class RowSum {
 
 function requireIntact({ stream, event_id, line, nodes, line_crc, nodes_crc }: WholeLine): void {
   if (line_crc === crc32(line) && nodes_crc === (nodes && crc32(nodes))) return;
-  throw new Error(`event ${event_id} of ${stream} is not as it was written: chambers fsck reports the damage`);
+  throw new Error(`event ${event_id} of ${stream} fails its checksum: chambers fsck reports the damage`);
 }
 
-/** Facts that each database has of its own. */
+/** Facts about the database rather than the log. */
 const OWN_META = ['schema_version', 'copied_through', MOVED_TO, CLOCK_HIGH_WATER_MARK].map((name) => `'${name}'`);
 
-/** The source has the latest time of its lines, whose order is none of time in the target. */
+/** The log's time is stored explicitly: in the target, the last line is not always the latest one. */
 async function* keptRows(log: WholeLog, table: Table): AsyncGenerator<readonly Row[]> {
   const columns = table.columns.map(({ name }) => name);
   const condition = table === META ? `WHERE name NOT IN (${OWN_META})` : '';

@@ -1,9 +1,9 @@
-// What every database's event log has in common: all of its reads, and the snapshots. A database brings its append.
+// What both drivers' event logs share: all reads, and the snapshots. A driver adds its append.
 import { crc32 } from 'node:zlib';
 import { STATE_VERSION } from '../../../projections/snapshot.ts';
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
 import type { NodeRef } from '../../crypto/merkle.ts';
-import type { Damages, StoredNodes } from '../damage.ts';
+import { type Damages, isAsWritten, type StoredNodes, type StreamDamaged } from '../damage.ts';
 import {
   ALL_CHAMBERS,
   type AppendBatch,
@@ -17,8 +17,7 @@ import { PAGE_BYTES } from '../pages.ts';
 import { ReadTurns } from '../read-turns.ts';
 import type { SignatureFilter } from '../signature-filter.ts';
 import type { StreamId } from '../stream-id.ts';
-import { type Columns, type Dialect, jsonRows, type Sql, type SqlValue } from './sql.ts';
-import { damageIn, type StoredLine } from './stored-line.ts';
+import { type Columns, type Dialect, jsonRows, type Sql, type SqlValue, toStream } from './sql.ts';
 import { type Row, SNAPSHOTS, upsert } from './tables.ts';
 
 export interface EventLogParts {
@@ -29,6 +28,22 @@ export interface EventLogParts {
   readonly seen: SignatureFilter;
   /** The lowest id of a new chamber. */
   readonly chamberIdMin: number;
+}
+
+export interface StoredLine {
+  readonly stream: string | number;
+  readonly event_id: number;
+  readonly line: Buffer;
+  readonly line_crc: number | null;
+}
+
+/** The damage, if the line fails its checksum. */
+export function damageIn(
+  damages: Damages,
+  { stream, event_id, line, line_crc }: StoredLine,
+): StreamDamaged | undefined {
+  if (isAsWritten(line, line_crc)) return undefined;
+  return damages.note(toStream(stream), event_id, `event ${event_id} fails its checksum`);
 }
 
 export abstract class SqlEventLog implements EventLog {
@@ -47,17 +62,17 @@ export abstract class SqlEventLog implements EventLog {
 
   abstract append(batch: AppendBatch): Promise<AppendResult>;
   abstract find(signatureKeys: readonly string[]): Promise<AppendResult['found']>;
-  /** Gives a place to the lines that have none; returns false if some can't have one now. */
+  /** Assigns places to the lines that have none; returns false if some can't get one now. */
   protected abstract placeLines(): Promise<boolean>;
-  /** What is thrown where a line may be in the log and can't have a place now. */
+  /** The error for an event that may be in the log and can't get a place now. */
   protected abstract unplaced(): Error;
-  /** The rows of a query of lines in the order of a column, up to the one with which they have PAGE_BYTES. */
+  /** The rows of a query of lines ordered by a column, up to the row with which they reach PAGE_BYTES. */
   protected abstract readLines<Row extends StoredLine>(
     order: 'event_id' | 'place',
     text: string,
     values: readonly SqlValue[],
   ): Promise<readonly Row[]>;
-  /** Writes what can be made again. */
+  /** For writes that are not lost for good when they fail. */
   protected abstract write(text: string, values: readonly SqlValue[]): Promise<unknown>;
 
   mayHold(signatureKey: string): boolean {
@@ -69,10 +84,15 @@ export abstract class SqlEventLog implements EventLog {
   }
 
   async lastEventId(stream: StreamId): Promise<number> {
-    const text = stream === ALL_CHAMBERS ? LAST_CHAMBER : LAST_EVENT;
-    const [row] = await this.#parts.sql.query<HeadRow>(text, stream === ALL_CHAMBERS ? [] : [this.#key(stream)]);
-    const head = row?.head ?? 0;
-    return stream === ALL_CHAMBERS ? Math.max(head, this.#parts.chamberIdMin - 1) : head;
+    const { sql, chamberIdMin } = this.#parts;
+    if (stream !== ALL_CHAMBERS) {
+      const [row] = await sql.query<HeadRow>('SELECT max(event_id) AS head FROM events WHERE stream = $1', [
+        this.#key(stream),
+      ]);
+      return row?.head ?? 0;
+    }
+    const [row] = await sql.query<HeadRow>('SELECT max(chamber_id) AS head FROM chambers');
+    return Math.max(row?.head ?? 0, chamberIdMin - 1);
   }
 
   async readPage(stream: StreamId, after: number, limit: number): Promise<Page> {
@@ -84,7 +104,6 @@ export abstract class SqlEventLog implements EventLog {
     return { ndjson: this.#join(rows), count: rows.length };
   }
 
-  /** Places have no gaps, so a page passes so many at most. */
   async readAll(after: number, limit: number): Promise<OrderedPage> {
     const end = Math.min(after + PLACES_PER_PAGE, await this.lastPlace());
     const rows = await this.readLines<StoredLine & PlaceRow>('place', this.#statements.all, [after, end, limit]);
@@ -105,7 +124,7 @@ export abstract class SqlEventLog implements EventLog {
 
   async lastPlace(): Promise<number> {
     await this.placeLines();
-    const [row] = await this.#parts.sql.query<PlaceRow>(this.#statements.lastPlace, []);
+    const [row] = await this.#parts.sql.query<PlaceRow>(this.#statements.lastPlace);
     return row?.place ?? 0;
   }
 
@@ -118,11 +137,9 @@ export abstract class SqlEventLog implements EventLog {
 
   async readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]> {
     if (refs.length === 0) return [];
-    const asked = jsonRows(
-      ASKED,
-      refs.map(({ eventId: event }) => ({ event })),
-    );
-    const rows = await this.#parts.sql.query<NodesRow>(this.#statements.nodes, [this.#key(chamberId), asked]);
+    const events = refs.map(({ eventId }) => ({ event: eventId }));
+    const values = [this.#key(chamberId), jsonRows(EVENT_IDS, events)];
+    const rows = await this.#parts.sql.query<NodesRow>(this.#statements.nodes, values);
     const byEvent = new Map(rows.map((row) => [row.event_id, row]));
     return refs.map((ref) => {
       const stored = byEvent.get(ref.eventId);
@@ -132,9 +149,10 @@ export abstract class SqlEventLog implements EventLog {
   }
 
   async readSnapshot(stream: StreamId): Promise<Snapshot | undefined> {
-    const [row] = await this.#parts.sql.query<SnapshotRow>(READ_SNAPSHOT, [String(stream)]);
-    const isWhole = row?.version === STATE_VERSION && row.crc === crc32(row.state);
-    return isWhole ? { eventId: row.event_id, leaf: row.leaf, state: row.state } : undefined;
+    const text = 'SELECT * FROM snapshots WHERE stream = $1';
+    const [row] = await this.#parts.sql.query<SnapshotRow>(text, [String(stream)]);
+    const isUsable = row?.version === STATE_VERSION && row.crc === crc32(row.state);
+    return isUsable ? { eventId: row.event_id, leaf: row.leaf, state: row.state } : undefined;
   }
 
   async writeSnapshot(stream: StreamId, snapshot: Snapshot): Promise<void> {
@@ -142,20 +160,30 @@ export abstract class SqlEventLog implements EventLog {
   }
 
   async dropSnapshot(stream: StreamId): Promise<void> {
-    await this.write(DROP_SNAPSHOT, [String(stream)]);
+    await this.write('DELETE FROM snapshots WHERE stream = $1', [String(stream)]);
   }
 }
 
 const LINE_BREAK = Buffer.from('\n');
-/** Places that one page over all chambers passes at most: those of accounts are skipped. */
+/** Bounds the account lines that a page over all chambers skips: places have no gaps. */
 const PLACES_PER_PAGE = 4_000;
 
-const LAST_CHAMBER = 'SELECT max(chamber_id) AS head FROM chambers';
-const LAST_EVENT = 'SELECT max(event_id) AS head FROM events WHERE stream = $1';
+const EVENT_IDS: Columns = { event: 'integer' };
 
-const READ_SNAPSHOT = 'SELECT * FROM snapshots WHERE stream = $1';
-const DROP_SNAPSHOT = 'DELETE FROM snapshots WHERE stream = $1';
-/** The latest one stays. */
+function statementsFor({ lines, places, placedLines, listed }: Dialect) {
+  return {
+    page: `SELECT stream, event_id, line, line_crc FROM ${lines} WHERE stream = $1 AND event_id > $2 ORDER BY event_id LIMIT $3`,
+    // DIDs sort after ':', and chamber ids before it.
+    all: `SELECT place, stream, event_id, line, line_crc FROM ${placedLines}
+      WHERE place > $1 AND place <= $2 AND stream < ':' ORDER BY place LIMIT $3`,
+    lastPlace: `SELECT coalesce(max(place), 0) AS place FROM ${places}`,
+    placeOf: `SELECT place FROM ${places} WHERE stream = $1 AND event_id = $2`,
+    nodes: `SELECT event_id, nodes, nodes_crc FROM ${lines} WHERE stream = $1
+      AND event_id IN (SELECT event FROM ${listed('$2', EVENT_IDS)})`,
+  };
+}
+
+/** Keeps the latest snapshot of a stream. */
 export function upsertSnapshots(source: string): string {
   return `${upsert(SNAPSHOTS, source)} WHERE snapshots.event_id <= excluded.event_id`;
 }
@@ -171,7 +199,7 @@ export function snapshotValues(stream: StreamId, snapshot: Snapshot): readonly S
   return Object.values(snapshotRow(stream, snapshot));
 }
 
-export interface SnapshotRow {
+interface SnapshotRow {
   readonly event_id: number;
   readonly version: number;
   readonly leaf: Buffer;
@@ -188,18 +216,3 @@ interface PlaceRow {
 }
 
 type NodesRow = StoredNodes & Pick<StoredLine, 'event_id'>;
-
-const ASKED: Columns = { event: 'integer' };
-
-function statementsFor({ lines, places, placedLines, listed }: Dialect) {
-  return {
-    page: `SELECT stream, event_id, line, line_crc FROM ${lines} WHERE stream = $1 AND event_id > $2 ORDER BY event_id LIMIT $3`,
-    // DIDs sort after ':', and ids of chambers before it.
-    all: `SELECT place, stream, event_id, line, line_crc FROM ${placedLines}
-      WHERE place > $1 AND place <= $2 AND stream < ':' ORDER BY place LIMIT $3`,
-    lastPlace: `SELECT coalesce(max(place), 0) AS place FROM ${places}`,
-    placeOf: `SELECT place FROM ${places} WHERE stream = $1 AND event_id = $2`,
-    nodes: `SELECT event_id, nodes, nodes_crc FROM ${lines} WHERE stream = $1
-      AND event_id IN (SELECT event FROM ${listed('$2', ASKED)})`,
-  };
-}

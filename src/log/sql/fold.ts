@@ -1,5 +1,5 @@
-// Every stream of a log, checked and folded from its first event on, one after another, so that memory holds the state of one. What follows
-// from the lines is written to the derived tables; for a check to temporary ones, which are compared with those.
+// Verifies and folds each stream of a log from its first event on, one stream after another, so that memory contains the state of one. The
+// rows that follow from the lines go to the derived tables; a check puts them in temporary tables, which it compares with those.
 import { crc32 } from 'node:zlib';
 import { listingsOf } from '../../../projections/listings.ts';
 import { encodeState, isSnapshotDue, STATE_VERSION } from '../../../projections/snapshot.ts';
@@ -13,16 +13,24 @@ import {
   verifyEvent,
 } from '../stored-stream.ts';
 import type { StreamId } from '../stream-id.ts';
-import { LatestRows } from './latest-rows.ts';
-import type { Table } from './sql.ts';
-import { type Columns, type Dialect, jsonRows, type SqlTransaction } from './sql.ts';
-import { toStream } from './stored-line.ts';
-import { columnsOf, createTable, insertListed, type Row, rowOf, SNAPSHOTS, TABLES, table } from './tables.ts';
+import { snapshotRow } from './event-log.ts';
+import { type Columns, type Dialect, jsonRows, type SqlTransaction, type Table, toStream } from './sql.ts';
+import {
+  columnsOf,
+  createTable,
+  insertListed,
+  LatestRows,
+  type Row,
+  rowOf,
+  SNAPSHOTS,
+  TABLES,
+  table,
+} from './tables.ts';
 
 export interface FoldOptions {
-  /** The stored tables must be empty. The temporary ones are made here, and stored snapshots are compared with the states. */
+  /** The stored tables must be empty. The temporary ones are created here, and stored snapshots are compared with the states. */
   readonly into: 'stored' | 'temporary';
-  /** Gets the first fault of each stream only, because later events build on earlier ones. */
+  /** Called with the first fault of each stream only, because later events build on earlier ones. */
   readonly onFault: (fault: Fault) => void;
   readonly onEvents?: (events: number) => void;
 }
@@ -31,18 +39,18 @@ export interface FoldSummary {
   readonly events: number;
   readonly chambers: number;
   readonly accounts: number;
-  /** Their rows are not complete. */
+  /** Streams with a fault, whose rows are incomplete. */
   readonly badStreams: ReadonlySet<StreamId>;
 }
 
-/** The registrations that a check has met in sound streams; only the transaction has it. */
+/** The registrations in sound streams, for the transaction of a check. */
 export const FOLDED_REGISTRATIONS: Table = table({
   name: 'folded_registrations',
   key: ['stream', 'event_id'],
   columns: { stream: 'text', event_id: 'integer' },
 });
 
-/** The names of tables that only the transaction has. */
+/** The table's copy that only the transaction sees. */
 export function temporary<Described extends Table>(table: Described): Described {
   return { ...table, name: `folded_${table.name}` };
 }
@@ -57,7 +65,7 @@ export async function foldLog(transaction: SqlTransaction, options: FoldOptions)
   const fold = new StreamFold(options.onFault);
   for await (const page of transaction.pages<FoldRow>(isStored ? linesOf(dialect) : linesWithSnapshots(dialect))) {
     const rows = new DerivedRows();
-    const registrations: { readonly row: FoldRow; readonly key: Buffer }[] = [];
+    const registrations: SignedRegistration[] = [];
     for (const row of page) {
       const folded = fold.add(row);
       if (folded === undefined) continue;
@@ -80,15 +88,15 @@ export async function foldLog(transaction: SqlTransaction, options: FoldOptions)
   return fold;
 }
 
-/** Lines that another program has appended may lack their checksums and times. */
+/** Lines that another program appended may lack their checksums and times. */
 interface FoldRow extends Omit<StoredEvent, 'stream'> {
   readonly stream: string | number;
   readonly at: number | null;
   readonly line_crc: number | null;
   readonly nodes_crc: number | null;
-  /** Only where it stands for the order of the commits. */
+  /** Present only if places are in the order of the commits. */
   readonly place?: number;
-  /** Those of the stream's snapshot, if it is of this event. */
+  /** These belong to the stream's snapshot, if it is of this event. */
   readonly version?: number | null;
   readonly leaf?: Buffer | null;
   readonly state?: string | null;
@@ -124,7 +132,7 @@ class StreamFold implements FoldSummary {
     this.#onFault = onFault;
   }
 
-  /** Undefined from the first fault of a stream on. */
+  /** Returns undefined from the first fault of a stream on. */
   add(row: FoldRow): FoldedEvent | undefined {
     this.events++;
     const stream = toStream(row.stream);
@@ -136,9 +144,8 @@ class StreamFold implements FoldSummary {
     if (this.badStreams.has(stream)) return undefined;
     try {
       const before = this.#verified;
-      const after = verifyRow(before, row);
-      this.#verified = after;
-      return { row, before, after };
+      this.#verified = verifyRow(before, row);
+      return { row, before, after: this.#verified };
     } catch (error) {
       this.fail(row, error);
       return undefined;
@@ -165,7 +172,7 @@ function verifyRow(before: VerifiedStream, row: FoldRow): VerifiedStream {
   return after;
 }
 
-/** One of another version is dropped when it is met. */
+/** A snapshot of another version is never used. */
 function requireSnapshot({ version, leaf, state, state_crc: crc }: FoldRow, after: VerifiedStream): void {
   const folded = after.chamber ?? after.account;
   if (typeof state !== 'string' || folded === null || version !== STATE_VERSION) return;
@@ -173,23 +180,29 @@ function requireSnapshot({ version, leaf, state, state_crc: crc }: FoldRow, afte
   if (!isRight || crc !== crc32(state)) throw new Error('table snapshots does not match the log: run chambers rebuild');
 }
 
-/** What events of one page leave in the tables. */
+type Written = readonly [Table, readonly Row[]];
+
+/** The rows that follow from the events of one page. */
 class DerivedRows {
   readonly #rows = new LatestRows();
-  readonly #due = new Map<FoldRow['stream'], VerifiedStream>();
+  readonly #due = new Map<StreamId, VerifiedStream>();
   readonly #registrations: Row[] = [];
 
   add({ row, before, after }: FoldedEvent): void {
-    const state = after.chamber ?? after.account;
+    const stream = toStream(row.stream);
+    const folded = after.chamber ?? after.account;
     const listings = after.chamber === null ? [] : listingsOf(before.chamber, after.chamber);
     for (const listing of listings) this.#rows.add(TABLES[listing.kind], rowOf(listing));
-    if (state !== null && isSnapshotDue(state)) this.#due.set(row.stream, after);
-    if (after.event?.type === 'agent.registered')
-      this.#registrations.push({ stream: row.stream, event_id: row.event_id });
+    if (folded !== null && isSnapshotDue(folded)) this.#due.set(stream, after);
+    if (after.event?.type === 'agent.registered') this.#registrations.push({ stream, event_id: row.event_id });
   }
 
   stored(): readonly Written[] {
-    const snapshots = [...this.#due].map(([stream, after]) => snapshotRow(stream, after));
+    const snapshots = [...this.#due].map(([stream, { chamber, account, eventId, headHash }]) => {
+      const folded = chamber ?? account;
+      const state = folded === null ? '' : encodeState(folded);
+      return snapshotRow(stream, { eventId, leaf: fromHex(headHash), state });
+    });
     return [...this.#rows.byTable(), [SNAPSHOTS, snapshots]];
   }
 
@@ -199,27 +212,18 @@ class DerivedRows {
   }
 }
 
-type Written = readonly [Table, readonly Row[]];
-
-function snapshotRow(stream: FoldRow['stream'], { chamber, account, eventId, headHash }: VerifiedStream): Row {
-  const folded = chamber ?? account;
-  const state = folded === null ? '' : encodeState(folded);
-  return {
-    stream: String(stream),
-    event_id: eventId,
-    version: STATE_VERSION,
-    leaf: fromHex(headHash),
-    state,
-    crc: crc32(state),
-  };
+interface SignedRegistration {
+  readonly row: FoldRow;
+  /** The hiddenSignatureKey, in bytes. */
+  readonly key: Buffer;
 }
 
 const REGISTERED: Columns = { signature_hash: 'bytes', did: 'text', event_id: 'integer' };
 
-/** The registrations that the table lacks. */
+/** The registrations that are missing in the table. */
 async function unremembered(
   { dialect, query }: SqlTransaction,
-  registrations: readonly { readonly row: FoldRow; readonly key: Buffer }[],
+  registrations: readonly SignedRegistration[],
 ): Promise<readonly FoldRow[]> {
   if (registrations.length === 0) return [];
   const listed = registrations.map(({ row, key }) => ({

@@ -1,19 +1,15 @@
-// Checks a whole log against its raw lines, read-only and while services run on it: every line and the columns next to it, the derived
-// tables, what is kept of registrations, the published tree, the log's id, and what only one kind of database can have wrong.
+// Checks a whole log against its raw lines, read-only and while services run on it: every line and its columns, the derived tables, the
+// registrations, the published tree, the logId, and what is specific to the database.
 import { LOG_ID } from '../../vocabulary/values.ts';
 import type { Fault, FsckSummary } from '../stored-stream.ts';
 import type { StreamId } from '../stream-id.ts';
 import { FOLDED_REGISTRATIONS, type FoldSummary, foldLog, temporary } from './fold.ts';
-import type { Table } from './sql.ts';
-import { toStream } from './stored-line.ts';
+import { type Table, toStream } from './sql.ts';
 import { findTreeFault } from './stored-tree.ts';
 import { TABLES } from './tables.ts';
 import { readMeta, type WholeLog } from './whole-log.ts';
 
-/**
- * Reports the faults in the order of the log where the database has one, so that the first one with a position is the first bad event, and
- * then the others. Of each stream it reports only the first.
- */
+/** Reports faults that have a position first, in the order of the log; for each stream only the first fault. */
 export async function fsck(log: WholeLog, report: (fault: Fault) => void): Promise<FsckSummary> {
   const logId = (await readMeta(log, 'log_id')) ?? '';
   const check = new Fsck(log);
@@ -67,7 +63,7 @@ class Fsck {
     });
   }
 
-  /** A damaged file may fail in any pass: the others still run. Returns whether this one has not. */
+  /** A damaged file may fail in any pass: the others still run. Returns whether this one succeeded. */
   async #read(what: string, pass: () => Promise<void>): Promise<boolean> {
     try {
       await pass();
@@ -83,7 +79,7 @@ class Fsck {
     this.faults.push({ position: null, stream, eventId, problem });
   }
 
-  /** Where a stream is bad, the fault in its lines says enough. */
+  /** Skips bad streams: the fault in their lines says enough. */
   async #compare(query: string, problem: string): Promise<void> {
     const rows = await this.#log.query<{ readonly stream: string; readonly event_id: number | null }>(query);
     for (const { stream, event_id: eventId } of rows) {
@@ -102,7 +98,7 @@ function notTheLogs(table: string): string {
   return `table ${table} does not match the log: run chambers rebuild`;
 }
 
-/** Selects the chambers whose rows are not those that follow from the lines. */
+/** Selects the chambers whose stored rows differ from the folded ones. */
 function differences(table: Table): string {
   const columns = table.columns.map(({ name }) => name);
   const [stored, folded] = [table, temporary(table)].map(({ name }) => `SELECT ${columns} FROM ${name}`);

@@ -1,11 +1,12 @@
-// Facts that are kept with the log, and its clock. A database brings what writes.
+// Facts that are stored with the log, and its clock. Each driver adds the writes.
 import type { ForumError } from '../../vocabulary/errors.ts';
 import type { Millis } from '../../vocabulary/values.ts';
+import { CLOCK_RESET, parseReset } from '../clock-reset.ts';
+import { CHAIN_ID, COPIED_FROM, type FoundLog, OPEN_CHAMBERS_MAX } from '../found-log.ts';
+import { HAD_KEYS } from '../log-id.ts';
+import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import type { LogMeta } from '../store.ts';
 import type { Sql, SqlValue } from './sql.ts';
-
-const RECALL = 'SELECT value FROM meta WHERE name = $1';
-const REMEMBER = 'INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING';
 
 export abstract class SqlMeta implements LogMeta {
   readonly #sql: Sql;
@@ -17,9 +18,9 @@ export abstract class SqlMeta implements LogMeta {
   }
 
   abstract get writeFailure(): ForumError | undefined;
-  /** Writes what is no part of a move. */
+  /** For writes outside of moves. */
   protected abstract write(text: string, values: readonly SqlValue[]): Promise<unknown>;
-  /** Takes its turn among the appends, and fails where they would. */
+  /** Waits its turn among the appends, and fails whenever they would. */
   protected abstract writeClock(at: Millis): Promise<void>;
 
   get lastAt(): Millis {
@@ -27,12 +28,12 @@ export abstract class SqlMeta implements LogMeta {
   }
 
   async recall(name: string): Promise<string | undefined> {
-    const [row] = await this.#sql.query<{ readonly value: string }>(RECALL, [name]);
+    const [row] = await this.#sql.query<{ readonly value: string }>('SELECT value FROM meta WHERE name = $1', [name]);
     return row?.value;
   }
 
   async remember(name: string, value: string): Promise<void> {
-    await this.write(REMEMBER, [name, value]);
+    await this.write('INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING', [name, value]);
   }
 
   async persistClock(at: Millis): Promise<void> {
@@ -40,3 +41,30 @@ export abstract class SqlMeta implements LogMeta {
     this.#lastAt = Math.max(this.#lastAt, at);
   }
 }
+
+type DriverFacts = Pick<FoundLog, 'isMigrationDue' | 'lastAt' | 'now' | 'proveTree'>;
+
+/** Reads only tables and columns that every earlier release had. */
+export async function readFoundLog(sql: Sql, facts: DriverFacts): Promise<FoundLog> {
+  const rows = await sql.query<{ readonly name: string; readonly value: string }>('SELECT name, value FROM meta');
+  const meta = new Map(rows.map(({ name, value }) => [name, value]));
+  requireNotMoved(meta.get(MOVED_TO));
+  const chainId = meta.get(CHAIN_ID);
+  const [last] = await sql.query<ChamberRow>('SELECT coalesce(max(chamber_id), 0) AS chamber_id FROM chambers');
+  const open = await sql.query<ChamberRow>(
+    'SELECT chamber_id FROM chambers WHERE NOT is_committed ORDER BY chamber_id DESC LIMIT $1',
+    [OPEN_CHAMBERS_MAX],
+  );
+  return {
+    ...facts,
+    logId: meta.get('log_id') ?? '',
+    hadKeys: meta.has(HAD_KEYS),
+    isCopy: meta.has(COPIED_FROM),
+    chainId: chainId === undefined ? undefined : Number(chainId),
+    reset: parseReset(meta.get(CLOCK_RESET)),
+    lastChamberId: last?.chamber_id ?? 0,
+    openChamberIds: open.map((row) => row.chamber_id),
+  };
+}
+
+type ChamberRow = Readonly<Record<'chamber_id', number>>;

@@ -1,6 +1,6 @@
-// The published tree in either database. Lines have places once they are committed, and no place changes, so any two publishers compute
-// the same tree; the lease and the size of the stored checkpoint keep all but one from writing it.
-import type { ReadTiles } from '../../tlog/tiled-tree.ts';
+// The published tree in either database. Lines get places once they are committed, and no place changes, so any two publishers compute
+// the same tree; the lease and the size of the stored checkpoint prevent all but one from writing it.
+import type { ReadTiles, StoredTile } from '../../tlog/tiled-tree.ts';
 import type { Damages } from '../damage.ts';
 import {
   leafOf,
@@ -11,8 +11,7 @@ import {
   type StoredLeaf,
   storedLevel,
 } from '../published-tree.ts';
-import { type Columns, jsonRows, type Sql } from './sql.ts';
-import { toStream } from './stored-line.ts';
+import { type Columns, jsonRows, type Sql, toStream } from './sql.ts';
 
 export interface TreeParts {
   readonly logId: string;
@@ -20,7 +19,7 @@ export interface TreeParts {
   readonly damages: Damages;
 }
 
-/** A database brings what writes. */
+/** A driver adds the writes. */
 export abstract class SqlPublishedTree implements PublishedTree {
   protected readonly parts: TreeParts;
 
@@ -32,29 +31,19 @@ export abstract class SqlPublishedTree implements PublishedTree {
   abstract confirm(): Promise<void>;
   abstract publish(publication: Publication): Promise<boolean>;
   abstract replaceNote(from: StoredCheckpoint, note: string): Promise<boolean>;
-  /** Gives a place to the lines that have none. */
+  /** Assigns places to the lines that have none. */
   protected abstract placeLines(): Promise<unknown>;
 
-  async checkpoint(logId = this.parts.logId): Promise<StoredCheckpoint | undefined> {
-    const [row] = await this.parts.sql.query<StoredCheckpoint>(CHECKPOINT, [logId]);
-    return row && { size: row.size, note: row.note };
+  checkpoint(logId = this.parts.logId): Promise<StoredCheckpoint | undefined> {
+    return readCheckpoint(this.parts.sql, logId);
   }
 
-  readonly readTiles: ReadTiles = async (refs) => {
-    if (refs.length === 0) return [];
-    const asked = refs.map((ref) => ({ level: storedLevel(ref), tile: ref.index }));
-    const { dialect } = this.parts.sql;
-    const rows = await this.parts.sql.query<TileRow>(
-      `SELECT hashes FROM ${dialect.listed('$1', TILE)} LEFT JOIN tiles USING (level, tile) ORDER BY place`,
-      [jsonRows(TILE, asked)],
-    );
-    return rows.map(({ hashes }) => hashes ?? undefined);
-  };
+  readonly readTiles: ReadTiles = (refs) => readTiles(this.parts.sql, refs);
 
   async readLeaves(after: number, limit: number): Promise<Uint8Array> {
     await this.placeLines();
     const { sql, damages } = this.parts;
-    const rows = await sql.query<LeafRow>(
+    const rows = await sql.query<PlacedRow & StoredLeaf>(
       `SELECT stream, event_id, nodes, nodes_crc, line_crc, CASE WHEN nodes IS NULL THEN line END AS line
        FROM ${sql.dialect.placedLines} WHERE place > $1 AND place <= $2 ORDER BY place`,
       [after, after + limit],
@@ -72,24 +61,37 @@ export abstract class SqlPublishedTree implements PublishedTree {
   }
 }
 
+export async function readCheckpoint(sql: Sql, logId: string): Promise<StoredCheckpoint | undefined> {
+  const [row] = await sql.query<StoredCheckpoint>('SELECT size, note FROM checkpoints WHERE log_id = $1', [logId]);
+  return row && { size: row.size, note: row.note };
+}
+
 export const TILE: Columns = { level: 'integer', tile: 'integer' };
 
-const CHECKPOINT = 'SELECT size, note FROM checkpoints WHERE log_id = $1';
+/** The stored bytes in the order of the tiles; undefined for a tile that is missing. */
+export async function readTiles(
+  { dialect, query }: Sql,
+  tiles: readonly Pick<StoredTile, 'level' | 'index'>[],
+): Promise<readonly (Uint8Array | undefined)[]> {
+  if (tiles.length === 0) return [];
+  const rows = await query<{ readonly hashes: Buffer | null }>(
+    `SELECT hashes FROM ${dialect.listed('$1', TILE)} LEFT JOIN tiles USING (level, tile) ORDER BY place`,
+    [jsonRows(TILE, tiles.map(toTileRow))],
+  );
+  return rows.map(({ hashes }) => hashes ?? undefined);
+}
+
+export function toTileRow(tile: Pick<StoredTile, 'level' | 'index'>) {
+  return { level: storedLevel(tile), tile: tile.index };
+}
 
 export const REPLACE_NOTE = 'UPDATE checkpoints SET note = $1 WHERE log_id = $2 AND size = $3 AND note = $4';
-
-function toPlaced({ stream, event_id: eventId }: PlacedRow): PlacedEvent {
-  return { stream: toStream(stream), eventId };
-}
-
-export interface TileRow {
-  /** Null where there is no such tile. */
-  readonly hashes: Buffer | null;
-}
 
 interface PlacedRow {
   readonly stream: string | number;
   readonly event_id: number;
 }
 
-type LeafRow = PlacedRow & StoredLeaf;
+function toPlaced({ stream, event_id: eventId }: PlacedRow): PlacedEvent {
+  return { stream: toStream(stream), eventId };
+}

@@ -1,5 +1,5 @@
-// What the log needs of a relational database. Statements are written once, in the SQL that SQLite and PostgreSQL share: `$1` stands for
-// the first value, and a dialect has what differs.
+// The port of a relational database. Statements are written once, in the SQL that SQLite and PostgreSQL share, with `$1` for the first
+// value; the dialect contains the differences.
 import type { StreamId } from '../stream-id.ts';
 
 /** Numbers are integers of at most 53 bits. SQLite returns 0 and 1 for booleans. */
@@ -24,23 +24,21 @@ export type Columns = Readonly<Record<string, ColumnType>>;
 
 export interface Dialect {
   readonly types: Readonly<Record<ColumnType, string>>;
-  /** What follows the columns of a table. */
+  /** Ends a CREATE TABLE. */
   readonly tableOptions: (table: Table) => string;
-  /** Indexes of derived tables that only this database needs: `name ON table (columns)`. */
+  /** Further indexes of derived tables: `name ON table (columns)`. */
   readonly indexes: readonly string[];
-  /**
-   * The rows that a parameter lists, from jsonRows, as an item of FROM. `place` is theirs in the list, from 0 on.
-   */
+  /** An item of FROM: the rows that a parameter from jsonRows lists. Their column `place` counts them from 0. */
   readonly listed: (parameter: string, columns: Columns) => string;
-  /** A stream as the column `stream` of `events` has it: SQLite keeps ids of chambers as numbers, which take less room in its keys. */
+  /** A stream as the column `stream` of `events` stores it: SQLite stores chamber ids as numbers, which make its keys smaller. */
   readonly streamKey: (stream: StreamId) => string | number;
-  /** The same of a column with the id of a chamber. */
+  /** The same for a column that contains a chamber id. */
   readonly chamberKey: (column: string) => string;
-  /** Every line with `stream`, `event_id`, `at`, `line`, `signature`, `nodes`, `line_crc` and `nodes_crc`, as an item of FROM. */
+  /** An item of FROM: every line with `stream`, `event_id`, `at`, `line`, `signature`, `nodes`, `line_crc` and `nodes_crc`. */
   readonly lines: string;
-  /** `place`, `stream` and `event_id` of the lines that have a place. */
+  /** An item of FROM: `place`, `stream` and `event_id` of the lines that have a place. */
   readonly places: string;
-  /** The lines with their places, as far as they have one. */
+  /** An item of FROM: the lines that have a place, with it. */
   readonly placedLines: string;
 }
 
@@ -50,15 +48,15 @@ export interface Sql {
   query<Row>(text: string, values?: readonly SqlValue[]): Promise<readonly Row[]>;
 }
 
-/** A transaction of a program that reads or writes a whole log. */
+/** The transaction of a program that reads or writes a whole log. */
 export interface SqlTransaction extends Sql {
-  /** The rows of a long query, some at a time. Other tables may be written meanwhile. */
+  /** The rows of a long query, page by page. Other tables may be written meanwhile. */
   pages<Row>(text: string): AsyncIterable<readonly Row[]>;
   /** Runs statements without values or rows. */
   run(script: string): Promise<void>;
 }
 
-/** The value of a parameter for `listed`: bytes are in hexadecimal digits. */
+/** The value of a parameter for `listed`: bytes become hexadecimal digits. */
 export function jsonRows(columns: Columns, rows: readonly Readonly<Record<string, SqlValue>>[]): string {
   const bytes = Object.keys(columns).filter((name) => columns[name] === 'bytes');
   if (bytes.length === 0) return JSON.stringify(rows);
@@ -67,4 +65,9 @@ export function jsonRows(columns: Columns, rows: readonly Readonly<Record<string
   return JSON.stringify(
     rows.map((row) => ({ ...row, ...Object.fromEntries(bytes.map((name) => [name, toText(row[name])])) })),
   );
+}
+
+/** The stream that a column names: by a DID, or a chamber id that may be decimal text. */
+export function toStream(stored: string | number): StreamId {
+  return typeof stored === 'string' && /^\d+$/.test(stored) ? Number(stored) : stored;
 }

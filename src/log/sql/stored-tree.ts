@@ -1,54 +1,41 @@
-// The published tree as a whole log stores it, computed again from the lines.
+// Recomputes the published tree from the lines of a log.
 import type { StoredTile } from '../../tlog/tiled-tree.ts';
-import { type StoredCheckpoint, storedLevel } from '../published-tree.ts';
 import type { Fault } from '../stored-stream.ts';
 import { TreeCheck, type TreeFault } from '../tree-check.ts';
-import { TILE, type TileRow } from './published-tree.ts';
-import { jsonRows, type SqlTransaction } from './sql.ts';
-import { toStream } from './stored-line.ts';
+import { readCheckpoint, readTiles, toTileRow } from './published-tree.ts';
+import { jsonRows, type SqlTransaction, toStream } from './sql.ts';
 import { columnsOf, insertListed, TILES } from './tables.ts';
 import { readMeta } from './whole-log.ts';
 
-/** Undefined if lines, tiles and checkpoint belong together. */
+/** Returns undefined if lines, tiles and checkpoint belong together. */
 export async function findTreeFault(log: SqlTransaction): Promise<Fault | undefined> {
-  const { dialect } = log;
-  const stored = `SELECT hashes FROM ${dialect.listed('$1', TILE)} LEFT JOIN tiles USING (level, tile) ORDER BY place`;
   const check = await addLines(log, async (tiles, compare) => {
-    const rows = await log.query<TileRow>(stored, [jsonRows(TILE, tiles.map(toTileRow))]);
-    for (const [index, tile] of tiles.entries()) compare(tile, rows[index]?.hashes ?? undefined);
+    const stored = await readTiles(log, tiles);
+    for (const [index, tile] of tiles.entries()) compare(tile, stored[index]);
   });
   const [row] = await log.query<{ readonly tiles: number }>('SELECT count(*) AS tiles FROM tiles');
   const fault = check.rootFault() ?? check.tilesFault(row?.tiles ?? 0);
   return fault && withEvent(log, fault);
 }
 
-/** Throws an Error of one line if the lines are not those that the checkpoint was published over. */
+/** Throws an Error of one line if the lines differ from those that the checkpoint was published over. */
 export async function rebuildTiles(log: SqlTransaction): Promise<void> {
   await log.run('DELETE FROM tiles');
-  const text = insertListed(log.dialect, TILES);
   const check = await addLines(log, async (tiles) => {
     const rows = tiles.map((tile) => ({ ...toTileRow(tile), hashes: tile.bytes }));
-    await log.query(text, [jsonRows(columnsOf(TILES), rows)]);
+    await log.query(insertListed(log.dialect, TILES), [jsonRows(columnsOf(TILES), rows)]);
   });
   const fault = check.rootFault();
   if (fault !== undefined) throw new Error(fault.problem);
 }
 
-type Compare = (tile: StoredTile, stored: Uint8Array | undefined) => void;
+type Take = (tiles: readonly StoredTile[], compare: TreeCheck['compare']) => Promise<void>;
 
-/** Reads the lines that the checkpoint is over; `take` gets the tiles that follow from them, some at a time. */
-async function addLines(
-  log: SqlTransaction,
-  take: (tiles: readonly StoredTile[], compare: Compare) => Promise<void>,
-): Promise<TreeCheck> {
-  const logId = (await readMeta(log, 'log_id')) ?? '';
-  const [checkpoint] = await log.query<StoredCheckpoint>('SELECT size, note FROM checkpoints WHERE log_id = $1', [
-    logId,
-  ]);
-  const check = new TreeCheck(checkpoint);
-  const compare: Compare = (tile, stored) => check.compare(tile, stored);
+/** Reads the lines that the checkpoint covers, and passes their tiles to `take` page by page. */
+async function addLines(log: SqlTransaction, take: Take): Promise<TreeCheck> {
+  const check = new TreeCheck(await readCheckpoint(log, (await readMeta(log, 'log_id')) ?? ''));
   const takeSome = async (tiles: readonly StoredTile[]) => {
-    if (tiles.length > 0) await take(tiles, compare);
+    if (tiles.length > 0) await take(tiles, (tile, stored) => check.compare(tile, stored));
   };
   const lines = `SELECT line FROM ${log.dialect.placedLines} WHERE place <= ${check.size} ORDER BY place`;
   for await (const rows of log.pages<{ readonly line: Buffer }>(lines)) {
@@ -56,10 +43,6 @@ async function addLines(
   }
   await takeSome(check.edge());
   return check;
-}
-
-function toTileRow(tile: StoredTile) {
-  return { level: storedLevel(tile), tile: tile.index };
 }
 
 async function withEvent({ query, dialect }: SqlTransaction, { place, problem }: TreeFault): Promise<Fault> {

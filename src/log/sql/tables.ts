@@ -1,6 +1,6 @@
-// The tables of a log but for `events`, which each database has in its own form. Derived tables have what lists and look-ups need without
-// folding every chamber: the columns that queries search and sort by, and what they return as JSON. The lines alone determine
-// a row, to the byte, so a rebuild yields the same rows.
+// The tables of a log except `events`, which each driver defines. Derived tables serve lists and look-ups without folding every chamber:
+// they contain the columns that queries search and sort by, and the result as JSON. The lines alone determine each row, to the
+// byte, so a rebuild yields the same rows.
 import type {
   ChamberListing,
   IdeaListing,
@@ -11,10 +11,9 @@ import type {
 import { encodeChamber, encodeTurns } from './listing-json.ts';
 import type { Column, Columns, ColumnType, Dialect, SqlValue, Table } from './sql.ts';
 
-/** The values of a row by the names of their columns. */
 export type Row = Readonly<Record<string, SqlValue>>;
 
-/** Texts of agents are in JSON only, which escapes U+0000: PostgreSQL's text can't hold it. */
+/** Agents' texts are stored as JSON only, which escapes U+0000: PostgreSQL's text can't contain it. */
 interface DerivedTable<Listed> extends Table {
   readonly name: DerivedTableName;
   readonly toRow: (listing: Listed) => Row;
@@ -91,7 +90,7 @@ const MEMBERS = table({
     turn_order: member.turnOrder,
     has_committed: member.hasCommitted,
     has_revealed: member.hasRevealed,
-    // False once the chamber is committed: the store closes all its members then, and no row of theirs changes any more.
+    // The store sets it to false when the chamber is committed; the row does not change after that.
     is_open: true,
   }),
 });
@@ -112,7 +111,7 @@ export const TABLES: { readonly [Kind in Listing['kind']]: DerivedTable<Extract<
 
 export const DERIVED_TABLES: readonly DerivedTableName[] = Object.values(TABLES).map(({ name }) => name);
 
-/** Those of both databases; a dialect adds those that fit its planner. */
+/** A dialect adds indexes for its planner. */
 const DERIVED_INDEXES = [
   'chambers_open_by_creator ON chambers (creator_did) WHERE NOT is_committed',
   'chambers_unsettled ON chambers (allocate_reveal_deadline, chamber_id) WHERE NOT is_settled',
@@ -125,14 +124,14 @@ const DERIVED_INDEXES = [
   'members_open ON members (did, chamber_id) WHERE is_open',
 ];
 
-/** The folded state of a stream after an event: a cold stream is folded from here. */
+/** The folded state of a stream after an event: a cold stream is folded from there on. */
 export const SNAPSHOTS = table({
   name: 'snapshots',
   key: ['stream'],
   columns: { stream: 'text', event_id: 'integer', version: 'integer', leaf: 'bytes', state: 'json', crc: 'integer' },
 });
 
-/** Signatures of registrations, hashed: a line must not hold one that covers an e-mail address. */
+/** Hashed signatures of registrations: a line must not contain a signature that covers an e-mail address. */
 export const REGISTRATIONS = table({
   name: 'registrations',
   key: ['signature_hash'],
@@ -144,7 +143,7 @@ export const CONTACTS = table({ name: 'contacts', key: ['did'], columns: { did: 
 
 export const META = table({ name: 'meta', key: ['name'], columns: { name: 'text', value: 'text' } });
 
-/** Entries are on level -1. */
+/** Entries have level -1. */
 export const TILES = table({
   name: 'tiles',
   key: ['level', 'tile'],
@@ -157,12 +156,28 @@ export const CHECKPOINTS = table({
   columns: { log_id: 'text', size: 'integer', note: 'text' },
 });
 
-/** All but the derived ones. */
+/** A copy of the log keeps their rows. */
 export const KEPT_TABLES: readonly Table[] = [META, REGISTRATIONS, CONTACTS, TILES, CHECKPOINTS];
 
 export function rowOf(listing: Listing): Row {
   // TypeScript does not see that a listing's kind leads to the table of that kind.
   return (TABLES[listing.kind] as DerivedTable<Listing>).toRow(listing);
+}
+
+/** Rows for statements that write each key once: the latest row of a key replaces earlier ones. */
+export class LatestRows {
+  readonly #rows = new Map<Table, Map<string, Row>>();
+
+  add(table: Table, row: Row): void {
+    const rows = this.#rows.get(table) ?? new Map<string, Row>();
+    this.#rows.set(table, rows.set(table.key.map((name) => row[name]).join(' '), row));
+  }
+
+  /** Sorted by table name, so that batches for the same tables share a statement. */
+  byTable(): readonly (readonly [Table, readonly Row[]])[] {
+    const written = [...this.#rows].map(([table, rows]) => [table, [...rows.values()]] as const);
+    return written.sort(([one], [other]) => (one.name < other.name ? -1 : 1));
+  }
 }
 
 export function createTable(
@@ -184,7 +199,7 @@ export function createDerivedIndexes(dialect: Dialect): string {
   return [...DERIVED_INDEXES, ...dialect.indexes].map((index) => `CREATE INDEX ${index};`).join('\n');
 }
 
-/** Writes rows that `source` selects or lists, in the order of the columns; a row of the same key is replaced. */
+/** Writes the rows of `source`, in the order of the columns; a row with the same key is replaced. */
 export function upsert({ name, key, columns }: Table, source: string): string {
   const names = columns.map((column) => column.name);
   const changes = names.filter((column) => !key.includes(column)).map((column) => `${column} = excluded.${column}`);
@@ -192,7 +207,7 @@ export function upsert({ name, key, columns }: Table, source: string): string {
   return `INSERT INTO ${name} (${names}) ${source} ON CONFLICT (${key}) DO ${action}`;
 }
 
-/** Writes the rows that the first parameter lists: SQLite takes the `ON` for that of a join unless there is a condition. */
+/** Writes the rows that the first parameter lists. Without a condition SQLite would parse the `ON` as that of a join. */
 export function insertListed(dialect: Dialect, table: Table): string {
   const columns = columnsOf(table);
   return upsert(table, `SELECT ${Object.keys(columns)} FROM ${dialect.listed('$1', columns)} WHERE true`);

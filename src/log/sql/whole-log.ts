@@ -1,43 +1,42 @@
-// A log as programs open it that read or write the whole of it: one transaction. What they all need of it is below.
+// A whole log, which a program reads or writes in one transaction.
 import type { Millis } from '../../vocabulary/values.ts';
 import type { Fault } from '../stored-stream.ts';
 import type { StreamId } from '../stream-id.ts';
 import type { SqlTransaction } from './sql.ts';
 import { META, upsert } from './tables.ts';
 
-/** Read at one moment, also while a service runs on it; what is not committed is undone when it is closed. */
+/** A snapshot, also while a service runs on the log. Closing it rolls back what is not committed. */
 export interface WholeLog extends SqlTransaction {
-  /** Whether the transaction goes on after an error of one statement, as of a damaged page. */
+  /** Whether the transaction continues after a statement has failed, for instance over a damaged page. */
   readonly survivesErrors: boolean;
-  /** Faults that only this kind of database can have. */
+  /** Reports faults that only this kind of database can have. */
   checkOwn(report: (fault: Fault) => void, badStreams: ReadonlySet<StreamId>): Promise<void>;
   /** The latest time that the log has shown. */
   lastAt(): Promise<Millis>;
   close(): Promise<void>;
 }
 
-/** No second program writes to it, and with one process alone no service runs on it. */
+/** No second program writes to it. A service may run on it only with PostgreSQL. */
 export interface WritableLog extends WholeLog {
-  /** The time by the log's clock. */
+  /** By the log's clock. */
   now(): Promise<Millis>;
   /** Throws an Error of one line if a service runs on the log. */
   requireNoService(): Promise<void>;
-  /** No node appends or publishes before the transaction ends. */
+  /** Keeps nodes from appending and publishing until the transaction ends. */
   holdAppends(): Promise<void>;
-  /** Gives a place to every line. */
+  /** Assigns a place to every line. */
   placeLines(): Promise<void>;
-  /** Makes the derived tables empty. */
   emptyDerivedTables(): Promise<void>;
   /** Whether running nodes may append after the commit. */
   allowAppends(isAllowed: boolean): Promise<void>;
   commit(): Promise<void>;
 }
 
-/** A log without lines, which no service can start on before it is committed. */
+/** An empty log, on which no service can start before it is committed. */
 export interface NewLog extends WholeLog {
-  /** In the order of their places, from the first on. */
+  /** Called with the lines in the order of their places. */
   writeLines(lines: readonly WholeLine[]): Promise<void>;
-  /** Does what can fail for want of room, as far as it can be done before the commit. */
+  /** Writes as much as possible before the commit, so that a full disk fails here. */
   flush(): Promise<void>;
   commit(): Promise<void>;
 }
@@ -62,7 +61,7 @@ export async function writeMeta({ query }: SqlTransaction, name: string, value: 
   await query(upsert(META, 'VALUES ($1, $2)'), [name, value]);
 }
 
-/** For programs that can't go on from a fault. */
+/** For programs that can't continue after a fault. */
 export function throwFault({ stream, eventId, problem }: Pick<Fault, 'stream' | 'eventId' | 'problem'>): never {
   throw new Error(eventId === null ? problem : `event ${eventId} of ${stream} is damaged: ${problem}`);
 }

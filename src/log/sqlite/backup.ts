@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { draftOf, moveFile } from '../../files/durable-file.ts';
 import { newLogId } from '../log-id.ts';
-import { type RenewedId, renewLogId } from '../sql/renew.ts';
+import { type RenewedId, renewLogId } from '../sql/maintenance.ts';
 import { transactionOn } from './connection.ts';
 import { createPrivate, reasonOf, requireName } from './database-file.ts';
 import { openReader } from './reader.ts';

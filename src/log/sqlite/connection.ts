@@ -1,25 +1,63 @@
-// A connection of this thread as the port that the shared statements run on.
+// A connection of this thread as the port that shared statements run on, and the SQL that only SQLite has.
 import type { Database } from 'better-sqlite3';
-import type { Sql, SqlTransaction, SqlValue } from '../sql/sql.ts';
-import { SQLITE } from './dialect.ts';
+import type { ColumnType, Dialect, Sql, SqlTransaction, SqlValue } from '../sql/sql.ts';
 import { type NumberedStatement, prepareNumbered } from './statements.ts';
 
 const ROWS_PER_PAGE = 500;
 
+const TYPES: Readonly<Record<ColumnType, string>> = {
+  integer: 'INTEGER',
+  text: 'TEXT',
+  boolean: 'INTEGER',
+  bytes: 'BLOB',
+  json: 'TEXT',
+};
+
+/** Lines are stored as text, so that other programs can read them, and returned as bytes, since a damaged line may be no text. */
+const LINES = `(SELECT position AS place, stream, event_id, at, CAST(line AS BLOB) AS line, signature, nodes, line_crc, nodes_crc
+  FROM events)`;
+
+export const SQLITE: Dialect = {
+  types: TYPES,
+  tableOptions: ({ key, columns }) =>
+    key.length > 1 && !columns.some(({ type }) => type === 'bytes') ? 'STRICT, WITHOUT ROWID' : 'STRICT',
+  // Without statistics SQLite would not choose between an index for each phase and the order of ids.
+  indexes: [
+    'chambers_open ON chambers (chamber_id, lobby_deadline, proposal_deadline, debate_deadline, allocate_commit_deadline) WHERE NOT is_committed',
+  ],
+  listed: (parameter, columns) => {
+    const values = Object.entries(columns).map(([name, type]) => {
+      const value = `value ->> '${name}'`;
+      return `${type === 'bytes' ? `unhex(${value})` : value} AS ${name}`;
+    });
+    return `(SELECT key AS place, ${values.join(', ')} FROM json_each(${parameter}))`;
+  },
+  streamKey: (stream) => stream,
+  // The + removes the type affinity of the id, because `stream` has none.
+  chamberKey: (column) => `+${column}`,
+  lines: LINES,
+  places: '(SELECT position AS place, stream, event_id FROM events)',
+  placedLines: LINES,
+};
+
 export interface SqliteSql extends Sql {
-  /** The rows up to the first one that is enough. */
+  /** The rows up to the first one for which `isEnough` returns true. */
   rowsUntil<Row>(text: string, values: readonly SqlValue[], isEnough: (row: Row) => boolean): Promise<readonly Row[]>;
 }
 
-/** `toError` returns what callers get for an error of SQLite's. */
+/** `toError` translates SQLite's errors for callers. */
 export function sqlOn(db: Database, toError: (error: unknown) => unknown = (error) => error): SqliteSql {
-  const prepared = new Map<string, NumberedStatement>();
+  const statements = new Map<string, NumberedStatement>();
+  const prepare = (text: string): NumberedStatement => {
+    const prepared = statements.get(text) ?? prepareNumbered(db, text);
+    statements.set(text, prepared);
+    return prepared;
+  };
   return {
     dialect: SQLITE,
     rowsUntil: async <Row>(text: string, values: readonly SqlValue[], isEnough: (row: Row) => boolean) => {
       try {
-        const { statement, bind } = prepared.get(text) ?? prepareNumbered(db, text);
-        prepared.set(text, { statement, bind });
+        const { statement, bind } = prepare(text);
         const rows: Row[] = [];
         for (const row of statement.iterate(...bind(values)) as IterableIterator<Row>) {
           rows.push(row);
@@ -32,10 +70,10 @@ export function sqlOn(db: Database, toError: (error: unknown) => unknown = (erro
     },
     query: async <Row>(text: string, values: readonly SqlValue[] = []) => {
       try {
-        const { statement, bind } = prepared.get(text) ?? prepareNumbered(db, text);
-        prepared.set(text, { statement, bind });
-        if (statement.reader) return statement.all(...bind(values).map(toStored)) as readonly Row[];
-        statement.run(...bind(values).map(toStored));
+        const { statement, bind } = prepare(text);
+        const stored = bind(values).map(toStored);
+        if (statement.reader) return statement.all(...stored) as readonly Row[];
+        statement.run(...stored);
         return [];
       } catch (error) {
         throw toError(error);
@@ -61,6 +99,7 @@ export function transactionOn(db: Database): SqlTransaction {
 }
 
 async function* pagesOf<Row>(db: Database, text: string): AsyncGenerator<readonly Row[]> {
+  // Allows writes while the rows are iterated.
   db.unsafeMode(true);
   try {
     let page: Row[] = [];

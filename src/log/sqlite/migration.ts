@@ -23,8 +23,7 @@ import {
   SNAPSHOTS,
   TILES,
 } from '../sql/tables.ts';
-import { transactionOn } from './connection.ts';
-import { SQLITE } from './dialect.ts';
+import { SQLITE, transactionOn } from './connection.ts';
 import {
   ANOTHER_PROGRAM,
   APPEND_ONLY,

@@ -2,7 +2,7 @@
 import type { Database } from 'better-sqlite3';
 import { newLogId } from '../log-id.ts';
 import { createDerivedTables, createTable, KEPT_TABLES } from '../sql/tables.ts';
-import { SQLITE } from './dialect.ts';
+import { SQLITE } from './connection.ts';
 
 export const SCHEMA_VERSION = 9;
 

@@ -6,14 +6,12 @@ import { SignatureFilter } from '../signature-filter.ts';
 import { Lists } from '../sql/lists.ts';
 import { KEPT_TABLES, SNAPSHOTS, TABLES } from '../sql/tables.ts';
 import type { Store } from '../store.ts';
-import { readClock } from './clock.ts';
 import { sqlOn } from './connection.ts';
 import { cannotOpen, type DatabaseFile, openDatabaseFile } from './database-file.ts';
 import { SqliteEventLog } from './event-log.ts';
 import { Failures } from './failures.ts';
-import { SqliteMeta } from './meta.ts';
+import { readClock, readMeta, SqliteMeta } from './meta.ts';
 import { SqlitePublishedTree } from './published-tree.ts';
-import { readMeta } from './reader.ts';
 import { Writer } from './writer.ts';
 
 export interface SqliteStoreOptions {

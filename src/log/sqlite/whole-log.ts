@@ -3,11 +3,11 @@ import { existsSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { draftOf, moveFile } from '../../files/durable-file.ts';
+import { toStream } from '../sql/sql.ts';
 import { createDerivedTables, DERIVED_TABLES, SNAPSHOTS } from '../sql/tables.ts';
 import { type NewLog, readMeta, type WholeLine, type WholeLog, type WritableLog, writeMeta } from '../sql/whole-log.ts';
-import { COPIED_THROUGH, checkFile } from './check-file.ts';
-import { readClock } from './clock.ts';
-import { transactionOn } from './connection.ts';
+import type { Fault } from '../stored-stream.ts';
+import { SQLITE, transactionOn } from './connection.ts';
 import {
   createPrivate,
   DATABASE_PAGE_BYTES,
@@ -15,11 +15,14 @@ import {
   requireCurrent,
   requireOneName,
 } from './database-file.ts';
-import { SQLITE } from './dialect.ts';
+import { readClock } from './meta.ts';
 import { openReader } from './reader.ts';
 import { createSchema } from './schema.ts';
 
-/** Reads the file also while the service runs. Throws an Error of one line. */
+/** Name in `meta` of the last position that was copied from another log, whose lines need not be in the order of time. */
+const COPIED_THROUGH = 'copied_through';
+
+/** Reads the file, also while a service runs. Throws an Error of one line. */
 export function readSqliteLog(path: string): WholeLog {
   const db = openReader(path);
   try {
@@ -37,9 +40,9 @@ export function readSqliteLog(path: string): WholeLog {
   }
 }
 
-/** Holds the file's lock, as a service would, and SQLite's own. Throws an Error of one line. */
+/** Takes the file's lock, as a service would, and SQLite's own. Throws an Error of one line. */
 export function openSqliteLog(path: string): WritableLog {
-  // The reader makes no file that is missing.
+  // Fails if the file is missing, which opening for writing would create.
   openReader(path).close();
   const file = openDatabaseFile(path);
   const { db } = file;
@@ -68,56 +71,48 @@ export function openSqliteLog(path: string): WritableLog {
   };
 }
 
-/** Is a file next to the path until it is committed. Throws an Error of one line if there is a file already. */
+/** The log is a draft next to the path until it is committed. Throws an Error of one line if the file exists. */
 export function createSqliteLog(path: string): NewLog {
   if (existsSync(path)) throw new Error(`${path} exists already: name a new file`);
   requireOneName(path);
   const draft = draftOf(resolve(path));
   createPrivate(draft);
   const db = new Database(draft);
-  const close = async () => {
-    db.close();
-    for (const file of [draft, `${draft}-journal`]) rmSync(file, { force: true });
-  };
   db.pragma(`page_size = ${DATABASE_PAGE_BYTES}`);
-  // It is flushed when it is complete, and removed if it never is.
+  // The draft is flushed when it is complete, and removed otherwise.
   db.pragma('synchronous = OFF');
   db.exec('BEGIN');
   createSchema(db);
   const log = wholeLogOn(db);
-  const writer = new LineWriter(db);
+  const insert = db.prepare(INSERT_LINE);
+  let lastPosition = 0;
   return {
     ...log,
-    writeLines: async (lines) => writer.write(lines),
+    async writeLines(lines) {
+      for (const line of lines) insert.run(...valuesOf(line, ++lastPosition));
+    },
     async flush() {
-      await writeMeta(log, COPIED_THROUGH, String(writer.lastPosition));
+      await writeMeta(log, COPIED_THROUGH, String(lastPosition));
       db.exec('COMMIT');
     },
     async commit() {
       db.close();
       await moveFile(draft, path, { isNew: true });
     },
-    close,
+    async close() {
+      db.close();
+      for (const file of [draft, `${draft}-journal`]) rmSync(file, { force: true });
+    },
   };
 }
 
-class LineWriter {
-  lastPosition = 0;
-  readonly #insert: Database.Statement<unknown[]>;
+const INSERT_LINE = `INSERT INTO events (position, chamber_id, account, event_id, line, signature, nodes, line_crc, nodes_crc)
+  VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?, ?, ?)`;
 
-  constructor(db: Database.Database) {
-    this.#insert = db.prepare(
-      `INSERT INTO events (position, chamber_id, account, event_id, line, signature, nodes, line_crc, nodes_crc)
-       VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?, ?, ?)`,
-    );
-  }
-
-  write(lines: readonly WholeLine[]): void {
-    for (const { stream, event_id, line, signature, nodes, line_crc, nodes_crc } of lines) {
-      const names = typeof stream === 'number' ? [stream, null] : [null, stream];
-      this.#insert.run(++this.lastPosition, ...names, event_id, line, signature, nodes, line_crc, nodes_crc);
-    }
-  }
+function valuesOf(whole: WholeLine, position: number) {
+  const { stream, event_id, line, signature, nodes, line_crc, nodes_crc } = whole;
+  const names = typeof stream === 'number' ? [stream, null] : [null, stream];
+  return [position, ...names, event_id, line, signature, nodes, line_crc, nodes_crc];
 }
 
 function wholeLogOn(db: Database.Database): Omit<WholeLog, 'close'> {
@@ -125,7 +120,43 @@ function wholeLogOn(db: Database.Database): Omit<WholeLog, 'close'> {
   return {
     ...transaction,
     survivesErrors: true,
-    checkOwn: async (report) => checkFile(db, Number((await readMeta(transaction, COPIED_THROUGH)) ?? 0), report),
+    async checkOwn(report) {
+      checkPages(db, report);
+      const copiedThrough = Number((await readMeta(transaction, COPIED_THROUGH)) ?? 0);
+      const fault = firstOutOfOrder(db, copiedThrough);
+      if (fault !== undefined) report(fault);
+    },
     lastAt: async () => readClock(db),
   };
+}
+
+function checkPages(db: Database.Database, report: (fault: Fault) => void): void {
+  const rows = db.pragma('integrity_check') as readonly { readonly integrity_check: string }[];
+  for (const { integrity_check: problem } of rows) {
+    if (problem === 'ok') continue;
+    report({ position: null, stream: null, eventId: null, problem: `the file is damaged: ${problem.trim()}` });
+  }
+}
+
+interface OrderedRow {
+  readonly position: number;
+  readonly stream: string | number;
+  readonly event_id: number;
+  readonly at: number | null;
+}
+
+/** One process wrote the lines one after another, so their times rise with their positions. */
+function firstOutOfOrder(db: Database.Database, copiedThrough: number): Fault | undefined {
+  const query = 'SELECT position, stream, event_id, at FROM events ORDER BY position';
+  let expected = 1;
+  let latest = 0;
+  for (const { position, stream, event_id: eventId, at } of db.prepare<[], OrderedRow>(query).iterate()) {
+    const event = { position, stream: toStream(stream), eventId };
+    if (position !== expected) return { ...event, problem: `its position is ${position}, not ${expected}` };
+    const isLater = at === null || at >= latest || position <= copiedThrough;
+    if (!isLater) return { ...event, problem: 'ts is earlier than that of an earlier event' };
+    latest = at ?? latest;
+    expected++;
+  }
+  return undefined;
 }

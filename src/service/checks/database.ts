@@ -2,7 +2,7 @@
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type Config, VARIABLES } from '../../config.ts';
-import { findSqliteLog } from '../../log/sqlite/found-log.ts';
+import { findSqliteLog } from '../../log/sqlite/reader.ts';
 import { EXIT_FAILURE } from '../../process/exit.ts';
 import { type Check, type CheckState, reasonOf } from './check.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';

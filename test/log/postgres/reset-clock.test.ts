@@ -1,7 +1,7 @@
 // A database's clock that was wrong, and right again: the log's time is reset, and what is in the future waits.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { copyLog, writeWholeLog } from '../../../src/log/open-log.ts';
-import { resetClock } from '../../../src/log/sql/reset-clock.ts';
+import { resetClock } from '../../../src/log/sql/maintenance.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { deadlinesFrom } from '../../kit/chambers.ts';
 import { TestClock } from '../../kit/clock.ts';

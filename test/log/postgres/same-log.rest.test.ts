@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { newLogId } from '../../../src/log/log-id.ts';
 import { writeWholeLog } from '../../../src/log/open-log.ts';
 import type { PostgresStore } from '../../../src/log/postgres/store.ts';
-import { renewLog } from '../../../src/log/sql/renew.ts';
+import { renewLog } from '../../../src/log/sql/maintenance.ts';
 import { execute, openStore, ownDatabase, temporaryPostgres } from '../../kit/postgres.ts';
 import { entry, NONE } from '../entries.ts';
 
