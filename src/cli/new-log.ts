@@ -3,12 +3,13 @@
 import { readConfig } from '../config.ts';
 import { bequeathKeyFile, defaultKeyFile, readAnyKeyFile } from '../keys/key-file.ts';
 import { COPIED_FROM } from '../log/found-log.ts';
-import { newLogId } from '../log/log-id.ts';
+import { newLogId, SERVICE_KEYS, toKeyIds } from '../log/log-id.ts';
 import { readWholeLog, writeWholeLog } from '../log/open-log.ts';
 import type { FormerLog } from '../log/published-tree.ts';
 import { renewLog } from '../log/sql/maintenance.ts';
 import { readMeta } from '../log/sql/whole-log.ts';
 import { checkpointCopyPath, openCopy, readCheckpointCopy } from '../publisher/checkpoint-copy.ts';
+import { requireRecorded } from '../service/key-files.ts';
 import type { CommandSpec } from './command.ts';
 import { CommandError, printMembers, printNotice } from './output.ts';
 
@@ -21,7 +22,7 @@ export const newLogCommand: CommandSpec = {
   run: async ({ options: { 'key-file': named }, isJson }) => {
     const { DATABASE_URL, DATABASE_PATH, SERVICE_KEY_FILE } = readConfig(process.env);
     const database = DATABASE_URL ?? DATABASE_PATH;
-    const { logId, copiedFrom, isEmpty } = await readState(database);
+    const { logId, copiedFrom, keyIds, isEmpty } = await readState(database);
     if (isEmpty) throw new CommandError('usage', 'the database has no lines: put a copy of the log in its place first');
     // A backup has an id of its own, and the keys are those of the log that it was made of.
     const defaults = [logId, copiedFrom].map((id) => defaultKeyFile(DATABASE_PATH, id));
@@ -32,8 +33,9 @@ export const newLogCommand: CommandSpec = {
     if (keys === undefined)
       throw new CommandError(
         'usage',
-        `${before} not found: name the key file with --key-file, or, if it is lost, run chambers admin new-keys instead of new-log`,
+        `${before} not found: name the key file with --key-file, or, if it is lost, run chambers admin new-keys --lost instead of new-log`,
       );
+    requireRecorded(keys, keyIds, before);
     const copy = checkpointCopyPath(before);
     const note = readCheckpointCopy(copy);
     const opened = note === undefined ? undefined : openCopy(note, keys.all('checkpoints'));
@@ -60,6 +62,7 @@ export const newLogCommand: CommandSpec = {
 interface DatabaseState {
   readonly logId: string;
   readonly copiedFrom: string;
+  readonly keyIds: readonly string[];
   readonly isEmpty: boolean;
 }
 
@@ -67,6 +70,7 @@ async function readState(database: string): Promise<DatabaseState> {
   return readWholeLog(database, async (log) => {
     const lines = await log.query('SELECT 1 FROM events LIMIT 1');
     const [logId = '', copiedFrom = ''] = [await readMeta(log, 'log_id'), await readMeta(log, COPIED_FROM)];
-    return { logId, copiedFrom, isEmpty: lines.length === 0 };
+    const keyIds = toKeyIds(await readMeta(log, SERVICE_KEYS));
+    return { logId, copiedFrom, keyIds, isEmpty: lines.length === 0 };
   });
 }

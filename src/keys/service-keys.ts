@@ -59,6 +59,11 @@ export class ServiceKeys {
     return this.#keys.filter((key) => key.use === use);
   }
 
+  /** Of all keys, sorted. */
+  get thumbprints(): readonly string[] {
+    return this.#keys.map(({ thumbprint }) => thumbprint).sort();
+  }
+
   /** Whether chambers may have pinned other keys than the current ones. */
   get isRotated(): boolean {
     return this.#keys.length > KEY_USES.length;

@@ -14,8 +14,8 @@ export interface FoundLog {
   readonly logId: string;
   /** An earlier release wrote it: the first start migrates it, and that release does not open it again. */
   readonly isMigrationDue: boolean;
-  /** Whether this log, or the one that it is a copy of, has signed with keys before. */
-  readonly hadKeys: boolean;
+  /** Thumbprints of the keys that sign for this log, or for the one that it is a copy of; empty if none ever did. */
+  readonly keyIds: readonly string[];
   readonly isCopy: boolean;
   readonly chainId: number | undefined;
   /** The latest time that the log has shown. */

@@ -4,8 +4,12 @@ import type { FormerLog } from './published-tree.ts';
 
 const ID_BYTES = 16;
 
-/** Name in the meta of a log that has signed with keys; a copy of the database has it, too. */
-export const HAD_KEYS = 'service_keys_of';
+/** Name in the meta of the thumbprints of the keys that sign for the log, sorted, with a space between; a copy of the database has it too. */
+export const SERVICE_KEYS = 'service_keys';
+
+export function toKeyIds(recorded: string | undefined): readonly string[] {
+  return recorded?.split(' ') ?? [];
+}
 
 export function newLogId(): string {
   return randomBytes(ID_BYTES).toString('hex');

@@ -26,6 +26,8 @@ export interface LogMeta {
   recall(name: string): Promise<string | undefined>;
   /** Keeps the first value: a later one changes nothing. */
   remember(name: string, value: string): Promise<void>;
+  /** Replaces a fact if it still has the value `before`. */
+  replace(name: string, before: string, value: string): Promise<void>;
   /** Persists the clock's reading, so that it is not earlier after a restart, and moves derived rows on to it bit by bit. */
   persistClock(at: Millis): Promise<void>;
 }

@@ -1,17 +1,17 @@
-// The file of a log's keys, and the copy of its last checkpoint beside it.
+// The file of a log's keys, and the copy of its last checkpoint next to it. The log records which keys sign for it, so that no node
+// signs with others.
 import { dirname } from 'node:path';
 import { type Config, readConfigured } from '../config.ts';
 import { makeFolder } from '../files/durable-file.ts';
 import { createKeyFile, defaultKeyFile, keysInMemory, readAnyKeyFile, readKeyFile } from '../keys/key-file.ts';
 import type { ServiceKeys } from '../keys/service-keys.ts';
+import type { FoundLog } from '../log/found-log.ts';
+import { SERVICE_KEYS, toKeyIds } from '../log/log-id.ts';
+import type { LogMeta, Store } from '../log/store.ts';
 import { checkpointCopyPath } from '../publisher/checkpoint-copy.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
-export interface KeptLog {
-  readonly logId: string;
-  /** Whether this log, or the one that it is a copy of, has signed with keys before. */
-  readonly hadKeys: boolean;
-}
+type LogWithKeys = Pick<FoundLog, 'logId' | 'keyIds'>;
 
 /** Undefined for a log in memory, which has its keys there too, and for a log that has no id yet. */
 export function keyFileOf(
@@ -28,22 +28,21 @@ export function checkpointCopyOf(config: Config, logId: string): string | undefi
 }
 
 /**
- * The keys of a log, or of one that is still to be made; undefined where a start makes them. Throws ConfigError. A missing file is a
- * mistake in production, where each node would make its own, and of a log that had keys, which others would replace.
+ * The keys in the file of a log, or of one that is still to be made; undefined if they are still to be made. Throws an Error if they
+ * are not those of the log, or if the file is missing and the log has keys, which others would replace.
  */
-export function findKeys(config: Config, log: KeptLog | undefined): ServiceKeys | undefined {
-  return readConfigured('SERVICE_KEY_FILE', () => {
-    const path = keyFileOf(config, log?.logId);
-    if (path === undefined) return undefined;
-    const keys = log === undefined ? requireNoKeys(path) : readKeyFile(path, log.logId);
-    if (keys === undefined && log?.hadKeys)
-      throw new Error(
-        `${path} not found, and the log had keys: put the file back; if the database is a copy, run chambers new-log, which keeps them; if they are lost, run chambers admin new-keys --file=${path}`,
-      );
-    if (keys === undefined && config.NODE_ENV === 'production')
-      throw new Error(`${path} not found: chambers admin new-keys makes it, once for all nodes`);
-    return keys;
-  });
+export function readKeys(config: Config, log: LogWithKeys | undefined): ServiceKeys | undefined {
+  const path = keyFileOf(config, log?.logId);
+  if (path === undefined) return undefined;
+  if (log === undefined) return requireNoKeys(path);
+  const keys = readKeyFile(path, log.logId);
+  if (keys !== undefined) requireRecorded(keys, log.keyIds, path);
+  else if (log.keyIds.length > 0) {
+    throw new Error(
+      `${path} not found, and the log has keys: put the file back, or copy that of another node; if the database is a copy, run chambers new-log, which keeps them; if they are lost, run chambers admin new-keys --lost --file=${path}`,
+    );
+  }
+  return keys;
 }
 
 /** The database was lost, or another one is named: the start would make an empty log, which has none of these keys. */
@@ -55,13 +54,54 @@ function requireNoKeys(path: string): undefined {
   );
 }
 
-/** Makes those that are missing. */
-export function openKeys(config: Config, log: KeptLog, now: Millis): ServiceKeys {
-  const found = findKeys(config, log);
-  const path = keyFileOf(config, log.logId);
-  if (found !== undefined) return found;
-  if (path === undefined) return keysInMemory(log.logId, now);
+/** A file with more keys has been rotated. One without some of them signs what clients reject. */
+export function requireRecorded({ thumbprints }: ServiceKeys, keyIds: readonly string[], path: string): void {
+  const missing = keyIds.filter((keyId) => !thumbprints.includes(keyId));
+  if (missing.length === 0) return;
+  throw new Error(
+    `${path} cannot be used: it lacks keys of the log (${missing.join(', ')}): copy the key file of the node that has them; if they are lost, run chambers admin new-keys --lost --file=${path}`,
+  );
+}
+
+/** As readKeys does, for a start: throws ConfigError. In production a missing file is a mistake: each node would make its own. */
+export function findKeys(config: Config, log: LogWithKeys | undefined): ServiceKeys | undefined {
+  return readConfigured('SERVICE_KEY_FILE', () => {
+    const keys = readKeys(config, log);
+    const path = keyFileOf(config, log?.logId);
+    if (keys === undefined && path !== undefined && config.NODE_ENV === 'production')
+      throw new Error(`${path} not found: chambers admin new-keys makes it, once for all nodes`);
+    return keys;
+  });
+}
+
+/** Makes missing keys, and records them with the log. Throws ConfigError. */
+export async function openKeys(config: Config, { log, meta }: Store, now: Millis): Promise<ServiceKeys> {
+  const { logId } = log;
+  const recorded = await meta.recall(SERVICE_KEYS);
+  const keys = findKeys(config, { logId, keyIds: toKeyIds(recorded) }) ?? makeKeys(config, logId, now);
+  const keyIds = toKeyIds(await recordKeys(meta, keys, recorded));
+  const path = keyFileOf(config, logId);
+  if (path !== undefined) readConfigured('SERVICE_KEY_FILE', () => requireRecorded(keys, keyIds, path));
+  return keys;
+}
+
+function makeKeys(config: Config, logId: string, now: Millis): ServiceKeys {
+  const path = keyFileOf(config, logId);
+  if (path === undefined) return keysInMemory(logId, now);
   // Only the folder of the default path is made: a configured one that is missing is more likely a mistake.
   if (config.SERVICE_KEY_FILE === undefined) makeFolder(dirname(path));
-  return readConfigured('SERVICE_KEY_FILE', () => createKeyFile(path, log.logId, now));
+  return readConfigured('SERVICE_KEY_FILE', () => createKeyFile(path, logId, now));
+}
+
+/** Replaces what the log has `recorded`, and returns what it has then: if another node was faster, the keys of that node. */
+export async function recordKeys(
+  meta: LogMeta,
+  keys: ServiceKeys,
+  recorded: string | undefined,
+): Promise<string | undefined> {
+  const ids = keys.thumbprints.join(' ');
+  if (recorded === ids) return recorded;
+  if (recorded === undefined) await meta.remember(SERVICE_KEYS, ids);
+  else await meta.replace(SERVICE_KEYS, recorded, ids);
+  return meta.recall(SERVICE_KEYS);
 }

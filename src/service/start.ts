@@ -9,7 +9,6 @@ import type { Forum } from '../forum/forum.ts';
 import type { TimeSource } from '../forum/service-clock.ts';
 import { createHttpServer, listen } from '../http/http-server.ts';
 import { StreamDamaged } from '../log/damage.ts';
-import { HAD_KEYS } from '../log/log-id.ts';
 import { originOf } from '../log/origin.ts';
 import { describeDatabase } from '../log/postgres/database-url.ts';
 import type { PublishedTree } from '../log/published-tree.ts';
@@ -63,9 +62,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { store, source } = await openStore(options);
   try {
     const clock = options.clock ?? source;
-    const hadKeys = (await store.meta.recall(HAD_KEYS)) !== undefined;
-    const keys = openKeys(config, { logId: store.log.logId, hadKeys }, clock.time());
-    if (!hadKeys) await store.meta.remember(HAD_KEYS, keys.logId);
+    const keys = await openKeys(config, store, clock.time());
     const core = composeCore({ config, logger, store, keys, clock, onFatal });
     const { logId } = store.log;
     const path = checkpointCopyOf(config, logId);

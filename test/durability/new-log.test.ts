@@ -103,7 +103,7 @@ it('changes nothing where the keys can’t be written: the log starts as before'
   expect(await logOf(again)).toMatchObject({ logId });
 });
 
-it('does not start with new keys beside a log that had others: a backup, or one whose key file is gone', async () => {
+it('does not start with new keys for a log that has others: a backup, or one whose key file is gone', async () => {
   const path = temporaryDatabase();
   const first = await run({ DATABASE_PATH: path });
   await newAgent(first);
@@ -112,7 +112,7 @@ it('does not start with new keys beside a log that had others: a backup, or one 
   await backupDatabase(path, copy);
   await first.stop();
   const refusal =
-    /service-keys-[0-9a-f]{32}\.json not found, and the log had keys: put the file back; if the database is a copy, run chambers new-log, /;
+    /service-keys-[0-9a-f]{32}\.json not found, and the log has keys: put the file back, or copy that of another node; if the database is a copy, run chambers new-log, /;
   await expect(run({ DATABASE_PATH: copy })).rejects.toThrow(refusal);
   expect((await runCli(['new-log'], { DATABASE_PATH: copy })).exitCode).toBe(0);
   await (await run({ DATABASE_PATH: copy })).stop();
@@ -121,6 +121,8 @@ it('does not start with new keys beside a log that had others: a backup, or one 
   renameSync(keyFile, `${keyFile}.away`);
   await expect(run({ DATABASE_PATH: path })).rejects.toThrow(refusal);
   expect(existsSync(keyFile)).toBe(false);
-  expect((await runCli(['admin', 'new-keys', `--file=${keyFile}`], { DATABASE_PATH: path })).exitCode).toBe(0);
+  expect((await runCli(['admin', 'new-keys', '--lost', `--file=${keyFile}`], { DATABASE_PATH: path })).exitCode).toBe(
+    0,
+  );
   await run({ DATABASE_PATH: path });
 });

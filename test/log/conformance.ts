@@ -365,7 +365,7 @@ export function describePort(open: () => Promise<Opened>): void {
     expect(await Promise.all(counts)).toEqual([3, 2, 1]);
   });
 
-  it('keeps everything, its id, its clock and the first value of a fact over a restart', async () => {
+  it('keeps everything, its id, its clock and its facts over a restart: the first value of each, unless it was replaced', async () => {
     const { store, reopen } = await open();
     const { log, lists, meta } = store;
     const first = created(1);
@@ -377,9 +377,13 @@ export function describePort(open: () => Promise<Opened>): void {
     expect(await meta.recall('chain_id')).toBeUndefined();
     await meta.remember('chain_id', '31337');
     await meta.remember('chain_id', '1');
+    await meta.remember('service_keys', 'one');
+    await meta.replace('service_keys', 'one', 'one two');
+    await meta.replace('service_keys', 'one', 'one three');
     const again = await reopen();
     expect([await pages(again.log), await again.lists.operatorEmail(ANN)]).toEqual(before);
     expect([again.log.logId, again.meta.lastAt, await again.meta.recall('chain_id')]).toEqual([log.logId, 2, '31337']);
+    expect(await again.meta.recall('service_keys')).toBe('one two');
     expect(await heads(again.log, [1, ANN, ALL_CHAMBERS])).toEqual([1, 2, 1]);
     const signatures = [first.signature as string];
     expect(await again.log.append({ entries: [], signatures })).toEqual({ ...NONE, found: new Map([lineOf(first)]) });

@@ -118,6 +118,18 @@ const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environme
   ],
   ['the keys of another log', () => logAndKeys('ab'.repeat(16)), 78, /SERVICE_KEY_FILE: .* and this log is /],
   [
+    'keys of this node alone',
+    async () => {
+      const settings = await logAndKeys();
+      const db = new Database(settings.DATABASE_PATH);
+      db.exec("INSERT INTO meta VALUES ('service_keys', 'one two')");
+      db.close();
+      return settings;
+    },
+    78,
+    /SERVICE_KEY_FILE: .* lacks keys of the log \(one, two\): copy the key file of the node that has them/,
+  ],
+  [
     'keys of a log that is gone',
     async () => ({ ...(await logAndKeys()), DATABASE_PATH: temporaryDatabase() }),
     78,

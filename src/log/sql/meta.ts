@@ -3,7 +3,7 @@ import type { ForumError } from '../../vocabulary/errors.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 import { CLOCK_RESET, parseReset } from '../clock-reset.ts';
 import { CHAIN_ID, COPIED_FROM, type FoundLog, OPEN_CHAMBERS_MAX } from '../found-log.ts';
-import { HAD_KEYS } from '../log-id.ts';
+import { SERVICE_KEYS, toKeyIds } from '../log-id.ts';
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import type { LogMeta } from '../store.ts';
 import type { Sql, SqlValue } from './sql.ts';
@@ -36,6 +36,10 @@ export abstract class SqlMeta implements LogMeta {
     await this.write('INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING', [name, value]);
   }
 
+  async replace(name: string, before: string, value: string): Promise<void> {
+    await this.write('UPDATE meta SET value = $3 WHERE name = $1 AND value = $2', [name, before, value]);
+  }
+
   async persistClock(at: Millis): Promise<void> {
     await this.writeClock(at);
     this.#lastAt = Math.max(this.#lastAt, at);
@@ -58,7 +62,7 @@ export async function readFoundLog(sql: Sql, facts: DriverFacts): Promise<FoundL
   return {
     ...facts,
     logId: meta.get('log_id') ?? '',
-    hadKeys: meta.has(HAD_KEYS),
+    keyIds: toKeyIds(meta.get(SERVICE_KEYS)),
     isCopy: meta.has(COPIED_FROM),
     chainId: chainId === undefined ? undefined : Number(chainId),
     reset: parseReset(meta.get(CLOCK_RESET)),

@@ -32,20 +32,6 @@ export function openReader(path: string): Database.Database {
   }
 }
 
-/** Returns undefined if the file is missing or unreadable; fsck reports the latter. */
-export function readLog<T>(path: string, read: (db: Database.Database) => T): T | undefined {
-  try {
-    const db = openReader(path);
-    try {
-      return read(db);
-    } finally {
-      db.close();
-    }
-  } catch {
-    return undefined;
-  }
-}
-
 interface FindOptions {
   /** A service is expected to have the file open: the lock is not tried. */
   readonly isInUse: boolean;

@@ -2,9 +2,10 @@
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type Config, VARIABLES } from '../../config.ts';
+import type { FoundLog } from '../../log/found-log.ts';
 import { findSqliteLog } from '../../log/sqlite/reader.ts';
 import { EXIT_FAILURE } from '../../process/exit.ts';
-import { type Check, type CheckState, reasonOf } from './check.ts';
+import { type Check, reasonOf } from './check.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 
 const FREE_BYTES_MIN = 100_000_000;
@@ -13,9 +14,10 @@ const FREE_BYTES_ENOUGH = 1_000_000_000;
 export const checkDatabase: Check = async (state) => {
   const variable = state.config.DATABASE_URL === undefined ? 'DATABASE_PATH' : 'DATABASE_URL';
   try {
-    const findings = await findLog(state);
+    const { log, findings } = await findLog(state.config, { isInUse: state.isRunning });
+    state.log = log;
     state.isLogReadable = true;
-    return state.log?.isMigrationDue ? [...findings, warning('disk', MIGRATION, variable)] : findings;
+    return log?.isMigrationDue ? [...findings, warning('disk', MIGRATION, variable)] : findings;
   } catch (error) {
     return [problem('disk', reasonOf(error), { variable, exitCode: EXIT_FAILURE })];
   }
@@ -26,18 +28,25 @@ const MIGRATION = 'an earlier release wrote the log: the start migrates it, and 
 const NO_STANDBY =
   'without a synchronous standby a failover may lose lines that a checkpoint covers, and no node starts on such a log again';
 
-/** Throws what a start would end with. */
-export async function findLog(state: CheckState): Promise<readonly Finding[]> {
-  const { config, isRunning: isInUse } = state;
+interface LogAndFindings {
+  /** Undefined where the start makes a new one. */
+  readonly log: FoundLog | undefined;
+  readonly findings: readonly Finding[];
+}
+
+/** Throws what a start would end with. A database that is in use may be locked by a service. */
+export async function findLog(config: Config, { isInUse }: { readonly isInUse: boolean }): Promise<LogAndFindings> {
   if (config.DATABASE_URL === undefined) {
-    state.log = await findSqliteLog(config.DATABASE_PATH, { isInUse, isFolderMade: isDefaultPath(config) });
-    return [];
+    const log = await findSqliteLog(config.DATABASE_PATH, { isInUse, isFolderMade: isDefaultPath(config) });
+    return { log, findings: [] };
   }
   // Loaded only when used: it would slow every other start.
   const { findPostgresLog } = await import('../../log/postgres/found-log.ts');
   const { detail, hasSynchronousStandby, log } = await findPostgresLog(config.DATABASE_URL);
-  state.log = log;
-  return [hasSynchronousStandby ? ok('disk', detail) : warning('disk', `${detail}; ${NO_STANDBY}`, 'DATABASE_URL')];
+  const standby = hasSynchronousStandby
+    ? ok('disk', detail)
+    : warning('disk', `${detail}; ${NO_STANDBY}`, 'DATABASE_URL');
+  return { log, findings: [standby] };
 }
 
 /** Only the default folder is created: a configured one that is missing is more likely a mistake. */

@@ -12,10 +12,13 @@ import { ofConfiguration, ok, problem, warning } from './finding.ts';
 
 /** The service makes a missing file, but not in production, nor for a log that had keys. */
 export const checkKeys: Check = async (state) => {
-  const { config, isLogReadable } = state;
+  const { config, isLogReadable, isRunning: isInUse } = state;
   if (!isLogReadable) return [];
   // Another node may have made the log and its keys since.
-  if (state.log === undefined && config.SERVICE_KEY_FILE !== undefined) await findLog(state).catch(() => {});
+  if (state.log === undefined && config.SERVICE_KEY_FILE !== undefined) {
+    const again = await findLog(config, { isInUse }).catch(() => undefined);
+    state.log = again?.log;
+  }
   const { log } = state;
   try {
     const keys = findKeys(config, log);

@@ -202,6 +202,12 @@ class MemoryMeta implements LogMeta {
     });
   }
 
+  replace(name: string, before: string, value: string): Promise<void> {
+    return this.#network.exchange({ name: 'replace', isAppend: false }, () => {
+      if (this.#database.meta.get(name) === before) this.#database.meta.set(name, value);
+    });
+  }
+
   persistClock(at: Millis): Promise<void> {
     return this.#network.exchange({ name: 'persistClock', isAppend: false }, () => {
       this.#database.clock = Math.max(this.#database.clock, at);
