@@ -35,6 +35,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   docs: [...PURE, 'html', 'http'],
   stream: [...SPINE, 'connections', 'process'],
   relayer: [...SPINE, 'reading', 'process', 'diagnostics', 'files'],
+  // A local Anvil with the reference contracts, for a service without RPC_URL.
+  'dev-chain': ['vocabulary', 'relayer', 'process', 'diagnostics', 'files'],
   // Publishes the checkpoints of the log and asks witnesses for their cosignatures.
   publisher: [...PURE, 'keys', 'log', 'reading', 'process', 'diagnostics', 'files'],
   metrics: ['vocabulary', 'process'],
@@ -50,7 +52,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   page: [...SPINE, 'html', 'reading', 'audit'],
   service: [
     ...[...SPINE, 'keys', 'verifier', 'connections', 'config', 'process', 'diagnostics', 'files'],
-    ...['http', 'docs', 'stream', 'relayer', 'publisher', 'metrics', 'page', 'mcp'],
+    ...['http', 'docs', 'stream', 'relayer', 'dev-chain', 'publisher', 'metrics', 'page', 'mcp'],
   ],
   // The program of the service knows its configuration, how it is started, and the process; nothing of what is inside.
   main: ['config', 'process', 'diagnostics', 'service', 'files'],

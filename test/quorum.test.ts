@@ -7,7 +7,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { auditFile, auditService } from '../src/audit/audit.ts';
 import { AuditedChain } from '../src/audit/chain/chain-reader.ts';
 import type { ChamberReport } from '../src/audit/report/report-types.ts';
-import { spawnAnvil } from '../src/relayer/anvil.ts';
+import { spawnAnvil } from '../src/dev-chain/anvil.ts';
 import { openRpc } from '../src/relayer/rpc.ts';
 import { decodeTransaction, openAccount, signTransaction } from '../src/relayer/transactions.ts';
 import type { RelayTransaction } from '../src/vocabulary/service-payloads.ts';

@@ -1,4 +1,4 @@
-// The relayer's requests to an EVM node, parsed into types: a node that returns another form counts as unavailable.
+// The relayer's requests to an EVM node, parsed into types. A node that returns a malformed response counts as unavailable.
 import * as v from 'valibot';
 import type { Address, Hex, RpcLog } from 'viem';
 import { isContractCode } from '../crypto/validation-call.ts';
@@ -22,7 +22,7 @@ const block = v.pipe(
   }),
   v.transform(({ timestamp, ...rest }) => ({ ...rest, at: timestamp * 1000 })),
 );
-/** `at` is its time in milliseconds; a chain before EIP-1559 has no base fee. */
+/** `at` is the block's time in milliseconds; a chain before EIP-1559 has no base fee. */
 export type Block = Readonly<v.InferOutput<typeof block>>;
 
 const logFields = v.object({
@@ -44,7 +44,7 @@ const receipt = v.object({
   logs,
   gasUsed: v.optional(quantity, '0x0'),
   effectiveGasPrice: v.optional(quantity, '0x0'),
-  /** What a rollup takes for its data on the chain below. */
+  /** A rollup's fee for publishing the transaction on its parent chain. */
   l1Fee: v.nullish(quantity),
 });
 /** `status` is 1 when the transaction succeeded. */
@@ -72,17 +72,17 @@ export function readBlock(rpc: Rpc, blockNumber: number): Promise<Block | null> 
   return ask(rpc, v.nullable(block), ['eth_getBlockByNumber', toQuantity(blockNumber), false]);
 }
 
-/** How many of the account's transactions are in blocks: the first nonce that is free on chain. */
+/** The account's first nonce that no block has used. */
 export function readNonce(rpc: Rpc, account: Address): Promise<number> {
   return ask(rpc, integer, ['eth_getTransactionCount', account, 'latest']);
 }
 
-/** The same after a block; nodes reject it for one whose state they do not keep. */
+/** The same as of a block. Nodes reject this for blocks whose state they have pruned. */
 export function readNonceAfter(rpc: Rpc, account: Address, blockNumber: number): Promise<number> {
   return ask(rpc, integer, ['eth_getTransactionCount', account, toQuantity(blockNumber)]);
 }
 
-/** The same with the transactions that wait in the node's pool. */
+/** The same, counting transactions in the node's pool. */
 export function readPendingNonce(rpc: Rpc, account: Address): Promise<number> {
   return ask(rpc, integer, ['eth_getTransactionCount', account, 'pending']);
 }
@@ -102,7 +102,7 @@ const feeHistory = v.object({
   reward: v.nullish(v.array(v.nullable(v.array(quantity))), []),
 });
 
-/** The base fees of recent blocks, and the median tip of each; an empty block's is 0. */
+/** The base fee and median tip of each recent block; the tip of an empty block is 0. */
 export async function readFeeHistory(
   rpc: Rpc,
 ): Promise<{ readonly baseFees: readonly bigint[]; readonly tips: readonly bigint[] }> {
@@ -111,20 +111,20 @@ export async function readFeeHistory(
   return { baseFees: found.baseFeePerGas, tips: (found.reward ?? []).flatMap((tips) => tips?.[0] ?? []) };
 }
 
-/** Whether a contract is at the address, now or after the block of that hash (EIP-1898). */
+/** Whether the address has code in the latest block, or in the block with this hash (EIP-1898). */
 export async function hasCode(rpc: Rpc, address: Address, blockHash?: Hex): Promise<boolean> {
   const block = blockHash === undefined ? 'latest' : { blockHash, requireCanonical: true };
   return isContractCode(await ask(rpc, hex, ['eth_getCode', address, block]));
 }
 
-/** null while the transaction is in no block that the node knows. */
+/** null if the node knows no block with the transaction. */
 export function readReceipt(rpc: Rpc, txHash: Hex): Promise<Receipt | null> {
   return ask(rpc, v.nullable(receipt), ['eth_getTransactionReceipt', txHash]);
 }
 
 const transaction = v.object({ blockNumber: v.nullish(v.unknown()) });
 
-/** Whether the node has the transaction in a block, even if its receipt is not available yet. */
+/** Whether the transaction is in a block, even if its receipt is not available yet. */
 export async function isInBlock(rpc: Rpc, txHash: Hex): Promise<boolean> {
   const found = await ask(rpc, v.nullable(transaction), ['eth_getTransactionByHash', txHash]);
   return (found?.blockNumber ?? null) !== null;
@@ -134,7 +134,6 @@ const blockWithTransactions = v.nullable(
   v.object({ transactions: v.array(v.object({ hash: hex, from: hex, nonce: integer })) }),
 );
 
-/** The account's transactions in a block. */
 export async function readTransactionsOf(
   rpc: Rpc,
   account: Address,
@@ -157,13 +156,12 @@ export function readCall(rpc: Rpc, call: Call): Promise<Hex> {
   return ask(rpc, hex, ['eth_call', toParameter(call), 'latest']);
 }
 
-/** A call in the state after a block, with this much gas at most (EIP-1898). A block that is not in the chain any more is rejected. */
+/** Calls against the state of a block (EIP-1898). The node rejects a block that a reorganization has removed. */
 export function readCallAt(rpc: Rpc, { gas, ...call }: Call & { readonly gas: bigint }, blockHash: Hex): Promise<Hex> {
   const parameter = { ...toParameter(call), gas: toQuantity(gas) };
   return ask(rpc, hex, ['eth_call', parameter, { blockHash, requireCanonical: true }]);
 }
 
-/** The gas that the call would take. */
 export function readGas(rpc: Rpc, call: Call): Promise<bigint> {
   return ask(rpc, quantity, ['eth_estimateGas', toParameter(call)]);
 }
@@ -172,7 +170,7 @@ function toParameter({ value = 0n, ...call }: Call): object {
   return value === 0n ? call : { ...call, value: toQuantity(value) };
 }
 
-/** The result of a call, or the data that it reverts with; other errors are thrown. */
+/** Resolves to the call's result or its revert data; other errors are thrown. */
 export async function orRevert<Result>(
   call: Promise<Result>,
 ): Promise<{ readonly result: Result } | { readonly revertData: Hex }> {
@@ -185,7 +183,7 @@ export async function orRevert<Result>(
   }
 }
 
-/** Nodes put the reason into `data`, some one level deeper; without one only their message says that it was a revert. */
+/** Nodes put the reason into `data` or `data.data`. For a revert without a reason only the error message says that it was one. */
 function revertDataOf(error: unknown): Hex | undefined {
   if (!isRejection(error)) return undefined;
   const { data } = error;
@@ -194,7 +192,7 @@ function revertDataOf(error: unknown): Hex | undefined {
   return /\brevert/i.test(error.message) ? '0x' : undefined;
 }
 
-/** `nonce_used`: the nonce is used up. `underpriced`: it pays less than the block, or another transaction of this nonce. */
+/** `underpriced`: the fee is below that of the block, or of the pending transaction with this nonce. */
 export type SendOutcome = 'accepted' | 'nonce_used' | 'underpriced' | 'no_funds';
 
 const SEND_ERRORS: readonly (readonly [RegExp, SendOutcome])[] = [
@@ -204,7 +202,7 @@ const SEND_ERRORS: readonly (readonly [RegExp, SendOutcome])[] = [
   [/insufficient (funds|balance)|not enough funds|overshot/i, 'no_funds'],
 ];
 
-/** Hands signed bytes to the node; doing so again is harmless. Unknown errors are thrown. */
+/** Sends a signed transaction; sending it again is harmless. Throws unknown errors. */
 export async function sendRaw(rpc: Rpc, rawTransaction: Hex): Promise<SendOutcome> {
   try {
     await rpc.request('eth_sendRawTransaction', [rawTransaction]);
@@ -218,7 +216,7 @@ export async function sendRaw(rpc: Rpc, rawTransaction: Hex): Promise<SendOutcom
 
 export interface LogFilter {
   readonly address: Address;
-  /** The topics as eth_getLogs takes them: null matches any, an array each of its members. */
+  /** As in eth_getLogs: null matches any topic, an array any of its members. */
   readonly topics: readonly (Hex | readonly Hex[] | null)[];
   readonly fromBlock: number;
   readonly toBlock: number;

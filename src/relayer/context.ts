@@ -1,5 +1,4 @@
-// The context of the relayer's steps: what it needs of the service, what a start opens, and the chain as it was when the
-// round began.
+// The contexts that the relayer passes to its steps, from the longest-lived to that of one round.
 import type { PrivateKeyAccount } from 'viem/accounts';
 import type { ChamberState } from '../../projections/chamber.ts';
 import type { RepeatedLog } from '../diagnostics/repeated-log.ts';
@@ -21,15 +20,15 @@ import type { Signers } from './transactions.ts';
 
 export interface RelayerForum {
   now(): Millis;
-  /** The token under which this node relays; undefined while another one does. */
+  /** The token of this node's lease; undefined while another node leads. */
   lease(): string | undefined;
-  /** Chambers past their reveal deadline that the relayer has work for, oldest deadline first. */
+  /** Chambers past their reveal deadline with open jobs, oldest deadline first. */
   unsettledChambers(limit: number): Promise<readonly number[]>;
-  /** Settled chambers, latest reveal deadline first: their transactions are watched for reorganisations. */
+  /** Settled chambers, latest reveal deadline first: a reorganization may undo their transactions. */
   settledChambers(limit: number): Promise<readonly number[]>;
   /** The folded chamber and the Merkle root over all its moves. */
   chamber(chamberId: number): Promise<ClosedChamber | undefined>;
-  /** Appends a service event, durable when the promise resolves; throws if the basis no longer holds. */
+  /** Resolves when the service event is durable; rejects if its basis is no longer true. */
   record(chamberId: number, fact: ServiceFact, basis: RecordBasis): Promise<unknown>;
 }
 
@@ -47,20 +46,20 @@ export interface Logger {
 
 export interface RelayerConfig extends FeeSettings {
   readonly rpcUrl: string;
-  /** The chain's id; by default that of the log's transactions, and for a log without any the one that the RPC reports. */
+  /** Defaults to the chain of the log's transactions, or to the RPC's chain if the log has none. */
   readonly chainId?: number | undefined;
   readonly contracts: ContractProfile;
   readonly registryAddress: Hex;
   readonly factoryAddress: Hex;
   readonly privateKey: Hex;
-  /** Blocks, the transaction's own included, before an outcome is recorded; at least 1. */
+  /** Blocks before an outcome is recorded, including the transaction's own; at least 1. */
   readonly confirmations: number;
   readonly feeBumpSeconds: number;
-  /** The node is the service's own development chain: its first response is final, and it mines no block without a transaction. */
-  readonly isOwnNode?: boolean;
+  /** The chain is one node that mines only when it gets a transaction, so its first response is final. */
+  readonly isSingleNode?: boolean;
 }
 
-/** What lasts as long as the relayer. */
+/** Lives as long as the relayer. */
 export interface LastingContext {
   readonly rpc: Rpc;
   readonly account: PrivateKeyAccount;
@@ -77,7 +76,7 @@ export interface LastingContext {
   readonly failed: { count: number };
 }
 
-/** Also what one hold of the lease remembers. */
+/** Lives as long as this node holds the lease. */
 export interface RelayerContext extends LastingContext {
   readonly alerts: Alerts;
   readonly repeats: RepeatedLog;
@@ -85,27 +84,27 @@ export interface RelayerContext extends LastingContext {
   readonly pauses: Pauses;
   readonly refusals: Refusals;
   readonly queue: NonceQueue;
-  /** The block with which the transaction of a job has its confirmations: nothing is read about it before. */
+  /** By job, the block at which its transaction will have its confirmations: no receipt is read before that. */
   readonly confirmedWith: Map<string, number>;
-  /** At how many nonces a job had been signed when this hold first saw it. */
+  /** By job, the number of attempts before this node took the lease. */
   readonly formerAttempts: Map<string, number>;
 }
 
 export interface RoundContext extends RelayerContext {
-  /** Held when the round began, and fences all that it records. */
+  /** The lease token as of the start of the round; it fences every append. */
   readonly lease: string;
   readonly chainId: number;
   readonly head: Block;
   /** The account's first nonce that no block has used. */
   readonly nonce: number;
-  /** Read once a round, when a transaction is to be signed. */
+  /** Read at most once a round. */
   readonly fees: () => Promise<FeeOffer>;
   readonly balance: () => Promise<bigint>;
 }
 
 const ALERTS_NAMED_MAX = 3;
 
-/** What stops the relayer and needs an operator: in the service's log and in /health until it is cleared. */
+/** Conditions that need an operator. Each is logged, and shown in /health until it is cleared. */
 export class Alerts {
   readonly #logger: Logger;
   readonly #repeats: RepeatedLog;
@@ -136,7 +135,7 @@ export class Alerts {
     return this.#raised.size;
   }
 
-  /** In a sentence, the newest first: one that stays, such as a root that the log lost, must not hide another. */
+  /** The newest alerts first, so that a permanent alert does not hide a new one. */
   get reason(): string | undefined {
     if (this.#raised.size === 0) return undefined;
     const newest = [...this.#raised].slice(-ALERTS_NAMED_MAX).reverse();
@@ -145,7 +144,7 @@ export class Alerts {
   }
 }
 
-/** How long something has lasted, by the injected clock: a stuck transaction, a late receipt, a delay between retries. */
+/** Measures durations with the injected clock: of a stuck transaction, a missing receipt or a pause between retries. */
 export class Stopwatches {
   readonly #clock: () => Millis;
   readonly #startedAt = new Map<string, Millis>();
@@ -154,12 +153,12 @@ export class Stopwatches {
     this.#clock = clock;
   }
 
-  /** Does nothing when it is running. */
+  /** Has no effect on a running stopwatch. */
   start(key: string): void {
     if (!this.#startedAt.has(key)) this.#startedAt.set(key, this.#clock());
   }
 
-  /** Milliseconds since the start, which is now if it is not running. */
+  /** Starts the stopwatch if it is not running. */
   elapsed(key: string): Millis {
     this.start(key);
     return this.#clock() - (this.#startedAt.get(key) ?? 0);

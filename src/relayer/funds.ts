@@ -1,18 +1,18 @@
-// For how many transactions the relayer's account has funds, so that an operator hears of it before it is empty. Read once a minute by the
-// node that relays, in a round without work.
+// Estimates how many transactions the relayer's account can still pay for, so that an operator can refill it in time. Read at most once a minute,
+// by the node that leads, in a round without work.
 import { formatEther } from 'viem';
 import type { Millis } from '../vocabulary/values.ts';
 import type { FeeOffer } from './fees.ts';
 import type { UnsignedTransaction } from './transactions.ts';
 
 const INTERVAL_MILLIS = 60_000;
-/** A deployment takes about as much, until one was signed. */
+/** About that of a deployment; used until a transaction was signed. */
 const GAS_EXPECTED = 1_500_000n;
 
 export interface FundsFigures {
-  /** NaN until it was read. */
+  /** NaN if unknown. */
   readonly balanceEther: number;
-  /** Of the costliest kind since the start, at the fees of now; NaN until it is known. */
+  /** At current fees, for transactions as costly as the costliest since the start; NaN if unknown. */
   readonly transactionsLeft: number;
 }
 
@@ -29,7 +29,7 @@ export class Funds {
   #gas = GAS_EXPECTED;
   #value = 0n;
   #isSigned = false;
-  #lookAt: Millis = Number.NEGATIVE_INFINITY;
+  #nextAt: Millis = Number.NEGATIVE_INFINITY;
 
   constructor(clock: () => Millis) {
     this.#clock = clock;
@@ -39,26 +39,25 @@ export class Funds {
     return this.#figures;
   }
 
-  /** A transaction is about to be signed. */
   noteCall({ gas = 0n, value = 0n }: Pick<UnsignedTransaction, 'gas' | 'value'>): void {
     if (!this.#isSigned || gas > this.#gas) this.#gas = gas;
     if (value > this.#value) this.#value = value;
     this.#isSigned = true;
   }
 
-  /** Another node may relay from now on, and spend. */
+  /** The figures may be out of date once another node leads. */
   forget(): void {
     this.#figures = UNKNOWN;
-    this.#lookAt = Number.NEGATIVE_INFINITY;
+    this.#nextAt = Number.NEGATIVE_INFINITY;
   }
 
-  /** Rejects as the readings do. */
-  async look({ balance, fees }: Readings): Promise<void> {
-    if (this.#clock() < this.#lookAt) return;
-    this.#lookAt = this.#clock() + INTERVAL_MILLIS;
+  /** Rejects if a reading does. */
+  async update({ balance, fees }: Readings): Promise<void> {
+    if (this.#clock() < this.#nextAt) return;
+    this.#nextAt = this.#clock() + INTERVAL_MILLIS;
     const [wei, offer] = await Promise.all([balance(), fees()]);
     const balanceEther = Number(formatEther(wei));
-    // Above the limit nothing is sent, and nothing spent.
+    // Above the fee limit nothing is sent.
     if ('excess' in offer) this.#figures = { ...this.#figures, balanceEther };
     else {
       const cost = this.#gas * offer.fees.maxFeePerGas + this.#value;

@@ -1,30 +1,29 @@
-// The steps that are under way: at most one of a job, so many at once, and none that waits for another job. A step whose request to the
-// node hangs takes a place until it times out; the rounds go on without it.
+// Runs steps of jobs concurrently: at most one step of each job and at most STEPS_AT_ONCE in all. A step whose request hangs holds its slot until
+// the request times out; rounds do not wait for it.
 import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { Slots } from '../forum/slots.ts';
 
 const STEPS_AT_ONCE = 16;
-/** More jobs than end a step between reading a job and its turn. */
+/** More steps than can end between the read of a job and its own step. */
 const ENDS_KEPT = 10_000;
 
 export class JobBoard {
   readonly #slots = new Slots(STEPS_AT_ONCE);
   readonly #underWay = new Map<string, Promise<void>>();
-  /** The steps that have ended so far, and the last one of each job among them. */
+  /** Steps that have ended; by job, the count when its last step ended. */
   #ends = 0;
   readonly #lastEnds = new LRUCache<string, number>({ max: ENDS_KEPT });
-
   #turn: Promise<void> = Promise.resolve();
 
-  /** A moment, to be taken before the state of a job is read. */
+  /** A logical time. Read it before the state of a job is read. */
   get moment(): number {
     return this.#ends;
   }
 
   /**
-   * Resolves when the step has ended. Nothing is done where a step of the job is under way, or has ended after the moment before which
-   * its state was read: it may have signed a transaction that the reader did not see.
+   * Resolves when the step has ended. Does nothing if another step of the job is running or has ended since `readAfter`: it may have signed a
+   * transaction that the caller has not read.
    */
   async run(name: string, readAfter: number, step: () => Promise<void>): Promise<void> {
     if (this.#underWay.has(name) || (this.#lastEnds.get(name) ?? 0) > readAfter) return;
@@ -36,13 +35,12 @@ export class JobBoard {
     await running;
   }
 
-  /** Resolves in a turn of the event loop that no other caller gets: long work of several steps must not hold the thread at a stretch. */
+  /** Gives each caller a turn of the event loop alone, so that CPU work of several steps does not block the thread at a stretch. */
   ownTurn(): Promise<void> {
     this.#turn = this.#turn.then(() => setImmediate());
     return this.#turn;
   }
 
-  /** Resolves when no step is under way. */
   async idle(): Promise<void> {
     while (this.#underWay.size > 0) await Promise.allSettled([...this.#underWay.values()]);
   }

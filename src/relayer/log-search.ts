@@ -1,27 +1,27 @@
-// Looks for an event in the chain's logs. Providers differ in how many blocks they search at a time, and say so in errors or by not
-// responding in time: so the window shrinks until they respond, and what they took is remembered.
+// Searches the chain's logs for an event. Providers limit the block range of a request, and reject or time out on larger ones. So the range shrinks
+// until the provider responds, and the next search starts with that range.
 import { type LogFilter, type Logs, readHead, readLogs } from './chain-client.ts';
 import { type Rpc, RpcError } from './rpc.ts';
 
-/** Nearly every provider serves this many blocks at a time. */
+/** Nearly every provider accepts this range. */
 const WINDOW_BLOCKS = 2_000;
-/** The least that a provider is known to serve. */
+/** The smallest limit of a known provider. */
 const WINDOW_BLOCKS_MIN = 10;
 const SHRINK_DIVISOR = 4;
-/** Weeks of blocks: an event is looked for soon after its chamber has closed. */
+/** Weeks of blocks: the relayer searches for an event soon after its chamber has closed. */
 const BLOCKS_MAX = 400_000;
 const REQUESTS_MAX = 2_000;
 
 export class LogSearch {
   readonly #rpc: Rpc;
-  /** What the next search asks for first; at the start the whole chain. */
+  /** The first search tries the whole chain. */
   #windowBlocks = Number.POSITIVE_INFINITY;
 
   constructor(rpc: Rpc) {
     this.#rpc = rpc;
   }
 
-  /** Finds an event in all blocks up to now; newest first where the provider limits the range of blocks. */
+  /** Searches the newest blocks first. */
   async find<Found>(
     contract: Pick<LogFilter, 'address' | 'topics'>,
     find: (logs: Logs) => Found | undefined,
@@ -36,12 +36,12 @@ export class LogSearch {
       if (found !== undefined) return found;
       toBlock = fromBlock - 1;
     }
-    // A fault that has passed must not slow down all later searches.
+    // The window grows again, so that a temporary fault does not slow down later searches for ever.
     this.#windowBlocks *= SHRINK_DIVISOR;
     return undefined;
   }
 
-  /** undefined where a smaller window is to be tried. */
+  /** Returns undefined if the caller should try a smaller window. */
   async #read(filter: LogFilter): Promise<Logs | undefined> {
     try {
       return await readLogs(this.#rpc, filter);

@@ -1,5 +1,5 @@
-// How long the relayer waits: between attempts at a job that fails, and before a simulated failure counts. Kept while one node holds the
-// lease; a restart begins again, which costs time and nothing else.
+// How long the relayer waits between attempts at a failing job, and before it believes a simulated revert. A restart loses this state, which
+// costs only time.
 import type { Millis } from '../vocabulary/values.ts';
 import type { Block } from './chain-client.ts';
 
@@ -10,7 +10,7 @@ interface Pause {
   readonly endsAt: Millis;
 }
 
-/** Jobs that are set aside, each with a pause that doubles. */
+/** Exponential backoff of each job. */
 export class Pauses {
   readonly #clock: () => Millis;
   readonly #pauses = new Map<string, Pause>();
@@ -24,12 +24,12 @@ export class Pauses {
     return pause !== undefined && this.#clock() < pause.endsAt;
   }
 
-  /** Whether its latest step failed. */
+  /** Whether the job's latest step failed. */
   has(name: string): boolean {
     return this.#pauses.has(name);
   }
 
-  /** Sets it aside for twice as long as the last time, at first for `firstMillis`. */
+  /** Pauses the job for twice its last pause, or for `firstMillis`. */
   defer(name: string, firstMillis: Millis): void {
     const { millis: last = 0 } = this.#pauses.get(name) ?? {};
     const millis = Math.min(PAUSE_MILLIS_MAX, Math.max(firstMillis, 2 * last));
@@ -43,17 +43,17 @@ export class Pauses {
 
 const REFUSAL_MILLIS_MIN = 180_000;
 const REFUSAL_BLOCKS_MIN = 3;
-const REFUSAL_LOOKS_MIN = 3;
+const SIMULATIONS_MIN = 3;
 
 interface Refusal {
   readonly since: Millis;
   readonly sinceBlock: number;
-  looks: number;
+  simulations: number;
 }
 
 /**
- * Calls that revert in simulations. One answer proves nothing: a backend may be behind or broken, a contract paused. So a refusal counts
- * once it was seen several times, over minutes and blocks.
+ * Calls that revert in simulations. One simulation proves nothing: a node may lag or be broken, or a contract paused. So a revert counts only
+ * after several simulations over minutes and blocks.
  */
 export class Refusals {
   readonly #clock: () => Millis;
@@ -63,15 +63,15 @@ export class Refusals {
     this.#clock = clock;
   }
 
-  /** Notes one more, and returns whether it counts. */
+  /** Counts a reverted simulation, and returns whether the job has failed. */
   isLasting(name: string, head: Block, confirmations: number): boolean {
-    const refusal = this.#refusals.get(name) ?? { since: this.#clock(), sinceBlock: head.number, looks: 0 };
+    const refusal = this.#refusals.get(name) ?? { since: this.#clock(), sinceBlock: head.number, simulations: 0 };
     this.#refusals.set(name, refusal);
-    refusal.looks++;
-    const { since, sinceBlock, looks } = refusal;
+    refusal.simulations++;
+    const { since, sinceBlock, simulations } = refusal;
     const blocks = head.number - sinceBlock;
     return (
-      looks >= REFUSAL_LOOKS_MIN &&
+      simulations >= SIMULATIONS_MIN &&
       blocks >= Math.max(REFUSAL_BLOCKS_MIN, confirmations) &&
       this.#clock() - since >= REFUSAL_MILLIS_MIN
     );

@@ -41,7 +41,7 @@ export async function resolveRevert(job: Job, { revertData, mined }: Revert, rou
 }
 
 function isLasting(job: Job, { config, refusals, head }: RoundContext): boolean {
-  return config.isOwnNode === true || refusals.isLasting(job.name, head, config.confirmations);
+  return config.isSingleNode === true || refusals.isLasting(job.name, head, config.confirmations);
 }
 
 /**

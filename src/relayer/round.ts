@@ -67,7 +67,7 @@ export async function playRound(
   if ([...pending.values()].every((count) => count === 0)) {
     for (const subject of [FUNDS, FEE]) context.alerts.clear(subject);
     // It is for the metrics: an RPC that fails shows in the next round.
-    detach(context.funds.look(round), () => {});
+    detach(context.funds.update(round), () => {});
   }
   return true;
 }

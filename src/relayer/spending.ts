@@ -1,15 +1,15 @@
-// What the relayer has spent since the start, for the metrics and the alerts of a job.
+// What the relayer has spent since the start, for metrics and alerts.
 import { formatEther } from 'viem';
 import type { Receipt } from './chain-client.ts';
 
 export interface SpendingFigures {
-  /** Transactions that were signed, raised fees included. */
+  /** Signed transactions, including replacements with a higher fee. */
   readonly transactions: number;
-  /** Transactions that reverted in a block. */
   readonly reverts: number;
   readonly ether: number;
-  /** Of the open job with the most: at how many nonces it was signed, and what these cost in ether. */
+  /** The largest number of attempts at one open job. */
   readonly attemptsMax: number;
+  /** The cost of the most expensive open job. */
   readonly jobEtherMax: number;
 }
 
@@ -29,12 +29,11 @@ export class Spending {
     this.#transactions++;
   }
 
-  /** An open job has been signed at so many nonces. */
   setAttempts(name: string, attempts: number): void {
     if (attempts > 0) this.#of(name).attempts = attempts;
   }
 
-  /** Adds a confirmed transaction, once. */
+  /** Adds the cost of a confirmed transaction. Has no effect the second time. */
   charge(name: string, { transactionHash, status, gasUsed, effectiveGasPrice, l1Fee }: Receipt): void {
     const job = this.#of(name);
     if (job.charged.has(transactionHash)) return;
@@ -45,12 +44,11 @@ export class Spending {
     if (status !== 1) this.#reverts++;
   }
 
-  /** What the job has cost, in ether, for people. */
+  /** The job's cost in ether. */
   costOf(name: string): string {
     return formatEther(this.#open.get(name)?.wei ?? 0n);
   }
 
-  /** The job is done. */
   close(name: string): void {
     this.#open.delete(name);
   }

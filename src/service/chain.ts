@@ -1,13 +1,13 @@
 // The chain that the service commits to: the one behind RPC_URL, or its own development chain.
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
+import { type DevChain, startDevChain } from '../dev-chain/dev-chain.ts';
 import { type Forum, merklePreview } from '../forum/forum.ts';
 import type { ChainStatus } from '../http/context.ts';
 import { StreamDamaged } from '../log/damage.ts';
 import { CHAIN_ID } from '../log/found-log.ts';
 import { type Lease, SOLE_LEASE } from '../log/store.ts';
 import type { RelayerConfig, RelayerForum } from '../relayer/context.ts';
-import { type DevChain, startDevChain } from '../relayer/dev-chain.ts';
 import { Relayer } from '../relayer/relayer.ts';
 import { TokenReader } from '../relayer/token-reader.ts';
 import { feeSettings } from './chain-settings.ts';
@@ -39,7 +39,7 @@ export async function openChain(options: ChainOptions, checked: ProbedChain | un
   const devChain = await startDevChain({ stateFile, chainId: config.CHAIN_ID, logger });
   try {
     const remembered = await forum.store.meta.recall(CHAIN_ID);
-    const own = { ...devChain.config, ...feeSettings(config), isOwnNode: true };
+    const own = { ...devChain.config, ...feeSettings(config), isSingleNode: true };
     const probed = await probe(own, remembered === undefined ? undefined : Number(remembered));
     requireNone(probed.findings);
     return await openRelayer(options, probed, devChain);

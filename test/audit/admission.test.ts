@@ -2,7 +2,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { compareBalances } from '../../src/audit/chain/balances.ts';
 import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
-import { type Anvil, spawnAnvil } from '../../src/relayer/anvil.ts';
+import { type Anvil, spawnAnvil } from '../../src/dev-chain/anvil.ts';
 import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
 import { TokenReader } from '../../src/relayer/token-reader.ts';
 import { deadlinesFrom, enterPhase } from '../kit/chambers.ts';

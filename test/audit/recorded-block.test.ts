@@ -6,7 +6,7 @@ import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
 import { judgeContractProof } from '../../src/audit/chain/contract-signatures.ts';
 import type { AuditPolicy } from '../../src/audit/policy.ts';
 import { personalMessageHash } from '../../src/crypto/wallet-signature.ts';
-import { type Anvil, spawnAnvil } from '../../src/relayer/anvil.ts';
+import { type Anvil, spawnAnvil } from '../../src/dev-chain/anvil.ts';
 import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
 import { toHex } from '../../src/vocabulary/values.ts';
 import { walletOf } from '../kit/wallets.ts';

@@ -1,6 +1,6 @@
 // Moves during joins that wait for a chain of 3 seconds: agents elsewhere get responses as in the calm before it.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startDevChain } from '../../src/relayer/dev-chain.ts';
+import { startDevChain } from '../../src/dev-chain/dev-chain.ts';
 import { openRpc } from '../../src/relayer/rpc.ts';
 import { type Contract, deployContract } from '../kit/contracts.ts';
 import { proofBy, walletOf } from '../kit/wallets.ts';

@@ -2,7 +2,7 @@
 import { encodeFunctionData, getAddress, type Hex, serializeErc6492Signature } from 'viem';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
-import { type Anvil, spawnAnvil } from '../../src/relayer/anvil.ts';
+import { type Anvil, spawnAnvil } from '../../src/dev-chain/anvil.ts';
 import { readCall } from '../../src/relayer/chain-client.ts';
 import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
 import { TokenReader } from '../../src/relayer/token-reader.ts';

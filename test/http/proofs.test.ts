@@ -6,7 +6,7 @@ import { anvil } from 'viem/chains';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { leafHash } from '../../src/crypto/merkle.ts';
 import { verifyConsistency, verifyInclusion } from '../../src/crypto/merkle-proof.ts';
-import { type Anvil, spawnAnvil } from '../../src/relayer/anvil.ts';
+import { type Anvil, spawnAnvil } from '../../src/dev-chain/anvil.ts';
 import { fromHex, toHex } from '../../src/vocabulary/values.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { refusal, TestService } from '../kit/test-service.ts';

@@ -1,6 +1,6 @@
 // Chambers whose members must hold a token, on a real chain with real contracts, some of them hostile.
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type Anvil, spawnAnvil } from '../../src/relayer/anvil.ts';
+import { type Anvil, spawnAnvil } from '../../src/dev-chain/anvil.ts';
 import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
 import { TokenReader } from '../../src/relayer/token-reader.ts';
 import { deadlinesFrom, openChamber } from '../kit/chambers.ts';

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type DevChain, startDevChain } from '../../src/dev-chain/dev-chain.ts';
 import { examine } from '../../src/doctor/doctor.ts';
 import { backupDatabase } from '../../src/log/sqlite/backup.ts';
 import type { RelayerConfig } from '../../src/relayer/context.ts';
 import { commitChamberCall } from '../../src/relayer/contracts.ts';
-import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
 import { probeChain } from '../../src/relayer/identity.ts';
 import { openRpc } from '../../src/relayer/rpc.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';

@@ -1,10 +1,10 @@
 // The surroundings of relayer tests: a real development chain, a forum in memory, and relayers that start and stop.
 import { encodeEventTopics, type Hex, parseTransaction } from 'viem';
 import { expect } from 'vitest';
+import { startDevChain } from '../../src/dev-chain/dev-chain.ts';
 import { type Logs, readLogs, sendRaw } from '../../src/relayer/chain-client.ts';
 import type { Logger, RelayerConfig } from '../../src/relayer/context.ts';
 import { type ContractProfile, REFERENCE, REGISTRY_ABI } from '../../src/relayer/contracts.ts';
-import { startDevChain } from '../../src/relayer/dev-chain.ts';
 import { Relayer } from '../../src/relayer/relayer.ts';
 import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
 import { openAccount, signTransaction } from '../../src/relayer/transactions.ts';

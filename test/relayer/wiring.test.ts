@@ -1,9 +1,9 @@
 // Wrong wiring is named before the first root: each fault with the variable to change.
 import type { Address } from 'viem';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type DevChain, startDevChain } from '../../src/dev-chain/dev-chain.ts';
 import type { RelayerConfig } from '../../src/relayer/context.ts';
 import { REFERENCE } from '../../src/relayer/contracts.ts';
-import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
 import { setRelayer } from '../../src/relayer/owner.ts';
 import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';

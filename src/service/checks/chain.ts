@@ -1,8 +1,8 @@
 // The chain: its id, contracts that accept the relayer, and chamber ids that are still free there.
 import { formatEther } from 'viem';
 import { ConfigError } from '../../config.ts';
+import { anvilBinary } from '../../dev-chain/anvil.ts';
 import { EXIT_CONFIG, EXIT_FAILURE } from '../../process/exit.ts';
-import { anvilBinary } from '../../relayer/anvil.ts';
 import type { RelayerConfig } from '../../relayer/context.ts';
 import { committedIds, probeChain } from '../../relayer/identity.ts';
 import { openAccount } from '../../relayer/transactions.ts';

@@ -1,4 +1,4 @@
-// The Anvil process: a child that never outlives this process, however this process ends.
+// Runs Anvil as a child process that never outlives this process, however this process ends.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
@@ -15,21 +15,17 @@ export interface Anvil {
 }
 
 export interface AnvilOptions {
-  /** 0 picks a free one. */
+  /** 0, the default, picks a free port. */
   readonly port?: number;
-  /** Ends a start that is under way; afterwards it has no effect. */
+  /** Aborts a start in progress; it has no effect after the start. */
   readonly signal?: AbortSignal | undefined;
-  /** How long Anvil may take until it listens. */
   readonly startMillisMax?: Millis;
 }
 
 const START_MILLIS_MAX = 20_000;
 const STDERR_CHARS_MAX = 500;
 
-/**
- * Starts Anvil on the loopback interface and resolves when it listens. Throws when the platform has no Anvil, or with Anvil's own
- * error when it exits before that.
- */
+/** Resolves when Anvil listens on the loopback interface. Throws Anvil's own error if it exits before that, or if npm has no Anvil for the platform. */
 export async function spawnAnvil(args: readonly string[], options: AnvilOptions = {}): Promise<Anvil> {
   const child = spawnGuarded(['--host', '127.0.0.1', '--no-cors', '--port', String(options.port ?? 0), ...args]);
   if (child.pid === undefined) {
@@ -47,12 +43,12 @@ export async function spawnAnvil(args: readonly string[], options: AnvilOptions 
 }
 
 /**
- * The guard is a shell next to Anvil that reads from our end of a pipe: when this process ends, however it does, the pipe
- * closes and the guard kills Anvil; a line on it dismisses the guard. `exec` makes the child's pid Anvil's own.
+ * The guard is a background shell that reads from a pipe held by this process. When this process ends, the pipe closes and the guard kills
+ * Anvil. A line on the pipe ends the guard alone. `exec` gives Anvil the child's pid.
  */
 const GUARD = 'exec 3<&0 </dev/null; (read -r _ <&3 || kill -9 $$) >/dev/null 2>&1 & exec "$0" "$@" 3<&-';
 
-/** A separate session keeps a terminal's Ctrl-C from Anvil: the service stops it in order. */
+/** A session of its own shields Anvil from a terminal's Ctrl-C: the service must save the state before it stops Anvil. */
 function spawnGuarded(args: readonly string[]): ChildProcessWithoutNullStreams {
   const binary = anvilBinary();
   if (process.platform === 'win32') return spawn(binary, args, { detached: true });
@@ -64,7 +60,7 @@ function dismissGuard({ stdin }: ChildProcessWithoutNullStreams): void {
   stdin.end('done\n');
 }
 
-/** The program's path; throws an Error of one sentence where npm has not installed it. */
+/** Throws an Error if npm has not installed Anvil. */
 export function anvilBinary(): string {
   const architecture = process.arch === 'x64' ? 'amd64' : process.arch;
   const binary = process.platform === 'win32' ? 'anvil.exe' : 'anvil';
@@ -90,7 +86,7 @@ async function listeningPort(
     problem = reason;
     child.kill('SIGKILL');
   };
-  const onAbort = () => giveUp('the start of Anvil was stopped');
+  const onAbort = () => giveUp('the start of Anvil was aborted');
   const timer = setTimeout(() => giveUp('Anvil did not listen in time'), startMillisMax);
   signal?.addEventListener('abort', onAbort);
   try {
@@ -98,7 +94,7 @@ async function listeningPort(
     return Number(port);
   } catch {
     await closed;
-    throw new Error(problem ?? `Anvil exited at its start: ${errors.trim().split('\n', 1)[0]}`);
+    throw new Error(problem ?? `Anvil exited during its start: ${errors.trim().split('\n', 1)[0]}`);
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', onAbort);

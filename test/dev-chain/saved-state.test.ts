@@ -1,16 +1,16 @@
-// What the development chain saves while blocks are mined. Anvil reads its blocks first and its accounts later.
+// Anvil reads blocks before accounts, so a dump can be torn by a new block.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
-import { spawnAnvil } from '../../src/relayer/anvil.ts';
-import { DevChain } from '../../src/relayer/dev-chain.ts';
+import { spawnAnvil } from '../../src/dev-chain/anvil.ts';
+import { DevChain } from '../../src/dev-chain/dev-chain.ts';
 import { openRpc } from '../../src/relayer/rpc.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { until } from '../kit/until.ts';
-import { openFaultProxy } from './fault-proxy.ts';
-import { recordingLogger } from './relayer-chain.ts';
+import { openFaultProxy } from '../relayer/fault-proxy.ts';
+import { recordingLogger } from '../relayer/relayer-chain.ts';
 
 const SOMEBODY = `0x${'5b'.repeat(20)}`;
 const DUMP_BYTES_MAX = 10_000_000;
@@ -20,7 +20,7 @@ interface State {
   readonly transactions: readonly object[];
 }
 
-it('a state whose accounts were read a block later than its blocks is not saved', async () => {
+it('a state is not saved if a block was mined while Anvil dumped it', async () => {
   const stateFile = join(temporaryFolder(), 'chain.json');
   const anvil = await spawnAnvil([]);
   const proxy = await openFaultProxy(anvil.rpcUrl);

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { type DevChain, startDevChain } from '../../src/dev-chain/dev-chain.ts';
 import { findLine } from '../../src/process/child-output.ts';
 import { hasCode } from '../../src/relayer/chain-client.ts';
-import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
 import { probeChain } from '../../src/relayer/identity.ts';
 import { Relayer } from '../../src/relayer/relayer.ts';
 import { openRpc } from '../../src/relayer/rpc.ts';
@@ -14,12 +14,12 @@ import { openAccount } from '../../src/relayer/transactions.ts';
 import { isAlive } from '../kit/process-tree.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { until } from '../kit/until.ts';
-import { addChamber } from './chambers.ts';
-import { MemoryForum } from './memory-forum.ts';
-import { expectRecordedOnce, isSettled, onChain, recordingLogger } from './relayer-chain.ts';
+import { addChamber } from '../relayer/chambers.ts';
+import { MemoryForum } from '../relayer/memory-forum.ts';
+import { expectRecordedOnce, isSettled, onChain, recordingLogger } from '../relayer/relayer-chain.ts';
 
 let stateFile: string;
-/** Less than the time after which a request to the chain is given up. */
+/** Less than the timeout of a request to the chain. */
 const STOP_MILLIS_MAX = 2_800;
 const SOMEBODY = `0x${'5b'.repeat(20)}`;
 const lines: string[] = [];
@@ -36,7 +36,7 @@ test('a first start deploys the reference contracts, and a probe finds no proble
   expect(report).toMatchObject({ chainId: 31_337, mismatches: [], warnings: [] });
 });
 
-test('a later start finds contracts, roots and tokens where they were', async () => {
+test('a later start finds the contracts, roots and tokens of the first', async () => {
   const first = await start({ stateFile });
   const forum = new MemoryForum();
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
@@ -81,7 +81,7 @@ test.each([
   ['cut', (state: string) => state.slice(0, 1_000)],
   ['empty', () => ''],
 ])(
-  'a state file that is %s is named: once it is moved away, a new chain gets what is in the log',
+  'a state file that is %s is reported by name; once it is removed, the relayer settles the log again on a new chain',
   async (_what, damage) => {
     const first = await start({ stateFile });
     const forum = new MemoryForum();
@@ -102,7 +102,7 @@ test.each([
   },
 );
 
-test('a state of release 0.1, whose contracts have no owner, is used as it is', async () => {
+test('a state saved by release 0.1, whose contracts have no owner, still works', async () => {
   const state = new URL('../../fixtures/logs/release-0.1/chain.json.gz', import.meta.url);
   await writeFile(stateFile, gunzipSync(await readFile(state)));
   const chain = await start({ stateFile });
@@ -122,10 +122,9 @@ test('an Anvil that dies is restarted at the same address, with its state', asyn
   rpc.close();
 });
 
-/** The number of states; most of them were wrong before the fix. */
 const SAVED_STATES = 6;
 
-test('a state that is saved while transactions are mined has each of them whole, or nothing of it', async () => {
+test('a state that is saved while transactions are mined contains each of them completely or not at all', async () => {
   const chain = await start({ stateFile });
   const rpc = openRpc(chain.config.rpcUrl);
   const { address: from } = openAccount(chain.config.privateKey);
@@ -151,7 +150,7 @@ test('a state that is saved while transactions are mined has each of them whole,
   expect([...saved.values()]).toEqual([...saved.keys()]);
 });
 
-test('a frozen Anvil is replaced from its saved state, chambers are committed once, and each failure is logged once', async () => {
+test('a frozen Anvil is restarted from its saved state, each chamber is committed once and each failure is logged once', async () => {
   const chain = await start({ stateFile });
   const forum = new MemoryForum();
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
@@ -178,14 +177,14 @@ test('a frozen Anvil is replaced from its saved state, chambers are committed on
   ]);
 });
 
-test('stopping a frozen chain does not wait for it', async () => {
+test('stopping does not wait for a frozen chain', async () => {
   const chain = await start({ stateFile });
   process.kill(chain.pid, 'SIGSTOP');
   expect(await Promise.race([chain.stop(), sleep(STOP_MILLIS_MAX, 'late')])).toBeUndefined();
   expect(isAlive(chain.pid)).toBe(false);
 });
 
-test('stopping a chain that is being restarted does not wait for it', async () => {
+test('stopping does not wait for a restart in progress', async () => {
   const chain = await start({ stateFile });
   process.kill(chain.pid, 'SIGKILL');
   await until(() => messages().includes('the development chain exited, restarting'));
@@ -200,8 +199,8 @@ test('stopping the chain stops Anvil', async () => {
 });
 
 describe.each(['SIGKILL', 'SIGTERM', 'SIGINT'] as const)('a process ended by %s', (signal) => {
-  test('takes its Anvil with it', async () => {
-    const module = new URL('../../src/relayer/anvil.ts', import.meta.url).href;
+  test('ends its Anvil', async () => {
+    const module = new URL('../../src/dev-chain/anvil.ts', import.meta.url).href;
     const program = `const { spawnAnvil } = await import(${JSON.stringify(module)}); console.log((await spawnAnvil([])).pid);`;
     const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
       stdio: ['ignore', 'pipe', 'inherit'],

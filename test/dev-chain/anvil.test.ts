@@ -2,18 +2,18 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
-import { type Anvil, spawnAnvil } from '../../src/relayer/anvil.ts';
+import { type Anvil, spawnAnvil } from '../../src/dev-chain/anvil.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 
 const START_MILLIS_MAX = 3_000;
-/** Anvil writes a line for each, and its pipe holds some 5,000 lines. */
+/** Anvil prints a line for each request; a pipe that nobody reads is full after some 5,000 lines. */
 const REQUESTS = 20_000;
 const REQUESTS_PER_BATCH = 500;
 
 let anvil: Anvil | undefined;
 afterEach(() => anvil?.kill());
 
-test('Anvil responds to any number of requests, long after the time that its start may take', async () => {
+test('Anvil still responds after its start timeout and thousands of requests', async () => {
   anvil = await spawnAnvil([], { startMillisMax: START_MILLIS_MAX });
   await sleep(START_MILLIS_MAX);
   const ids = Array.from({ length: REQUESTS_PER_BATCH }, (_, id) => id);
@@ -28,8 +28,8 @@ test('Anvil responds to any number of requests, long after the time that its sta
   expect(responses).toBe(REQUESTS);
 });
 
-test('a start that takes too long, or is stopped, fails', async () => {
-  // Anvil waits for a genesis that nobody writes.
+test('a start that takes too long or is aborted fails', async () => {
+  // Anvil blocks on a named pipe that has no writer.
   const genesis = join(temporaryFolder(), 'genesis');
   execFileSync('mkfifo', [genesis]);
   const slow = ['--init', genesis];
@@ -37,9 +37,9 @@ test('a start that takes too long, or is stopped, fails', async () => {
   const stopping = new AbortController();
   const starting = spawnAnvil(slow, { signal: stopping.signal });
   stopping.abort();
-  await expect(starting).rejects.toThrow('the start of Anvil was stopped');
+  await expect(starting).rejects.toThrow('the start of Anvil was aborted');
 });
 
-test('an Anvil that exits at its start is reported with its own error', async () => {
-  await expect(spawnAnvil(['--no-such-option'])).rejects.toThrow(/Anvil exited at its start: .*--no-such-option/);
+test('an Anvil that exits during its start is reported with its own error', async () => {
+  await expect(spawnAnvil(['--no-such-option'])).rejects.toThrow(/Anvil exited during its start: .*--no-such-option/);
 });
