@@ -3,13 +3,25 @@ import pg from 'pg';
 import { ForumError, unavailable } from '../../vocabulary/errors.ts';
 import { OtherLog, UnusableDatabase } from './unusable-database.ts';
 
-/** A connection could not be opened, so nothing was sent. Its message is that of its cause. */
+/** A connection could not be opened, so nothing was sent. Its message is that of its cause, and says what to do about a certificate. */
 export class CannotConnect extends Error {
   constructor(cause: unknown) {
     const { message = '', code = '' } = (cause ?? {}) as Partial<NodeJS.ErrnoException>;
-    super(message || code, { cause });
+    const isOtherName = code === 'ERR_TLS_CERT_ALTNAME_INVALID';
+    const reason = isOtherName ? `${message}: use a host in DATABASE_URL that the certificate names` : message || code;
+    super(UNTRUSTED.has(code) ? `the server’s certificate is not trusted (${code}): ${NAME_AUTHORITY}` : reason, {
+      cause,
+    });
   }
 }
+
+const UNTRUSTED: ReadonlySet<string> = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+const NAME_AUTHORITY = 'name the certificate of its authority in DATABASE_URL, as sslmode=verify-full&sslrootcert=FILE';
 
 /** The connection ended, or was given up as silent, while work was under way on it. */
 export class ConnectionLost extends Error {

@@ -8,10 +8,23 @@ import type { SqlValue } from '../sql/sql.ts';
 const INT8 = pg.types.builtins.INT8;
 
 export function newClient(connectionString: string, limits: pg.ClientConfig): pg.Client {
-  const client = new pg.Client({ connectionString, keepAlive: true, application_name: 'chambers', ...limits });
+  const client = new pg.Client({
+    connectionString: withPlainMode(connectionString),
+    keepAlive: true,
+    application_name: 'chambers',
+    ...limits,
+  });
   client.setTypeParser(INT8, Number);
   verifyAddress(client);
   return client;
+}
+
+/** The driver takes these modes for verify-full, and warns of that at each start. */
+const VERIFYING_MODE = /([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/;
+
+function withPlainMode(connectionString: string): string {
+  if (new URL(connectionString).searchParams.get('uselibpqcompat') === 'true') return connectionString;
+  return connectionString.replace(VERIFYING_MODE, '$1verify-full');
 }
 
 /** The driver names the server to TLS only if the host is a name; otherwise the certificate would have to be of `localhost`. */

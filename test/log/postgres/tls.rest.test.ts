@@ -1,4 +1,4 @@
-// sslmode=verify-full with an IP address: the certificate must be valid for the address.
+// Certificates of servers: of an IP address, of another name, of an authority that is not trusted.
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -41,7 +41,16 @@ it.runIf(hasOpenssl())(
   async () => {
     expect(await findPostgresLog(await startWithTls('IP:127.0.0.1'))).toMatchObject({ hasSynchronousStandby: false });
     await expect(findPostgresLog(await startWithTls('DNS:localhost,IP:127.0.0.2'))).rejects.toThrow(
-      /IP: 127\.0\.0\.1 is not in the cert/,
+      /IP: 127\.0\.0\.1 is not in the cert.*: use a host in DATABASE_URL that the certificate names/,
     );
   },
 );
+
+it.runIf(hasOpenssl())('says how to name an authority that is not trusted', { timeout: 60_000 }, async () => {
+  const url = new URL(await startWithTls('IP:127.0.0.1'));
+  url.searchParams.delete('sslrootcert');
+  url.searchParams.set('sslmode', 'require');
+  await expect(findPostgresLog(url.href)).rejects.toThrow(
+    /certificate is not trusted \(DEPTH_ZERO_SELF_SIGNED_CERT\): name the certificate of its authority in DATABASE_URL, as sslmode=verify-full&sslrootcert=FILE$/,
+  );
+});

@@ -1,0 +1,25 @@
+// The client of node-postgres as it is made for a URL.
+import { describe, expect, it, vi } from 'vitest';
+import { newClient } from '../../../src/log/postgres/driver.ts';
+
+const URL = 'postgres://u:p@db.internal/name';
+
+function sslOf(query: string): unknown {
+  return (newClient(URL + query, {}) as { readonly ssl?: unknown }).ssl;
+}
+
+describe('sslmode', () => {
+  it.each(['prefer', 'require', 'verify-ca', 'verify-full'])('%s verifies the server, without a warning', (mode) => {
+    const warn = vi.spyOn(process, 'emitWarning');
+    expect(sslOf(`?sslmode=${mode}&connect_timeout=5`)).toEqual({});
+    expect(warn).not.toHaveBeenCalled();
+  });
+
+  it('has the meaning of libpq on request', () => {
+    expect(sslOf('?uselibpqcompat=true&sslmode=require')).toEqual({ rejectUnauthorized: false });
+  });
+
+  it('stays as it is where it verifies nothing', () => {
+    expect([sslOf('?sslmode=disable'), sslOf('?sslmode=no-verify')]).toEqual([false, { rejectUnauthorized: false }]);
+  });
+});
