@@ -38,9 +38,11 @@ export const serviceCommands: readonly CommandSpec[] = [
   },
   {
     name: 'doctor',
-    summary: 'Checks configuration, flags, disk, clock and chain of a service, and names the variable to set',
-    args: { '[url]': 'the base URL of a running service to check as well' },
-    examples: ['doctor', 'doctor http://127.0.0.1:8787', 'doctor --json'],
+    summary: 'Checks what a start here needs, and names the variable to set; with a URL, a running service instead',
+    args: {
+      '[url]': 'the base URL of a running service, as its clients use it: checks it instead of the settings here',
+    },
+    examples: ['doctor', 'doctor https://chambers.example.org', 'doctor --json'],
     run: doctor,
   },
   {
@@ -127,8 +129,7 @@ const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const;
 async function doctor({ args: [url], isJson }: Input): Promise<number> {
   const { examine, exitCodeOf } = await import('../doctor/doctor.ts');
   const { examineService } = await import('../doctor/running-service.ts');
-  const asked = url === undefined ? [] : await examineService(url, process.env);
-  const findings = [...(await examine(process.env)), ...asked];
+  const findings = await (url === undefined ? examine(process.env) : examineService(url, process.env));
   const isHealthy = findings.every(({ level }) => level !== 'problem');
   const rows = findings.map(({ subject, level, variable, detail }) => [subject, level, variable, detail]);
   const [header = '', ...lines] = table(['SUBJECT', 'LEVEL', 'VARIABLE', 'FINDING'], rows);

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { examineService } from '../../src/doctor/running-service.ts';
+import { run as runCli } from '../cli/run.ts';
 import { TestClock } from '../kit/clock.ts';
 import { requireInstalled } from '../kit/programs.ts';
 import { listen } from '../kit/serve.ts';
@@ -73,6 +74,14 @@ async function asked(url: string) {
 }
 
 describe('doctor URL', () => {
+  it('checks nothing of the machine that it runs on', async () => {
+    const { url } = await opened();
+    const wrong = { NODE_ENV: 'production', DATABASE_PATH: '/nowhere/chambers.db', PORT: 'http' };
+    const { exitCode, out } = await runCli(['doctor', url, '--json'], wrong);
+    const { findings } = JSON.parse(out) as { readonly findings: readonly { readonly subject: string }[] };
+    expect([exitCode, ...new Set(findings.map(({ subject }) => subject))]).toEqual([0, 'service', 'clock']);
+  });
+
   // The certificates are the test's own.
   beforeAll(() => {
     process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
