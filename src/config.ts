@@ -134,7 +134,7 @@ export const VARIABLES = {
     parseDatabaseUrl,
     'PostgreSQL instead of a file: postgres://USER:PASSWORD@HOST:PORT/NAME, several hosts separated by commas',
   ),
-  DATABASE_CONNECTIONS_MAX: variable(10, integer(1, 1_000), 'connections to PostgreSQL for reads, beside up to eight'),
+  DATABASE_CONNECTIONS_MAX: variable(10, integer(1, 1_000), 'connections to PostgreSQL for reads, beside up to seven'),
   SERVICE_KEY_FILE: optional(
     path,
     'file of the keys that sign receipts and checkpoints; absent: made beside the database',

@@ -16,3 +16,18 @@ function report(error: unknown): void {
   const reason = error instanceof Error ? error.message : String(error);
   process.emitWarning(new DetachedFailure(`background work failed: ${reason}`, { cause: error }));
 }
+
+/** Runs the work now, and again each time the interval after it ended, until the returned function is called. It keeps no process alive. */
+export function repeat(work: () => Promise<void>, intervalMillis: number): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  let isStopped = false;
+  const run = async () => {
+    await work().catch(report);
+    if (!isStopped) timer = setTimeout(() => detach(run()), intervalMillis).unref();
+  };
+  detach(run());
+  return () => {
+    isStopped = true;
+    clearTimeout(timer);
+  };
+}

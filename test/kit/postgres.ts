@@ -80,6 +80,12 @@ async function hold(url: string, lock: string): Promise<pg.Client> {
   return client;
 }
 
+/** Ends the sessions by which nodes wake each other. */
+export async function endWakeUps(url: string): Promise<void> {
+  const sessions = "query LIKE 'LISTEN%' OR query LIKE 'SELECT pg_notify%'";
+  await execute(url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${sessions}`);
+}
+
 /** How many sessions wait for a lock on the table. */
 export async function waitersFor(url: string, table: string): Promise<number> {
   return (await execute(url, `SELECT FROM pg_locks WHERE relation = '${table}'::regclass AND NOT granted`)).length;

@@ -60,7 +60,7 @@ const MAY_HOLD_STATE = [
   'src/crypto/keccak.ts',
   'src/http/response.ts',
   'src/log/postgres/append-statement.ts',
-  'src/log/postgres/driver.ts',
+  'src/log/postgres/session.ts',
 ];
 /** A variable, or a collection whose type lets it change. A WeakMap keeps what belongs to its key, which is of one service. */
 const STATE = /^(?:export )?(?:let |const \w+(?:: (?!Readonly)[^=]+)? = new (?:Map|Set|LRUCache)\b)/m;

@@ -36,11 +36,10 @@ import {
   otherRows,
   rowsOf,
 } from './append-batch.ts';
+import { OtherLog } from './database-errors.ts';
 import { POSTGRES } from './dialect.ts';
-import { prepared } from './driver.ts';
-import { readLogId, sameLog } from './log-identity.ts';
-import { DURABLY } from './session.ts';
-import { OtherLog } from './unusable-database.ts';
+import { readLogId, sameLog } from './requirements.ts';
+import { DURABLY, prepared } from './session.ts';
 
 interface InsertOptions {
   readonly logId: string;

@@ -18,8 +18,8 @@ import { type Batch, type Chain, isCreation } from './append-batch.ts';
 import { insert } from './append-statement.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { POSTGRES } from './dialect.ts';
-import { prepared } from './driver.ts';
 import { lookUp } from './look-up.ts';
+import { prepared } from './session.ts';
 
 /** With what a decision waits for its append (pipeline.ts) and clocks that are apart, less than what auditors allow. */
 const ACCOUNT_CHANGE_MS_MAX = 2_000;

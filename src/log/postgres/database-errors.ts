@@ -1,7 +1,6 @@
-// What an error says about the work that met it: whether something may have been written, and what an operator reads of it.
+// What an error says about the work that met it: whether something may have been written, and what operators and clients read about it.
 import pg from 'pg';
 import { ForumError, unavailable } from '../../vocabulary/errors.ts';
-import { OtherLog, UnusableDatabase } from './unusable-database.ts';
 
 /** A connection could not be opened, so nothing was sent. Its message is that of its cause, and says what to do about a certificate. */
 export class CannotConnect extends Error {
@@ -23,13 +22,6 @@ const UNTRUSTED: ReadonlySet<string> = new Set([
 ]);
 const NAME_AUTHORITY = 'name the certificate of its authority in DATABASE_URL, as sslmode=verify-full&sslrootcert=FILE';
 
-/** The connection ended, or was given up as silent, while work was under way on it. */
-export class ConnectionLost extends Error {
-  constructor(cause: unknown) {
-    super('the connection was lost', { cause });
-  }
-}
-
 /** The server takes no writes: a standby, or a database that was made read-only. */
 export class NotWritable extends CannotConnect {
   constructor() {
@@ -37,37 +29,59 @@ export class NotWritable extends CannotConnect {
   }
 }
 
+/** The connection ended, or was given up as silent, during the work. */
+export class ConnectionLost extends Error {
+  constructor(cause: unknown) {
+    super('the connection was lost', { cause });
+  }
+}
+
+/** The caller's time is over while the server still does the work, as a commit that waits for a synchronous standby. */
+export class StillAtWork extends Error {}
+
 /** The role lacks a right that a node needs. */
 export class MissingRight extends Error {}
 
+/** The database can't be used as this log; the message is one line. */
+export class UnusableDatabase extends Error {}
+
+/** The database holds another log. The ids are public. */
+export class OtherLog extends UnusableDatabase {
+  constructor(found: string | undefined, logId: string) {
+    super(
+      `the database holds ${found === undefined ? 'no log' : `log ${found}`}, and this service writes log ${logId}`,
+    );
+  }
+}
+
 /**
- * `lost`: the connection ended or could not be used, so that the work may have been done or not. `rolled back`: the server undid the statement, so nothing
- * was written. Undefined for an error of this service, which may have come at any step.
+ * `lost`: the connection ended or could not be used, so the work may have been done or not. `rolled back`: the server undid the statement,
+ * so nothing was written. Undefined for an error of this service, which may have come at any step.
  */
 export type DatabaseFailure = 'lost' | 'rolled back';
 
-/** SQLSTATE classes of a server that goes down, starts or was demoted. */
+/** SQLSTATE classes of a server that stops, starts or was demoted. */
 const LOST = /^(08|57P0[1235]|25006)/;
 
 export function failureOf(error: unknown): DatabaseFailure | undefined {
   if (!(error instanceof Error)) return undefined;
   if (error instanceof MissingRight) return 'rolled back';
   if (error instanceof pg.DatabaseError) {
-    // Servers translate the severity: only the one that is known says that the statement was undone.
+    // Servers translate the severity: only the known one proves that the statement was undone.
     return error.severity === 'ERROR' && !LOST.test(error.code ?? '') ? 'rolled back' : 'lost';
   }
   const classes = [ConnectionLost, CannotConnect, UnusableDatabase];
   return classes.some((each) => error instanceof each) ? 'lost' : undefined;
 }
 
-/** What callers of the store get: FORUM_ERR_UNAVAILABLE, or the error itself if it is a defect of ours. */
-export function toLogError(error: unknown): unknown {
-  return failureOf(error) === undefined ? error : logUnavailable(error);
+/** The driver gave up a response; its error has no class and no code. */
+export function isSilence(error: unknown): boolean {
+  return error instanceof Error && error.message === 'Query read timeout';
 }
 
-/** What silenced one connection has silenced all. */
-export function isSilent(error: unknown): boolean {
-  return error instanceof Error && error.message === 'Query read timeout';
+/** What callers of the store get: FORUM_ERR_UNAVAILABLE, or the error itself if it is a defect of ours. */
+export function toLogError(error: unknown): unknown {
+  return error instanceof StillAtWork || failureOf(error) !== undefined ? logUnavailable(error) : error;
 }
 
 /** FORUM_ERR_UNAVAILABLE, with the reason; one that is already such an error is returned as it is. */

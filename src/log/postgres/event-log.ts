@@ -11,7 +11,7 @@ import type { DatabaseClock } from './database-clock.ts';
 import { logUnavailable } from './database-errors.ts';
 import { lookUp } from './look-up.ts';
 import type { PostgresNodes } from './nodes.ts';
-import { placeLines } from './order.ts';
+import { placeLines } from './places.ts';
 import type { Writes } from './writes.ts';
 
 interface Parts extends EventLogParts {

@@ -4,11 +4,12 @@ import { Damages } from '../damage.ts';
 import type { FoundLog } from '../found-log.ts';
 import type { PublishedTree } from '../published-tree.ts';
 import { readFoundLog } from '../sql/meta.ts';
-import { readLastAt, readNow } from './clock.ts';
 import { Connections, connectFirst, runnerOn } from './connections.ts';
 import { describeDatabase } from './database-url.ts';
+import { readLastAt, readNow } from './meta.ts';
 import { PostgresPublishedTree } from './published-tree.ts';
-import { findLog, requireServer } from './schema.ts';
+import { requireServer } from './requirements.ts';
+import { findLog } from './schema.ts';
 
 export interface FoundDatabase {
   /** For people. */

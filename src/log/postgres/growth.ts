@@ -1,16 +1,21 @@
-// Wake-ups between nodes. They carry no data and may be lost, so that no append waits for them: NOTIFY inside its transaction
-// would take one lock for the whole server. Each node notifies the others after its commits and listens to them; a lost wake-up
-// is made up for by the next look at the heads of the followed streams.
+// Wake-ups between nodes. They carry no data and may be lost, so no append waits for them: NOTIFY inside its transaction would take one
+// lock for the whole server. Each node listens and notifies on one connection. A look at the heads of the followed streams makes up for
+// lost wake-ups.
 import type { Client } from 'pg';
-import { detach } from '../../process/detach.ts';
+import { detach, repeat } from '../../process/detach.ts';
 import { ALL_CHAMBERS } from '../log.ts';
 import { toStream } from '../sql/sql.ts';
 import type { Follower } from '../store.ts';
 import type { StreamId } from '../stream-id.ts';
-import { ANY_STREAM, HELLO, Notifier } from './growth-notifier.ts';
+import { backendOf, NOT_DURABLY, prepared } from './session.ts';
 
 const RECONNECT_PAUSE_MS = 1_000;
 const POLL_INTERVAL_MS = 5_000;
+/** PostgreSQL's limit is 8,000; ANY_STREAM replaces a longer list. */
+const PAYLOAD_BYTES_MAX = 7_900;
+const ANY_STREAM = '';
+/** A node that begins to listen, or has heard of no other, sends it. The others respond, and any stream may have grown. */
+const HELLO = '?';
 
 interface GrowthOptions {
   readonly connect: () => Promise<Client>;
@@ -20,73 +25,95 @@ interface GrowthOptions {
 
 export class Growth {
   readonly #options: GrowthOptions;
-  readonly #notifier: Notifier;
   #follower: Follower = { followed: () => [], wake: () => {} };
+  /** Undefined while there is none. */
+  #client: Client | undefined;
+  #reconnects = 0;
   /** A node that is alone notifies nobody. */
   #hasOthers = false;
+  readonly #grown = new Set<StreamId>();
+  #isSending = false;
   /** The heads at the latest look at them. */
   #seen: ReadonlyMap<StreamId, number> = new Map();
-  #isListening = false;
-  #reconnects = 0;
-  #reconnectTimer: NodeJS.Timeout | undefined;
-  #pollTimer: NodeJS.Timeout | undefined;
-  #isClosed = false;
+  #stops: readonly (() => void)[] = [];
 
   constructor(options: GrowthOptions) {
     this.#options = options;
-    this.#notifier = new Notifier(options);
   }
 
   get isListening(): boolean {
-    return this.#isListening;
+    return this.#client !== undefined;
   }
 
   get reconnects(): number {
     return this.#reconnects;
   }
 
-  /** Notifies the other nodes, if there are or may be others. */
+  /** Notifies the other nodes if there are any. Without a connection nothing is lost: HELLO follows when there is one. */
   announce(streams: Iterable<StreamId>): void {
-    if (this.#hasOthers || !this.isListening) this.#notifier.notify(streams);
+    if (this.#hasOthers) this.#notify(streams);
   }
 
   follow(follower: Follower): void {
     this.#follower = follower;
-    detach(this.#listen());
-    this.#pollLater();
+    this.#stops = [repeat(() => this.#listen(), RECONNECT_PAUSE_MS), repeat(() => this.#poll(), POLL_INTERVAL_MS)];
   }
 
-  /** Listens again on another connection when this one is lost. */
   async #listen(): Promise<void> {
+    if (this.#client !== undefined) return;
     const { connect, channel } = this.#options;
     let client: Client | undefined;
     try {
       client = await connect();
-      client.on('notification', ({ payload = '', processId }) => this.#hear(payload, processId));
-      await client.query(`LISTEN ${channel}`);
-      client.once('end', () => {
-        this.#isListening = false;
-        this.#reconnects++;
-        this.#listenLater();
+      client.once('end', () => this.#lose(client));
+      // A pooler announces another process to the client than that of the backend.
+      const own = await backendOf(client);
+      client.on('notification', ({ payload = '', processId }) => {
+        if (processId !== own) this.#hear(payload);
       });
-      this.#isListening = true;
-      this.#notifier.notify([HELLO]);
+      await client.query(`LISTEN ${channel}`);
+      this.#client = client;
+      this.#notify([HELLO]);
       // Any stream may have grown before.
       this.#wake(ANY_STREAM);
     } catch {
-      client?.end().catch(() => {});
-      this.#listenLater();
+      this.#lose(client);
     }
   }
 
-  #listenLater(): void {
-    if (!this.#isClosed) this.#reconnectTimer = setTimeout(() => detach(this.#listen()), RECONNECT_PAUSE_MS).unref();
+  #lose(client: Client | undefined): void {
+    if (client !== undefined && this.#client === client) {
+      this.#client = undefined;
+      this.#reconnects++;
+    }
+    // It may be silent: nothing waits for its end.
+    client?.end().catch(() => {});
   }
 
-  #hear(payload: string, processId: number): void {
-    if (processId === this.#notifier.processId) return;
-    // What has grown while this node took itself to be alone was told to nobody.
-    if (!this.#hasOthers || payload === HELLO) this.#notifier.notify([ANY_STREAM]);
+  /** Streams that grow while a notification is being sent go into the next one. */
+  #notify(streams: Iterable<StreamId>): void {
+    for (const stream of streams) this.#grown.add(stream);
+    if (!this.#isSending) detach(this.#send());
+  }
+
+  async #send(): Promise<void> {
+    this.#isSending = true;
+    while (this.#grown.size > 0) {
+      const client = this.#client;
+      const payload = payloadOf(this.#grown);
+      this.#grown.clear();
+      try {
+        await client?.query(prepared(NOTIFY, [this.#options.channel, payload]));
+      } catch {
+        this.#lose(client);
+      }
+    }
+    this.#isSending = false;
+  }
+
+  #hear(payload: string): void {
+    // Growth before other nodes were known was never announced.
+    if (!this.#hasOthers || payload === HELLO) this.#notify([ANY_STREAM]);
     this.#hasOthers = true;
     this.#wake(payload);
   }
@@ -98,38 +125,33 @@ export class Growth {
     for (const stream of [...streams, ALL_CHAMBERS]) wake(stream);
   }
 
-  /** One look after the other, however long one takes. */
-  #pollLater(): void {
-    if (this.#isClosed) return;
-    const poll = async () => {
-      await this.#poll();
-      this.#pollLater();
-    };
-    this.#pollTimer = setTimeout(() => detach(poll()), POLL_INTERVAL_MS).unref();
-  }
-
-  /** For notifications that were lost. */
+  /** Wakes the followers whose notifications were lost. */
   async #poll(): Promise<void> {
-    if (!this.#hasOthers) this.#notifier.notify([HELLO]);
+    if (!this.#hasOthers) this.#notify([HELLO]);
     const { followed, wake } = this.#follower;
     const streams = [...followed()];
     try {
       const heads = streams.length === 0 ? new Map() : await this.#options.heads(streams);
       for (const [stream, head] of heads) {
-        // Growth of all chambers, or of an agent's, shows in no head.
+        // No head shows growth of all chambers, or of an agent's.
         const mayHaveGrown = stream === ALL_CHAMBERS || typeof stream === 'string' || this.#seen.get(stream) !== head;
         if (mayHaveGrown) wake(stream);
       }
       this.#seen = heads;
     } catch {
-      // The next one compares with the heads of the one before.
+      // The next look compares with the same heads.
     }
   }
 
   close(): void {
-    this.#isClosed = true;
-    clearTimeout(this.#reconnectTimer);
-    clearTimeout(this.#pollTimer);
-    this.#notifier.close();
+    for (const stop of this.#stops) stop();
   }
+}
+
+const NOTIFY = `SELECT pg_notify($1, $2), ${NOT_DURABLY}`;
+
+function payloadOf(streams: ReadonlySet<StreamId>): string {
+  if (streams.has(HELLO)) return HELLO;
+  const listed = [...streams].join(' ');
+  return streams.has(ANY_STREAM) || Buffer.byteLength(listed) > PAYLOAD_BYTES_MAX ? ANY_STREAM : listed;
 }

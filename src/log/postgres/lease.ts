@@ -1,7 +1,7 @@
-// A lease: one node holds it for a few seconds, and extends it for as long as it runs. A holder that freezes, dies or loses its
-// connection is succeeded when its time is over by the database's clock; what it still appends then is refused (append.ts).
+// A lease: one node holds it for a few seconds, and extends it as long as it runs. If the holder freezes, dies or loses its connection,
+// another node takes the lease when its time is over by the database's clock; from then on the former holder's appends are rejected.
 import { randomUUID } from 'node:crypto';
-import { detach } from '../../process/detach.ts';
+import { repeat } from '../../process/detach.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 import type { Sql } from '../sql/sql.ts';
 import type { Lease } from '../store.ts';
@@ -12,32 +12,28 @@ const EXTEND_INTERVAL_MS = 1_000;
 export class PostgresLease implements Lease {
   readonly #name: string;
   readonly #query: Sql['query'];
+  /** Leaves the lease to its time. */
+  readonly stop: () => void;
   #hold: string = randomUUID();
-  /** It is by performance.now(), from before the database was asked: never later than by the database's clock. */
+  /** By performance.now(), counted from before the claim was sent: never later than by the database's clock. */
   #endsAt: Millis = 0;
-  #timer: NodeJS.Timeout | undefined;
   #claiming: Promise<void> | undefined;
-  #isOver = false;
 
   constructor(name: string, query: Sql['query']) {
     this.#name = name;
     this.#query = query;
-    this.#keep();
+    this.stop = repeat(() => this.#keep(), EXTEND_INTERVAL_MS);
   }
 
   get token(): string | undefined {
     return performance.now() < this.#endsAt ? this.#hold : undefined;
   }
 
-  #keep(): void {
-    if (this.#isOver) return;
+  #keep(): Promise<void> {
     // A hold that has ended is not resumed: another node may have held the lease since.
     if (this.token === undefined) this.giveUp(this.#hold);
     this.#claiming = this.#claim(this.#hold).catch(() => {});
-    const keepOn = () => {
-      if (!this.#isOver) this.#timer = setTimeout(() => this.#keep(), EXTEND_INTERVAL_MS).unref();
-    };
-    detach(this.#claiming.then(keepOn));
+    return this.#claiming;
   }
 
   async #claim(hold: string): Promise<void> {
@@ -46,7 +42,7 @@ export class PostgresLease implements Lease {
     if (hold === this.#hold) this.#endsAt = rows.length > 0 ? askedAt + LEASE_MS : 0;
   }
 
-  /** An append whose outcome is unknown may be written for as long as its hold lasts: so that ends, by its time or by a new hold. */
+  /** An append with an unknown outcome may still be written while its hold lasts. So the hold ends, by its time or by a new one. */
   giveUp(token: string): void {
     if (token !== this.#hold) return;
     this.#hold = randomUUID();
@@ -60,15 +56,9 @@ export class PostgresLease implements Lease {
     this.#endsAt = 0;
     await this.#query('DELETE FROM leases WHERE holder = $1', [this.#hold]).catch(() => {});
   }
-
-  /** Leaves it to its time. */
-  stop(): void {
-    this.#isOver = true;
-    clearTimeout(this.#timer);
-  }
 }
 
-/** An end that is more than a lease ahead was written before the clock was set back: that lease is over. */
+/** An end more than a lease ahead was written before the clock was set back: that lease is over. */
 const CLAIM = `
 INSERT INTO leases VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond')
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, ends_at = excluded.ends_at

@@ -9,8 +9,7 @@ import { damageIn, type StoredLine } from '../sql/event-log.ts';
 import { toStream } from '../sql/sql.ts';
 import type { StreamId } from '../stream-id.ts';
 import { byteaArray, textArray } from './arrays.ts';
-import { prepared } from './driver.ts';
-import { confirmedIf } from './session.ts';
+import { confirmedIf, prepared } from './session.ts';
 
 export interface LookUp {
   /** Of the streams asked for; 0 for one without events. */

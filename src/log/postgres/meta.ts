@@ -1,15 +1,29 @@
 // Facts that are kept with the log, and its clock, in PostgreSQL.
+import type { Client } from 'pg';
 import type { ForumError } from '../../vocabulary/errors.ts';
 import type { Millis } from '../../vocabulary/values.ts';
-import { CLOCK_HIGH_WATER_MARK } from '../clock-reset.ts';
+import { CLOCK_HIGH_WATER_MARK, CLOCK_RESET, parseReset } from '../clock-reset.ts';
 import { SqlMeta } from '../sql/meta.ts';
 import type { Sql, SqlValue } from '../sql/sql.ts';
-import { probeAppend } from './append-probe.ts';
 import type { DatabaseClock } from './database-clock.ts';
-import { prepared } from './driver.ts';
-import { readLogId, sameLog } from './log-identity.ts';
-import { OtherLog } from './unusable-database.ts';
-import type { Writes } from './writes.ts';
+import { OtherLog } from './database-errors.ts';
+import { readLogId, readMeta, sameLog } from './requirements.ts';
+import { prepared } from './session.ts';
+import { probeAppend, type Writes } from './writes.ts';
+
+/** The latest time that the log has shown: the persisted clock, or the newest event's `ts` since the last reset; 0 in an empty log. */
+export async function readLastAt(client: Client): Promise<Millis> {
+  const persisted = Number((await readMeta(client, CLOCK_HIGH_WATER_MARK)) ?? 0);
+  const { from } = parseReset(await readMeta(client, CLOCK_RESET));
+  // The index skips all but the newest rows.
+  const { rows } = await client.query('SELECT max(at) AS at FROM events WHERE at > $1', [Math.max(persisted, from)]);
+  return Math.max(persisted, Number(rows[0].at ?? 0));
+}
+
+export async function readNow(client: Client): Promise<Millis> {
+  const { rows } = await client.query('SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now');
+  return rows[0].now;
+}
 
 interface Parts {
   readonly logId: string;
@@ -35,7 +49,7 @@ export class PostgresMeta extends SqlMeta {
     return this.#parts.sql.query(text, values);
   }
 
-  /** No read delays it, and what holds it up would hold up the appends. What refuses an append refuses it too; after a failed one, an append is tried. */
+  /** On the connection of the appends, so no read delays it and it fails where they would. After a failed append it tries one. */
   protected async writeClock(at: Millis): Promise<void> {
     const { writes, logId, clock } = this.#parts;
     await writes.run(async (client) => {
@@ -49,7 +63,7 @@ export class PostgresMeta extends SqlMeta {
   }
 }
 
-/** Inserts no event, for which the server checks the right to, and runs the trigger of a log that has moved. */
+/** `none` inserts no event; for it the server checks the right to, and runs the trigger of a log that has moved. */
 const PERSIST_CLOCK = `
 WITH ${sameLog('$3')}, none AS (INSERT INTO events SELECT FROM events WHERE false)
 INSERT INTO meta SELECT $1, $2 FROM same_log

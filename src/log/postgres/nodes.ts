@@ -1,6 +1,5 @@
-// What the nodes on one database need of each other: leases, wake-ups, and what a node's metrics show of it.
-
-import { detach } from '../../process/detach.ts';
+// The nodes on one database: leases, wake-ups, and a node's state for its metrics.
+import { repeat } from '../../process/detach.ts';
 import type { LogEntry } from '../log.ts';
 import type { PublishedTree } from '../published-tree.ts';
 import type { Follower, Lease, NodeCoordination, NodeState } from '../store.ts';
@@ -8,7 +7,6 @@ import type { StreamId } from '../stream-id.ts';
 import type { Connections } from './connections.ts';
 import { Growth } from './growth.ts';
 import { PostgresLease } from './lease.ts';
-import { StandbyWatch } from './standby-watch.ts';
 
 type ConnectionCheck = (tree: PublishedTree) => Promise<void>;
 
@@ -23,18 +21,35 @@ interface Parts {
   readonly heads: (streams: readonly StreamId[]) => Promise<ReadonlyMap<StreamId, number>>;
 }
 
+const STANDBY_INTERVAL_MS = 10_000;
+
+/** Whether a standby is attached that no commit waits for: once promoted, it may lack answered moves. Copies of pg_basebackup and pg_receivewal are never promoted. */
+const ASYNCHRONOUS = `
+SELECT current_setting('synchronous_standby_names') = '' AND EXISTS (
+  SELECT FROM pg_stat_replication
+  WHERE state IS DISTINCT FROM 'backup' AND application_name NOT IN ('pg_basebackup', 'pg_receivewal')
+) AS is_asynchronous`;
+
 export class PostgresNodes implements NodeCoordination {
   readonly #parts: Parts;
   readonly #growth: Growth;
-  readonly #standby: StandbyWatch;
   readonly #leases: PostgresLease[] = [];
+  readonly #stopStandbyWatch: () => void;
+  #isStandbyAsynchronous = false;
 
   constructor(parts: Parts) {
     const { logId, connections, heads } = parts;
     this.#parts = parts;
     this.#growth = new Growth({ connect: () => connections.connect(), channel: `chambers_${logId}`, heads });
-    this.#standby = new StandbyWatch(connections.query);
-    detach(this.#standby.look());
+    this.#stopStandbyWatch = repeat(() => this.#watchStandby(), STANDBY_INTERVAL_MS);
+  }
+
+  async #watchStandby(): Promise<void> {
+    // The loss of the server shows elsewhere.
+    const rows = await this.#parts.connections
+      .query<{ readonly is_asynchronous: boolean }>(ASYNCHRONOUS)
+      .catch(() => undefined);
+    if (rows !== undefined) this.#isStandbyAsynchronous = rows[0]?.is_asynchronous === true;
   }
 
   checkConnections(check: ConnectionCheck): void {
@@ -59,11 +74,11 @@ export class PostgresNodes implements NodeCoordination {
       reconnects,
       connectionsInUse: total('inUse'),
       connectionsAwaited: total('awaited'),
-      isStandbyAsynchronous: this.#standby.isAsynchronous,
+      isStandbyAsynchronous: this.#isStandbyAsynchronous,
     };
   }
 
-  /** Wakes the other nodes: their followers of the streams, and of the agents whose chambers these are. */
+  /** Wakes the other nodes' followers of the streams, and of the agents whose chambers these are. */
   announce(written: readonly LogEntry[]): void {
     const members = written.flatMap(({ listings }) =>
       listings.flatMap((row) => (row.kind === 'member' ? row.did : [])),
@@ -80,7 +95,7 @@ export class PostgresNodes implements NodeCoordination {
 
   close(): void {
     this.#growth.close();
-    this.#standby.close();
+    this.#stopStandbyWatch();
     for (const lease of this.#leases) lease.stop();
   }
 }

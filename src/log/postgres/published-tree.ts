@@ -6,8 +6,8 @@ import { type Columns, jsonRows } from '../sql/sql.ts';
 import { CHECKPOINTS, TILES, upsert } from '../sql/tables.ts';
 import { type Runner, runnerOn } from './connections.ts';
 import { POSTGRES } from './dialect.ts';
-import { sameLog } from './log-identity.ts';
-import { placeLines } from './order.ts';
+import { placeLines } from './places.ts';
+import { sameLog } from './requirements.ts';
 import { confirmedIf, DURABLY } from './session.ts';
 
 interface Parts extends TreeParts {

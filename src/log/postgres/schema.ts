@@ -2,15 +2,15 @@
 // transaction under a lock, so that nodes may start together.
 import type { Client } from 'pg';
 import { newLogId } from '../log-id.ts';
+import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import { CONTACTS, createDerivedTables, createTable, REGISTRATIONS, TILES } from '../sql/tables.ts';
+import { OtherLog, UnusableDatabase } from './database-errors.ts';
 import { describeDatabase } from './database-url.ts';
 import { POSTGRES } from './dialect.ts';
-import { requireMayCreate, requireMayReadMeta, requireRights } from './rights.ts';
+import { readLogId, readMeta, requireMayCreate, requireRights, requireServer } from './requirements.ts';
 import { begin } from './session.ts';
-import { UnusableDatabase } from './unusable-database.ts';
 
 const SCHEMA_VERSION = 6;
-const SERVER_VERSION_MIN = 150_000;
 /** Any number, the same in every release: one program at a time creates a schema in a database. */
 const LOCK = 'SELECT pg_advisory_xact_lock(4848270581)';
 
@@ -60,9 +60,7 @@ export async function createIfEmpty(client: Client): Promise<void> {
   await begin(client);
   try {
     await client.query(LOCK);
-    const version = await readVersion(client);
-    if (version === undefined) await create(client);
-    else requireKnown(version);
+    if (!(await hasLog(client))) await create(client);
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {});
@@ -71,86 +69,65 @@ export async function createIfEmpty(client: Client): Promise<void> {
   await requireRights(client);
 }
 
-/** Whether a log is there; throws an Error of one line if a start would end with it, and changes nothing. */
+/** Whether the database has a log; throws an Error of one line if a start would fail, and changes nothing. */
 export async function findLog(client: Client): Promise<boolean> {
-  const version = await readVersion(client);
-  if (version === undefined) return requireNoLog(client);
-  requireKnown(version);
+  if (!(await hasLog(client))) {
+    try {
+      await requireCreatable(client);
+      return false;
+    } catch (error) {
+      // Another node may be creating the log: its names are visible before its version, and the lock waits until it has ended.
+      await client.query(LOCK);
+      if (!(await hasLog(client))) throw error;
+    }
+  }
   await requireRights(client);
   return true;
 }
 
-/** Another node may be making the log meanwhile: its names are there before its version is seen, and the lock waits for its end. */
-async function requireNoLog(client: Client): Promise<boolean> {
-  try {
-    await requireMayMake(client);
-    return false;
-  } catch (error) {
-    await client.query(LOCK);
-    if ((await readVersion(client)) === undefined) throw error;
-    return findLog(client);
-  }
+/** Runs in the caller's transaction. Throws an Error of one line unless the database is empty. */
+export async function createSchema(client: Client, url: string): Promise<void> {
+  await client.query(LOCK);
+  if (await hasLog(client).catch(() => true))
+    throw new UnusableDatabase(`${describeDatabase(url)} is not empty: name another database, or drop its tables`);
+  await create(client);
 }
 
-export async function readMeta(client: Client, name: string): Promise<string | undefined> {
-  const { rows } = await client.query('SELECT value FROM meta WHERE name = $1', [name]);
-  return rows[0]?.value;
+/** Throws an Error of one line unless the database has a log of this version. */
+export async function requireLog(client: Client, url: string): Promise<void> {
+  if (!(await hasLog(client))) throw new UnusableDatabase(`${describeDatabase(url)} holds no log`);
 }
 
-/** Throws an Error of one line unless it is the schema of this version. */
-export function requireKnown(version: number): void {
+/** Throws an Error of one line unless a start on the database would open this log. */
+export async function requireSameLog(client: Client, logId: string): Promise<void> {
+  const found = await readLogId(client);
+  if (found !== logId) throw new OtherLog(found, logId);
+  await requireServer(client);
+  requireVersion(Number(await readMeta(client, 'schema_version')));
+  requireNotMoved(await readMeta(client, MOVED_TO));
+}
+
+function requireVersion(version: number): void {
   if (version === SCHEMA_VERSION) return;
   const which =
     version < SCHEMA_VERSION ? 'which no release wrote' : `newer than schema ${SCHEMA_VERSION} of this version`;
   throw new UnusableDatabase(`the database has schema ${version}, ${which}`);
 }
 
-/** Runs in the caller's transaction. Throws an Error of one line unless the database is empty. */
-export async function createSchema(client: Client, url: string): Promise<void> {
-  await client.query(LOCK);
-  const isEmpty = (await readVersion(client).catch(() => 0)) === undefined;
-  if (!isEmpty)
-    throw new UnusableDatabase(`${describeDatabase(url)} is not empty: name another database, or drop its tables`);
-  await create(client);
-}
-
-/** Throws an Error of one line unless a log of this version is there. */
-export async function requireLog(client: Client, url: string): Promise<void> {
-  const version = await readVersion(client);
-  if (version === undefined) throw new UnusableDatabase(`${describeDatabase(url)} holds no log`);
-  requireKnown(version);
-}
-
-/** Throws an Error of one line if the server, or the database, can't hold a log. Returns what it is. */
-export async function requireServer(client: Client): Promise<string> {
-  const { rows } = await client.query(`SELECT current_setting('server_version_num')::int AS version,
-    current_setting('server_version') AS name, current_setting('fsync') AS fsync, current_schema() AS schema,
-    current_setting('server_encoding') AS encoding, current_setting('transaction_read_only') AS read_only,
-    quote_ident(current_user) AS role`);
-  const { version, name, fsync, schema, encoding, read_only: readOnly, role } = rows[0];
-  if (version < SERVER_VERSION_MIN)
-    throw new UnusableDatabase(`the server is PostgreSQL ${name}, and 15 or later is needed`);
-  if (fsync !== 'on')
-    throw new UnusableDatabase('the server runs with fsync=off: it would lose moves that were answered');
-  if (readOnly !== 'off') throw new UnusableDatabase('the database is read-only');
-  if (encoding !== 'UTF8') throw new UnusableDatabase(`the database has the encoding ${encoding}, and UTF8 is needed`);
-  if (schema === null) {
-    const grant = `GRANT USAGE, CREATE ON SCHEMA … TO ${role}`;
-    throw new UnusableDatabase(`no schema of the search_path exists, or the role ${role} may use none: ${grant}`);
-  }
-  return `PostgreSQL ${name}`;
-}
-
-/** Undefined in an empty database: one that has no table, or only those of extensions, which a provider may have installed. */
-async function readVersion(client: Client): Promise<number | undefined> {
+/**
+ * False in an empty database: one without tables, or with only those of extensions, which a provider may have installed. Throws an Error of
+ * one line if it has anything but a log of this version.
+ */
+async function hasLog(client: Client): Promise<boolean> {
   const { rows } = await client.query<{ readonly name: string }>(TABLES_THERE);
-  if (rows.length === 0) return undefined;
+  if (rows.length === 0) return false;
   const tables = new Set(rows.map(({ name }) => name));
   const isOurs = ['meta', 'events', 'registrations'].every((name) => tables.has(name));
-  if (isOurs) await requireMayReadMeta(client);
+  if (isOurs) await requireRights(client, [['meta', 'SELECT']]);
   const version = Number(isOurs ? await readMeta(client, 'schema_version').catch(undefinedColumn) : undefined);
-  if (version >= 1) return version;
-  throw new UnusableDatabase('the database holds tables of another program');
+  if (!(version >= 1)) throw new UnusableDatabase('the database holds tables of another program');
+  requireVersion(version);
+  return true;
 }
 
 /** Another program's table may have the name and not the columns. */
@@ -163,7 +140,7 @@ const TABLES_THERE = `SELECT relname AS name FROM pg_class JOIN pg_namespace ON 
   WHERE nspname = current_schema() AND relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT EXISTS (
     SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e')`;
 
-async function requireMayMake(client: Client): Promise<void> {
+async function requireCreatable(client: Client): Promise<void> {
   await requireMayCreate(client);
   await requireFreeNames(client);
 }
@@ -187,7 +164,7 @@ const NAME_TAKEN = `SELECT quote_ident(name) AS name, quote_ident(current_schema
       WHERE nspname = current_schema() AND typname = name) LIMIT 1`;
 
 async function create(client: Client): Promise<void> {
-  await requireMayMake(client);
+  await requireCreatable(client);
   await client.query(SCHEMA);
   await client.query("INSERT INTO meta VALUES ('schema_version', $1), ('log_id', $2)", [
     String(SCHEMA_VERSION),

@@ -4,37 +4,36 @@ import { Damages, type StreamDamaged } from '../damage.ts';
 import { SignatureFilter } from '../signature-filter.ts';
 import { Lists } from '../sql/lists.ts';
 import type { Store } from '../store.ts';
-import { readLastAt } from './clock.ts';
-import { type ConnectionOptions, Connections, connectFirst, PATIENCE_MS } from './connections.ts';
+import { Connections, connectFirst, PATIENCE_MS, type PoolOptions } from './connections.ts';
 import { DatabaseClock } from './database-clock.ts';
 import { PostgresEventLog } from './event-log.ts';
-import { requireSameLog } from './log-identity.ts';
 import { lookUp } from './look-up.ts';
-import { PostgresMeta } from './meta.ts';
+import { PostgresMeta, readLastAt } from './meta.ts';
 import { PostgresNodes } from './nodes.ts';
 import { PostgresPublishedTree } from './published-tree.ts';
-import { createIfEmpty, readMeta } from './schema.ts';
+import { readMeta } from './requirements.ts';
+import { createIfEmpty, requireSameLog } from './schema.ts';
 import { Writes } from './writes.ts';
 
-/** For places, checkpoints, snapshots and repeated requests, which may wait for a standby. */
+/** For places, checkpoints, snapshots and repeated requests, whose commits may wait for a standby. */
 const COMMITS_MAX = 4;
-/** No second claim is sent while one is unresolved. */
+/** No second claim is sent while the server is at work on one. */
 const LEASES_MAX = 1;
 
 export interface PostgresStoreOptions {
   /** `postgres://…`, with several hosts separated by commas. */
   readonly url: string;
-  /** Reads have these; up to eight more serve moves, wake-ups, leases and what commits beside moves. */
+  /** For reads; up to seven more are for moves, wake-ups, leases and other commits. */
   readonly connectionsMax: number;
   /** The lowest id of a new chamber, the same for all nodes; 1 by default. */
   readonly chamberIdMin?: number;
-  /** Called once for each stream in which damage is met. */
+  /** Called once for each damaged stream. */
   readonly onDamage?: (damage: StreamDamaged) => void;
   /** Called when a database that DATABASE_URL leads to can't be used as this log, and with undefined when one can. */
   readonly onChecked?: (problem: Error | undefined) => void;
   /** Called when the database's clock has drifted from this machine's. */
   readonly onDrift?: (driftMillis: Millis) => void;
-  /** The time that has passed, by which the database's clock goes on between two readings; performance.now() by default. */
+  /** The time that has passed, which advances the clock between two readings; performance.now() by default. */
   readonly elapsed?: () => Millis;
 }
 
@@ -70,11 +69,11 @@ interface Opened {
 }
 
 function compose(options: PostgresStoreOptions, { logId, lastAt }: Opened): PostgresStore {
+  const { url, onChecked = () => {}, onDrift, elapsed } = options;
   const damages = new Damages(options.onDamage);
   let checkTree: Parameters<PostgresNodes['checkConnections']>[0] = async () => {};
-  const { onDrift, elapsed } = options;
   const clock = new DatabaseClock({ run: (work) => connections.run(work), onDrift, elapsed });
-  const checked: ConnectionOptions = {
+  const checked: PoolOptions = {
     check: async (client) => {
       await requireSameLog(client, logId);
       // The server may be another one, with another clock.
@@ -84,13 +83,12 @@ function compose(options: PostgresStoreOptions, { logId, lastAt }: Opened): Post
     onOtherLog: () => {
       for (const pool of pools) pool.recheck();
     },
-    ...(options.onChecked && { onChecked: options.onChecked }),
+    onChecked,
   };
-  const connections = new Connections(options.url, options.connectionsMax, checked);
-  const writes = new Writes(options.url, checked);
-  const [commits, leases] = [COMMITS_MAX, LEASES_MAX].map(
-    (max) => new Connections(options.url, max, { ...checked, silenceMillis: PATIENCE_MS }),
-  ) as [Connections, Connections];
+  const connections = new Connections(url, options.connectionsMax, checked);
+  const writes = new Writes(url, checked);
+  const commits = new Connections(url, COMMITS_MAX, { ...checked, silenceMillis: PATIENCE_MS });
+  const leases = new Connections(url, LEASES_MAX, { ...checked, silenceMillis: PATIENCE_MS });
   const pools = [connections, writes.connections, commits, leases];
   const tree = new PostgresPublishedTree({ logId, sql: connections, commits, damages });
   const nodes = new PostgresNodes({
@@ -101,7 +99,7 @@ function compose(options: PostgresStoreOptions, { logId, lastAt }: Opened): Post
     connections,
     leases,
     pools,
-    // It runs apart from the moves, which it must not delay.
+    // On the connections for reads, so that it delays no move.
     heads: async (streams) => {
       const asked = { streams, signatureKeys: [] };
       return (await connections.run((client) => lookUp(client, asked, damages))).heads;

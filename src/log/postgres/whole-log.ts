@@ -3,12 +3,12 @@ import type { Client } from 'pg';
 import { DERIVED_TABLES } from '../sql/tables.ts';
 import type { NewLog, WholeLine, WholeLog, WritableLog } from '../sql/whole-log.ts';
 import { bigintArray, byteaArray, textArray } from './arrays.ts';
-import { checkPlaces } from './check-places.ts';
-import { readLastAt, readNow } from './clock.ts';
 import { Connections, connectFirst } from './connections.ts';
 import { POSTGRES } from './dialect.ts';
-import { placeLines } from './order.ts';
-import { createSchema, MOVED_TRIGGER, requireLog, requireServer } from './schema.ts';
+import { readLastAt, readNow } from './meta.ts';
+import { checkPlaces, placeLines } from './places.ts';
+import { requireServer } from './requirements.ts';
+import { createSchema, MOVED_TRIGGER, requireLog } from './schema.ts';
 import { begin } from './session.ts';
 
 const ROWS_PER_PAGE = 500;

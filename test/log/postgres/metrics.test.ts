@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { dashboardExpressions, missingMetrics } from '../../deploy/metric-names.ts';
 import { TestClock } from '../../kit/clock.ts';
-import { execute, holdTable, temporaryPostgres } from '../../kit/postgres.ts';
+import { endWakeUps, holdTable, temporaryPostgres } from '../../kit/postgres.ts';
 import { call, debating, run } from '../../kit/service.ts';
 import { eventually } from '../../kit/until.ts';
 
@@ -43,9 +43,6 @@ it('metrics count conflicts, moves decided again, catch-ups and lost wake-ups of
   await lock.end();
   await waiting;
   await eventually(async () => expect(await metric('chambers_wakeups_connected')).toBe(1), 10_000);
-  await execute(
-    DATABASE_URL,
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()",
-  );
+  await endWakeUps(DATABASE_URL);
   await eventually(async () => expect(await metric('chambers_wakeups_reconnects_total')).toBeGreaterThan(0), 10_000);
 });

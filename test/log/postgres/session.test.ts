@@ -133,25 +133,23 @@ describe('a commit', () => {
     expect(await execute(url, 'SELECT level FROM commits')).toEqual([{ level: 'on' }]);
   });
 
-  it('of a notification leaves the session as it was', async () => {
+  it('of a notification leaves the session unchanged', async () => {
     const connections = new Connections(await temporaryPostgres(), 1);
     atEnd(() => connections.close());
-    const opened: pg.Client[] = [];
+    let client: pg.Client | undefined;
     const connectNoted = async () => {
-      const client = await connections.connect();
-      opened.push(client);
+      client = await connections.connect();
       return client;
     };
     const growth = new Growth({ connect: connectNoted, channel: 'session', heads: async () => new Map() });
     atEnd(() => growth.close());
-    growth.announce([1]);
+    growth.follow({ followed: () => [], wake: () => {} });
     await eventually(async () => {
-      const { rows } = await (opened[0] as pg.Client).query(
-        "SELECT setting FROM pg_settings WHERE name = 'synchronous_commit'",
-      );
-      expect(rows).toEqual([{ setting: 'on' }]);
-      const prepared = await (opened[0] as pg.Client).query('SELECT statement FROM pg_prepared_statements');
-      expect(prepared.rows).toEqual([{ statement: expect.stringContaining('pg_notify') }]);
+      expect(growth.isListening).toBe(true);
+      const setting = "SELECT setting FROM pg_settings WHERE name = 'synchronous_commit'";
+      expect((await client?.query(setting))?.rows).toEqual([{ setting: 'on' }]);
+      const prepared = await client?.query('SELECT statement FROM pg_prepared_statements');
+      expect(prepared?.rows).toEqual([{ statement: expect.stringContaining('pg_notify') }]);
     });
   });
 });

@@ -1,0 +1,124 @@
+// The hosts of DATABASE_URL. Connections are opened to the one that takes writes at the time, so that the process outlives a restart of
+// PostgreSQL and a standby's promotion.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
+import { ForumError } from '../../vocabulary/errors.ts';
+import { CannotConnect, ConnectionLost, failureOf, isSilence, UnusableDatabase } from './database-errors.ts';
+import { hostUrls } from './database-url.ts';
+import { announcedBackend, newClient, openSession, type PlanCacheMode } from './session.ts';
+
+const CONNECT_TIMEOUT_MS = 5_000;
+const PROBE_MS_MAX = 5_000;
+const CLOSE_MS_MAX = 1_000;
+/** A server that is silent for so long counts as lost. */
+const SILENCE_MS_MAX = 10_000;
+
+export interface ConnectionOptions {
+  /** A query may take any time if it is 0. */
+  readonly silenceMillis?: number;
+  /** Whether prepared statements may be planned again for their parameters. */
+  readonly planCacheMode?: PlanCacheMode;
+  /** Called with each connection before it is used; throws if it must not be used. */
+  readonly check?: (client: pg.Client) => Promise<void>;
+  /** Called when a database can't be used, and with undefined when one can. */
+  readonly onChecked?: (problem: UnusableDatabase | undefined) => void;
+}
+
+export class Hosts {
+  readonly #urls: readonly string[];
+  readonly #options: ConnectionOptions;
+  readonly #onEnd: (client: pg.Client) => void;
+  /** The open connections, with the URL of each. */
+  readonly #open = new Map<pg.Client, string>();
+  #next = 0;
+
+  /** `onEnd` is called once for each connection that ends or is dropped. */
+  constructor(databaseUrl: string, options: ConnectionOptions, onEnd: (client: pg.Client) => void) {
+    this.#urls = hostUrls(databaseUrl);
+    this.#options = options;
+    this.#onEnd = onEnd;
+  }
+
+  /** Tries each host once, the last good one first. A trial leaves the session unchanged. */
+  async connect(isTrial = false): Promise<pg.Client> {
+    let problem: unknown;
+    for (const _ of this.#urls) {
+      try {
+        return await this.#connectTo(this.#urls[this.#next] as string, isTrial);
+      } catch (error) {
+        // Another log at one host is the better reason, even if the next host is gone.
+        if (!(problem instanceof UnusableDatabase)) problem = error;
+        this.#next = (this.#next + 1) % this.#urls.length;
+      }
+    }
+    throw problem;
+  }
+
+  async #connectTo(url: string, isTrial: boolean): Promise<pg.Client> {
+    const { silenceMillis = SILENCE_MS_MAX, planCacheMode = 'auto' } = this.#options;
+    const client = newClient(url, { connectionTimeoutMillis: CONNECT_TIMEOUT_MS, query_timeout: silenceMillis });
+    this.#open.set(client, url);
+    // The loss of an idle connection would end the process if nothing listened.
+    client.on('error', () => this.drop(client));
+    client.on('end', () => this.drop(client));
+    try {
+      await client.connect();
+      await openSession(client, planCacheMode, isTrial);
+      if (!isTrial) await this.#check(client);
+      return client;
+    } catch (error) {
+      this.drop(client);
+      throw error instanceof CannotConnect || error instanceof UnusableDatabase ? error : new CannotConnect(error);
+    }
+  }
+
+  async #check(client: pg.Client): Promise<void> {
+    const { check = async () => {}, onChecked = () => {} } = this.#options;
+    try {
+      await check(client);
+      onChecked(undefined);
+    } catch (thrown) {
+      const error = this.meaningOf(thrown, client);
+      if (failureOf(error) === 'lost' && !(error instanceof UnusableDatabase)) throw error;
+      const problem =
+        error instanceof UnusableDatabase ? error : new UnusableDatabase((error as Error).message, { cause: error });
+      onChecked(problem);
+      throw problem;
+    }
+  }
+
+  /** ConnectionLost if the connection has ended, or is silent: the driver's own errors have no class, and many have no code. */
+  meaningOf(error: unknown, client: pg.Client): unknown {
+    const isKnown = failureOf(error) !== undefined || error instanceof ForumError;
+    return !isKnown && (isSilence(error) || !this.#open.has(client)) ? new ConnectionLost(error) : error;
+  }
+
+  /** Asks the server over another connection whether it still does the work of this one. */
+  async isAtWork(client: pg.Client): Promise<boolean> {
+    const url = this.#open.get(client);
+    if (url === undefined) return false;
+    const probe = newClient(url, { connectionTimeoutMillis: PROBE_MS_MAX, query_timeout: PROBE_MS_MAX });
+    probe.on('error', () => {});
+    try {
+      await probe.connect();
+      return (await probe.query(AT_WORK, [announcedBackend(client)])).rowCount === 1;
+    } catch {
+      return false;
+    } finally {
+      probe.end().catch(() => {});
+    }
+  }
+
+  drop(client: pg.Client): void {
+    if (!this.#open.delete(client)) return;
+    this.#onEnd(client);
+    client.end().catch(() => {});
+  }
+
+  async close(): Promise<void> {
+    const ends = [...this.#open.keys()].map((client) => client.end().catch(() => {}));
+    await Promise.race([Promise.all(ends), sleep(CLOSE_MS_MAX, undefined, { ref: false })]);
+  }
+}
+
+const AT_WORK = "SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active'";
