@@ -1,6 +1,6 @@
 // The client of node-postgres as it is made for a URL.
 import { describe, expect, it, vi } from 'vitest';
-import { newClient } from '../../../src/log/postgres/driver.ts';
+import { newClient } from '../../../src/log/postgres/session.ts';
 
 const URL = 'postgres://u:p@db.internal/name';
 
