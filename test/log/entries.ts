@@ -100,7 +100,7 @@ export function asSchema7(path: string): void {
     INSERT INTO signatures SELECT substr(signature, 5, 8), position FROM events WHERE signature IS NOT NULL;
     INSERT INTO meta SELECT 'indexed_through', max(position) FROM events;
     DROP INDEX events_by_stream; DROP INDEX events_by_signature;
-    ALTER TABLE events DROP COLUMN stream; ALTER TABLE events DROP COLUMN at;
+    ALTER TABLE events DROP COLUMN stream;
     CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'append-only'); END;
     CREATE TRIGGER events_refuse_delete BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'append-only'); END;
     CREATE TRIGGER events_refuse_replace BEFORE INSERT ON events BEGIN SELECT RAISE(FAIL, 'append-only')

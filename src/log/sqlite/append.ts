@@ -130,7 +130,8 @@ function insertOf(entry: LogEntry, chamberIdMin: number): Statement {
   return { text: CREATE, values: [...values, entry.stream - 1], mustChange: true };
 }
 
-const INSERT = `INSERT INTO events (position, chamber_id, account, event_id, line, signature, nodes, line_crc, nodes_crc)
+// With the default, ABORT, SQLite would copy each page that the insert changes into a statement journal.
+const INSERT = `INSERT OR ROLLBACK INTO events (position, chamber_id, account, event_id, line, signature, nodes, line_crc, nodes_crc)
   SELECT (SELECT coalesce(max(position), 0) + 1 FROM events), $1, $2, $3, CAST($4 AS TEXT), $5, $6, $7, $8`;
 
 /** Only after the chamber before it, so that ids have no gaps. */

@@ -84,8 +84,9 @@ export interface UnpackedStatement {
   readonly values: readonly (string | number | Buffer | null)[];
 }
 
-export function* unpack(buffer: ArrayBuffer): Generator<UnpackedStatement> {
+export function unpack(buffer: ArrayBuffer): readonly UnpackedStatement[] {
   const packed = Buffer.from(buffer);
+  const statements: UnpackedStatement[] = [];
   let at = HEADER_BYTES;
   for (let left = packed.readUInt32LE(0); left > 0; left--) {
     const number = packed.readUInt16LE(at);
@@ -107,6 +108,7 @@ export function* unpack(buffer: ArrayBuffer): Generator<UnpackedStatement> {
         at = end;
       }
     }
-    yield { number, mustChange, values };
+    statements.push({ number, mustChange, values });
   }
+  return statements;
 }

@@ -27,8 +27,6 @@ const STREAM_OF_NEW = 'coalesce(NEW.chamber_id, NEW.account)';
 /** The names by which every statement knows an event, and the keys that keep a stream and a signature from having two. */
 export const KEYS = `
 ALTER TABLE events ADD COLUMN stream ANY GENERATED ALWAYS AS (coalesce(chamber_id, account)) VIRTUAL;
-ALTER TABLE events ADD COLUMN at INTEGER GENERATED ALWAYS AS (
-  CASE WHEN json_valid(line) THEN CAST(round(unixepoch(json_extract(line, '$.ts'), 'subsec') * 1000) AS INTEGER) END) VIRTUAL;
 CREATE UNIQUE INDEX events_by_stream ON events (stream, event_id);
 CREATE UNIQUE INDEX events_by_signature ON events (signature) WHERE signature IS NOT NULL;
 `;

@@ -7,7 +7,7 @@ import { toStream } from '../sql/sql.ts';
 import { createDerivedTables, DERIVED_TABLES, SNAPSHOTS } from '../sql/tables.ts';
 import { type NewLog, readMeta, type WholeLine, type WholeLog, type WritableLog, writeMeta } from '../sql/whole-log.ts';
 import type { Fault } from '../stored-stream.ts';
-import { SQLITE, transactionOn } from './connection.ts';
+import { AT, SQLITE, transactionOn } from './connection.ts';
 import {
   createPrivate,
   DATABASE_PAGE_BYTES,
@@ -147,7 +147,7 @@ interface OrderedRow {
 
 /** One process wrote the lines one after another, so their times rise with their positions. */
 function firstOutOfOrder(db: Database.Database, copiedThrough: number): Fault | undefined {
-  const query = 'SELECT position, stream, event_id, at FROM events ORDER BY position';
+  const query = `SELECT position, stream, event_id, ${AT} AS at FROM events ORDER BY position`;
   let expected = 1;
   let latest = 0;
   for (const { position, stream, event_id: eventId, at } of db.prepare<[], OrderedRow>(query).iterate()) {
