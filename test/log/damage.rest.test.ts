@@ -1,4 +1,4 @@
-// One bit of a closed file is flipped: each read reports the damage or returns the bytes that were written.
+// After one bit of a closed file is flipped, each read reports the damage or returns the original bytes.
 import { copyFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { pino } from 'pino';
@@ -11,7 +11,7 @@ import { asSchema2, flipBit } from './entries.ts';
 
 const DEBATES = 20;
 
-/** Two chambers, one with some debates; closed. */
+/** A closed log of two chambers, one with some debates. */
 async function write(finish: (path: string) => void) {
   const path = temporaryDatabase();
   const running = await run({ DATABASE_PATH: path });
@@ -32,7 +32,7 @@ function paths(id: number): readonly string[] {
 
 let copies = 0;
 
-/** A copy beside the database, where the keys of its log are. */
+/** A copy next to the database, where the keys of its log are. */
 function copyOf(path: string): string {
   const copy = `${path}.${++copies}`;
   copyFileSync(path, copy);
@@ -46,7 +46,7 @@ function flipped({ path }: Written, place: Parameters<typeof flipBit>[1]): strin
   return copy;
 }
 
-/** Status and body of a response that came whole; an aborted one is null. */
+/** Status and body of a complete response; null for an aborted one. */
 function fetched(url: string): Promise<{ readonly status: number; readonly body: string } | null> {
   return new Promise((resolve) => {
     get(url, (response) => {
@@ -75,7 +75,7 @@ async function readAll(path: string, { id, other, clock }: Written) {
   return { answers, streamed, alerts: alerts.map(({ stream: chamberId }) => chamberId), damagedStreams };
 }
 
-/** What a WebSocket gets of the chamber before it is refused or closed, or until it has everything. */
+/** The lines that a WebSocket gets before it is rejected or closed, or until it has all of them. */
 async function stream(running: Running, id: number): Promise<string> {
   const opened = await subscribe(running, `/chambers/${id}/stream?after=0`);
   if ('refusal' in opened) return '';
@@ -87,13 +87,13 @@ async function stream(running: Running, id: number): Promise<string> {
 describe.each([
   ['read from memory', () => {}],
   ['read after a rebuild', rebuildLog],
-  ['of an earlier schema', asSchema2],
+  ['migrated from an earlier schema', asSchema2],
 ])('a flipped bit in an event that is %s', (_title, finish) => {
-  it('is never served: the chamber returns 500, the others as before', async () => {
+  it('is never served: the chamber returns 500, and the others do not change', async () => {
     const written = await write(finish);
     const copy = copyOf(written.path);
     const sound = await readAll(copy, written);
-    // The chamber is not over.
+    // The chamber has not ended, so it has no outcome.
     for (const [asked, answer] of sound.answers) expect(answer?.status).toBe(asked.endsWith('/outcome') ? 409 : 200);
     let met = 0;
     for (let round = 0; round < 24; round++) {

@@ -1,4 +1,4 @@
-// Entries for the log itself: lines of the right form, with any content.
+// Entries for tests of the log itself: their lines have the right form and any content.
 import { randomBytes } from 'node:crypto';
 import Database from 'better-sqlite3';
 import type { ChamberListing } from '../../projections/listings.ts';
@@ -81,14 +81,26 @@ export function deadlines(step: number): ChamberListing['deadlines'] {
   };
 }
 
-/** Another program's connection: it has not asked for recursive triggers. */
+/** Another program's connection, without recursive triggers. */
 export function intrude(path: string): Database.Database {
   const db = new Database(path);
   atEnd(() => void db.close());
   return db;
 }
 
-/** Makes the file one of schema 7, which had an index of its own beside the events. */
+/** Executes SQL as a program that drops the triggers first. */
+export function tamper(path: string, sql: string): void {
+  const db = new Database(path);
+  dropTriggers(db);
+  db.exec(sql);
+  db.close();
+}
+
+export function dropTriggers(db: Database.Database): void {
+  for (const name of ['update', 'delete', 'replace']) db.exec(`DROP TRIGGER IF EXISTS events_refuse_${name}`);
+}
+
+/** Converts the file to schema 7, whose index of events is a table. */
 export function asSchema7(path: string): void {
   const db = new Database(path);
   db.exec(`
@@ -121,7 +133,7 @@ export function asSchema7(path: string): void {
   db.close();
 }
 
-/** Makes the file one of release 0.1.0, which wrote schema 2. */
+/** Converts the file to schema 2, which release 0.1.0 wrote. */
 export function asSchema2(path: string): void {
   asSchema7(path);
   const db = new Database(path);

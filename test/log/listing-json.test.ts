@@ -1,4 +1,4 @@
-// A row of a chamber is the same bytes, whichever way its state came about.
+// A chamber's row has the same bytes, whatever its state was computed from.
 import { expect, it } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { listingsOf } from '../../projections/listings.ts';
@@ -16,7 +16,7 @@ it.each([
   ['with deadlines alone', created()],
   ['with rounds', created(PACE)],
   ['with rules of admission', created(ADMISSION)],
-] as const)('a chamber %s has the rows that its lines and its snapshots lead to', (_title, creation) => {
+] as const)('a chamber %s has the same rows live, from its lines and from snapshots', (_title, creation) => {
   const past = [
     creation,
     ...joined(ANN, BOB),

@@ -1,4 +1,4 @@
-// A database of release 0.1.0 stays sound, also one that a later commit has opened: rules that became stricter apply to new requests only.
+// A database of release 0.1.0 stays sound, also if a later commit has opened it: stricter rules apply to new requests only.
 import { createHash } from 'node:crypto';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
@@ -42,7 +42,7 @@ interface Expected {
   readonly requests: readonly Recorded[];
 }
 
-/** Release 0.1 served these. No URL parser takes them, so such a request is rejected by its head, whatever it holds. */
+/** Release 0.1 served these. No URL parser accepts them, so the Host header alone rejects the request. */
 const REJECTED_HOSTS = new Set([
   '256.256.256.256',
   '1.2.3.4.5',
@@ -78,7 +78,7 @@ function send({ url }: Running, { method, target, headers, body }: Recorded['req
   });
 }
 
-/** A later release adds them to the response of a creation. */
+/** A later release added them to the response to a creation. */
 const WARNINGS = /,"warnings":\[[^\]]*\]/;
 
 describe.each([
@@ -88,7 +88,7 @@ describe.each([
   const copy = mkdtempSync(join(tmpdir(), 'release-'));
   const path = join(copy, 'chambers.db');
   copyFileSync(new URL(`../${folder}/chambers.db`, FOLDER), path);
-  // Removed after the service has ended, as the last to be registered ends first.
+  // Hooks run in reverse order: the service has ended by then.
   afterAll(() => rmSync(copy, { recursive: true }));
   const running = sharedService({ DATABASE_PATH: path });
 
@@ -101,7 +101,7 @@ describe.each([
   it('keeps its roots and views', async () => {
     for (const { chamberId, merklePreview, view, ideas, allocations } of expected.chambers) {
       expect(await read(running, `/chambers/${chamberId}/merkle-preview`)).toEqual(merklePreview);
-      // Turns of a year make the member in turn depend on the day.
+      // With turns of a year, the member in turn depends on the day.
       const { currentTurnAgent: _, ideas: viewedIdeas, ...rest } = view;
       expect(await read(running, `/chambers/${chamberId}`)).toMatchObject(rest);
       expect(await read(running, `/chambers/${chamberId}`)).toMatchObject({ ideas: viewedIdeas });
@@ -119,18 +119,18 @@ describe.each([
     for (const { chamberId, lines } of expected.chambers) expect(await linesOf(running, chamberId)).toEqual(lines);
   });
 
-  it('is audited as before', async () => {
+  it('passes the same audits', async () => {
     const exported = join(temporaryFolder(), 'chamber.ndjson');
     for (const { chamberId, auditExitCode } of expected.chambers) {
       writeFileSync(exported, (await running.service.forum.store.log.readPage(chamberId, 0, 10_000)).ndjson);
-      // Its service could be configured beyond today's caps. Chambers with requests for several hosts are undecided.
+      // Its service could exceed today's limits. Chambers with requests for several hosts are undecided.
       const policy = { maxAgeSeconds: 86_400, maxSkewSeconds: 86_400 };
       const { verdict } = await auditFile(exported, { chamberId, policy });
       expect([chamberId, verdict === 'broken']).toEqual([chamberId, auditExitCode !== 0]);
     }
   });
 
-  it('is audited with its accounts, which held more and need not be published', async () => {
+  it('is audited with its accounts, which contained more and need not be published', async () => {
     const policy = { maxAgeSeconds: 86_400, maxSkewSeconds: 86_400, allowUnsigned: true };
     const { chambers } = await auditService(running.url, { policy, now: running.clock.read });
     for (const { chamberId, checks } of chambers) {
@@ -151,7 +151,7 @@ describe.each([
     }
   });
 
-  it('takes a cursor of before, and resumes after it', async () => {
+  it('accepts an earlier cursor, and resumes after it', async () => {
     const { chamberId, lines } = expected.chambers[0] as Expected['chambers'][number];
     const path = `/chambers/${chamberId}/events?after=${lines.count - 1}&log=${expected.logId}`;
     const text = await (await fetch(running.url + path)).text();

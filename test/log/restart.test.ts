@@ -1,4 +1,4 @@
-// Everything is a fold of the log: after a restart every answer is as it was, and the derived tables are what the lines say.
+// Everything is a fold of the log: after a restart every response is the same, and the derived tables match the lines.
 import { describe, expect, it } from 'vitest';
 import { DERIVED_TABLES } from '../../src/log/sql/tables.ts';
 import { migrateDatabase } from '../../src/log/sqlite/database-file.ts';
@@ -9,7 +9,7 @@ import { temporaryDatabase } from '../kit/temporary.ts';
 import { type Prepared, TestService } from '../kit/test-service.ts';
 import { asSchema7, intrude } from './entries.ts';
 
-/** Two chambers: one lived to its end with a token, one in its lobby. */
+/** Two chambers: one that ended with a token, and one in its lobby. */
 async function lived(path: string) {
   const service = new TestService({ path });
   const firsts: (readonly [Prepared, string])[] = [];
@@ -63,14 +63,14 @@ async function lived(path: string) {
     ...chamber(id),
     ...chamber(other),
   ];
-  /** The responses as text: the order of members counts, too. */
+  /** The responses as text, because the order of members matters too. */
   const answers = async (where: TestService) => {
     const texts: Record<string, string> = {};
     for (const target of paths) texts[target] = JSON.stringify((await where.request('GET', target)).body);
     for (const by of [ann, bob]) texts[`/me of ${by.did}`] = JSON.stringify(await where.must('GET', '/me', { by }));
     return { ...texts, lines: (await where.lines(id)).join('\n') };
   };
-  /** What each signed request was answered first, and what its retry is answered. */
+  /** The first response to each signed request, and the response to its retry. */
   const retries = (where: TestService) =>
     Promise.all(
       firsts.map(async ([request, first]) => ({ first, retry: JSON.stringify((await where.send(request)).body) })),
@@ -79,7 +79,7 @@ async function lived(path: string) {
 }
 
 describe('after a restart', () => {
-  it('every response is as it was, to the byte', async () => {
+  it('every response is the same, to the byte', async () => {
     const path = temporaryDatabase();
     const { service, answers } = await lived(path);
     const before = await answers(service);
@@ -88,7 +88,7 @@ describe('after a restart', () => {
     expect(await answers(again)).toEqual(before);
   });
 
-  it('a retry gets the response that the request got', async () => {
+  it('a retry gets the response to the first request', async () => {
     const path = temporaryDatabase();
     const { service, retries } = await lived(path);
     const before = await retries(service);
@@ -97,7 +97,7 @@ describe('after a restart', () => {
     for (const { first, retry } of [...before, ...after]) expect(retry).toBe(first);
   });
 
-  it('all is gone with a store in memory, and its log has another id', async () => {
+  it('a store in memory has lost everything, and has another log id', async () => {
     const { service } = await lived(':memory:');
     const other = new TestService();
     expect(await other.must('GET', '/chambers')).toEqual([]);
@@ -106,7 +106,7 @@ describe('after a restart', () => {
 });
 
 describe('the derived tables', () => {
-  it('come out the same when they are made again from the lines', async () => {
+  it('are the same when they are rebuilt from the lines', async () => {
     const path = temporaryDatabase();
     const { service } = await lived(path);
     await service.close();

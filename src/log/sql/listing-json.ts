@@ -1,17 +1,17 @@
-// The JSON of rows of chambers and turns. Where a chamber is as in earlier releases, so is its row: it ends its phases at its
-// deadlines only, and everybody may join. Members are written in a fixed order: a state that comes from a command, a line or a snapshot
-// has its own, and a rebuild must make the same bytes.
+// The JSON in rows of chambers and turns. A chamber without the features of later releases has the same row as in earlier ones: its phases
+// end at its deadlines only, and everybody may join. Members are written in a fixed order, because their order in a state depends on
+// its origin (command, line or snapshot), and a rebuild must yield the same bytes.
 import type { ChamberListing } from '../../../projections/listings.ts';
 import type { PhaseEnds } from '../../../projections/phase.ts';
 import { NO_TURNS, type Turns } from '../../../projections/turn.ts';
 import { DEADLINES } from '../../vocabulary/values.ts';
 
-/** Earlier releases have written the name of the table. */
+/** Earlier releases wrote the table's name. */
 const TABLE = 'chambers';
 
 type PacedMembers = Pick<ChamberListing, 'ends' | 'rounds' | 'movesPerTurn'>;
 
-/** The rest of a listing, without what is as in earlier releases. */
+/** Lacks members with the values that they had in earlier releases. */
 type StoredChamber = Omit<ChamberListing, 'kind' | keyof PacedMembers | 'isRestricted'> &
   Partial<PacedMembers & Pick<ChamberListing, 'isRestricted'>>;
 
@@ -39,7 +39,7 @@ function inOrder(ends: PhaseEnds): PhaseEnds {
   return Object.fromEntries(DEADLINES.map((name) => [name, ends[name]])) as PhaseEnds;
 }
 
-/** The members are written out: a list decodes 200 of them, and spreading each would take several times as long. */
+/** The members are written out because a list decodes 200 chambers, and spreading each would take several times as long. */
 export function decodeChamber(text: string): ChamberListing {
   const stored = JSON.parse(text) as StoredChamber;
   return {
@@ -74,7 +74,7 @@ export function encodeTurns(turns: Turns): string {
   return JSON.stringify(isPlain(turns) ? plain : whole);
 }
 
-/** Whether the turns say no more than whose turn it is since when. */
+/** Whether the turns say only whose turn it is and since when. */
 function isPlain({ silent, spoken, missed }: Turns): boolean {
   return silent === 0 && spoken === null && missed.length === 0;
 }

@@ -1,12 +1,12 @@
-// The read model's queries over the derived tables. Each reads about as many rows as it returns, by an index; conditions that always hold
-// (`> ''`) make SQLite search instead of scan.
+// The read model's queries over the derived tables. Each reads about as many rows as it returns, by an index; conditions that are always
+// true (`> ''`) make SQLite search instead of scan.
 import type { ChamberListing } from '../../../projections/listings.ts';
 import type { Membership } from '../../../projections/todo.ts';
 import type { AgentRecord, IdeaView } from '../../../projections/views.ts';
 import type { Millis, Phase } from '../../vocabulary/values.ts';
 import type { ChamberListQuery, GraduatedQuery, ReadModel, Seat } from '../read-model.ts';
 import { decodeChamber, decodeTurns } from './listing-json.ts';
-import { type Columns, type Dialect, jsonRows, type Sql } from './sql.ts';
+import { type Columns, type Dialect, jsonRows, type Sql, type SqlValue } from './sql.ts';
 
 const CHAMBERS = 'SELECT listing FROM chambers WHERE chamber_id < $1 ORDER BY chamber_id DESC LIMIT $2';
 
@@ -20,6 +20,11 @@ const IN_PHASE: Readonly<Record<Phase, string>> = {
   COMMITTED: 'is_committed AND CAST($3 AS bigint) IS NOT NULL',
 };
 
+/** Finds the ids first; SQLite has an index that contains the deadlines too. */
+const chambersIn = (phase: Phase) => `SELECT listing FROM chambers WHERE chamber_id IN (
+    SELECT chamber_id FROM chambers WHERE chamber_id < $1 AND ${IN_PHASE[phase]} ORDER BY chamber_id DESC LIMIT $2)
+  ORDER BY chamber_id DESC`;
+
 const CHAMBERS_OF = `SELECT listing FROM members JOIN chambers USING (chamber_id)
   WHERE did = $1 AND chamber_id < $2 AND turn_order IS NOT NULL ORDER BY chamber_id DESC LIMIT $3`;
 
@@ -29,7 +34,7 @@ const GRADUATED = `SELECT view FROM ideas WHERE graduated_at > '' AND (graduated
 const IDEA = `SELECT view FROM ideas WHERE lower(ticker) = $1
   ORDER BY graduated_at DESC NULLS LAST, proposed_at DESC, chamber_id DESC LIMIT 1`;
 
-const IDEA_OF_CHAMBER = 'SELECT view FROM ideas WHERE chamber_id = $1 AND lower(ticker) = $2';
+const IDEA_OF_CHAMBER = 'SELECT view FROM ideas WHERE lower(ticker) = $1 AND chamber_id = $2';
 
 const UNSETTLED = `SELECT chamber_id FROM chambers WHERE NOT is_settled AND allocate_reveal_deadline <= $1
   ORDER BY allocate_reveal_deadline, chamber_id LIMIT $2`;
@@ -52,17 +57,12 @@ const memberships = ({ chamberKey }: Dialect) => `SELECT listing, turn_order, ha
 
 const SEATS: Columns = { chamber: 'integer', turn: 'integer' };
 
-const CONTACT = 'SELECT operator_email FROM contacts WHERE did = $1';
+const membersAt = ({ listed }: Dialect) => `SELECT (
+    SELECT did FROM members WHERE chamber_id = chamber AND turn_order = turn) AS did
+  FROM ${listed('$1', SEATS)} ORDER BY place`;
 
-interface ListingRow {
+interface MembershipRow {
   readonly listing: string;
-}
-
-interface ViewRow {
-  readonly view: string;
-}
-
-interface MembershipRow extends ListingRow {
   readonly turn_order: number | null;
   readonly has_committed: boolean | number;
   readonly has_revealed: boolean | number;
@@ -70,7 +70,6 @@ interface MembershipRow extends ListingRow {
   readonly last_event_id: number;
 }
 
-type ChamberIdRow = Readonly<Record<'chamber_id', number>>;
 type AgentRecordRow = Readonly<Record<'chambers' | 'newest' | 'proposed' | 'graduated', number>>;
 
 export class Lists implements ReadModel {
@@ -80,40 +79,51 @@ export class Lists implements ReadModel {
     this.#sql = sql;
   }
 
-  async listChambers({ phase, before = ABOVE_ALL_IDS, limit, now }: ChamberListQuery) {
-    const rows =
-      phase === undefined
-        ? await this.#sql.query<ListingRow>(CHAMBERS, [before, limit])
-        : await this.#sql.query<ListingRow>(inPhase(phase), [before, limit, now]);
-    return rows.map(toListing);
+  listChambers({ phase, before = ABOVE_ALL_IDS, limit, now }: ChamberListQuery) {
+    if (phase === undefined) return this.#listings(CHAMBERS, [before, limit]);
+    return this.#listings(chambersIn(phase), [before, limit, now]);
   }
 
-  async listChambersOf(did: string, { before = ABOVE_ALL_IDS, limit }: Pick<ChamberListQuery, 'before' | 'limit'>) {
-    return (await this.#sql.query<ListingRow>(CHAMBERS_OF, [did, before, limit])).map(toListing);
+  listChambersOf(did: string, { before = ABOVE_ALL_IDS, limit }: Pick<ChamberListQuery, 'before' | 'limit'>) {
+    return this.#listings(CHAMBERS_OF, [did, before, limit]);
   }
 
-  async listGraduatedIdeas({ limit, after = AFTER_ALL_TIMES }: GraduatedQuery): Promise<readonly IdeaView[]> {
-    const { graduatedAt, chamberId, slot } = after;
-    return (await this.#sql.query<ViewRow>(GRADUATED, [graduatedAt, chamberId, slot, limit])).map(toIdea);
+  async #listings(text: string, values: readonly SqlValue[]): Promise<readonly ChamberListing[]> {
+    const rows = await this.#sql.query<{ readonly listing: string }>(text, values);
+    return rows.map(({ listing }) => decodeChamber(listing));
+  }
+
+  listGraduatedIdeas({ limit, after = AFTER_ALL_TIMES }: GraduatedQuery): Promise<readonly IdeaView[]> {
+    return this.#ideas(GRADUATED, [after.graduatedAt, after.chamberId, after.slot, limit]);
   }
 
   async findIdea(ticker: string, chamberId: number | undefined): Promise<IdeaView | undefined> {
-    // No text of PostgreSQL holds it.
+    // PostgreSQL's text can't contain it.
     if (ticker.includes('\0')) return undefined;
     const lowerCase = ticker.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
     const [found] =
       chamberId === undefined
-        ? await this.#sql.query<ViewRow>(IDEA, [lowerCase])
-        : await this.#sql.query<ViewRow>(IDEA_OF_CHAMBER, [chamberId, lowerCase]);
-    return found && toIdea(found);
+        ? await this.#ideas(IDEA, [lowerCase])
+        : await this.#ideas(IDEA_OF_CHAMBER, [lowerCase, chamberId]);
+    return found;
   }
 
-  async listUnsettled(now: Millis, limit: number): Promise<readonly number[]> {
-    return (await this.#sql.query<ChamberIdRow>(UNSETTLED, [now, limit])).map(toChamberId);
+  async #ideas(text: string, values: readonly SqlValue[]): Promise<readonly IdeaView[]> {
+    const rows = await this.#sql.query<{ readonly view: string }>(text, values);
+    return rows.map(({ view }) => JSON.parse(view) as IdeaView);
   }
 
-  async listSettled(limit: number): Promise<readonly number[]> {
-    return (await this.#sql.query<ChamberIdRow>(SETTLED, [limit])).map(toChamberId);
+  listUnsettled(now: Millis, limit: number): Promise<readonly number[]> {
+    return this.#chamberIds(UNSETTLED, [now, limit]);
+  }
+
+  listSettled(limit: number): Promise<readonly number[]> {
+    return this.#chamberIds(SETTLED, [limit]);
+  }
+
+  async #chamberIds(text: string, values: readonly SqlValue[]): Promise<readonly number[]> {
+    const rows = await this.#sql.query<Readonly<Record<'chamber_id', number>>>(text, values);
+    return rows.map((row) => row.chamber_id);
   }
 
   async listMemberships(did: string, limit: number): Promise<readonly Membership[]> {
@@ -132,16 +142,10 @@ export class Lists implements ReadModel {
   }
 
   async listMembersAt(seats: readonly Seat[]): Promise<readonly (string | null)[]> {
-    const listed = this.#sql.dialect.listed('$1', SEATS);
-    const rows = await this.#sql.query<{ readonly did: string | null }>(
-      `SELECT (SELECT did FROM members WHERE chamber_id = chamber AND turn_order = turn) AS did FROM ${listed} ORDER BY place`,
-      [
-        jsonRows(
-          SEATS,
-          seats.map(([chamber, turn]) => ({ chamber, turn })),
-        ),
-      ],
-    );
+    const listed = seats.map(([chamber, turn]) => ({ chamber, turn }));
+    const rows = await this.#sql.query<{ readonly did: string | null }>(membersAt(this.#sql.dialect), [
+      jsonRows(SEATS, listed),
+    ]);
     return rows.map(({ did }) => did);
   }
 
@@ -157,31 +161,13 @@ export class Lists implements ReadModel {
   }
 
   async operatorEmail(did: string): Promise<string | undefined> {
-    const [row] = await this.#sql.query<{ readonly operator_email: Buffer }>(CONTACT, [did]);
+    const text = 'SELECT operator_email FROM contacts WHERE did = $1';
+    const [row] = await this.#sql.query<{ readonly operator_email: Buffer }>(text, [did]);
     return row?.operator_email.toString();
   }
-}
-
-/** The ids are found first, in SQLite by an index that has the deadlines too. */
-function inPhase(phase: Phase): string {
-  return `SELECT listing FROM chambers WHERE chamber_id IN (
-      SELECT chamber_id FROM chambers WHERE chamber_id < $1 AND ${IN_PHASE[phase]} ORDER BY chamber_id DESC LIMIT $2)
-    ORDER BY chamber_id DESC`;
 }
 
 const ABOVE_ALL_IDS = Number.MAX_SAFE_INTEGER;
 
 /** Sorts after every timestamp. */
 const AFTER_ALL_TIMES = { graduatedAt: '~', chamberId: 0, slot: 0 };
-
-function toListing({ listing }: ListingRow): ChamberListing {
-  return decodeChamber(listing);
-}
-
-function toIdea({ view }: ViewRow): IdeaView {
-  return JSON.parse(view) as IdeaView;
-}
-
-function toChamberId({ chamber_id: id }: ChamberIdRow): number {
-  return id;
-}

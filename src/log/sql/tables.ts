@@ -15,11 +15,8 @@ export type Row = Readonly<Record<string, SqlValue>>;
 
 /** Agents' texts are stored as JSON only, which escapes U+0000: PostgreSQL's text can't contain it. */
 interface DerivedTable<Listed> extends Table {
-  readonly name: DerivedTableName;
   readonly toRow: (listing: Listed) => Row;
 }
-
-export type DerivedTableName = 'chambers' | 'ideas' | 'members' | 'turns';
 
 const CHAMBERS = table({
   name: 'chambers',
@@ -109,7 +106,7 @@ export const TABLES: { readonly [Kind in Listing['kind']]: DerivedTable<Extract<
   turns: TURNS,
 };
 
-export const DERIVED_TABLES: readonly DerivedTableName[] = Object.values(TABLES).map(({ name }) => name);
+export const DERIVED_TABLES: readonly string[] = Object.values(TABLES).map(({ name }) => name);
 
 /** A dialect adds indexes for its planner. */
 const DERIVED_INDEXES = [
@@ -180,11 +177,7 @@ export class LatestRows {
   }
 }
 
-export function createTable(
-  { types, tableOptions }: Dialect,
-  table: Table,
-  kind: 'TABLE' | 'TEMP TABLE' = 'TABLE',
-): string {
+export function createTable({ types, tableOptions }: Dialect, table: Table, kind = 'TABLE'): string {
   const { name, key, columns } = table;
   const lines = columns.map((column) => `${column.name} ${types[column.type]}${column.isNullable ? '' : ' NOT NULL'}`);
   return `CREATE ${kind} ${name} (\n  ${[...lines, `PRIMARY KEY (${key})`].join(',\n  ')}\n) ${tableOptions(table)};`;
@@ -217,17 +210,12 @@ export function columnsOf({ columns }: Table): Columns {
   return Object.fromEntries(columns.map(({ name, type }) => [name, type]));
 }
 
-interface Description<TableName extends string, Name extends string> {
-  readonly name: TableName;
-  readonly key: readonly NoInfer<Name>[];
-  readonly columns: Readonly<Record<Name, ColumnType | `${ColumnType} or null`>>;
+interface Description extends Omit<Table, 'columns'> {
+  readonly columns: Readonly<Record<string, ColumnType | `${ColumnType} or null`>>;
 }
 
-export function table<TableName extends string, Name extends string, Rest extends object>({
-  columns,
-  ...rest
-}: Description<TableName, Name> & Rest) {
-  const described = Object.entries<string>(columns).map(([name, description]): Column => {
+export function table<Described extends Description>({ columns, ...rest }: Described) {
+  const described = Object.entries(columns).map(([name, description]): Column => {
     const [type, isNullable] = description.split(' or null');
     return { name, type: type as ColumnType, isNullable: isNullable !== undefined };
   });

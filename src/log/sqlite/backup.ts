@@ -1,5 +1,5 @@
-// A copy of the database, taken while the service runs. The copy is a separate log: it has a new logId, so that a service
-// on the copy rejects cursors of the original, however far the copy has grown.
+// Copies the database while the service runs. The copy is a separate log with a new logId, so that a service on it rejects cursors of the
+// original, however far the copy has grown.
 import { existsSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
@@ -41,7 +41,7 @@ export async function backupDatabase(path: string, target: string): Promise<Back
 async function makeNewLog(path: string): Promise<BackupSummary> {
   const copy = new Database(path);
   try {
-    // One file, without a -wal until a service opens it.
+    // The copy is one file, without a -wal, until a service opens it.
     copy.pragma('journal_mode = DELETE');
     const events = copy.prepare<[], number>('SELECT count(*) FROM events').pluck().get() ?? 0;
     copy.exec('BEGIN');

@@ -1,4 +1,4 @@
-// The database file of a service: found under one name, locked for one writer, and readable by its owner alone.
+// The database file of a service: opened under one name, locked against a second service, and readable by its owner alone.
 import {
   chmodSync,
   chownSync,
@@ -17,39 +17,41 @@ import type { DatabasePath } from './file-watch.ts';
 import { migrate, type OnMigration, requireKnownSchema } from './migration.ts';
 import { createSchema, SCHEMA_VERSION } from './schema.ts';
 
-/** Of each connection: a service has two, one of the thread that writes. */
+/** For each connection: a service has two. */
 const CACHE_KIB = 16_384;
-/** The page size of a new file. It is twice SQLite's own: half as many pages to write for the lines of one commit. */
+/** For new files. It is twice SQLite's default, which halves the pages that the lines of one commit touch. */
 export const DATABASE_PAGE_BYTES = 8_192;
-/** Pages in the write-ahead log before a checkpoint (8 MiB): more would hold up a move for longer at a time. */
+/** Pages in the write-ahead log before a checkpoint (8 MiB): more would block a move for longer. */
 const CHECKPOINT_PAGES = 1_024;
-/** A write-ahead log that grew under an outside reader's snapshot is cut back to this size, several times its usual one. */
+/** A write-ahead log that grew under an outside reader's snapshot is truncated to this size, several times its usual one. */
 const WAL_BYTES_KEPT = 8_388_608;
-/** How long a statement waits for another program's write lock: it blocks the process, so it is short. */
+/** How long a statement waits for another program's write lock; short, because it blocks its thread. */
 const BUSY_TIMEOUT_MS = 500;
 /** How long a start waits for a process that uses the database and may be about to end. */
 const LOCK_WAIT_MS = 3_000;
+/** The size that SQLite creates a -shm with. */
+const SHM_BYTES = 32_768;
 
 const OWNER_ONLY = 0o600;
 const IF_PRESENT = { throwIfNoEntry: false } as const;
 
 export interface DatabaseFile {
   readonly db: Database.Database;
-  /** Undefined for one in memory. */
+  /** Undefined in memory. */
   readonly place: DatabasePath | undefined;
   /** Closes the connection and unlocks the file. */
   close(): void;
 }
 
 /**
- * Opens or creates the database for this process alone, or in memory for ':memory:'. Throws an Error of one line, also for a file of an
+ * Opens or creates the database for this process alone, or in memory for ':memory:'. Throws an Error of one line, also for a file with an
  * earlier schema.
  */
 export function openDatabaseFile(path: string): DatabaseFile {
   return open(path, requireCurrent);
 }
 
-/** Brings a file of an earlier schema to this one. Throws an Error of one line. */
+/** Migrates a file with an earlier schema. Throws an Error of one line. */
 export async function migrateDatabase(path: string, onMigration: OnMigration = () => {}): Promise<void> {
   if (path === ':memory:' || !existsSync(path)) return;
   const file = open(path, () => {});
@@ -62,43 +64,36 @@ export async function migrateDatabase(path: string, onMigration: OnMigration = (
   }
 }
 
-/** The lines of an earlier schema may lack what programs read. */
+/** The lines of an earlier schema may lack columns that programs read. */
 export function requireCurrent(version: number): void {
   if (version === SCHEMA_VERSION) return;
   throw new Error(`the file has schema ${version}, which the first start of this version migrates`);
 }
 
-function open(path: string, requireVersion: (version: number) => void): DatabaseFile {
+type RequireVersion = (version: number) => void;
+
+function open(path: string, requireVersion: RequireVersion): DatabaseFile {
   if (path === ':memory:') {
     const db = connect(path, requireVersion);
     return { db, place: undefined, close: () => db.close() };
   }
   let lock: Database.Database | undefined;
-  let db: Database.Database | undefined;
   try {
     const file = requireOneName(path);
     lock = lockWriter(`${file}.lock`);
     createPrivate(file);
-    db = connect(file, requireVersion);
-    return openedFile({ db, lock, place: { path, file } });
+    return lockedFile({ path, file }, lock, connect(file, requireVersion));
   } catch (error) {
-    db?.close();
     lock?.close();
     throw cannotOpen(path, error);
   }
 }
 
-interface Opened {
-  readonly db: Database.Database;
-  readonly lock: Database.Database;
-  readonly place: DatabasePath;
-}
-
-function openedFile({ db, lock, place }: Opened): DatabaseFile {
+function lockedFile(place: DatabasePath, lock: Database.Database, db: Database.Database): DatabaseFile {
   const close = () => {
     if (!lock.open) return;
     db.close();
-    reserveShm(`${place.file}-shm`, place.path);
+    reserveShm(place);
     lock.close();
   };
   return { db, place, close };
@@ -113,7 +108,7 @@ export function reasonOf(error: unknown): string {
 }
 
 /**
- * The path without links, of a file that need not exist yet. Throws an Error of one line if the file cannot be opened safely:
+ * Returns the path without links, of a file that need not exist yet. Throws an Error of one line if the file cannot be opened safely:
  * under two names it would have two write-ahead logs, and SQLite discards a write-ahead log that has lost its file.
  */
 export function requireOneName(path: string): string {
@@ -131,7 +126,7 @@ export function requireOneName(path: string): string {
   return file;
 }
 
-/** The binding drops white space at both ends of a name, so that it would open another file. Callers make relative paths absolute. */
+/** The driver trims names, and would open another file. An absolute path can't begin with white space. */
 export function requireName(path: string): void {
   if (path !== path.trimEnd()) throw new Error('the name of the file ends with white space');
 }
@@ -145,12 +140,12 @@ function pathOfNewFile(path: string): string {
   return pathOfNewFile(resolve(dirname(place), readlinkSync(place)));
 }
 
-/** A lock on a small file next to the database, which the system releases however the process ends; other programs may read. */
+/** Locks a small file next to the database: other programs may read, and the system releases the lock however the process ends. */
 function lockWriter(path: string): Database.Database {
   createPrivate(path);
   const lock = new Database(path, { timeout: LOCK_WAIT_MS });
   try {
-    // A journal on disk would need room, which a full one doesn't have.
+    // A journal on disk would need room, which a full disk lacks.
     lock.pragma('journal_mode = MEMORY');
     lock.pragma('locking_mode = EXCLUSIVE');
     lock.exec('BEGIN EXCLUSIVE');
@@ -164,15 +159,15 @@ function lockWriter(path: string): Database.Database {
   }
 }
 
-/** Throws as a start would if another process has the file open for writing; makes nothing. */
+/** Throws as a start would if another process has the file open for writing; creates nothing. */
 export function requireUnlocked(file: string): void {
   const path = `${file}.lock`;
   if (existsSync(path)) lockWriter(path).close();
 }
 
 /**
- * SQLite creates -wal and -shm with the mode of their database. An existing file keeps its mode and is not opened here: to close it
- * would release the locks that SQLite holds on it in this process.
+ * SQLite creates -wal and -shm with the mode of their database. An existing file keeps its mode and is not opened here: closing it would
+ * release the locks that SQLite holds on it in this process.
  */
 export function createPrivate(path: string): void {
   try {
@@ -182,7 +177,7 @@ export function createPrivate(path: string): void {
   }
 }
 
-function connect(path: string, requireVersion: (version: number) => void): Database.Database {
+function connect(path: string, requireVersion: RequireVersion): Database.Database {
   const db = openWriter(path);
   try {
     const version = requireKnownSchema(db);
@@ -196,7 +191,7 @@ function connect(path: string, requireVersion: (version: number) => void): Datab
   }
 }
 
-/** A connection whose commits are durable. */
+/** Opens a connection whose commits are durable. */
 export function openWriter(path: string): Database.Database {
   const db = new Database(path, { timeout: BUSY_TIMEOUT_MS });
   try {
@@ -214,30 +209,28 @@ export function openWriter(path: string): Database.Database {
   }
 }
 
-/** Writes a value that is there already: a read-only file opens without complaint and would then reject every move. */
+/** Rewrites the same value: a read-only file opens without an error, and would then reject every move. */
 function requireWritable(db: Database.Database): void {
   try {
     db.pragma(`user_version = ${db.pragma('user_version', { simple: true })}`);
   } catch (error) {
-    // The service goes on reading with a full disk, and writes resume when there is room.
+    // On a full disk the service serves reads, and writes resume when there is room.
     if (!(error instanceof Database.SqliteError && error.code === 'SQLITE_FULL')) throw error;
   }
 }
 
-/** What SQLite makes it of at first, when it opens a write-ahead log. */
-const SHM_BYTES = 32_768;
-
 /**
- * SQLite deletes the -shm with the last connection, and opens no write-ahead log without room for a new one. So it is left there, empty and
- * with the database's owner and mode, as a crash would leave it: a later start on a disk that is full by then has its room.
+ * SQLite deletes the -shm with the last connection, and opens no write-ahead log without room for a new one. So an empty one is left, with
+ * the database's owner and mode, as after a crash: a later start on a disk that is full by then has room for it.
  */
-function reserveShm(path: string, database: string): void {
+function reserveShm({ path, file }: DatabasePath): void {
   try {
-    const { mode, uid, gid } = statSync(database);
-    writeFileSync(path, Buffer.alloc(SHM_BYTES), { mode: OWNER_ONLY, flag: 'wx' });
-    chmodSync(path, mode & 0o777);
-    if (process.getuid?.() === 0) chownSync(path, uid, gid);
+    const shm = `${file}-shm`;
+    const { mode, uid, gid } = statSync(path);
+    writeFileSync(shm, Buffer.alloc(SHM_BYTES), { mode: OWNER_ONLY, flag: 'wx' });
+    chmodSync(shm, mode & 0o777);
+    if (process.getuid?.() === 0) chownSync(shm, uid, gid);
   } catch {
-    // Another program has the database open, and with it the file, or there is no room for it now.
+    // Another program has the database open and needs its -shm, or there is no room for it now.
   }
 }

@@ -1,18 +1,18 @@
-// Removes an agent's personal data from a database while no service runs on it: the rows, and the bytes that they leave
-// behind in the file and its -wal. The log itself holds none of it, and stays as it is.
+// Removes an agent's personal data from a database while no service runs on it: the rows, and the bytes that they leave behind in the
+// file and its -wal. The log itself contains no personal data and does not change.
 import { openDatabaseFile, reasonOf } from './database-file.ts';
 import { openReader } from './reader.ts';
 
 export interface EraseSummary {
   readonly did: string;
   readonly emailAddresses: number;
-  /** Hashes of signatures that cover an e-mail address: a retry of such a registration is from now on judged by its age. */
+  /** Hashes of signatures that cover an e-mail address: a retry of such a registration is judged by its age from now on. */
   readonly signatures: number;
   /** Lines of releases before schema 4, whose digest and signature cover an e-mail address. The log keeps them. */
   readonly linesKept: number;
 }
 
-/** Throws an Error of one line if the file holds no such agent or another program uses it. It may be repeated at any time. */
+/** Throws an Error of one line if the agent is unknown or another program uses the file. It may be repeated at any time. */
 export function eraseAgent(path: string, did: string): EraseSummary {
   const linesKept = requireAgent(path, did);
   const file = openDatabaseFile(path);
@@ -27,7 +27,7 @@ export function eraseAgent(path: string, did: string): EraseSummary {
         linesKept,
       }))
       .immediate();
-    // Deleted bytes stay in their pages and in the -wal: VACUUM writes every page again, the checkpoint empties the -wal.
+    // Deleted bytes stay in their pages and in the -wal: VACUUM rewrites every page, and the checkpoint empties the -wal.
     db.exec('VACUUM');
     const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as readonly { readonly busy: number }[];
     if (checkpoint?.busy !== 0) throw new Error('another program is reading it: the bytes are still in the -wal');
@@ -39,7 +39,7 @@ export function eraseAgent(path: string, did: string): EraseSummary {
   }
 }
 
-/** The reader makes no file that is missing. */
+/** Returns the count of `linesKept`. It uses a reader, because opening for writing would create a missing file. */
 function requireAgent(path: string, did: string): number {
   const reader = openReader(path);
   try {

@@ -1,4 +1,4 @@
-// The event log in one SQLite file: an append that resolved is on disk.
+// The event log in one SQLite file.
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
 import type { StreamDamaged } from '../damage.ts';
 import type { AppendBatch, AppendResult } from '../log.ts';
@@ -51,7 +51,7 @@ export class SqliteEventLog extends SqlEventLog {
     return found;
   }
 
-  /** A line's place is its position: positions have no gaps and are those of the commits. */
+  /** A line's place is its position: positions have no gaps and follow the order of the commits. */
   protected async placeLines(): Promise<boolean> {
     return true;
   }

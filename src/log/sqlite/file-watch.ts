@@ -1,15 +1,21 @@
-// Watches a database file while it is open: SQLite keeps writing to files that were deleted or replaced, and those writes die with the
-// process.
+// Watches a database file while it is open: SQLite keeps writing to files that were deleted or replaced, and those writes are lost when
+// the process ends.
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { LogCorruption } from '../damage.ts';
 
 const IF_PRESENT = { throwIfNoEntry: false } as const;
 
-/** Documented at sqlite.org/walformat.html: what the -wal must hold follows from the frame count in the -shm's header. */
+/** From sqlite.org/walformat.html: the frame count in the -shm's header determines the least size of the -wal. */
 const WAL_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 const FRAMES_OFFSET = 16;
+
+/** The name by which a file was opened, and the file that it leads to. */
+export interface DatabasePath {
+  readonly path: string;
+  readonly file: string;
+}
 
 export class FileWatch {
   readonly #db: Database;
@@ -21,7 +27,6 @@ export class FileWatch {
   readonly #frameBytes: number;
   #shmBytes = 0;
 
-  /** `path` is the file's name, which may be a link, and `file` the file that it leads to. */
   constructor(db: Database, { path, file }: DatabasePath) {
     this.#db = db;
     this.#main = watch(path);
@@ -45,25 +50,19 @@ export class FileWatch {
 
   /**
    * SQLite's own descriptor still reads the deleted file, so a checkpoint writes accepted moves into the main one. It overwrites nothing
-   * of another program that has opened the database since: such a program has made a new -wal, which counts as replaced.
+   * of another program that has opened the database since: such a program has created a new -wal, which counts as replaced.
    */
   #saveDeletedWal(): LogCorruption {
     const outcome = isCheckpointed(this.#db)
-      ? 'all that was answered has been saved in the database'
-      : 'what was answered last may be lost';
+      ? 'all answered moves have been saved in the database'
+      : 'the latest answered moves may be lost';
     return changed(this.#wal, 'deleted', `: ${outcome}`);
   }
 
-  /** Called once this process has no connection left: to close any descriptor of the -shm releases SQLite's locks on it. */
+  /** Called when this process has no connection left: closing any descriptor of the -shm releases SQLite's locks on it. */
   close(): void {
     closeSync(this.#shmDescriptor);
   }
-}
-
-/** The name by which a file was opened, and the file that it leads to. */
-export interface DatabasePath {
-  readonly path: string;
-  readonly file: string;
 }
 
 interface Watched {
@@ -88,8 +87,9 @@ function requireSame(watched: Watched, bytesMin: number): number {
 
 interface CheckpointResult {
   readonly busy: number;
-  /** Frames in the write-ahead log, and those of them that the main file holds. */
+  /** Frames in the write-ahead log. */
   readonly log: number;
+  /** Those of them that the main file contains. */
   readonly checkpointed: number;
 }
 

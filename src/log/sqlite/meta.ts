@@ -6,6 +6,7 @@ import { CLOCK_HIGH_WATER_MARK, CLOCK_RESET, parseReset } from '../clock-reset.t
 import { SqlMeta } from '../sql/meta.ts';
 import type { Sql, SqlValue } from '../sql/sql.ts';
 import { META, upsert } from '../sql/tables.ts';
+import { readMeta } from './schema.ts';
 import type { Writer } from './writer.ts';
 
 /** After a failed write the clock takes as much room as a large move: its success shows that moves fit again. */
@@ -37,10 +38,6 @@ export class SqliteMeta extends SqlMeta {
     const value = String(at).padEnd(this.#writer.failure === undefined ? 0 : PROBE_BYTES);
     await this.#writer.write([{ text: upsert(META, 'VALUES ($1, $2)'), values: [CLOCK_HIGH_WATER_MARK, value] }]);
   }
-}
-
-export function readMeta(db: Database, name: string): string | undefined {
-  return db.prepare<[string], string>('SELECT value FROM meta WHERE name = ?').pluck().get(name);
 }
 
 /** The last millisecond that an ISO 8601 year of four digits can express. */

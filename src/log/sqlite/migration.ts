@@ -1,9 +1,8 @@
-// Brings a file of an earlier schema to this one: that of release 0.1.0, or the last one before this. Each step is a transaction that also
-// commits how far the migration is, so a process that is killed resumes at the next start. Lines, signatures and tree nodes stay as they
-// are, byte for byte.
-//  1. One transaction adds the columns, keys and tables; from then on older releases refuse the file. The last schema needs no more.
-//  2. Every event gets its checksums, a batch in a transaction.
-//  3. One transaction makes the derived tables from the lines.
+// Migrates a file of release 0.1.0 or of the last schema before this one. Each step is a transaction that also commits the progress, so a
+// migration that is killed resumes at the next start. Lines, signatures and tree nodes stay the same, byte for byte.
+//  1. One transaction adds columns, keys and tables; from then on older releases reject the file. The last schema needs no more.
+//  2. Every event gets its checksums, in batches of one transaction each.
+//  3. One transaction rebuilds the derived tables from the lines.
 import { isUtf8 } from 'node:buffer';
 import { crc32 } from 'node:zlib';
 import type { Database, Statement } from 'better-sqlite3';
@@ -24,54 +23,47 @@ import {
   TILES,
 } from '../sql/tables.ts';
 import { SQLITE, transactionOn } from './connection.ts';
-import {
-  ANOTHER_PROGRAM,
-  APPEND_ONLY,
-  APPEND_ONLY_TRIGGERS,
-  KEYS,
-  requireNoTables,
-  requireOwnTables,
-  SCHEMA_VERSION,
-} from './schema.ts';
+import { APPEND_ONLY, APPEND_ONLY_TRIGGERS, KEYS, readMeta, SCHEMA_VERSION } from './schema.ts';
 
-/** Release 0.1.0 wrote schema 2. */
 const SCHEMA_OF_0_1 = 2;
-/** It had an index of its own beside the events. */
+/** Its index of events is a table. */
 const SCHEMA_WITH_INDEX = 7;
-/** Step 1 is done, and not the others. */
+/** Step 1 is done, and the others are not. */
 const SEALING = 8;
-
-/** Schemas that can be migrated; the others were in no release. */
-export const EARLIER_SCHEMAS: readonly number[] = [SCHEMA_OF_0_1, SCHEMA_WITH_INDEX, SEALING];
 
 const EVENTS_PER_STEP = 2_000;
 
-/** Name in `meta` of the last position of step 2. */
+/** Name in `meta` of the last position that step 2 has processed. */
 const SEALED_THROUGH = 'sealed_through';
 
 export interface MigrationProgress {
   readonly step: 'keys' | 'checksums' | 'tables';
-  /** Events that the step has passed, and all of them. */
+  /** Events that the step has processed. */
   readonly events: number;
   readonly of: number;
 }
 
 export type OnMigration = (progress: MigrationProgress) => void;
 
-/** Returns the version, 0 of a file without tables; throws an Error of one line if this release can't start on the file. */
+/** Returns the version, 0 for an empty file. Throws an Error of one line if the file is not a log, or this version can't migrate it. */
 export function requireKnownSchema(db: Database): number {
   const version = db.pragma('user_version', { simple: true }) as number;
   if (version > SCHEMA_VERSION) {
     throw new Error(`the file has schema ${version}, newer than schema ${SCHEMA_VERSION} of this version`);
   }
-  if (version < 0) throw new Error(ANOTHER_PROGRAM);
-  if (version === 0) {
-    requireNoTables(db);
-    return version;
-  }
-  requireOwnTables(db);
-  if (version === SCHEMA_VERSION || EARLIER_SCHEMAS.includes(version)) return version;
+  // Other programs use user_version too.
+  const isOwn = version === 0 ? count(db, 'sqlite_schema', "type = 'table'") === 0 : hasEvents(db);
+  if (version < 0 || !isOwn) throw new Error('the file is a database of another program');
+  if ([0, SCHEMA_OF_0_1, SCHEMA_WITH_INDEX, SEALING, SCHEMA_VERSION].includes(version)) return version;
   throw new Error(`the file has schema ${version}, which no release wrote`);
+}
+
+function hasEvents(db: Database): boolean {
+  return count(db, "pragma_table_info('events')", "name IN ('position', 'event_id', 'line')") === 3;
+}
+
+function count(db: Database, source: string, condition: string): number {
+  return db.prepare<[], number>(`SELECT count(*) FROM ${source} WHERE ${condition}`).pluck().get() ?? 0;
 }
 
 /** Migrates a file whose schema is known. */
@@ -96,18 +88,17 @@ export async function migrate(db: Database, onProgress: OnMigration): Promise<vo
   }
 }
 
-/** The derived tables keep their rows, and get other indexes. */
+/** Keeps the rows of the derived tables, and replaces their indexes. */
 function replaceIndex(db: Database): void {
   addKeys(db);
   db.exec('DROP TABLE chamber_phases; DROP TABLE snapshots; ALTER TABLE contacts RENAME TO earlier_contacts');
-  dropIndexes(db);
+  dropDerivedIndexes(db);
   db.exec(createDerivedIndexes(SQLITE) + createTable(SQLITE, SNAPSHOTS));
   replaceContacts(db);
   db.pragma(`user_version = ${SCHEMA_VERSION}`);
 }
 
-/** Those of the derived tables. */
-function dropIndexes(db: Database): void {
+function dropDerivedIndexes(db: Database): void {
   const names = db.prepare<[string], string>(
     `SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name IN (SELECT value FROM json_each(?))`,
   );
@@ -124,7 +115,7 @@ function addTables(db: Database): void {
   addKeys(db);
   replaceContacts(db);
   rememberRegistrations(db);
-  // The clock's name was another one in 0.1.0.
+  // Release 0.1.0 called the clock told_at.
   db.exec(`
     INSERT OR REPLACE INTO meta
       SELECT '${CLOCK_HIGH_WATER_MARK}', CAST(max(CAST(value AS INTEGER)) AS TEXT) FROM meta
@@ -140,7 +131,7 @@ function addKeys(db: Database): void {
   db.exec("DROP TABLE stream_events; DROP TABLE signatures; DELETE FROM meta WHERE name = 'indexed_through'");
 }
 
-/** The addresses are bytes, as in PostgreSQL, whose text can't hold each. */
+/** Addresses become bytes, as in PostgreSQL, whose text can't contain every address. */
 function replaceContacts(db: Database): void {
   db.exec(`
     ${createTable(SQLITE, CONTACTS)}
@@ -153,7 +144,7 @@ function dropTriggers(db: Database): void {
   for (const trigger of APPEND_ONLY_TRIGGERS) db.exec(`DROP TRIGGER IF EXISTS ${trigger}`);
 }
 
-/** 0.1.0 knew the signatures of registrations, which cover e-mail addresses, from the events: those stay as they are. */
+/** Release 0.1.0 recognised repeated registrations by the events' signatures, which cover e-mail addresses. The events keep them. */
 function rememberRegistrations(db: Database): void {
   const signed = db.prepare<[], { readonly account: string; readonly event_id: number; readonly signature: Buffer }>(
     `SELECT account, event_id, signature FROM events
@@ -194,8 +185,7 @@ function sealEvents(db: Database, onProgress: OnMigration): void {
     db.exec(APPEND_ONLY);
     saveProgress.run(SEALED_THROUGH, String(through));
   });
-  const saved = db.prepare<[string], string>('SELECT value FROM meta WHERE name = ?').pluck().get(SEALED_THROUGH);
-  for (let after = Number(saved ?? 0); after < last; after += EVENTS_PER_STEP) {
+  for (let after = Number(readMeta(db, SEALED_THROUGH) ?? 0); after < last; after += EVENTS_PER_STEP) {
     const through = Math.min(after + EVENTS_PER_STEP, last);
     const events = unsealed.all(after, through);
     if (events.length > 0) seal.immediate(events, through);
@@ -203,7 +193,7 @@ function sealEvents(db: Database, onProgress: OnMigration): void {
   }
 }
 
-/** A line or nodes that are damaged get a checksum that is not theirs, so that every read detects the damage. */
+/** A damaged line, or damaged nodes, get a wrong checksum, so that every read detects the damage. */
 function checksumsOf(event: UnsealedEvent, nodesOf: NodesOf): [line: number, nodes: number | null] {
   const { line, nodes } = event;
   const isLineSound = nodes === null ? isCanonical(line) : isLeafOf(line, nodes);
@@ -220,7 +210,7 @@ function isLeafOf(line: Buffer, nodes: Buffer): boolean {
   return nodeAt(nodes, 0).equals(leafHash(line));
 }
 
-/** The form is all that a line outside of the tree can be checked by, without its stream. */
+/** A line outside the tree can be checked only by its form, without its stream. */
 function isCanonical(line: Buffer): boolean {
   try {
     return isUtf8(line) && toLine(fromLine(line.toString())) === line.toString();
@@ -229,7 +219,7 @@ function isCanonical(line: Buffer): boolean {
   }
 }
 
-/** Every node above the leaf is the hash of its two children. */
+/** Whether every node above the leaf is the hash of its two children. */
 function areParents({ stream, event_id: eventId }: UnsealedEvent, nodes: Buffer, nodesOf: NodesOf): boolean {
   for (let level = 1; level < nodes.length / HASH_BYTES; level++) {
     const left = nodesOf.get(stream, eventId - 2 ** (level - 1));
@@ -243,7 +233,7 @@ function nodeAt(nodes: Buffer, level: number): Buffer {
   return nodes.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
 }
 
-/** A damaged chamber is no reason to keep the service from the others. Its row was right before. */
+/** A damaged chamber keeps its earlier row, and does not keep the service from starting. */
 async function makeTables(db: Database, onProgress: OnMigration): Promise<void> {
   const of = lastPosition(db);
   onProgress({ step: 'tables', events: 0, of });
@@ -261,7 +251,7 @@ async function makeTables(db: Database, onProgress: OnMigration): Promise<void> 
   db.exec('DROP TABLE earlier');
 }
 
-/** In the form of listing-json.ts. Release 0.1.0 had neither a length of turns nor a bound of members in the row. */
+/** In the form of listing-json.ts. The rows of release 0.1.0 had no length of turns and no maximum of members. */
 const KEEP_CHAMBER = `
 INSERT OR REPLACE INTO chambers SELECT chamber_id, creator_did, lobby_deadline, proposal_deadline, debate_deadline,
   allocate_commit_deadline, allocate_reveal_deadline, is_committed, is_settled,

@@ -1,6 +1,6 @@
 // The published tree in an SQLite file.
-import { type Publication, type PublishedTree, type StoredCheckpoint, storedLevel } from '../published-tree.ts';
-import { REPLACE_NOTE, SqlPublishedTree, type TreeParts } from '../sql/published-tree.ts';
+import type { Publication, PublishedTree, StoredCheckpoint } from '../published-tree.ts';
+import { REPLACE_NOTE, SqlPublishedTree, type TreeParts, toTileRow } from '../sql/published-tree.ts';
 import { CHECKPOINTS, TILES, upsert } from '../sql/tables.ts';
 import { Conflict, type Writer } from './writer.ts';
 
@@ -22,14 +22,13 @@ export class SqlitePublishedTree extends SqlPublishedTree {
   protected async placeLines(): Promise<void> {}
 
   async publish({ from, checkpoint, tiles }: Publication): Promise<boolean> {
-    const first = {
-      text: PUBLISH,
-      values: [this.parts.logId, checkpoint.size, checkpoint.note, from],
-      mustChange: true,
-    };
-    const rest = tiles.map((tile) => ({ text: WRITE_TILE, values: [storedLevel(tile), tile.index, tile.bytes] }));
+    const values = [this.parts.logId, checkpoint.size, checkpoint.note, from];
+    const rows = tiles.map((tile) => {
+      const { level, tile: index } = toTileRow(tile);
+      return { text: WRITE_TILE, values: [level, index, tile.bytes] };
+    });
     try {
-      await this.#writer?.change([first, ...rest]);
+      await this.#writer?.change([{ text: PUBLISH, values, mustChange: true }, ...rows]);
       return this.#writer !== undefined;
     } catch (error) {
       if (error instanceof Conflict) return false;
@@ -44,7 +43,7 @@ export class SqlitePublishedTree extends SqlPublishedTree {
   }
 }
 
-/** The first checkpoint is inserted, a later one replaces one of the size that it follows. */
+/** Inserts the first checkpoint; a later one replaces a checkpoint of the size that it follows. */
 const PUBLISH = upsert(
   CHECKPOINTS,
   'SELECT $1, $2, $3 WHERE $4 = (SELECT coalesce(max(size), 0) FROM checkpoints WHERE log_id = $1)',

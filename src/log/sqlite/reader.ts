@@ -8,9 +8,9 @@ import { readFoundLog } from '../sql/meta.ts';
 import { sqlOn } from './connection.ts';
 import { cannotOpen, reasonOf, requireOneName, requireUnlocked } from './database-file.ts';
 import { readClock } from './meta.ts';
-import { EARLIER_SCHEMAS, requireKnownSchema } from './migration.ts';
+import { requireKnownSchema } from './migration.ts';
 import { SqlitePublishedTree } from './published-tree.ts';
-import { requireOwnTables, SCHEMA_VERSION } from './schema.ts';
+import { SCHEMA_VERSION } from './schema.ts';
 
 /** Opens the file read-only; throws an Error of one line. */
 export function openReader(path: string): Database.Database {
@@ -20,11 +20,7 @@ export function openReader(path: string): Database.Database {
     const file = requireOneName(path);
     if (!existsSync(file)) throw new Error('file not found');
     db = new Database(file, { readonly: true, fileMustExist: true });
-    const version = db.pragma('user_version', { simple: true }) as number;
-    if (version > 0) requireOwnTables(db);
-    if (version !== SCHEMA_VERSION && !EARLIER_SCHEMAS.includes(version)) {
-      throw new Error(`the file has schema ${version}, and this version reads schema ${SCHEMA_VERSION}`);
-    }
+    if (requireKnownSchema(db) === 0) throw new Error('the file contains no log');
     return db;
   } catch (error) {
     db?.close();

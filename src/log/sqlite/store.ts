@@ -1,4 +1,4 @@
-// A store in one SQLite file: WAL, synchronous=FULL, one process that writes, in a thread of its own. The main thread reads.
+// A store in one SQLite file, with WAL and synchronous=FULL. One process writes, in a separate thread; its main thread reads.
 import { LOG_ID } from '../../vocabulary/values.ts';
 import { Damages, type LogCorruption, type StreamDamaged } from '../damage.ts';
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
@@ -10,8 +10,9 @@ import { sqlOn } from './connection.ts';
 import { cannotOpen, type DatabaseFile, openDatabaseFile } from './database-file.ts';
 import { SqliteEventLog } from './event-log.ts';
 import { Failures } from './failures.ts';
-import { readClock, readMeta, SqliteMeta } from './meta.ts';
+import { readClock, SqliteMeta } from './meta.ts';
 import { SqlitePublishedTree } from './published-tree.ts';
+import { readMeta } from './schema.ts';
 import { Writer } from './writer.ts';
 
 export interface SqliteStoreOptions {
@@ -19,7 +20,7 @@ export interface SqliteStoreOptions {
   readonly chamberIdMin?: number;
   /** Called before any method rejects with the error: the process must stop. */
   readonly onCorruption?: (error: LogCorruption) => void;
-  /** Called once for each stream in which damage is met. */
+  /** Called once for each damaged stream. */
   readonly onDamage?: (damage: StreamDamaged) => void;
 }
 
@@ -58,7 +59,7 @@ function compose(file: DatabaseFile, options: SqliteStoreOptions): Store {
     meta: new SqliteMeta({ sql, writer, lastAt }),
     nodes: undefined,
     async close() {
-      // The thread closes the last connection, and only then the descriptor that it watches the file by.
+      // The writer's thread closes the last connection, and only then the descriptor by which it watches the file.
       db.close();
       await writer.close();
       file.close();
@@ -66,13 +67,13 @@ function compose(file: DatabaseFile, options: SqliteStoreOptions): Store {
   };
 }
 
-/** Statements are prepared when they are first used: without a table a move would fail. */
+/** Statements are prepared when they are first used, so a missing table would fail a move instead of the start. */
 function requireTables(db: DatabaseFile['db']): void {
   const tables = [SNAPSHOTS, ...Object.values(TABLES), ...KEPT_TABLES];
   for (const { name } of tables) db.prepare(`SELECT 1 FROM ${name}`);
 }
 
-/** The first second of which no signature is in the log: a key begins with its second, so the newest is the last in the index. */
+/** The first second without signatures in the log: a key begins with its second, so the newest one is last in the index. */
 function secondAfterNewest(db: DatabaseFile['db']): number {
   const query = 'SELECT max(signature) FROM events WHERE signature IS NOT NULL';
   const newest = db.prepare<[], Buffer | null>(query).pluck().get();

@@ -1,4 +1,4 @@
-// `events` is append-only for every program that opens the file, by triggers that REPLACE cannot get round.
+// Triggers make `events` append-only for every program that opens the file; REPLACE does not bypass them.
 import { expect, it } from 'vitest';
 import type { StreamId } from '../../../src/log/stream-id.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
@@ -27,15 +27,12 @@ it.each([
   ],
   ['a gap in the positions', `INSERT INTO events (${COLUMNS}) VALUES (6, 1, NULL, 3, ${FORGED}, NULL, NULL)`],
   ['a row without a position', `INSERT INTO events (${COLUMNS}) VALUES (NULL, 1, NULL, 3, ${FORGED}, NULL, NULL)`],
-  [
-    'an event that is there',
-    `INSERT OR REPLACE INTO events (${COLUMNS}) VALUES (5, 1, NULL, 1, ${FORGED}, NULL, NULL)`,
-  ],
+  ['an existing event', `INSERT OR REPLACE INTO events (${COLUMNS}) VALUES (5, 1, NULL, 1, ${FORGED}, NULL, NULL)`],
   ['a gap in a chamber', `INSERT INTO events (${COLUMNS}) VALUES (5, 1, NULL, 4, ${FORGED}, NULL, NULL)`],
   ['a gap in an account', `INSERT INTO events (${COLUMNS}) VALUES (5, NULL, 'did:key:a', 3, ${FORGED}, NULL, NULL)`],
   ['a stream that starts with 2', `INSERT INTO events (${COLUMNS}) VALUES (5, 3, NULL, 2, ${FORGED}, NULL, NULL)`],
   [
-    'a signature that is there',
+    'an existing signature',
     `INSERT OR REPLACE INTO events (${COLUMNS}) VALUES (5, 1, NULL, 3, ${FORGED}, (SELECT signature FROM events WHERE position = 1), NULL)`,
   ],
   ['an event of no stream', `INSERT INTO events (${COLUMNS}) VALUES (5, NULL, NULL, 1, ${FORGED}, NULL, NULL)`],
@@ -55,9 +52,9 @@ it('another program can read while the service runs', async () => {
 
 it.each([
   ['a gap', [entry(1, 3), entry(1, 5)]],
-  ['an event that is there', [entry(1, 3), entry(1, 3)]],
+  ['an existing event', [entry(1, 3), entry(1, 3)]],
   ['a stream that starts with 2', [entry(1, 3), entry(9, 2)]],
-])('of a stream with %s nothing is written, and the append returns it', async (_what, entries) => {
+])('an append skips and returns a stream with %s', async (_what, entries) => {
   const { store } = await writtenLog();
   const stream = entries[1]?.stream as StreamId;
   const head = await store.log.lastEventId(stream);
@@ -69,7 +66,7 @@ it.each([
   expect(await store.log.lastEventId(2)).toBe(2);
 });
 
-it('a batch with one signature twice is a defect of its maker, and nothing of it is written', async () => {
+it('a batch that contains a signature twice is rejected whole, as a defect of the caller', async () => {
   const { store } = await writtenLog();
   const twin = entry(2, 2);
   const entries = [entry(1, 3), twin, entry(2, 3, { signature: twin.signature })];

@@ -1,5 +1,4 @@
-// The files of an open database: readable by their owner alone, and watched, so that a lost file stops the process before the
-// next answer.
+// The files of an open database are readable by their owner alone, and watched: a lost file stops the process before the next response.
 import {
   chmodSync,
   copyFileSync,
@@ -39,7 +38,7 @@ function replace(path: string): void {
   renameSync(`${path}.copy`, path);
 }
 
-describe('a name that ends with white space, which SQLite would be given without it', () => {
+describe('a name that ends with white space, which the driver would trim', () => {
   it.each([' ', '\t', '\n'])('is not opened, read or copied to: %j', async (space) => {
     const path = temporaryDatabase();
     const lock = openLog(path);
@@ -60,7 +59,7 @@ describe.each(['', '-wal', '-shm'])('a file chambers.db%s', (suffix) => {
     // SQLite maps the -shm into memory: closing the log would touch pages past its end.
     if (how === 'truncated') atEnd(() => truncateSync(path + suffix, size));
     const isSaved = suffix === '-wal' && how === 'deleted';
-    const outcome = isSaved ? ': all that was answered has been saved in the database' : '';
+    const outcome = isSaved ? ': all answered moves have been saved in the database' : '';
     const message = `${path}${suffix} was ${how} while it was open${outcome}`;
     await expect(store.log.append({ entries: [entry(1, 3)] })).rejects.toThrow(message);
     await expect(store.meta.persistClock(9)).rejects.toThrow(LogCorruption);
@@ -74,7 +73,7 @@ describe('a write-ahead log that was deleted', () => {
   it('is saved in the main file by a checkpoint', async () => {
     const { path, store } = await openStore();
     rmSync(`${path}-wal`);
-    await expect(store.log.append({ entries: [entry(1, 3)] })).rejects.toThrow('all that was answered has been saved');
+    await expect(store.log.append({ entries: [entry(1, 3)] })).rejects.toThrow('all answered moves have been saved');
     expect(lines(path)).toBe(2);
   });
 
@@ -86,23 +85,23 @@ describe('a write-ahead log that was deleted', () => {
     expect(() => lines(path)).toThrow('no such table');
   });
 
-  it('is said to be saved only in part while an outside reader needs former pages', async () => {
+  it('is reported as saved in part while an outside reader needs former pages', async () => {
     const { path, store } = await openStore();
     const reader = intrude(path);
     reader.exec('BEGIN; SELECT * FROM events');
     await store.log.append({ entries: [entry(1, 3)] });
     rmSync(`${path}-wal`);
-    await expect(store.log.append({ entries: [entry(1, 4)] })).rejects.toThrow('what was answered last may be lost');
+    await expect(store.log.append({ entries: [entry(1, 4)] })).rejects.toThrow('the latest answered moves may be lost');
   });
 });
 
-/** The main file alone, as it would be without its -wal. */
+/** Opens a copy of the main file without its -wal. */
 function copyOf(path: string) {
   copyFileSync(path, `${path}.alone`);
   return intrude(`${path}.alone`);
 }
 
-it('the death of the thread that writes fails the append under way and every later one, and is reported', async () => {
+it('the death of the writer thread fails the append under way and every later one, and is reported', async () => {
   const posting = vi.spyOn(Worker.prototype, 'postMessage');
   const { store, reported } = await openStore();
   const writer = posting.mock.contexts.at(-1) as Worker;
@@ -116,7 +115,7 @@ it('the death of the thread that writes fails the append under way and every lat
   expect((await store.log.readPage(1, 0, 9)).count).toBeGreaterThan(1);
 });
 
-it('what is written after the close is refused, and nothing is reported', async () => {
+it('a write after the close is rejected, and nothing is reported', async () => {
   const { store, reported } = await openStore();
   await store.close();
   await expect(store.meta.persistClock(9)).rejects.toThrow();
@@ -130,7 +129,7 @@ it('a write-ahead log that lost its last frames fails the next append', async ()
 });
 
 it.each(['TRUNCATE', 'RESTART', 'FULL', 'PASSIVE'])(
-  'a checkpoint by another program is no damage: %s',
+  'a %s checkpoint by another program is not damage',
   async (mode) => {
     const { path, store, reported } = await openStore();
     const other = intrude(path);
@@ -143,7 +142,7 @@ it.each(['TRUNCATE', 'RESTART', 'FULL', 'PASSIVE'])(
   },
 );
 
-it('the watch holds through checkpoints of the log itself', async () => {
+it('checkpoints of the log itself are not damage', async () => {
   const { path, store } = await openStore();
   for (let eventId = 3; eventId < 600; eventId++) {
     await store.log.append({
@@ -153,7 +152,7 @@ it('the watch holds through checkpoints of the log itself', async () => {
   expect(statSync(`${path}-wal`).size).toBeLessThan(10_000_000);
 });
 
-it('a write-ahead log that grew under an outside reader is cut back once the reader has gone', async () => {
+it('a write-ahead log that grew under an outside reader is truncated after the reader has ended', async () => {
   const { path, store, reported } = await openStore();
   const reader = intrude(path);
   reader.exec('BEGIN; SELECT * FROM events');
@@ -173,7 +172,7 @@ describe('files', () => {
       readdirSync(dirname(path)).map((name) => [name, (statSync(join(dirname(path), name)).mode & 0o777).toString(8)]),
     );
 
-  it('are made readable and writable by their owner alone', async () => {
+  it('are created readable and writable by their owner alone', async () => {
     const before = process.umask(0);
     atEnd(() => void process.umask(before));
     const { path } = await openStore();

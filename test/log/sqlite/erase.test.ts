@@ -16,7 +16,7 @@ import { asSchema2, entry } from '../entries.ts';
 const AGENTS = 200;
 const SECRET = 'secret-address@example.org';
 
-/** Many agents, so that the contacts fill several pages; one has an address of its own, which it has changed. */
+/** Registers many agents, so that the contacts fill several pages; one of them has a secret address, which it has changed. */
 async function register(path: string) {
   const service = new TestService({ path });
   const by = new Signer();
@@ -45,7 +45,7 @@ function bytesOf(path: string): string {
 }
 
 describe('erasing an agent', { timeout: 30_000 }, () => {
-  it('leaves no byte of its e-mail addresses, and everything else', async () => {
+  it('removes every byte of its e-mail addresses, and nothing else', async () => {
     const path = temporaryDatabase();
     const { service, by, attestation, ndjson } = await register(path);
     await service.close();
@@ -60,7 +60,7 @@ describe('erasing an agent', { timeout: 30_000 }, () => {
     expect(await restarted.send(attestation)).toMatchObject({ status: 200 });
   });
 
-  it('also erases what a killed service left in the -wal', async () => {
+  it('also erases the bytes that a killed service left in the -wal', async () => {
     const [live, path] = [temporaryDatabase(), temporaryDatabase()];
     const { service, by } = await register(live);
     for (const suffix of ['', '-wal']) copyFileSync(live + suffix, path + suffix);

@@ -1,4 +1,4 @@
-// A log that cannot be written: the whole batch gets 503, nothing is half written, and it heals by itself.
+// While the log cannot be written, whole batches get 503 and nothing is half written; it recovers without a restart.
 import { statSync, truncateSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
@@ -18,7 +18,7 @@ async function inDebate(path: string) {
   return { service, id, debate };
 }
 
-function refused(answer: Answer) {
+function expectUnavailable(answer: Answer) {
   expect(answer).toMatchObject({
     status: 503,
     body: { error: 'FORUM_ERR_UNAVAILABLE', detail: expect.stringContaining('retry') },
@@ -27,14 +27,14 @@ function refused(answer: Answer) {
 }
 
 describe('while another program holds the write lock', () => {
-  it('a batch is rejected whole; sent again afterwards, each request is accepted once', async () => {
+  it('a whole batch is rejected; sent again afterwards, each request is accepted once', async () => {
     const path = temporaryDatabase();
     const { service, id, debate } = await inDebate(path);
     const before = await service.lines(id);
     const batch = ['a', 'b', 'c'].map(debate);
     const intruder = intrude(path);
     intruder.exec('BEGIN IMMEDIATE');
-    for (const answer of await Promise.all(batch.map((request) => service.send(request)))) refused(answer);
+    for (const answer of await Promise.all(batch.map((request) => service.send(request)))) expectUnavailable(answer);
     expect(await service.lines(id)).toEqual(before);
     intruder.exec('ROLLBACK');
     const eventIds = [];
@@ -42,16 +42,16 @@ describe('while another program holds the write lock', () => {
     expect(eventIds).toEqual([3, 4, 5, 3, 4, 5]);
   });
 
-  it('the service is not ready, by the persisted clock alone, until it can be persisted', async () => {
+  it('the clock alone makes the service unready until it can be persisted', async () => {
     const path = temporaryDatabase();
     const { service } = await inDebate(path);
     const intruder = intrude(path);
     intruder.exec('BEGIN IMMEDIATE');
     await expect(service.forum.persistClock()).rejects.toMatchObject({ code: 'FORUM_ERR_UNAVAILABLE' });
-    refused(await service.request('GET', '/ready'));
+    expectUnavailable(await service.request('GET', '/ready'));
     expect(await service.must('GET', '/health')).toMatchObject({ ok: true });
     intruder.exec('ROLLBACK');
-    refused(await service.request('GET', '/ready'));
+    expectUnavailable(await service.request('GET', '/ready'));
     service.clock.advance(1_000);
     await service.forum.persistClock();
     expect(await service.must('GET', '/ready')).toEqual({ ready: true });
@@ -67,26 +67,26 @@ describe('while another program holds the write lock', () => {
     const intruder = intrude(path);
     intruder.exec('BEGIN IMMEDIATE');
     const request = debate('a');
-    refused(await service.send(request));
-    refused(await service.request('GET', '/ready'));
+    expectUnavailable(await service.send(request));
+    expectUnavailable(await service.request('GET', '/ready'));
     intruder.exec('ROLLBACK');
     expect(await service.send(request)).toMatchObject({ status: 200 });
     expect(await service.must('GET', '/ready')).toEqual({ ready: true });
   });
 
-  it('what is read stays as it was', async () => {
+  it('reads do not change', async () => {
     const path = temporaryDatabase();
     const { service, id, debate } = await inDebate(path);
     const preview = await service.must('GET', `/chambers/${id}/merkle-preview`);
     const intruder = intrude(path);
     intruder.exec('BEGIN IMMEDIATE');
-    refused(await service.send(debate('a')));
+    expectUnavailable(await service.send(debate('a')));
     expect(await service.must('GET', `/chambers/${id}/merkle-preview`)).toEqual(preview);
   });
 });
 
 describe('a full disk', () => {
-  it('rejects with 503 and heals when there is space again', async ({ skip }) => {
+  it('rejects with 503 and recovers when there is space again', async ({ skip }) => {
     const disk = smallDisk('2m');
     if (disk === undefined) return skip();
     const ballast = `${disk}/ballast`;
@@ -97,7 +97,7 @@ describe('a full disk', () => {
     let answer = await service.send(debate('x'.repeat(8_000)));
     for (; answer.status === 200; answer = await service.send(debate('x'.repeat(8_000))))
       accepted.push(answer.body.eventId);
-    refused(answer);
+    expectUnavailable(answer);
     expect(accepted.length).toBeGreaterThan(0);
     const count = (await service.lines(id)).length;
     expect(accepted).toEqual(Array.from({ length: count - 2 }, (_, at) => at + 3));

@@ -1,4 +1,4 @@
-// The lines of a page are checked each time they are read, and the damaged one is found.
+// Every read of a page verifies its lines, and names the damaged one.
 import { randomInt } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { StreamDamaged } from '../../../src/log/damage.ts';
@@ -17,7 +17,7 @@ async function filled() {
   return { store, path };
 }
 
-it.each([1, 8, 9, LINES])('a bit that is flipped in line %i after a read is met by the next one', async (eventId) => {
+it.each([1, 8, 9, LINES])('a bit flipped in line %i after a read fails the next read', async (eventId) => {
   const { store, path } = await filled();
   expect((await store.log.readPage(1, 0, 1_000)).count).toBe(LINES);
   flipBit(path, { column: 'line', position: eventId, bit: randomInt(1_000) });

@@ -1,4 +1,4 @@
-// Lists and look-ups: right at every moment, and never a scan of a table.
+// Lists and look-ups are right at every moment, and never scan a table.
 import Database from 'better-sqlite3';
 import { expect, it, vi } from 'vitest';
 import type { ChamberListing } from '../../../projections/listings.ts';
@@ -10,7 +10,7 @@ import { created, entry, intrude, listing, openLog } from '../entries.ts';
 
 const CHAMBERS = 250;
 
-/** Its deadlines come one, two … of its steps after its creation at 1. */
+/** Created at 1; the deadlines follow in steps whose length depends on the id. */
 function stepped(chamberId: number, isCommitted = false): ChamberListing {
   const step = 10 + (chamberId % 7) * 5;
   const [lobby, proposal, debate, commit, reveal] = [1, 2, 2 + (chamberId % 3), 5, 6].map((n) => 1 + n * step);
@@ -42,7 +42,7 @@ async function expectRight(store: Store, all: readonly ChamberListing[], now: nu
   }
 }
 
-it('a list of a phase is right at every moment, whenever the clock is persisted', async () => {
+it('the list of a phase is right at every moment, whenever the clock is persisted', async () => {
   const { store, ids } = await filled(temporaryDatabase());
   const all = new Map(ids.map((id) => [id, stepped(id)]));
   for (let now = 1; now < 300; now += 13) {
@@ -61,7 +61,7 @@ it('no statement of the log scans a table', async () => {
   const preparing = vi.spyOn(Database.prototype, 'prepare');
   await useAll(openLog());
   const prepared = preparing.mock.calls.map(([sql]) => sql);
-  // A start looks only whether the tables are there.
+  // A start prepares these only to see whether the tables exist.
   const statements = new Set(prepared.filter((sql) => !/^SELECT 1 FROM \w+$/.test(sql)));
   preparing.mockRestore();
   expect(statements.size).toBeGreaterThan(30);
@@ -77,7 +77,7 @@ it('no statement of the log scans a table', async () => {
   }
 });
 
-/** Every statement of a store that runs. */
+/** Executes every statement of an open store. */
 async function useAll({ log, lists, tree, meta }: Store): Promise<void> {
   const leaf = new Uint8Array(32);
   const snapshot = { eventId: 1, leaf, state: '{}' };

@@ -1,4 +1,4 @@
-// Opens a database, which migrates it, once its standard input says so: a process that can be killed meanwhile.
+// A process that can be killed while it migrates a database; it starts when it reads a line from standard input.
 import { migrateDatabase } from '../../../src/log/sqlite/database-file.ts';
 
 process.stdout.write('ready\n');

@@ -1,4 +1,4 @@
-// A migration that is killed at any moment resumes, and ends as one that was not.
+// A migration that is killed at any moment resumes, with the same result.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ describe.each([
     return progress;
   }
 
-  it('keeps every byte of its events, which get their checksums', async () => {
+  it('keeps every byte of its events, and adds their checksums', async () => {
     const path = copy();
     const before = intrude(path).prepare(STORED).all();
     const progress = await migrated(path);
@@ -63,7 +63,7 @@ describe.each([
     expect(() => intrude(path).exec('DELETE FROM events')).toThrow('append-only');
   });
 
-  it.each([['line'], ['nodes']] as const)('does not seal a damaged column %s as sound', async (column) => {
+  it.each([['line'], ['nodes']] as const)('gives a damaged %s a wrong checksum', async (column) => {
     const path = copy();
     const position = intrude(path).prepare('SELECT max(position) FROM events WHERE nodes IS NOT NULL').pluck().get();
     flipBit(path, { column, position: position as number, bit: 300 });
@@ -72,12 +72,12 @@ describe.each([
       `SELECT CAST(${column} AS BLOB) AS bytes, ${column}_crc AS crc FROM events WHERE position = ?`,
     );
     const { bytes, crc } = damaged.get(position) as { readonly bytes: Buffer; readonly crc: number };
-    // The file of the later commit had its checksums before it was damaged.
+    // The file of the later commit had checksums before the damage.
     expect(crc).not.toBe(crc32(bytes));
     expect(await faultsOf(path)).toHaveLength(1);
   });
 
-  it(`is migrated as a whole after kill -9 at ${KILLS} random instants or more, some before and some after its end`, async () => {
+  it(`is migrated completely after kill -9 at ${KILLS} random instants or more, some before and some after its end`, async () => {
     const whole = copy();
     const duration = (await run(whole, Number.POSITIVE_INFINITY)).millis;
     const right = contentOf(whole);
@@ -94,7 +94,7 @@ describe.each([
   }, 120_000);
 });
 
-/** Opens the database in a process that is killed so many milliseconds after it began. */
+/** Migrates the database in a process that is killed after so many milliseconds. */
 async function run(path: string, killAfterMillis: number): Promise<{ readonly millis: number }> {
   const child = spawn(process.execPath, [PROGRAM, path], { stdio: ['pipe', 'pipe', 'inherit'] });
   const exited = once(child, 'exit');

@@ -7,7 +7,7 @@ import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { faultsOf } from '../../durability/log-book.ts';
 import { debating, type Running, run } from '../../kit/service.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
-import { intrude } from '../entries.ts';
+import { intrude, tamper } from '../entries.ts';
 
 const COLUMNS = 'position, chamber_id, account, event_id, line, signature, nodes';
 
@@ -27,14 +27,7 @@ beforeEach(async () => {
 });
 
 const stored = () => intrude(path).prepare('SELECT * FROM events ORDER BY position').all();
-const append = (values: string) => tamper(`INSERT INTO events (${COLUMNS}) VALUES ${values}`);
-
-function tamper(sql: string): void {
-  const db = intrude(path);
-  for (const name of ['update', 'delete', 'replace']) db.exec(`DROP TRIGGER IF EXISTS events_refuse_${name}`);
-  db.exec(sql);
-  db.close();
-}
+const append = (values: string) => tamper(path, `INSERT INTO events (${COLUMNS}) VALUES ${values}`);
 
 it.each([
   ['a gap in a chamber', (id: number) => [`(7, ${id}, NULL, 9, '{}', NULL, NULL)`]],
@@ -54,8 +47,11 @@ it.each([
   for (const values of statements) {
     if (values !== 'SELECT') append(values);
     else
-      tamper(`INSERT INTO events (${COLUMNS}) SELECT 7, chamber_id, account, event_id + 1, line, NULL, nodes FROM events
-        WHERE position = 6`);
+      tamper(
+        path,
+        `INSERT INTO events (${COLUMNS}) SELECT 7, chamber_id, account, event_id + 1, line, NULL, nodes FROM events
+        WHERE position = 6`,
+      );
   }
   const foreign = (stored() as readonly { line: string; event_id: number }[]).slice(6);
   const { removed, removedTo } = await repairTail(path);
@@ -85,15 +81,15 @@ it('changes nothing in a sound log', async () => {
 it.each([
   ['an event of another stream that is sound', () => `UPDATE events SET line = 'x' WHERE position = 1`],
   ['events that continue one another', () => `UPDATE events SET line = 'x' WHERE position = 4`],
-])('changes nothing where damage is followed by %s', async (_title, sql) => {
+])('changes nothing if damage is followed by %s', async (_title, sql) => {
   await running.stop();
-  tamper(sql());
+  tamper(path, sql());
   const damaged = stored();
   await expect(repairTail(path)).rejects.toThrow("may be the service's own: restore a backup instead");
   expect(stored()).toEqual(damaged);
   expect(readdirSync(dirname(path)).filter((name) => name.includes('removed'))).toEqual([]);
 });
 
-it('is rejected while a service holds the file', async () => {
+it('is rejected while a service runs', async () => {
   await expect(repairTail(path)).rejects.toThrow('another process is using it');
 });

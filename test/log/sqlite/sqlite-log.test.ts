@@ -1,4 +1,4 @@
-// The log in its file: what was appended is there after a restart, for one writer at a time.
+// The log in its file, which one process at a time opens for writing.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { atEnd, temporaryDatabase, temporaryFolder } from '../../kit/temporary.t
 import { asSchema2, entry, intrude, openLog } from '../entries.ts';
 
 describe('a log that is opened again', () => {
-  it('keeps the persisted clock, also of a file in which an earlier release wrote it', async () => {
+  it('keeps the persisted clock, including one that an earlier release wrote', async () => {
     const path = temporaryDatabase();
     const store = openSqliteStore(path);
     await store.log.append({ entries: [entry(1, 1)] });
@@ -27,7 +27,7 @@ describe('a log that is opened again', () => {
     expect(older.meta.lastAt).toBe(1_000);
   });
 
-  it('has a new id otherwise', async () => {
+  it('has another id if it is new', async () => {
     const logs = [openSqliteStore(':memory:'), openSqliteStore(':memory:')];
     const [first, second] = logs.map(({ log }) => log.logId);
     expect(first).toMatch(/^[0-9a-f]{32}$/);
@@ -36,8 +36,8 @@ describe('a log that is opened again', () => {
   });
 });
 
-describe('one writer', () => {
-  it('is all that a file has within a process', async () => {
+describe('a file', () => {
+  it('has one writer within a process', async () => {
     const path = temporaryDatabase();
     const store = openSqliteStore(path);
     expect(() => openSqliteStore(path)).toThrow('another process is using it');
@@ -45,7 +45,7 @@ describe('one writer', () => {
     await openSqliteStore(path).close();
   });
 
-  it('is all that a file has among processes, and a killed one holds it no longer', async () => {
+  it('has one writer among processes, and a killed one has released it', async () => {
     const path = temporaryDatabase();
     const holder = await holdLock(`${path}.lock`);
     expect(() => openSqliteStore(path)).toThrow('another process is using it');
@@ -56,7 +56,7 @@ describe('one writer', () => {
   });
 });
 
-/** Another process that takes the lock as another service would. */
+/** Starts a process that takes the lock as a service would. */
 async function holdLock(path: string): Promise<ChildProcess> {
   const sqlite = createRequire(import.meta.url).resolve('better-sqlite3');
   const script = `const lock = new (require(${JSON.stringify(sqlite)}))(process.argv[1], { timeout: 0 });
@@ -71,25 +71,22 @@ async function holdLock(path: string): Promise<ChildProcess> {
   return Promise.race([held, once(child, 'exit').then(() => Promise.reject(new Error(complaint)))]);
 }
 
-describe('a file that is no log', () => {
+describe('a file that is not a log', () => {
   it('is rejected in one line when it is another program’s database', () => {
     const path = temporaryDatabase();
     intrude(path).exec('CREATE TABLE notes (text)');
     expect(() => openSqliteStore(path)).toThrow(/^cannot open the database .*another program$/);
   });
 
-  it.each([1, 3, SCHEMA_VERSION])(
-    'is rejected when another program wrote it and counts its version as %i',
-    (version) => {
-      const path = temporaryDatabase();
-      const db = intrude(path);
-      db.exec(`CREATE TABLE events (id, line); CREATE TABLE meta (name, value); PRAGMA user_version = ${version}`);
-      const before = db.prepare('SELECT * FROM sqlite_schema').all();
-      expect(() => openSqliteStore(path)).toThrow(/^cannot open the database .*another program$/);
-      expect(() => openReader(path)).toThrow(/^cannot read the database .*another program$/);
-      expect(db.prepare('SELECT * FROM sqlite_schema').all()).toEqual(before);
-    },
-  );
+  it.each([1, 3, SCHEMA_VERSION])('is rejected when another program wrote it with version %i', (version) => {
+    const path = temporaryDatabase();
+    const db = intrude(path);
+    db.exec(`CREATE TABLE events (id, line); CREATE TABLE meta (name, value); PRAGMA user_version = ${version}`);
+    const before = db.prepare('SELECT * FROM sqlite_schema').all();
+    expect(() => openSqliteStore(path)).toThrow(/^cannot open the database .*another program$/);
+    expect(() => openReader(path)).toThrow(/^cannot read the database .*another program$/);
+    expect(db.prepare('SELECT * FROM sqlite_schema').all()).toEqual(before);
+  });
 
   it('is rejected when its newest event has no timestamp', async () => {
     const path = temporaryDatabase();
@@ -104,7 +101,7 @@ describe('a file that is no log', () => {
     expect(() => openSqliteStore(path)).toThrow(/^cannot open the database .*schema 99/);
   });
 
-  it('is rejected when it is no database, or in no folder', () => {
+  it('is rejected when it is not a database, or its folder is missing', () => {
     const path = temporaryDatabase();
     writeFileSync(path, 'This is a text and not a database, despite its name. '.repeat(100));
     expect(() => openSqliteStore(path)).toThrow(/^cannot open the database/);
