@@ -14,7 +14,7 @@ const TYPES: Readonly<Record<ColumnType, string>> = {
 };
 
 /** The line's `ts` in milliseconds; null if the line is no JSON. As a generated column it would be computed at every insert. */
-export const AT = `CASE WHEN json_valid(line) THEN CAST(round(unixepoch(json_extract(line, '$.ts'), 'subsec') * 1000) AS INTEGER) END`;
+const AT = `CASE WHEN json_valid(line) THEN CAST(round(unixepoch(json_extract(line, '$.ts'), 'subsec') * 1000) AS INTEGER) END`;
 
 /** Lines are stored as text, so that other programs can read them, and returned as bytes, since a damaged line may be no text. */
 const LINES = `(SELECT position AS place, stream, event_id, ${AT} AS at, CAST(line AS BLOB) AS line, signature, nodes, line_crc, nodes_crc

@@ -3,11 +3,12 @@ import { existsSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { draftOf, moveFile } from '../../files/durable-file.ts';
-import { toStream } from '../sql/sql.ts';
+import { CLOCK_RESET } from '../clock-reset.ts';
+import { type SqlTransaction, toStream } from '../sql/sql.ts';
 import { createDerivedTables, DERIVED_TABLES, SNAPSHOTS } from '../sql/tables.ts';
 import { type NewLog, readMeta, type WholeLine, type WholeLog, type WritableLog, writeMeta } from '../sql/whole-log.ts';
 import type { Fault } from '../stored-stream.ts';
-import { AT, SQLITE, transactionOn } from './connection.ts';
+import { SQLITE, transactionOn } from './connection.ts';
 import {
   createPrivate,
   DATABASE_PAGE_BYTES,
@@ -122,8 +123,7 @@ function wholeLogOn(db: Database.Database): Omit<WholeLog, 'close'> {
     survivesErrors: true,
     async checkOwn(report) {
       checkPages(db, report);
-      const copiedThrough = Number((await readMeta(transaction, COPIED_THROUGH)) ?? 0);
-      const fault = firstOutOfOrder(db, copiedThrough);
+      const fault = firstOutOfOrder(db, await unorderedThrough(transaction));
       if (fault !== undefined) report(fault);
     },
     lastAt: async () => readClock(db),
@@ -145,15 +145,22 @@ interface OrderedRow {
   readonly at: number | null;
 }
 
+/** The last position at which a time may be earlier than that of a line before it. */
+async function unorderedThrough(transaction: SqlTransaction): Promise<number> {
+  // Each reset moves the log's time back, and only the last one is stored.
+  if ((await readMeta(transaction, CLOCK_RESET)) !== undefined) return Number.POSITIVE_INFINITY;
+  return Number((await readMeta(transaction, COPIED_THROUGH)) ?? 0);
+}
+
 /** One process wrote the lines one after another, so their times rise with their positions. */
-function firstOutOfOrder(db: Database.Database, copiedThrough: number): Fault | undefined {
-  const query = `SELECT position, stream, event_id, ${AT} AS at FROM events ORDER BY position`;
+function firstOutOfOrder(db: Database.Database, unordered: number): Fault | undefined {
+  const query = `SELECT place AS position, stream, event_id, at FROM ${SQLITE.lines} ORDER BY place`;
   let expected = 1;
   let latest = 0;
   for (const { position, stream, event_id: eventId, at } of db.prepare<[], OrderedRow>(query).iterate()) {
     const event = { position, stream: toStream(stream), eventId };
     if (position !== expected) return { ...event, problem: `its position is ${position}, not ${expected}` };
-    const isLater = at === null || at >= latest || position <= copiedThrough;
+    const isLater = at === null || at >= latest || position <= unordered;
     if (!isLater) return { ...event, problem: 'ts is earlier than that of an earlier event' };
     latest = at ?? latest;
     expected++;

@@ -4,12 +4,16 @@ import { basename, dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { createKeyFile, defaultKeyFile } from '../../../src/keys/key-file.ts';
+import { writeWholeLog } from '../../../src/log/open-log.ts';
+import { resetClock } from '../../../src/log/sql/maintenance.ts';
 import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
 import { sqlOn } from '../../../src/log/sqlite/connection.ts';
 import { faultsOf, fsckLog, rebuildLog } from '../../durability/log-book.ts';
+import { HOUR, TestClock } from '../../kit/clock.ts';
 import { subscribe } from '../../kit/consumers.ts';
 import { debating, run } from '../../kit/service.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
+import { TestService } from '../../kit/test-service.ts';
 import { dropTriggers, intrude, tamper } from '../entries.ts';
 import { describeMaintenance, writtenLog } from '../maintenance.ts';
 
@@ -73,6 +77,24 @@ describe('fsck of a file', () => {
       expect.objectContaining({ problem: expect.stringContaining('missing from index events_by_signature') }),
     );
     await rebuildLog(path);
+    expect(await faultsOf(path)).toEqual([]);
+  });
+
+  it('accepts times that a reset of the clock has moved back, also after a second one', async () => {
+    const path = temporaryDatabase();
+    const clock = new TestClock();
+    const right = clock.read();
+    for (const wrong of [2 * HOUR, HOUR]) {
+      const service = new TestService({ path, clock });
+      await service.agent();
+      clock.set(right + wrong);
+      await service.agent();
+      await service.forum.persistClock();
+      await service.close();
+      clock.set(right);
+      await writeWholeLog(path, (log) => resetClock(log, right));
+    }
+    await new TestService({ path, clock }).agent();
     expect(await faultsOf(path)).toEqual([]);
   });
 
