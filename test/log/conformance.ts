@@ -1,4 +1,4 @@
-// What the ports of a store promise, of any store.
+// The contract of a store's ports, for every store.
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { ChamberListing, IdeaListing } from '../../projections/listings.ts';
@@ -26,7 +26,7 @@ interface Opened {
 
 export function describePort(open: () => Promise<Opened>): void {
   describe('the order of all chambers', () => {
-    it("holds each chamber's lines in their order, from any place on, and no account's", async () => {
+    it("contains each chamber's lines in order, from any place on, and no lines of accounts", async () => {
       const { store, reopen } = await open();
       const { log } = store;
       await log.append({ entries: [created(1), entry(ANN, 1), follows(1, 2), created(2)] });
@@ -57,7 +57,7 @@ export function describePort(open: () => Promise<Opened>): void {
   });
 
   describe('append', () => {
-    it('writes events that follow their streams, and returns their lines as they were written', async () => {
+    it('writes events that follow their streams, and returns the same bytes', async () => {
       const { log } = (await open()).store;
       const batch = [created(1), entry(ANN, 1), follows(1, 2), follows(1, 3), created(2), follows(2, 2), entry(ANN, 2)];
       expect(await log.append({ entries: batch })).toEqual(NONE);
@@ -68,12 +68,12 @@ export function describePort(open: () => Promise<Opened>): void {
     });
 
     it.each<[string, readonly LogEntry[], readonly StreamId[]]>([
-      ['an event that is there already', [follows(1, 2)], [1]],
+      ['an existing event', [follows(1, 2)], [1]],
       ['an event after a gap', [follows(1, 5)], [1]],
       ['the first event of an account after a gap', [entry(ANN, 3)], [ANN]],
-      ['several events of which the first is there', [follows(1, 2), follows(1, 3), follows(1, 4)], [1]],
-      ['two streams beside one that follows', [follows(1, 2), follows(2, 2), entry(BOB, 2)], [1, BOB]],
-    ])('writes nothing of a stream for %s, everything of the others, and reports its head', async (_, batch, lost) => {
+      ['several events of which the first exists', [follows(1, 2), follows(1, 3), follows(1, 4)], [1]],
+      ['two streams next to one that follows', [follows(1, 2), follows(2, 2), entry(BOB, 2)], [1, BOB]],
+    ])('skips a stream with %s, writes the others, and reports its head', async (_, batch, lost) => {
       const { log } = (await open()).store;
       await log.append({ entries: [created(1), follows(1, 2), follows(1, 3), created(2), entry(ANN, 1)] });
       const before = new Map<StreamId, number>([
@@ -88,7 +88,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect(await heads(log, [1, 2, ANN, BOB])).toEqual([3, isWritten ? 2 : 1, 1, 0]);
     });
 
-    it('writes nothing of a creation that does not follow the highest chamber, and reports that', async () => {
+    it('skips a creation that does not follow the highest chamber, and reports it', async () => {
       const { log } = (await open()).store;
       expect(await log.append({ entries: [created(2)] })).toEqual(report([2, 0], [ALL_CHAMBERS, 0]));
       expect(await log.append({ entries: [created(1), created(2), follows(2, 2), entry(ANN, 1)] })).toEqual(NONE);
@@ -97,7 +97,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect(await heads(log, [1, 2, 4, ANN, ALL_CHAMBERS])).toEqual([1, 2, 0, 3, 2]);
     });
 
-    it('reports of the heads that it is told those that have moved, and writes all the same', async () => {
+    it('reports which of the given heads have advanced, and writes nevertheless', async () => {
       const { log } = (await open()).store;
       await log.append({ entries: [created(1), follows(1, 2), created(2), entry(ANN, 1)] });
       const right = new Map<StreamId, number>([
@@ -142,7 +142,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect(await log.append({ entries: [] })).toEqual(NONE);
     });
 
-    it('writes nothing of a stream in which a signature is known, wherever it stands, and finds its line', async () => {
+    it('skips a stream with a known signature in any of its entries, and finds the line', async () => {
       const { log } = (await open()).store;
       const known = follows(1, 2);
       await log.append({ entries: [created(1), known, created(2)] });
@@ -153,7 +153,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect(await heads(log, [1, 2])).toEqual([2, 3]);
     });
 
-    it('writes nothing of a creation whose signature is known, and finds its line', async () => {
+    it('skips a creation with a known signature, and finds the line', async () => {
       const { log } = (await open()).store;
       const known = created(1);
       await log.append({ entries: [known] });
@@ -163,7 +163,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect([await log.lastEventId(2), await log.lastEventId(ALL_CHAMBERS)]).toEqual([0, 1]);
     });
 
-    it('finds the line of a known registration, and writes nothing of its account', async () => {
+    it('finds the line of a known registration, and skips its account', async () => {
       const { log } = (await open()).store;
       const account = entry(ANN, 1, { signature: null });
       const known = { did: ANN, eventId: 1, signature: 'h'.repeat(32), operatorEmail: undefined };
@@ -190,7 +190,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect([...(await log.find([another.signature])).keys()]).toEqual([another.signature]);
     });
 
-    it('may hold every signature that it has written, and every registration’s', async () => {
+    it('may contain every signature that it has written, and those of registrations', async () => {
       const { store, reopen } = await open();
       const entries = Array.from({ length: 500 }, (_, index) =>
         entry(ANN, index + 1, { signature: newSignatureKey() }),
@@ -240,7 +240,7 @@ export function describePort(open: () => Promise<Opened>): void {
   });
 
   describe('a lease', () => {
-    it('is held soon where no other process wants it, again after a reopening, and lets its holder append', async () => {
+    it('is acquired soon without a competitor, again after a restart, and allows its holder to append', async () => {
       const { store, reopen } = await open();
       const isHeld = (lease: Lease) => eventually(() => expect(lease.token).toBeDefined(), 15_000);
       const lease = leaseOf(store);
@@ -257,7 +257,7 @@ export function describePort(open: () => Promise<Opened>): void {
   });
 
   describe('look-ups', () => {
-    it('find the line of a registration by the hash of its signature, also if it changed nothing', async () => {
+    it('find the line of a registration by the hash of its signature, even if it changed nothing', async () => {
       const { lists, log } = (await open()).store;
       const [first, again] = ['a'.repeat(32), 'b'.repeat(32)];
       const account = entry(ANN, 1, { signature: null });
@@ -283,7 +283,7 @@ export function describePort(open: () => Promise<Opened>): void {
   });
 
   describe('pages', () => {
-    it('hold the lines after the cursor, up to the limit', async () => {
+    it('contain the lines after the cursor, up to the limit', async () => {
       const { log } = (await open()).store;
       await log.append({ entries: [created(1), follows(1, 2), follows(1, 3)] });
       const counts = [
@@ -299,7 +299,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect([await text(1, 1), await text(1, 3), await text(7, 0)]).toEqual([lines, '', '']);
     });
 
-    it('end with the line that fills them', async () => {
+    it('end with the line that reaches their size', async () => {
       const { log } = (await open()).store;
       const line = Buffer.alloc(PAGE_BYTES / 2, 'x');
       await log.append({ entries: [created(1), ...[2, 3, 4, 5].map((eventId) => entry(1, eventId, { line }))] });
@@ -337,7 +337,7 @@ export function describePort(open: () => Promise<Opened>): void {
     expect([await log.readSnapshot(stream), await log.readSnapshot(other)]).toEqual([undefined, undefined]);
   });
 
-  it('no append writes a snapshot, contact or registration of a stream in conflict', async () => {
+  it('an append skips snapshots, contacts and registrations of a stream in conflict', async () => {
     const { lists, log } = (await open()).store;
     const registration = { did: ANN, eventId: 1, signature: 'h'.repeat(32), operatorEmail: 'new@example.org' };
     await log.append({
@@ -365,7 +365,7 @@ export function describePort(open: () => Promise<Opened>): void {
     expect(await Promise.all(counts)).toEqual([3, 2, 1]);
   });
 
-  it('keeps everything, its id, its clock and its facts over a restart: the first value of each, unless it was replaced', async () => {
+  it('keeps lines, id, clock and facts over a restart; a fact keeps its first value unless it is replaced', async () => {
     const { store, reopen } = await open();
     const { log, lists, meta } = store;
     const first = created(1);
@@ -392,9 +392,9 @@ export function describePort(open: () => Promise<Opened>): void {
   });
 }
 
-/** Tests of stores that the edges read; the pipeline reads no more than how many chambers of an agent are open. */
+/** For stores that the edges read; the pipeline reads only the number of an agent's open chambers. */
 export function describeLists(open: () => Promise<Opened>): void {
-  it('no append writes a derived row of a stream in conflict', async () => {
+  it('an append skips derived rows of a stream in conflict', async () => {
     const { lists, log } = (await open()).store;
     await log.append({ entries: [created(1)] });
     const listings = [listing(1, { name: 'Changed' }), idea(1, 1, 'ABC', null)];
@@ -422,7 +422,7 @@ export function describeLists(open: () => Promise<Opened>): void {
       }
     });
 
-    it('of chambers follow ends that come sooner', async () => {
+    it('of chambers follow phases that end early', async () => {
       const { lists, log, meta } = (await open()).store;
       const late = deadlines(10);
       const paced = { deadlines: late, rounds: { proposal: 1, debate: 2 }, movesPerTurn: 3 };
@@ -445,7 +445,7 @@ export function describeLists(open: () => Promise<Opened>): void {
       expect(await phaseOf(late.debateDeadline)).toEqual([{ phase: 'ALLOCATE_COMMIT', row: rows[2] }]);
     });
 
-    it('of chambers hold the latest row of each, newest first', async () => {
+    it('of chambers contain the latest row of each, newest first', async () => {
       const { lists, log } = (await open()).store;
       await log.append({
         entries: [created(1), created(2), entry(1, 2, { listings: [listing(1, { memberCount: 1 })] })],
@@ -564,12 +564,12 @@ export function describeLists(open: () => Promise<Opened>): void {
   });
 }
 
-/** Tests of stores that are published; nothing of the forum reads or writes the tree. */
+/** For stores that are published; the forum neither reads nor writes the tree. */
 export function describeTree(open: () => Promise<Opened>): void {
   describe('the published tree', () => {
     const tile = (bytes: number) => ({ level: 0, index: 0, bytes: new Uint8Array(bytes * 32).fill(bytes) });
 
-    it('has a leaf for each line, those of accounts too, at the place of the line', async () => {
+    it('has a leaf for each line, including those of accounts, at the place of the line', async () => {
       const { store } = await open();
       const { log, tree } = store;
       const entries = [created(1), entry(ANN, 1), follows(1, 2), entry(ANN, 2, { nodes: null }), created(2)];
@@ -588,7 +588,7 @@ export function describeTree(open: () => Promise<Opened>): void {
       expect([await tree.readEvents(4, 10), (await tree.readLeaves(5, 10)).length]).toEqual([[placed[4]], 0]);
     });
 
-    it('takes a checkpoint that follows the stored one, with its tiles, and no other', async () => {
+    it('accepts only a checkpoint that follows the stored one, with its tiles', async () => {
       const { store, reopen } = await open();
       const { tree } = store;
       const lease = await held(store);
@@ -613,7 +613,7 @@ export function describeTree(open: () => Promise<Opened>): void {
       expect(await again.tree.checkpoint('0'.repeat(32))).toBeUndefined();
     });
 
-    it('takes signatures for the stored note alone', async () => {
+    it('accepts signatures for the stored note only', async () => {
       const { store } = await open();
       const { tree } = store;
       const checkpoint = { size: 3, note: 'three' };
@@ -624,7 +624,7 @@ export function describeTree(open: () => Promise<Opened>): void {
       expect(await tree.checkpoint()).toEqual({ size: 3, note: 'three, cosigned' });
     });
 
-    it('takes nothing from a publisher that does not hold the lease, where several may', async () => {
+    it('accepts nothing from a publisher without the lease, if several may publish', async () => {
       const { store } = await open();
       const { tree, nodes } = store;
       const publication = { from: 0, checkpoint: { size: 3, note: 'three' }, tiles: [tile(3)], lease: 'not held' };
@@ -633,7 +633,7 @@ export function describeTree(open: () => Promise<Opened>): void {
   });
 }
 
-/** The token of a lease once it is held. */
+/** The token of a lease once it has been acquired. */
 async function held(store: Store): Promise<string> {
   const lease = leaseOf(store);
   return eventually(() => lease.token ?? expect.fail('the lease is not held yet'), 15_000);
@@ -648,13 +648,13 @@ function lineOf({ signature, line }: LogEntry): readonly [signatureKey: string, 
   return [signature as string, Buffer.from(line).toString()];
 }
 
-/** What a membership shows of a chamber. */
+/** The chamber's part of a membership. */
 function openListing(id: number) {
   const { chamberId, name, deadlines, memberCount, turnSeconds, maxMembers } = listing(id);
   return { chamberId, name, deadlines, memberCount, turnSeconds, maxMembers };
 }
 
-/** The heads as a read has them, and as an append reports them. */
+/** The heads from a read, which an append reports too. */
 async function heads(log: EventLog, streams: readonly StreamId[]): Promise<readonly number[]> {
   const found = await Promise.all(streams.map((stream) => log.lastEventId(stream)));
   const { moved } = await log.append({ entries: [], heads: new Map(streams.map((stream) => [stream, -1])) });
