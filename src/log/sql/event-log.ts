@@ -72,7 +72,7 @@ export abstract class SqlEventLog implements EventLog {
     text: string,
     values: readonly SqlValue[],
   ): Promise<readonly Row[]>;
-  /** For writes that are not lost for good when they fail. */
+  /** For snapshots, whose loss costs only time. */
   protected abstract write(text: string, values: readonly SqlValue[]): Promise<unknown>;
 
   mayHold(signatureKey: string): boolean {

@@ -25,8 +25,8 @@ export interface SqliteStoreOptions {
 }
 
 /**
- * Opens or creates the store in `path`, or in memory for ':memory:'. Throws an Error of one line, also for a file that
- * migrateDatabase has not brought to this schema.
+ * Opens or creates the store in `path`, or in memory for ':memory:'. Throws an Error of one line, also for a file that has to be
+ * migrated first.
  */
 export function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Store {
   const file = openDatabaseFile(path);
