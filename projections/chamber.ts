@@ -10,20 +10,10 @@ import {
   type Millis,
 } from '../src/vocabulary/values.ts';
 import type { AdmissionState } from './admission.ts';
-import { endsAfter, type PaceState } from './phase-ends.ts';
+import { amendedIdea, type Idea, polledIdea, proposedIdea, withIdea } from './ideas.ts';
+import { endsAfter, endsAtCreation, type PaceState } from './phase-ends.ts';
 import { evolveSettlement, NOT_SETTLED } from './settlement.ts';
 import { afterPass, afterSpeech, NO_TURNS } from './turn.ts';
-
-export interface Idea {
-  readonly ideaId: string;
-  readonly slot: number;
-  readonly ticker: string;
-  readonly name: string;
-  readonly description: string;
-  readonly creatorDid: string;
-  readonly creatorWallet: string;
-  readonly proposedAt: Millis;
-}
 
 export interface Reveal {
   readonly allocations: readonly Allocation[];
@@ -74,13 +64,27 @@ export function evolveChamber(state: ChamberState | null, event: ChamberEvent): 
     }
     case 'chamber.started':
       break;
-    case 'chamber.proposed': {
-      const { accountEventId: _, ...idea } = event.payload;
-      next.ideas = [...state.ideas, { ...idea, creatorDid: event.did, proposedAt: next.lastAt }];
+    case 'chamber.proposed':
+      next.ideas = [...state.ideas, proposedIdea(event.payload, event.did, versionOf(next))];
+      next.turns = afterSpeech(state, next.lastAt);
+      break;
+    case 'chamber.debated': {
+      const { ideaId, stance, version = 1 } = event.payload;
+      const turnOrder = state.members.indexOf(event.did);
+      if (stance !== undefined) {
+        next.ideas = withIdea(state.ideas, ideaId, (idea) => polledIdea(idea, { turnOrder, stance, version }));
+      }
       next.turns = afterSpeech(state, next.lastAt);
       break;
     }
-    case 'chamber.debated':
+    case 'chamber.amended': {
+      const { payload } = event;
+      next.ideas = withIdea(state.ideas, payload.ideaId, (idea) => amendedIdea(idea, payload, versionOf(next)));
+      next.turns = afterSpeech(state, next.lastAt);
+      break;
+    }
+    case 'chamber.withdrawn':
+      next.ideas = withIdea(state.ideas, event.payload.ideaId, (idea) => ({ ...idea, isWithdrawn: true }));
       next.turns = afterSpeech(state, next.lastAt);
       break;
     case 'chamber.passed':
@@ -104,7 +108,12 @@ export function evolveChamber(state: ChamberState | null, event: ChamberEvent): 
     default:
       return unreachable(event);
   }
-  return state.rounds === null ? next : Object.assign(next, endsAfter(state, next, event.type));
+  const hasOwnPace = state.rounds !== null || state.minMembers !== null;
+  return hasOwnPace ? Object.assign(next, endsAfter(state, next, event.type)) : next;
+}
+
+function versionOf({ lastEventId, lastAt }: Pick<ChamberState, 'lastEventId' | 'lastAt'>): Idea['versions'][number] {
+  return { eventId: lastEventId, at: lastAt };
 }
 
 /** The members are written out instead of spread: this runs for every move, and is several times faster. */
@@ -121,6 +130,7 @@ function advance(state: ChamberState, event: ChamberEvent): Draft {
     admission: state.admission,
     tokenChain: state.tokenChain,
     maxMembers: state.maxMembers,
+    minMembers: state.minMembers,
     turnSeconds: state.turnSeconds,
     rounds: state.rounds,
     movesPerTurn: state.movesPerTurn,
@@ -138,7 +148,8 @@ function advance(state: ChamberState, event: ChamberEvent): Draft {
 }
 
 function created(event: Extract<MoveEvent, { type: 'chamber.created' }>): ChamberState {
-  const { name, minBackersForGraduation, turnSeconds, topic = null, maxMembers = null } = event.payload;
+  const { name, minBackersForGraduation, turnSeconds, topic = null } = event.payload;
+  const { maxMembers = null, minMembers = null } = event.payload;
   const { rounds = null, movesPerTurn = null, admission = null, token = null } = event.payload;
   const millis = DEADLINES.map((deadline) => [deadline, instantOf(event.payload.deadlines[deadline])]);
   const deadlines = Object.fromEntries(millis) as Record<DeadlineName, Millis>;
@@ -147,13 +158,14 @@ function created(event: Extract<MoveEvent, { type: 'chamber.created' }>): Chambe
     name,
     creatorDid: event.did,
     deadlines,
-    ends: deadlines,
+    ends: endsAtCreation(deadlines, minMembers),
     endedBy: {},
     minBackersForGraduation,
     topic,
     admission,
     tokenChain: token,
     maxMembers,
+    minMembers,
     turnSeconds,
     rounds,
     movesPerTurn,

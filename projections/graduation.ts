@@ -1,5 +1,6 @@
 // Allocations: who backed which idea with how much, and which ideas graduate.
-import type { ChamberState, Idea } from './chamber.ts';
+import type { ChamberState } from './chamber.ts';
+import type { Idea } from './ideas.ts';
 import { deploymentOf } from './settlement.ts';
 
 export interface Tally {

@@ -18,6 +18,7 @@ export interface ChamberListing {
   readonly rounds: ChamberState['rounds'];
   readonly movesPerTurn: number | null;
   readonly maxMembers: number | null;
+  readonly minMembers: number | null;
   /** Whether it has rules of admission. */
   readonly isRestricted: boolean;
   readonly isCommitted: boolean;
@@ -74,7 +75,7 @@ export function listingsOf(before: ChamberState | null, after: ChamberState): re
   for (const idea of after.ideas) {
     if (!changed.has(idea.ideaId)) continue;
     const view = ideaView(after, idea, byIdea?.get(idea.ideaId), graduated.includes(idea));
-    rows.push({ kind: 'idea', proposedAt: idea.proposedAt, idea: view });
+    rows.push({ kind: 'idea', proposedAt: idea.versions[0].at, idea: view });
   }
   return rows;
 }
@@ -93,14 +94,16 @@ function memberListing(state: ChamberState, did = ''): MemberListing {
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** The ideas whose rows may differ: new ones, those in a new reveal, and those whose deployment advanced. */
+/** The ideas whose rows may differ: new and changed ones, those in a new reveal, and those whose deployment advanced. */
 function changedIdeas(before: ChamberState, after: ChamberState): ReadonlySet<string> {
   if (before.ideas === after.ideas && before.reveals === after.reveals && before.settlement === after.settlement) {
     return NONE;
   }
   const changed = new Set<string>();
   const isNewlyCommitted = before.settlement.committed !== after.settlement.committed;
-  for (const { ideaId } of after.ideas.slice(isNewlyCommitted ? 0 : before.ideas.length)) changed.add(ideaId);
+  for (const [index, idea] of after.ideas.entries()) {
+    if (isNewlyCommitted || before.ideas[index] !== idea) changed.add(idea.ideaId);
+  }
   if (before.reveals !== after.reveals) {
     for (const [did, { allocations }] of after.reveals) {
       if (!before.reveals.has(did)) for (const { ideaId } of allocations) changed.add(ideaId);
@@ -133,6 +136,7 @@ function chamberListing(state: ChamberState): ChamberListing {
     isCommitted: state.settlement.committed !== null,
     isSettled: isSettled(state),
     maxMembers: state.maxMembers,
+    minMembers: state.minMembers,
   };
 }
 

@@ -4,7 +4,9 @@ import { canonicalJson } from '../src/vocabulary/json.ts';
 import { BPS_TOTAL, type Hex, type Millis, toTimestamp } from '../src/vocabulary/values.ts';
 import type { ChamberState, Seat } from './chamber.ts';
 import { graduates, tallies, undecidedGraduates } from './graduation.ts';
+import { latestVersion } from './ideas.ts';
 import { isClosed, phaseAt } from './phase.ts';
+import { knownEnds, lacksMembers } from './phase-ends.ts';
 import { type Committed, deploymentOf, isDeployed } from './settlement.ts';
 
 export interface OutcomeView {
@@ -12,6 +14,9 @@ export interface OutcomeView {
   readonly name: string;
   readonly topic: string | null;
   readonly createdBy: string;
+  /** Whether as many members joined as the chamber asked for; null where it asked for no number. */
+  readonly quorate: boolean | null;
+  readonly minBackersForGraduation: number;
   /** The members in turn order. What lines of an earlier release do not say is null. */
   readonly members: readonly OutcomeMember[];
   /** The ideas by slot. */
@@ -40,7 +45,13 @@ export interface OutcomeIdea {
   readonly proposer: string;
   readonly backers: number;
   readonly totalBps: number;
+  /** Its part of all that was given to ideas, rounded down; 0 where nothing was. */
+  readonly shareBps: number;
+  /** How many more backers it would have needed to graduate. */
+  readonly backersMissing: number;
   readonly graduated: boolean;
+  readonly withdrawn: boolean;
+  readonly version: number;
   readonly tokenAddress: string | null;
   /** Why a graduate has no token. */
   readonly failure: string | null;
@@ -65,7 +76,7 @@ export function outcomeText(view: OutcomeView): string {
 
 function untilCommitted(state: ChamberState, now: Millis): Outcome {
   if (isClosed(state, now)) return { waitsFor: 'its root on the chain', until: null };
-  const until = state.ends.allocateRevealDeadline;
+  const until = knownEnds(state, now).allocateRevealDeadline;
   const phase = phaseAt(state, now);
   return { waitsFor: `the end of the reveals, at ${toTimestamp(until)} at the latest (it is in ${phase})`, until };
 }
@@ -80,6 +91,8 @@ function listed(ideas: readonly { readonly ticker: string }[]): string {
 
 function viewOf(state: ChamberState, committed: Committed): OutcomeView {
   const byIdea = tallies(state);
+  const givenBps = [...byIdea.values()].reduce((sum, { totalBps }) => sum + totalBps, 0);
+  const { minBackersForGraduation, minMembers } = state;
   const graduated = new Set(graduates(state));
   const ideas = state.ideas.map((idea): OutcomeIdea => {
     const { ideaId, ticker, name, creatorDid } = idea;
@@ -92,17 +105,22 @@ function viewOf(state: ChamberState, committed: Committed): OutcomeView {
       proposer: creatorDid,
       backers,
       totalBps,
+      shareBps: givenBps === 0 ? 0 : Math.floor((totalBps * BPS_TOTAL) / givenBps),
+      backersMissing: Math.max(0, minBackersForGraduation - backers),
       graduated: graduated.has(idea),
+      withdrawn: idea.isWithdrawn,
+      version: latestVersion(idea),
       tokenAddress: isDeployed(outcome) ? outcome.tokenAddress : null,
       failure: outcome === null || isDeployed(outcome) ? null : outcome.reason,
     };
   });
-  const givenBps = ideas.reduce((sum, { totalBps }) => sum + totalBps, 0);
   return {
     chamberId: state.chamberId,
     name: state.name,
     topic: state.topic,
     createdBy: state.creatorDid,
+    quorate: minMembers === null ? null : !lacksMembers(state),
+    minBackersForGraduation,
     members: state.members.map((did, turnOrder) => ({ did, ...(state.seats[turnOrder] as Seat) })),
     ideas,
     abstainedBps: BPS_TOTAL * state.reveals.size - givenBps,

@@ -1,4 +1,5 @@
-// When the phases of a chamber end: at their deadlines, and in a chamber with rounds as soon as nothing is left to come.
+// When the phases of a chamber end: at their deadlines, in a chamber with rounds as soon as nothing is left to come, and all with LOBBY where
+// too few members have joined.
 import type { ChamberEvent } from '../src/vocabulary/events.ts';
 import { DEADLINES, type DeadlineName, instantOf, type Millis, PHASES, type Phase } from '../src/vocabulary/values.ts';
 import { type PhaseEnds, phaseAt } from './phase.ts';
@@ -11,14 +12,44 @@ export interface PaceState extends TurnState {
   /** The events that ended a phase before its time, in a chamber with rounds. */
   readonly endedBy: Readonly<Partial<Record<DeadlineName, number>>>;
   readonly maxMembers: number | null;
+  /** The chamber is over with LOBBY unless so many members have joined. */
+  readonly minMembers: number | null;
   readonly commitments: { readonly size: number };
   readonly reveals: { readonly size: number };
   readonly lastEventId: number;
 }
 
+/** Whether the chamber would be over if LOBBY ended now; false where no number is asked for. */
+export function lacksMembers({ members, minMembers }: Quorum): boolean {
+  return minMembers !== null && members.length < minMembers;
+}
+
+/** The part of a chamber's state that says whether it comes about. */
+export interface Quorum {
+  readonly members: { readonly length: number };
+  readonly minMembers: number | null;
+}
+
+/** The ends of a chamber without members, if none joins. */
+export function endsAtCreation(deadlines: PhaseEnds, minMembers: number | null): PhaseEnds {
+  return minMembers === null ? deadlines : allWithLobby(deadlines);
+}
+
+function allWithLobby({ lobbyDeadline }: PhaseEnds): PhaseEnds {
+  return Object.fromEntries(DEADLINES.map((name) => [name, lobbyDeadline])) as Record<DeadlineName, Millis>;
+}
+
+/** Events of these types change no end: they end no turn. */
+const SPEECH: ReadonlySet<ChamberEvent['type']> = new Set([
+  'chamber.proposed',
+  'chamber.debated',
+  'chamber.amended',
+  'chamber.withdrawn',
+]);
+
 /**
  * The ends of all phases after an event of `type`, if no other event came. The event belongs to the phase that it may end; the end
- * of a phase that has begun never rises. Proposals and comments change none: they end no turn.
+ * of a phase that has begun never rises.
  */
 export function endsAfter(
   before: PaceState,
@@ -26,8 +57,9 @@ export function endsAfter(
   type: ChamberEvent['type'],
 ): Pick<PaceState, 'ends' | 'endedBy'> {
   const { endedBy } = before;
+  if (SPEECH.has(type) || lacksMembers(after)) return { ends: before.ends, endedBy };
   const isPaced = after.rounds !== null && after.members.length > 0;
-  if (!isPaced || type === 'chamber.proposed' || type === 'chamber.debated') return { ends: before.ends, endedBy };
+  if (!isPaced) return { ends: lacksMembers(before) ? after.deadlines : before.ends, endedBy };
   const current = PHASES.indexOf(phaseAt(before, after.lastAt));
   const ends = { ...before.ends };
   const state = { ...after, ends };
@@ -76,6 +108,12 @@ function lastTurnEnd(state: PaceState, phase: TurnPhase): Millis {
   return left <= 0 || silent >= members.length ? since : since + left * turnMillis(state);
 }
 
+/** Whether as many members have joined as the chamber needs; null in LOBBY, and where it needs no number. */
+export function isQuorate(state: PaceState, now: Millis): boolean | null {
+  if (state.minMembers === null || phaseAt(state, now) === 'LOBBY') return null;
+  return !lacksMembers(state);
+}
+
 /** The phase that an event of the chamber belongs to, which it may have ended; of an event before or with `chamber.committed`. */
 export function phaseOf(
   { ends, endedBy }: Pick<PaceState, 'ends' | 'endedBy'>,
@@ -103,13 +141,13 @@ export function holderAfterPass(state: PaceState, now: Millis): string {
 
 /**
  * The ends as they are known at `now`: a phase that has not begun shows its deadline, or what running turns already imply. Turns
- * run from PROPOSAL on, when it is settled who takes part.
+ * run from PROPOSAL on, when it is settled who takes part; in LOBBY the members that a chamber lacks may still join.
  */
 export function knownEnds(state: PaceState, now: Millis): PhaseEnds {
   const current = PHASES.indexOf(phaseAt(state, now));
-  if (state.rounds === null || current >= PHASES.indexOf('ALLOCATE_REVEAL')) return state.ends;
   const { lobbyDeadline } = state.ends;
   if (current === PHASES.indexOf('LOBBY')) return { ...state.deadlines, lobbyDeadline };
+  if (state.rounds === null || current >= PHASES.indexOf('ALLOCATE_REVEAL')) return state.ends;
   // The state's end is that of a reveal without commitments; it may have some.
   const { allocateCommitDeadline, allocateRevealDeadline } = state.deadlines;
   return allocateRevealDeadline === allocateCommitDeadline ? state.ends : { ...state.ends, allocateRevealDeadline };

@@ -7,13 +7,16 @@ import type { ChamberState, Reveal } from './chamber.ts';
 import type { Deployment } from './settlement.ts';
 
 /** Raised whenever ChamberState or AccountState changes: snapshots of another version are dropped. */
-export const STATE_VERSION = 5;
+export const STATE_VERSION = 6;
 
 export const SNAPSHOT_EVERY_EVENTS = 1_000;
 /** A change of an account replaces most of its state, in a line of several times its size. */
 export const ACCOUNT_SNAPSHOT_EVERY_EVENTS = 16;
 /** A state with n times this much text gets a snapshot n times less often, so that the cost per event stays the same. */
 const TEXT_PER_INTERVAL = 1_048_576;
+
+/** A stance in the text. */
+const STANCE_CHARS = 32;
 
 /** Whether a snapshot is made after the state's last event. */
 export function isSnapshotDue(state: ChamberState | AccountState): boolean {
@@ -26,7 +29,7 @@ export function isSnapshotDue(state: ChamberState | AccountState): boolean {
 /** The length of the texts that make a state large. */
 function textLength({ ideas, settlement }: ChamberState): number {
   let length = 0;
-  for (const { description } of ideas) length += description.length;
+  for (const { description, stances } of ideas) length += description.length + STANCE_CHARS * stances.length;
   for (const { submitted } of settlement.deployments.values()) {
     for (const { rawTransaction } of submitted) length += rawTransaction.length;
   }

@@ -2,6 +2,7 @@
 import type { Millis, Phase } from '../src/vocabulary/values.ts';
 import type { ChamberListing, MemberListing } from './listings.ts';
 import { isClosed, phaseBy, phaseEnd } from './phase.ts';
+import { lacksMembers } from './phase-ends.ts';
 import { NOT_SETTLED } from './settlement.ts';
 import { missedTurns, NO_TURNS, nextClockChange, type Turn, type Turns, turnAt, turnEnd } from './turn.ts';
 import { timeView } from './views.ts';
@@ -9,7 +10,7 @@ import { timeView } from './views.ts';
 /** The one word that says what the chamber waits for from the agent. */
 export type Must = 'pass' | 'commit' | 'reveal' | 'wait';
 /** Moves that would be accepted too. */
-export type May = 'join' | 'admit' | 'start' | 'propose' | 'debate';
+export type May = 'join' | 'admit' | 'start' | 'propose' | 'debate' | 'amend' | 'withdraw';
 
 /** An item of GET /me/todo. */
 export interface TodoView {
@@ -69,7 +70,7 @@ export interface OwnAdmission {
 const OPEN: OwnAdmission = { refusal: null, mayAdmit: false };
 
 export function todoOf(membership: Membership, context: TodoContext): Todo {
-  const { now, membersMax, isRetired = false, admission = OPEN } = context;
+  const { now, membersMax, isRetired = false, admission = OPEN, hasIdea = false } = context;
   const { chamber, member } = membership;
   const phase = phaseBy(chamber.ends, false, now);
   const members = { length: chamber.memberCount };
@@ -81,7 +82,7 @@ export function todoOf(membership: Membership, context: TodoContext): Todo {
     membership,
     phase,
     must: isRetired ? 'wait' : mustOf(membership, { phase, turn: own, now }),
-    may: isRetired ? [] : mayOf(membership, { phase, turn: own, membersMax, admission }),
+    may: isRetired ? [] : mayOf(membership, { phase, turn: own, membersMax, admission, hasIdea }),
     holderTurnOrder: current?.turnOrder ?? null,
     phaseEndsAt: phaseEnd(state, phase),
     turnEndsAt: turnEnd(state, now, current),
@@ -99,6 +100,8 @@ interface TodoContext {
   readonly isRetired?: boolean;
   /** What the rules of a chamber say of the agent, in LOBBY. */
   readonly admission?: OwnAdmission | undefined;
+  /** Whether the agent has an idea in the chamber that it has not withdrawn; matters in its turn alone. */
+  readonly hasIdea?: boolean;
 }
 
 interface Situation {
@@ -118,7 +121,13 @@ function mustOf({ chamber, member }: Membership, { phase, turn, now }: Situation
 
 function mayOf(
   { chamber, member }: Membership,
-  { phase, turn, membersMax, admission }: Situation & Pick<Todo, 'admission'> & { readonly membersMax: number },
+  {
+    phase,
+    turn,
+    membersMax,
+    admission,
+    hasIdea,
+  }: Situation & Required<Pick<TodoContext, 'membersMax' | 'hasIdea'>> & Pick<Todo, 'admission'>,
 ): readonly May[] {
   if (phase === 'LOBBY') {
     const { memberCount } = chamber;
@@ -126,12 +135,13 @@ function mayOf(
     const may: Readonly<Record<'join' | 'admit' | 'start', boolean>> = {
       join: member.turnOrder === null && hasSeat && admission.refusal === null,
       admit: admission.mayAdmit,
-      start: chamber.rounds !== null && chamber.creatorDid === member.did && memberCount > 0,
+      start: chamber.rounds !== null && chamber.creatorDid === member.did && memberCount >= (chamber.minMembers ?? 1),
     };
     return (['join', 'admit', 'start'] as const).filter((move) => may[move]);
   }
   if (turn === null || turn.moves >= (chamber.movesPerTurn ?? Number.POSITIVE_INFINITY)) return [];
-  return phase === 'PROPOSAL' ? ['propose'] : ['debate'];
+  if (phase === 'PROPOSAL') return hasIdea ? ['propose', 'withdraw'] : ['propose'];
+  return hasIdea ? ['debate', 'amend', 'withdraw'] : ['debate'];
 }
 
 /** What must be done before what waits, then by the next deadline, then by chamber. */
@@ -177,7 +187,8 @@ function whyOf(
   { turnHolder, phaseEndsAt: end, turnEndsAt }: Pick<TodoView, 'turnHolder' | 'phaseEndsAt' | 'turnEndsAt'>,
 ): string {
   const { membership, phase, isClosed, isRetired } = todo;
-  const { rounds, creatorDid } = membership.chamber;
+  const { rounds, creatorDid, memberCount, minMembers } = membership.chamber;
+  const quorum = { members: { length: memberCount }, minMembers };
   if (end === null) return 'The chamber is over.';
   if (isRetired) return 'Your key was retired: it can make no more moves.';
   switch (phase) {
@@ -191,6 +202,9 @@ function whyOf(
       return `Members may commit until ${end}.`;
     case 'ALLOCATE_REVEAL':
     case 'COMMITTED':
+      if (lacksMembers(quorum)) {
+        return `The chamber did not come about: ${quorum.members.length} of at least ${quorum.minMembers} members had joined at ${end}.`;
+      }
       if (isClosed) return `No more moves: the service commits the chamber on the chain, since ${end}.`;
       return `Members may reveal until ${end}.`;
   }

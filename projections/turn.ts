@@ -159,7 +159,7 @@ export function afterPass(state: TurnState, at: Millis): Turns {
   return { ...NO_TURNS, phase: turn.phase, count, since: at, silent, missed: missedByAll(state, at) };
 }
 
-/** The turns after the member in turn has proposed or debated at `at`. */
+/** The turns after the member in turn has spoken at `at`: proposed, debated, amended or withdrawn. */
 export function afterSpeech(state: TurnState, at: Millis): Turns {
   if (state.rounds === null && state.movesPerTurn === null) return state.turns;
   const turn = turnAt(state, at);

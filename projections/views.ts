@@ -11,10 +11,11 @@ import {
   toTimestamp,
 } from '../src/vocabulary/values.ts';
 import type { AccountState } from './account.ts';
-import type { ChamberState, Idea, Reveal } from './chamber.ts';
+import type { ChamberState, Reveal } from './chamber.ts';
 import { graduates, type Tally, tallies } from './graduation.ts';
+import { type Idea, latestVersion, type StanceCounts, stanceCounts } from './ideas.ts';
 import { isClosed, type PhaseEnds, phaseAt, phaseEnd } from './phase.ts';
-import { knownEnds } from './phase-ends.ts';
+import { isQuorate, knownEnds } from './phase-ends.ts';
 import { turnEnd, turnHolderAt } from './turn.ts';
 
 /** GET /me. */
@@ -77,6 +78,10 @@ export interface ChamberView {
   /** Extension. */
   readonly maxMembers: number | null;
   /** Extension. */
+  readonly minMembers: number | null;
+  /** Extension: whether so many members have joined; null in LOBBY, and where the chamber asks for no number. */
+  readonly quorate: boolean | null;
+  /** Extension. */
   readonly rounds: Rounds | null;
   /** Extension. */
   readonly movesPerTurn: number | null;
@@ -97,6 +102,10 @@ export interface ChamberView {
     readonly ticker: string;
     readonly name: string;
     readonly creator: string;
+    /** Extension. */
+    readonly version: number;
+    /** Extension. */
+    readonly withdrawn: boolean;
   }[];
   readonly merkleRoot: Hex | null;
   readonly committedAt: string | null;
@@ -123,6 +132,16 @@ export interface IdeaView {
   readonly deployStatus: DeployStatus;
   /** Why the deployment failed; null otherwise. */
   readonly deployReason: string | null;
+  /** Name and description are those of this version: 1 is the proposal, and each amendment makes another. */
+  readonly version: number;
+  readonly withdrawn: boolean;
+  /** The straw poll. */
+  readonly stances: StanceCounts;
+}
+
+/** An item of GET /chambers/:id/ideas. */
+export interface ChamberIdeaView extends IdeaView {
+  readonly versions: readonly { readonly version: number; readonly eventId: number; readonly ts: string }[];
 }
 
 /** GET /chambers/:id/allocations. Before ALLOCATE_REVEAL, `revealed` and `tally` are empty. */
@@ -164,6 +183,8 @@ export function chamberView(state: ChamberState, now: Millis): ChamberView {
     turnSeconds: state.turnSeconds,
     topic: state.topic,
     maxMembers: state.maxMembers,
+    minMembers: state.minMembers,
+    quorate: isQuorate(state, now),
     rounds: state.rounds,
     movesPerTurn: state.movesPerTurn,
     admission: state.admission,
@@ -173,7 +194,10 @@ export function chamberView(state: ChamberState, now: Millis): ChamberView {
     now: toTimestamp(now),
     phaseEndsAt: timeView(phaseEnd(state, phase)),
     turnEndsAt: timeView(turnEnd(state, now)),
-    ideas: state.ideas.map(({ ideaId, ticker, name, creatorDid }) => ({ ideaId, ticker, name, creator: creatorDid })),
+    ideas: state.ideas.map((idea) => {
+      const { ideaId, ticker, name, creatorDid, isWithdrawn } = idea;
+      return { ideaId, ticker, name, creator: creatorDid, version: latestVersion(idea), withdrawn: isWithdrawn };
+    }),
     merkleRoot: committed?.merkleRoot ?? null,
     committedAt: committed?.committedAt ?? null,
     committedTxHash: committed?.txHash ?? null,
@@ -216,10 +240,13 @@ function commitStatus(state: ChamberState, now: Millis): CommitStatus {
   return isClosed(state, now) ? 'pending' : 'open';
 }
 
-export function ideaViews(state: ChamberState): readonly IdeaView[] {
+export function ideaViews(state: ChamberState): readonly ChamberIdeaView[] {
   const byIdea = tallies(state);
   const graduated = new Set(graduates(state));
-  return state.ideas.map((idea) => ideaView(state, idea, byIdea.get(idea.ideaId), graduated.has(idea)));
+  return state.ideas.map((idea) => ({
+    ...ideaView(state, idea, byIdea.get(idea.ideaId), graduated.has(idea)),
+    versions: idea.versions.map(({ eventId, at }, index) => ({ version: index + 1, eventId, ts: toTimestamp(at) })),
+  }));
 }
 
 /** `isGraduate` counts only once the chamber is committed. */
@@ -243,6 +270,9 @@ export function ideaView(state: ChamberState, idea: Idea, tally: Tally | undefin
     totalBps: tally?.totalBps ?? 0,
     deployStatus: deployed ? 'deployed' : failed ? 'failed' : underWay,
     deployReason: failed?.reason ?? null,
+    version: latestVersion(idea),
+    withdrawn: idea.isWithdrawn,
+    stances: stanceCounts(idea),
   };
 }
 

@@ -12,7 +12,7 @@ import { type ChamberMoveOperation, chamberMoves, moveOfEvent } from '../src/mov
 import { openRpc } from '../src/relayer/rpc.ts';
 import { TokenReader } from '../src/relayer/token-reader.ts';
 import type { ChamberEvent, ServiceFact } from '../src/vocabulary/events.ts';
-import { type Phase, toTimestamp } from '../src/vocabulary/values.ts';
+import { type Phase, STANCES, toTimestamp } from '../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, recordCommit } from './kit/chambers.ts';
 import { HOUR, TestClock } from './kit/clock.ts';
 import { type Contract, deployContract } from './kit/contracts.ts';
@@ -56,8 +56,8 @@ type Operation = ChamberMoveOperation;
 const OPERATIONS = Object.keys(chamberMoves) as readonly Operation[];
 const FITTING: Readonly<Record<Phase, readonly Operation[]>> = {
   LOBBY: ['join', 'join', 'admit', 'start'],
-  PROPOSAL: ['propose', 'propose', 'pass'],
-  DEBATE: ['debate', 'debate', 'pass'],
+  PROPOSAL: ['propose', 'propose', 'withdraw', 'pass'],
+  DEBATE: ['debate', 'debate', 'amend', 'withdraw', 'pass'],
   ALLOCATE_COMMIT: ['commit'],
   ALLOCATE_REVEAL: ['reveal'],
   COMMITTED: OPERATIONS,
@@ -163,7 +163,11 @@ class Simulation {
       case 'propose':
         return { name: 'Idea', ticker: this.#random.pick(['ABC', 'abc', 'XYZ', 'Q']), description: 'é' };
       case 'debate':
-        return { ideaId: this.#random.pick([ideaId, null]), comment: 'hm', refinement: { n: this.#random.below(9) } };
+        return { ideaId: this.#random.pick([ideaId, null]), comment: 'hm', ...this.#debateOptions(chamberId) };
+      case 'amend':
+        return { ideaId: this.#ideaOf(chamberId, by) ?? ideaId, name: this.#random.pick(['Idea', 'Better', 'Best']) };
+      case 'withdraw':
+        return { ideaId: this.#ideaOf(chamberId, by) ?? ideaId };
       case 'commit':
         return allocation.commit;
       case 'reveal':
@@ -173,6 +177,23 @@ class Simulation {
       default:
         throw new Error(`unknown operation ${operation satisfies never}`);
     }
+  }
+
+  /** Mostly an idea of its own, if it has one. */
+  #ideaOf(chamberId: number, { did }: Signer): string | undefined {
+    const own = this.#states.get(chamberId)?.ideas.filter(({ creatorDid }) => creatorDid === did) ?? [];
+    return own.length === 0 || this.#random.chance(0.1) ? undefined : this.#random.pick(own).ideaId;
+  }
+
+  #debateOptions(chamberId: number) {
+    const lines = this.#lines.get(chamberId)?.length ?? 0;
+    return this.#random.pick([
+      {},
+      { refinement: { n: this.#random.below(9) } },
+      { stance: this.#random.pick([...STANCES, null, 'maybe']) },
+      { stance: this.#random.pick(STANCES), replyTo: 1 + this.#random.below(lines + 1) },
+      { replyTo: this.#random.pick([null, 0, lines]) },
+    ]);
   }
 
   async #createChamber(): Promise<void> {
@@ -197,7 +218,8 @@ class Simulation {
       { token: { address: token.address, minBalance: 5, at } },
     ];
     const admission = this.#random.chance(0.4) ? { admission: this.#random.pick(rules) } : {};
-    const body = { name: 'Random', ...deadlinesFrom(now, ends), ...turns, ...admission };
+    const quorum = this.#random.chance(0.3) ? { minMembers: 1 + this.#random.below(3) } : {};
+    const body = { name: 'Random', ...deadlinesFrom(now, ends), ...turns, ...admission, ...quorum };
     const answer = await this.#send(
       this.#service.prepare('POST', '/chambers', { by: this.#random.pick(this.#agents), body }),
     );

@@ -21,7 +21,8 @@ export class ChamberFold {
    * that can't come after the ones before it, such as a pass without a member.
    */
   take(event: ChamberEvent): ChamberState {
-    const isKept = event.type !== 'chamber.debated' && event.type !== 'chamber.passed';
+    const isStanceless = event.type === 'chamber.debated' && event.payload.stance === undefined;
+    const isKept = !isStanceless && event.type !== 'chamber.passed';
     if (isKept) this.#chars += EVENT_CHARS + JSON.stringify(event.payload).length;
     if (this.#chars > this.#charsMax) {
       const problem = `the state of chamber ${event.chamberId} is larger than ${this.#charsMax} characters`;

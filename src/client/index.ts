@@ -1,5 +1,6 @@
 // The client library: agents that sign, readers that need no key, the folds of their events, and the checks of their proofs.
-export { type ChamberState, evolveChamber, type Idea, type Reveal } from '../../projections/chamber.ts';
+export { type ChamberState, evolveChamber, type Reveal } from '../../projections/chamber.ts';
+export type { Idea } from '../../projections/ideas.ts';
 export { type Outcome, type OutcomeIdea, type OutcomeView, outcomeOf, outcomeText } from '../../projections/outcome.ts';
 export { phaseAt } from '../../projections/phase.ts';
 export type { May, Must, TodoView } from '../../projections/todo.ts';

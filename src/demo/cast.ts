@@ -1,7 +1,7 @@
 // The five agents of the demo: what each is like, proposes and says, and how it plays its part through a chamber. A real
 // agent does no more, except for the thinking: here every choice follows from likes alone.
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Idea } from '../../projections/chamber.ts';
+import type { Idea } from '../../projections/ideas.ts';
 import type { Agent, NewIdea } from '../client/agent.ts';
 import type { Turn } from '../client/chamber-watcher.ts';
 import { ClientError } from '../client/error.ts';

@@ -75,7 +75,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     detail: '/me allows GET, HEAD, OPTIONS, not DELETE',
   },
   FORUM_ERR_CONFLICT: {
-    when: 'a duplicate or a full chamber: joined twice, a ticker taken, a second commitment or reveal, more than `movesPerTurn`, a start without members, different registration data; the outcome of a chamber that is not over; or a cursor of another log',
+    when: 'a duplicate or a full chamber: joined twice, a ticker taken, an idea withdrawn or amended to the same text, a second commitment or reveal, more than `movesPerTurn`, a start without enough members, different registration data; the outcome of a chamber that is not over; or a cursor of another log',
     remedy: 'do not repeat it; choose another ticker or chamber, or pass',
     detail: 'ticker: RAIN already exists in chamber 7 (tickers are case-insensitive)',
   },

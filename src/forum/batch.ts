@@ -38,6 +38,10 @@ export interface PendingCommand {
   readonly seen: SeenEvent | undefined;
   /** The leaf that the log has for that event, null for none; undefined before it was read. */
   seenLeaf: Hex | null | undefined;
+  /** The event of its chamber that it replies to. */
+  readonly replyTo: number | undefined;
+  /** Whether the chamber has that event and members may reply to it; undefined before it was read. */
+  takesReply: boolean | undefined;
   /** Gives what the chain answered for it; throws NeedsChain for what it was not asked. */
   readChain: ReadChain;
   /** How often it was decided on a head that another process had passed. */
@@ -82,7 +86,7 @@ export class CommitBatch implements AppendBatch {
   }
 
   /** Takes the states that the command is decided on into the batch. Returns false if something has to be read first. */
-  take({ streams, seen, seenLeaf }: PendingCommand): boolean {
+  take({ streams, seen, seenLeaf, replyTo, takesReply }: PendingCommand): boolean {
     for (const stream of streams) {
       if (this.states.has(stream)) continue;
       const staged = this.before?.touched.has(stream) ? this.before.states.get(stream) : undefined;
@@ -91,10 +95,11 @@ export class CommitBatch implements AppendBatch {
       this.states.set(stream, state);
       this.headsBefore.set(stream, state?.state.lastEventId ?? 0);
     }
-    if (seen === undefined || seenLeaf !== undefined) return true;
-    // Most agents have seen the last event, whose leaf is in memory.
     const [, chamberId = 0] = streams;
     const chamber = this.states.get(chamberId);
+    if (chamber && replyTo !== undefined && takesReply === undefined) return false;
+    if (seen === undefined || seenLeaf !== undefined) return true;
+    // Most agents have seen the last event, whose leaf is in memory.
     return !chamber || chamber.state.lastEventId === seen.eventId;
   }
 

@@ -159,12 +159,13 @@ export class Decisions {
     const parsed = parseBody(move, body);
     const { state: account } = batch.states.get(caller.did) as Account;
     const { state, headHash } = chamber;
-    const { seen, seenLeaf = null, readChain } = pending;
+    const { seen, seenLeaf = null, readChain, takesReply = false } = pending;
     const leaf = seen?.eventId === state.lastEventId ? headHash : seenLeaf;
     let payload: MovePayloads[keyof MovePayloads];
     try {
       const { limits } = this.#options;
-      payload = move.decide(parsed, { state, did: caller.did, account, now: at, limits, readChain });
+      const takesReplies = () => takesReply;
+      payload = move.decide(parsed, { state, did: caller.did, account, now: at, limits, readChain, takesReplies });
     } catch (error) {
       // The history is checked before a conflict is reported and before the chain is asked, and after every other rule.
       if (!(error instanceof ForumError) || error.code === 'FORUM_ERR_CONFLICT') requireHistory(seen, leaf);

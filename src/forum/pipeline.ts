@@ -19,8 +19,8 @@
 //     and no batch waits for it. What the look-up does not find is decided, and its append looks again (5).
 //  7. Memory takes a state only once the append of its events has resolved; responses and wake-ups follow. A reader never sees an event
 //     that a crash could take back.
-//     An event that an agent says it has seen is read there too, after the request came in, unless it is the head in memory. No later
-//     event changes it, so it is read once.
+//     An event that an agent says it has seen, or replies to, is read there too, after the request came in, unless it is the head in memory.
+//     No later event changes it, so it is read once.
 //  8. An agent's creations are prepared one after another, each after the one before has its response, and its open chambers are counted
 //     again if another process has created a chamber since. So nobody creates more chambers than allowed.
 //  9. A command whose decision needs the chain leaves the batch with nothing staged, is looked up (5), and is decided again with what the
@@ -31,6 +31,7 @@ import type { Store } from '../log/store.ts';
 import type { StreamId } from '../log/stream-id.ts';
 import type { ChainReader } from '../moves/chain-question.ts';
 import { seenIn } from '../moves/move.ts';
+import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
 import { detach } from '../process/detach.ts';
 import { currentPayer, workFor } from '../process/main-thread.ts';
 import { ForumError, unavailable } from '../vocabulary/errors.ts';
@@ -143,6 +144,8 @@ export class Pipeline {
         streams,
         payer: currentPayer(),
         seen,
+        replyTo: chamberId === undefined ? undefined : replyToIn(command),
+        takesReply: undefined,
         response: promise,
         resolve,
         reject,
@@ -365,3 +368,9 @@ const CHANGE_ACCOUNT: ReadonlySet<Command['operation']> = new Set<AccountCommand
   'retire',
   'retireByWallet',
 ]);
+
+function replyToIn(command: Command): number | undefined {
+  if (!('chamberId' in command && 'body' in command)) return undefined;
+  const move: AnyChamberMove = chamberMoves[command.operation];
+  return move.replyTo?.(command.body.json);
+}

@@ -1,7 +1,10 @@
-// Brings into memory what a command is decided on: its streams, for a creation its creator's open chambers, and the event that its agent
-// had seen.
+// Brings into memory what a command is decided on: its streams, for a creation its creator's open chambers, and the events that a move
+// names.
 import { leafHash } from '../crypto/merkle.ts';
 import type { EventLog } from '../log/log.ts';
+import type { StreamId } from '../log/stream-id.ts';
+import { takesReplies } from '../moves/registry.ts';
+import { type ChamberEvent, fromLine } from '../vocabulary/events.ts';
 import { toHex } from '../vocabulary/values.ts';
 import type { PendingCommand } from './batch.ts';
 import type { Creations } from './creations.ts';
@@ -14,7 +17,7 @@ interface Parts {
 }
 
 export async function prepare(pending: PendingCommand, { log, streams, creations }: Parts): Promise<undefined> {
-  const { command, response, seen } = pending;
+  const { command, response, seen, replyTo } = pending;
   const [, chamberId] = pending.streams;
   const creator = command.operation === 'createChamber' ? command.caller.did : undefined;
   if (!pending.isHeld) {
@@ -24,8 +27,19 @@ export async function prepare(pending: PendingCommand, { log, streams, creations
   }
   for (const stream of pending.streams) await streams.load(stream);
   if (creator !== undefined) pending.openChambers = await creations.countOpen(creator);
-  if (seen === undefined || pending.seenLeaf !== undefined || chamberId === undefined) return;
-  // The log has what other nodes have appended; the request came later than what its agent saw.
-  const { ndjson } = await log.readPage(chamberId, seen.eventId - 1, 1);
-  pending.seenLeaf = ndjson.length === 0 ? null : toHex(leafHash(ndjson.subarray(0, -1)));
+  if (chamberId === undefined) return;
+  if (seen !== undefined && pending.seenLeaf === undefined) {
+    const line = await readLine(log, chamberId, seen.eventId);
+    pending.seenLeaf = line === undefined ? null : toHex(leafHash(line));
+  }
+  if (replyTo !== undefined && pending.takesReply === undefined) {
+    const line = await readLine(log, chamberId, replyTo);
+    pending.takesReply = line !== undefined && takesReplies(fromLine(line.toString()) as ChamberEvent);
+  }
+}
+
+/** The log has what other nodes have appended; the request came later than what its agent saw. */
+async function readLine(log: EventLog, chamberId: StreamId, eventId: number): Promise<Buffer | undefined> {
+  const { ndjson } = await log.readPage(chamberId, eventId - 1, 1);
+  return ndjson.length === 0 ? undefined : ndjson.subarray(0, -1);
 }

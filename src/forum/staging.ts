@@ -142,8 +142,12 @@ export function grownChamber(
   const tree = before?.tree ?? EMPTY_TREE;
   const grown = isLeaf ? appendLeaf(tree, leaf) : { tree, nodes: null };
   const takesMemory = !(isLeaf && moveOfEvent[event.type].isTransient);
-  const bytes = (before?.bytes ?? STATE_BYTES_MIN) + (takesMemory ? MEMORY_BYTES_PER_LINE_BYTE * lineBytes : 0);
   const state = evolveChamber(before?.state ?? null, event);
+  const newIdeas = state.ideas.length - (before?.state.ideas.length ?? 0);
+  const bytes =
+    (before?.bytes ?? STATE_BYTES_MIN) +
+    (takesMemory ? MEMORY_BYTES_PER_LINE_BYTE * lineBytes : 0) +
+    newIdeas * state.members.length * BYTES_PER_STANCE;
   return { chamber: { state, tree: grown.tree, headHash: toHex(leaf), bytes }, nodes: grown.nodes };
 }
 
@@ -156,6 +160,9 @@ export function grownAccount(before: Account | undefined, event: AccountEvent, l
 const STATE_BYTES_MIN = 2_048;
 /** A line in memory: strings of two bytes a character at worst, and the objects that hold them. */
 const MEMORY_BYTES_PER_LINE_BYTE = 2;
+
+/** Every member may take a stance on every idea. */
+const BYTES_PER_STANCE = 64;
 
 /** The estimate for a chamber that was restored from its snapshot's text. */
 export function restoredBytes(text: string): number {

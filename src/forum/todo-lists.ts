@@ -57,11 +57,14 @@ export class TodoLists {
     const account = (await this.#folds.account(did))?.state;
     const isRetired = (account?.retirement ?? null) !== null;
     const context = { now, membersMax: this.#limits.membersMax, isRetired };
+    const inTurn = memberships.filter((membership) => todoOf(membership, context).must === 'pass');
+    const withIdea = new Set(await this.#lists.listChambersWithIdea(did, inTurn.map(chamberIdOf)));
     const items: Todo[] = [];
     for (const membership of memberships) {
       const isRestricted = account !== undefined && mayNeedFold(membership, now);
       const admission = isRestricted ? await this.#admissionOf(membership, account) : undefined;
-      const item = todoOf(membership, { ...context, admission });
+      const hasIdea = withIdea.has(chamberIdOf(membership));
+      const item = todoOf(membership, { ...context, admission, hasIdea });
       // A creator that did not join has nothing to do in it any more.
       if (membership.member.turnOrder !== null || item.phase === 'LOBBY') items.push(item);
     }
@@ -83,6 +86,10 @@ export class TodoLists {
     );
     return shown.map((item, index) => todoView(item, holders[index] ?? null));
   }
+}
+
+function chamberIdOf({ chamber }: Membership): number {
+  return chamber.chamberId;
 }
 
 /** A chamber with rules, in LOBBY, of its creator: of others nobody learns here that they may join. */

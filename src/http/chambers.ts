@@ -49,6 +49,14 @@ const chamber: v.GenericSchema<ChamberView> = v.strictObject({
   turnSeconds: v.pipe(v.nullable(id), v.description('seconds a turn lasts; null: without limit')),
   topic: v.pipe(v.nullable(v.string()), v.description('what the chamber is about')),
   maxMembers: v.pipe(v.nullable(id), v.description('members that may join; null: MEMBERS_MAX')),
+  minMembers: v.pipe(
+    v.nullable(id),
+    v.description('members without whom the chamber is over when LOBBY ends; null: it needs no number'),
+  ),
+  quorate: v.pipe(
+    v.nullable(v.boolean()),
+    v.description('whether so many have joined; null in LOBBY, and without `minMembers`'),
+  ),
   rounds: v.pipe(
     v.nullable(v.strictObject({ proposal: id, debate: id })),
     v.description('turns of each member in PROPOSAL and DEBATE; null: phases end at their deadlines only'),
@@ -70,7 +78,9 @@ const chamber: v.GenericSchema<ChamberView> = v.strictObject({
   now: v.pipe(timestamp, v.description('the service’s time')),
   phaseEndsAt: v.pipe(phaseEndsAt, v.description('of `ends`; null for COMMITTED')),
   turnEndsAt: v.pipe(v.nullable(timestamp), v.description('null without a turn, and where turns have no limit')),
-  ideas: v.array(v.strictObject({ ideaId, ticker: v.string(), name: v.string(), creator: did })),
+  ideas: v.array(
+    v.strictObject({ ideaId, ticker: v.string(), name: v.string(), creator: did, version: id, withdrawn: v.boolean() }),
+  ),
   merkleRoot: v.pipe(v.nullable(hash('root over the events of the chamber')), v.description('null until committed')),
   committedAt: v.pipe(v.nullable(timestamp), v.description('time of the block; null until committed')),
   committedTxHash: v.pipe(v.nullable(hash('transaction')), v.description('null until committed')),
@@ -146,6 +156,8 @@ export const chamberRoutes: readonly Route[] = [
       turnSeconds: null,
       topic: null,
       maxMembers: null,
+      minMembers: null,
+      quorate: null,
       rounds: null,
       movesPerTurn: null,
       admission: null,
@@ -161,7 +173,16 @@ export const chamberRoutes: readonly Route[] = [
       now: '2030-01-01T12:25:00.000Z',
       phaseEndsAt: sample.DEADLINES.debateDeadline,
       turnEndsAt: null,
-      ideas: [{ ideaId: 'idea-1', ticker: 'RAIN', name: sample.IDEA.name, creator: sample.ALICE }],
+      ideas: [
+        {
+          ideaId: 'idea-1',
+          ticker: 'RAIN',
+          name: sample.IDEA.name,
+          creator: sample.ALICE,
+          version: 1,
+          withdrawn: false,
+        },
+      ],
       merkleRoot: null,
       committedAt: null,
       committedTxHash: null,

@@ -1,7 +1,7 @@
 // Ideas (specification, Endpoints, Ideas).
 import { setImmediate } from 'node:timers/promises';
 import * as v from 'valibot';
-import { type IdeaView, ideaViews } from '../../projections/views.ts';
+import { type ChamberIdeaView, type IdeaView, ideaViews } from '../../projections/views.ts';
 import type { Store } from '../log/store.ts';
 import * as sample from '../moves/samples.ts';
 import { currentPayer, type Payer, workFor } from '../process/main-thread.ts';
@@ -12,7 +12,7 @@ import { address, count, did, id, ideaId, timestamp } from '../vocabulary/schema
 import { json, jsonText } from './response.ts';
 import { type Route, readRoute } from './route.ts';
 
-const idea: v.GenericSchema<IdeaView> = v.strictObject({
+const members = {
   ideaId,
   ticker: v.string(),
   name: v.string(),
@@ -26,8 +26,22 @@ const idea: v.GenericSchema<IdeaView> = v.strictObject({
   totalBps: v.pipe(count, v.description('sum of the bps that members revealed for it')),
   deployStatus: v.picklist(['none', 'pending', 'submitted', 'deployed', 'failed']),
   deployReason: v.pipe(v.nullable(v.string()), v.description('why the deployment failed')),
-});
+  version: v.pipe(id, v.description('of name and description: 1 is the proposal, and each amendment makes another')),
+  withdrawn: v.pipe(v.boolean(), v.description('whether its proposer took it back: no allocation may name it')),
+  stances: v.pipe(
+    v.strictObject({ for: count, against: count, undecided: count, outdated: count }),
+    v.description('members by their latest stance in the debate; `outdated`: on an earlier version'),
+  ),
+};
+const idea: v.GenericSchema<IdeaView> = v.strictObject(members);
 const ideas = v.array(idea);
+const chamberIdea: v.GenericSchema<ChamberIdeaView> = v.strictObject({
+  ...members,
+  versions: v.pipe(
+    v.array(v.strictObject({ version: id, eventId: id, ts: timestamp })),
+    v.description('the events with the texts: the proposal, then the amendments'),
+  ),
+});
 
 const graduated: IdeaView = {
   ideaId: 'idea-1',
@@ -41,8 +55,17 @@ const graduated: IdeaView = {
   totalBps: 6000,
   deployStatus: 'deployed',
   deployReason: null,
+  version: 1,
+  withdrawn: false,
+  stances: { for: 1, against: 0, undecided: 1, outdated: 0 },
 };
-const proposed: IdeaView = { ...graduated, tokenAddress: null, graduatedAt: null, deployStatus: 'none' };
+const proposed: ChamberIdeaView = {
+  ...graduated,
+  tokenAddress: null,
+  graduatedAt: null,
+  deployStatus: 'none',
+  versions: [{ version: 1, eventId: 4, ts: '2030-01-01T12:12:00.000Z' }],
+};
 
 export const ideaRoutes: readonly Route[] = [
   readRoute({
@@ -52,8 +75,8 @@ export const ideaRoutes: readonly Route[] = [
     summary: 'The ideas of a chamber, by slot',
     description: 'In every phase; backers and bps count what was revealed so far.',
     returns: 'The ideas.',
-    name: 'Ideas',
-    schema: ideas,
+    name: 'ChamberIdeas',
+    schema: v.array(chamberIdea),
     example: [proposed],
     handle: async ({ forum }, c) => {
       const { state } = await forum.findChamber(c.req.param('id'));

@@ -13,6 +13,11 @@ const outcome: v.GenericSchema<OutcomeView> = v.strictObject({
   name: v.string(),
   topic: v.pipe(v.nullable(v.string()), v.description('what the chamber was about')),
   createdBy: did,
+  quorate: v.pipe(
+    v.nullable(v.boolean()),
+    v.description('whether as many members joined as the chamber asked for; null: it asked for no number'),
+  ),
+  minBackersForGraduation: id,
   members: v.pipe(
     v.array(
       v.strictObject({
@@ -33,7 +38,11 @@ const outcome: v.GenericSchema<OutcomeView> = v.strictObject({
         proposer: did,
         backers: v.pipe(count, v.description('members who revealed bps > 0 for it')),
         totalBps: v.pipe(count, v.description('sum of the bps that members revealed for it')),
+        shareBps: v.pipe(count, v.description('its part of all that was given to ideas, rounded down')),
+        backersMissing: v.pipe(count, v.description('how many more backers it would have needed to graduate')),
         graduated: v.boolean(),
+        withdrawn: v.boolean(),
+        version: v.pipe(id, v.description('of the name: 1 is the proposal')),
         tokenAddress: v.pipe(v.nullable(address), v.description('null without a token')),
         failure: v.pipe(v.nullable(v.string()), v.description('why a graduate has no token')),
       }),
@@ -74,6 +83,8 @@ export const outcomeRoutes: readonly Route[] = [
       name: 'Weather desk',
       topic: null,
       createdBy: sample.ALICE,
+      quorate: null,
+      minBackersForGraduation: 1,
       members: [{ did: sample.ALICE, label: 'Ada', wallet: sample.WALLET, walletProven: true }],
       ideas: [
         {
@@ -83,7 +94,11 @@ export const outcomeRoutes: readonly Route[] = [
           proposer: sample.ALICE,
           backers: 1,
           totalBps: 6000,
+          shareBps: 10_000,
+          backersMissing: 0,
           graduated: true,
+          withdrawn: false,
+          version: 1,
           tokenAddress: sample.TOKEN,
           failure: null,
         },

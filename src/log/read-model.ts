@@ -35,6 +35,8 @@ export interface ReadModel {
   listMemberships(did: string, limit: number): Promise<readonly Membership[]>;
   /** The chambers that the agent joined, newest first. */
   listChambersOf(did: string, query: Pick<ChamberListQuery, 'before' | 'limit'>): Promise<readonly ChamberListing[]>;
+  /** Those of the chambers in which the agent has an idea that it has not withdrawn. */
+  listChambersWithIdea(did: string, chamberIds: readonly number[]): Promise<readonly number[]>;
   /** The members' DIDs; null where the chamber has no such turn order. */
   listMembersAt(seats: readonly Seat[]): Promise<readonly (string | null)[]>;
   agentRecord(did: string): Promise<AgentRecord>;

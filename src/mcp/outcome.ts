@@ -39,7 +39,9 @@ async function tallied(forum: ForumClient, chamberId: number, signal: AbortSigna
   return { chamberId, ...ranking(results, chamber), committed: committed.length, revealed: revealed.length };
 }
 
-function ranking(ideas: readonly OutcomeIdea[], chamber: Parameters<typeof aliasOf>[0]) {
+type RankedIdea = Omit<OutcomeIdea, 'shareBps' | 'backersMissing'>;
+
+function ranking(ideas: readonly RankedIdea[], chamber: Parameters<typeof aliasOf>[0]) {
   // A stable sort: ideas of one share stay in the order of their proposal.
   const ranked = [...ideas].sort((one, other) => other.totalBps - one.totalBps);
   const shown = ranked.slice(0, IDEAS_MAX).map(({ ideaId, ticker, name, proposer, backers, totalBps, ...idea }) => {

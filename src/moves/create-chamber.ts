@@ -19,7 +19,9 @@ const TURN_SECONDS_MAX = 31_536_000;
 const TOPIC_CHARS_MAX = 2_000;
 const ROUNDS_MAX = 100;
 const MOVES_PER_TURN_MAX = 100;
-const MEMBERS = { min: 2, max: 256 } as const;
+const MEMBERS_MAX = 256;
+const MEMBERS = { min: 2, max: MEMBERS_MAX } as const;
+const MEMBERS_NEEDED = { min: 1, max: MEMBERS_MAX } as const;
 
 export interface CreationContext {
   readonly now: Millis;
@@ -42,6 +44,9 @@ const body = exactly({
   turnSeconds: v.exactOptional(integer(1, TURN_SECONDS_MAX, ': seconds a turn lasts')),
   topic: v.exactOptional(v.pipe(characters(0, TOPIC_CHARS_MAX), v.description('what the chamber is about'))),
   maxMembers: v.exactOptional(integer(MEMBERS.min, MEMBERS.max, ': members that may join')),
+  minMembers: v.exactOptional(
+    integer(MEMBERS_NEEDED.min, MEMBERS_NEEDED.max, ': members without whom the chamber does not come about'),
+  ),
   rounds: v.exactOptional(
     v.pipe(
       exactly({ proposal: integer(1, ROUNDS_MAX), debate: integer(1, ROUNDS_MAX) }),
@@ -68,6 +73,7 @@ export const createChamber = defineMove({
     turnSeconds: v.nullable(v.pipe(id, v.maxValue(TURN_SECONDS_MAX))),
     topic: v.exactOptional(v.pipe(v.string(), v.maxLength(TOPIC_CHARS_MAX))),
     maxMembers: v.exactOptional(v.pipe(id, v.minValue(MEMBERS.min), v.maxValue(MEMBERS.max))),
+    minMembers: v.exactOptional(v.pipe(id, v.maxValue(MEMBERS_NEEDED.max))),
     rounds: v.exactOptional(v.strictObject({ proposal: id, debate: id })),
     movesPerTurn: v.exactOptional(id),
     serviceKeys: v.exactOptional(
@@ -93,6 +99,7 @@ export const createChamber = defineMove({
       turnSeconds = null,
       topic,
       maxMembers,
+      minMembers,
       rounds,
       movesPerTurn,
       admission,
@@ -106,6 +113,7 @@ export const createChamber = defineMove({
       ...(isPast ? [`lobbyDeadline: must be in the future (service time ${serviceTime})`] : []),
       ...orderProblems(deadlines),
       ...(rounds !== undefined && turnSeconds === null ? ['rounds: needs turnSeconds'] : []),
+      ...memberProblems({ minMembers, maxMembers, membersMax: context.limits.membersMax }),
     ];
     if (problems.length > 0) throw invalid(problems.join('; '), isPast ? { serviceTime } : {});
     const { openChambersPerDidMax } = context.limits;
@@ -119,6 +127,7 @@ export const createChamber = defineMove({
     const optional = {
       ...(topic !== undefined && { topic }),
       ...(maxMembers !== undefined && { maxMembers }),
+      ...(minMembers !== undefined && { minMembers }),
       ...(rounds !== undefined && { rounds }),
       ...(movesPerTurn !== undefined && { movesPerTurn }),
       ...(context.serviceKeys !== undefined && { serviceKeys: context.serviceKeys }),
@@ -128,7 +137,7 @@ export const createChamber = defineMove({
     return { name, deadlines, minBackersForGraduation, turnSeconds, ...optional };
   },
   answer: ({ chamberId, payload }) => {
-    const warnings = [...turnWarnings(payload)];
+    const warnings = [...turnWarnings(payload), ...memberWarnings(payload)];
     return { chamberId, phase: 'LOBBY', ...(warnings.length > 0 && { warnings }) };
   },
   impliedBody: ({ deadlines, turnSeconds, accountEventId: _, serviceKeys: __, ...rest }) => ({
@@ -142,7 +151,7 @@ export const createChamber = defineMove({
     tag: 'Chambers',
     summary: 'Create a chamber',
     description:
-      'Each deadline ends its phase and must not be before the previous one; equal deadlines skip a phase. The lobby deadline is in the future. The creator is not a member until it joins. With `rounds` the deadlines are the latest ends: a phase ends as soon as nothing is left to come. `admission` says who may join.',
+      'Each deadline ends its phase and must not be before the previous one; equal deadlines skip a phase. The lobby deadline is in the future. The creator is not a member until it joins. With `rounds` the deadlines are the latest ends: a phase ends as soon as nothing is left to come. `admission` says who may join. With `minMembers` the chamber is over with LOBBY unless so many have joined.',
     answered: 'The new chamber.',
     errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
   },
@@ -166,6 +175,26 @@ function* orderProblems(deadlines: Deadlines): Generator<string> {
     if (before === undefined || instantOf(deadlines[deadline]) >= instantOf(deadlines[before])) continue;
     yield `${deadline}: must not be before ${before} (${deadlines[before]})`;
   }
+}
+
+interface MemberNumbers {
+  readonly minMembers: number | undefined;
+  readonly maxMembers: number | undefined;
+  /** The limit of the service. */
+  readonly membersMax: number;
+}
+
+function* memberProblems({ minMembers = 0, maxMembers, membersMax }: MemberNumbers): Generator<string> {
+  if (minMembers > (maxMembers ?? minMembers))
+    yield `minMembers: must not be more than maxMembers, which is ${maxMembers}`;
+  if (minMembers > membersMax) yield `minMembers: a chamber of this service has at most ${membersMax} members`;
+}
+
+/** The creator may list more agents in LOBBY. */
+function* memberWarnings({ minMembers = 0, admission }: MovePayloads['chamber.created']): Generator<string> {
+  const listed = admission?.dids?.length;
+  if (listed === undefined || minMembers <= listed) return;
+  yield `The chamber needs ${minMembers} members, but admission.dids lists ${listed}: it does not come about unless more are admitted in LOBBY.`;
 }
 
 /** A round of turns that does not fit into its phase: the last member never has a turn. */

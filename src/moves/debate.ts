@@ -1,73 +1,101 @@
 import * as v from 'valibot';
+import { latestVersion } from '../../projections/ideas.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { canonicalJson } from '../vocabulary/json.ts';
-import { characters, id, ideaId, isPlainObject, refinement, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
-import type { JsonObject } from '../vocabulary/values.ts';
-import { accountEventId, defineMove, moveBody } from './move.ts';
-import { requireMoveLeft, requireTurn } from './rules.ts';
+import { characters, id, ideaId, integer, isPlainObject, refinement, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
+import { type JsonObject, STANCES } from '../vocabulary/values.ts';
+import { accountEventId, type DecisionContext, defineMove, moveBody } from './move.ts';
+import { requireIdea, requireMoveLeft, requireNotWithdrawn, requireTurn } from './rules.ts';
 import * as sample from './samples.ts';
 
-/** POST /chambers/:id/debate: an `ideaId`, if sent, must exist (404); the speaker keeps the turn. */
+const replyTo = v.pipe(
+  integer(1, Number.MAX_SAFE_INTEGER),
+  v.description('the eventId of an earlier proposal, comment or amendment'),
+);
+const stance = v.picklist(STANCES, `must be one of ${STANCES.join(', ')}`);
+
+/** POST /chambers/:id/debate: an `ideaId` and a `replyTo`, if sent, must exist (404); the speaker keeps the turn. */
 export const debate = defineMove({
   operation: 'debate',
   method: 'POST',
   path: '/chambers/:id/debate',
   event: 'chamber.debated',
-  body: moveBody({
-    ideaId: v.optional(v.nullable(v.string('must be a string or null')), null),
-    comment: characters(1, TEXT_CHARS_MAX),
-    refinement: v.exactOptional(refinement),
-  }),
+  body: v.pipe(
+    moveBody({
+      ideaId: v.optional(v.nullable(v.string('must be a string or null')), null),
+      comment: characters(1, TEXT_CHARS_MAX),
+      refinement: v.exactOptional(refinement),
+      replyTo: v.exactOptional(v.nullable(replyTo)),
+      stance: v.exactOptional(v.nullable(stance)),
+    }),
+    v.forward(
+      v.check(({ ideaId, stance = null }) => stance === null || ideaId !== null, 'needs an ideaId'),
+      ['stance'],
+    ),
+  ),
   payload: v.strictObject({
     ideaId: v.nullable(ideaId),
     comment: v.pipe(v.string(), v.minLength(1), v.maxLength(TEXT_CHARS_MAX)),
     refinement: v.nullable(v.custom<JsonObject>(isPlainObject)),
+    replyTo: v.exactOptional(replyTo),
+    stance: v.exactOptional(stance),
+    version: v.exactOptional(v.pipe(id, v.description('the version of the idea that the stance is on'))),
     accountEventId,
   }),
   response: v.strictObject({ eventId: id }),
 
-  decide({ ideaId, comment, refinement = null }, context) {
+  decide(body, context) {
+    const { ideaId, comment, refinement = null } = body;
     requireTurn(context, 'DEBATE');
-    const { chamberId, ideas } = context.state;
-    if (ideaId !== null && !ideas.some((idea) => idea.ideaId === ideaId)) {
-      throw new ForumError(
-        'FORUM_ERR_NOT_FOUND',
-        `ideaId: ${JSON.stringify(ideaId)} not found in chamber ${chamberId}`,
-      );
+    const idea = ideaId === null ? null : requireIdea(context.state, ideaId);
+    const reply = body.replyTo == null ? {} : { replyTo: requireSpeech(context, body.replyTo) };
+    if (idea === null || body.stance == null) {
+      requireMoveLeft(context);
+      return { comment, ideaId, refinement, ...reply };
     }
+    requireNotWithdrawn(idea);
     requireMoveLeft(context);
-    return { comment, ideaId, refinement };
+    return { comment, ideaId, refinement, ...reply, stance: body.stance, version: latestVersion(idea) };
   },
   answer: ({ eventId }) => ({ eventId }),
-  impliedBody: ({ ideaId, comment, refinement }) => ({
+  impliedBody: ({ ideaId, comment, refinement, replyTo, stance }) => ({
     ideaId,
     comment,
-    ...(refinement === null ? {} : { refinement }),
+    ...(refinement !== null && { refinement }),
+    ...(replyTo !== undefined && { replyTo }),
+    ...(stance !== undefined && { stance }),
   }),
+  // Of the comment nothing is kept; staging.ts counts the room of stances with their ideas.
   isTransient: true,
-  narrate: ({ ideaId, comment, refinement }, names) => {
-    const said = `on ${names.idea(ideaId)}: ${names.words(comment)}`;
+  takesReplies: true,
+  replyTo: (body) => {
+    if (typeof body !== 'object' || body === null || !('replyTo' in body)) return undefined;
+    const { success, output } = v.safeParse(replyTo, body['replyTo' as keyof typeof body]);
+    return success ? output : undefined;
+  },
+  narrate: ({ ideaId, comment, refinement, replyTo, stance }, names) => {
+    const reply = replyTo === undefined ? '' : `, in reply to event ${replyTo}`;
+    const said = `${stance ?? 'on'} ${names.idea(ideaId)}${reply}: ${names.words(comment)}`;
     return refinement === null ? said : `${said} ${names.words(canonicalJson(refinement))}`;
   },
 
   texts: {
     tag: 'Moves',
     summary: 'Speak, in DEBATE and in turn',
-    description: 'Keeps the turn. `refinement` is any JSON object, at most 16 levels deep, kept as sent.',
+    description:
+      'Keeps the turn. `stance` is what you think of the idea for now: the latest of each member counts in its straw poll, and is outdated once the idea is amended. `replyTo` is the eventId of an earlier proposal, comment or amendment. `refinement` is any JSON object, at most 16 levels deep, kept as sent.',
     answered: 'The event.',
-    errors: ['FORUM_ERR_MEMBER', 'FORUM_ERR_TURN'],
-    guide: { when: 'DEBATE, in turn', body: '{"ideaId", "comment", "refinement"}' },
+    errors: ['FORUM_ERR_MEMBER', 'FORUM_ERR_TURN', 'FORUM_ERR_CONFLICT'],
+    guide: { when: 'DEBATE, in turn', body: '{"ideaId", "comment", "refinement", "replyTo", "stance"}' },
     command: {
       summary: 'Comments, in turn',
-      example: 'move debate 1 --idea=idea-1 --comment="Who measures?"',
+      example: 'move debate 1 --idea=idea-1 --stance=undecided --comment="Who measures?"',
       options: {
         comment: { member: 'comment', value: 'TEXT', help: 'the comment' },
         idea: { member: 'ideaId', value: 'IDEA', help: 'the idea it is about, by id or ticker, e.g. idea-1' },
-        refinement: {
-          member: 'refinement',
-          value: 'JSON',
-          help: 'any JSON object, e.g. {"stance":"for"}, which the page and MCP count, or "against"',
-        },
+        'reply-to': { member: 'replyTo', value: 'EVENT', help: 'the eventId of what it replies to' },
+        stance: { member: 'stance', value: 'STANCE', help: `on the idea, for now: ${STANCES.join(', ')}` },
+        refinement: { member: 'refinement', value: 'JSON', help: 'any JSON object, kept as sent' },
       },
     },
   },
@@ -77,3 +105,10 @@ export const debate = defineMove({
     answer: { eventId: 4 },
   },
 });
+
+/** Throws FORUM_ERR_NOT_FOUND. */
+function requireSpeech({ state, takesReplies }: DecisionContext, eventId: number): number {
+  if (takesReplies(eventId)) return eventId;
+  const detail = `replyTo: event ${eventId} is no proposal, comment or amendment of chamber ${state.chamberId}`;
+  throw new ForumError('FORUM_ERR_NOT_FOUND', detail);
+}

@@ -41,6 +41,10 @@ export interface Move<Type extends keyof Payloads = keyof Payloads, Body = unkno
   impliedBody(payload: Payloads[Type]): JsonValue;
   /** Whether the chamber's state keeps nothing of the payload, so that the event takes no memory. */
   readonly isTransient?: boolean;
+  /** Whether members may reply to the event. */
+  readonly takesReplies?: boolean;
+  /** The earlier event of the chamber that the body replies to; undefined where it is absent or malformed. */
+  replyTo?(body: JsonValue | undefined): number | undefined;
   /** What happened, in one line for people. */
   narrate(payload: Payloads[Type], names: Names): string;
   readonly texts: MoveTexts;
@@ -114,6 +118,8 @@ export interface DecisionContext {
   readonly now: Millis;
   readonly limits: ChamberLimits;
   readonly readChain: ReadChain;
+  /** Whether the chamber has the event, and members may reply to it. It is asked about `replyTo` alone. */
+  readonly takesReplies: (eventId: number) => boolean;
 }
 
 /** A move of a chamber. Its payload is what the slice decides, and the account line that the decision read. */

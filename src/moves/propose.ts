@@ -36,7 +36,8 @@ const earlierContent = {
   name: characters(1, NAME_CHARS_MAX),
   description: v.optional(characters(0, TEXT_CHARS_MAX), ''),
 };
-const content = {
+/** The texts of an idea in new requests. */
+export const content = {
   ...earlierContent,
   name: v.pipe(earlierContent.name, v.regex(CONTROL_CHARACTERS, 'must not contain control characters')),
 };
@@ -85,6 +86,7 @@ export const propose = defineMove({
     return { ...body, ...assigned, creatorWallet: seatWallet(state, did) ?? account.walletAddress };
   },
   answer: ({ payload }) => ({ ideaId: payload.ideaId, ticker: payload.ticker }),
+  takesReplies: true,
   impliedBody: ({ name, ticker, description }) => ({ name, ticker, description }),
   narrate: ({ ticker, ideaId, name, description }, names) => {
     const named = `proposes ${ticker} (${ideaId}): ${names.words(name)}`;

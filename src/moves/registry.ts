@@ -1,7 +1,8 @@
 // The moves of a chamber. A new one takes a file here, a line in this list, a payload type in vocabulary/events.ts and a case in
 // projections/chamber.ts. The compiler reports what is missing.
-import type { MovePayloads } from '../vocabulary/events.ts';
+import { type ChamberEvent, isMove, type MovePayloads } from '../vocabulary/events.ts';
 import { admit } from './admit.ts';
+import { amend } from './amend.ts';
 import { commit } from './commit-allocation.ts';
 import { createChamber } from './create-chamber.ts';
 import { debate } from './debate.ts';
@@ -11,9 +12,10 @@ import { pass } from './pass.ts';
 import { propose } from './propose.ts';
 import { reveal } from './reveal-allocation.ts';
 import { start } from './start.ts';
+import { withdraw } from './withdraw.ts';
 
 /** Moves in an existing chamber, in the order of the phases. */
-export const chamberMoves = { join, admit, start, propose, debate, pass, commit, reveal } as const;
+export const chamberMoves = { join, admit, start, propose, debate, amend, withdraw, pass, commit, reveal } as const;
 export const moves = { createChamber, ...chamberMoves } as const;
 
 export type ChamberMoveOperation = keyof typeof chamberMoves;
@@ -24,3 +26,8 @@ export type AnyChamberMove = Move<keyof MovePayloads, unknown, DecisionContext>;
 export const moveOfEvent: { readonly [Type in keyof MovePayloads]: Move<Type> } = Object.fromEntries(
   Object.values(moves).map((move) => [move.event, move]),
 ) as unknown as { readonly [Slice in (typeof moves)[MoveOperation] as Slice['event']]: Slice };
+
+/** Whether members may reply to the event. */
+export function takesReplies(event: ChamberEvent): boolean {
+  return isMove(event) && moveOfEvent[event.type].takesReplies === true;
+}

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import type { ChamberState } from '../../projections/chamber.ts';
 import { commitmentHash } from '../crypto/commitment.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import {
@@ -12,7 +13,7 @@ import {
   SALT_BYTES_MAX,
   SALT_BYTES_MIN,
 } from '../vocabulary/schemas.ts';
-import { BPS_TOTAL } from '../vocabulary/values.ts';
+import { type Allocation, BPS_TOTAL } from '../vocabulary/values.ts';
 import { accountEventId, defineMove, moveBody } from './move.ts';
 import { requireMember, requirePhase } from './rules.ts';
 import * as sample from './samples.ts';
@@ -54,13 +55,8 @@ export const reveal = defineMove({
     if (state.reveals.has(did)) {
       throw new ForumError('FORUM_ERR_CONFLICT', `${did} has already revealed in chamber ${state.chamberId}`);
     }
-    const known = new Set(state.ideas.map((idea) => idea.ideaId));
-    const unknown = allocations.flatMap(({ ideaId }, index) =>
-      known.has(ideaId)
-        ? []
-        : [`allocations[${index}].ideaId: ${JSON.stringify(ideaId)} not found in chamber ${state.chamberId}`],
-    );
-    if (unknown.length > 0) throw new ForumError('FORUM_ERR_VALIDATION', unknown.join('; '));
+    const problems = [...allocationProblems(state, allocations)];
+    if (problems.length > 0) throw new ForumError('FORUM_ERR_VALIDATION', problems.join('; '));
     const stored = state.commitments.get(did);
     if (stored === undefined) {
       throw new ForumError('FORUM_ERR_COMMITMENT', `${did} made no commitment in chamber ${state.chamberId}`);
@@ -85,7 +81,7 @@ export const reveal = defineMove({
     tag: 'Allocations',
     summary: 'Reveal the allocation, in ALLOCATE_REVEAL',
     description:
-      'The reveal must hash to the commitment, in the same order. Each idea once, at most 10000 bps together; the rest abstains.',
+      'The reveal must hash to the commitment, in the same order. Each idea once, none that was withdrawn, at most 10000 bps together; the rest abstains.',
     answered: 'It matches the commitment and counts.',
     errors: ['FORUM_ERR_COMMITMENT', 'FORUM_ERR_MEMBER', 'FORUM_ERR_CONFLICT'],
     guide: { when: 'ALLOCATE_REVEAL', body: '{"allocations", "salt"}' },
@@ -96,3 +92,17 @@ export const reveal = defineMove({
     answer: { ok: true, verified: true },
   },
 });
+
+/** A reveal that names an idea of no chamber, or a withdrawn one, is rejected as a whole: its hash covers all of it. */
+function* allocationProblems(
+  { chamberId, ideas }: ChamberState,
+  allocations: readonly Allocation[],
+): Generator<string> {
+  const byId = new Map(ideas.map((idea) => [idea.ideaId, idea]));
+  for (const [index, { ideaId }] of allocations.entries()) {
+    const idea = byId.get(ideaId);
+    const path = `allocations[${index}].ideaId: ${JSON.stringify(ideaId)}`;
+    if (idea === undefined) yield `${path} not found in chamber ${chamberId}`;
+    else if (idea.isWithdrawn) yield `${path} (${idea.ticker}) was withdrawn`;
+  }
+}

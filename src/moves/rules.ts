@@ -1,5 +1,8 @@
 // The rules that several moves share, in the order in which they are checked: phase, membership, turn; what was seen; and the age of a signature.
+import type { ChamberState } from '../../projections/chamber.ts';
+import type { Idea } from '../../projections/ideas.ts';
 import { isClosed, phaseAt, phaseEnd } from '../../projections/phase.ts';
+import { lacksMembers } from '../../projections/phase-ends.ts';
 import { turnAt, turnEnd, turnHolderAt } from '../../projections/turn.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { type Hex, type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
@@ -14,17 +17,21 @@ export function requirePhase({ state, now }: DecisionContext, ...expected: reado
   if (expected.includes(actual) && end !== null) {
     throw new ForumError(
       'FORUM_ERR_PHASE',
-      `expected phase ${actual} before ${toTimestamp(end)}, actual phase ${actual} after its end: the chamber is being committed`,
+      `expected phase ${actual} before ${toTimestamp(end)}, actual phase ${actual} after its end: ${reasonOfEnd(state)}`,
     );
   }
   const until = isOver
-    ? state.rounds === null
-      ? ', past its deadline: the chamber is being committed'
-      : ', which has ended: the chamber is being committed'
+    ? `${state.rounds === null && !lacksMembers(state) ? ', past its deadline' : ', which has ended'}: ${reasonOfEnd(state)}`
     : end === null
       ? ''
       : `, which ends at ${toTimestamp(end)}`;
   throw new ForumError('FORUM_ERR_PHASE', `expected phase ${expected.join(' or ')}, actual phase ${actual}${until}`);
+}
+
+/** Why no move is accepted after the reveal. */
+function reasonOfEnd(state: ChamberState): string {
+  if (!lacksMembers(state)) return 'the chamber is being committed';
+  return `the chamber did not come about: ${state.members.length} of at least ${state.minMembers} members had joined when LOBBY ended`;
 }
 
 /** Throws FORUM_ERR_MEMBER. */
@@ -50,6 +57,29 @@ export function requireTurn(context: DecisionContext, ...expected: readonly Phas
   const until = turnEnd(state, now) ?? phaseEnd(state, phaseAt(state, now));
   const time = until === null ? '' : ` until ${toTimestamp(until)}, or`;
   throw new ForumError('FORUM_ERR_TURN', `it is the turn of ${holder}${time} until it passes`);
+}
+
+/** The idea of the chamber; throws FORUM_ERR_NOT_FOUND. */
+export function requireIdea({ chamberId, ideas }: ChamberState, ideaId: string): Idea {
+  const found = ideas.find((idea) => idea.ideaId === ideaId);
+  if (found !== undefined) return found;
+  throw new ForumError('FORUM_ERR_NOT_FOUND', `ideaId: ${JSON.stringify(ideaId)} not found in chamber ${chamberId}`);
+}
+
+/** An idea that the caller has proposed and not withdrawn; throws FORUM_ERR_NOT_FOUND, FORUM_ERR_FORBIDDEN or FORUM_ERR_CONFLICT. */
+export function requireOwnIdea({ state, did }: DecisionContext, ideaId: string, act: string): Idea {
+  const idea = requireIdea(state, ideaId);
+  if (idea.creatorDid !== did) {
+    const detail = `only the proposer of ${ideaId} may ${act} it: ${idea.creatorDid}`;
+    throw new ForumError('FORUM_ERR_FORBIDDEN', detail);
+  }
+  requireNotWithdrawn(idea);
+  return idea;
+}
+
+/** Throws FORUM_ERR_CONFLICT. */
+export function requireNotWithdrawn({ ideaId, ticker, isWithdrawn }: Idea): void {
+  if (isWithdrawn) throw new ForumError('FORUM_ERR_CONFLICT', `${ideaId} (${ticker}) was withdrawn`);
 }
 
 /** That the turn at `now` has a move left, in a chamber with `movesPerTurn`; throws FORUM_ERR_CONFLICT. */

@@ -50,6 +50,7 @@ export const SIBLING: Hex = '0x64e1b7f09a8d3c2b5f4e6a7d8c9b0a1f2e3d4c5b6a7988879
 
 export const PERSONALITY = { loves: ['public goods'], hates: ['spam'], expertise: ['markets'], style: 'dry' };
 export const IDEA = { name: 'Rain insurance', ticker: 'RAIN', description: 'Pays out when it does not rain.' };
+export const AMENDED_DESCRIPTION = 'Pays out when two stations measure no rain for 30 days.';
 export const COMMENT = 'Who measures the rain?';
 
 export const DEADLINES = {

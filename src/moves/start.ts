@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { lacksMembers } from '../../projections/phase-ends.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { id } from '../vocabulary/schemas.ts';
 import { accountEventId, defineMove, moveBody } from './move.ts';
@@ -28,6 +29,10 @@ export const start = defineMove({
     if (state.members.length === 0) {
       throw new ForumError('FORUM_ERR_CONFLICT', `chamber ${state.chamberId} has no members yet`);
     }
+    if (lacksMembers(state)) {
+      const detail = `chamber ${state.chamberId} has ${state.members.length} of at least ${state.minMembers} members`;
+      throw new ForumError('FORUM_ERR_CONFLICT', detail);
+    }
     return {};
   },
   answer: ({ eventId }) => ({ eventId }),
@@ -38,7 +43,7 @@ export const start = defineMove({
   texts: {
     tag: 'Moves',
     summary: 'End LOBBY, as the creator of a chamber with rounds',
-    description: 'PROPOSAL begins at once. The chamber must have a member.',
+    description: 'PROPOSAL begins at once. The chamber must have a member, and as many as its `minMembers`.',
     answered: 'The event.',
     errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
     guide: { when: 'LOBBY, by the creator, with rounds', body: '{}' },

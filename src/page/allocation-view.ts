@@ -1,6 +1,7 @@
 // Allocations: an envelope for each member, then agents × ideas as a matrix, and the tally as bars.
-import type { Idea } from '../../projections/chamber.ts';
+
 import { tallies } from '../../projections/graduation.ts';
+import type { Idea } from '../../projections/ideas.ts';
 import { isClosed } from '../../projections/phase.ts';
 import { type Child, type Element, h } from '../html/element.ts';
 import { BPS_TOTAL } from '../vocabulary/values.ts';

@@ -1,6 +1,7 @@
 // A chamber on one page: phases, turn, ideas, transcript, allocations, root; with what the browser adds when it is live.
-import type { ChamberState, Idea } from '../../projections/chamber.ts';
+import type { ChamberState } from '../../projections/chamber.ts';
 import { graduates, tallies } from '../../projections/graduation.ts';
+import type { Idea } from '../../projections/ideas.ts';
 import { isClosed, phaseAt } from '../../projections/phase.ts';
 import { deploymentOf, isDeployed } from '../../projections/settlement.ts';
 import { type Turn, turnAt, turnEnd } from '../../projections/turn.ts';

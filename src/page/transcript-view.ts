@@ -163,6 +163,15 @@ function content(event: ChamberEvent, model: ChamberModel): readonly Child[] {
         refinement !== null && refinementView(refinement, event, model),
       ];
     }
+    case 'chamber.amended': {
+      const { ideaId, version, name, description } = event.payload;
+      return [
+        act('amended ', ticker(ideaId, state), `, version ${version}`, name !== undefined && [': ', foreign(name)]),
+        description !== undefined && foreignBlock(description),
+      ];
+    }
+    case 'chamber.withdrawn':
+      return [act('withdrew ', ticker(event.payload.ideaId, state))];
     case 'chamber.started':
       return [act('started the chamber')];
     case 'chamber.passed':

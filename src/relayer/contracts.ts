@@ -2,7 +2,7 @@
 // (`quorum`). Both have the same commitChamber and the same events.
 import { createRequire } from 'node:module';
 import { type Address, concat, decodeErrorResult, encodeFunctionData, type Hex, pad, parseAbi, toHex } from 'viem';
-import type { Idea } from '../../projections/chamber.ts';
+import type { Idea } from '../../projections/ideas.ts';
 import { keccak256 } from '../crypto/keccak.ts';
 import { toHex as bytesToHex } from '../vocabulary/values.ts';
 import type { QuorumSettings } from './quorum-settings.ts';

@@ -1,8 +1,8 @@
 // The relayer's two kinds of work: one commitChamber for a chamber, one deployIdea for a graduate. A job is what the log
 // says about it, the call to make, and how to read the chain's events. Making one is cheap: nothing is encoded before it is used.
 import { type Address, encodeEventTopics, type Hex, parseEventLogs } from 'viem';
-import type { Idea } from '../../projections/chamber.ts';
 import { graduates } from '../../projections/graduation.ts';
+import type { Idea } from '../../projections/ideas.ts';
 import { isClosed } from '../../projections/phase.ts';
 import { deploymentOf } from '../../projections/settlement.ts';
 import type { ServiceFact } from '../vocabulary/events.ts';

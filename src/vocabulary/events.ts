@@ -11,6 +11,7 @@ import type {
   Personality,
   PinnedKeys,
   Rounds,
+  Stance,
 } from './values.ts';
 
 /** The evidence of a signed command, exactly as received (RFC 9421, RFC 9530). */
@@ -63,6 +64,8 @@ interface MoveContents {
     readonly turnSeconds: number | null;
     readonly topic?: string;
     readonly maxMembers?: number;
+    /** With fewer members at the end of LOBBY the chamber is over. */
+    readonly minMembers?: number;
     readonly rounds?: Rounds;
     readonly movesPerTurn?: number;
     /** Absent in events of earlier releases. */
@@ -96,7 +99,20 @@ interface MoveContents {
     readonly ideaId: string | null;
     readonly comment: string;
     readonly refinement: JsonObject | null;
+    /** The eventId of an earlier proposal, comment or amendment. */
+    readonly replyTo?: number;
+    /** What the member thinks of the idea, and of which version. */
+    readonly stance?: Stance;
+    readonly version?: number;
   };
+  /** The proposer has changed what is given; versions count from 1, the proposal. */
+  'chamber.amended': {
+    readonly ideaId: string;
+    readonly version: number;
+    readonly name?: string;
+    readonly description?: string;
+  };
+  'chamber.withdrawn': { readonly ideaId: string };
   'chamber.passed': { readonly nextTurnAgent: string };
   'allocation.committed': { readonly commitment: Hex };
   'allocation.revealed': { readonly allocations: readonly Allocation[]; readonly salt: Hex };

@@ -89,6 +89,10 @@ export interface PinnedKeys {
   readonly checkpoints: string;
 }
 
+/** What a member thinks of an idea, for now: the straw poll before the blind commitment. */
+export const STANCES = ['for', 'against', 'undecided'] as const;
+export type Stance = (typeof STANCES)[number];
+
 /** The whole, in basis points. */
 export const BPS_TOTAL = 10_000;
 

@@ -8,6 +8,7 @@ import { TwofoldTree } from '../../src/audit/chamber/twofold-tree.ts';
 import { readLines } from '../../src/audit/line/input.ts';
 import { playPacedSample, playSample } from './sample.ts';
 import { playAdmissionSample } from './sample-with-admission.ts';
+import { playDebateSample } from './sample-with-amendments.ts';
 
 const FOLDER = '../../fixtures/logs';
 const pathOf = (file: string) => fileURLToPath(new URL(file, import.meta.url));
@@ -15,6 +16,7 @@ const pathOf = (file: string) => fileURLToPath(new URL(file, import.meta.url));
 describe.each([
   { name: 'chamber', play: playSample, lines: 22, moves: 16 },
   { name: 'chamber-with-rounds', play: playPacedSample, lines: 28, moves: 26 },
+  { name: 'chamber-with-amendments', play: playDebateSample, lines: 24, moves: 20 },
   { name: 'chamber-with-admission', play: playAdmissionSample, lines: 14, moves: 12 },
 ])('the sample log $name', ({ name, play, lines: lineCount, moves: moveCount }) => {
   const LINES = `${FOLDER}/${name}.ndjson`;

@@ -62,9 +62,9 @@ export async function playPacedSample(): Promise<Sample> {
   return sampleOf(service);
 }
 
-async function openService(): Promise<TestService> {
+export async function openService(members: readonly Signer[] = [ANN, BOB, CAT]): Promise<TestService> {
   const service = new TestService({ keys: fixedKeys });
-  for (const [index, signer] of [ANN, BOB, CAT].entries()) {
+  for (const [index, signer] of members.entries()) {
     const body = { ...registrationOf(signer), walletAddress: WALLETS[index] };
     await service.must('POST', '/register', { body });
   }
@@ -162,7 +162,16 @@ async function playRelay(service: TestService): Promise<void> {
   await record(service, { type: 'relay.commit_submitted', payload: first });
   await record(service, { type: 'relay.commit_submitted', payload: raised });
   await recordCommitted(service, { txHash: raised.txHash, committedAt: '2030-01-01T05:00:04.000Z' });
-  const token = await signed(FACTORY, deployment(), { nonce: 8, fee: 100n });
+  await recordToken(service, { name: 'Compost for all', ticker: 'SOIL', description: DESCRIPTION });
+  await record(service, {
+    type: 'idea.deploy_failed',
+    payload: { ideaId: 'idea-2', txHash: null, reason: 'IdeaAlreadyDeployed(1, idea-2)' },
+  });
+}
+
+/** The token of the first idea, with this text. */
+export async function recordToken(service: TestService, text: IdeaText): Promise<void> {
+  const token = await signed(FACTORY, deployment(text), { nonce: 8, fee: 100n });
   await record(service, { type: 'relay.deploy_submitted', payload: { ideaId: 'idea-1', ...token } });
   await record(service, {
     type: 'idea.deployed',
@@ -172,10 +181,6 @@ async function playRelay(service: TestService): Promise<void> {
       txHash: token.txHash,
       graduatedAt: '2030-01-01T05:00:06.000Z',
     },
-  });
-  await record(service, {
-    type: 'idea.deploy_failed',
-    payload: { ideaId: 'idea-2', txHash: null, reason: 'IdeaAlreadyDeployed(1, idea-2)' },
   });
 }
 
@@ -210,9 +215,14 @@ export const REGISTRY = '0x5FbDB2315678afecb367f032d93F642f64180aa3';
 export const FACTORY = '0xe7f1725E7734CE288F8367e1Bb143E90bb3F0512';
 export const RELAYER = privateKeyToAccount(`0x${'42'.repeat(32)}`);
 
-function deployment(): Hex {
-  const text = { ideaId: 'idea-1', name: 'Compost for all', ticker: 'SOIL', description: DESCRIPTION };
-  const idea = { chamberId: 1n, ...text, creator: WALLETS[0] as Hex };
+export interface IdeaText {
+  readonly name: string;
+  readonly ticker: string;
+  readonly description: string;
+}
+
+export function deployment(text: IdeaText): Hex {
+  const idea = { chamberId: 1n, ideaId: 'idea-1', ...text, creator: WALLETS[0] as Hex };
   return encodeFunctionData({ abi: ABI, functionName: 'deployIdea', args: [idea] });
 }
 

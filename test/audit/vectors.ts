@@ -12,6 +12,7 @@ import { HOUR, START } from '../kit/clock.ts';
 import { PUBLIC_URL } from '../kit/test-service.ts';
 import { SETTINGS } from '../relayer/quorum-file.ts';
 import * as account from './account-vectors.ts';
+import * as debate from './debate-vectors.ts';
 import { auditLines, type ForgedMove, type Json, type Line, rechained, signedLine, toText } from './forge.ts';
 import {
   AFTER_HONEST,
@@ -580,6 +581,9 @@ export async function vectors(): Promise<Made> {
   add('paced-honest', 'sound', paced.SOUND);
   add('paced-undecided', 'undecided', paced.UNDECIDED);
   add('paced-rule', 'broken', paced.BROKEN);
+  add('debate-honest', 'sound', await debate.sound());
+  add('debate-rule', 'broken', debate.BROKEN);
+  add('debate-transaction', 'broken', await debate.wrongDeployments());
   add('admission-honest', 'sound', account.ALONE_SOUND);
   add('admission-rule', 'broken', account.ALONE_BROKEN);
   addWithAccounts('account-honest', 'sound', await account.soundAccounts());

@@ -131,6 +131,10 @@ function follow(id: number) {
 async function propose(id: number) {
   const path = `/chambers/${id}/propose`;
   await live.call('POST', path, { by: ann, body: { name: 'Rain', ticker: 'RAIN', description: 'Pays.' } });
+  await live.call('POST', `/chambers/${id}/pass`, { by: ann });
+  await live.call('POST', path, { by: bob, body: { name: 'Sun', ticker: 'sun' } });
+  await live.call('POST', `/chambers/${id}/pass`, { by: bob });
+  await live.call('POST', path, { by: ann, body: { name: 'Mist', ticker: 'MIST' } });
   await live.call('POST', path, {
     by: ann,
     body: { name: 'Again', ticker: 'rain' },
@@ -141,8 +145,6 @@ async function propose(id: number) {
     body: { name: 'Not in turn', ticker: 'NOT' },
     failsWith: 'FORUM_ERR_TURN',
   });
-  await live.call('POST', `/chambers/${id}/pass`, { by: ann });
-  await live.call('POST', path, { by: bob, body: { name: 'Sun', ticker: 'sun' } });
   await live.call('GET', `/chambers/${id}`);
   await live.call('GET', `/chambers/${id}/ideas`);
   await live.call('GET', '/ideas/rain');
@@ -155,7 +157,9 @@ async function debate(id: number) {
     by: ann,
     body: { ideaId: 'idea-1', comment: 'When?', refinement: { a: [1, null] } },
   });
-  await live.call('POST', path, { by: ann, body: { comment: 'Where?' } });
+  await live.call('POST', path, { by: ann, body: { comment: 'Where?', replyTo: 4 } });
+  await live.call('POST', path, { by: ann, body: { ideaId: 'idea-1', comment: 'There.', stance: 'for' } });
+  await amendAndWithdraw(id);
   await live.call('POST', path, {
     by: ann,
     body: { ideaId: 'idea-9', comment: 'Which?' },
@@ -163,6 +167,17 @@ async function debate(id: number) {
   });
   await live.call('POST', `/chambers/${id}/pass`, { by: ann, body: {} });
   live.advance(600);
+}
+
+async function amendAndWithdraw(id: number) {
+  const [amend, withdraw] = [`/chambers/${id}/amend`, `/chambers/${id}/withdraw`];
+  const better = { ideaId: 'idea-1', description: 'Pays at once.' };
+  await live.call('POST', amend, { by: ann, body: better });
+  await live.call('POST', amend, { by: ann, body: better, failsWith: 'FORUM_ERR_CONFLICT' });
+  await live.call('POST', amend, { by: ann, body: { ...better, ideaId: 'idea-2' }, failsWith: 'FORUM_ERR_FORBIDDEN' });
+  await live.call('POST', withdraw, { by: ann, body: { ideaId: 'idea-2' }, failsWith: 'FORUM_ERR_FORBIDDEN' });
+  await live.call('POST', withdraw, { by: ann, body: { ideaId: 'idea-3' } });
+  await live.call('GET', `/chambers/${id}/ideas`);
 }
 
 async function commit(id: number) {

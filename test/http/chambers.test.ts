@@ -43,6 +43,8 @@ describe('GET /chambers/:id', () => {
       turnSeconds: 60,
       topic: null,
       maxMembers: null,
+      minMembers: null,
+      quorate: null,
       rounds: null,
       movesPerTurn: null,
       admission: null,
@@ -58,7 +60,7 @@ describe('GET /chambers/:id', () => {
       now: toTimestamp(service.clock.read()),
       phaseEndsAt: deadlinesFrom(START).proposalDeadline,
       turnEndsAt: toTimestamp(service.clock.read() + 60_000),
-      ideas: [{ ideaId: 'idea-1', ticker: 'ABC', name: 'Idea', creator: ann.did }],
+      ideas: [{ ideaId: 'idea-1', ticker: 'ABC', name: 'Idea', creator: ann.did, version: 1, withdrawn: false }],
       merkleRoot: null,
       committedAt: null,
       committedTxHash: null,
@@ -189,8 +191,12 @@ describe('ideas', () => {
       totalBps: 0,
       deployStatus: 'none',
       deployReason: null,
+      version: 1,
+      withdrawn: false,
+      stances: { for: 0, against: 0, undecided: 0, outdated: 0 },
     };
-    expect(await service.must('GET', `/chambers/${id}/ideas`)).toEqual([idea]);
+    const versions = [{ version: 1, eventId: 3, ts: expect.any(String) }];
+    expect(await service.must('GET', `/chambers/${id}/ideas`)).toEqual([{ ...idea, versions }]);
     expect(await service.must('GET', '/ideas/aBC')).toEqual(idea);
     expect(await service.must('GET', '/ideas')).toEqual([]);
     const graduatedAt = '2030-01-02T00:00:00.000Z';
@@ -199,7 +205,7 @@ describe('ideas', () => {
     const backed = { ...idea, backers: 1, totalBps: 10_000 };
     const graduate = { ...backed, tokenAddress: `0x${'01'.repeat(20)}`, graduatedAt, deployStatus: 'deployed' };
     expect(await service.must('GET', '/ideas')).toEqual([graduate]);
-    expect(await service.must('GET', `/chambers/${id}/ideas`)).toEqual([graduate]);
+    expect(await service.must('GET', `/chambers/${id}/ideas`)).toEqual([{ ...graduate, versions }]);
   });
 
   it('are found by ticker: a graduate before others, then the newest, or the one of a chamber', async () => {

@@ -123,6 +123,10 @@ function bodyOf(operation: Operation, chamberId: number, by: Signer): unknown {
       return { comment: 'hm' };
     case 'start':
       return {};
+    case 'amend':
+      return { ideaId: 'idea-1', name: 'Another' };
+    case 'withdraw':
+      return { ideaId: 'idea-1' };
     case 'commit':
     case 'reveal':
       return allocationOf(chamberId, by)[operation];

@@ -43,7 +43,7 @@ describe('GET /me/todo', () => {
     await service.must('POST', `/chambers/${id}/pass`, { by: ann });
     expect(await words()).toEqual(['wait', 'pass propose', 'nothing']);
     await enterPhase(service, id, 'DEBATE');
-    expect(await words()).toEqual(['pass debate', 'wait', 'nothing']);
+    expect(await words()).toEqual(['pass debate amend withdraw', 'wait', 'nothing']);
     await enterPhase(service, id, 'ALLOCATE_COMMIT');
     expect(await words()).toEqual(['commit', 'commit', 'nothing']);
     const allocation = allocationOf(id, ann, { 'idea-1': 5000 });

@@ -3,7 +3,12 @@ import { expect, onTestFinished } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import type { ReadChain } from '../../src/moves/chain-question.ts';
 import { type ChamberLimits, type DecidingAccount, parseBody } from '../../src/moves/move.ts';
-import { type AnyChamberMove, type ChamberMoveOperation, chamberMoves } from '../../src/moves/registry.ts';
+import {
+  type AnyChamberMove,
+  type ChamberMoveOperation,
+  chamberMoves,
+  takesReplies,
+} from '../../src/moves/registry.ts';
 import { type ErrorCode, ForumError } from '../../src/vocabulary/errors.ts';
 import type { ChamberEvent, MoveFact, ServiceFact } from '../../src/vocabulary/events.ts';
 import { type JsonValue, NO_PREVIOUS, toTimestamp } from '../../src/vocabulary/values.ts';
@@ -54,6 +59,8 @@ export function given(...past: readonly BriefEvent[]) {
         now: at,
         limits: { ...LIMITS, ...limits },
         readChain: readChain ?? noChain,
+        takesReplies: (eventId: number) =>
+          eventsOf(past).some((event) => event.eventId === eventId && takesReplies(event)),
       };
       const outcome = outcomeOf(() => ({
         type: move.event,

@@ -677,6 +677,8 @@ function snapshot(eventId: number) {
 const everything = { phase: undefined, before: undefined, limit: 99, now: 0 };
 
 function idea(chamberId: number, proposedAt: number, ticker: string, graduatedAt: string | null): IdeaListing {
-  const view = { chamberId, slot: 0, ticker, graduatedAt, creatorDid: ANN, name: 'Idea \0' };
+  const stances = { for: 0, against: 0, undecided: 0, outdated: 0 };
+  const text = { creatorDid: ANN, name: 'Idea \0', version: 1, withdrawn: false, stances };
+  const view = { chamberId, slot: 0, ticker, graduatedAt, ...text };
   return { kind: 'idea', proposedAt, idea: view as unknown as IdeaView };
 }

@@ -60,6 +60,7 @@ export function listing(chamberId: number, changes: Partial<ChamberListing> = {}
     memberCount: 0,
     turnSeconds: null,
     maxMembers: null,
+    minMembers: null,
   } as const;
   const latest = {
     deadlines: deadlines(chamberId),

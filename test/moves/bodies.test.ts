@@ -31,6 +31,8 @@ const BODIES: Readonly<Record<Operation, Readonly<Record<string, unknown>>>> = {
   start: {},
   propose: { name: 'Idea', ticker: 'A-z_0.9', description: 'why' },
   debate: { comment: 'hm' },
+  amend: { ideaId: 'idea-1', name: 'Idea', description: 'why' },
+  withdraw: { ideaId: 'idea-1' },
   pass: {},
   commit: { commitment: HASH },
   reveal: { allocations: [{ ideaId: 'idea-1', bps: 10_000 }], salt: `0x${'00'.repeat(16)}` },
@@ -90,6 +92,14 @@ describe('a field', () => {
     ['debate', 'ideaId', 'idea-1'],
     ['debate', 'comment', 'x'.repeat(8_192)],
     ['debate', 'refinement', deep(16)],
+    ['debate', 'replyTo', 1],
+    ['debate', 'replyTo', null],
+    ['debate', 'stance', null],
+    ['amend', 'name', 'x'.repeat(120)],
+    ['amend', 'description', ''],
+    ['amend', 'description', 'x'.repeat(8_192)],
+    ['createChamber', 'minMembers', 1],
+    ['createChamber', 'minMembers', 256],
     ['reveal', 'allocations', []],
     [
       'reveal',
@@ -158,6 +168,22 @@ describe('a field', () => {
     ['debate', 'refinement', null],
     ['debate', 'refinement', []],
     ['debate', 'refinement', deep(17)],
+    ['debate', 'replyTo', 0],
+    ['debate', 'replyTo', 1.5],
+    ['debate', 'replyTo', '1'],
+    ['debate', 'stance', 'For'],
+    ['debate', 'stance', ''],
+    ['debate', 'stance', 'for'],
+    ['amend', 'ideaId', null],
+    ['amend', 'name', ''],
+    ['amend', 'name', null],
+    ['amend', 'name', 'two\nlines'],
+    ['amend', 'description', null],
+    ['amend', 'description', 'x'.repeat(8_193)],
+    ['withdraw', 'ideaId', 1],
+    ['createChamber', 'minMembers', 0],
+    ['createChamber', 'minMembers', 257],
+    ['createChamber', 'minMembers', null],
     ['commit', 'commitment', HASH.slice(0, -1)],
     ['commit', 'commitment', `${HASH}0`],
     ['reveal', 'allocations', {}],
@@ -237,6 +263,7 @@ describe('a field', () => {
   const required = Object.entries(BODIES).flatMap(([operation, body]) =>
     Object.keys(body)
       .filter((field) => field !== 'description' && field !== 'operatorEmail')
+      .filter((field) => operation !== 'amend' || field === 'ideaId')
       .map((field) => [operation as Operation, field] as const),
   );
 
@@ -266,6 +293,11 @@ describe('a body', () => {
     expect(parse('createChamber', {})).toMatchObject({ minBackersForGraduation: 1 });
     expect(parse('propose', { description: undefined })).toMatchObject({ description: '' });
     expect(parse('debate', {})).toEqual({ comment: 'hm', ideaId: null });
+  });
+
+  it('of amend has a name or a description', () => {
+    expect(parse('amend', { description: undefined })).toEqual({ ideaId: 'idea-1', name: 'Idea' });
+    expect(parse('amend', { name: undefined, description: undefined })).toEqual(refusalOf('body'));
   });
 
   it('may be absent for join and pass alone', () => {
@@ -328,7 +360,7 @@ describe('a body', () => {
 
   it.each([
     ['join', 'seen'],
-    ['debate', 'ideaId, comment, refinement, seen'],
+    ['debate', 'ideaId, comment, refinement, replyTo, stance, seen'],
   ] as const)('of %s is rejected with an unknown member, naming those it knows: %s', (operation, known) => {
     const detail = `body: unknown member "extra"; known: ${known}`;
     expect(parse(operation, { extra: 1 })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });

@@ -43,15 +43,27 @@ describe('the outcome', () => {
         name: 'Test',
         topic: 'What to build',
         createdBy: ANN,
+        quorate: null,
+        minBackersForGraduation: 2,
         members: [
           { did: ANN, label: 'Ann', wallet: '0x1', walletProven: true },
           { did: BOB, label: null, wallet: '0x2', walletProven: false },
           { did: CYD, label: null, wallet: null, walletProven: null },
         ],
         ideas: [
-          { ...idea(1, 'ONE', ANN), backers: 2, totalBps: 6_001, graduated: true, tokenAddress: TOKEN },
-          { ...idea(2, 'TWO', BOB), backers: 2, totalBps: 12_999, graduated: true, failure: 'the ticker is taken' },
-          { ...idea(3, 'SIX', BOB), backers: 0, totalBps: 0 },
+          {
+            ...idea(1, 'ONE', ANN),
+            backers: 2,
+            totalBps: 6_001,
+            shareBps: 3_158,
+            graduated: true,
+            tokenAddress: TOKEN,
+          },
+          {
+            ...idea(2, 'TWO', BOB),
+            ...{ backers: 2, totalBps: 12_999, shareBps: 6_841, graduated: true, failure: 'the ticker is taken' },
+          },
+          { ...idea(3, 'SIX', BOB), backers: 0, totalBps: 0, shareBps: 0, backersMissing: 2 },
         ],
         abstainedBps: 1_000,
         committed: 3,
@@ -108,13 +120,13 @@ describe('the outcome', () => {
     expect('view' in outcome && outcomeText(outcome.view)).toBe(
       `{"abstainedBps":0,"chamberId":7,"committed":0,"committedTxHash":"0x${'22'.repeat(32)}","createdBy":"${ANN}",` +
         `"endedAt":"2030-01-01T05:00:00.000Z","ideas":[],"lastEventId":2,"members":[],"merkleRoot":"0x${'11'.repeat(32)}",` +
-        `"name":"ä\\"\u2028","revealed":0,"topic":null}`,
+        `"minBackersForGraduation":1,"name":"ä\\"\u2028","quorate":null,"revealed":0,"topic":null}`,
     );
   });
 });
 
 function idea(slot: number, ticker: string, proposer: string) {
-  const open = { graduated: false, tokenAddress: null, failure: null };
+  const open = { backersMissing: 0, graduated: false, tokenAddress: null, failure: null, withdrawn: false, version: 1 };
   return { ideaId: `idea-${slot}`, ticker, name: `Idea ${ticker}`, proposer, ...open };
 }
 

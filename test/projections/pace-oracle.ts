@@ -7,6 +7,8 @@
 export const PHASES = ['LOBBY', 'PROPOSAL', 'DEBATE', 'ALLOCATE_COMMIT', 'ALLOCATE_REVEAL'] as const;
 const [LOBBY, PROPOSAL, DEBATE, COMMIT, REVEAL] = [0, 1, 2, 3, 4];
 
+const SPOKEN = ['chamber.proposed', 'chamber.debated', 'chamber.amended', 'chamber.withdrawn'];
+
 export interface OracleChamber {
   readonly createdAt: number;
   /** The five deadlines in milliseconds, in the order of the phases. */
@@ -14,6 +16,7 @@ export interface OracleChamber {
   readonly turnSeconds?: number | undefined;
   readonly rounds?: { readonly proposal: number; readonly debate: number } | undefined;
   readonly maxMembers?: number | undefined;
+  readonly minMembers?: number | undefined;
 }
 
 export interface OracleEvent {
@@ -78,7 +81,7 @@ class Replay {
       this.members.push(by);
       this.missed.push(0);
     }
-    if (type === 'chamber.proposed' || type === 'chamber.debated') this.turn.spoken = true;
+    if (SPOKEN.includes(type)) this.turn.spoken = true;
     if (type === 'allocation.committed') this.committed.add(by);
     if (type === 'allocation.revealed') this.revealed.add(by);
     if (type === 'chamber.committed') this.onChain = true;
@@ -111,6 +114,10 @@ class Replay {
   }
 
   private endPhase(at: number): void {
+    if (this.phase === LOBBY && this.members.length < (this.chamber.minMembers ?? 0)) {
+      this.comesToNothing(at);
+      return;
+    }
     this.ended.push(at);
     this.phase += 1;
     this.turn = { startedAt: at, spoken: false };
@@ -124,6 +131,12 @@ class Replay {
       this.members.length > 0 &&
       this.committed.size === 0;
     if (empty || nobodyReveals) this.endPhase(at);
+  }
+
+  /** All that would have followed is over at the same instant. */
+  private comesToNothing(at: number): void {
+    this.ended.push(at, at, at, at, at);
+    this.phase = REVEAL + 1;
   }
 
   private endTurn(at: number, how: 'passed' | 'ran out'): void {

@@ -69,6 +69,7 @@ class RandomChamber {
       turnSeconds: payload.turnSeconds ?? undefined,
       rounds: payload.rounds,
       maxMembers: payload.maxMembers,
+      minMembers: payload.minMembers,
     };
     this.#past = [];
     this.state = this.#append(this.#created);
@@ -108,7 +109,7 @@ class RandomChamber {
     const random = this.#random;
     switch (phaseAt(state, now)) {
       case 'LOBBY': {
-        const canStart = state.rounds !== null && state.members.length > 0;
+        const canStart = state.rounds !== null && state.members.length >= (state.minMembers ?? 1);
         if (canStart && random.chance(0.3)) return { did: ANN, fact: { type: 'chamber.started', payload: {} } };
         const did = DIDS[state.members.length];
         if (did === undefined || state.members.length === state.maxMembers || random.chance(0.4)) return null;
@@ -119,7 +120,7 @@ class RandomChamber {
         const did = turnHolderAt(state, now);
         if (did === null || random.chance(0.1)) return null;
         if (random.chance(0.6)) return { did, fact: { type: 'chamber.passed', payload: { nextTurnAgent: did } } };
-        return { did, fact: spoken(phaseAt(state, now) === 'PROPOSAL', did, state.ideas.length + 1) };
+        return { did, fact: this.#randomSpeech(did) };
       }
       case 'ALLOCATE_COMMIT': {
         const did = state.members.find((member) => !state.commitments.has(member));
@@ -135,6 +136,17 @@ class RandomChamber {
       case 'COMMITTED':
         return null;
     }
+  }
+
+  #randomSpeech(did: string): MoveFact {
+    const { state } = this;
+    const own = state.ideas.filter(({ creatorDid, isWithdrawn }) => creatorDid === did && !isWithdrawn);
+    const ideaId = own.length > 0 && this.#random.chance(0.4) ? this.#random.pick(own).ideaId : undefined;
+    const isProposal = phaseAt(state, this.now) === 'PROPOSAL';
+    if (ideaId === undefined) return spoken(isProposal, did, state.ideas.length + 1);
+    if (isProposal || this.#random.chance(0.4)) return { type: 'chamber.withdrawn', payload: { ideaId } };
+    const version = (own.find((idea) => idea.ideaId === ideaId)?.versions.length ?? 0) + 1;
+    return { type: 'chamber.amended', payload: { ideaId, version, name: `Version ${version}` } };
   }
 
   #append(past: BriefEvent, state: ChamberState | null = null): ChamberState {
@@ -201,9 +213,15 @@ function randomPace(random: Random): Created {
     deadlines: Object.fromEntries(deadlines) as Record<DeadlineName, string>,
     minBackersForGraduation: 1,
     turnSeconds,
-    ...(random.chance(0.5) && { maxMembers: 2 + random.below(3) }),
+    ...randomNumbers(random),
     ...(isPaced && { rounds: { proposal: 1 + random.below(3), debate: 1 + random.below(3) } }),
   };
+}
+
+function randomNumbers(random: Random): Pick<Created, 'maxMembers' | 'minMembers'> {
+  const maxMembers = 2 + random.below(3);
+  const minMembers = 1 + random.below(maxMembers);
+  return { ...(random.chance(0.5) && { maxMembers }), ...(random.chance(0.3) && { minMembers }) };
 }
 
 function spoken(isProposal: boolean, did: string, slot = 1): MoveFact {

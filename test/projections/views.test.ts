@@ -75,6 +75,8 @@ describe('the chamber view', () => {
       turnSeconds: null,
       topic: null,
       maxMembers: null,
+      minMembers: null,
+      quorate: null,
       rounds: null,
       movesPerTurn: null,
       admission: null,
@@ -90,7 +92,7 @@ describe('the chamber view', () => {
       now: toTimestamp(HOURS.proposal),
       phaseEndsAt: DEADLINES_HOURLY.proposalDeadline,
       turnEndsAt: null,
-      ideas: [{ ideaId: 'idea-1', ticker: 'ONE', name: 'Idea ONE', creator: ANN }],
+      ideas: [{ ideaId: 'idea-1', ticker: 'ONE', name: 'Idea ONE', creator: ANN, version: 1, withdrawn: false }],
       merkleRoot: null,
       committedAt: null,
       committedTxHash: null,
@@ -132,6 +134,10 @@ describe('the views of ideas', () => {
       totalBps: 16_000,
       deployStatus: 'none',
       deployReason: null,
+      version: 1,
+      withdrawn: false,
+      stances: { for: 0, against: 0, undecided: 0, outdated: 0 },
+      versions: [{ version: 1, eventId: 5, ts: toTimestamp(HOURS.proposal) }],
     });
   });
 

@@ -1,5 +1,5 @@
 // Calls of the contracts as text, by which the call of a transaction is compared with the one that is due. Without viem.
-import type { Idea } from '../../../projections/chamber.ts';
+import type { Idea } from '../../../projections/ideas.ts';
 import type { Hex } from '../../vocabulary/values.ts';
 
 /** The commitment that is due, as readCall returns it. */

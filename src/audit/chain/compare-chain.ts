@@ -1,7 +1,7 @@
 // Compares what the log claims about the chain with the chain itself: the root, the commitment, the tokens, and the
 // deployments that failed.
 import { type Hex, parseEventLogs } from 'viem';
-import type { Idea } from '../../../projections/chamber.ts';
+import type { Idea } from '../../../projections/ideas.ts';
 import { phaseEnd } from '../../../projections/phase.ts';
 import { deploymentOf } from '../../../projections/settlement.ts';
 import { instantOf, toTimestamp } from '../../vocabulary/values.ts';

@@ -17,7 +17,7 @@ import {
   type TransactionSerialized,
   toFunctionSelector,
 } from 'viem';
-import type { Idea } from '../../../projections/chamber.ts';
+import type { Idea } from '../../../projections/ideas.ts';
 import { toText } from './calls.ts';
 
 const REFERENCE_IDEA =

@@ -1,7 +1,7 @@
 // Whether a deployment that is said to have failed does fail: the call that is due, and every one that the log has, made again in the block of the
 // recorded time. A transaction alone may fail for its form, gas, sender or time, all of which its sender chooses.
 import type { Address } from 'viem';
-import type { Idea } from '../../../projections/chamber.ts';
+import type { Idea } from '../../../projections/ideas.ts';
 import type { RelayTransaction } from '../../vocabulary/service-payloads.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 import { forEachAtOnce } from '../at-once.ts';

@@ -5,7 +5,7 @@ import { deploymentOf, type Settlement } from '../../../projections/settlement.t
 import type { ReadChain } from '../../moves/chain-question.ts';
 import { type CreationContext, createChamber } from '../../moves/create-chamber.ts';
 import { type DecisionContext, type Move, NO_LIMITS, parseBody } from '../../moves/move.ts';
-import { moveOfEvent } from '../../moves/registry.ts';
+import { moveOfEvent, takesReplies } from '../../moves/registry.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
 import type { MoveEvent, MovePayloads, ServiceEvent } from '../../vocabulary/events.ts';
@@ -14,6 +14,7 @@ import type { RelayTransaction } from '../../vocabulary/service-payloads.ts';
 import { instantOf } from '../../vocabulary/values.ts';
 import { recordedIn, walletIn } from '../account/references.ts';
 import { differences, type Findings, OF_LOSS } from '../report/findings.ts';
+import { EventIds } from './event-ids.ts';
 
 /** What any slice decides on; only that of creation is asked without a state. */
 type Context = Omit<DecisionContext, 'state'> & CreationContext & { readonly state: ChamberState | null };
@@ -31,6 +32,8 @@ export class Decisions {
   /** Whether the moves read are those of the log, so that their root can be judged. */
   isTreeKnown = true;
   #rejectedEventId: number | undefined;
+  /** The events that later ones may reply to, as long as none is lost. */
+  readonly #repliedTo = new EventIds();
   readonly #findings: Findings;
 
   constructor(findings: Findings) {
@@ -43,14 +46,20 @@ export class Decisions {
   }
 
   check(event: MoveEvent, eventId: number): void {
-    if (this.lostEventId === undefined) this.#checkDecision(event, eventId);
-    else this.#checkContent(event, eventId);
+    if (this.lostEventId !== undefined) {
+      this.#checkContent(event, eventId);
+      return;
+    }
+    this.#checkDecision(event, eventId);
+    if (takesReplies(event)) this.#repliedTo.add(eventId);
   }
 
   /** Takes the effect of an altered move from what is left of it. */
   assume(event: MoveEvent, effect: Effect): void {
+    // What was altered may be its type.
+    if (this.lostEventId === undefined) this.#repliedTo.add(event.eventId);
     for (const bodyOf of SOURCES[effect]) {
-      const payload = attempt(() => decide(event, bodyOf(event), this.state));
+      const payload = attempt(() => this.#decide(event, bodyOf(event)));
       if (payload instanceof ForumError) continue;
       this.state = evolveChamber(this.state, { ...event, payload } as MoveEvent);
       return;
@@ -66,7 +75,7 @@ export class Decisions {
   }
 
   #checkDecision(event: MoveEvent, eventId: number): void {
-    const decided = attempt(() => decide(event, requestedBody(event), this.state));
+    const decided = attempt(() => this.#decide(event, requestedBody(event)));
     if (decided instanceof ForumError) {
       const problem = `event ${eventId} (${event.type}) breaks a rule: ${decided.code}: ${decided.message}`;
       this.#findings.judge('rules', [eventId], problem);
@@ -79,10 +88,14 @@ export class Decisions {
     }
     // A rejected move has no effect, unless its payload alone would have been allowed: then its evidence was altered.
     const isRejected = decided instanceof ForumError;
-    const payload = isRejected ? attempt(() => decide(event, impliedBody(event), this.state)) : decided;
+    const payload = isRejected ? attempt(() => this.#decide(event, impliedBody(event))) : decided;
     if (payload instanceof ForumError) return;
     // The payload is of the event's type, which a spread over a union can't express.
     this.state = evolveChamber(this.state, { ...event, payload } as MoveEvent);
+  }
+
+  #decide(event: MoveEvent, body: unknown): MoveEvent['payload'] {
+    return decide(event, body, { state: this.state, takesReplies: (eventId) => this.#repliedTo.has(eventId) });
   }
 
   /** All that can be checked without a state: whether the payload holds what was requested. */
@@ -116,7 +129,11 @@ function impliedBody(event: MoveEvent): unknown {
   return parseBody(slice, { json: slice.impliedBody(event.payload) });
 }
 
-function decide(event: MoveEvent, body: unknown, state: ChamberState | null): MoveEvent['payload'] {
+function decide(
+  event: MoveEvent,
+  body: unknown,
+  { state, takesReplies }: Pick<Context, 'state' | 'takesReplies'>,
+): MoveEvent['payload'] {
   const { did, payload } = event;
   const isCreation = event.type === createChamber.event;
   if (isCreation && state !== null)
@@ -129,7 +146,8 @@ function decide(event: MoveEvent, body: unknown, state: ChamberState | null): Mo
   const serviceKeys = 'serviceKeys' in payload ? payload.serviceKeys : undefined;
   const now = instantOf(event.ts);
   const readChain = recordedReading(event);
-  const context: Context = { state, did, account, serviceKeys, now, limits: NO_LIMITS, openChambers: 0, readChain };
+  const known = { state, takesReplies, limits: NO_LIMITS, openChambers: 0, readChain };
+  const context: Context = { did, account, serviceKeys, now, ...known };
   return slices[event.type].decide(body, context);
 }
 

@@ -1,29 +1,29 @@
-// The JSON in rows of chambers and turns. A chamber without the features of later releases has the same row as in earlier ones: its phases
-// end at its deadlines only, and everybody may join. Members are written in a fixed order, because their order in a state depends on
+// The JSON in rows of chambers, ideas and turns. A chamber without the features of later releases has the same row as in earlier ones: its
+// phases end at its deadlines only, and everybody may join. Members are written in a fixed order, because their order in a state depends on
 // its origin (command, line or snapshot), and a rebuild must yield the same bytes.
 import type { ChamberListing } from '../../../projections/listings.ts';
 import type { PhaseEnds } from '../../../projections/phase.ts';
 import { NO_TURNS, type Turns } from '../../../projections/turn.ts';
+import type { IdeaView } from '../../../projections/views.ts';
 import { DEADLINES } from '../../vocabulary/values.ts';
 
 /** Earlier releases wrote the table's name. */
 const TABLE = 'chambers';
 
-type PacedMembers = Pick<ChamberListing, 'ends' | 'rounds' | 'movesPerTurn'>;
+type NewMembers = Pick<ChamberListing, 'ends' | 'rounds' | 'movesPerTurn' | 'isRestricted' | 'minMembers'>;
 
 /** Lacks members with the values that they had in earlier releases. */
-type StoredChamber = Omit<ChamberListing, 'kind' | keyof PacedMembers | 'isRestricted'> &
-  Partial<PacedMembers & Pick<ChamberListing, 'isRestricted'>>;
+type StoredChamber = Omit<ChamberListing, 'kind' | keyof NewMembers> & Partial<NewMembers>;
 
 export function encodeChamber(listing: ChamberListing): string {
-  const { rounds, movesPerTurn, isRestricted } = listing;
+  const { rounds, movesPerTurn, isRestricted, minMembers } = listing;
   const isPaced = rounds !== null || movesPerTurn !== null;
   const stored: StoredChamber = {
     chamberId: listing.chamberId,
     name: listing.name,
     creatorDid: listing.creatorDid,
     deadlines: inOrder(listing.deadlines),
-    ...(isPaced && { ends: inOrder(listing.ends) }),
+    ...((isPaced || minMembers !== null) && { ends: inOrder(listing.ends) }),
     memberCount: listing.memberCount,
     turnSeconds: listing.turnSeconds,
     ...(isPaced && { rounds: rounds && { proposal: rounds.proposal, debate: rounds.debate }, movesPerTurn }),
@@ -31,6 +31,7 @@ export function encodeChamber(listing: ChamberListing): string {
     isSettled: listing.isSettled,
     maxMembers: listing.maxMembers,
     ...(isRestricted && { isRestricted }),
+    ...(minMembers !== null && { minMembers }),
   };
   return JSON.stringify({ table: TABLE, ...stored });
 }
@@ -54,10 +55,36 @@ export function decodeChamber(text: string): ChamberListing {
     rounds: stored.rounds ?? null,
     movesPerTurn: stored.movesPerTurn ?? null,
     maxMembers: stored.maxMembers,
+    minMembers: stored.minMembers ?? null,
     isRestricted: stored.isRestricted ?? false,
     isCommitted: stored.isCommitted,
     isSettled: stored.isSettled,
   };
+}
+
+type PolledMembers = Pick<IdeaView, 'version' | 'withdrawn' | 'stances'>;
+
+/** An idea that nobody amended, withdrew or took a stance on has the row of earlier releases. */
+type StoredIdea = Omit<IdeaView, keyof PolledMembers> & Partial<PolledMembers>;
+
+export function encodeIdea({ version, withdrawn, stances, ...idea }: IdeaView): string {
+  const stored: StoredIdea = {
+    ...idea,
+    ...(version > 1 && { version }),
+    ...(withdrawn && { withdrawn }),
+    ...(Object.values(stances).some((count) => count > 0) && { stances }),
+  };
+  return JSON.stringify(stored);
+}
+
+/** What the row of a withdrawn idea contains and no other: a quotation mark within a text is escaped. */
+export const WITHDRAWN_MARK = ',"withdrawn":true';
+
+const NO_STANCES: IdeaView['stances'] = { for: 0, against: 0, undecided: 0, outdated: 0 };
+
+export function decodeIdea(text: string): IdeaView {
+  const { version = 1, withdrawn = false, stances = NO_STANCES, ...idea } = JSON.parse(text) as StoredIdea;
+  return { ...idea, version, withdrawn, stances };
 }
 
 interface PlainTurns extends Pick<Turns, 'phase' | 'since'> {

@@ -5,7 +5,7 @@ import type { Membership } from '../../../projections/todo.ts';
 import type { AgentRecord, IdeaView } from '../../../projections/views.ts';
 import type { Millis, Phase } from '../../vocabulary/values.ts';
 import type { ChamberListQuery, GraduatedQuery, ReadModel, Seat } from '../read-model.ts';
-import { decodeChamber, decodeTurns } from './listing-json.ts';
+import { decodeChamber, decodeIdea, decodeTurns, WITHDRAWN_MARK } from './listing-json.ts';
 import { type Columns, type Dialect, jsonRows, type Sql, type SqlValue } from './sql.ts';
 
 const CHAMBERS = 'SELECT listing FROM chambers WHERE chamber_id < $1 ORDER BY chamber_id DESC LIMIT $2';
@@ -54,6 +54,12 @@ const memberships = ({ chamberKey }: Dialect) => `SELECT listing, turn_order, ha
     (SELECT max(event_id) FROM events WHERE stream = ${chamberKey('own.chamber_id')}) AS last_event_id
   FROM (SELECT * FROM members WHERE did = $1 AND is_open ORDER BY chamber_id DESC LIMIT $2) AS own
     JOIN chambers USING (chamber_id) LEFT JOIN turns USING (chamber_id) ORDER BY own.chamber_id DESC`;
+
+const CHAMBERS_LISTED: Columns = { chamber: 'integer' };
+
+const withIdea = ({ listed }: Dialect) => `SELECT chamber AS chamber_id FROM ${listed('$1', CHAMBERS_LISTED)}
+  WHERE EXISTS (SELECT 1 FROM ideas
+    WHERE creator_did = $2 AND ideas.chamber_id = chamber AND view NOT LIKE '%${WITHDRAWN_MARK}%')`;
 
 const SEATS: Columns = { chamber: 'integer', turn: 'integer' };
 
@@ -110,7 +116,7 @@ export class Lists implements ReadModel {
 
   async #ideas(text: string, values: readonly SqlValue[]): Promise<readonly IdeaView[]> {
     const rows = await this.#sql.query<{ readonly view: string }>(text, values);
-    return rows.map(({ view }) => JSON.parse(view) as IdeaView);
+    return rows.map(({ view }) => decodeIdea(view));
   }
 
   listUnsettled(now: Millis, limit: number): Promise<readonly number[]> {
@@ -147,6 +153,12 @@ export class Lists implements ReadModel {
       jsonRows(SEATS, listed),
     ]);
     return rows.map(({ did }) => did);
+  }
+
+  async listChambersWithIdea(did: string, chamberIds: readonly number[]): Promise<readonly number[]> {
+    if (chamberIds.length === 0) return [];
+    const listed = chamberIds.map((chamber) => ({ chamber }));
+    return await this.#chamberIds(withIdea(this.#sql.dialect), [jsonRows(CHAMBERS_LISTED, listed), did]);
   }
 
   async countOpenChambers(creatorDid: string, max: number): Promise<number> {

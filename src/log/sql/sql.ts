@@ -5,7 +5,7 @@ import type { StreamId } from '../stream-id.ts';
 /** Numbers are integers of at most 53 bits. SQLite returns 0 and 1 for booleans. */
 export type SqlValue = string | number | boolean | Uint8Array | null;
 
-/** `json` is text that no query searches. */
+/** `json` is text that queries return; they search one kind for a mark. */
 export type ColumnType = 'integer' | 'text' | 'boolean' | 'bytes' | 'json';
 
 export interface Column {

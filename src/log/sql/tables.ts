@@ -8,7 +8,7 @@ import type {
   MemberListing,
   TurnListing,
 } from '../../../projections/listings.ts';
-import { encodeChamber, encodeTurns } from './listing-json.ts';
+import { encodeChamber, encodeIdea, encodeTurns } from './listing-json.ts';
 import type { Column, Columns, ColumnType, Dialect, SqlValue, Table } from './sql.ts';
 
 export type Row = Readonly<Record<string, SqlValue>>;
@@ -66,7 +66,7 @@ const IDEAS = table({
     creator_did: idea.creatorDid,
     proposed_at: proposedAt,
     graduated_at: idea.graduatedAt,
-    view: JSON.stringify(idea),
+    view: encodeIdea(idea),
   }),
 });
 

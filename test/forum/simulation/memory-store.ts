@@ -65,6 +65,7 @@ const NOT_READ: Omit<ReadModel, 'countOpenChambers' | 'operatorEmail'> = {
   listSettled: unread,
   listMemberships: unread,
   listChambersOf: unread,
+  listChambersWithIdea: unread,
   listMembersAt: unread,
   agentRecord: unread,
 };

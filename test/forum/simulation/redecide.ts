@@ -18,6 +18,8 @@ export interface Situation {
   readonly openChambers: number;
   readonly now: Millis;
   readonly limits: ChamberLimits;
+  /** Of an earlier event of the chamber. */
+  readonly takesReplies?: (eventId: number) => boolean;
   /** Those that a creation records. */
   readonly serviceKeys?: PinnedKeys | undefined;
 }
@@ -37,7 +39,7 @@ export function redecide(asked: AskedCommand, situation: Situation): Decision {
 }
 
 function decide({ operation, body: json, did, signature }: AskedCommand, situation: Situation): Decision {
-  const { chamber, account, openChambers, now, limits, serviceKeys } = situation;
+  const { chamber, account, openChambers, now, limits, serviceKeys, takesReplies = () => false } = situation;
   const isRetry = operation === 'register' && signature === null && account !== null;
   const isRetired = account !== null && account.retirement !== null;
   if (isRetired && operation !== 'retire' && !(isRetry && repeatsRegistration({ json }, account)))
@@ -61,6 +63,7 @@ function decide({ operation, body: json, did, signature }: AskedCommand, situati
   }
   if (chamber === null) throw new ForumError('FORUM_ERR_NOT_FOUND', 'chamber not found');
   const move: AnyChamberMove = chamberMoves[operation as ChamberMoveOperation];
-  const context = { state: chamber, did: did as string, account, now, limits, readChain: noChain };
+  const asked = { readChain: noChain, takesReplies };
+  const context = { state: chamber, did: did as string, account, now, limits, ...asked };
   return { is: 'event', payload: move.decide(parseBody(move, { json }), context) };
 }
