@@ -31,6 +31,7 @@ export const chamberCommands: readonly CommandSpec[] = [
         'turns of each member in proposal and debate, e.g. 2,3: phases end as soon as nothing is left to come; needs --turn-seconds',
       '--moves-per-turn <count>': 'proposals and comments that a turn may have (default: no limit)',
       '--topic <text>': 'what it is about, in a few sentences',
+      '--min-members <count>': 'members without whom it does not come about, 1 to 256',
       '--max-members <count>': 'members that may join, 2 to 256; with --rounds the last one starts the chamber',
       '--admit <file>': 'file of the DIDs that may join, one a line; # starts a comment (default: everybody)',
       '--proven-wallets': 'only agents with a proven wallet may join, one for each wallet',
@@ -88,6 +89,7 @@ async function create(input: Input): Promise<void> {
     ...deadlines,
     topic,
     maxMembers: toOptionalInteger('--max-members', options['max-members']),
+    minMembers: toOptionalInteger('--min-members', options['min-members']),
     minBackersForGraduation: toOptionalInteger('--min-backers', options['min-backers']),
     turnSeconds: toOptionalInteger('--turn-seconds', options['turn-seconds']),
     rounds: toRounds(options['rounds']),
@@ -206,11 +208,11 @@ function progress({ members: { length } }: ChamberView, { phase, committed, reve
 
 /** What was set, and what the chain holds. */
 function facts(view: ChamberView): readonly string[] {
-  const { topic, minBackersForGraduation, turnSeconds, rounds, movesPerTurn, maxMembers, admission, ...rest } = view;
-  const { merkleRoot, committedTxHash } = rest;
+  const { topic, minBackersForGraduation, turnSeconds, rounds, movesPerTurn, admission, ...rest } = view;
+  const { minMembers = null, maxMembers, quorate = null, merkleRoot, committedTxHash } = rest;
   const set = Object.entries({
-    ...{ topic, minBackersForGraduation, turnSeconds, rounds, movesPerTurn, maxMembers, admission },
-    ...{ merkleRoot, committedTxHash },
+    ...{ topic, minBackersForGraduation, turnSeconds, rounds, movesPerTurn, minMembers, maxMembers, quorate },
+    ...{ admission, merkleRoot, committedTxHash },
   }).filter(([, value]) => value !== null);
   return [...members(Object.fromEntries(set)), ''];
 }

@@ -8,7 +8,7 @@ import { type Allocation, BPS_TOTAL } from '../vocabulary/values.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, given, type Input, KEY_OPTION, SERVICE_OPTIONS } from './command.ts';
 import { CommandError, members, print, printMembers } from './output.ts';
 import { signedCall } from './signed-call.ts';
-import { toAllocation, toChamberId, toJsonObject } from './values.ts';
+import { toAllocation, toChamberId, toInteger, toJsonObject } from './values.ts';
 
 const OPTIONS = { ...SERVICE_OPTIONS, ...KEY_OPTION };
 
@@ -76,7 +76,7 @@ function toSpec(move: AnyChamberMove): readonly CommandSpec[] {
     const chamberId = toChamberId(input.args[0]);
     const members = options.flatMap(([name, { member, value }]) => {
       const text = input.options[name];
-      return text === undefined ? [] : [[member, value === 'JSON' ? toJsonObject(`--${name}`, text) : text] as const];
+      return text === undefined ? [] : [[member, toMember(`--${name}`, value, text)] as const];
     });
     const body = Object.fromEntries(members);
     checkBody(move, body);
@@ -85,7 +85,8 @@ function toSpec(move: AnyChamberMove): readonly CommandSpec[] {
       if (named === undefined) return agent.move(move.path, chamberId, body, call);
       const [name, { member }] = named;
       // Looked up even where it is an id, so that what is not found is the idea, and the ideas are named.
-      const ideaId = ideaIdOf(await agent.forum.chamber(chamberId, call), input.options[name] ?? '', 'DEBATE');
+      const chamber = await agent.forum.chamber(chamberId, call);
+      const ideaId = ideaIdOf(chamber, input.options[name] ?? '', 'PROPOSAL', 'DEBATE');
       return agent.move(move.path, chamberId, { ...body, [member]: ideaId }, call);
     };
     printMembers(input.isJson, await signedCall(input, made));
@@ -103,10 +104,17 @@ function toSpec(move: AnyChamberMove): readonly CommandSpec[] {
   ];
 }
 
+/** `value` is the placeholder of the option. */
+function toMember(option: string, value: string, text: string): unknown {
+  if (value === 'JSON') return toJsonObject(option, text);
+  return value === 'EVENT' ? toInteger(option, text) : text;
+}
+
 /** Names every wrong option before anything is sent. */
 function checkBody({ body: schema, texts }: AnyChamberMove, body: object): void {
   const problems = v.safeParse(schema, body, { abortPipeEarly: true }).issues?.map(({ path, message }) => {
-    const member = path?.[0].key;
+    if (path === undefined) return message;
+    const member = path[0].key;
     const [name] = Object.entries(texts.command?.options ?? {}).find(([, option]) => option.member === member) ?? [];
     return `${name === undefined ? String(member) : `--${name}`} ${message}`;
   });

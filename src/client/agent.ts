@@ -13,6 +13,7 @@ import {
   type Personality,
   type Phase,
   type Rounds,
+  type Stance,
   toHex,
 } from '../vocabulary/values.ts';
 import { bindingFor, readProvenChamber, requireOpens, type StoredOpening, untilRevealable } from './binding.ts';
@@ -21,7 +22,7 @@ import { changes, type Snapshot, type Turn } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
 import { exchange, exchangeWhole } from './exchange.ts';
 import { ForumClient, toQuery } from './forum-client.ts';
-import { ideaIdOf, phaseError } from './ideas.ts';
+import { backedIdeaId, phaseError } from './ideas.ts';
 import { ReceiptKeeper } from './receipts.ts';
 import { ACCOUNT, CREATED, JOINED, REGISTERED, TODO } from './shapes.ts';
 import { randomSeed, type Signer, toSigner } from './signing.ts';
@@ -83,7 +84,9 @@ export interface NewChamber extends Readonly<Record<DeadlineName, Date | string>
   readonly maxMembers?: number | undefined;
   /** Turns of each member in PROPOSAL and DEBATE: phases end as soon as nothing is left to come. Needs turnSeconds. */
   readonly rounds?: Rounds | undefined;
-  /** 1 to 100 proposals and comments in a turn; no limit by default. */
+  /** 1 to 256: with fewer the chamber is over when LOBBY ends; no such number by default. */
+  readonly minMembers?: number | undefined;
+  /** 1 to 100 proposals, comments, amendments and withdrawals in a turn; no limit by default. */
   readonly movesPerTurn?: number | undefined;
   /** Who may join; everybody by default. */
   readonly admission?: Admission | undefined;
@@ -109,6 +112,17 @@ export interface DebateMove {
   readonly comment: string;
   readonly ideaId?: string | null;
   readonly refinement?: JsonObject;
+  /** The eventId of an earlier proposal, comment or amendment. */
+  readonly replyTo?: number | null;
+  /** On the idea, for now: the latest of each member counts in the idea's straw poll. */
+  readonly stance?: Stance | null;
+}
+
+/** What an amendment changes: a name, a description, or both. */
+export interface Amendment {
+  readonly ideaId: string;
+  readonly name?: string;
+  readonly description?: string;
 }
 
 export interface CommitOptions extends SendOptions {
@@ -259,6 +273,25 @@ export class Agent {
     return await this.#move(chamberId, 'debate', { ...move, ...named }, options);
   }
 
+  /**
+   * Gives an idea of this agent another text, in DEBATE and in this agent's turn, which continues: members allocate to it, and it becomes
+   * the token. The idea is named by id or ticker.
+   */
+  async amend(
+    chamberId: number,
+    amendment: Amendment,
+    options?: SendOptions,
+  ): Promise<Readonly<{ eventId: number; version: number }>> {
+    const ideaId = await this.forum.ideaId(chamberId, amendment.ideaId, options);
+    return await this.#move(chamberId, 'amend', { ...amendment, ideaId }, options);
+  }
+
+  /** Takes an idea of this agent back for good, in PROPOSAL or DEBATE and in this agent's turn, which continues. */
+  async withdraw(chamberId: number, idea: string, options?: SendOptions): Promise<Readonly<{ eventId: number }>> {
+    const ideaId = await this.forum.ideaId(chamberId, idea, options);
+    return await this.#move(chamberId, 'withdraw', { ideaId }, options);
+  }
+
   /** Ends the lobby of a chamber with rounds that this agent created and that has a member. */
   start(chamberId: number, options?: SendOptions): Promise<Readonly<{ eventId: number }>> {
     return this.#move(chamberId, 'start', {}, options);
@@ -276,8 +309,7 @@ export class Agent {
    */
   async commit(chamberId: number, allocations: readonly Allocation[], options: CommitOptions = {}): Promise<Committed> {
     const chamber = await this.forum.chamber(chamberId, options);
-    const idOf = (named: string) => ideaIdOf(chamber, named, 'ALLOCATE_COMMIT');
-    const plain = allocations.map(({ ideaId, bps }) => ({ ideaId: idOf(ideaId), bps }));
+    const plain = allocations.map(({ ideaId, bps }) => ({ ideaId: backedIdeaId(chamber, ideaId), bps }));
     const abstainedBps = checkAllocations(plain, options.abstain === true);
     const binding = bindingFor(this.forum.service, await readProvenChamber(this.forum.service, chamberId, options));
     const salt = toHex(crypto.getRandomValues(new Uint8Array(SALT_BYTES)));
@@ -308,7 +340,7 @@ export class Agent {
     const commitment = committed.find(({ did }) => did === this.did)?.commitment;
     const missing = (problem: string) => new ClientError('CLIENT_ERR_COMMITMENT', problem);
     const canCommit = phase === 'ALLOCATE_COMMIT' || phase === 'ALLOCATE_REVEAL';
-    if (commitment === undefined && !canCommit) throw phaseError('ALLOCATE_REVEAL', phase);
+    if (commitment === undefined && !canCommit) throw phaseError(['ALLOCATE_REVEAL'], phase);
     if (commitment === undefined) {
       const rest = phase === 'ALLOCATE_COMMIT' ? ': commit first' : ', and commits are closed';
       throw missing(`this agent has no commitment in chamber ${chamberId}${rest}`);

@@ -1,6 +1,7 @@
 // What binds a commitment's opening to the service, the chamber and the time at which it may be shown. The service is not trusted
 // with it: it could ask early, or be another one than the agent committed at.
 import type { ChamberState } from '../../projections/chamber.ts';
+import { lacksMembers } from '../../projections/phase-ends.ts';
 import { commitmentHash, type Opening } from '../crypto/commitment.ts';
 import { contentDigestOf, digestProblem } from '../crypto/content-digest.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
@@ -39,9 +40,12 @@ export interface ProvenChamber extends Pick<Binding, 'logId' | 'chamberLeaf' | '
   readonly state: ChamberState;
 }
 
-/** The instant from which nobody can commit, in the service's time. It depends on verified lines alone. */
+/**
+ * The instant from which nobody can commit, in the service's time. It depends on verified lines alone. Where joins were not read, the
+ * deadline counts: the chamber may have the members that it needs.
+ */
 export function commitsClosedAt({ state }: ProvenChamber): Millis {
-  return state.ends.allocateCommitDeadline;
+  return (lacksMembers(state) ? state.deadlines : state.ends).allocateCommitDeadline;
 }
 
 /**

@@ -3,6 +3,7 @@ import type { OutcomeView } from '../../projections/outcome.ts';
 import type {
   AgentView,
   AllocationsView,
+  ChamberIdeaView,
   ChamberItemView,
   ChamberView,
   IdeaView,
@@ -254,13 +255,14 @@ export class ForumClient {
   }
 
   /** The ideas of a chamber, in the order of their proposal. */
-  chamberIdeas(chamberId: number, options?: CallOptions): Promise<readonly IdeaView[]> {
+  chamberIdeas(chamberId: number, options?: CallOptions): Promise<readonly ChamberIdeaView[]> {
     return this.#ideas(`/chambers/${chamberId}/ideas`, options);
   }
 
-  /** The id of the idea to debate that has this id, or this ticker in any case. Ids are taken as they are, without a request. */
+  /** The id of the idea that has this id, or this ticker in any case. Ids are taken as they are, without a request. */
   async ideaId(chamberId: number, named: string, options?: CallOptions): Promise<string> {
-    return IDEA_ID.test(named) ? named : ideaIdOf(await this.chamber(chamberId, options), named, 'DEBATE');
+    if (IDEA_ID.test(named)) return named;
+    return ideaIdOf(await this.chamber(chamberId, options), named, 'PROPOSAL', 'DEBATE');
   }
 
   /** Who committed; from ALLOCATE_REVEAL on also the reveals and the tally. */
@@ -355,7 +357,7 @@ export class ForumClient {
     return exchange(this.service, { method: 'GET', path, shape }, options?.signal);
   }
 
-  #ideas(path: string, options?: CallOptions): Promise<readonly IdeaView[]> {
+  #ideas(path: string, options?: CallOptions): Promise<readonly ChamberIdeaView[]> {
     return exchange(this.service, { method: 'GET', path, as: 'list', shape: IDEA }, options?.signal);
   }
 }

@@ -6,20 +6,36 @@ import { ClientError } from './error.ts';
 /** Longer lists are cut. */
 const IDEAS_NAMED_MAX = 20;
 
+type Ideas = Pick<ChamberView, 'chamberId' | 'phase' | 'ideas'>;
+
 /**
  * The id of the idea that has this id or ticker; an id comes first. Throws FORUM_ERR_PHASE outside of `expected`, because ideas are
  * of no use before, and CLIENT_ERR_INPUT, which names the chamber's ideas.
  */
-export function ideaIdOf(
-  { chamberId, phase, ideas }: Pick<ChamberView, 'chamberId' | 'phase' | 'ideas'>,
+export function ideaIdOf(chamber: Ideas, named: string, ...expected: readonly Phase[]): string {
+  return findIdea(chamber, named, expected).ideaId;
+}
+
+/** The same for an allocation, in which a withdrawn idea is CLIENT_ERR_INPUT: the service would reject its reveal. */
+export function backedIdeaId(chamber: Ideas, named: string): string {
+  const { ideaId, ticker, withdrawn } = findIdea(chamber, named, ['ALLOCATE_COMMIT']);
+  if (!withdrawn) return ideaId;
+  throw new ClientError(
+    'CLIENT_ERR_INPUT',
+    `${ideaId} (${ticker}) was withdrawn: an allocation that names it can't be revealed`,
+  );
+}
+
+function findIdea(
+  { chamberId, phase, ideas }: Ideas,
   named: string,
-  expected: Phase,
-): string {
+  expected: readonly Phase[],
+): ChamberView['ideas'][number] {
   const ticker = named.toLowerCase();
   const found =
     ideas.find(({ ideaId }) => ideaId === named) ?? ideas.find((idea) => idea.ticker.toLowerCase() === ticker);
-  if (found !== undefined) return found.ideaId;
-  if (phase !== expected) throw phaseError(expected, phase);
+  if (found !== undefined) return found;
+  if (!expected.includes(phase)) throw phaseError(expected, phase);
   const list = ideas.slice(0, IDEAS_NAMED_MAX).map(({ ideaId, ticker }) => `${ideaId} (${ticker})`);
   const more = ideas.length > IDEAS_NAMED_MAX ? ` and ${ideas.length - IDEAS_NAMED_MAX} more` : '';
   const known = ideas.length === 0 ? 'it has none' : `its ideas are ${list.join(', ')}${more}`;
@@ -27,6 +43,6 @@ export function ideaIdOf(
 }
 
 /** The same words as the service's. */
-export function phaseError(expected: Phase, actual: Phase): ClientError {
-  return new ClientError('FORUM_ERR_PHASE', `expected phase ${expected}, actual phase ${actual}`);
+export function phaseError(expected: readonly Phase[], actual: Phase): ClientError {
+  return new ClientError('FORUM_ERR_PHASE', `expected phase ${expected.join(' or ')}, actual phase ${actual}`);
 }

@@ -1,15 +1,16 @@
 // What the client, and programs on it, read of responses and lines. The service is not trusted to send it. Unlike the published schemas
 // these shapes allow more than is read: a later version adds members and types.
+import type { StanceCounts } from '../../projections/ideas.ts';
 import type { OutcomeIdea, OutcomeMember, OutcomeView } from '../../projections/outcome.ts';
 import type { TodoView } from '../../projections/todo.ts';
 import {
   type AccountView,
   type AllocationsView,
+  type ChamberIdeaView,
   type ChamberItemView,
   type ChamberView,
   ENDS,
   type EndsView,
-  type IdeaView,
   type ListedChamber,
 } from '../../projections/views.ts';
 import {
@@ -82,10 +83,31 @@ export const CHAMBER = object<ChamberView>({
   now: timestamp,
   phaseEndsAt: nullable(timestamp),
   turnEndsAt: nullable(timestamp),
-  ideas: listOf(object<ChamberView['ideas'][number]>({ ideaId: text, ticker: text, name: text, creator: text })),
+  ideas: listOf(
+    object<ChamberView['ideas'][number]>({
+      ideaId: text,
+      ticker: text,
+      name: text,
+      creator: text,
+      version: optional(integer),
+      withdrawn: optional(flag),
+    }),
+  ),
 });
 
-export const IDEA = object<IdeaView>({ ideaId: text, ticker: text, name: text, backers: integer, totalBps: integer });
+const stances = object<StanceCounts>({ for: integer, against: integer, undecided: integer, outdated: integer });
+
+/** A service of an earlier release does not say what changed. */
+export const IDEA = object<ChamberIdeaView>({
+  ideaId: text,
+  ticker: text,
+  name: text,
+  backers: integer,
+  totalBps: integer,
+  version: optional(integer),
+  withdrawn: optional(flag),
+  stances: optional(stances),
+});
 
 export const ALLOCATIONS = object<AllocationsView>({
   phase,
@@ -109,11 +131,17 @@ export const OUTCOME = object<OutcomeView>({
       proposer: text,
       backers: integer,
       totalBps: integer,
+      shareBps: optional(integer),
+      backersMissing: optional(integer),
+      withdrawn: optional(flag),
+      version: optional(integer),
       graduated: flag,
       tokenAddress: nullable(text),
       failure: nullable(text),
     }),
   ),
+  quorate: optional(nullable(flag)),
+  minBackersForGraduation: optional(integer),
   abstainedBps: integer,
   committed: integer,
   revealed: integer,

@@ -70,7 +70,7 @@ it('ends when the agent acts again', async () => {
     error: 'FORUM_ERR_TURN',
   });
   await pass(played);
-  expect(await itemOf(played)).toMatchObject({ must: 'pass', may: ['propose'] });
+  expect(await itemOf(played)).toMatchObject({ must: 'pass', may: ['propose', 'withdraw'] });
 });
 
 it('holds each turn without rounds, so that no agent passes for ever', async () => {

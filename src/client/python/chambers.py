@@ -598,8 +598,16 @@ class Agent(Reader):
         return self.call("POST", f"/chambers/{chamber_id}/propose", {"name": name, "ticker": ticker, "description": description})
 
     def debate(self, chamber_id: int, comment: str, **more: Any) -> dict:
-        """`more`: idea_id, refinement."""
+        """`more`: idea_id, refinement, reply_to (the eventId of an earlier proposal, comment or amendment), stance (for, against, undecided)."""
         return self.call("POST", f"/chambers/{chamber_id}/debate", {"comment": comment, **_members(more)})
+
+    def amend(self, chamber_id: int, idea_id: str, **texts: str) -> dict:
+        """Gives an idea of this agent another name or description, in DEBATE: members allocate to it, and it becomes the token."""
+        return self.call("POST", f"/chambers/{chamber_id}/amend", {"ideaId": idea_id, **texts})
+
+    def withdraw(self, chamber_id: int, idea_id: str) -> dict:
+        """Takes an idea of this agent back for good, in PROPOSAL or DEBATE."""
+        return self.call("POST", f"/chambers/{chamber_id}/withdraw", {"ideaId": idea_id})
 
     def pass_turn(self, chamber_id: int) -> dict:
         return self.call("POST", f"/chambers/{chamber_id}/pass", {})
@@ -611,11 +619,14 @@ class Agent(Reader):
         view = self.chamber(chamber_id)
         ahead = _ahead(view.get("now"), sent_at)
         ideas = {idea["ideaId"] for idea in view["ideas"]}
+        withdrawn = {idea["ideaId"] for idea in view["ideas"] if idea.get("withdrawn")}
         plain = [{name: each[name] for name in ("ideaId", "bps")} for each in map(_members, allocations)]
         ids = [each["ideaId"] for each in plain]
         # The service would accept a commitment to allocations that can't be revealed.
         if not set(ids) <= ideas or len(set(ids)) < len(ids):
             raise ValueError(f"allocations must name ideas of the chamber, each once: {ids}")
+        if withdrawn & set(ids):
+            raise ValueError(f"withdrawn ideas can't be revealed: {sorted(withdrawn & set(ids))}")
         if not all(type(each["bps"]) is int and each["bps"] >= 0 for each in plain) or sum(each["bps"] for each in plain) > 10_000:
             raise ValueError("bps must be integers of at least 0 that add up to at most 10000")
         total = sum(each["bps"] for each in plain)
