@@ -79,11 +79,20 @@ export function createSqliteLog(path: string): NewLog {
   const draft = draftOf(resolve(path));
   createPrivate(draft);
   const db = new Database(draft);
-  db.pragma(`page_size = ${DATABASE_PAGE_BYTES}`);
-  // The draft is flushed when it is complete, and removed otherwise.
-  db.pragma('synchronous = OFF');
-  db.exec('BEGIN');
-  createSchema(db);
+  const removeDraft = () => {
+    db.close();
+    for (const file of [draft, `${draft}-journal`]) rmSync(file, { force: true });
+  };
+  try {
+    db.pragma(`page_size = ${DATABASE_PAGE_BYTES}`);
+    // The draft is flushed when it is complete, and removed otherwise.
+    db.pragma('synchronous = OFF');
+    db.exec('BEGIN');
+    createSchema(db);
+  } catch (error) {
+    removeDraft();
+    throw error;
+  }
   const log = wholeLogOn(db);
   const insert = db.prepare(INSERT_LINE);
   let lastPosition = 0;
@@ -100,10 +109,7 @@ export function createSqliteLog(path: string): NewLog {
       db.close();
       await moveFile(draft, path, { isNew: true });
     },
-    async close() {
-      db.close();
-      for (const file of [draft, `${draft}-journal`]) rmSync(file, { force: true });
-    },
+    close: async () => removeDraft(),
   };
 }
 

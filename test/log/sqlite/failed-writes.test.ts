@@ -1,6 +1,9 @@
 // While the log cannot be written, whole batches get 503 and nothing is half written; it recovers without a restart.
-import { statSync, truncateSync, writeFileSync } from 'node:fs';
+import { readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { copyLog } from '../../../src/log/open-log.ts';
+import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
+import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
 import { TestClock } from '../../kit/clock.ts';
 import { smallDisk } from '../../kit/small-disk.ts';
@@ -104,5 +107,17 @@ describe('a full disk', () => {
     writeFileSync(ballast, '');
     expect((await service.send(debate('at last'))).body).toEqual({ eventId: count + 1 });
     expect(await service.must('GET', `/chambers/${id}/merkle-preview`)).toMatchObject({ eventCount: count + 1 });
+  });
+
+  it('leaves no draft of a copy that does not fit', async ({ skip }) => {
+    const disk = smallDisk('2m');
+    if (disk === undefined) return skip();
+    const from = temporaryDatabase();
+    await openSqliteStore(from).close();
+    fill(`${disk}/ballast`);
+    await expect(copyLog(from, `${disk}/copy.db`)).rejects.toThrow('full');
+    await expect(backupDatabase(from, `${disk}/copy.db`)).rejects.toThrow('full');
+    expect(readdirSync(disk)).toEqual(['ballast']);
+    await openSqliteStore(from).close();
   });
 });
