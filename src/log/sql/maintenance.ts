@@ -38,24 +38,25 @@ export interface RenewedId {
 
 /** A node that still runs stops writing once it sees the new id. A log that had moved takes events again. */
 export async function renewLog(log: WritableLog, renewal: Renewal): Promise<RenewedId> {
+  const { logId, former, prepare } = renewal;
   await log.holdAppends();
-  const renewed = await renewLogId(log, renewal);
-  await log.allowAppends(true);
-  renewal.prepare?.();
-  await log.commit();
-  return renewed;
-}
-
-export async function renewLogId(log: SqlTransaction, { logId, former }: Renewal): Promise<RenewedId> {
-  const copiedFrom = (await readMeta(log, 'log_id')) ?? '';
-  await writeMeta(log, 'log_id', logId);
-  await writeMeta(log, COPIED_FROM, copiedFrom);
-  await log.query('DELETE FROM meta WHERE name = $1', [MOVED_TO]);
+  const renewed = await renewLogId(log, logId);
   // The tree is published again, under the new name.
   await log.run('DELETE FROM tiles');
   if (former !== undefined) {
     await log.query(upsert(CHECKPOINTS, 'VALUES ($1, $2, $3)'), [former.logId, former.size, former.note]);
   }
+  await log.allowAppends(true);
+  prepare?.();
+  await log.commit();
+  return renewed;
+}
+
+export async function renewLogId(log: SqlTransaction, logId: string): Promise<RenewedId> {
+  const copiedFrom = (await readMeta(log, 'log_id')) ?? '';
+  await writeMeta(log, 'log_id', logId);
+  await writeMeta(log, COPIED_FROM, copiedFrom);
+  await log.query('DELETE FROM meta WHERE name = $1', [MOVED_TO]);
   return { logId, copiedFrom };
 }
 

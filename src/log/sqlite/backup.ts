@@ -45,10 +45,16 @@ async function makeNewLog(path: string): Promise<BackupSummary> {
     copy.pragma('journal_mode = DELETE');
     const events = copy.prepare<[], number>('SELECT count(*) FROM events').pluck().get() ?? 0;
     copy.exec('BEGIN');
-    const renewed = await renewLogId(transactionOn(copy), { logId: newLogId() });
+    const renewed = await renewLogId(transactionOn(copy), newLogId());
+    // Release 0.1.0 published no tree.
+    if (hasTable(copy, 'tiles')) copy.exec('DELETE FROM tiles');
     copy.exec('COMMIT');
     return { ...renewed, events };
   } finally {
     copy.close();
   }
+}
+
+function hasTable(db: Database.Database, name: string): boolean {
+  return db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?").get(name) !== undefined;
 }

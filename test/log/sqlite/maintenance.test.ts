@@ -1,5 +1,5 @@
 // fsck, rebuild and backup on SQLite files, some of them changed by a program that drops the triggers first.
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
@@ -8,6 +8,7 @@ import { writeWholeLog } from '../../../src/log/open-log.ts';
 import { resetClock } from '../../../src/log/sql/maintenance.ts';
 import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
 import { sqlOn } from '../../../src/log/sqlite/connection.ts';
+import { migrateDatabase } from '../../../src/log/sqlite/database-file.ts';
 import { faultsOf, fsckLog, rebuildLog } from '../../durability/log-book.ts';
 import { HOUR, TestClock } from '../../kit/clock.ts';
 import { subscribe } from '../../kit/consumers.ts';
@@ -151,6 +152,16 @@ describe('backup', () => {
     expect(await subscribe(restored, `${stream}?after=2&log=${copiedFrom}`)).toMatchObject(conflict);
     const beyond = { refusal: { status: 400, body: { error: 'FORUM_ERR_VALIDATION' } } };
     expect(await subscribe(restored, `${stream}?after=99`)).toMatchObject(beyond);
+  });
+
+  it.each(['release-0.1', 'schema-7'])('copies a file of an earlier schema, which migrates: %s', async (folder) => {
+    const path = temporaryDatabase();
+    copyFileSync(new URL(`../../../fixtures/logs/${folder}/chambers.db`, import.meta.url), path);
+    const version = intrude(path).pragma('user_version');
+    const { logId } = await backupDatabase(path, `${path}.copy`);
+    expect(intrude(`${path}.copy`).pragma('user_version')).toEqual(version);
+    await migrateDatabase(`${path}.copy`);
+    expect(await fsckLog(`${path}.copy`)).toMatchObject({ logId, faults: 0 });
   });
 
   it('overwrites nothing', async () => {
