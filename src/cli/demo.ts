@@ -12,11 +12,11 @@ import { ForumClient } from '../client/forum-client.ts';
 import { CAST, play } from '../demo/cast.ts';
 import {
   type DemoServices,
+  followUntilSettled,
   openCluster,
   openDemoServices,
   readChain,
-  type Testimony,
-  witness,
+  type SettledChamber,
 } from '../demo/services.ts';
 import { paint } from '../process/terminal.ts';
 import { linkedSignal } from '../reading/linked-signal.ts';
@@ -84,17 +84,17 @@ async function perform({ baseUrl, relayerUrl, killNode }: DemoServices, signal: 
 
   const { forum } = host.agent;
   console.log(phaseHeading('LOBBY'));
-  const [testimony] = await Promise.all([
-    witness(forum.lines(chamberId, { signal }), (event, state) =>
+  const [settled] = await Promise.all([
+    followUntilSettled(forum.lines(chamberId, { signal }), (event, state) =>
       console.log(narrate(event, state, (did) => names.get(did) ?? did)),
     ),
     narratePhases(host.agent, chamberId, { signal, killNode }),
     ...players.map(({ agent, character }) => play(agent, character, chamberId, signal)),
   ]);
-  const isProven = conclude(testimony, await readChain(new ForumClient(relayerUrl), testimony.state));
+  const isProven = conclude(settled, await readChain(new ForumClient(relayerUrl), settled.state));
   // The service and its chain end with the demo; the lines remain.
   const file = join(await mkdtemp(join(tmpdir(), 'chambers-demo-lines-')), `chamber-${chamberId}.ndjson`);
-  await writeFile(file, `${testimony.lines.join('\n')}\n`);
+  await writeFile(file, `${settled.lines.join('\n')}\n`);
   const { verdict } = await auditFile(file, {});
   console.log(`\naudited: ${verdict}. Verify it yourself: npm run --silent audit -- ${file}`);
   return isProven && verdict === 'verified' ? 0 : 1;
@@ -119,7 +119,7 @@ function tally(state: ChamberState): readonly string[] {
   });
 }
 
-function conclude({ root }: Testimony, chain: Awaited<ReturnType<typeof readChain>>): boolean {
+function conclude({ root }: SettledChamber, chain: Awaited<ReturnType<typeof readChain>>): boolean {
   const isSame = root === chain.root;
   const verdict = isSame ? paint('green', 'the same') : paint('red', 'NOT the same');
   console.log(`\nroot on the chain            ${chain.root}`);

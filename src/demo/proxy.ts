@@ -1,5 +1,5 @@
-// What a load balancer does in front of several nodes: a chamber's requests go to one of them, everything else to all in turn,
-// and a node that does not respond is left out. The same signed bytes may reach two nodes: they are executed once.
+// A load balancer in front of several nodes. Requests of a chamber go to one node, others to all in turn, and a node that does not respond is
+// removed. The same signed request may reach two nodes, and is executed once.
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -8,7 +8,7 @@ import { detach } from '../process/detach.ts';
 
 interface Proxy {
   readonly url: string;
-  /** The ports of the nodes, on this machine; those that don't respond are removed. */
+  /** Local ports of the nodes; one that does not respond is removed. */
   readonly ports: number[];
   readonly close: () => void;
 }
@@ -21,7 +21,7 @@ export async function openProxy(): Promise<Proxy> {
     return ports[(chamber === undefined || isStream ? turns++ : Number(chamber)) % ports.length];
   };
   const server = createServer((incoming, response) =>
-    // The client has left before its body was there.
+    // The client has disconnected before the end of its body.
     detach(forward(incoming, response), () => response.destroy()),
   );
   server.on('upgrade', tunnel);
@@ -57,7 +57,7 @@ export async function openProxy(): Promise<Proxy> {
     attempt();
   }
 
-  /** Tunnels WebSockets: if their node ends, consumers reconnect by themselves, to another one. */
+  /** Tunnels WebSockets. If the node ends, consumers reconnect to another node. */
   function tunnel({ method, url: path, rawHeaders }: IncomingMessage, socket: Duplex, head: Buffer): void {
     const chosen = pick(path, true);
     const node = connect(chosen ?? 0, '127.0.0.1', () => {

@@ -1,5 +1,4 @@
-// The demo's surroundings: services in other processes, a witness of the chamber's stream, and the chain, which
-// must agree with the streamed lines.
+// The services of the demo, in processes of their own, and checks that stream and chain agree.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -19,14 +18,13 @@ import { fromHex, type Hex, toHex } from '../vocabulary/values.ts';
 import { openDatabase } from './database.ts';
 import { openProxy } from './proxy.ts';
 
-/** Runs from the sources and from the build. */
+/** Works for the sources and for the build. */
 const MAIN = fileURLToPath(new URL(`../main${extname(import.meta.url)}`, import.meta.url));
 const STOP_MILLIS = 5_000;
 
 export interface DemoServices {
-  /** What clients call. */
   readonly baseUrl: string;
-  /** Whose /health names the chain. */
+  /** The node whose /health names the chain. */
   readonly relayerUrl: string;
   /** Printed at the start of the demo. */
   readonly description: string;
@@ -35,10 +33,7 @@ export interface DemoServices {
   readonly close: () => Promise<void>;
 }
 
-/**
- * A service on a temporary database, with none of the caller's configuration, so that the demo is the same everywhere.
- * close() stops it and removes its database.
- */
+/** Starts a service with a temporary database. Ignores the caller's configuration, so that the demo is the same everywhere. */
 export async function openDemoServices(): Promise<DemoServices> {
   const folder = await mkdtemp(join(tmpdir(), 'chambers-demo-'));
   const remove = () => rm(folder, { recursive: true, force: true });
@@ -56,7 +51,7 @@ export async function openDemoServices(): Promise<DemoServices> {
   }
 }
 
-/** `count` services on one temporary PostgreSQL database, behind a proxy; the first one has the chain. */
+/** Starts `count` services with one temporary PostgreSQL database, behind a proxy. The first one has the chain. */
 export async function openCluster(count: number): Promise<DemoServices> {
   const closings: (() => Promise<void> | void)[] = [];
   const close = async () => {
@@ -95,7 +90,7 @@ interface Node {
   readonly stop: (signal: NodeJS.Signals) => Promise<void>;
 }
 
-/** Starts a node with its files in the folder. Rejects with the service's error output if it does not start. */
+/** Rejects with the service's error output if it does not start. */
 async function startNode(folder: string, settings: Readonly<Record<string, string>>): Promise<Node> {
   const { PATH, HOME, TMPDIR, LD_LIBRARY_PATH } = process.env;
   const service = spawn(process.execPath, [MAIN], {
@@ -128,19 +123,18 @@ async function startNode(folder: string, settings: Readonly<Record<string, strin
   }
 }
 
-export interface Testimony {
+export interface SettledChamber {
   readonly state: ChamberState;
-  /** Recomputed from the streamed lines alone. */
+  /** Computed from the streamed lines alone. */
   readonly root: Hex;
-  /** The lines as received. */
   readonly lines: readonly string[];
 }
 
-/** Follows the lines until the root is committed and every graduate's deployment has an outcome. */
-export async function witness(
+/** Resolves when the root is committed and every graduate's deployment has an outcome. */
+export async function followUntilSettled(
   lines: ReturnType<ForumClient['lines']>,
   onEvent: (event: ChamberEvent, state: ChamberState) => void,
-): Promise<Testimony> {
+): Promise<SettledChamber> {
   let state: ChamberState | null = null;
   let tree = EMPTY_TREE;
   const received: string[] = [];
@@ -156,7 +150,7 @@ export async function witness(
 
 const REGISTRY = parseAbi(['function rootOf(uint256 chamberId) view returns (bytes32)']);
 
-/** The chamber's root and tokens, read from the chain itself; an `address` is null if there is no contract. */
+/** Reads the chamber's root and tokens from the chain. An `address` is null if it has no code. */
 export async function readChain(forum: ForumClient, state: ChamberState) {
   const { chain } = await forum.health();
   if (chain?.rpcUrl === undefined) throw new Error('GET /health does not name a development chain');

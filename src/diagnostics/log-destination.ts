@@ -1,18 +1,17 @@
-// The destination of the service's own log: a file, a pipe or a socket. One that can't be written, because its disk is full or its
-// reader stands still, neither delays nor ends the service: lines wait in a bounded buffer, and those beyond it are lost and counted.
+// Writes the service's own log to a file, a pipe or a socket. A full disk or a reader that hangs neither delays nor ends the service: lines wait in a
+// bounded buffer, and further lines are lost and counted.
 import { writeSync } from 'node:fs';
 
 export interface LogDestinationOptions {
-  /** Most bytes of lines that wait. */
   readonly bufferBytesMax: number;
-  /** Called with the number of lines lost, once the destination can be written again. */
+  /** Called with the number of lost lines once writing works again. */
   readonly onLost: (lines: number) => void;
 }
 
 const RETRY_MS = 10;
-/** After each attempt that wrote nothing the pause is twice as long, up to this. */
+/** The pause doubles after each failure, up to this. */
 const RETRY_MS_MAX = 500;
-/** Its reader is gone, or it was closed: it can never be written again. */
+/** The reader has gone or the descriptor was closed, so no later write can succeed. */
 const GONE: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET', 'EBADF', 'ENOTCONN']);
 const LINE_BREAK = 0x0a;
 const EXIT_RETRIES_MAX = 50;
@@ -28,13 +27,12 @@ export class LogDestination {
   #lost = 0;
   #reported = 0;
 
-  /** `process.stdout` or `process.stderr`, whose creation has made a pipe or a socket non-blocking. */
+  /** Takes `process.stdout` or `process.stderr`: accessing these makes a pipe or socket non-blocking. */
   constructor({ fd }: { readonly fd: number }, options: LogDestinationOptions) {
     this.#fd = fd;
     this.#options = options;
   }
 
-  /** The count since the start. */
   get lostLines(): number {
     return this.#lost;
   }
@@ -53,7 +51,7 @@ export class LogDestination {
     if (this.#retry === undefined) this.#flush();
   }
 
-  /** Gives a slow reader half a second for the last lines; the process exits next. */
+  /** Blocks for up to half a second, so that a slow reader gets the last lines before the process exits. */
   close(): void {
     const pause = new Int32Array(new SharedArrayBuffer(4));
     for (let tries = 0; this.#waitingBytes > 0 && tries < EXIT_RETRIES_MAX; tries++) {
@@ -88,7 +86,7 @@ export class LogDestination {
     this.#waitingBytes = 0;
   }
 
-  /** Returns false if nothing can be written now. The rest of a line that was cut stays, so that later lines stay whole. */
+  /** Returns false if nothing can be written now. Keeps the rest of a partly written line, so that later lines stay intact. */
   #writeSome(): boolean {
     const [first] = this.#waiting;
     const bytes = this.#waiting.length === 1 ? (first as Buffer) : Buffer.concat(this.#waiting);

@@ -6,9 +6,9 @@ import { LogDestination } from './log-destination.ts';
 
 export interface OwnLog {
   readonly logger: Logger;
-  /** Logs why the process ends, at any LOG_LEVEL. */
+  /** Logs at any LOG_LEVEL why the process ends. */
   readonly lastWords: Logger;
-  /** Lines that could not be written, since the start. */
+  /** The number of lost lines since the start. */
   readonly lostLines: () => number;
 }
 
@@ -17,7 +17,7 @@ type LogSettings = Pick<Config, 'LOG_LEVEL' | 'LOG_FORMAT' | 'LOG_BUFFER_BYTES_M
 export function openOwnLog(settings: LogSettings): OwnLog {
   const destination = new LogDestination(process.stderr, {
     bufferBytesMax: settings.LOG_BUFFER_BYTES_MAX,
-    onLost: (lines) => logger.error({ lines }, 'lines of this log were lost: it could not be written'),
+    onLost: (lines) => logger.error({ lines }, 'log lines were lost because they could not be written'),
   });
   const pretty = { write: (line: string) => destination.write(`${prettyLine(line)}\n`) };
   const logger = pino({ level: settings.LOG_LEVEL }, settings.LOG_FORMAT === 'pretty' ? pretty : destination);
@@ -25,7 +25,7 @@ export function openOwnLog(settings: LogSettings): OwnLog {
   return { logger, lastWords: logger.child({}, { level: 'fatal' }), lostLines: () => destination.lostLines };
 }
 
-/** A line of pino's as `time LEVEL message  name=value …`; an error's stack follows. */
+/** Formats a line of pino as `time LEVEL message  name=value …`, followed by the stack of an error. */
 export function prettyLine(line: string): string {
   const {
     time,

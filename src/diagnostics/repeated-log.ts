@@ -1,16 +1,16 @@
-// Log lines about conditions that may last for days or come and go: a line is written at once when it is new, then at growing intervals.
+// Log lines about conditions that may last for days or come and go: a new condition is logged at once, then at growing intervals.
 import { LRUCache } from 'lru-cache';
 import type { Millis } from '../vocabulary/values.ts';
 
 const INTERVAL_MILLIS_MIN = 60_000;
 const INTERVAL_MILLIS_MAX = 3_600_000;
-/** A condition may change its reason. One whose reason is never the same twice is written at intervals, too. */
+/** A new reason is logged at once, up to this number: a condition whose reason changes each time is also logged at intervals. */
 const REASONS_MAX = 8;
 const CONDITIONS_MAX = 1_000;
 
-/** Added to a line that is written again. */
+/** Added to repeated lines. */
 export interface Repeats {
-  /** How often the condition was reported, and over how many seconds. */
+  /** The number of reports since the condition began, and the seconds since then. */
   readonly times?: number;
   readonly seconds?: number;
 }
@@ -21,7 +21,7 @@ interface Condition {
   times: number;
   writtenAt: Millis;
   interval: Millis;
-  /** A line about it was written, and none about its end. */
+  /** A line about the condition was written, but none about its end. */
   isOpen: boolean;
   isOver: boolean;
 }
@@ -53,7 +53,7 @@ export class RepeatedLog {
     write(isNew ? {} : { times, seconds: Math.round((now - since) / 1000) });
   }
 
-  /** The condition is over: calls `write` if a line about it was written. If it comes back, at most a minute passes until its next line. */
+  /** Calls `write` if a line about the condition was written. If the condition returns, its next line follows within a minute. */
   end(name: string, write: () => void = () => {}): void {
     const condition = this.#conditions.get(name);
     if (condition === undefined) return;

@@ -1,37 +1,35 @@
-// Files that are never half there and that a power cut does not take: when a function here returns, the content and the name are on disk.
-// Nothing else replaces a file. Node's modules are loaded when they are used, because the client's bundles are for browsers too.
+// The only code that replaces files. Files are replaced atomically, and content and name are durable when a function returns. Node's modules are
+// loaded on use, because the client's bundles also run in browsers.
 import type { FileHandle } from 'node:fs/promises';
 
 type Content = string | Uint8Array;
 
 interface FileOptions {
-  /** Of the new file, less the process's umask. */
+  /** The mode of the new file; the umask applies. */
   readonly mode?: number;
-  /** The file that is replaced, if any, passes on its owner and mode: root may replace the file of another user. */
+  /** Keep owner and mode of a replaced file: root may replace the file of another user. */
   readonly keepsOwner?: boolean;
 }
 
 interface Placement {
-  /** Fails with EEXIST if there is a file of that name. */
+  /** Fail with EEXIST if the file exists. */
   readonly isNew: boolean;
 }
 
-/** Replaces or creates the file. After a crash it has the former content or the new one. */
+/** Replaces or creates the file. After a crash it has either the old or the new content. */
 export function replaceFile(path: string, content: Content, options: FileOptions = {}): Promise<void> {
   return writeWhole(path, content, { ...options, isNew: false });
 }
 
-/** Creates the file; fails with EEXIST if there is one. */
+/** Rejects with EEXIST if the file exists. */
 export function createFile(path: string, content: Content, options: FileOptions = {}): Promise<void> {
   return writeWhole(path, content, { ...options, isNew: true });
 }
 
-/** `replaceFile` for callers that must not suspend. */
 export function replaceFileSync(path: string, content: Content, options: FileOptions = {}): void {
   writeWholeSync(path, content, { ...options, isNew: false });
 }
 
-/** `createFile` for callers that must not suspend. */
 export function createFileSync(path: string, content: Content, options: FileOptions = {}): void {
   writeWholeSync(path, content, { ...options, isNew: true });
 }
@@ -70,12 +68,12 @@ function writeWholeSync(path: string, content: Content, options: FileOptions & P
 
 const DRAFT_NAME_CHARS = 8;
 
-/** A name for the draft of a file, next to it. It is random: two writers of one file must not share their draft. */
+/** Returns a random name in the same folder, because two writers of a file must not share a draft. */
 export function draftOf(path: string): string {
   return `${path}.${globalThis.crypto.randomUUID().slice(0, DRAFT_NAME_CHARS)}.partial`;
 }
 
-/** Flushes a complete file, such as a draft, and gives it another name in its folder. */
+/** Flushes a complete file, such as a draft, and renames it within its folder. */
 export async function moveFile(draft: string, path: string, { isNew }: Placement): Promise<void> {
   const { link, rename, unlink } = fs().promises;
   await flush(draft);
@@ -112,8 +110,8 @@ function moveFileSync(draft: string, path: string, { isNew }: Placement): void {
 }
 
 /**
- * Throws the error of a link unless a rename may replace it: exFAT and SMB have no links. There a file that appears between this look and the
- * rename is replaced, as no call of theirs can prevent.
+ * Throws the error of a link, unless a rename may be used instead: exFAT and SMB have no links. On these a file that appears between this check and
+ * the rename is replaced; they offer nothing to prevent that.
  */
 function requireRenaming(path: string, error: unknown): void {
   const { code } = error as NodeJS.ErrnoException;
@@ -121,12 +119,12 @@ function requireRenaming(path: string, error: unknown): void {
   if (fs().existsSync(path)) throw Object.assign(new Error(`EEXIST: ${path} exists`), { code: 'EEXIST' });
 }
 
-/** Another process may be in the middle of its line. */
+/** Time for another process to finish its line. */
 const LINE_MILLIS = 200;
 
 /**
- * Appends a line of JSON to the file, or creates it. A line that a crash or a full disk has cut off is completed if it lacks nothing but its
- * end, and else removed: the next one would become part of it.
+ * Appends a line of JSON to the file, or creates it. If a crash or a full disk has truncated the last line, first completes the line if only its
+ * line break is missing, or removes it: otherwise the new line would become part of it.
  */
 export async function appendLine(path: string, line: string, { mode }: FileOptions = {}): Promise<void> {
   const file = await fs().promises.open(path, 'a+', mode);
@@ -143,7 +141,7 @@ export async function appendLine(path: string, line: string, { mode }: FileOptio
   await flushFolder(folderOf(path));
 }
 
-/** Synchronous: a line that another call appends between the look and the truncation would be cut off, too. Does nothing if the tail has changed. */
+/** Does nothing if the tail has changed. Synchronous, so that no other call can append a line before the truncation. */
 function endTail(fd: number, { text, begin, end }: Tail): void {
   const { fstatSync, ftruncateSync, readSync, writeSync } = fs();
   if (fstatSync(fd).size !== end) return;
@@ -163,7 +161,7 @@ interface Tail {
 const TAIL_BYTES = 65_536;
 const LINE_BREAK = 0x0a;
 
-/** What follows the last line break, and where it is. */
+/** The text after the last line break. */
 async function tornTail(file: FileHandle): Promise<Tail> {
   const { size: end } = await file.stat();
   for (let length = Math.min(TAIL_BYTES, end); ; length = Math.min(2 * length, end)) {
@@ -185,12 +183,12 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Creates the folder and those above it that are missing. */
+/** Creates the folder and its missing parents. */
 export function makeFolder(path: string, { mode }: FileOptions = {}): void {
   const { resolve } = process.getBuiltinModule('node:path');
   const first = fs().mkdirSync(path, { recursive: true, mode });
   if (first === undefined) return;
-  // The name of each new folder is in the one above it.
+  // The name of each new folder is stored in its parent.
   const top = folderOf(resolve(first));
   for (let folder = resolve(path); folder !== top; ) {
     folder = folderOf(folder);
@@ -198,7 +196,7 @@ export function makeFolder(path: string, { mode }: FileOptions = {}): void {
   }
 }
 
-/** Makes the names in the folder durable. */
+/** Makes the names of the folder's files durable. */
 export async function flushFolder(path: string): Promise<void> {
   if (isWindows()) return;
   await flush(path).catch(ifUnsupported);
@@ -232,7 +230,7 @@ function flushSync(path: string): void {
   }
 }
 
-/** Windows flushes only what is open for writing, and keeps the names of files in a journal of its own. */
+/** Windows flushes only files that are open for writing, and journals file names itself. */
 function flagToFlush(): 'r' | 'r+' {
   return isWindows() ? 'r+' : 'r';
 }
@@ -241,7 +239,7 @@ function isWindows(): boolean {
   return process.platform === 'win32';
 }
 
-/** Some network file systems cannot flush a folder, and answer so. */
+/** Some network file systems reject a flush of a folder. */
 function ifUnsupported(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EINVAL') throw error;
 }

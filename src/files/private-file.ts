@@ -1,13 +1,10 @@
-// Whether the file of a secret is its owner's alone.
+// Checks that only its owner can read a file with a secret.
 import { draftOf } from './durable-file.ts';
 
 const OWNER_ONLY = 0o600;
 const GROUP_AND_OTHERS = 0o077;
 
-/**
- * Whether other users may use the file. Windows, and file systems such as exFAT, have no modes and report the same one for every file: there it
- * is never said.
- */
+/** Returns false on Windows and on file systems without modes, such as exFAT, which report the same mode for every file. */
 export function isOpenToOthers(path: string, platform: string = process.platform): boolean {
   if (platform === 'win32') return false;
   return hasOpenMode(path) && keepsModes(path);
@@ -17,7 +14,7 @@ function hasOpenMode(path: string): boolean {
   return (fs().statSync(path).mode & GROUP_AND_OTHERS) !== 0;
 }
 
-/** Whether a new file next to it has the mode that it was given; also where none can be created. */
+/** Whether a new file in the folder gets the mode it was created with. Returns true if no file can be created. */
 function keepsModes(path: string): boolean {
   const probe = draftOf(path);
   try {

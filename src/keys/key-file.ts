@@ -1,4 +1,4 @@
-// The file of the service's keys, which only its owner may read: it is never changed in place, and a new one is never half there.
+// The file of the service's keys. Only its owner may read it, and it is always replaced as a whole.
 import { randomBytes } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -10,41 +10,41 @@ import { parseKeys, type ServiceKeys, withLogId, withNewKeys } from './service-k
 const OWNER_ONLY = { mode: 0o600, keepsOwner: true } as const;
 const FILE_BYTES_MAX = 1_048_576;
 
-/** The default file of a log's keys, if no variable names one: next to its database, and never where another log's is. */
+/** Next to the database, with the log's id in its name, so that no two logs share the default. */
 export function defaultKeyFile(databasePath: string, logId: string): string {
   return join(dirname(databasePath), `service-keys-${logId}.json`);
 }
 
-/** The keys in the file; undefined where there is none. Throws an Error of one line. */
+/** Returns undefined if there is no file. Throws an Error of one line. */
 export function readKeyFile(path: string, logId: string): ServiceKeys | undefined {
   const text = readText(path);
   if (text === undefined) return undefined;
   try {
     const keys = parseKeys(text);
     if (keys.logId !== logId)
-      throw new Error(`it holds the keys of log ${keys.logId}, and this log is ${logId}: ${OTHER_LOG}`);
+      throw new Error(`it has the keys of log ${keys.logId}, and this log is ${logId}: ${OTHER_LOG}`);
     return keys;
   } catch (error) {
     throw new Error(`${path} cannot be used: ${(error as Error).message}`, { cause: error });
   }
 }
 
-/** The database was lost, and the start has made an empty one; or it is a backup that was restored. */
+/** Either the database was lost and the start has created an empty one, or it was restored from a backup. */
 const OTHER_LOG =
-  'put back a database that was lost, or a copy of it; a copy is another log: chambers new-log goes on with it, and keeps these keys for it';
+  'restore the lost database or a copy of it; a copy is another log: chambers new-log continues it, and keeps these keys for it';
 
-/** Makes the file with new keys for the log, unless another process has just made it; returns the keys in the file. */
+/** Creates the file with new keys, unless another process has just created it. Returns the keys in the file. */
 export function createKeyFile(path: string, logId: string, now: Millis): ServiceKeys {
   try {
     createFileSync(path, newKeys(undefined, { logId, now, until: now }), OWNER_ONLY);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    if (code !== 'EEXIST') throw new Error(`${path} cannot be made: ${message}`, { cause: error });
+    if (code !== 'EEXIST') throw new Error(`${path} cannot be created: ${message}`, { cause: error });
   }
   return readKeyFile(path, logId) as ServiceKeys;
 }
 
-/** Adds new keys to the file, which sign from now on; those before them sign until then for chambers that pinned them. */
+/** Adds new keys to the file. The former keys sign until `until`, for chambers that pinned them. */
 export function rotateKeyFile(
   path: string,
   { now, until }: { readonly now: Millis; readonly until: Millis },
@@ -55,19 +55,19 @@ export function rotateKeyFile(
   return readKeyFile(path, logId) as ServiceKeys;
 }
 
-/** Writes the keys in the file as those of another log, which was made from theirs: to `target`, which may be the file itself. */
+/** Writes the keys to `target`, which may be the same file, as those of a log that continues theirs. */
 export function bequeathKeyFile(path: string, target: string, logId: string): ServiceKeys {
   replaceFileSync(target, withLogId(requireText(path), logId), OWNER_ONLY);
   return readKeyFile(target, logId) as ServiceKeys;
 }
 
-/** The keys in the file, of whichever log; undefined where there is none. Throws an Error of one line. */
+/** Reads the keys of any log. Returns undefined if there is no file. Throws an Error of one line. */
 export function readAnyKeyFile(path: string): ServiceKeys | undefined {
   const text = readText(path);
   return text === undefined ? undefined : parseKeys(text);
 }
 
-/** Keys for a log that ends with the process. */
+/** For a log in memory. */
 export function keysInMemory(logId: string, now: Millis): ServiceKeys {
   return parseKeys(newKeys(undefined, { logId, now, until: now }));
 }

@@ -1,5 +1,5 @@
-// The keys that a service signs with, in the name of one log: some for receipts, some for checkpoints. Keys are only added, so that
-// a reader of an old signature still finds its public key. Pure: key-file.ts reads and writes them.
+// The keys with which a service signs receipts and checkpoints of one log. Keys are only added, so that readers of old signatures still find their
+// public keys. Pure: key-file.ts reads and writes the file.
 import * as v from 'valibot';
 import { type Jwk, thumbprintOf, toJwk } from '../crypto/jwk.ts';
 import { timestamp } from '../vocabulary/schemas.ts';
@@ -16,7 +16,7 @@ const entry = v.strictObject({
   until: v.nullable(timestamp),
 });
 
-/** The content of a key file, e.g. `{ "logId": "…", "keys": [{ "use": "receipts", "seed": "0x…", "from": "…Z", "until": null }, …] }`. */
+/** E.g. `{ "logId": "…", "keys": [{ "use": "receipts", "seed": "0x…", "from": "…Z", "until": null }, …] }`. */
 const keyFile = v.strictObject({ logId: v.pipe(v.string(), v.regex(LOG_ID)), keys: v.array(entry) });
 export type KeyFile = v.InferOutput<typeof keyFile>;
 
@@ -25,23 +25,22 @@ export interface ServiceKey {
   /** 32 bytes (RFC 8032). */
   readonly seed: Uint8Array;
   readonly publicKey: Uint8Array;
-  /** The keyid of its signatures. */
+  /** The keyid of the key's signatures. */
   readonly thumbprint: string;
   readonly from: Millis;
-  /** The instant from which it signs no more; null for the newest key of its use. */
+  /** The end of the key's validity; null for the newest key of its use. */
   readonly until: Millis | null;
 }
 
-/** A public key as the directory shows it. */
+/** A public key in the directory. */
 export interface PublishedKey extends Jwk {
   readonly kid: string;
   readonly alg: 'Ed25519';
   readonly use: 'sig';
-  /** What it signs. */
   readonly purpose: KeyUse;
-  /** Unix seconds: it signs from then on. */
+  /** The beginning of its validity, in Unix seconds. */
   readonly nbf: number;
-  /** Unix seconds: it signs no more from then on. */
+  /** The end of its validity, in Unix seconds. */
   readonly exp?: number;
 }
 
@@ -54,12 +53,12 @@ export class ServiceKeys {
     this.#keys = keys;
   }
 
-  /** Old ones too. */
+  /** Includes former keys. */
   all(use: KeyUse): readonly ServiceKey[] {
     return this.#keys.filter((key) => key.use === use);
   }
 
-  /** Of all keys, sorted. */
+  /** Sorted. */
   get thumbprints(): readonly string[] {
     return this.#keys.map(({ thumbprint }) => thumbprint).sort();
   }
@@ -69,20 +68,20 @@ export class ServiceKeys {
     return this.#keys.length > KEY_USES.length;
   }
 
-  /** The newest key of that use that has begun. */
+  /** The newest valid key of this use. */
   current(use: KeyUse, now: Millis): ServiceKey {
     const ofUse = this.all(use);
-    // A clock that was set back may be before them all.
+    // A clock that was set back may be earlier than all of them.
     return (ofUse.findLast(({ from }) => from <= now) ?? ofUse[0]) as ServiceKey;
   }
 
-  /** The key that a chamber pinned, for as long as it signs; else the current one. */
+  /** The key that a chamber pinned, while it is valid; otherwise the current key. */
   pinned(use: KeyUse, thumbprint: string | undefined, now: Millis): ServiceKey {
     const key = this.#keys.find((each) => each.use === use && each.thumbprint === thumbprint);
     return key !== undefined && (key.until === null || now < key.until) ? key : this.current(use, now);
   }
 
-  /** What a chamber that is created now records, so that its root on the chain covers it. */
+  /** A new chamber records these keys, so its root on the chain pins them. */
   pins(now: Millis): PinnedKeys {
     return {
       receipts: this.current('receipts', now).thumbprint,
@@ -90,7 +89,7 @@ export class ServiceKeys {
     };
   }
 
-  /** All public keys, old ones too, as a JWK set (RFC 7517, 5). */
+  /** A JWK set (RFC 7517, 5) of all public keys, including former ones. */
   directory(): { readonly keys: readonly PublishedKey[] } {
     return { keys: this.#keys.map(toPublished) };
   }
@@ -108,7 +107,7 @@ function toPublished({ use, publicKey, thumbprint, from, until }: ServiceKey): P
   };
 }
 
-/** Reads the text of a key file; throws an Error that says what is wrong, without a seed in it. */
+/** Throws an Error that describes the problem without revealing a seed. */
 export function parseKeys(text: string): ServiceKeys {
   const { logId, keys } = parseFile(text);
   for (const use of KEY_USES) {
@@ -126,7 +125,7 @@ export function parseKeys(text: string): ServiceKeys {
     return { use, seed: bytes, publicKey, thumbprint, from: begin, until: end };
   });
   const thumbprints = new Set(read.map(({ thumbprint }) => thumbprint));
-  if (thumbprints.size < read.length) throw new Error('it holds one key twice');
+  if (thumbprints.size < read.length) throw new Error('it has the same key twice');
   return new ServiceKeys(logId, read);
 }
 
@@ -135,31 +134,30 @@ function parseFile(text: string): KeyFile {
   try {
     json = JSON.parse(text);
   } catch {
-    throw new Error('it is not whole, or not JSON');
+    throw new Error('it is truncated or not JSON');
   }
   const { success, output, issues } = v.safeParse(keyFile, json);
   if (success) return output;
   const [issue] = issues;
-  // The error's message is left out: it repeats the value.
-  throw new Error(`${v.getDotPath(issue) ?? 'it'} is not as a key file has it`);
+  // The issue's message is omitted, because it contains the value.
+  throw new Error(`${v.getDotPath(issue) ?? 'the JSON value'} is invalid`);
 }
 
 interface NewKeys {
   readonly logId: string;
-  /** One for each use. */
   readonly seeds: Readonly<Record<KeyUse, string>>;
   readonly now: Millis;
-  /** The instant from which the keys before them sign no more. */
+  /** The end of the former keys' validity. */
   readonly until: Millis;
 }
 
-/** The text of a key file with the same keys for another log. */
+/** Returns the text of a key file with the same keys for another log. */
 export function withLogId(before: string, logId: string): string {
   const file: KeyFile = { ...parseFile(before), logId };
   return `${JSON.stringify(file, null, 2)}\n`;
 }
 
-/** The text of a key file with one more key for each use; `before` is the text of the file that it replaces. */
+/** Returns the text of a key file with a new key for each use; `before` is the text of the former file. */
 export function withNewKeys(before: string | undefined, { logId, seeds, now, until }: NewKeys): string {
   const earlier = before === undefined ? [] : parseFile(before).keys;
   const retired = earlier.map((key) => (key.until === null ? { ...key, until: toTimestamp(until) } : key));

@@ -1,5 +1,5 @@
-// What a mirror keeps of an entry that no line explains: a proof of misbehaviour where two lines of one event, or one line twice, are in the
-// log; else the evidence.
+// What a mirror keeps about an entry that no line explains: a proof of misbehaviour if the log has two lines of one event, or one line twice;
+// otherwise evidence.
 import { leafHash } from '../crypto/merkle.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
 import { entryEvidence, type PublishedEntries, proveEntry } from '../tlog/entry-evidence.ts';
@@ -12,7 +12,7 @@ export interface MirroredLog extends PublishedEntries {
   readonly lines: () => AsyncIterable<string>;
 }
 
-/** The content of the file. */
+/** Resolves to the content of the file. */
 export async function evidenceOf(unexplained: Unexplained, log: MirroredLog): Promise<object> {
   const { message: problem, leaf, entry, line } = unexplained;
   const served = line === undefined ? null : Buffer.from(line).toString();
@@ -20,7 +20,7 @@ export async function evidenceOf(unexplained: Unexplained, log: MirroredLog): Pr
   return proof ?? (await entryEvidence({ problem, leaf, entry, line: served }, log));
 }
 
-/** The line of the entry, if it was served or is one that the log has already, and the earlier line of the same event. */
+/** Combines the entry's line, if the service returned it or the log has it already, with the earlier line of the same event. */
 async function twoLines({ leaf, entry }: Unexplained, served: string | null, log: MirroredLog) {
   const isOf = (text: string) => Buffer.compare(leafHash(Buffer.from(text)), entry) === 0;
   const { stream, eventId } = (served !== null && isOf(served) && placeOf(served)) || leaf;

@@ -1,5 +1,5 @@
-// Looks, at each open, at what a process that was killed or a disk that fails may have left: the length of the lines, the tiles at the edge and
-// the last lines, which have to be those of their leaves.
+// Checks a folder for damage by a killed process or a failing disk: the length of the lines, the tiles at the edge, and that the last lines match
+// their leaves.
 import type { FileHandle } from 'node:fs/promises';
 import { leafHash } from '../crypto/merkle.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
@@ -10,31 +10,31 @@ import { openGrowingTree, type ReadTiles } from '../tlog/tiled-tree.ts';
 import { HASH_BYTES } from '../tlog/tree.ts';
 import type { MirrorState } from './record.ts';
 
-interface Kept {
+interface FolderContent {
   readonly state: MirrorState;
   readonly lines: FileHandle;
   readonly readTiles: ReadTiles;
 }
 
-/** The longest line, its break and the one before it. */
+/** The longest line, its line break and the one before it. */
 const TAIL_BYTES = READ_LIMITS.lineBytesMax + 2;
 const LINE_BREAK = 0x0a;
 
-/** Undefined where the folder is as its state says. */
-export async function damageOf(kept: Kept): Promise<string | undefined> {
-  const { state, lines } = kept;
+/** Resolves to undefined if the folder matches its state. */
+export async function damageOf(content: FolderContent): Promise<string | undefined> {
+  const { state, lines } = content;
   if (state.size === 0) return undefined;
   const { size: bytes } = await lines.stat();
   if (bytes < state.bytes) return `lines.ndjson has ${bytes} bytes, and ${state.bytes} were verified`;
-  return (await damageOfTiles(kept)) ?? (await damageOfTail(kept));
+  return (await damageOfTiles(content)) ?? (await damageOfTail(content));
 }
 
-/** The size of a checkpoint that was verified. */
+/** Takes a verified checkpoint. */
 export function sizeOf(note: string): number {
   return parseCheckpoint(parseNote(note)?.text ?? '')?.size ?? 0;
 }
 
-async function damageOfTiles({ state: { size, note }, readTiles }: Kept): Promise<string | undefined> {
+async function damageOfTiles({ state: { size, note }, readTiles }: FolderContent): Promise<string | undefined> {
   try {
     const root = (await openGrowingTree(size, readTiles)).root();
     const checkpoint = parseCheckpoint(parseNote(note)?.text ?? '');
@@ -46,7 +46,7 @@ async function damageOfTiles({ state: { size, note }, readTiles }: Kept): Promis
   }
 }
 
-async function damageOfTail({ state: { size, bytes }, lines, readTiles }: Kept): Promise<string | undefined> {
+async function damageOfTail({ state: { size, bytes }, lines, readTiles }: FolderContent): Promise<string | undefined> {
   const tail = Buffer.alloc(Math.min(bytes, TAIL_BYTES));
   await lines.read(tail, 0, tail.length, bytes - tail.length);
   const index = Math.floor((size - 1) / TILE_WIDTH);
@@ -58,13 +58,13 @@ async function damageOfTail({ state: { size, bytes }, lines, readTiles }: Kept):
     const at = (place % TILE_WIDTH) * HASH_BYTES;
     const isNull = line.length === 4 && line.toString() === 'null';
     if (!isNull && Buffer.compare(leafHash(line), entries.subarray(at, at + HASH_BYTES)) !== 0) {
-      return `line ${place + 1} of lines.ndjson is not the one that was verified`;
+      return `line ${place + 1} of lines.ndjson has changed since it was verified`;
     }
   }
   return undefined;
 }
 
-/** The whole lines; the first one is a piece unless the file begins with it. */
+/** Returns complete lines. The first line is incomplete unless the tail is the whole file. */
 function linesAtEnd(tail: Buffer, isWholeFile: boolean): readonly Buffer[] {
   if (tail.at(-1) !== LINE_BREAK) return [];
   const lines: Buffer[] = [];

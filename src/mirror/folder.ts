@@ -1,10 +1,10 @@
-// A mirror's folder: `lines.ndjson` (the line of each leaf, in the order of the tree), `tile/` and `checkpoint` as C2SP tlog-tiles has them,
-// so that any web server can serve it, and `mirror.db` (record.ts). A step writes in this order, and whatever ends it, the folder is valid:
+// A mirror's folder: `lines.ndjson` (the line of each leaf, in the tree's order), `tile/` and `checkpoint` in the layout of C2SP tlog-tiles, so that
+// any web server can serve it, and `mirror.db` (record.ts). A step writes in this order, so a crash at any point leaves a valid folder:
 //
-// 1. Lines, at the end of the file, and tiles: nothing counts on them yet, and the next step writes them again.
-// 2. mirror.db: from now on they are the mirror's.
-// 3. checkpoint, once all of its leaves are: it follows from mirror.db, and an open writes it if it is not there.
-// 4. The tiles that a wider one replaces are removed.
+// 1. Appends lines and writes tiles. Nothing depends on them yet, and the next step writes them again.
+// 2. Commits them in mirror.db.
+// 3. Writes checkpoint, once all of its leaves are committed. If it is missing, the next open writes it from mirror.db.
+// 4. Removes partial tiles that wider ones replace.
 import { existsSync } from 'node:fs';
 import { type FileHandle, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -18,7 +18,7 @@ import { MirrorRecord, type MirrorState, type StreamEnd, type StreamEnds } from 
 const LINE_BREAK = Buffer.from('\n');
 
 export class MirrorFolder {
-  /** Why the lines are fetched again, in one sentence; the damaged file was put aside. */
+  /** Why all lines are fetched again; undefined if the folder was sound. */
   damage: string | undefined;
   readonly #path: string;
   readonly #record: MirrorRecord;
@@ -31,15 +31,13 @@ export class MirrorFolder {
     this.#lines = lines;
   }
 
-  /** Throws an Error of one line if another process has the folder. */
+  /** Rejects with an Error of one line if another process uses the folder. */
   static async open(path: string): Promise<MirrorFolder> {
     makeFolder(path);
     const record = MirrorRecord.open(join(path, 'mirror.db'));
     try {
       if (record.state === undefined && existsSync(join(path, 'checkpoint'))) {
-        throw new Error(
-          `${path} has a checkpoint and no mirror.db that knows it: put mirror.db back, or name a new folder`,
-        );
+        throw new Error(`${path} has a checkpoint but no mirror.db: put mirror.db back, or name a new folder`);
       }
       const folder = new MirrorFolder(path, record, await open(join(path, 'lines.ndjson'), 'a+'));
       await flushFolder(path);
@@ -51,7 +49,7 @@ export class MirrorFolder {
     }
   }
 
-  /** Lines that no state counts on are removed, and what should be there is looked for. */
+  /** Removes uncommitted lines, and checks for damage. */
   async #recover(): Promise<void> {
     const { state } = this;
     const problem = state && (await damageOf({ state, lines: this.#lines, readTiles: this.readTiles }));
@@ -62,7 +60,7 @@ export class MirrorFolder {
     if (published !== state.note) await this.publishCheckpoint();
   }
 
-  /** The damaged lines are kept: the service may not serve them again. */
+  /** Keeps the damaged file, because the service may not serve its lines again. */
   async #startAgain(problem: string): Promise<void> {
     const aside = `lines-damaged-${new Date().toISOString().replaceAll(/[:.]/g, '-')}.ndjson`;
     await this.#lines.close();
@@ -81,12 +79,10 @@ export class MirrorFolder {
     return this.#record.endOf(stream);
   }
 
-  /** The first stream at or after the text, in the order of texts. */
   streamFrom(text: string): number | string | undefined {
     return this.#record.streamFrom(text);
   }
 
-  /** Some of the chambers that have this id or a higher one. */
   chambersFrom(least: number, countMax: number): readonly number[] {
     return this.#record.chambersFrom(least, countMax);
   }
@@ -95,12 +91,10 @@ export class MirrorFolder {
     return join(this.#path, 'lines.ndjson');
   }
 
-  /** The file of a tile of the verified tree. */
   #tileFile(tile: Tile): string {
     return join(this.#path, tilePath(tile));
   }
 
-  /** A tile of the verified tree: its hashes, joined. */
   readTile(tile: Tile): Promise<Uint8Array> {
     return readFile(this.#tileFile(tile));
   }
@@ -114,20 +108,20 @@ export class MirrorFolder {
       }),
     );
 
-  /** Null stands for a line that the service does not publish. */
+  /** null stands for a line that the service does not publish. */
   async appendLines(lines: readonly (Uint8Array | null)[]): Promise<void> {
     const bytes = Buffer.concat(lines.flatMap((line) => [line ?? Buffer.from('null'), LINE_BREAK]));
     await this.#lines.appendFile(bytes);
     this.#bytes += bytes.length;
   }
 
-  /** Forgets the lines that were appended since the last commit. */
+  /** Removes the lines appended since the last commit. */
   async dropLines(): Promise<void> {
     this.#bytes = this.state?.bytes ?? 0;
     await this.#lines.truncate(this.#bytes);
   }
 
-  /** Those that the state counts on are never written in place. */
+  /** Never overwrites a committed tile. */
   async writeTiles(tiles: readonly StoredTile[]): Promise<void> {
     const folders = new Set<string>();
     for (const { level, index, bytes } of tiles) {
@@ -141,7 +135,6 @@ export class MirrorFolder {
     for (const folder of folders) await flushFolder(folder);
   }
 
-  /** All that was written is the mirror's from now on. */
   async commit(state: Omit<MirrorState, 'bytes'>, ends: StreamEnds): Promise<void> {
     await this.#lines.sync();
     this.#record.commit({ ...state, bytes: this.#bytes }, ends);
@@ -151,7 +144,7 @@ export class MirrorFolder {
     await replaceFile(join(this.#path, 'checkpoint'), this.state?.note ?? '');
   }
 
-  /** Removes the partial tiles of a smaller tree that this one does not have. */
+  /** Removes partial tiles of the smaller tree that wider ones have replaced. */
   async removeTiles(formerSize: number): Promise<void> {
     const edge = new Set(edgeTiles(this.state?.size ?? 0).map(tilePath));
     for (const tile of edgeTiles(formerSize)) {
@@ -159,7 +152,7 @@ export class MirrorFolder {
     }
   }
 
-  /** Keeps what shows an inconsistency; returns the path of the file. */
+  /** Writes evidence of an inconsistency. Resolves to the path of the file. */
   async keep(name: string, content: object): Promise<string> {
     const file = join(this.#path, name);
     await replaceFile(file, `${JSON.stringify(content, null, 2)}\n`);

@@ -1,6 +1,6 @@
-// Finds the line of each entry of the tree. The index says which event an entry is, and nobody has signed it: every event has to have one
-// entry, after those before it, and the line that is served for it has to be the entry's and to say the same of itself. So no entry
-// is left over that another history could be hidden in.
+// Finds the line of each entry of the tree. The index, which is not signed, names the event of each entry. Each event of a stream must have one
+// entry, in order, and the line that the service returns for it must hash to the entry and name the same event. So no entry is left in which
+// another history could be hidden.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { leafHash } from '../crypto/merkle.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
@@ -18,23 +18,23 @@ import type { MirrorFolder } from './folder.ts';
 import { NotServed, type PublishedLog, TooLong } from './published-log.ts';
 import type { StreamEnd, StreamEnds } from './record.ts';
 
-/** The bytes of lines that are kept in memory; one line may be longer. */
+/** The limit of lines in memory; a single line may be longer. */
 const HELD_BYTES_MAX = READ_LIMITS.lineBytesMax / 4;
-/** A node that is behind the one that published the checkpoint has the line in a moment. */
+/** A node that lags behind the publisher of the checkpoint has the line in a moment. */
 const READS_MAX = 3;
 const READ_PAUSE_MS = 1_000;
 const NOT_FOUND = 404;
 
 const utf8 = new TextDecoder();
 
-/** Entries that may be of lines that an earlier release did not publish: whoever runs the mirror has to know whether the log goes back to one. */
+/** Entries may be of lines that an earlier release did not publish. Only the mirror's operator can know whether the log goes back to one. */
 export class Undecided extends Error {}
 
-/** An entry of the signed log that no line explains as an honest log's does. */
+/** No line explains an entry of the signed log. */
 export class Unexplained extends Error {
   readonly leaf: IndexedLeaf;
   readonly entry: Uint8Array;
-  /** The line that was served for it. */
+  /** The line that the service returned for it. */
   readonly line: Uint8Array | undefined;
 
   constructor(problem: string, { leaf, entry, line }: Pick<Unexplained, 'leaf' | 'entry' | 'line'>) {
@@ -56,15 +56,15 @@ interface FoundLine {
   readonly place: LinePlace | undefined;
 }
 
-/** Accounts of releases before schema 4 begin with lines that cover an e-mail address, which are not published; every other line is. */
+/** A line with an e-mail address at the beginning of an account, from a release before schema 4: the only lines that are not published. */
 const PRIVATE = 'private';
 
 type Found = FoundLine | typeof PRIVATE | undefined;
 
 export class LineFinder {
-  /** Those of entries that the service does not publish. */
+  /** The number of entries whose lines the service does not publish. */
   unpublished = 0;
-  /** Whether a line was found of a release that publishes every line. */
+  /** Whether a line of a release that publishes every line was found. */
   isLaterRelease: boolean;
   readonly #log: PublishedLog;
   readonly #folder: Pick<MirrorFolder, 'endOf' | 'appendLines'>;
@@ -82,7 +82,7 @@ export class LineFinder {
     this.isLaterRelease = folder.state?.isLaterRelease ?? false;
   }
 
-  /** Appends the lines of the entries from index `after` on. Those that are too long to be held together are appended in halves. */
+  /** Appends the lines of the entries from this index on. Lines that don't fit in memory together are appended in halves. */
   async append(prefix: string, after: number, entries: readonly Uint8Array[]): Promise<void> {
     if (entries.length === 0) return;
     try {
@@ -95,7 +95,7 @@ export class LineFinder {
     }
   }
 
-  /** The ends of the streams that were appended to since the last call. */
+  /** Returns and forgets the new ends of streams. */
   takeEnds(): StreamEnds {
     const ends = this.#ends;
     this.#ends = new Map();
@@ -106,10 +106,10 @@ export class LineFinder {
     return this.#ends.get(stream) ?? this.#folder.endOf(stream);
   }
 
-  /** What comes before an entry that is not explained is appended, for the evidence. */
+  /** Appends the lines before an unexplained entry too, for the evidence. */
   async #appendAtOnce(prefix: string, after: number, entries: readonly Uint8Array[]): Promise<void> {
     const leaves = await this.#log.leaves(prefix, after, entries.length);
-    // Nothing is asked for by what the index says where that can't be.
+    // A misplaced leaf is not requested: the index can't be right about it.
     const misplaced = this.#firstMisplaced(leaves);
     const inPlace = leaves.slice(0, misplaced?.at);
     const found = await this.#readLines(inPlace);
@@ -144,7 +144,7 @@ export class LineFinder {
     return lines[0];
   }
 
-  /** One request for each stream: within these leaves, its events follow each other. */
+  /** Makes one request for each stream, because its events are consecutive within these leaves. */
   async #readLines(leaves: readonly IndexedLeaf[]): Promise<ReadonlyMap<number, Found>> {
     const lines = new Map<number, Found>();
     let bytesMax = leaves.length === 1 ? READ_LIMITS.lineBytesMax : HELD_BYTES_MAX;
@@ -157,7 +157,6 @@ export class LineFinder {
     return lines;
   }
 
-  /** Each line at the place of its event. */
   async #readRun(run: readonly IndexedLeaf[], bytesMax: number): Promise<readonly Found[]> {
     const { stream, eventId: first } = run[0] as IndexedLeaf;
     const mayBePrivate = isOfAgent(stream) && this.#endOf(stream)?.isPublished !== true;
@@ -175,7 +174,7 @@ export class LineFinder {
     }
   }
 
-  /** Returns the line, or null for one that the service does not publish. */
+  /** Returns the line, or null for a line that the service does not publish. */
   #explain(leaf: IndexedLeaf, entry: Uint8Array, found: Found): Uint8Array | null {
     const { stream, eventId, index } = leaf;
     const end = this.#endOf(stream);
@@ -184,7 +183,7 @@ export class LineFinder {
     if (found === PRIVATE && !this.isLaterRelease) {
       if (!this.#options.allowUnpublished)
         throw new Undecided(
-          `the service has no line for the entry at index ${index}, which is said to be ${nameOfEvent(leaf)}: releases before schema 4 did not publish all lines of accounts; say with --allow-unpublished that the log goes back to one`,
+          `the service has no line for the entry at index ${index}, which the index calls ${nameOfEvent(leaf)}: releases before schema 4 did not publish all lines of accounts; use --allow-unpublished if the log goes back to such a release`,
         );
       this.#ends.set(stream, { eventId, entry, isPublished: false });
       this.unpublished++;
@@ -194,30 +193,30 @@ export class LineFinder {
       throw fail(`the service has no line for the entry at index ${index}, ${nameOfEvent(leaf)}`);
     const { line, place } = served;
     if (Buffer.compare(leafHash(line), entry) !== 0)
-      throw fail(`the service serves another line as ${nameOfEvent(leaf)} than the log has at index ${index}`);
+      throw fail(`the service serves a line as ${nameOfEvent(leaf)} that is not the log's entry at index ${index}`);
     if (place?.stream !== stream || place.eventId !== eventId)
-      throw fail(`the line at index ${index} is not ${nameOfEvent(leaf)}, as which the service serves it`);
+      throw fail(`the service serves the line at index ${index} as ${nameOfEvent(leaf)}, which it is not`);
     if (place.prev !== (end === undefined ? NO_PREVIOUS : toHex(end.entry)))
-      throw fail(`${nameOfEvent(leaf)} does not hold the hash of the line before it`);
+      throw fail(`${nameOfEvent(leaf)} does not contain the hash of the line before it`);
     this.#ends.set(stream, { eventId, entry, isPublished: true });
     this.isLaterRelease ||= place.isOfLaterRelease;
     return line;
   }
 }
 
-/** What is missing before the first line. */
+/** Marks the missing lines before the first one as private. */
 function withPrivate(found: readonly Found[]): readonly Found[] {
   const first = found.findIndex((each) => each !== undefined);
   return found.map((each, i) => (first < 0 || i < first ? PRIVATE : each));
 }
 
-/** The lines of these events, each at the place of the event that it says it is. */
+/** Puts each line at the position of the event that it names. */
 function placed(lines: readonly Uint8Array[], run: readonly IndexedLeaf[]): readonly (FoundLine | undefined)[] {
   const { stream, eventId: first } = run[0] as IndexedLeaf;
   const found = new Array<FoundLine | undefined>(run.length).fill(undefined);
   for (const [i, line] of lines.entries()) {
     const place = placeOfLine(utf8.decode(line), READ_LIMITS.jsonValuesMax);
-    // One that says another stream, or none, is taken where it was asked for: it is not what the entry needs.
+    // A line that names another stream, or none, keeps the requested position, where it fails to match the entry.
     const at = place?.stream === stream ? place.eventId - first : i;
     if (at >= 0 && at < run.length) found[at] ??= { line, place };
   }

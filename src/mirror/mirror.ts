@@ -1,5 +1,5 @@
-// Follows a log and keeps all of it. Every leaf under a signed checkpoint has its line and its place in a stream, each once: a step ends with all
-// that is in the folder verified, or with what the service said that can't be true together. Then the mirror keeps it as a file, and stops.
+// Follows a log and keeps a verified copy: each leaf under a signed checkpoint has one line, which has one place in one stream. A step ends with a
+// verified folder, or with contradictory statements of the service. Then the mirror writes these to a file and stops.
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,18 +18,18 @@ import { findOverdue, Missing, type OverdueLine } from './overdue.ts';
 import { NoCheckpoint, NotServed, PublishedLog } from './published-log.ts';
 import type { MirrorState } from './record.ts';
 
-/** What is lost if the mirror is killed; whole tiles, so that few partial ones are written. */
+/** A killed mirror loses at most this many leaves. A multiple of whole tiles, so that few partial tiles are written. */
 const LEAVES_AT_ONCE = 4 * TILE_WIDTH;
-const LOOK_EVERY_MS = 30_000;
-/** A checkpoint is published each second. */
+const OVERDUE_CHECK_MS = 30_000;
+/** The service publishes a checkpoint each second. */
 const REST_MS = 5_000;
 const GROWTH_MS_MAX = 60_000;
 const POLL_MS = 500;
 
-/** The service goes on with another log: the mirror of the former one is at its end. */
+/** The service continues with another log, so this mirror is complete. */
 export class AnotherLog extends Error {}
 
-/** The service has said two things that no honest log says. The file has both; what is signed is a proof of misbehaviour. */
+/** The service has contradicted itself. The file has both statements; if both are signed, it is a proof of misbehaviour. */
 export class Inconsistent extends Error {
   readonly file: string;
 
@@ -42,14 +42,13 @@ export class Inconsistent extends Error {
 export interface MirrorOptions {
   readonly url: string;
   readonly folder: string;
-  /** The only key that is trusted; without it, the one that the service names at the first step is. */
+  /** The only trusted key; defaults to the key that the service names at the first step. */
   readonly key?: string | undefined;
   readonly signal?: AbortSignal;
-  /** The first lines of accounts may be missing: the log goes back to a release before schema 4. */
+  /** The log goes back to a release before schema 4, which did not publish the first lines of accounts. */
   readonly allowUnpublished?: boolean | undefined;
-  /** The machine's clock by default. */
   readonly now?: () => Millis;
-  /** How long a log may rest that does not cover what it has to. */
+  /** How long a log with an overdue line may stand still. */
   readonly restMs?: number;
 }
 
@@ -68,7 +67,7 @@ interface Batch {
   readonly prefix: string;
   readonly finder: LineFinder;
   readonly pending: readonly Uint8Array[];
-  /** With the entries that are pending. */
+  /** Includes the pending entries. */
   readonly tree: GrowingTree;
 }
 
@@ -76,7 +75,7 @@ export class Mirror {
   readonly #options: MirrorOptions;
   readonly #log: PublishedLog;
   readonly #folder: MirrorFolder;
-  #nextLookAt = 0;
+  #nextCheckAt = 0;
 
   private constructor(options: MirrorOptions, folder: MirrorFolder) {
     this.#options = options;
@@ -92,12 +91,12 @@ export class Mirror {
     return this.#folder.close();
   }
 
-  /** Why all lines are fetched again; undefined where the folder was as its state says. */
+  /** Why all lines are fetched again; undefined if the folder was sound. */
   get damage(): string | undefined {
     return this.#folder.damage;
   }
 
-  /** Brings the folder up to the newest checkpoint. Throws NotServed, Undecided, Inconsistent, or AnotherLog. */
+  /** Extends the folder to the newest checkpoint. Rejects with NotServed, Undecided, Inconsistent or AnotherLog. */
   async step(): Promise<MirrorStep> {
     const first = await this.#advance().catch(orNoCheckpoint);
     const overdue = await this.#findOverdue();
@@ -106,10 +105,10 @@ export class Mirror {
     return first;
   }
 
-  /** A look costs requests; one that failed is made again. */
+  /** The check costs requests, so it runs every OVERDUE_CHECK_MS, or at the next step after a failure. */
   async #findOverdue(): Promise<OverdueLine | undefined> {
     const { now = Date.now, signal } = this.#options;
-    if (performance.now() < this.#nextLookAt) return undefined;
+    if (performance.now() < this.#nextCheckAt) return undefined;
     const overdue = await findOverdue({ log: this.#log, folder: this.#folder, now: now(), signal }).catch(
       async (error: unknown) => {
         if (!(error instanceof Missing && error.isHeld)) throw error;
@@ -118,11 +117,11 @@ export class Mirror {
         throw new Inconsistent(problem, await this.#folder.keep('inconsistent-missing.json', content));
       },
     );
-    this.#nextLookAt = performance.now() + LOOK_EVERY_MS;
+    this.#nextCheckAt = performance.now() + OVERDUE_CHECK_MS;
     return overdue;
   }
 
-  /** A log that grows may be about to have it. */
+  /** Waits for a checkpoint that covers the line, as long as the log grows. */
   async #awaitCover(
     { problem, stream, eventId, line }: OverdueLine,
     first: MirrorStep | NoCheckpoint,
@@ -154,7 +153,7 @@ export class Mirror {
     const { state } = this.#folder;
     const size = state?.size ?? 0;
     const held = state && this.#held(state);
-    // An older checkpoint may still be cached somewhere, and one before may not have been reached: all have to be of one tree.
+    // The service may return a cached, older checkpoint, and the folder may not have reached its own: both must be of one tree.
     if (held !== undefined && (served.size <= held.size || size < held.size))
       await this.#requireSame(log, served, held);
     const target = held !== undefined && held.size > served.size ? held : served;
@@ -163,7 +162,7 @@ export class Mirror {
     return await this.#extend(log, target, prefix);
   }
 
-  /** The log of the folder, or the one that the service names. A log's key may change; its id and its origin do not. */
+  /** The log's key may change; its id and origin never do. */
   async #known(): Promise<{ readonly log: KnownLog; readonly prefix: string }> {
     const { logId, origin, prefix, checkpointKey } = await this.#log.name();
     const { key = checkpointKey, url } = this.#options;
@@ -171,7 +170,7 @@ export class Mirror {
     const { state } = this.#folder;
     if (state !== undefined && (state.logId !== logId || state.origin !== origin)) {
       throw new AnotherLog(
-        `the service has another log now, ${origin}: the folder keeps what it has of ${state.origin}, and the new log needs another folder`,
+        `the service has another log now, ${origin}: the folder keeps its copy of ${state.origin}; use another folder for the new log`,
       );
     }
     const before = state?.keys ?? [];
@@ -192,7 +191,7 @@ export class Mirror {
     const file = await this.#folder.keep(`inconsistent-${smaller.size}-${larger.size}.json`, proof);
     const problem =
       smaller === served
-        ? `the checkpoint of size ${served.size} has another root than the lines before`
+        ? `the checkpoint of size ${served.size} has another root than the folder’s lines`
         : `the log of size ${larger.size} does not extend the one of size ${smaller.size}`;
     throw new Inconsistent(problem, file);
   }
@@ -203,20 +202,20 @@ export class Mirror {
     return held;
   }
 
-  /** In batches: after each one the folder has the first leaves under the checkpoint, which are verified. */
+  /** Works in batches. After each the folder has a verified prefix of the checkpoint's leaves. */
   async #extend(log: KnownLog, target: SignedCheckpoint, prefix: string): Promise<MirrorStep> {
     const before = this.#folder.state?.size ?? 0;
     const tree = await openGrowingTree(before, this.#folder.readTiles);
     const finder = new LineFinder(this.#log, this.#folder, this.#options);
     let pending: Uint8Array[] = [];
     const finish = async () => {
-      await this.#requireBeginning(log, tree, target, prefix);
+      await this.#requirePrefix(log, tree, target, prefix);
       await this.#append({ finder, prefix, pending, log, target, tree });
       pending = [];
     };
     for (const tile of tilesBetween(ENTRIES, before, target.size)) {
       const entries = await this.#log.tile(prefix, tile);
-      // The first one begins with entries that are there already.
+      // The first tile begins with entries that the folder already has.
       for (let i = tree.size - tile.index * TILE_WIDTH; i < tile.width; i++) {
         const entry = entries.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES);
         tree.add(entry);
@@ -261,8 +260,8 @@ export class Mirror {
     );
   }
 
-  /** The leaves are the first ones under the checkpoint; where they are not, the log forked, or the service does not serve its own tree. */
-  async #requireBeginning(log: KnownLog, tree: GrowingTree, target: SignedCheckpoint, prefix: string): Promise<void> {
+  /** Proves that the leaves are a prefix of the checkpoint's. If not, the log forked, or the service does not serve its own tree. */
+  async #requirePrefix(log: KnownLog, tree: GrowingTree, target: SignedCheckpoint, prefix: string): Promise<void> {
     const { size, root: toRoot } = target;
     const problem = `the entries have another root than the checkpoint of size ${size}`;
     const claim = { from: tree.size, to: size, fromRoot: tree.root(), toRoot, hashNodes: TREE.hashNodes };
@@ -294,7 +293,7 @@ function openWith(keys: readonly string[], note: string): SignedCheckpoint | und
   return undefined;
 }
 
-/** What a service serves may be nothing that a proof can be made of. */
+/** Tiles that don't match their checkpoint are no basis for a proof. */
 function toNotServed(error: unknown, what: string): unknown {
   return error instanceof NotServed ? error : new NotServed(`${what}: ${(error as Error).message}`, { cause: error });
 }

@@ -1,5 +1,5 @@
-// Looks for a line that the service serves and no checkpoint covers, though it is old enough: a service that goes on showing a checkpoint of
-// before keeps what follows out of the log. Each look is answered by the stream's next line, or by none; no other answer counts as none.
+// Looks for an old line that no checkpoint covers: a service that keeps showing an old checkpoint keeps newer lines out of the log. Samples some
+// streams. Only a stream without a next line counts as up to date; any other response is an error.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { READ_LIMITS } from '../reading/limits.ts';
 import { nameOfEvent, nameOfStream, placeOfLine, type Stream } from '../tlog/leaf-index.ts';
@@ -7,11 +7,11 @@ import { COVERED_SECONDS_MAX, instantOf, type Millis } from '../vocabulary/value
 import type { MirrorFolder } from './folder.ts';
 import { CHAMBERS_MAX, NotServed, type PublishedLog } from './published-log.ts';
 
-/** The newest chamber, and others of the list by chance: each look costs a request. */
-const LISTED_LOOKS_MAX = 8;
-/** Of the chambers, and of the accounts, that the folder has, whatever the list says. */
-const HELD_LOOKS_MAX = 4;
-/** A node that is behind the one that was asked before has it in a moment. */
+/** The newest chamber and random others of the list. Each costs a request. */
+const LISTED_SAMPLES_MAX = 8;
+/** Random chambers, and as many accounts, of the folder, whether they are listed or not. */
+const HELD_SAMPLES_MAX = 4;
+/** A node that lags behind another node catches up in a moment. */
 const READS_MAX = 3;
 const READ_PAUSE_MS = 1_000;
 
@@ -22,9 +22,9 @@ export interface OverdueLine {
   readonly line: string;
 }
 
-/** The service does not serve what it listed, or what it has served before. */
+/** The service does not serve a stream that it lists, or that it has served before. */
 export class Missing extends NotServed {
-  /** Whether the folder has lines of the stream, which the service has served before. */
+  /** Whether the folder has lines of the stream. */
   readonly isHeld: boolean;
   readonly stream: Stream;
 
@@ -35,27 +35,27 @@ export class Missing extends NotServed {
   }
 }
 
-interface Looked {
+interface Search {
   readonly log: PublishedLog;
   readonly folder: Pick<MirrorFolder, 'endOf' | 'streamFrom' | 'chambersFrom'>;
   readonly now: Millis;
   readonly signal: AbortSignal | undefined;
 }
 
-/** Undefined if none of the streams that were looked at has one. Throws NotServed, and Missing. */
-export async function findOverdue(looked: Looked): Promise<OverdueLine | undefined> {
-  const listed = await again(looked, () => listedChambers(looked));
+/** Rejects with NotServed or Missing. */
+export async function findOverdue(search: Search): Promise<OverdueLine | undefined> {
+  const listed = await retry(search, () => listedChambers(search));
   const [newest, ...others] = listed;
-  const ofList = [newest, ...others.toSorted(() => Math.random() - 0.5).slice(0, LISTED_LOOKS_MAX - 1)];
-  for (const stream of new Set([...ofList, ...heldStreams(looked)])) {
+  const ofList = [newest, ...others.toSorted(() => Math.random() - 0.5).slice(0, LISTED_SAMPLES_MAX - 1)];
+  for (const stream of new Set([...ofList, ...heldStreams(search)])) {
     if (stream === undefined) continue;
-    const overdue = await again(looked, () => lookAt(stream, looked));
+    const overdue = await retry(search, () => overdueOf(stream, search));
     if (overdue !== undefined) return overdue;
   }
   return undefined;
 }
 
-async function again<Result>({ signal }: Looked, read: () => Promise<Result>): Promise<Result> {
+async function retry<Result>({ signal }: Search, read: () => Promise<Result>): Promise<Result> {
   for (let reads = 1; ; reads++) {
     try {
       return await read();
@@ -66,8 +66,8 @@ async function again<Result>({ signal }: Looked, read: () => Promise<Result>): P
   }
 }
 
-/** The list has every chamber that the folder has, down to its last one, or to the first of all where it is short. */
-async function listedChambers({ log, folder }: Looked): Promise<readonly number[]> {
+/** Rejects unless the list, down to its last id, has every chamber of the folder. */
+async function listedChambers({ log, folder }: Search): Promise<readonly number[]> {
   const listed = await log.chambers();
   const least = listed.length < CHAMBERS_MAX ? 1 : (listed.at(-1) ?? 1);
   const ids = new Set(listed);
@@ -79,10 +79,10 @@ async function listedChambers({ log, folder }: Looked): Promise<readonly number[
 const DIDS_FROM = 'did:key:z6Mk';
 const DIGITS = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 
-function* heldStreams({ folder }: Looked): Iterable<Stream | undefined> {
+function* heldStreams({ folder }: Search): Iterable<Stream | undefined> {
   const ofAccount = (text: string) => folder.streamFrom(text) ?? folder.streamFrom('did:');
   const ofChamber = (text: string) => [text, '0'].map(folder.streamFrom, folder).find((id) => typeof id === 'number');
-  for (let i = 0; i < HELD_LOOKS_MAX; i++) {
+  for (let i = 0; i < HELD_SAMPLES_MAX; i++) {
     yield ofChamber(`${Math.floor(Math.random() * Number.MAX_SAFE_INTEGER)}`);
     yield ofAccount(DIDS_FROM + Array.from({ length: 6 }, () => DIGITS[Math.floor(Math.random() * 58)]).join(''));
   }
@@ -90,7 +90,7 @@ function* heldStreams({ folder }: Looked): Iterable<Stream | undefined> {
 
 const NOT_FOUND = 404;
 
-async function lookAt(stream: Stream, { log, folder, now }: Looked): Promise<OverdueLine | undefined> {
+async function overdueOf(stream: Stream, { log, folder, now }: Search): Promise<OverdueLine | undefined> {
   const end = folder.endOf(stream);
   const after = end?.eventId ?? 0;
   const lines = await log
@@ -111,7 +111,7 @@ function overdueLine(line: string, event: Pick<OverdueLine, 'stream' | 'eventId'
   const place = placeOfLine(line, READ_LIMITS.jsonValuesMax);
   const at = typeof place?.ts === 'string' ? instantOf(place.ts) : Number.NaN;
   if (place?.stream !== event.stream || place.eventId !== event.eventId || Number.isNaN(at))
-    throw new NotServed(`the service serves a line as ${nameOfEvent(event)} that is none of that event`);
+    throw new NotServed(`the service serves a line of another event as ${nameOfEvent(event)}`);
   const problem = `${nameOfEvent(event)} is under no checkpoint, although it is more than a minute old`;
   return at <= now - COVERED_SECONDS_MAX * 1_000 ? { ...event, problem, line } : undefined;
 }

@@ -1,4 +1,4 @@
-// A log as its service publishes it, read within limits. Nothing of it is trusted: the mirror verifies what it gets.
+// Reads a service's published log within limits. Responses are untrusted: the mirror verifies them.
 import { LimitError, READ_LIMITS } from '../reading/limits.ts';
 import { type OpenResponse, openResponse } from '../reading/response.ts';
 import { type IndexedLeaf, parseIndexedLeaf, type Stream } from '../tlog/leaf-index.ts';
@@ -8,9 +8,9 @@ import { HASH_BYTES } from '../tlog/tree.ts';
 import { parseJson } from '../vocabulary/json.ts';
 import { LOG_ID } from '../vocabulary/values.ts';
 
-/** The service did not respond, or not as a service does: the same may succeed later. */
+/** The service did not respond, or returned an invalid response. A retry may succeed. */
 export class NotServed extends Error {
-  /** That of a response that was not 200. */
+  /** The status of the response, if it was not 200. */
   readonly status: number | undefined;
 
   constructor(problem: string, { status, ...options }: ErrorOptions & { readonly status?: number } = {}) {
@@ -19,13 +19,13 @@ export class NotServed extends Error {
   }
 }
 
-/** The service has no checkpoint to show: none was signed yet, or it hides them. */
+/** The service has not signed a checkpoint yet, or hides it. */
 export class NoCheckpoint extends NotServed {}
 
-/** The lines that were asked for are longer, together, than may be held. */
+/** The requested lines exceed the memory limit. */
 export class TooLong extends NotServed {}
 
-/** What `GET /` says of the log. */
+/** `log` of `GET /`. */
 export interface LogName {
   readonly logId: string;
   readonly origin: string;
@@ -42,7 +42,7 @@ interface LineRange {
 const TILE_BYTES_MAX = 16_384;
 const OK = 200;
 const NOT_FOUND = 404;
-/** Of one page of the list. */
+/** The size of one page of the list. */
 export const CHAMBERS_MAX = 200;
 
 export class PublishedLog {
@@ -58,14 +58,14 @@ export class PublishedLog {
     const { log } = (await this.#json('/')) as { readonly log?: Partial<LogName> };
     const { logId, origin, prefix, checkpointKey } = log ?? {};
     if (![logId, origin, prefix, checkpointKey].every((member) => typeof member === 'string'))
-      throw new NotServed('the service names no log at GET /: it may be of an earlier release');
-    // It becomes a part of URLs.
+      throw new NotServed('the service names no log at GET /: it may be an earlier release');
+    // The prefix becomes part of URLs.
     if (!LOG_ID.test(`${logId}`) || prefix !== `/log/${logId}`)
       throw new NotServed('the log that the service names at GET / is not under /log/<logId>');
     return log as LogName;
   }
 
-  /** Throws NoCheckpoint. */
+  /** Rejects with NoCheckpoint. */
   checkpoint(prefix: string): Promise<string> {
     return this.#text(`${prefix}/checkpoint`, NOTE_BYTES_MAX).catch((error: unknown) => {
       const isAbsent = error instanceof NotServed && error.status === NOT_FOUND;
@@ -73,35 +73,35 @@ export class PublishedLog {
     });
   }
 
-  /** The ids of the newest chambers, the newest first. */
+  /** The ids of the newest chambers, newest first. */
   async chambers(): Promise<readonly number[]> {
     const list = await this.#json(`/chambers?limit=${CHAMBERS_MAX}`);
     const ids = Array.isArray(list) ? list.map(chamberIdIn) : [undefined];
     const isList = ids.length <= CHAMBERS_MAX && ids.every((id, i) => isId(id) && (i === 0 || id < Number(ids[i - 1])));
-    if (!isList) throw new NotServed('GET /chambers returned no list of chambers, from the newest on');
+    if (!isList) throw new NotServed('GET /chambers did not return a list of chambers, newest first');
     return ids as readonly number[];
   }
 
-  /** The hashes or the entries, joined, in the width that was asked for. */
+  /** The hashes or entries, joined. */
   async tile(prefix: string, tile: Tile): Promise<Uint8Array> {
     const path = `${prefix}/${tilePath(tile)}`;
     const bytes = await this.#read(path, (response) => response.bytes({ responseBytesMax: TILE_BYTES_MAX }));
     const hashes = tile.level === ENTRIES ? parseEntries(bytes) : bytes;
     if (hashes?.length === tile.width * HASH_BYTES) return hashes;
-    throw new NotServed(`GET ${path} returned no tile of ${tile.width} hashes`);
+    throw new NotServed(`GET ${path} did not return a tile of ${tile.width} hashes`);
   }
 
-  /** The leaves from index `after` on. */
+  /** The leaves from this index on. */
   async leaves(prefix: string, after: number, count: number): Promise<readonly IndexedLeaf[]> {
     const path = `${prefix}/index?after=${after}&limit=${count}`;
     const lines = await this.#lines(path, count, READ_LIMITS.responseBytesMax);
     const leaves = lines.map((line) => parseIndexedLeaf(Buffer.from(line).toString()));
     const isWhole = leaves.length === count && leaves.every((leaf, i) => leaf?.index === after + i);
-    if (!isWhole) throw new NotServed(`GET ${path} returned other leaves than those that were asked for`);
+    if (!isWhole) throw new NotServed(`GET ${path} did not return the requested leaves`);
     return leaves as readonly IndexedLeaf[];
   }
 
-  /** The lines of a stream after an event, without their line breaks. Throws TooLong. */
+  /** The lines of a stream after an event, without line breaks. Rejects with TooLong. */
   events(stream: Stream, { after, count, bytesMax }: LineRange) {
     const owner = typeof stream === 'string' ? `/agents/${stream}` : `/chambers/${stream}`;
     return this.#lines(`${owner}/events?after=${after}&limit=${count}`, count, bytesMax);
@@ -113,10 +113,10 @@ export class PublishedLog {
       let held = 0;
       for await (const { bytes, isEnded } of response.lines(READ_LIMITS)) {
         if (!isEnded || lines.length === countMax)
-          throw new NotServed(`GET ${path} returned more or less than whole lines`);
+          throw new NotServed(`GET ${path} returned an incomplete line or too many lines`);
         held += bytes.length;
         if (held > bytesMax) throw new TooLong(`GET ${path} returned more than ${bytesMax} bytes`);
-        // The chunk that it is a part of is reused.
+        // Copied, because the reader reuses its buffer.
         lines.push(Uint8Array.from(bytes));
       }
       return lines;

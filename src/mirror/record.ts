@@ -1,6 +1,5 @@
-// What a mirror knows of its folder, in `mirror.db`: the state, and where each stream ends. A step is the mirror's once its transaction is
-// committed; what the files hold beyond it is of a step that was not finished, and is written again. One process at a time has it: the
-// system releases the lock however the process ends.
+// `mirror.db`: the mirror's state and the end of each stream. A step counts once its transaction is committed; anything more in the files is from an
+// unfinished step, and is written again. One process at a time can open it; the operating system releases the lock of a process that dies.
 import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Stream } from '../tlog/leaf-index.ts';
@@ -11,12 +10,13 @@ export interface MirrorState {
   readonly origin: string;
   /** Verifier keys that have signed checkpoints of the log, the newest last. */
   readonly keys: readonly string[];
-  /** Leaves that were verified, and bytes of lines.ndjson that hold their lines. */
+  /** The number of verified leaves. */
   readonly size: number;
+  /** The length of their lines in lines.ndjson. */
   readonly bytes: number;
-  /** The newest checkpoint: these leaves are its first ones, or all of them. */
+  /** The newest checkpoint; its tree may have more leaves than were verified. */
   readonly note: string;
-  /** Whether a line of a release is among them that publishes every line. */
+  /** Whether any line is from a release that publishes every line. */
   readonly isLaterRelease: boolean;
 }
 
@@ -25,7 +25,7 @@ export interface StreamEnd {
   readonly eventId: number;
   /** The leaf of the last line. */
   readonly entry: Uint8Array;
-  /** Whether a line of it was published: all that follow are. */
+  /** Whether one of its lines was published, as all later ones must be. */
   readonly isPublished: boolean;
 }
 
@@ -54,17 +54,17 @@ export class MirrorRecord {
     this.#db = db;
     this.#statements = prepare(db);
     const json = this.#statements.state.get();
-    // Nothing but this class writes it.
+    // Only this class writes it.
     this.#state = json === undefined ? undefined : (JSON.parse(json) as MirrorState);
   }
 
-  /** Throws an Error of one line if another process has it. */
+  /** Throws an Error of one line if another process has opened it. */
   static open(path: string): MirrorRecord {
     const db = new Database(resolve(path), { timeout: LOCK_WAIT_MS });
     try {
       db.pragma('locking_mode = EXCLUSIVE');
       db.pragma('synchronous = FULL');
-      // The lock of the first transaction is held until the end.
+      // In exclusive locking mode the lock of the first transaction is kept until close.
       db.exec('BEGIN EXCLUSIVE');
       db.exec(SCHEMA);
       db.exec('COMMIT');
@@ -77,7 +77,7 @@ export class MirrorRecord {
     }
   }
 
-  /** Undefined before the first commit. */
+  /** undefined before the first commit. */
   get state(): MirrorState | undefined {
     return this.#state;
   }
@@ -87,18 +87,18 @@ export class MirrorRecord {
     return row && { eventId: row.event_id, entry: row.entry, isPublished: row.is_published === 1 };
   }
 
-  /** The first stream at or after the text, in the order of texts. */
+  /** The first stream whose name is not less than the text. */
   streamFrom(text: string): Stream | undefined {
     const stream = this.#statements.from.get(text);
     return stream === undefined || stream.startsWith('did:') ? stream : Number(stream);
   }
 
-  /** Some of the chambers that have this id or a higher one. */
+  /** Chambers with at least this id, in any order. */
   chambersFrom(least: number, countMax: number): readonly number[] {
     return this.#statements.chambers.all(least, countMax);
   }
 
-  /** Durable when it returns: all of it or nothing. */
+  /** Atomic, and durable when it returns. */
   commit(state: MirrorState, ends: StreamEnds): void {
     const { writeState, writeEnd } = this.#statements;
     this.#db
@@ -112,7 +112,7 @@ export class MirrorRecord {
     this.#state = state;
   }
 
-  /** Forgets the leaves, and keeps what the log has signed: the same log is fetched again. */
+  /** Forgets all leaves, but keeps the log's identity and checkpoint, so that only the same log can be fetched again. */
   restart(): void {
     const { state } = this;
     if (state === undefined) return;

@@ -1,6 +1,5 @@
-// Builds the npm packages into dist/packages, from the compiled sources that the service runs: chambers-client, whose one
-// dependency is `ws`, and chambers-audit, which has none. Everything else is bundled, because the libraries in it are ES
-// modules only and require() must work. Run by `npm run build`.
+// Builds the npm packages chambers-client and chambers-audit into dist/packages, from the service's compiled sources. The client's only dependency is
+// `ws`; all other libraries are bundled, because they are ES modules only and require() must work. Run by `npm run build`.
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { type RolldownOutput, rolldown } from 'rolldown';
@@ -9,10 +8,10 @@ import { skillText } from '../docs/agent-texts.ts';
 const SOURCES = dirname(import.meta.dirname);
 const ROOT = join(SOURCES, '../..');
 const PACKAGES = join(ROOT, 'dist/packages');
-/** The hash without WebAssembly, which would be most of the client, and which Workers don't compile. */
+/** Without WebAssembly, which would be most of the client's size, and which Workers don't compile. */
 const PLAIN_KECCAK = join(ROOT, 'src/page/browser/platform.ts');
 
-/** The URL of a service on the same machine: a skill names URLs that can be called. */
+/** The example URL in the skills. */
 const BASE_URL = 'http://127.0.0.1:8787';
 
 const FORMATS = ['esm', 'cjs'] as const;
@@ -24,7 +23,7 @@ interface Manifest {
   readonly dependencies: Readonly<Record<string, string>>;
 }
 const { version, license, dependencies } = readJson<Manifest>(join(ROOT, 'package.json'));
-/** The package.json of the folder cjs, which hides the package's own from Node and from bundlers. */
+/** For the folder cjs, where it overrides the package's own package.json. */
 const CJS_MANIFEST = { type: 'commonjs', sideEffects: false };
 
 rmSync(PACKAGES, { recursive: true, force: true });
@@ -52,7 +51,7 @@ async function buildAuditor(): Promise<void> {
     engines: ENGINES,
     sideEffects: ['./esm/command.js'],
     bin: { 'chambers-audit': './esm/command.js' },
-    // What version.ts and require-node.ts read.
+    // For version.ts and require-node.ts.
     imports: { '#package': './package.json' },
     ...entryPoints('packages/chambers-audit/index'),
   });
@@ -78,7 +77,7 @@ function writeSkill(name: string, own: string): void {
   writeFileSync(join(PACKAGES, name, 'SKILL.md'), skillText({ baseUrl: BASE_URL, name, own: `${own} ${note}` }));
 }
 
-/** Each format has a folder of its own, with its types, because TypeScript derives a module's kind from its location. */
+/** Each format has its own folder with types, because TypeScript derives a module's format from its location. */
 function entryPoints(entry: string) {
   const name = basename(entry);
   const of = (format: (typeof FORMATS)[number]) => ({
@@ -123,7 +122,7 @@ async function bundle(
   }
 }
 
-/** The declaration file and all that it imports, under their own paths. */
+/** Copies the declaration file and all its imports, keeping their paths. */
 function copyTypes(entry: string, folder: string): void {
   const pending = [join(SOURCES, entry)];
   for (const path of pending) {
@@ -138,7 +137,7 @@ function copyTypes(entry: string, folder: string): void {
   }
 }
 
-/** The licences of what is bundled. */
+/** The licences of the bundled libraries. */
 function notices(output: RolldownOutput['output']): string {
   const modules = output.flatMap((part) => (part.type === 'chunk' ? part.moduleIds : []));
   const folders = new Set(modules.flatMap((id) => id.match(/.*\/node_modules\/(?:@[^/]+\/)?[^/]+/) ?? []));

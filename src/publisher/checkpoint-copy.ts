@@ -5,14 +5,13 @@ import type { ServiceKey } from '../keys/service-keys.ts';
 import type { Checkpoint } from '../tlog/checkpoint.ts';
 import { isKeyName, NOTE_BYTES_MAX } from '../tlog/note.ts';
 import { openCheckpoint } from '../tlog/proof.ts';
-import { checkpointKey } from './signer.ts';
+import { checkpointKey } from './publisher.ts';
 
-/** The copy's path, next to the key file. */
 export function checkpointCopyPath(keyFile: string): string {
   return `${keyFile}.checkpoint`;
 }
 
-/** Undefined where there is none. */
+/** Returns undefined if there is no copy. */
 export function readCheckpointCopy(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
@@ -23,7 +22,6 @@ export function readCheckpointCopy(path: string): string | undefined {
   }
 }
 
-/** Several nodes on one machine may share the file. */
 export function writeCheckpointCopy(path: string, note: string): Promise<void> {
   return replaceFile(path, note, { mode: 0o600 });
 }
@@ -32,7 +30,7 @@ interface CheckpointCopy extends Checkpoint {
   readonly logId: string;
 }
 
-/** The origin was fixed at the first use, so the service's address may have changed since; it ends with the log's id. */
+/** Takes the origin from the note: the log keeps its origin even if the service's address has changed. */
 export function openCopy(note: string, keys: readonly Pick<ServiceKey, 'publicKey'>[]): CheckpointCopy | undefined {
   const [, origin = '', logId = ''] = ORIGIN.exec(note.slice(0, NOTE_BYTES_MAX)) ?? [];
   if (!isKeyName(origin)) return undefined;

@@ -1,4 +1,4 @@
-// The publisher at work: a round a second, each of which publishes what is new and brings this node's copy of the checkpoint up to date.
+// Runs the publisher: each second a round publishes a checkpoint and updates this node's copy of it.
 import type { Logger } from 'pino';
 import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import type { EventLog } from '../log/log.ts';
@@ -9,7 +9,7 @@ import { PUBLISH_INTERVAL_MS, type PublisherOptions, publishOnce, TreeDamaged } 
 import type { Witnesses } from './witnesses.ts';
 
 interface PublishLoopOptions extends Omit<PublisherOptions, 'lease'> {
-  /** Called once, when the work begins: a service that does not start takes the lease from no other. */
+  /** Called once, at the start of the loop: a service that fails to start must not take the lease from another node. */
   readonly claimLease: () => Lease;
   readonly log: Pick<EventLog, 'lastPlace'>;
   readonly history: PublishedHistory;
@@ -25,7 +25,7 @@ export class PublishLoop {
   #round: Promise<void> = Promise.resolve();
   #isStopped = false;
   #size = 0;
-  /** When the lines were counted of which all are under a checkpoint now. */
+  /** The time of the last count of lines that the checkpoint covers completely. */
   #coveredAt = performance.now();
   #isTreeDamaged = false;
   readonly #failing = new Set<keyof typeof PROBLEMS>();
@@ -34,7 +34,7 @@ export class PublishLoop {
     this.#options = options;
   }
 
-  /** The state as of the last round; the lag grows while no round ends. */
+  /** As of the last round, except for the lag, which grows until a round ends. */
   state() {
     const { witnesses, history } = this.#options;
     return {
@@ -59,7 +59,7 @@ export class PublishLoop {
     }, PUBLISH_INTERVAL_MS).unref();
   }
 
-  /** Reports problems and ends: the next round tries again. */
+  /** Logs errors; the next round tries again. */
   async round(): Promise<void> {
     const countedAt = performance.now();
     let lines = Number.POSITIVE_INFINITY;
@@ -100,7 +100,7 @@ export class PublishLoop {
     }
   }
 
-  /** Stops after the round under way. */
+  /** Resolves after the current round. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimeout(this.#timer);

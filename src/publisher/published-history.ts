@@ -1,12 +1,12 @@
-// What this node knows to be published: the largest checkpoint that it has seen of its log, in memory and in its copy. A database that does
-// not extend it has a second history, as after the promotion of a standby that lacked lines. Its invariants:
+// The largest checkpoint that this node has seen of its log, in memory and in its copy. A database that does not extend it has a second history, for
+// example after the promotion of a standby that lacked lines. Invariants:
 //
-// 1. Each new connection is used only after the log behind it was proved to extend the checkpoint. So no move is taken on a second history.
-// 2. Before each signature the log is proved to extend the checkpoint, over the connection that the signature is stored through
-//    (PublishedTree.pinned). So no failover comes between the proof and the signature.
-// 3. A checkpoint is served only after it was proved, confirmed and copied. So nothing that a node has served is forgotten with the process, and a node
-//    that finds its log behind it serves what it served before.
-// 4. The copy only grows. Several nodes may share its file: what another one wrote there counts as seen.
+// 1. A new connection is used only after a proof that its log extends the checkpoint. So no move is accepted on a second history.
+// 2. Before each signature there is such a proof, over the connection that stores the signature (PublishedTree.pinned). So no failover can come
+//    between the proof and the signature.
+// 3. A checkpoint is served only after it was proved, confirmed and copied. So a restart forgets no checkpoint that a node has served, and a
+//    node whose log is behind keeps serving its last one.
+// 4. The copy only grows. Nodes may share the file: a checkpoint that another node wrote counts as seen.
 import { consistencyProof, verifyConsistency } from '../crypto/merkle-proof.ts';
 import type { ServiceKey } from '../keys/service-keys.ts';
 import type { PublishedTree, StoredCheckpoint } from '../log/published-tree.ts';
@@ -18,16 +18,16 @@ import { openCopy, readCheckpointCopy, writeCheckpointCopy } from './checkpoint-
 import { grow, openStoredTree, TreeDamaged } from './publisher.ts';
 
 const ADVICE =
-  'restore a newer copy of the database, or go on as another log: chambers new-log gives it a new logId and keeps this checkpoint';
+  'restore a newer copy of the database, or continue as another log: chambers new-log gives it a new logId and keeps this checkpoint';
 
-/** The log is not the one that was published: it takes no moves and signs nothing until an operator has looked. */
+/** The log is not the published one. The node accepts no moves and signs nothing until an operator has fixed this. */
 export class SecondHistory extends Error {}
 
 interface HistoryOptions {
   readonly logId: string;
-  /** The file of the copy; undefined for a log that ends with the process. */
+  /** The file of the copy; undefined for a log in memory. */
   readonly path: string | undefined;
-  /** All that have signed checkpoints of the log. */
+  /** All keys that have signed checkpoints of the log. */
   readonly keys: () => readonly Pick<ServiceKey, 'publicKey'>[];
 }
 
@@ -39,14 +39,14 @@ export class PublishedHistory {
   readonly #options: HistoryOptions;
   #latest: SeenCheckpoint | undefined;
   #problem: SecondHistory | undefined;
-  /** One after another, so that none replaces a newer one. */
+  /** Calls of `keep` run one after another, so that none replaces a newer checkpoint. */
   #keeping: Promise<void> = Promise.resolve();
 
   constructor(options: HistoryOptions) {
     this.#options = options;
   }
 
-  /** The newest checkpoint that may be served: the stored one, or the last one that was served if the log does not extend that. */
+  /** The checkpoint to serve: the stored one, or the last served one if the log does not extend that. */
   async newest(tree: PublishedTree): Promise<StoredCheckpoint | undefined> {
     const stored = await tree.checkpoint();
     if (stored === undefined || stored.note === this.#latest?.note) return this.#latest;
@@ -58,12 +58,12 @@ export class PublishedHistory {
     return this.#latest;
   }
 
-  /** What the latest proof found. */
+  /** The result of the latest proof. */
   get problem(): SecondHistory | undefined {
     return this.#problem;
   }
 
-  /** Throws SecondHistory unless the log extends what was published of it. Returns the stored checkpoint. */
+  /** Resolves to the stored checkpoint. Rejects with SecondHistory if the log does not extend the published one. */
   async prove(tree: PublishedTree): Promise<SeenCheckpoint | undefined> {
     try {
       const stored = await this.#prove(tree);
@@ -82,7 +82,7 @@ export class PublishedHistory {
     return stored;
   }
 
-  /** Proves the stored checkpoint, copies it and lets it be served. */
+  /** Proves and copies the stored checkpoint, which may be served afterwards. */
   keep(tree: PublishedTree): Promise<void> {
     const kept = this.#keeping.then(() => tree.pinned((pinned) => this.#keep(pinned)));
     this.#keeping = kept.catch(() => {});
@@ -97,12 +97,12 @@ export class PublishedHistory {
     try {
       if (path !== undefined && this.#isNew(path, stored)) await writeCheckpointCopy(path, stored.note);
     } finally {
-      // A disk that can't take the copy delays no reader.
+      // A disk that can't store the copy must not delay readers.
       this.#latest = stored;
     }
   }
 
-  /** Another node that shares the file may be ahead. */
+  /** Another node that shares the file may have written a newer checkpoint. */
   #isNew(path: string, { note, size }: SeenCheckpoint): boolean {
     const written = readCheckpointCopy(path);
     if (written === note) return false;
@@ -110,22 +110,20 @@ export class PublishedHistory {
     return copy === undefined || copy.logId !== this.#options.logId || copy.size <= size;
   }
 
-  /** Undefined if there is none of this log. */
+  /** Resolves to undefined if there is no copy of this log. */
   async #readCopy(tree: PublishedTree): Promise<SeenCheckpoint | undefined> {
     const { path, keys, logId } = this.#options;
     const note = path === undefined ? undefined : readCheckpointCopy(path);
     if (note === undefined || note === this.#latest?.note) return undefined;
     const copy = openCopy(note, keys());
     if (copy === undefined) {
-      throw new Error(
-        `${path} is not a checkpoint that the keys of this log have signed: move it away if it was damaged`,
-      );
+      throw new Error(`${path} is not a checkpoint signed by a key of this log: move it away if it was damaged`);
     }
     if (copy.logId === logId) return { ...copy, note };
-    // This node's copy is of the log that this one was made from on another node.
+    // new-log was run on another node, and this node's copy is still of the old log.
     if (((await tree.checkpoint(copy.logId))?.size ?? 0) >= copy.size) return undefined;
     throw new SecondHistory(
-      `${path} is a checkpoint of log ${copy.logId}, and the database holds log ${logId}: ${ADVICE}`,
+      `${path} is a checkpoint of log ${copy.logId}, and the database has log ${logId}: ${ADVICE}`,
     );
   }
 
@@ -153,7 +151,7 @@ function toSeen(stored: StoredCheckpoint | undefined): SeenCheckpoint | undefine
   return { ...checkpoint, note: stored.note };
 }
 
-/** Whether the tree of the stored checkpoint extends the one that was seen. Throws TreeDamaged if its tiles are not those of its root. */
+/** Whether the stored tree extends the seen one. Rejects with TreeDamaged if its tiles do not have its root. */
 async function isConsistent({ readTiles }: PublishedTree, seen: SeenCheckpoint, stored: SeenCheckpoint) {
   try {
     const [from, to] = [seen.size, stored.size];
@@ -165,10 +163,10 @@ async function isConsistent({ readTiles }: PublishedTree, seen: SeenCheckpoint, 
     if (!(error instanceof RangeError)) throw error;
     throw new TreeDamaged(error.message, { cause: error });
   }
-  throw new TreeDamaged(`the tiles have not the root of the checkpoint of size ${stored.size}`);
+  throw new TreeDamaged(`the tiles do not have the root of the checkpoint of size ${stored.size}`);
 }
 
-/** The database may have lost the checkpoint that was seen, and still have its lines. */
+/** The database may have lost the seen checkpoint and still have its lines. */
 async function isPrefix(tree: PublishedTree, stored: StoredCheckpoint | undefined, { size, root }: SeenCheckpoint) {
   const growing = await openStoredTree(tree, stored);
   await grow(growing, tree, size);

@@ -1,31 +1,55 @@
-// Publishes checkpoints: once a second at most, over the lines that are on disk, by one node at a time. Its invariants:
+// Publishes checkpoints over the durable lines, at most once a second, one node at a time. Invariants:
 //
-// 1. The position of a line never changes, so the tree of any size is the same at any time, on any node.
-// 2. Tiles and checkpoint are written in one transaction, which does nothing unless the stored checkpoint is the one that the new one
-//    extends. So sizes only rise, no two notes contradict each other, and a publisher that wakes late publishes nothing.
-// 3. Nothing is kept in memory between two checkpoints. Each begins with the stored tiles, whose root must be that of the stored note: a
-//    store that was changed behind the service's back is noticed before the next note is signed.
+// 1. The position of a line never changes, so every node computes the same tree for a size, at any time.
+// 2. Tiles and checkpoint are written in one transaction, which fails unless the stored checkpoint is the one that the new one extends. So
+//    sizes only grow, no two notes contradict each other, and a publisher that wakes up late publishes nothing.
+// 3. No state is kept in memory between checkpoints. Each begins with the stored tiles, whose root must match the stored note, so a changed
+//    store is detected before the next note is signed.
 import { hash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
+import { signWith } from '../keys/private-key.ts';
+import type { ServiceKey } from '../keys/service-keys.ts';
 import type { PublishedTree, StoredCheckpoint } from '../log/published-tree.ts';
 import type { Lease } from '../log/store.ts';
 import { formatCheckpoint, parseCheckpoint } from '../tlog/checkpoint.ts';
-import { formatNote, parseNote } from '../tlog/note.ts';
+import {
+  formatNote,
+  NOTE_KEY_TYPES,
+  type NoteKey,
+  type NoteSignature,
+  parseNote,
+  signNote,
+  toNoteKey,
+} from '../tlog/note.ts';
 import { type GrowingTree, openGrowingTree } from '../tlog/tiled-tree.ts';
 import { HASH_BYTES, treeHash } from '../tlog/tree.ts';
-import type { CheckpointSigner } from './signer.ts';
 
 export const PUBLISH_INTERVAL_MS = 1_000;
-/** Read and hashed in one turn of the event loop, which takes some milliseconds. */
+/** Hashed in one turn of the event loop, in a few milliseconds. */
 const LEAVES_AT_ONCE = 1_024;
-/** A log that is behind, after a migration for example, catches up in steps of this size, each of them a transaction. */
+/** Bounds the transaction of a checkpoint while a log catches up, for example after a migration. */
 export const LEAVES_PER_CHECKPOINT_MAX = 32_768;
 
-/** By node:crypto: several times as fast as plain JavaScript for the few bytes of a node. */
+/** node:crypto is several times as fast as plain JavaScript here. */
 const TREE = treeHash((data) => hash('sha256', data, 'buffer'));
 
-/** The stored tiles are not those of the stored checkpoint: nothing is signed before an operator has looked. */
+/** The stored tiles do not match the stored checkpoint. Nothing is signed until an operator has repaired them. */
 export class TreeDamaged extends Error {}
+
+export interface CheckpointSigner {
+  readonly origin: string;
+  readonly sign: (text: string) => NoteSignature;
+}
+
+export function checkpointSigner(origin: string, key: Pick<ServiceKey, 'seed' | 'publicKey'>): CheckpointSigner {
+  const noteKey = checkpointKey(origin, key);
+  const sign = signWith(key.seed);
+  return { origin, sign: (text) => signNote(text, noteKey, sign) };
+}
+
+export function checkpointKey(origin: string, { publicKey }: Pick<ServiceKey, 'publicKey'>): NoteKey {
+  return toNoteKey(origin, NOTE_KEY_TYPES.ed25519, publicKey);
+}
 
 export interface PublisherOptions {
   readonly tree: PublishedTree;
@@ -33,7 +57,7 @@ export interface PublisherOptions {
   readonly signer: () => Promise<CheckpointSigner>;
 }
 
-/** Publishes a checkpoint over all lines, or over as many as one may add; undefined if there is nothing new or another node publishes. */
+/** Resolves to the new checkpoint; undefined if there are no new lines or another node publishes. */
 export async function publishOnce({ tree, lease, signer }: PublisherOptions): Promise<StoredCheckpoint | undefined> {
   const token = lease.token;
   if (token === undefined) return undefined;
@@ -49,7 +73,7 @@ export async function publishOnce({ tree, lease, signer }: PublisherOptions): Pr
   return isPublished ? checkpoint : undefined;
 }
 
-/** The tree under the stored checkpoint, ready to grow. Throws TreeDamaged if its tiles have another root. */
+/** Opens the tree of the stored checkpoint. Rejects with TreeDamaged if its tiles have another root. */
 export async function openStoredTree(tree: PublishedTree, stored: StoredCheckpoint | undefined): Promise<GrowingTree> {
   const growing = await openGrowingTree(stored?.size ?? 0, tree.readTiles, TREE).catch((error: unknown) => {
     throw error instanceof RangeError ? new TreeDamaged(error.message, { cause: error }) : error;
@@ -58,11 +82,11 @@ export async function openStoredTree(tree: PublishedTree, stored: StoredCheckpoi
   const checkpoint = note && parseCheckpoint(note.text);
   if (stored === undefined) return growing;
   const isSame = checkpoint?.size === stored.size && Buffer.compare(checkpoint.root, growing.root()) === 0;
-  if (!isSame) throw new TreeDamaged(`the tiles have not the root of the checkpoint of size ${stored.size}`);
+  if (!isSame) throw new TreeDamaged(`the tiles do not have the root of the checkpoint of size ${stored.size}`);
   return growing;
 }
 
-/** Adds the leaves of the log up to `sizeMax`, or up to its end. */
+/** Adds leaves of the log, up to a size of `sizeMax`. */
 export async function grow(growing: GrowingTree, tree: PublishedTree, sizeMax: number): Promise<void> {
   while (growing.size < sizeMax) {
     const wanted = Math.min(LEAVES_AT_ONCE, sizeMax - growing.size);

@@ -1,5 +1,5 @@
-// Asks witnesses to cosign the checkpoints (c2sp.org/tlog-witness). Cosignatures are added to the note when they come. Nothing waits for a
-// witness: one that is silent, slow or returns nonsense costs a log line and a metric.
+// Asks witnesses to cosign checkpoints (c2sp.org/tlog-witness), and adds their cosignatures to the stored note. Nothing waits for a witness: one that
+// hangs or returns an invalid response costs a log line and a metric.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { base64 } from '@scure/base';
 import type { Logger } from 'pino';
@@ -16,14 +16,14 @@ import { TREE } from '../tlog/tree.ts';
 
 /** The content type of a 409 with the size of the last checkpoint that the witness cosigned. */
 const TLOG_SIZE = 'text/x.tlog.size';
-/** The time from the request to the last byte of the response. */
+/** From the request to the end of the response. */
 const WITNESS_MS_MAX = 5_000;
 const RESPONSE_BYTES_MAX = 65_536;
 /** The pause after a failure. */
 const PAUSE_MS = 10_000;
-/** Its last size is not known at first, so the first request may bring that alone. */
+/** After a start the first request may only learn the witness's last size. */
 const REQUESTS_MAX = 2;
-/** Other witnesses add their cosignatures at the same time. */
+/** Concurrent witnesses change the same note. */
 const ADDS_MAX = 5;
 
 interface WitnessesOptions {
@@ -35,12 +35,11 @@ interface WitnessesOptions {
 
 interface Asked extends PolicyWitness {
   readonly url: string;
-  /** The size of the last checkpoint that it cosigned, as far as is known. */
+  /** The size of its last cosigned checkpoint; 0 if unknown. */
   size: number;
   isBusy: boolean;
 }
 
-/** A witness's response can't be used; the message says why. */
 class WitnessFailure extends Error {}
 
 export class Witnesses {
@@ -59,12 +58,12 @@ export class Witnesses {
     );
   }
 
-  /** The count since the start. */
+  /** Counts since the start. */
   state() {
     return { cosignatures: this.#cosignatures, failures: this.#failures, lateCosignatures: this.#late };
   }
 
-  /** Asks those that have not cosigned the checkpoint, and are not being asked. */
+  /** Asks each witness that has not cosigned the checkpoint and has no request in progress. */
   ask(checkpoint: StoredCheckpoint): void {
     const { signatures = [] } = parseNote(checkpoint.note) ?? {};
     for (const witness of this.#asked) {
@@ -96,9 +95,9 @@ export class Witnesses {
 
   #reportLate({ name }: Asked): void {
     this.#late++;
-    const reason = 'it came after the next checkpoint was published';
+    const reason = 'it arrived after the next checkpoint was published';
     this.#problems.report(name, reason, (repeats) => {
-      this.#options.logger.warn({ witness: name, reason, ...repeats }, 'a cosignature of the witness is not added');
+      this.#options.logger.warn({ witness: name, reason, ...repeats }, 'cosignature of the witness not added');
     });
   }
 
@@ -133,7 +132,7 @@ export class Witnesses {
     return { status: response.status, type: response.headers.get('content-type') ?? '', text };
   }
 
-  /** Only to the note that it is of: the log may have grown meanwhile. Returns whether it was added. */
+  /** Resolves to false if the log has a newer checkpoint by now. */
   async #add(checkpoint: StoredCheckpoint, signature: NoteSignature): Promise<boolean> {
     for (let attempts = 0; attempts < ADDS_MAX; attempts++) {
       const stored = await this.#options.tree.checkpoint();

@@ -1,21 +1,20 @@
-// Attempts at a job cost gas: each one after a failure waits twice as long as the one before, the second failure raises an alert, and
-// their number is bounded.
+// Attempts at a job cost gas, so their number is bounded, the pause between them doubles, and the second failure raises an alert.
 import type { Millis } from '../vocabulary/values.ts';
 import type { RoundContext } from './context.ts';
 import type { Job } from './jobs.ts';
 
 const FIRST_PAUSE_MILLIS: Millis = 3_000;
 const PAUSE_MILLIS_MAX: Millis = 3_600_000;
-/** Further attempts at one job, from a start to the next. */
+/** New attempts at one job between two starts. */
 const ATTEMPTS_MAX = 10;
 const ALERT_ATTEMPTS = 2;
 
-/** At how many nonces the account has signed it. */
+/** The number of nonces at which the account has signed the job. */
 export function attemptsOf({ submitted }: Job): number {
   return new Set(submitted.map(({ nonce }) => nonce)).size;
 }
 
-/** Notes the attempts at an open job; to be called before each step. */
+/** Must be called before each step of the job. */
 export function countAttempts(job: Job, { formerAttempts, spending }: RoundContext): void {
   if (job.outcome !== null) return;
   const attempts = attemptsOf(job);
@@ -23,7 +22,7 @@ export function countAttempts(job: Job, { formerAttempts, spending }: RoundConte
   spending.setAttempts(job.name, attempts);
 }
 
-/** Whether a job whose latest transaction `failed` so long ago may be signed at another nonce now. */
+/** Whether a job may be signed at another nonce now. `ago` is the time since its latest transaction failed; `failed` says how, in the alert. */
 export function mayTryAgain(job: Job, failed: string, ago: Millis, round: RoundContext): boolean {
   const { alerts, formerAttempts, spending } = round;
   const attempts = attemptsOf(job);

@@ -1,5 +1,5 @@
-// The one file that knows the contracts' interfaces: a profile for the reference contracts, and one for the live protocol's
-// (`quorum`). Both have the same commitChamber and the same events.
+// The only file that knows the contracts' interfaces: one profile for the reference contracts and one for the live protocol's (`quorum`). Both
+// have the same commitChamber and the same events.
 import { createRequire } from 'node:module';
 import { type Address, concat, decodeErrorResult, encodeFunctionData, type Hex, pad, parseAbi, toHex } from 'viem';
 import type { Idea } from '../../projections/ideas.ts';
@@ -27,7 +27,7 @@ export const FACTORY_ABI = parseAbi([
   'error IdeaAlreadyDeployed(uint256 chamberId, string ideaId)',
 ]);
 
-/** The functions of both reference contracts. */
+/** What both reference contracts have. */
 export const RELAYED_ABI = parseAbi([
   'function relayer() view returns (address)',
   'function owner() view returns (address)',
@@ -56,15 +56,13 @@ export const QUORUM_FACTORY_ABI = parseAbi([
   'error InvalidBpsSum(uint256 sum)',
 ]);
 
-/** Chambers are numbered from 1 up: calls for this one are only ever simulated. */
+/** An id that no chamber has, for simulated calls. */
 export const NO_CHAMBER = 2n ** 256n - 1n;
 
-/** An idea as the contracts take it. */
 export type DeployedIdea = Pick<Idea, 'ideaId' | 'name' | 'ticker' | 'description' | 'creatorWallet'>;
-/** A bigint only where no chamber can have the id. */
+/** A bigint only for NO_CHAMBER. */
 type ChamberId = number | bigint;
 
-/** What differs between the contracts that the relayer can use. */
 export interface ContractProfile {
   readonly name: 'reference' | 'quorum';
   readonly rootCall: (chamberId: ChamberId) => Hex;
@@ -73,9 +71,9 @@ export interface ContractProfile {
   readonly deployCall: (chamberId: ChamberId, idea: DeployedIdea) => Hex;
   /** Wei that each deployment sends. */
   readonly deployValue: bigint;
-  /** A view that returns other than zero once the idea is deployed; undefined where the contracts have none. */
+  /** Calls a view that returns zero until the idea is deployed; undefined if the contracts have no such view. */
   readonly doneCall: ((chamberId: number, idea: DeployedIdea) => Hex) | undefined;
-  /** A view of the factory that returns its registry, where it has one. */
+  /** Calls the view of the factory that returns its registry; undefined if it has no such view. */
   readonly registryCall: Hex | undefined;
 }
 
@@ -95,13 +93,13 @@ export const REFERENCE: ContractProfile = {
   registryCall: encodeFunctionData({ abi: FACTORY_ABI, functionName: 'registry' }),
 };
 
-/** The live protocol's contracts. No view reports that an idea is deployed: that follows from nonces and logs. */
+/** The live protocol's contracts. They have no view that reports a deployment: it follows from nonces and logs. */
 export function quorumProfile({ value, ...settings }: QuorumSettings): ContractProfile {
   return {
     name: 'quorum',
     rootCall: (chamberId) =>
       encodeFunctionData({ abi: QUORUM_REGISTRY_ABI, functionName: 'getChamber', args: [BigInt(chamberId)] }),
-    // The second word of the chamber.
+    // debateMerkleRoot is the second word of the struct.
     readRoot: (result) => `0x${result.slice(66, 130)}`,
     deployCall(chamberId, idea) {
       const { ideaId, name, ticker, description } = idea;
@@ -115,7 +113,7 @@ export function quorumProfile({ value, ...settings }: QuorumSettings): ContractP
   };
 }
 
-/** keccak256 of the chamber's id, 32 bytes, and the idea's id in UTF-8. */
+/** keccak256 of the chamber id in 32 bytes and the idea id in UTF-8. */
 function saltOf(chamberId: ChamberId, ideaId: string): Hex {
   const packed = concat([toHex(chamberId, { size: 32 }), toHex(ideaId)]);
   return bytesToHex(keccak256(Buffer.from(packed.slice(2), 'hex')));
@@ -125,14 +123,14 @@ export function commitChamberCall(chamberId: ChamberId, root: Hex): Hex {
   return encodeFunctionData({ abi: REGISTRY_ABI, functionName: 'commitChamber', args: [BigInt(chamberId), root] });
 }
 
-/** viem accepts a mixed-case address only with its checksum, and none that is all upper case. */
+/** In lower case, because viem rejects mixed case without a checksum, and upper case. */
 export function creatorOf({ creatorWallet }: Pick<Idea, 'creatorWallet'>): Address {
   return creatorWallet.toLowerCase() as Address;
 }
 
 const REASON_CHARS_MAX = 300;
 
-/** A revert's reason for people, e.g. `IdeaAlreadyDeployed(1, idea-2)`; other contracts may return any text. */
+/** For people, e.g. `IdeaAlreadyDeployed(1, idea-2)`. Other contracts may return any text. */
 export function revertReason(data: Hex): string {
   if (data === '0x') return 'reverted without a reason';
   const error = decodeError(data);
@@ -142,12 +140,12 @@ export function revertReason(data: Hex): string {
   return reason.toWellFormed().slice(0, REASON_CHARS_MAX);
 }
 
-/** The name of a revert's error; undefined if it is not an error of these contracts. */
+/** Returns the name of the error; undefined for an error that these contracts do not declare. */
 export function revertError(data: Hex): string | undefined {
   return decodeError(data)?.errorName;
 }
 
-/** Errors by which a contract rejects its caller for every argument. */
+/** Errors by which a contract rejects its caller, whatever the arguments. */
 export const CALLER_REFUSED: ReadonlySet<string | undefined> = new Set([
   'NotRelayer',
   'NotDealer',
@@ -156,24 +154,24 @@ export const CALLER_REFUSED: ReadonlySet<string | undefined> = new Set([
   'AccessControlUnauthorizedAccount',
 ]);
 
-/** Errors that the operator must fix: they are the same for every idea. */
+/** Errors that are the same for every idea, so the operator must fix their cause. */
 const MISCONFIGURED: ReadonlySet<string | undefined> = new Set([
   ...CALLER_REFUSED,
   'ChamberNotCommitted',
   'InvalidBpsSum',
 ]);
 
-/** Whether the operator, or the contract's owner, must act first: the job is waited for. */
+/** Whether the operator or the contract's owner must act first. The job then waits instead of failing. */
 export function isWaitedFor(data: Hex): boolean {
   const { errorName, args = [] } = decodeError(data) ?? {};
   const text = errorName === 'Error' ? String(args[0]) : (errorName ?? '');
   return MISCONFIGURED.has(errorName) || PAUSED.test(text);
 }
 
-/** Those of OpenZeppelin's releases and of others: `EnforcedPause()`, `Pausable: paused`. */
+/** Matches `EnforcedPause()` and `Pausable: paused` of OpenZeppelin, and others. */
 const PAUSED = /paus/i;
 
-/** Other errors of a deployment: of access control, the token's own and Solidity's. */
+/** Errors of access control, of tokens and of Solidity. */
 const OTHER_ERRORS = parseAbi([
   'error AccessControlUnauthorizedAccount(address account, bytes32 role)',
   'error EnforcedPause()',
@@ -202,7 +200,7 @@ function decodeError(data: Hex): { readonly errorName: string; readonly args?: r
 
 type Deployable = 'ChamberRegistry' | 'IdeaFactory' | 'quorum/QuorumRegistry' | 'quorum/QuorumFactory';
 
-/** The registries take the relayer, as does the quorum factory; the reference factory takes the registry and the relayer. */
+/** The constructors take the relayer; that of the reference factory takes the registry and the relayer. */
 export function creationCode(contract: Deployable, ...args: readonly Address[]): Hex {
   const { bytecode } = require(`#contracts/${contract}.json`) as { readonly bytecode: Hex };
   return concat([bytecode, ...args.map((address) => pad(address))]);

@@ -1,24 +1,24 @@
-// What a transaction offers per gas (EIP-1559), and the most that it may: a node that suggests too much must not spend the account.
+// The fees of a transaction (EIP-1559) and their limit, so that a node that suggests too much can't drain the account.
 import { type FeeValuesEIP1559 as Fees, formatGwei } from 'viem';
 import { type Block, readFeeHistory, readPriorityFee } from './chain-client.ts';
 import { isRejection, type Rpc, RpcError } from './rpc.ts';
 
 export interface FeeSettings {
-  /** Wei per gas, base fee and tip together; by default a multiple of what the chain has been paying. */
+  /** Wei per gas, base fee and tip together; defaults to a multiple of recent fees. */
   readonly feeMaxWei?: bigint | undefined;
-  /** Wei per gas, where the RPC suggests no tip. */
+  /** Wei per gas, used if the RPC suggests no tip. */
   readonly tipWei?: bigint | undefined;
 }
 
-/** Fees within a limit, which holds for raised ones too, or why there are none. */
+/** Fees and their limit, which also applies to raised fees; `excess` says how far the chain's fees are above the limit. */
 export type FeeOffer = { readonly fees: Fees; readonly limit: bigint } | { readonly excess: string };
 
-/** The multiple of what the chain has been paying that is still taken for a busy hour. */
+/** Fees up to this multiple of recent ones pass for a busy hour. */
 const USUAL_FACTOR = 10n;
-/** Below this a fee is never too high: many chains pay next to nothing when they are idle. */
+/** The default limit is never below this, because fees of idle chains are close to zero. */
 const USUAL_WEI_MIN = 50_000_000_000n;
 
-/** Twice the base fee outlasts six full blocks in a row. */
+/** Offers twice the base fee, which covers its growth over six full blocks. */
 export async function offerFees(rpc: Rpc, head: Block, settings: FeeSettings): Promise<FeeOffer> {
   const { baseFeePerGas: base } = head;
   if (base === undefined) throw new RpcError('rejected', 'the chain has no base fee (EIP-1559)');
@@ -34,13 +34,13 @@ function excess(asked: bigint, limit: bigint): string {
   return `the chain asks for ${formatGwei(asked)} gwei per gas, above the limit of ${formatGwei(limit)} (FEE_MAX_GWEI)`;
 }
 
-/** Medians of recent blocks: one odd block, or an empty one, does not count. */
+/** Medians of recent blocks, so that one odd or empty block does not matter. */
 interface Usual {
   readonly base: bigint;
   readonly tip: bigint;
 }
 
-/** undefined where the node keeps no history. */
+/** Resolves to undefined if the node keeps no history. */
 async function readUsual(rpc: Rpc): Promise<Usual | undefined> {
   try {
     const { baseFees, tips } = await readFeeHistory(rpc);
@@ -67,17 +67,17 @@ async function suggestedTip(rpc: Rpc, usual: Usual | undefined, { tipWei }: FeeS
   }
 }
 
-/** The base fee is the chain's own and never overpaid; only a tip is paid as it was offered. */
+/** Uses the current base fee if that is higher than the median: the base fee is set by the chain, so it can't be overpaid as a tip can. */
 function usualLimit(base: bigint, usual: Usual = { base, tip: 0n }): bigint {
   return most(USUAL_FACTOR * (most(base, usual.base) + usual.tip), USUAL_WEI_MIN);
 }
 
-/** Nodes accept a replacement that pays at least 10 % more; an eighth leaves room for their rounding. */
+/** Nodes require 10 % more of a replacement; an eighth leaves room for rounding. */
 const RAISE_DIVISOR = 8n;
-/** The multiple of what the network asks for, beyond which the fee is not the reason why a transaction is stuck. */
+/** Beyond this multiple of the network's fee, a higher fee would not help a stuck transaction. */
 const FEE_FACTOR_MAX = 4n;
 
-/** Fees that replace `fees` at the same nonce, at least the network's; undefined when more would not help. */
+/** Returns fees for a replacement at the same nonce; undefined if a higher fee would not help. */
 export function raisedFees(fees: Fees, offer: FeeOffer): Fees | { readonly excess: string } | undefined {
   if ('excess' in offer) return offer;
   const { fees: network, limit } = offer;

@@ -1,5 +1,5 @@
-// The chain's identity: its id, code at the contracts' addresses, and contracts that accept the relayer. The service does not
-// start on a wrong chain, and the relayer halts on one.
+// Checks the chain's identity: its id, code at the contracts' addresses, and contracts that accept the relayer. The service does not start on a
+// wrong chain, and the relayer stops on one.
 import { type Address, type Hex, hexToBigInt } from 'viem';
 import type { Millis } from '../vocabulary/values.ts';
 import { type Block, hasCode, readBalance, readCall, readChainId, readHead } from './chain-client.ts';
@@ -18,7 +18,7 @@ export interface ChainReport {
   readonly blockAt: Millis;
   /** Problems that prevent the start. */
   readonly mismatches: readonly Mismatch[];
-  /** Problems that may pass: an RPC that is unavailable, an account without funds, fees above the limit. */
+  /** Problems that may be temporary: an unavailable RPC, an account without funds, fees above the limit. */
   readonly warnings: readonly Mismatch[];
 }
 
@@ -26,7 +26,7 @@ const PROBE_TIMEOUT_MILLIS = 3_000;
 
 type ProbedConfig = Omit<RelayerConfig, 'privateKey' | 'confirmations' | 'feeBumpSeconds'>;
 
-/** Checks the chain once, for the start and for `doctor`. */
+/** For the start and for `doctor`. */
 export async function probeChain(config: ProbedConfig, relayer: Address): Promise<ChainReport> {
   const rpc = openRpc(config.rpcUrl, { timeoutMillis: PROBE_TIMEOUT_MILLIS });
   try {
@@ -47,7 +47,7 @@ export async function probeChain(config: ProbedConfig, relayer: Address): Promis
   }
 }
 
-/** Those of the chambers of which the registry has a root. Rejects with RpcError. */
+/** Resolves to the ids for which the registry has a root. Rejects with RpcError. */
 export async function committedIds(
   { rpcUrl, contracts, registryAddress: to }: ProbedConfig,
   ids: readonly number[],
@@ -79,7 +79,7 @@ async function findProblems(rpc: Rpc, { chainId, head }: Reached, expected: Expe
   return join({ mismatches: faults, warnings: [] }, await probeSending(rpc, head, expected));
 }
 
-/** Another chain, or addresses without code. */
+/** Finds another chain, or addresses without code. */
 async function findMissing(rpc: Rpc, chainId: number, expected: Expected): Promise<readonly Mismatch[]> {
   if (chainId !== (expected.chainId ?? chainId)) {
     return [{ variable: 'CHAIN_ID', problem: `the RPC serves chain ${chainId}, expected ${expected.chainId}` }];
@@ -94,18 +94,16 @@ async function findMissing(rpc: Rpc, chainId: number, expected: Expected): Promi
     .map(([variable, address]) => ({ variable, problem: `no contract at ${address} on chain ${chainId}` }));
 }
 
-/** The last check that succeeded. */
 export interface VerifiedChain {
-  /** The chain that every response must come from; undefined before the first check. */
+  /** undefined before the first successful check. */
   chainId: number | undefined;
-  /** The newest block at which the contracts had code. */
+  /** The newest block in which the contracts had code. */
   verifiedHead: Hex | undefined;
 }
 
 /**
- * Checked again at every block, because a chain may come back empty under the same id; the calls are simulated until they
- * have been accepted once. Raises an alert when wrong.
- * `loggedChainId` is the chain of the log's transactions; undefined where it has none.
+ * Checks every new block, because a chain may come back empty with the same id, and raises an alert on a mismatch. The calls are simulated
+ * until they have been accepted once. `loggedChainId` is the chain of the log's transactions, if it has any.
  */
 export async function isExpectedChain(
   { chainId, head, loggedChainId }: { chainId: number; head: Block; loggedChainId: number | undefined },

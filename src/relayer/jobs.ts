@@ -1,5 +1,5 @@
-// The relayer's two kinds of work: one commitChamber for a chamber, one deployIdea for a graduate. A job is what the log
-// says about it, the call to make, and how to read the chain's events. Making one is cheap: nothing is encoded before it is used.
+// The relayer's two kinds of jobs: one commitChamber for each chamber and one deployIdea for each graduate. Creating a job is cheap: calldata and
+// topics are encoded only when needed.
 import { type Address, encodeEventTopics, type Hex, parseEventLogs } from 'viem';
 import { graduates } from '../../projections/graduation.ts';
 import type { Idea } from '../../projections/ideas.ts';
@@ -13,40 +13,40 @@ import type { ClosedChamber, RelayerConfig, RelayerContext } from './context.ts'
 import { commitChamberCall, creatorOf, FACTORY_ABI, REGISTRY_ABI } from './contracts.ts';
 
 export interface Job {
-  /** Unique, and readable in a line of the service's own log. */
+  /** Unique; shown in log lines and alerts. */
   readonly name: string;
   readonly chamberId: number;
-  /** The root that the registry holds, or is to hold. */
+  /** The root of the chamber, committed or not. */
   readonly root: Hex;
   readonly contract: Address;
-  /** Every transaction that the account has signed for it, oldest first. */
+  /** The current account's transactions for this job, oldest first. */
   readonly submitted: readonly RelayTransaction[];
-  /** Those of former accounts too: an operator may change the key. */
+  /** The transactions of all accounts: an operator may change the key. */
   readonly logged: readonly RelayTransaction[];
-  /** Its outcome in the log; null while it is open. */
+  /** null while the job is open. */
   readonly outcome: { readonly txHash: Hex | null } | null;
-  /** The calldata: up to 25 KB, so it is made when a transaction is signed and not before. */
+  /** Returns the calldata, up to 25 KB. */
   readonly call: () => Hex;
-  /** Wei that the call sends. */
+  /** Wei */
   readonly value: bigint;
-  /** A view that returns other than zero when the job is done; undefined on contracts without one. */
+  /** Returns the call of a view that returns zero until the job is done; undefined if the contract has no such view. */
   readonly doneCall: (() => Hex) | undefined;
-  /** The topics of the event that completes it. */
+  /** The topics of the event that completes the job. */
   readonly topics: () => LogFilter['topics'];
-  /** The event that completes it, among logs of the contract. */
+  /** Finds that event among logs of the contract. */
   readonly find: (logs: Logs) => Completion | undefined;
   readonly submission: (transaction: RelayTransaction) => ServiceFact;
-  /** The fact of a final revert; undefined where the relayer must keep trying. */
+  /** The event to record for a final revert; undefined if the relayer must retry for ever. */
   readonly failure: ((reason: string, txHash: Hex | null) => ServiceFact) | undefined;
 }
 
 export interface Completion {
   readonly txHash: Hex;
-  /** Takes the block of the transaction. */
+  /** Takes the transaction's block. */
   readonly fact: (block: Block) => ServiceFact;
 }
 
-/** The account's work, open and done: the commitment, then the graduates by slot. */
+/** Returns open and finished jobs: the commitment, then the graduates by slot. */
 export async function jobsOf(
   chamber: ClosedChamber,
   { config, account, signers }: Pick<RelayerContext, 'config' | 'account' | 'signers'>,
@@ -60,7 +60,6 @@ export async function jobsOf(
   );
 }
 
-/** Those of the chambers that have closed. */
 export async function readClosed(
   chamberIds: readonly number[],
   forum: RelayerContext['forum'],
@@ -69,13 +68,13 @@ export async function readClosed(
   return chambers.filter((chamber) => chamber !== undefined).filter(({ state }) => isClosed(state, forum.now()));
 }
 
-/** Every transaction of the log for a chamber, from any account. */
+/** The chamber's logged transactions, of all accounts. */
 export function transactionsOf({ state }: ClosedChamber): readonly RelayTransaction[] {
   const { commitSubmitted, deployments } = state.settlement;
   return [...commitSubmitted, ...[...deployments.values()].flatMap(({ submitted }) => submitted)];
 }
 
-/** Whether it was done, but neither its transaction nor a later one of the job is in a block now; `nonce` is the first free one. */
+/** Whether an outcome was recorded, but its transaction is in no block any more and neither is a later one. `nonce` is the first free one. */
 export function isLost({ submitted, outcome }: Job, nonce: number): boolean {
   const done = submitted.findIndex(({ txHash }) => txHash === outcome?.txHash);
   return done >= 0 && submitted.slice(done).every((transaction) => transaction.nonce >= nonce);

@@ -1,35 +1,35 @@
-// The account's nonces: which one is free, and how many transactions wait for a block. Nodes keep a limited number of them for each
-// account, and none that the account can't pay for.
+// The account's nonces: which one is free, and how many transactions wait for a block. Nodes keep a limited number of pending transactions for each
+// account, and none that it can't pay for.
 import { setImmediate } from 'node:timers/promises';
 import type { Hex } from 'viem';
 import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
 import { costOf, decodeTransaction, type UnsignedTransaction } from './transactions.ts';
 
-/** What common nodes keep of one account. */
+/** The limit of common nodes. */
 const UNMINED_MAX = 64;
 
-/** A nonce that was chosen here, and is in what is read of the log only some time later. */
+/** A nonce that was chosen since the log was last read. */
 interface Taken {
   readonly cost: bigint;
-  /** `failed`: its transaction may be in the log or not, which the next look at the log decides. */
+  /** `failed`: the transaction may be in the log or not; the next read of the log decides. */
   state: 'underWay' | 'logged' | 'failed';
 }
 
 export class NonceQueue {
   /** The account's first nonce that no block has used. */
   #onChain = 0;
-  /** The nonces of the log's transactions, and the most that those take which no block has. */
+  /** By logged nonce, the maximum cost of its transaction, or 0 if it is in a block. */
   #logged: ReadonlyMap<number, bigint> = new Map();
   readonly #taken = new Map<number, Taken>();
   #costs = new Map<Hex, bigint>();
   #last: Promise<unknown> = Promise.resolve();
 
-  /** To be read before the log, and handed to `update` after it. */
+  /** Read this before the log, and pass it to `update` afterwards. */
   get ended(): readonly number[] {
     return [...this.#taken].flatMap(([nonce, { state }]) => (state === 'underWay' ? [] : [nonce]));
   }
 
-  /** `own` are the account's transactions in the log, oldest first: reconciled with the chain, never counted. */
+  /** `own` has the account's logged transactions, oldest first. */
   async update(onChain: number, own: readonly RelayTransaction[], ended: readonly number[]): Promise<void> {
     const unmined = own.filter(({ nonce }) => nonce >= onChain);
     const costs = new Map<Hex, bigint>();
@@ -43,7 +43,7 @@ export class NonceQueue {
   async #costOf(transaction: RelayTransaction): Promise<bigint> {
     const known = this.#costs.get(transaction.txHash);
     if (known !== undefined) return known;
-    // After a start there may be many, and long ones: other work of the process comes in between.
+    // After a start there may be many long transactions, so other work of the process gets its turns.
     await setImmediate();
     return costOf(decodeTransaction(transaction));
   }
@@ -59,12 +59,11 @@ export class NonceQueue {
     return this.unmined >= UNMINED_MAX;
   }
 
-  /** How many nonces wait for a block. */
   get unmined(): number {
     return this.#waiting().length;
   }
 
-  /** The most that the transactions which wait for a block take from the account, in wei. */
+  /** The maximum cost of all pending transactions, in wei. */
   get reserved(): bigint {
     return this.#waiting().reduce((sum, cost) => sum + cost, 0n);
   }
@@ -76,9 +75,9 @@ export class NonceQueue {
   }
 
   /**
-   * Logs transactions one at a time, and none after a failure before the log has been read again: so none has a nonce above one that
-   * never came into the log. `choose` is called when it is the transaction's turn; nothing is logged where it returns undefined. `work` resolves
-   * to the hash.
+   * Logs transactions one at a time. After a failure it logs nothing until the log has been read again, so no logged nonce is above one that is
+   * missing from the log. Calls `choose` when it is the transaction's turn, and logs nothing if it returns undefined. `work` logs the
+   * transaction and resolves to its hash.
    */
   async log(choose: () => UnsignedTransaction | undefined, work: (unsigned: UnsignedTransaction) => Promise<Hex>) {
     const turn = this.#last.then(async () => {

@@ -1,19 +1,31 @@
-// Which transaction used a nonce, by the chain itself. A nonce that something else than the relayer used is no sign of a deployment, and the
-// operator has nothing to confirm: the count of the account's transactions after each block says in which block the nonce was used.
+// Which nonces of an account are used, and by which transaction. If another program used a nonce of a job, the chain proves it, and no operator has
+// to: the account's transaction count after each block tells in which block the nonce was used.
 import type { Address, Hex } from 'viem';
 import { readNonceAfter, readTransactionsOf } from './chain-client.ts';
 import { isRejection, type Rpc } from './rpc.ts';
 
+/** The highest nonce of each account that any node has reported. Nodes behind one URL may lag, so a lower nonce proves nothing. */
+export class HighestNonces {
+  readonly #highest = new Map<Address, number>();
+
+  /** Returns the highest nonce reported until now. */
+  see(account: Address, nonce: number): number {
+    const highest = Math.max(nonce, this.#highest.get(account) ?? 0);
+    this.#highest.set(account, highest);
+    return highest;
+  }
+}
+
 interface NonceUse {
   readonly account: Address;
   readonly nonce: number;
-  /** The newest block that counts. */
+  /** The newest block to consider. */
   readonly newest: number;
 }
 
 /**
- * Its hash; undefined if it was not used by then, or the node keeps no state of that time. Full nodes keep that of some hundred blocks, so the search
- * goes back from the newest one in growing steps.
+ * Resolves to the hash of the transaction that used the nonce; undefined if it was unused at `newest`, or the node has pruned that state. Full
+ * nodes keep the state of some hundred blocks, so the search goes back from the newest block in growing steps.
  */
 export async function hashAtNonce(rpc: Rpc, use: NonceUse): Promise<Hex | undefined> {
   try {

@@ -1,21 +1,20 @@
-// The account's nonces whose transactions may still be taken off the chain.
+// The account's recent nonces: a reorganization may still undo their transactions.
 import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
 import type { ClosedChamber, RelayerContext } from './context.ts';
 import { readClosed, transactionsOf } from './jobs.ts';
 
-/** The newest nonces of the account with their chambers: their transactions may still be taken off the chain. */
 export interface WatchedNonces {
-  /** The chain of the transactions; undefined when there were none. */
+  /** The chain of the log's newest transaction; undefined if the log has none. */
   readonly chainId: number | undefined;
   readonly add: (chamber: ClosedChamber) => Promise<readonly RelayTransaction[]>;
-  /** Chambers with transactions that the chain does not have, or not any more, in the order in which it takes them. */
+  /** The chambers of nonces from this one on, lowest nonce first. */
   readonly chambersFrom: (nonce: number) => readonly number[];
 }
 
 const WATCHED_MAX = 1_000;
 const CHAMBERS_ON_CHAIN = 8;
 
-/** Reads back through settled chambers until the chain has what a few of them sent: usually the newest. */
+/** Reads settled chambers, newest first, until it has found CHAMBERS_ON_CHAIN with transactions on the chain. */
 export async function readWatchedNonces(
   { forum, account, signers }: RelayerContext,
   nonce: number,
@@ -31,7 +30,7 @@ export async function readWatchedNonces(
     const missing = [...chamberIdByNonce].filter(([one]) => one >= first).sort(([a], [b]) => a - b);
     return [...new Set(missing.map(([, chamberId]) => chamberId))];
   };
-  // More than a round takes: some were open with an alert, and have transactions.
+  // A round reads fewer chambers, and those with alerts may have transactions as well.
   for (const chamberId of await forum.unsettledChambers(WATCHED_MAX)) {
     for (const chamber of await readClosed([chamberId], forum)) await add(chamber);
   }

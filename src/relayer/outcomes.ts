@@ -1,14 +1,11 @@
-// How the step of a job ends: its outcome is recorded, or it is set aside with an alert.
+// How a step of a job ends: its outcome is recorded, or the job is paused with an alert.
 import type { ServiceFact } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { type Block, type Receipt, readBlock, readReceipt } from './chain-client.ts';
 import type { RelayerContext, RoundContext } from './context.ts';
 import type { Completion, Job } from './jobs.ts';
 
-/**
- * `recorded`: the outcome is in the log. `sent`: a new transaction is on its way. `confirming`: nothing is to be done before more blocks
- * come. `deferred`: set aside, with an alert.
- */
+/** `confirming`: nothing to do until more blocks are mined. `deferred`: the job is paused. */
 export type Step = 'recorded' | 'sent' | 'waiting' | 'confirming' | 'deferred';
 
 const DEFER_MILLIS: Millis = 5_000;
@@ -28,26 +25,26 @@ export async function record(job: Job, fact: ServiceFact, round: RoundContext): 
   return 'recorded';
 }
 
-/** Tries again later, each time with a longer pause; the other jobs go on. */
+/** Raises an alert and pauses this job, longer each time. */
 export function defer(job: Job, reason: string, { alerts, pauses }: RelayerContext): Step {
   alerts.raise(job.name, reason);
   pauses.defer(job.name, DEFER_MILLIS);
   return 'deferred';
 }
 
-/** Records a completion that was found on the chain when its block has its confirmations. */
+/** Records a completion found on the chain, once its block has its confirmations. */
 export async function complete(job: Job, { txHash, fact }: Completion, round: RoundContext): Promise<Step> {
   const receipt = await readReceipt(round.rpc, txHash);
   const block = receipt === null ? undefined : await confirmedBlock(receipt, round);
   return block === undefined ? 'waiting' : record(job, fact(block), round);
 }
 
-/** The job's event counts in any transaction, from any account. */
+/** Finds the job's event in any transaction of any account. */
 export function findCompletion(job: Job, { logs }: RoundContext): Promise<Completion | undefined> {
   return logs.find({ address: job.contract, topics: job.topics() }, job.find);
 }
 
-/** The block once it has its confirmations, if it is still the chain's. */
+/** Resolves to the receipt's block, if it has its confirmations and is still in the chain. */
 export async function confirmedBlock(
   receipt: Receipt,
   { rpc, head, config }: RoundContext,

@@ -1,5 +1,5 @@
-// What the owner of contracts does: deploys them, and appoints the relayer of the reference contracts. Everything that can be
-// checked is checked before the first transaction is sent.
+// The work of the contracts' owner: deploying them, and changing the relayer of the reference contracts. All checks come before the first
+// transaction.
 import { setTimeout as pause } from 'node:timers/promises';
 import {
   type Address,
@@ -28,14 +28,14 @@ import { type FeeSettings, offerFees } from './fees.ts';
 import type { Rpc } from './rpc.ts';
 import { signTransaction } from './transactions.ts';
 
-/** Why the owner's work can't be done, in a sentence. */
+/** The message is one sentence for the operator. */
 export class OwnerError extends Error {}
 
 export interface Owner {
   readonly rpc: Rpc;
   readonly account: PrivateKeyAccount;
   readonly feeSettings: FeeSettings;
-  /** Called for each transaction once the node has it. */
+  /** Called for each transaction that the node has accepted. */
   readonly onSent: (what: string, txHash: Hex) => void;
 }
 
@@ -44,7 +44,6 @@ export interface ContractAddresses {
   readonly factoryAddress: Address;
 }
 
-/** Deploys a registry and a factory that accept calls from the relayer. */
 export async function deployContracts(
   owner: Owner,
   { kind, relayer }: { readonly kind: ContractProfile['name']; readonly relayer: Address },
@@ -66,7 +65,7 @@ export async function deployContracts(
   return { registryAddress, factoryAddress };
 }
 
-/** Resolves to the contracts that had another relayer; the change takes effect at once. */
+/** Resolves to the names of the contracts that were changed. */
 export async function setRelayer(
   owner: Owner,
   { registryAddress, factoryAddress }: ContractAddresses,
@@ -94,7 +93,7 @@ export async function setRelayer(
   return calls.map(({ what }) => what);
 }
 
-/** undefined for a contract without an owner. */
+/** Resolves to undefined for a contract without an owner. */
 export async function readRoles(
   rpc: Rpc,
   to: Address,

@@ -1,4 +1,4 @@
-// The file that CONTRACTS_FILE names: what a deployment with the `quorum` contracts needs beyond the chamber's own data.
+// Reads the file that CONTRACTS_FILE names: the parameters of `quorum` deployments that do not come from the chamber.
 import { readFileSync } from 'node:fs';
 import * as v from 'valibot';
 import type { Address } from 'viem';
@@ -56,10 +56,10 @@ const settings = v.pipe(
   ),
 );
 
-/** `salt` replaces the one that follows from the ids of chamber and idea; `value` is what a deployment sends, in wei. */
+/** `salt` overrides the salt derived from the ids of chamber and idea; `value` is in wei. */
 export type QuorumSettings = Readonly<v.InferOutput<typeof settings>>;
 
-/** Throws an Error of one line that names the file and every wrong member. */
+/** Throws an Error of one line that names the file and every invalid member. */
 export function readQuorumSettings(path: string): QuorumSettings {
   const { success, output, issues } = v.safeParse(settings, readJson(path), { abortPipeEarly: true });
   if (success) return output;

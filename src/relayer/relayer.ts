@@ -1,6 +1,6 @@
-// The relayer: brings the root of every closed chamber, then its graduates, onto the chain, each exactly once, through
-// crashes and faults. Of the nodes on a log, the one that holds the lease works and the others stand by. This is its loop, its
-// backoff and its status; a round is in round.ts, a job in state-machine.ts.
+// The relayer: commits the root of every closed chamber and then deploys its graduates, each exactly once, through crashes and faults. Of several
+// nodes only the holder of the lease works. This file has the loop, its backoff and its status; see round.ts for a round and state-machine.ts
+// for a job.
 import { setTimeout as pause } from 'node:timers/promises';
 import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import { ForumError } from '../vocabulary/errors.ts';
@@ -15,10 +15,10 @@ import {
   Stopwatches,
 } from './context.ts';
 import { Funds, type FundsFigures } from './funds.ts';
-import { HighestNonces } from './highest-nonces.ts';
 import { JobBoard } from './job-board.ts';
 import { LogSearch } from './log-search.ts';
 import { NonceQueue } from './nonce-queue.ts';
+import { HighestNonces } from './nonce-user.ts';
 import { Pauses, Refusals } from './patience.ts';
 import { newMemory, playRound, type RoundMemory } from './round.ts';
 import { openRpc, RpcError } from './rpc.ts';
@@ -26,13 +26,13 @@ import { Spending, type SpendingFigures } from './spending.ts';
 import { openAccount, Signers } from './transactions.ts';
 
 export interface RelayerStatus {
-  /** Whether it relays; if not, another node on the same log does, or is about to. */
+  /** Whether this node holds the lease. */
   readonly leads: boolean;
-  /** Whether it works without help; an RPC that is unavailable for less than 30 s may come back by itself and does not count. */
+  /** False while an operator is needed. An RPC outage of less than 30 s does not count. */
   readonly ok: boolean;
-  /** Why it is blocked, in a sentence without secrets. */
+  /** Contains no secrets. */
   readonly reason?: string;
-  /** Transactions to be sent or awaited in closed chambers. */
+  /** Open jobs of closed chambers. */
   readonly pending: number;
   /** Deployments that failed since the start. */
   readonly failed: number;
@@ -42,29 +42,28 @@ export interface RelayerOptions {
   readonly config: RelayerConfig;
   readonly forum: RelayerForum;
   readonly logger: Logger;
-  /** Milliseconds since any moment; measures how long a transaction is stuck. */
+  /** A steady clock, for durations. */
   readonly clock?: () => Millis;
   readonly rpcTimeoutMillis?: Millis;
 }
 
-/** Chambers whose next transaction can be signed; those that wait for blocks, or were set aside, do not count. */
+/** Does not count chambers that wait for blocks or are paused. */
 const CHAMBERS_PER_ROUND = 64;
 const IDLE_MILLIS = 250;
 const FIRST_DELAY_MILLIS = 20;
 const DELAY_MILLIS_MAX = 2_000;
 const BACKOFF_MILLIS = 100;
 const BACKOFF_MILLIS_MAX = 5_000;
-/** How often the chain is read when there is nothing to do: for reorganizations, and for the status. */
+/** How often an idle relayer reads the chain, to detect reorganizations and outages. */
 const HEARTBEAT_MILLIS = 5_000;
-/** An outage that lasts longer raises an alert. */
+/** A longer outage raises an alert. */
 const OUTAGE_MILLIS_MAX = 30_000;
-/** The subject of that alert, and the name of the outage's line in the log. */
+/** The subject of the outage's alert and log line. */
 const OUTAGE = 'every round fails';
 
 export class Relayer {
   readonly #clock: () => Millis;
   readonly #stopping = new AbortController();
-  /** What outlasts a hold of the lease. */
   readonly #lasting: LastingContext;
   #running: Promise<void> | undefined;
   #hold: Hold;
@@ -93,7 +92,7 @@ export class Relayer {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when the current round and its steps have ended; the next start continues from there. */
+  /** Resolves when the current round and its steps have ended. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#lasting.rpc.close();
@@ -124,7 +123,7 @@ export class Relayer {
     }
   }
 
-  /** Plays a round if one is due, and returns the milliseconds until the next look. */
+  /** Plays a round if one is due, and returns the delay before the next tick. */
   async #tick(): Promise<Millis> {
     const { forum, logger } = this.#lasting;
     const lease = forum.lease();
@@ -151,7 +150,7 @@ export class Relayer {
     return Math.min(BACKOFF_MILLIS_MAX, BACKOFF_MILLIS * 2 ** hold.failures++);
   }
 
-  /** Another node may have acted between two holds, so nothing is remembered from the last one. */
+  /** Another node may have led in between, so nothing is kept from the last hold. */
   #openHold(lease: string | undefined): Hold {
     const repeats = new RepeatedLog(this.#clock);
     return {
@@ -177,7 +176,7 @@ export class Relayer {
     };
   }
 
-  /** New work starts at once; old work and the heartbeat wait for their time. */
+  /** A new chamber starts a round at once. */
   #isDue(chamberIds: readonly number[]): boolean {
     const hold = this.#hold;
     const isNew = chamberIds.some((chamberId) => !hold.known.has(chamberId));
@@ -216,18 +215,18 @@ export class Relayer {
   }
 }
 
-/** The state of one hold of the lease. */
+/** The state from taking the lease until losing it. */
 interface Hold {
   readonly lease: string | undefined;
   readonly context: RelayerContext;
   readonly memory: RoundMemory;
-  /** Chambers of the last look: a new one starts a round at once. */
+  /** The unsettled chambers at the last tick. */
   known: ReadonlySet<number>;
   nextAt: Millis;
   delay: Millis;
   failures: number;
   outage: { readonly reason: string; readonly since: Millis } | undefined;
-  /** Chambers of the last look of which a round has not read the jobs yet. */
+  /** Unsettled chambers whose jobs no round has read yet. */
   unread: number;
 }
 
@@ -238,7 +237,7 @@ function pendingOf({ memory, unread }: Hold): number {
   );
 }
 
-/** Errors of libraries may hold the RPC's URL, so only the service's own are quoted. */
+/** Messages of libraries may contain the RPC's URL, so only the service's own are quoted. */
 function describe(error: unknown): string {
   if (error instanceof RpcError || error instanceof ForumError) return error.message;
   if (error instanceof Error && 'code' in error) return `${error.name} ${String(error.code)}`;

@@ -1,5 +1,5 @@
-// A call that reverts when it is simulated: it may be done already, the contract may have to be waited for, or a deployment has failed.
-// A failure is final, so it takes a mined revert whose reason is known, or the same refusal over minutes and blocks.
+// Handles a call that reverts in simulation: the job may be done already, the contract may accept it later, or the deployment has failed. A failure
+// is final, so it needs a mined revert with a known reason, or simulated reverts over minutes and blocks.
 import type { Hex } from 'viem';
 import { orRevert, type Receipt, readCall, readNonce, readReceipt } from './chain-client.ts';
 import type { RoundContext } from './context.ts';
@@ -11,11 +11,11 @@ import { complete, defer, findCompletion, record, type Step } from './outcomes.t
 const ZERO = /^0x0*$/;
 
 export const MAY_BE_DONE =
-  'it may be done on the chain, but its event is missing; an RPC that keeps older state can rule it out if another program used the nonce';
+  'the chain may have the token, but its event is missing; if another program used the nonce, an RPC with older state can prove that';
 
 interface Revert {
   readonly revertData: Hex;
-  /** The transaction that reverted in a block, if one did. */
+  /** The receipt of a transaction that reverted in a block. */
   readonly mined: Receipt | undefined;
 }
 
@@ -35,7 +35,8 @@ export async function resolveRevert(job: Job, { revertData, mined }: Revert, rou
     return defer(job, MAY_BE_DONE, round);
   }
   const isProved = mined !== undefined && error !== undefined;
-  if (!isProved && !isLasting(job, round)) return defer(job, `${reason}: failed if it stays so for minutes`, round);
+  if (!isProved && !isLasting(job, round))
+    return defer(job, `${reason}: recorded as failed if this persists for minutes`, round);
   alerts.clear(job.name);
   return record(job, job.failure(reason, mined?.transactionHash ?? null), round);
 }
@@ -44,10 +45,7 @@ function isLasting(job: Job, { config, refusals, head }: RoundContext): boolean 
   return config.isSingleNode === true || refusals.isLasting(job.name, head, config.confirmations);
 }
 
-/**
- * Whether the chain may hold the token. Missing means unknown: the node's index of its events may lag, and so may the node that responds,
- * so its view alone does not say that there is none.
- */
+/** Whether the chain may have the token. The node and its index of events may lag, so their word alone does not rule it out. */
 export async function mayBeDone(job: Job, round: RoundContext): Promise<boolean> {
   if (job.doneCall !== undefined) {
     const view = await orRevert(readCall(round.rpc, { to: job.contract, data: job.doneCall() }));
@@ -57,8 +55,8 @@ export async function mayBeDone(job: Job, round: RoundContext): Promise<boolean>
 }
 
 /**
- * Whether a nonce of the job is used, as any node ever reported, none of its transactions at that nonce has a receipt so far, and the chain does not
- * show, under enough blocks, that another transaction used it.
+ * Whether a nonce of the job was used without a known cause: some node has reported it as used, no transaction of the job at that nonce has a
+ * receipt, and no confirmed block shows that another transaction used it.
  */
 async function isUnaccounted({ logged }: Job, round: RoundContext): Promise<boolean> {
   const { rpc, signers: known, highestNonces, head, config } = round;

@@ -1,6 +1,6 @@
-// One round of the relayer: read the log and the chain, and advance every open job, and every job that a reorganization
-// took off the chain, by a step. Jobs are independent: their steps run side by side, one that fails is set aside, and a round does not
-// wait for one that hangs. Between rounds it keeps nothing that a restart would not find again.
+// One round of the relayer: reads the log and the chain, and advances by one step every open job and every job that a reorganization has undone.
+// Jobs are independent: steps run concurrently, a failing job is paused, and a round does not wait for a step that hangs. All state between
+// rounds can be read again after a restart.
 import { setTimeout as pause } from 'node:timers/promises';
 import { detach } from '../process/detach.ts';
 import { countAttempts } from './attempts.ts';
@@ -16,17 +16,17 @@ import { advance } from './state-machine.ts';
 import { FEE, FUNDS } from './submit.ts';
 
 export interface RoundMemory extends VerifiedChain {
-  /** Read from the settled chambers in the first round. */
+  /** Read in the first round. */
   watched: WatchedNonces | undefined;
-  /** Chambers with transactions that no block had: read once more when they have one. */
+  /** Chambers with transactions that were in no block at the last round; the next round reads them once more. */
   unmined: readonly number[];
-  /** Jobs and lost transactions that are not done yet, by chamber. */
+  /** The number of open or lost jobs, by chamber. */
   readonly pending: Map<number, number>;
-  /** Chambers of which no job can be signed now: each waits for blocks, or was set aside. */
+  /** Chambers in which no job can be signed now: each job waits for blocks or is paused. */
   waiting: number;
-  /** Something was sent or recorded since the round before, so more may follow at once. */
+  /** A transaction or an outcome was logged since the last round, so the next one starts at once. */
   isProgress: boolean;
-  /** An error of the log, which affects all jobs. */
+  /** An error of the log, which is common to all jobs. */
   fault: { readonly error: unknown } | undefined;
 }
 
@@ -35,14 +35,14 @@ export function newMemory(): RoundMemory {
   return { ...chain, pending: new Map(), waiting: 0, isProgress: false, fault: undefined };
 }
 
-/** An error of the node that lasts longer raises an alert. */
+/** A job whose requests fail for longer raises an alert. */
 const REJECTION_MILLIS = 30_000;
 /** The first pause of a job whose request fails. */
 const REJECTION_PAUSE_MILLIS = 100;
-/** How long a round waits for its steps: the rest of them go on beside the next rounds. */
+/** How long a round waits for its steps; the others continue during the next rounds. */
 const ROUND_MILLIS_MAX = 250;
 
-/** Advances these chambers. False when the chain is not the expected one: nothing was done. */
+/** Returns false, without doing anything, if the chain is not the expected one. */
 export async function playRound(
   chamberIds: readonly number[],
   context: RelayerContext & Pick<RoundContext, 'lease'>,
@@ -66,13 +66,13 @@ export async function playRound(
   if (fault !== undefined) throw fault.error;
   if ([...pending.values()].every((count) => count === 0)) {
     for (const subject of [FUNDS, FEE]) context.alerts.clear(subject);
-    // It is for the metrics: an RPC that fails shows in the next round.
+    // Only metrics depend on it, and the next round reports an RPC that fails.
     detach(context.funds.update(round), () => {});
   }
   return true;
 }
 
-/** The nonce is read before any receipt, so a used nonce and a missing receipt are no race. */
+/** Reads the nonce before any receipt, so that a used nonce with a missing receipt is never a race between the two. */
 async function openRound(
   chamberIds: readonly number[],
   context: RelayerContext & Pick<RoundContext, 'lease'>,
@@ -92,7 +92,7 @@ async function openRound(
   const others = [...new Set([...memory.unmined, ...unmined])].filter((chamberId) => !chamberIds.includes(chamberId));
   memory.watched = watched;
   memory.unmined = unmined;
-  // Settled ones with lost transactions first: they have the lower nonces.
+  // Settled chambers with lost transactions come first, because they have the lower nonces.
   const chambers = [...(await readClosed(others, forum)), ...open];
   for (const chamber of chambers) await watched.add(chamber);
   await queue.update(nonce, await signers.ownOf(account.address, chambers.flatMap(transactionsOf)), ended);
@@ -102,7 +102,7 @@ async function openRound(
   return { chambers, round, readAfter };
 }
 
-/** Reads it when it is first needed, and again after an error. */
+/** Reads once, and again after an error. */
 function once<Value>(read: () => Promise<Value>): () => Promise<Value> {
   let reading: Promise<Value> | undefined;
   return () => {
@@ -136,7 +136,7 @@ async function countPending(chamber: ClosedChamber, round: RoundContext, memory:
   return jobs;
 }
 
-/** The deployments follow the commitment at once. */
+/** Once the commitment is recorded, advances the deployments in the same round. */
 async function runStep(
   { job, readAfter }: Omit<Reading, 'chamber'> & { readonly job: Job },
   round: RoundContext,
@@ -160,7 +160,7 @@ async function runStep(
   }
 }
 
-/** An error of the RPC affects this job only, whether the node rejects the request or does not respond. */
+/** An RPC error pauses only this job. */
 async function advanceAlone(job: Job, round: RoundContext): Promise<Step> {
   const { alerts, pauses, repeats, stopwatches, logger } = round;
   if (pauses.isPaused(job.name)) return 'waiting';

@@ -1,5 +1,5 @@
-// JSON-RPC over HTTP, by viem's transport without its retries. An error's message never holds the URL, which may carry an
-// API key, nor a response that is not JSON-RPC.
+// JSON-RPC over HTTP with viem's transport, without its retries. Error messages never contain the URL, which may carry an API key, or a response
+// that is not JSON-RPC.
 import * as v from 'valibot';
 import { BaseError, http, RpcRequestError } from 'viem';
 import { LimitError, READ_LIMITS } from '../reading/limits.ts';
@@ -8,11 +8,10 @@ import { parseModestJson } from '../reading/parse.ts';
 import { limitedFetch, UNLIMITED_BY_VIEM } from '../reading/response.ts';
 
 export class RpcError extends Error {
-  /** `unavailable`: no usable response, retry later. `rejected`: the node responded with a JSON-RPC error. */
+  /** `unavailable`: there was no usable response. `rejected`: the node returned a JSON-RPC error. */
   readonly kind: 'unavailable' | 'rejected';
-  /** The `data` of a JSON-RPC error, where a revert's reason is. */
+  /** The `data` of a JSON-RPC error: for a revert, its reason. */
   readonly data: unknown;
-  /** The `code` of a JSON-RPC error. */
   readonly code: number | undefined;
 
   constructor(kind: RpcError['kind'], message: string, { data, code }: { data?: unknown; code?: number } = {}) {
@@ -26,18 +25,16 @@ export class RpcError extends Error {
 
 const METHOD_NOT_FOUND = -32_601;
 
-/** Whether the node does not know the method, or the service behind the URL does not offer it. */
 export function isUnknownMethod(error: unknown): error is RpcError {
   return isRejection(error) && error.code === METHOD_NOT_FOUND;
 }
 
-/** Whether the node itself responded with the error. */
 export function isRejection(error: unknown): error is RpcError {
   return error instanceof RpcError && error.kind === 'rejected';
 }
 
 export interface Rpc {
-  /** The `result`, unchecked; throws an RpcError. */
+  /** Resolves to the unchecked `result`; rejects with an RpcError. */
   request(method: string, params: readonly unknown[]): Promise<unknown>;
   /** Aborts pending requests and rejects new ones. */
   close(): void;
@@ -85,17 +82,17 @@ export function openRpc(
 
 const NOT_JSON_RPC = 'the RPC response is not JSON-RPC';
 
-/** Shorter path segments and query values name a version or a network. */
+/** Shorter path segments and query values are versions or network names, not keys. */
 const KEY_CHARS_MIN = 8;
 
-/** Credentials in the URL become a header: fetch rejects them in a URL, and viem only takes percent-encoded ones. */
+/** Moves credentials from the URL to a header: fetch rejects them in a URL, and viem accepts only percent-encoded ones. */
 function endpointOf(rpcUrl: string) {
   const url = new URL(rpcUrl);
   const { username, password } = url;
   const credentials = Buffer.from(`${decode(username)}:${decode(password)}`).toString('base64');
   url.username = '';
   url.password = '';
-  // What must not be shown: the URL, and the parts of it that may be a secret, longest first.
+  // Error messages must not show the URL or any part of it that may be a secret.
   const keys = [...url.pathname.split('/'), ...url.search.slice(1).split(/[&=]/), ...url.searchParams.values()].filter(
     (part) => part.length >= KEY_CHARS_MIN,
   );
@@ -108,7 +105,7 @@ function endpointOf(rpcUrl: string) {
   };
 }
 
-/** The part as its owner wrote it; unchanged where its percent signs encode nothing. */
+/** Returns the part unchanged if its percent signs encode nothing. */
 function decode(part: string): string {
   try {
     return decodeURIComponent(part);
@@ -117,7 +114,7 @@ function decode(part: string): string {
   }
 }
 
-/** Many gateways send the node's own error, such as a revert, with an error status. A result with one does not count. */
+/** Many gateways send a node's JSON-RPC error, such as a revert, with an HTTP error status. A result with such a status is rejected. */
 function readingErrors(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   return async (url, init) => {
     const response = await fetch(url, init);
@@ -134,18 +131,17 @@ function readingErrors(fetch: typeof globalThis.fetch): typeof globalThis.fetch 
 
 const jsonRpcError = v.object({ error: v.object({ code: v.number(), message: v.string() }) });
 
-/** What nodes say of an instruction that their chain lacks. INVALID is one that contracts use, to fail. */
+/** Error texts for an instruction that the chain lacks. Contracts use INVALID on purpose, to fail. */
 const UNKNOWN_INSTRUCTION = /NotActivated|OpcodeNotFound|BadInstruction|invalid opcode: (?!INVALID)/;
-const OLD_CHAIN =
-  '; the chain lacks an instruction of the contract, which is compiled for a later upgrade of the EVM than the chain has';
+const OLD_CHAIN = '; the contract uses an instruction that the chain lacks: it was compiled for a later EVM upgrade';
 
-/** viem's own messages hold the URL and the request, so only the node's words and the system's error codes are kept. */
+/** viem's messages contain the URL and the request, so only the node's own message and the system's error code are kept. */
 function toRpcError(error: unknown, method: string, secrets: readonly string[]): RpcError {
   if (error instanceof RpcError) return error;
   if (!(error instanceof BaseError)) return new RpcError('unavailable', 'RPC unreachable');
   const limit = error.walk((cause) => cause instanceof LimitError);
   if (limit instanceof LimitError)
-    return new RpcError('unavailable', `the RPC response is not read further: ${limit.message}`);
+    return new RpcError('unavailable', `the RPC response exceeds a limit: ${limit.message}`);
   const rejection = error.walk((cause) => cause instanceof RpcRequestError);
   if (rejection instanceof RpcRequestError && typeof rejection.details === 'string') {
     const { data, code } = rejection;

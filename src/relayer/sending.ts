@@ -1,4 +1,4 @@
-// Whether the chain and its RPC can do what sending a transaction needs: fees, nonces, an estimate of gas. Nothing is sent.
+// Checks, without sending anything, that the chain and its RPC support fees, nonces and gas estimates as the relayer needs them.
 import type { Address, Hex } from 'viem';
 import { type Block, orRevert, readGas, readNonce, readPendingNonce } from './chain-client.ts';
 import { commitChamberCall, NO_CHAMBER } from './contracts.ts';
@@ -12,13 +12,13 @@ interface Sender extends FeeSettings {
 }
 
 export interface SendingReport {
-  /** Problems that no transaction gets past. */
+  /** Problems that prevent every transaction. */
   readonly mismatches: readonly Mismatch[];
-  /** Problems that may pass. */
+  /** Problems that may be temporary. */
   readonly warnings: readonly Mismatch[];
 }
 
-/** The node's own errors are findings; others are thrown. */
+/** Reports JSON-RPC errors of the node, and throws other errors. */
 export async function probeSending(rpc: Rpc, head: Block, sender: Sender): Promise<SendingReport> {
   if (head.baseFeePerGas === undefined) {
     const problem =
@@ -30,15 +30,15 @@ export async function probeSending(rpc: Rpc, head: Block, sender: Sender): Promi
   return join(fees, nonces);
 }
 
-/** Whether the node estimates gas, and a block has enough of it. */
+/** Checks that the node estimates gas, and that the call fits in a block. */
 export async function probeGas(rpc: Rpc, { gasLimit }: Block, sender: Sender): Promise<SendingReport> {
   const { relayer: from, registryAddress: to } = sender;
   const call = { from, to, data: commitChamberCall(NO_CHAMBER, ANY_ROOT) };
   try {
-    // Whether the contract accepts the call is not the question here.
+    // A revert is reported by findWiringFaults.
     const estimate = await orRevert(readGas(rpc, call));
     if (!('result' in estimate) || gasLimit === undefined || estimate.result <= gasLimit) return NOTHING;
-    const problem = `commitChamber takes ${estimate.result} gas, and a block of the chain has ${gasLimit}`;
+    const problem = `commitChamber needs ${estimate.result} gas, and a block has ${gasLimit}`;
     return { mismatches: [{ variable: 'RPC_URL', problem }], warnings: [] };
   } catch (error) {
     return fromError(error);

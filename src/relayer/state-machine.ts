@@ -1,5 +1,4 @@
-// The state machine of a job, one step at a time: a function of the log, the chain and the clock. After an
-// interruption the next step follows from these again, so recovery is the normal path.
+// The state machine of a job. Each step is a function of the log, the chain and the clock, so recovery after a crash is the normal path.
 //
 //                submit               in a block              confirmed
 //   unsigned ------------> pending -------------> mined ------------------> recorded
@@ -10,15 +9,15 @@
 //      |-- nonceConsumed <-'                        |
 //      '---------------------- reverted ------------'
 //
-//   pending         rebroadcast each round; bumpFee when it is stuck; signed again into a gap in the nonces
+//   pending         rebroadcast each round; bumpFee when it is stuck; signed again if a lower nonce stays free
 //   receiptPending  in a block, but its receipt is not available yet: wait
-//   nonceConsumed   no block has it: after 3 s recorded if the chain holds the job's event, else as unsigned
-//   mined           waits for its confirmations; a revert is resolved (reverts.ts), or as unsigned after a growing pause
-//   lost            a reorganization took a recorded transaction off the chain: as pending
+//   nonceConsumed   no block has it: after 3 s recorded if the chain has the job's event, else unsigned again
+//   mined           waits for its confirmations; a revert is resolved (reverts.ts), or unsigned again after a growing pause
+//   lost            a reorganization removed a recorded transaction from the chain: pending again
 //
-// A transaction is in the log before it is sent, and a second one for the same job is rejected by the contract: so every
-// arrow may be taken again after a crash. On a shared log the append is rejected unless this node has held the lease since it
-// read what it acts on, so a node that was frozen sends nothing but what is in the log.
+// A transaction is in the log before it is sent, and the contract rejects a second one for the same job, so every transition may be repeated
+// after a crash. On a shared log the append is rejected unless this node has held the lease since it read the basis of its decision, so a
+// node that was frozen sends only transactions of the log.
 import { isAddressEqual } from 'viem';
 import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
 import type { Millis } from '../vocabulary/values.ts';
@@ -31,7 +30,7 @@ import { complete, confirmedBlock, findCompletion, record, type Step } from './o
 import { FEE, send, signAndSend, submit } from './submit.ts';
 import { costOf, decodeTransaction } from './transactions.ts';
 
-/** A missing receipt means unknown, never failed. */
+/** A missing receipt means an unknown result, never a failure. */
 export async function advance(job: Job, round: RoundContext): Promise<Step> {
   if (job.outcome !== null) return keepOnChain(job, round);
   const { rpc, stopwatches } = round;
@@ -40,7 +39,7 @@ export async function advance(job: Job, round: RoundContext): Promise<Step> {
   if (isConfirming(job, newest, round)) return 'confirming';
   const receipts = await Promise.all(job.submitted.map(({ txHash }) => readReceipt(rpc, txHash)));
   const mined = receipts.filter((receipt) => receipt !== null);
-  // A reverted one that was signed again at another nonce no longer counts.
+  // A revert no longer counts once the job was signed again at another nonce.
   const current = job.submitted.filter(({ nonce }) => nonce === newest.nonce).map(({ txHash }) => txHash);
   const receipt =
     mined.find(({ status }) => status === 1) ?? mined.find((one) => current.includes(one.transactionHash));
@@ -52,12 +51,12 @@ export async function advance(job: Job, round: RoundContext): Promise<Step> {
   return isUsed ? 'waiting' : bringOnChain(job, round);
 }
 
-/** Its transaction was in a block, and still is by the account's nonce. */
+/** Whether its transaction was seen in a block, and the account's nonce is still above it. */
 function isConfirming(job: Job, newest: RelayTransaction, { confirmedWith, head, nonce }: RoundContext): boolean {
   return newest.nonce < nonce && head.number < (confirmedWith.get(job.name) ?? 0);
 }
 
-/** pending: above a gap in the nonces nothing is mined, so the transaction is signed again into a gap that stays. */
+/** pending: no nonce above a gap is mined, so if a gap stays, the transaction is signed again at the gap's nonce. */
 async function bringOnChain(job: Job, round: RoundContext): Promise<Step> {
   const { stopwatches, queue, alerts } = round;
   const gap = key('nonce gap', job);
@@ -77,7 +76,7 @@ async function bringOnChain(job: Job, round: RoundContext): Promise<Step> {
   return signAndSend(job, choose, round);
 }
 
-/** The same bytes for each nonce that no block has used, even of a recorded job: they may block later nonces. */
+/** Sends the newest transaction of each unused nonce again, even of a recorded job: a gap would block later nonces. */
 async function rebroadcast(job: Job, round: RoundContext): Promise<Step> {
   const unmined = job.submitted.filter(({ nonce }) => nonce >= round.nonce);
   const newestByNonce = new Map(unmined.map((transaction) => [transaction.nonce, transaction]));
@@ -93,13 +92,12 @@ async function rebroadcast(job: Job, round: RoundContext): Promise<Step> {
 
 interface Stuck {
   readonly transaction: RelayTransaction;
-  /** The outcome of sending it again. */
   readonly outcome: SendOutcome;
 }
 
 /**
- * A higher fee at the same nonce; all hashes are watched. It is signed only if the account can pay for it: only the newest of a nonce
- * is sent again, so one that the node rejects for lack of funds would keep back the one before it, even when fees have fallen.
+ * Signs the transaction again at the same nonce with a higher fee; all its hashes are watched. Does so only if the account can pay for it: only the
+ * newest transaction of a nonce is rebroadcast, so one without funds would hold back its cheaper predecessor, even once fees have fallen.
  */
 async function bumpFee(job: Job, { transaction, outcome }: Stuck, round: RoundContext): Promise<Step> {
   const { rpc, account, alerts } = round;
@@ -123,7 +121,7 @@ async function bumpFee(job: Job, { transaction, outcome }: Stuck, round: RoundCo
   return signAndSend(job, () => raised, round);
 }
 
-/** nonceConsumed: according to the node, another transaction used the nonce, unless the chain already holds the job's event. */
+/** nonceConsumed: another transaction used the nonce, unless the chain already has the job's event. */
 async function replace(job: Job, round: RoundContext): Promise<Step> {
   const elapsed = round.stopwatches.elapsed(key('nonce consumed', job));
   if (!mayTryAgain(job, 'lost their nonces to others', elapsed, round)) return 'waiting';
@@ -131,7 +129,7 @@ async function replace(job: Job, round: RoundContext): Promise<Step> {
   return done === undefined ? submit(job, round) : complete(job, done, round);
 }
 
-/** mined -> recorded, once the block has its confirmations. */
+/** mined -> recorded */
 async function conclude(job: Job, receipt: Receipt, round: RoundContext): Promise<Step> {
   const { alerts, config, confirmedWith, spending } = round;
   const block = await confirmedBlock(receipt, round);
@@ -150,12 +148,12 @@ async function conclude(job: Job, receipt: Receipt, round: RoundContext): Promis
   return 'waiting';
 }
 
-/** By the chain's time or the clock's, whichever is ahead: so a restart does not begin the wait again. */
+/** Uses the chain's time or the clock, whichever is ahead, so that a restart does not restart the wait. */
 function millisSince({ at }: Block, { forum, head }: RoundContext): Millis {
   return Math.max(forum.now(), head.at) - at;
 }
 
-/** recorded: a reorganization, or a development chain that lost its last second, may take it off the chain again. */
+/** recorded: a reorganization, or a node restored from older state, may still remove the transaction from the chain. */
 async function keepOnChain(job: Job, round: RoundContext): Promise<Step> {
   const { stopwatches, repeats, logger, alerts } = round;
   const lost = key('lost', job);
@@ -172,7 +170,7 @@ async function keepOnChain(job: Job, round: RoundContext): Promise<Step> {
   return bringOnChain(job, round);
 }
 
-/** The name of a stopwatch or a repeated line. */
+/** Names a stopwatch or a repeated log line. */
 function key(what: 'nonce consumed' | 'nonce gap' | 'lost', { name }: Job): string {
   return `${what} ${name}`;
 }

@@ -1,5 +1,5 @@
-// unsigned -> pending: a transaction is chosen, signed, logged and sent, in this order. A crash in between leaves bytes that the next
-// round sends, never a second transaction.
+// unsigned -> pending: signs, logs and sends a transaction, in this order. After a crash in between, the next round sends the logged bytes, never
+// a second transaction.
 import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
 import { attemptsOf } from './attempts.ts';
 import { orRevert, type Receipt, readGas, type SendOutcome, sendRaw } from './chain-client.ts';
@@ -9,12 +9,12 @@ import { complete, defer, findCompletion, record, type Step } from './outcomes.t
 import { MAY_BE_DONE, mayBeDone, resolveRevert } from './reverts.ts';
 import { costOf, decodeTransaction, signTransaction, type UnsignedTransaction } from './transactions.ts';
 
-/** Nonces at which a deployment may revert in a block without a reason before it has failed. */
+/** A deployment has failed after this many mined reverts without a reason. */
 const UNEXPLAINED_REVERTS_MAX = 3;
-/** A call inside a call leaves the caller this part of its gas. */
+/** An inner call leaves its caller 1/64 of the gas (EIP-150). */
 const GAS_LEFT_DIVISOR = 64n;
 
-/** A mined revert leaves no reason behind, so its call is simulated once more and then sent again. */
+/** A mined revert has no reason, so its call is simulated again before it is signed again. */
 export async function submit(job: Job, round: RoundContext, mined?: Receipt): Promise<Step> {
   const { rpc, account, queue, refusals, board } = round;
   if (queue.isFull) return 'waiting';
@@ -34,12 +34,12 @@ export async function submit(job: Job, round: RoundContext, mined?: Receipt): Pr
   }
   const { gasLimit = 2n * estimate.result } = round.head;
   if (estimate.result > gasLimit) {
-    return defer(job, `it takes ${estimate.result} gas, and a block of the chain has ${gasLimit}`, round);
+    return defer(job, `the call needs ${estimate.result} gas, and a block has ${gasLimit}`, round);
   }
   return signNew(job, { to, data, value, gas: gasFor(job, estimate.result, { mined, gasLimit }) }, round);
 }
 
-/** A fifth more than the estimate, and twice what a transaction had that used it all; no more than a block has. */
+/** A fifth more than the estimate, or twice the gas of a transaction that ran out of it, up to the gas of a block. */
 function gasFor(job: Job, estimate: bigint, { mined, gasLimit }: { mined: Receipt | undefined; gasLimit: bigint }) {
   const estimated = (estimate * 6n) / 5n;
   const before = job.submitted.find(({ txHash }) => txHash === mined?.transactionHash);
@@ -74,7 +74,7 @@ async function signNew(job: Job, call: Call, round: RoundContext): Promise<Step>
   return signAndSend(job, choose, round);
 }
 
-/** Signs what `choose` returns when it is the job's turn; nothing where it returns undefined. */
+/** Calls `choose` when it is the job's turn in the nonce queue, and signs nothing if it returns undefined. */
 export async function signAndSend(
   job: Job,
   choose: () => UnsignedTransaction | undefined,
@@ -99,7 +99,7 @@ export async function signAndSend(
   return 'sent';
 }
 
-/** Sends a transaction of the log; doing so again is harmless, because its nonce is used once. */
+/** Sending a transaction again is harmless, because its nonce can be used only once. */
 export async function send({ rawTransaction }: RelayTransaction, context: RelayerContext): Promise<SendOutcome> {
   const outcome = await sendRaw(context.rpc, rawTransaction);
   if (outcome === 'no_funds') raiseFundsAlert(context);
@@ -116,7 +116,7 @@ function raiseFundsAlert({ alerts, account }: RelayerContext): void {
   alerts.raise(FUNDS, `relayer account ${account.address} has insufficient funds for gas`);
 }
 
-/** Waits for something that all jobs wait for. */
+/** Pauses the job without an alert of its own: a condition of all jobs has one. */
 function setAside(job: Job, { pauses }: RelayerContext): Step {
   pauses.defer(job.name, SHORT_PAUSE_MILLIS);
   return 'deferred';

@@ -1,5 +1,5 @@
-// What the chain says to a chamber's rule about a token, and about the signature of a wallet that is a contract, or can be deployed as one
-// (EIP-1271, ERC-6492). Contracts may be hostile and the node slow: gas and time are bounded, and so is the number of questions under way.
+// Reads token balances for chambers' rules, and checks signatures of contract wallets, deployed or not (EIP-1271, ERC-6492). Contracts may be
+// hostile and the node slow, so gas, time and concurrency are bounded.
 import { type Address, type Hex, isErc6492Signature } from 'viem';
 import { isAcceptance, validationCall } from '../crypto/validation-call.ts';
 import { Slots } from '../forum/slots.ts';
@@ -17,12 +17,12 @@ import type { Millis } from '../vocabulary/values.ts';
 import { type Call, hasCode, orRevert, readCallAt, readChainId, readHead } from './chain-client.ts';
 import { isRejection, openRpc, type Rpc, RpcError } from './rpc.ts';
 
-/** The time from the question to its result, with the wait for others. */
+/** Includes the wait for a slot. */
 const ANSWER_MILLIS_MAX: Millis = 5_000;
-const UNDER_WAY_MAX = 32;
-/** Honest tokens take less than a tenth of it. */
+const QUESTIONS_AT_ONCE = 32;
+/** Ten times what honest tokens need. */
 const BALANCE_GAS_MAX = 1_000_000n;
-/** The deployment of a wallet takes some millions of gas at most. */
+/** Deploying a wallet takes at most a few million. */
 const VALIDATION_GAS_MAX = 10_000_000n;
 
 const ZERO_ADDRESS: Address = `0x${'0'.repeat(40)}`;
@@ -32,7 +32,7 @@ const WORD_DIGITS = 64;
 
 interface TokenReaderOptions {
   readonly rpcUrl: string;
-  /** The chain that the service uses; undefined as long as it is not known. */
+  /** undefined while the service's chain is unknown. */
   readonly chainId: number | undefined;
   readonly answerMillisMax?: Millis;
 }
@@ -41,7 +41,7 @@ export class TokenReader implements ChainReader {
   readonly #rpc: Rpc;
   readonly #chainId: number | undefined;
   readonly #answerMillisMax: Millis;
-  readonly #slots = new Slots(UNDER_WAY_MAX);
+  readonly #slots = new Slots(QUESTIONS_AT_ONCE);
 
   constructor({ rpcUrl, chainId, answerMillisMax = ANSWER_MILLIS_MAX }: TokenReaderOptions) {
     this.#rpc = openRpc(rpcUrl, { timeoutMillis: answerMillisMax });
@@ -49,17 +49,21 @@ export class TokenReader implements ChainReader {
     this.#answerMillisMax = answerMillisMax;
   }
 
-  /** Questions under way are rejected with FORUM_ERR_UNAVAILABLE. */
+  /** Rejects open questions with FORUM_ERR_UNAVAILABLE. */
   close(): void {
     this.#rpc.close();
   }
 
   async answer(question: ChainQuestion): Promise<ChainAnswer> {
     const late = Promise.withResolvers<never>();
-    const problem = `the chain did not respond within ${this.#answerMillisMax / 1000} s, retry`;
-    const timer = setTimeout(() => late.reject(unavailable(problem)), this.#answerMillisMax);
+    const expired = new AbortController();
+    const problem = unavailable(`the chain did not respond within ${this.#answerMillisMax / 1000} s, retry`);
+    const timer = setTimeout(() => {
+      expired.abort(problem);
+      late.reject(problem);
+    }, this.#answerMillisMax);
     try {
-      return await Promise.race([this.#inTurn(question), late.promise]);
+      return await Promise.race([this.#inTurn(question, expired.signal), late.promise]);
     } catch (error) {
       throw error instanceof RpcError ? unavailable(`${error.message}, retry`) : error;
     } finally {
@@ -67,10 +71,12 @@ export class TokenReader implements ChainReader {
     }
   }
 
-  async #inTurn(question: ChainQuestion): Promise<ChainAnswer> {
+  async #inTurn(question: ChainQuestion, expired: AbortSignal): Promise<ChainAnswer> {
     const slot = this.#slots.open();
     await slot.take();
     try {
+      // The caller has gone: a backlog of such questions must not delay new ones after an outage of the RPC.
+      expired.throwIfAborted();
       if (question.kind === 'contract') return await this.#contract(question);
       return await (question.kind === 'balance' ? this.#balance(question) : this.#signature(question));
     } finally {
@@ -101,7 +107,7 @@ export class TokenReader implements ChainReader {
   async #signature({ wallet, hashes, signature }: SignatureQuestion): Promise<ChainAnswers['signature']> {
     const [chainId, head] = await Promise.all([this.#requireChain(this.#chainId), readHead(this.#rpc)]);
     const { number: blockNumber, hash: blockHash } = head;
-    // An account without code signs with its key, and the validator would take that by laxer rules than ours.
+    // The validator would accept signatures of accounts without code by laxer rules than ours.
     if (!isErc6492Signature(signature) && !(await hasCode(this.#rpc, wallet as Address, blockHash))) return null;
     for (const hash of hashes) {
       const call = { ...validationCall(wallet, hash, signature), gas: VALIDATION_GAS_MAX };
@@ -122,14 +128,14 @@ export class TokenReader implements ChainReader {
     const call = { from: ZERO_ADDRESS, to: token as Address, data, gas: BALANCE_GAS_MAX };
     const outcome = await this.#callAt(call, blockHash);
     if ('error' in outcome) throw hostile(token, `used more than ${BALANCE_GAS_MAX} gas`);
-    // Its reason is the contract's own text, which nobody should follow.
+    // The revert's reason is omitted: it is text of an untrusted contract.
     if ('revertData' in outcome) throw hostile(token, 'reverted');
     const digits = outcome.result.slice('0x'.length);
     if (digits.length !== WORD_DIGITS) throw hostile(token, `returned ${digits.length / 2} bytes, not 32`);
     return BigInt(outcome.result).toString();
   }
 
-  /** What the call returns or reverts with, or the error by which it used up its gas. */
+  /** Resolves to an error if the call ran out of gas. */
   async #callAt(call: Call & { readonly gas: bigint }, blockHash: Hex) {
     return orRevert(readCallAt(this.#rpc, call, blockHash)).catch((error: unknown) => {
       if (isRejection(error) && GAS_USED_UP.test(error.message)) return { error };
@@ -138,10 +144,10 @@ export class TokenReader implements ChainReader {
   }
 }
 
-/** An invalid instruction takes all the gas that is left. */
+/** An invalid instruction consumes all remaining gas. */
 const GAS_USED_UP = /out ?of ?gas|gas required exceeds|intrinsic gas|InvalidFEOpcode|invalid opcode/i;
 
-/** No wallet meets the rule while the contract does so. */
+/** While the contract fails, no wallet can meet the rule. */
 function hostile(token: string, problem: string): ForumError {
   const detail = `token: balanceOf of ${token} fails: ${problem}`;
   return new ForumError('FORUM_ERR_ADMISSION', detail, { failedRules: ['token'] });

@@ -1,5 +1,4 @@
-// Transactions of the relayer's account: signed for the configured chain, not for one that the RPC reports, recognized in
-// the log, and decoded.
+// Signs and decodes transactions of the relayer's account, always for the configured chain id, never for the RPC's.
 import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import {
@@ -17,7 +16,7 @@ import { keccak256 } from '../crypto/keccak.ts';
 import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
 import { toHex } from '../vocabulary/values.ts';
 
-/** Throws without naming the key when it is invalid. */
+/** Throws for an invalid key, with an error that does not contain it. */
 export function openAccount(privateKey: Hex): PrivateKeyAccount {
   try {
     return privateKeyToAccount(privateKey);
@@ -28,7 +27,7 @@ export function openAccount(privateKey: Hex): PrivateKeyAccount {
 
 export type UnsignedTransaction = Omit<TransactionSerializableEIP1559, 'nonce'> & { readonly nonce: number };
 
-/** Hashed by our own keccak256, because viem's takes 5 ms for the calldata of a long idea. */
+/** Uses our own keccak256, because viem's takes 5 ms for the calldata of a long idea. */
 export async function signTransaction(
   account: PrivateKeyAccount,
   unsigned: UnsignedTransaction,
@@ -45,26 +44,26 @@ function hashOf(bytes: Hex): Hex {
   return toHex(keccak256(Buffer.from(bytes.slice(2), 'hex')));
 }
 
-/** The unsigned transaction, to be signed again with other fees or at another nonce. */
+/** Returns the unsigned transaction, for signing again with other fees or at another nonce. */
 export function decodeTransaction({ rawTransaction, chainId, nonce }: RelayTransaction): UnsignedTransaction & Fees {
   const { to, data, value, gas, maxFeePerGas = 0n, maxPriorityFeePerGas = 0n } = parseTransaction(rawTransaction);
   return { chainId, nonce, to, data, value, gas, maxFeePerGas, maxPriorityFeePerGas };
 }
 
-/** The most that it may take from the account, in wei. */
+/** The most that the transaction may cost, in wei. */
 export function costOf({ value = 0n, gas = 0n, maxFeePerGas = 0n }: Omit<UnsignedTransaction, 'nonce'>): bigint {
   return value + gas * maxFeePerGas;
 }
 
-/** Stands for the signer of bytes that are not a signed transaction. */
+/** The “signer” of bytes that are not a signed transaction. */
 const NO_SIGNER: Address = '0x';
 const SIGNERS_KEPT_MAX = 10_000;
 
-/** The signers of transactions, kept by transaction hash, because a recovery takes milliseconds. */
+/** Caches the signer of each transaction, because recovering it takes milliseconds. */
 export class Signers {
   readonly #kept = new LRUCache<Hex, Address>({ max: SIGNERS_KEPT_MAX });
 
-  /** The account's own: a nonce counts for its own account alone, and an operator may change the key. */
+  /** Returns the transactions that this account signed: an operator may change the key, and each account has its own nonces. */
   async ownOf(account: Address, transactions: readonly RelayTransaction[]): Promise<readonly RelayTransaction[]> {
     const own: RelayTransaction[] = [];
     for (const transaction of transactions) {
@@ -73,7 +72,6 @@ export class Signers {
     return own;
   }
 
-  /** Remembers the signer of a transaction that was just signed. */
   remember({ txHash }: RelayTransaction, signer: Address): void {
     this.#kept.set(txHash, signer);
   }

@@ -1,6 +1,5 @@
-// Whether the contracts are the expected ones and accept the relayer: its two calls are simulated from its account, for a
-// chamber that does not exist, and nothing is sent. Reverts that come after the check of the caller, such as
-// ChamberNotCommitted, prove that the caller is accepted.
+// Checks that the contracts are the expected ones and accept the relayer. Simulates both calls from its account, for a chamber that does not
+// exist, and sends nothing. A revert from after the check of the caller, such as ChamberNotCommitted, proves that the caller is accepted.
 import { type Address, getAddress, type Hex, isAddressEqual, size, slice } from 'viem';
 import { type Call, orRevert, readBalance, readCall } from './chain-client.ts';
 import type { RelayerConfig } from './context.ts';
@@ -14,8 +13,8 @@ import {
 } from './contracts.ts';
 import type { Rpc } from './rpc.ts';
 
-/** What is wrong, for people, and which variable fixes it. */
 export interface Mismatch {
+  /** The setting that fixes it. */
   readonly variable: string;
   readonly problem: string;
 }
@@ -25,7 +24,7 @@ export interface Wiring extends Pick<RelayerConfig, 'contracts' | 'registryAddre
 }
 
 interface Fault extends Mismatch {
-  /** The contract does not respond as one of its kind. */
+  /** The contract has another interface. */
   readonly isOtherContract: boolean;
 }
 
@@ -77,13 +76,13 @@ async function factoryFaults(rpc: Rpc, wiring: Wiring): Promise<readonly Fault[]
     return [{ variable, problem, isOtherContract: false }];
   }
   const value = contracts.deployValue;
-  // The node itself rejects the simulation if there are no funds, of which the operator is warned.
+  // Without funds the node rejects the simulation; probeChain warns about that.
   if (value > 0n && (await readBalance(rpc, relayer)) < value) return [];
   const call = { from: relayer, to, value, data: contracts.deployCall(NO_CHAMBER, anyIdea(relayer)) };
   return simulate(rpc, call, { variable, what: `${what}: deployIdea`, resultBytes: 32 });
 }
 
-/** The registry that the factory names, if it names one and it is not the configured one. */
+/** Returns the factory's registry if that is not the configured one. */
 async function otherRegistry(rpc: Rpc, { contracts, registryAddress, factoryAddress: to }: Wiring) {
   if (contracts.registryCall === undefined) return undefined;
   const view = await orRevert(readCall(rpc, { to, data: contracts.registryCall }));
@@ -111,7 +110,7 @@ async function simulate(
     return isExpected ? [] : [{ variable, problem: `${what} returns nothing`, isOtherContract: true }];
   }
   const error = revertError(outcome.revertData);
-  // Only the reference contracts name their caller, and have an owner who may change it.
+  // Only the reference contracts have an owner who can change the relayer.
   const hint = error === 'NotRelayer' ? `, or run chambers contracts set-relayer ${call.from}` : '';
   const reason = revertReason(outcome.revertData);
   if (error === undefined) return [{ variable, problem: `${what}: ${reason}`, isOtherContract: true }];
@@ -119,6 +118,6 @@ async function simulate(
     return [{ variable: 'CONTRACTS_FILE', problem: `${what}: ${reason}: change bps`, isOtherContract: false }];
   }
   if (!CALLER_REFUSED.has(error)) return [];
-  const problem = `${what} refuses the account ${call.from} (${reason}): set the key of the account that it accepts${hint}`;
+  const problem = `${what} rejects the account ${call.from} (${reason}): set the key of the account that it accepts${hint}`;
   return [{ variable: 'RELAYER_PRIVATE_KEY', problem, isOtherContract: false }];
 }

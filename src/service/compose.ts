@@ -24,7 +24,7 @@ import { WITHOUT_CHAIN } from '../page/chamber-model.ts';
 import { pageRoutes } from '../page/routes.ts';
 import { PublishLoop } from '../publisher/publish-loop.ts';
 import type { PublishedHistory } from '../publisher/published-history.ts';
-import { checkpointSigner } from '../publisher/signer.ts';
+import { checkpointSigner } from '../publisher/publisher.ts';
 import { Witnesses } from '../publisher/witnesses.ts';
 import { streamEndpoints } from '../stream/endpoints.ts';
 import { streamRoutes } from '../stream/routes.ts';

@@ -1,4 +1,4 @@
-// The text of a checkpoint (c2sp.org/tlog-checkpoint): which log, how many leaves, and the root over them.
+// The text of a checkpoint (c2sp.org/tlog-checkpoint): the log's origin, the tree's size and its root.
 import { base64 } from '@scure/base';
 import { decodeBase64 } from './note.ts';
 import { HASH_BYTES } from './tree.ts';
@@ -15,7 +15,7 @@ export function formatCheckpoint({ origin, size, root }: Checkpoint): string {
   return `${origin}\n${size}\n${base64.encode(root)}\n`;
 }
 
-/** Extension lines are skipped. */
+/** Ignores extension lines. */
 export function parseCheckpoint(text: string): Checkpoint | undefined {
   const lines = text.split('\n');
   const isEnded = lines.pop() === '';
@@ -26,7 +26,7 @@ export function parseCheckpoint(text: string): Checkpoint | undefined {
   return count === undefined ? undefined : { origin, size: count, root: hash };
 }
 
-/** A decimal number without leading zeros, exact in JavaScript. */
+/** Parses a decimal number without leading zeros, up to 2^53 - 1. */
 export function parseCount(text: string): number | undefined {
   const count = SIZE.test(text) ? Number(text) : Number.NaN;
   return Number.isSafeInteger(count) ? count : undefined;

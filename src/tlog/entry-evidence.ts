@@ -1,5 +1,5 @@
-// What is kept of an entry that no line explains. The checkpoint and the entry's place under it are signed, what the service said of it is not:
-// alone it proves nothing, but only the line of that entry clears the service, and another line of the same event convicts it.
+// Evidence about an entry that no line explains. The checkpoint and the entry's inclusion are signed; the service's statements about the entry are
+// not. So the evidence alone proves nothing, but only the entry's line clears the service, and another line of the same event convicts it.
 import { base64 } from '@scure/base';
 import { inclusionProof } from '../crypto/merkle-proof.ts';
 import type { IndexedLeaf } from './leaf-index.ts';
@@ -17,14 +17,13 @@ export interface PublishedEntries {
 
 export interface UnexplainedEntry {
   readonly problem: string;
-  /** What the index says of it. */
   readonly leaf: IndexedLeaf;
   readonly entry: Uint8Array;
-  /** The line that the service serves for it. */
+  /** The line that the service returned for it. */
   readonly line: string | null;
 }
 
-/** The content of the file; the tlog-proof is null where the service does not serve its own tiles. */
+/** The tlog-proof is null if the service does not serve its tiles. */
 export async function entryEvidence({ problem, leaf, entry, line }: UnexplainedEntry, published: PublishedEntries) {
   const { stream, eventId, index } = leaf;
   const named = typeof stream === 'number' ? { chamberId: stream, did: null } : { chamberId: null, did: stream };

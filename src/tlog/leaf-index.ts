@@ -1,5 +1,5 @@
-// Which event each leaf of the tree is, as the service's index says: nobody has signed it. An honest index gives each event of a stream one
-// leaf, in their order and without a gap, and the line of that event is the leaf's.
+// The service's index, which names the event of each leaf and is not signed. In an honest index the events of a stream have one leaf each, in order
+// and without gaps, and each leaf is the hash of its event's line.
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import { parseJson } from '../vocabulary/json.ts';
 
@@ -15,7 +15,7 @@ export interface IndexedLeaf {
 const DID = /^did:key:[A-Za-z0-9]{1,200}$/;
 const ROW_VALUES_MAX = 16;
 
-/** A line of the index; undefined if it is none. */
+/** Returns undefined for a malformed line. */
 export function parseIndexedLeaf(line: string): IndexedLeaf | undefined {
   const row = parseRow(line);
   const { index, chamberId, did, eventId } = Object(row) as Readonly<Record<string, unknown>>;
@@ -44,32 +44,32 @@ export function nameOfStream(stream: Stream): string {
   return typeof stream === 'number' ? `chamber ${stream}` : stream;
 }
 
-/** Whether an agent can have the stream: its did is of a key that the service accepts. */
+/** Whether the stream is an account whose did has a key that the service accepts. */
 export function isOfAgent(stream: Stream): stream is string {
   const publicKey = typeof stream === 'string' ? parseDid(stream) : undefined;
   return publicKey !== undefined && weaknessOf(publicKey) === undefined;
 }
 
-/** What is wrong with a leaf that the index places after `lastEventId` events of its stream. */
+/** Checks a leaf that follows `lastEventId` events of its stream. Returns the problem, if there is one. */
 export function placeProblem(leaf: IndexedLeaf, lastEventId: number): string | undefined {
   const { index, eventId } = leaf;
   if (eventId <= lastEventId) return `the log has ${nameOfEvent(leaf)} twice: again at index ${index}`;
   if (eventId === lastEventId + 1) return undefined;
   const due = nameOfEvent({ ...leaf, eventId: lastEventId + 1 });
-  return `the log has ${nameOfEvent(leaf)} at index ${index}, and ${due} not before it`;
+  return `the log has ${nameOfEvent(leaf)} at index ${index} without ${due} before it`;
 }
 
-/** What a line says of itself. */
+/** The members of a line that tell its place. */
 export interface LinePlace {
   readonly stream: Stream;
   readonly eventId: number;
   readonly prev: unknown;
   readonly ts: unknown;
-  /** Whether only later releases than those that withheld lines of accounts write such a line. */
+  /** Whether only releases that publish every line write such a line. */
   readonly isOfLaterRelease: boolean;
 }
 
-/** Undefined for a line that is no event record. */
+/** Returns undefined if the line is not an event record. */
 export function placeOfLine(line: string, valuesMax: number): LinePlace | undefined {
   let record: unknown;
   try {

@@ -1,6 +1,5 @@
-// Proofs of misbehaviour: each is one JSON object with two statements that a service has signed and that no honest service signs. It
-// holds all that is needed to verify it, except whose the keys are: the verdict names them. A proof may be forged: what does
-// not hold is an Error.
+// Proofs of misbehaviour: each is one JSON object with two statements that a service has signed and no honest service would sign. It can be
+// verified offline, but does not show who owns the keys, so the result names them. Proofs are untrusted: verification throws an Error.
 import { base64 } from '@scure/base';
 import * as v from 'valibot';
 import { keptReceipt, verifyKeptReceipt } from '../crypto/kept-receipt.ts';
@@ -19,34 +18,34 @@ import { HASH_BYTES, TREE } from './tree.ts';
 export const MISBEHAVIOUR = 'chambers-misbehaviour@v1';
 
 const format = v.literal(MISBEHAVIOUR);
-/** Verifier keys (C2SP signed-note), of the log's checkpoints or of witnesses. */
+/** Verifier keys (C2SP signed-note) of the log or of witnesses. */
 const keys = v.array(v.string());
 const inBase64 = v.string();
 
 const misbehaviour = v.variant('kind', [
   /** Two receipts of one event, with different leaves. */
   v.strictObject({ format, kind: v.literal('two-receipts'), receipts: v.strictTuple([keptReceipt, keptReceipt]) }),
-  /** A receipt, and another line as its event with the proof that the log has it. */
+  /** A receipt, and another line of the same event with a proof that the log has it. */
   v.strictObject({
     ...{ format, kind: v.literal('receipt-and-line'), receipt: keptReceipt },
     ...{ line: v.string(), tlogProof: v.string(), keys },
   }),
   /**
-   * A receipt, and a checkpoint with all entries of its tree, without that of the receipt. That it is later than the receipt is shown by
-   * a witness's cosignature, or by a line of the tree whose `ts` is.
+   * A receipt, and a checkpoint with all entries of its tree, among which the receipt's is missing. A witness's cosignature, or the `ts` of
+   * a line of the tree, shows that the checkpoint is later than the receipt.
    */
   v.strictObject({
     ...{ format, kind: v.literal('receipt-and-checkpoint'), receipt: keptReceipt },
     ...{ checkpoint: v.string(), entries: inBase64, keys, witnesses: keys, laterLine: v.nullable(v.string()) },
   }),
-  /** Two lines of one event, or one line at two places, each with the proof that the log has it. */
+  /** Two lines of one event, or one line at two indexes, each with a proof that the log has it. */
   v.strictObject({
     ...{ format, kind: v.literal('two-lines'), lines: v.strictTuple([v.string(), v.string()]) },
     ...{ tlogProofs: v.strictTuple([v.string(), v.string()]), keys },
   }),
   /**
-   * Two checkpoints, the smaller one first. If their sizes differ, the path of a consistency proof from the smaller size in the larger tree,
-   * from which another root follows at the smaller size; it begins with that root if the size is a power of two.
+   * Two checkpoints, the smaller one first. If their sizes differ, `path` is a consistency proof in the larger tree, which leads to another root
+   * at the smaller size; it begins with that root if the smaller size is a power of two.
    */
   v.strictObject({
     ...{ format, kind: v.literal('two-checkpoints'), checkpoints: v.strictTuple([v.string(), v.string()]) },
@@ -57,29 +56,26 @@ const misbehaviour = v.variant('kind', [
 export type Misbehaviour = v.InferOutput<typeof misbehaviour>;
 type Of<Kind extends Misbehaviour['kind']> = Extract<Misbehaviour, { readonly kind: Kind }>;
 
-/** What a proof shows, if the keys are those of one service. */
+/** Valid if all keys belong to one service. */
 export interface ProvedMisbehaviour {
-  /** The sentence begins with a capital and ends with a full stop. */
   readonly sentence: string;
   readonly logId: string;
   /** Thumbprints of the keys that signed receipts. */
   readonly receiptKeys: readonly string[];
   /** Verifier keys that signed checkpoints. */
   readonly checkpointKeys: readonly string[];
-  /** Verifier keys of the witnesses whose clocks it relies on. */
+  /** Verifier keys of the witnesses whose clocks the proof relies on. */
   readonly witnessKeys: readonly string[];
 }
 
-/** Throws an Error for a text that is not in the form of a proof. */
+/** Throws an Error for malformed text. */
 export function parseMisbehaviour(text: string): Misbehaviour {
   const { success, output, issues } = v.safeParse(misbehaviour, parseJson(text));
   if (success) return output;
-  throw new Error(
-    `it is not a proof of misbehaviour: ${v.getDotPath(issues[0]) ?? 'the whole'} is not as it has to be`,
-  );
+  throw new Error(`it is not a proof of misbehaviour: ${v.getDotPath(issues[0]) ?? 'the JSON value'} is invalid`);
 }
 
-/** Throws an Error that says what does not hold. */
+/** Throws an Error that names the invalid part. */
 export async function verifyMisbehaviour(proof: Misbehaviour): Promise<ProvedMisbehaviour> {
   switch (proof.kind) {
     case 'two-receipts':
@@ -121,7 +117,7 @@ function verifyLine({ receipt, line, tlogProof, keys }: Of<'receipt-and-line'>):
   requireTrue(!isSame(leaf, parsed.leaf), 'the line is the one that the receipt promises');
   const { key, checkpoint } = openWith(keys, parseTlogProof(tlogProof)?.note ?? '');
   requireLog(parsed, checkpoint);
-  requireTrue(verifyTlogProof(tlogProof, leaf, toKey(key)) !== undefined, 'the tlog-proof is not one of the line');
+  requireTrue(verifyTlogProof(tlogProof, leaf, toKey(key)) !== undefined, 'the tlog-proof does not match the line');
   return {
     sentence: `The service has signed a receipt that promises the leaf ${toHex(parsed.leaf)} for ${nameOfEvent(parsed)}, and a checkpoint of size ${checkpoint.size} of a log that has ${toHex(leaf)} there.`,
     logId: parsed.logId,
@@ -136,8 +132,8 @@ function verifyMissing(proof: Of<'receipt-and-checkpoint'>): ProvedMisbehaviour 
   const { key, checkpoint } = openWith(proof.keys, proof.checkpoint);
   requireLog(parsed, checkpoint);
   const entries = base64.decode(proof.entries);
-  requireTrue(entries.length === checkpoint.size * HASH_BYTES, 'it does not hold all entries of the checkpoint');
-  requireTrue(isSame(rootOfEntries(entries), checkpoint.root), 'the entries are not those of the checkpoint');
+  requireTrue(entries.length === checkpoint.size * HASH_BYTES, 'it does not contain all entries of the checkpoint');
+  requireTrue(isSame(rootOfEntries(entries), checkpoint.root), 'the entries do not match the checkpoint');
   requireTrue(!isAmong(entries, parsed.leaf), 'the entry of the receipt is among those of the checkpoint');
   const due = parsed.created + COVERED_SECONDS_MAX;
   const witnesses = proof.witnesses.filter((witness) => (cosignedBy(witness, checkpoint) ?? 0n) >= due);
@@ -163,7 +159,7 @@ function verifyTwoLines({ lines, tlogProofs, keys }: Of<'two-lines'>): ProvedMis
     const parsed = parseTlogProof(tlogProof);
     const { key, checkpoint } = openWith(keys, parsed?.note ?? '');
     const leaf = leafOf(line);
-    requireTrue(verifyTlogProof(tlogProof, leaf, toKey(key)) !== undefined, 'a tlog-proof is not one of its line');
+    requireTrue(verifyTlogProof(tlogProof, leaf, toKey(key)) !== undefined, 'a tlog-proof does not match its line');
     return { place, leaf, index: parsed?.index, key, origin: checkpoint.origin };
   };
   const [one, other] = [open(lines[0], tlogProofs[0]), open(lines[1], tlogProofs[1])];
@@ -185,7 +181,7 @@ function verifyTwoCheckpoints({ checkpoints, path, keys }: Of<'two-checkpoints'>
   const [from, to] = [smaller.checkpoint, larger.checkpoint];
   requireTrue(from.origin === to.origin, 'the checkpoints are of two logs');
   const root = from.size === to.size ? to.root : rootWithin(to, from.size, path.map(base64.decode));
-  requireTrue(root !== undefined, 'the path is not one of the larger checkpoint');
+  requireTrue(root !== undefined, 'the path does not match the larger checkpoint');
   requireTrue(!isSame(root ?? to.root, from.root), 'the log of the larger checkpoint extends that of the smaller one');
   return {
     sentence: `The service has signed a checkpoint of size ${from.size} with the root ${base64.encode(from.root)}, and one of size ${to.size} of a log whose root at size ${from.size} is ${base64.encode(root ?? to.root)}.`,
@@ -196,7 +192,7 @@ function verifyTwoCheckpoints({ checkpoints, path, keys }: Of<'two-checkpoints'>
   };
 }
 
-/** The root of the first leaves under a checkpoint, which the path binds to it; undefined for a path that does not belong to it. */
+/** The root of the first `from` leaves, according to the path; undefined if the path does not match the checkpoint. */
 function rootWithin(
   { size, root }: SignedCheckpoint,
   from: number,
@@ -237,7 +233,7 @@ async function pathFromTiles(from: number, to: number, readTile: (tile: Tile) =>
 }
 
 interface Opened {
-  /** The verifier key that has signed it. */
+  /** The verifier key of its signature. */
   readonly key: string;
   readonly checkpoint: SignedCheckpoint;
 }
@@ -260,12 +256,12 @@ function requireLog({ logId }: ParsedReceipt, { origin }: SignedCheckpoint): voi
   requireTrue(logIdOf(origin) === logId, `the receipt is of log ${logId}, and the checkpoint of ${origin}`);
 }
 
-/** An origin is `<host>/log/<logId>`. */
+/** The origin is `<host>/log/<logId>`. */
 export function logIdOf(origin: string): string {
   return origin.slice(origin.lastIndexOf('/') + 1);
 }
 
-/** When the witness cosigned the checkpoint, in seconds since 1970; undefined if it did not. */
+/** The time of the witness's cosignature, in seconds since 1970; undefined if there is none. */
 function cosignedBy(witness: string, { note }: SignedCheckpoint): bigint | undefined {
   const key = parseVerifierKey(witness);
   if (key?.type !== NOTE_KEY_TYPES.cosignature) return undefined;
@@ -273,7 +269,7 @@ function cosignedBy(witness: string, { note }: SignedCheckpoint): bigint | undef
   return found && parseCosignature(found.bytes)?.at;
 }
 
-/** Whether the service's time was at least that, in seconds since 1970, when it decided the line. */
+/** Whether the `ts` of the line is at least this time, in seconds since 1970. */
 function isDecidedFrom(seconds: number, line: string): boolean {
   const { ts } = Object(parseJson(line));
   return instantOf(ts) >= seconds * 1_000;
@@ -283,7 +279,7 @@ function leafOf(line: string): Uint8Array {
   return leafHash(new TextEncoder().encode(line));
 }
 
-/** The root of entries of 32 bytes each, joined. */
+/** Takes entries of 32 bytes each, joined. */
 function rootOfEntries(entries: Uint8Array): Uint8Array {
   const tree = new GrowingTree(0, [], TREE);
   for (let at = 0; at < entries.length; at += HASH_BYTES) {
@@ -303,6 +299,6 @@ function isSame(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }
 
-function requireTrue(holds: boolean, problem: string): void {
-  if (!holds) throw new Error(problem);
+function requireTrue(condition: boolean, problem: string): void {
+  if (!condition) throw new Error(problem);
 }

@@ -1,16 +1,15 @@
-// Signed notes (c2sp.org/signed-note): a text, and lines of signatures over it. Notes may be hostile: what is malformed parses
-// to undefined.
+// Signed notes (c2sp.org/signed-note): a text, and lines of signatures over it. Notes are untrusted: malformed ones parse to undefined.
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, concatBytes, hexToBytes, utf8ToBytes } from '@noble/hashes/utils.js';
 import { base64 } from '@scure/base';
 import { weaknessOf } from '../crypto/did-key.ts';
 import { isSignedBy, toVerifyingKey, type VerifyingKey } from '../crypto/verify.ts';
 
-/** Signature types: by the log itself, and the timestamped one of a witness (c2sp.org/tlog-cosignature). */
+/** `ed25519` keys belong to logs, `cosignature` keys to witnesses (c2sp.org/tlog-cosignature). */
 export const NOTE_KEY_TYPES = { ed25519: 0x01, cosignature: 0x04 } as const;
 export type NoteKeyType = (typeof NOTE_KEY_TYPES)[keyof typeof NOTE_KEY_TYPES];
 
-/** The specification asks for at least 16. */
+/** The specification requires at least 16. */
 export const NOTE_SIGNATURES_MAX = 100;
 export const NOTE_BYTES_MAX = 65_536;
 
@@ -28,7 +27,7 @@ export interface NoteKey {
   readonly name: string;
   readonly type: NoteKeyType;
   readonly publicKey: Uint8Array;
-  /** 8 hex digits. With the name it identifies the key in a signature line. */
+  /** 8 hex digits. Name and key id identify the key in a signature line. */
   readonly keyId: string;
   readonly verifying: () => VerifyingKey;
 }
@@ -36,7 +35,7 @@ export interface NoteKey {
 export interface NoteSignature {
   readonly name: string;
   readonly keyId: string;
-  /** What follows the key id. */
+  /** Without the key id. */
   readonly bytes: Uint8Array;
 }
 
@@ -46,9 +45,9 @@ export interface SignedNote {
   readonly signatures: readonly NoteSignature[];
 }
 
-/** The public key is one in which weaknessOf finds nothing. Throws for a name that no key may have. */
+/** The public key must have passed weaknessOf. Throws for an invalid name. */
 export function toNoteKey(name: string, type: NoteKeyType, publicKey: Uint8Array): NoteKey {
-  if (!isKeyName(name)) throw new RangeError('the name of a key has neither spaces nor a plus sign');
+  if (!isKeyName(name)) throw new RangeError('a key name must not contain spaces or plus signs');
   const identity = concatBytes(utf8ToBytes(`${name}\n`), Uint8Array.of(type), publicKey);
   const keyId = bytesToHex(sha256(identity).subarray(0, KEY_ID_BYTES));
   let verifying: VerifyingKey | undefined;
@@ -77,7 +76,6 @@ export function parseVerifierKey(text: string): NoteKey | undefined {
   return key.keyId === keyId ? key : undefined;
 }
 
-/** No Unicode spaces and no plus sign. */
 export function isKeyName(name: string): boolean {
   return name.isWellFormed() && KEY_NAME.test(name) && !CONTROL_CHARACTER.test(name);
 }
@@ -86,7 +84,7 @@ function isKeyType(type: number | undefined): type is NoteKeyType {
   return type === NOTE_KEY_TYPES.ed25519 || type === NOTE_KEY_TYPES.cosignature;
 }
 
-/** The text is separated from the signatures by the last empty line. */
+/** The last empty line separates text and signatures. */
 export function parseNote(note: string): SignedNote | undefined {
   if (note.length > NOTE_BYTES_MAX || !note.isWellFormed() || CONTROL_CHARACTER.test(note)) return undefined;
   const end = note.lastIndexOf('\n\n');
@@ -95,7 +93,7 @@ export function parseNote(note: string): SignedNote | undefined {
   return signatures && { text, signatures };
 }
 
-/** Parses at least one line, each with its newline. */
+/** Requires at least one line, each with its newline. */
 export function parseSignatureLines(lines: string): readonly NoteSignature[] | undefined {
   if (lines.length > NOTE_BYTES_MAX || !lines.endsWith('\n')) return undefined;
   const parsed = lines.slice(0, -1).split('\n').map(parseSignatureLine);
@@ -115,19 +113,19 @@ export function formatNote({ text, signatures }: SignedNote): string {
   return `${text}\n${signatures.map(formatSignatureLine).join('')}`;
 }
 
-/** Formats the line with its newline. */
+/** Includes the newline. */
 export function formatSignatureLine({ name, keyId, bytes }: NoteSignature): string {
   return `${EM_DASH} ${name} ${base64.encode(concatBytes(hexToBytes(keyId), bytes))}\n`;
 }
 
-/** Signs a message with the private key of `NoteKey`: RFC 8032, 64 bytes. */
+/** Returns the 64 bytes of an Ed25519 signature (RFC 8032). */
 export type Sign = (message: Uint8Array) => Uint8Array;
 
 export function signNote(text: string, { name, keyId }: NoteKey, sign: Sign): NoteSignature {
   return { name, keyId, bytes: sign(utf8ToBytes(text)) };
 }
 
-/** The note's signatures of keys that are known, all of them valid; undefined if one is not, or none is of a known key. */
+/** Returns the signatures by known keys; undefined if any of them is invalid, or there are none. */
 export function openNote(note: SignedNote, keys: readonly NoteKey[]): readonly NoteSignature[] | undefined {
   const known: NoteSignature[] = [];
   for (const signature of note.signatures) {
@@ -139,7 +137,7 @@ export function openNote(note: SignedNote, keys: readonly NoteKey[]): readonly N
   return known.length > 0 ? known : undefined;
 }
 
-/** The key's valid signature of the note; undefined if it has none. */
+/** Returns the key's valid signature; undefined if there is none. */
 export function signatureBy(key: NoteKey, { text, signatures }: SignedNote): NoteSignature | undefined {
   return signatures.find((signature) => {
     return signature.name === key.name && signature.keyId === key.keyId && isNoteSignature(text, key, signature);

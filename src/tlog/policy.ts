@@ -1,10 +1,10 @@
-// A trust policy (c2sp.org/tlog-policy): which logs and witnesses are known, and whose cosignatures together are enough.
+// A trust policy (c2sp.org/tlog-policy): the known logs and witnesses, and which sets of witnesses are a quorum.
 import { NOTE_KEY_TYPES, type NoteKey, parseVerifierKey } from './note.ts';
 
 export interface PolicyWitness {
   readonly name: string;
   readonly key: NoteKey;
-  /** Its submission prefix, without a slash at the end. */
+  /** The submission prefix, without a trailing slash. */
   readonly url: string | undefined;
 }
 
@@ -18,12 +18,12 @@ export interface Policy {
 type Rule = Policy['isQuorum'];
 
 const NONE = 'none';
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the specification allows no others than tab and line break.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the specification allows only tab and line break.
 const FORBIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f]/;
 
-/** Throws an Error of one line for a text that is no policy. */
+/** Throws an Error of one line for an invalid policy. */
 export function parsePolicy(text: string): Policy {
-  if (FORBIDDEN.test(text)) throw new Error('it holds a control character');
+  if (FORBIDDEN.test(text)) throw new Error('it contains a control character');
   const parser = new Parser();
   for (const [i, line] of text.split('\n').entries()) {
     const words = line.split(/[ \t]+/).filter((word) => word !== '');
@@ -49,7 +49,7 @@ class Parser {
     else if (keyword === 'witness') this.#takeWitness(words);
     else if (keyword === 'group') this.#takeGroup(words);
     else if (keyword === 'quorum') this.#takeQuorum(words);
-    else throw new Error(`“${keyword}” is none of log, witness, group and quorum`);
+    else throw new Error(`“${keyword}” is not log, witness, group or quorum`);
   }
 
   policy(): Policy {
@@ -80,7 +80,7 @@ class Parser {
 
   #takeGroup([name = '', count = '', ...members]: readonly string[]): void {
     const rules = members.map((member) => {
-      if (this.#members.has(member)) throw new Error(`${member} is a member of a group already`);
+      if (this.#members.has(member)) throw new Error(`${member} is already a member of a group`);
       this.#members.add(member);
       return this.#find(member);
     });
@@ -95,18 +95,18 @@ class Parser {
   }
 
   #define(name: string, rule: Rule): void {
-    if (name === '' || name === NONE || this.#rules.has(name)) throw new Error(`“${name}” is no new name`);
+    if (name === '' || name === NONE || this.#rules.has(name)) throw new Error(`“${name}” is not a new name`);
     this.#rules.set(name, rule);
   }
 
   #find(name: string): Rule {
     const rule = this.#rules.get(name);
-    if (rule === undefined) throw new Error(`${name} is not defined before`);
+    if (rule === undefined) throw new Error(`${name} is not defined yet`);
     return rule;
   }
 }
 
 function requireNew({ publicKey }: NoteKey, known: readonly NoteKey[]): void {
   if (known.some((key) => key.publicKey.every((byte, i) => byte === publicKey[i])))
-    throw new Error('its key is there already');
+    throw new Error('its key is already defined');
 }

@@ -1,4 +1,4 @@
-// A proof that an entry is in the log, for use without it (c2sp.org/tlog-proof@v1): index, inclusion proof and checkpoint in one text.
+// Offline proofs that an entry is in the log (c2sp.org/tlog-proof@v1): index, inclusion proof and checkpoint in one text.
 import { base64 } from '@scure/base';
 import { thumbprintOf } from '../crypto/jwk.ts';
 import { verifyInclusion } from '../crypto/merkle-proof.ts';
@@ -8,7 +8,7 @@ import { decodeBase64, type NoteKey, openNote, parseNote, type SignedNote } from
 import { HASH_BYTES, TREE } from './tree.ts';
 
 const HEADER = 'c2sp.org/tlog-proof@v1';
-/** A tree of 2^53 leaves has no more. */
+/** The specification's limit; a tree of 2^53 leaves needs 53. */
 const HASHES_MAX = 63;
 
 export interface TlogProof {
@@ -26,7 +26,7 @@ export function formatTlogProof({ index, hashes, note }: TlogProof): string {
 export function parseTlogProof(text: string): TlogProof | undefined {
   const end = text.indexOf('\n\n');
   const [header, ...lines] = text.slice(0, Math.max(end, 0)).split('\n');
-  // Nobody has signed what it says.
+  // The extra line is not signed.
   if (lines[0]?.startsWith('extra ')) lines.shift();
   const [indexLine = '', ...encoded] = lines;
   const index = parseCount(indexLine.replace(/^index /, ''));
@@ -46,7 +46,7 @@ export interface SignedCheckpoint extends Checkpoint {
   readonly note: SignedNote;
 }
 
-/** A checkpoint of the log whose key it is, signed by it: the key's name is the origin. */
+/** Returns the checkpoint if the key has signed it and the key's name is its origin. */
 export function openCheckpoint(text: string, key: NoteKey): SignedCheckpoint | undefined {
   const note = parseNote(text);
   const checkpoint = note && parseCheckpoint(note.text);
@@ -57,12 +57,12 @@ export function openCheckpoint(text: string, key: NoteKey): SignedCheckpoint | u
 export const UNPINNED =
   'the key of the log is not the one that event 1 records: it was rotated or replaced, and only a later chamber can confirm it';
 
-/** Whether a log's key is the one that a chamber's first event records; true where that records none, as in older events. */
+/** Whether the chamber's first event records this key, or none, as in older events. */
 export function isPinned({ publicKey }: NoteKey, pinned: PinnedKeys | undefined): boolean {
   return pinned === undefined || pinned.checkpoints === thumbprintOf(publicKey);
 }
 
-/** The checkpoint under which the proof shows the entry of 32 bytes; undefined if it shows nothing. */
+/** Returns the checkpoint whose tree has the entry of 32 bytes; undefined if the proof is invalid. */
 export function verifyTlogProof(text: string, entry: Uint8Array, key: NoteKey): SignedCheckpoint | undefined {
   const proof = parseTlogProof(text);
   const checkpoint = proof && openCheckpoint(proof.note, key);

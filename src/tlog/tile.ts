@@ -1,26 +1,26 @@
-// Tiles (c2sp.org/tlog-tiles): where the hashes of the tree and the entries under it are found. A tile of level L holds 256
-// hashes, each over 256^L leaves; the rightmost one of a level may be partial.
+// Tiles (c2sp.org/tlog-tiles): how the tree's hashes and its entries are divided into files. A tile of level L has 256 hashes, each over 256^L
+// leaves; the rightmost tile of a level may be partial.
 import { concatBytes } from '@noble/hashes/utils.js';
 import { HASH_BYTES } from './tree.ts';
 
 export const TILE_WIDTH = 256;
-/** How many levels of the tree one level of tiles spans. */
+/** Levels of the tree in one level of tiles. */
 export const TILE_HEIGHT = 8;
 const LEVEL_MAX = 63;
 const PATH = /^tile\/(entries|[0-9]{1,2})\/((?:x[0-9]{3}\/){0,5}[0-9]{3})(?:\.p\/([1-9][0-9]{0,2}))?$/;
 const LENGTH_BYTES = 2;
 
-/** The bundle of the entries whose leaf hashes are the tile of level 0 at the same index. */
+/** The “level” of bundles of entries. A bundle has the entries of the tile of level 0 at the same index. */
 export const ENTRIES = 'entries';
 
 export interface Tile {
   readonly level: number | typeof ENTRIES;
   readonly index: number;
-  /** How many hashes or entries it has, 1 to 256. */
+  /** The number of hashes or entries, 1 to 256. */
   readonly width: number;
 }
 
-/** Below the log's prefix. */
+/** Returns the path below the log's prefix. */
 export function tilePath({ level, index, width }: Tile): string {
   const groups = [index % 1000];
   for (let rest = Math.floor(index / 1000); rest > 0; rest = Math.floor(rest / 1000)) groups.unshift(rest % 1000);
@@ -29,7 +29,7 @@ export function tilePath({ level, index, width }: Tile): string {
   return `tile/${level}/${elements.join('/')}${width === TILE_WIDTH ? '' : `.p/${width}`}`;
 }
 
-/** Each tile has one path: any other one is undefined. */
+/** Returns undefined for a path that is not canonical. */
 export function parseTilePath(path: string): Tile | undefined {
   const [, level = '', elements = '', width] = PATH.exec(path) ?? [];
   const tile: Tile = {
@@ -41,27 +41,27 @@ export function parseTilePath(path: string): Tile | undefined {
   return isInRange && tilePath(tile) === path ? tile : undefined;
 }
 
-/** How many hashes, or entries, the tiles of a level have in a tree of `size` leaves. */
+/** The number of hashes, or entries, in all tiles of a level, in a tree of `size` leaves. */
 export function hashesAt(level: Tile['level'], size: number): number {
   return level === ENTRIES ? size : Math.floor(size / TILE_WIDTH ** level);
 }
 
-/** How many levels of tiles a tree of `size` leaves has. */
+/** The number of levels of tiles in a tree of `size` leaves. */
 export function levelsOf(size: number): number {
   let levels = 0;
   while (hashesAt(levels, size) > 0) levels++;
   return levels;
 }
 
-/** The tile in a tree of `size` leaves, as wide as it is there; undefined for one that the tree does not have. */
+/** Returns the tile with its width in a tree of `size` leaves; undefined if that tree does not have it. */
 export function tileAt({ level, index }: Pick<Tile, 'level' | 'index'>, size: number): Tile | undefined {
   const width = Math.min(TILE_WIDTH, hashesAt(level, size) - index * TILE_WIDTH);
   return width > 0 ? { level, index, width } : undefined;
 }
 
 /**
- * The tiles of one level that a tree of `to` leaves has and one of `from` leaves has not, or not in this width. One after another: a size
- * that a service claims may be that of more tiles than memory holds.
+ * Yields the tiles of a level that are new or wider in a tree of `to` leaves than in one of `from` leaves. A generator, because a service may claim
+ * a size with more tiles than fit in memory.
  */
 export function* tilesBetween(level: Tile['level'], from: number, to: number): Generator<Tile, void> {
   const before = hashesAt(level, from);
@@ -73,7 +73,7 @@ export function* tilesBetween(level: Tile['level'], from: number, to: number): G
   }
 }
 
-/** Entries of 32 bytes each, joined, as a bundle: each after its length in two bytes. */
+/** Takes entries of 32 bytes each, joined. In the bundle each follows its length in two bytes. */
 export function formatEntries(entries: Uint8Array): Uint8Array {
   const count = entries.length / HASH_BYTES;
   const bundle = new Uint8Array(count * (LENGTH_BYTES + HASH_BYTES));
@@ -85,7 +85,7 @@ export function formatEntries(entries: Uint8Array): Uint8Array {
   return bundle;
 }
 
-/** The entries of a bundle of this service, joined; undefined if one has not 32 bytes. */
+/** Returns the entries, joined; undefined if any is not of 32 bytes. */
 export function parseEntries(bundle: Uint8Array): Uint8Array | undefined {
   const entries: Uint8Array[] = [];
   for (let at = 0; at < bundle.length; at += LENGTH_BYTES + HASH_BYTES) {

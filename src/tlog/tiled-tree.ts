@@ -1,22 +1,22 @@
-// A tree kept as tiles: it grows at its right edge, and its nodes are computed from the tiles that hold them. Nothing of it has to stay
-// in memory: a few tiles lead from any leaf to the root.
+// A tree stored as tiles. It grows at its right edge, and its nodes are computed from tiles, so nothing has to stay in memory: a few tiles lead from
+// any leaf to the root.
 import { foldPeaks, type NodeHash, type NodeRef, peakRefs } from '../crypto/merkle.ts';
 import type { ReadNodes } from '../crypto/merkle-proof.ts';
 import { ENTRIES, hashesAt, levelsOf, TILE_HEIGHT, TILE_WIDTH, type Tile, tileAt } from './tile.ts';
 import { EMPTY_ROOT, HASH_BYTES, TREE, type TreeHash } from './tree.ts';
 
-/** A tile without its width: the bytes tell. */
+/** A tile without its width, which follows from its bytes. */
 export type TileRef = Pick<Tile, 'level' | 'index'>;
 
 export interface StoredTile extends TileRef {
-  /** The hashes, or the entries, joined. */
+  /** Hashes or entries, joined. */
   readonly bytes: Uint8Array;
 }
 
-/** The tiles in the order asked for; undefined for one that is not there. */
+/** Resolves to the tiles in the requested order, with undefined for a missing tile. */
 export type ReadTiles = (refs: readonly TileRef[]) => Promise<readonly (Uint8Array | undefined)[]>;
 
-/** The partial tiles of a tree of `size` leaves, which further leaves are added to. */
+/** The partial tiles of a tree of `size` leaves, to which new leaves are added. */
 export function edgeTiles(size: number): readonly Tile[] {
   const levels: readonly Tile['level'][] = [ENTRIES, ...Array.from({ length: levelsOf(size) }, (_, level) => level)];
   return levels.flatMap(
@@ -24,7 +24,7 @@ export function edgeTiles(size: number): readonly Tile[] {
   );
 }
 
-/** Throws a RangeError if a tile of the edge is not there or is not as wide as the size requires. */
+/** Rejects with a RangeError if a tile at the edge is missing or too narrow for the size. */
 export async function openGrowingTree(size: number, readTiles: ReadTiles, hash = TREE): Promise<GrowingTree> {
   const edge = edgeTiles(size);
   const read = await readTiles(edge);
@@ -46,7 +46,7 @@ class GrowingLevel {
     this.width = hashes % TILE_WIDTH;
   }
 
-  /** Returns the bytes of the tile if it is full now; the next one is begun. */
+  /** If the tile is full now, returns it and begins the next one. */
   add(hash: Uint8Array): Omit<StoredTile, 'level'> | undefined {
     this.bytes.set(hash, this.width * HASH_BYTES);
     this.width++;
@@ -65,7 +65,6 @@ class GrowingLevel {
   }
 }
 
-/** Entries are added to it; then it has the tiles that changed and the root. */
 export class GrowingTree {
   #size: number;
   readonly #hash: TreeHash;
@@ -85,7 +84,7 @@ export class GrowingTree {
     return this.#size;
   }
 
-  /** 32 bytes. */
+  /** The entry has 32 bytes. */
   add(entry: Uint8Array): void {
     const full = this.#entries.add(entry);
     if (full !== undefined) this.#full.push({ level: ENTRIES, ...full });
@@ -107,14 +106,14 @@ export class GrowingTree {
     return found;
   }
 
-  /** Those that became full since the last call; they are no longer among the changed ones. */
+  /** Returns and forgets the tiles that became full. */
   takeFullTiles(): readonly StoredTile[] {
     const full = this.#full;
     this.#full = [];
     return full;
   }
 
-  /** Those that became full, and the partial ones that got wider. */
+  /** The tiles that became full, and the partial tiles that grew. */
   changedTiles(): readonly StoredTile[] {
     const levels = [[ENTRIES, this.#entries] as const, ...this.#levels.entries()];
     const partial = levels
@@ -130,7 +129,7 @@ export class GrowingTree {
   }
 }
 
-/** The roots of the largest perfect subtrees over neighbouring hashes, from large to small. */
+/** The roots of the largest perfect subtrees over adjacent hashes, from large to small. */
 function peaksOf(hashes: Uint8Array, hashNodes: NodeHash): readonly Uint8Array[] {
   return peakRefs(hashes.length / HASH_BYTES).map(({ eventId, level }) => {
     const end = eventId * HASH_BYTES;
@@ -138,7 +137,7 @@ function peaksOf(hashes: Uint8Array, hashNodes: NodeHash): readonly Uint8Array[]
   });
 }
 
-/** The root over a power of two of neighbouring hashes. */
+/** The root over adjacent hashes, whose number is a power of two. */
 export function perfectRoot(hashes: Uint8Array, hashNodes: NodeHash): Uint8Array {
   let level = Array.from({ length: hashes.length / HASH_BYTES }, (_, i) => hashAt(hashes, i));
   while (level.length > 1) {
@@ -155,7 +154,7 @@ function hashAt(hashes: Uint8Array, i: number): Uint8Array {
   return hashes.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES);
 }
 
-/** Reads nodes of the tree, as proofs need them, from its tiles. Throws a RangeError if a tile is missing or too narrow. */
+/** Reads nodes for proofs from tiles. Rejects with a RangeError if a tile is missing or too narrow. */
 export function nodesOfTiles(readTiles: ReadTiles, { hashNodes }: TreeHash = TREE): ReadNodes {
   return async (refs) => {
     const spans = refs.map(spanOf);
@@ -169,13 +168,13 @@ export function nodesOfTiles(readTiles: ReadTiles, { hashNodes }: TreeHash = TRE
   };
 }
 
-/** The root of the tree of `size` leaves, by its tiles or those of a larger one. */
+/** The root of the tree of `size` leaves, from its own tiles or those of a larger tree. */
 export async function rootOfTiles(size: number, readTiles: ReadTiles, hash: TreeHash = TREE): Promise<Uint8Array> {
   if (size === 0) return EMPTY_ROOT;
   return foldPeaks(await nodesOfTiles(readTiles, hash)(peakRefs(size)), hash.hashNodes);
 }
 
-/** The hashes of one tile that the node is the root over. */
+/** The hashes of a tile under the node. */
 function spanOf({ eventId, level }: NodeRef): {
   readonly tile: TileRef;
   readonly first: number;
@@ -195,5 +194,5 @@ function keyOf({ level, index }: TileRef): string {
 function wholeTile({ level, index }: TileRef, bytes: Uint8Array, width: number): Uint8Array {
   if (bytes.length >= width * HASH_BYTES) return bytes;
   const has = bytes.length / HASH_BYTES;
-  throw new RangeError(`tile ${index} of level ${level} has ${has} hashes, and ${width} are needed`);
+  throw new RangeError(`tile ${index} of level ${level} has ${has} hashes instead of ${width}`);
 }

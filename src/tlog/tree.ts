@@ -1,27 +1,26 @@
-// The Merkle tree over the whole log: RFC 6962, section 2.1, with SHA-256. Its shape is that of the chambers' trees, its hashes and
-// the order of children are not.
+// The Merkle tree over the whole log: RFC 6962, section 2.1, with SHA-256. It has the shape of the chambers' trees, but other hashes, and does not
+// sort children.
 import { sha256 } from '@noble/hashes/sha2.js';
 import { HASH_BYTES } from '../crypto/merkle.ts';
 
 export { HASH_BYTES };
 
-/** SHA-256 of 32 bytes; a faster one than the default may be passed where many leaves are hashed. */
+/** SHA-256 to 32 bytes. A publisher passes a faster one than the default. */
 export type Sha256 = (data: Uint8Array) => Uint8Array;
 
 const LEAF_PREFIX = 0x00;
 const NODE_PREFIX = 0x01;
 
-/** The root of a tree without leaves. */
 export const EMPTY_ROOT: Uint8Array = sha256(new Uint8Array());
 
 export interface TreeHash {
-  /** The leaf hash of an entry of the log, whose data are 32 bytes: the leaf of its line. */
+  /** Hashes an entry of the log: the 32-byte leaf of a line. */
   readonly hashLeaf: (data: Uint8Array) => Uint8Array;
   readonly hashNodes: (left: Uint8Array, right: Uint8Array) => Uint8Array;
 }
 
 export function treeHash(hash: Sha256): TreeHash {
-  // One buffer for each is enough: it is filled and hashed without suspending between.
+  // The buffers can be reused, because nothing is suspended between filling and hashing.
   const leaf = new Uint8Array(1 + HASH_BYTES);
   leaf[0] = LEAF_PREFIX;
   const node = new Uint8Array(1 + 2 * HASH_BYTES);

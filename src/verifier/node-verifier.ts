@@ -1,10 +1,11 @@
-// Verification without libsodium: by node:crypto in libuv's thread pool, and by the rule itself on the calling thread.
-import { createPublicKey, type KeyObject, verify } from 'node:crypto';
+// Verification and signing without libsodium: by node:crypto in libuv's thread pool, and by isSignedBy itself on the calling thread.
+import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { isSignedBy, toVerifyingKey } from '../crypto/verify.ts';
+import { privateKeyOf } from '../keys/private-key.ts';
 import type { VerifyJob } from './verify-queue.ts';
 
-/** Keeps the key objects of the `keysMax` public keys used last: making one costs a tenth of a verification. */
+/** Caches the key objects of the last `keysMax` public keys: creating one costs a tenth of a verification. */
 export function createNodeVerifier(keysMax: number, settle: (job: VerifyJob, outcome: boolean | Error) => void) {
   const keys = new LRUCache<string, KeyObject>({ max: keysMax });
 
@@ -16,19 +17,38 @@ export function createNodeVerifier(keysMax: number, settle: (job: VerifyJob, out
       keys.set(x, key);
       verify(null, message, key, signature, (error, isValid) => settle(job, error ?? isValid));
     } catch (error) {
-      // Later, as every other outcome: settling starts the next job, which may fail in the same way.
+      // Asynchronous, because settling starts the next job, which may fail in the same way.
       setImmediate(settle, job, error as Error);
     }
   };
 }
 
-/** No honest signer makes a signature for the fallback verifier, so few may wait for it. */
+/** Resolves to the 64-byte Ed25519 signature over the message by the key with this 32-byte seed. */
+export type Sign = (seed: Uint8Array, message: Uint8Array) => Promise<Uint8Array>;
+
+export interface SignJob {
+  readonly seed: Uint8Array;
+  readonly message: Uint8Array;
+  readonly resolve: (signature: Uint8Array) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Keeps the key object of each seed, of which a service has few. */
+export function createNodeSigner(): (job: SignJob) => void {
+  const keys = new Map<Uint8Array, KeyObject>();
+  return ({ seed, message, resolve, reject }) => {
+    const key = keys.get(seed) ?? privateKeyOf(seed);
+    keys.set(seed, key);
+    sign(null, message, key, (error, signature) => (error === null ? resolve(signature) : reject(error)));
+  };
+}
+
+/** Small, because honest signers never produce signatures that need the fallback. */
 const FALLBACK_WAITING_MAX = 32;
 
 /**
- * Applies the rule itself to signatures that a fast verifier rejected for an R of small order; returns false where too
- * many wait. A signature takes about 4 ms of the calling thread. The pause after each leaves that thread to others,
- * however many such signatures arrive.
+ * Decides signatures with an R of small order that a fast verifier has rejected. Returns false if too many wait. Each takes about 4 ms of the
+ * calling thread; the pause after each keeps the thread free for other work, however many arrive.
  */
 export function createFallbackVerifier(pauseMillis: number): (job: VerifyJob) => boolean {
   const waiting: VerifyJob[] = [];

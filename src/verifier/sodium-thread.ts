@@ -1,38 +1,38 @@
-// A thread that verifies and signs with libsodium. It may fail to load or die at any time: then its unanswered jobs are handed back.
+// A thread that verifies and signs with libsodium. It may fail to load or die at any time; it then returns its unanswered jobs.
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { SignJob } from './signer.ts';
+import type { SignJob } from './node-verifier.ts';
 import type { VerifyJob } from './verify-queue.ts';
 
-/** The worker's file, in the sources and in the build alike. */
+/** Works for the sources and for the build. */
 const WORKER = new URL(`./sodium-worker${extname(import.meta.url)}`, import.meta.url);
 
-/** A 32-bit little-endian number before each job: the length of its message. */
+/** The length of a message, as a 32-bit little-endian number. */
 export const LENGTH_BYTES = 4;
-/** Of a public key, and of a seed. */
+/** The length of a public key or a seed. */
 export const KEY_BYTES = 32;
 export const SIGNATURE_BYTES = 64;
 
-/** Jobs as one block of bytes: for each the length of its message, the key, to verify also the signature, and the message. */
+/** `block` has for each job the length of its message, the key, the signature (if kind is verify) and the message. */
 export interface Batch {
   readonly kind: 'verify' | 'sign';
   readonly jobs: number;
   readonly block: ArrayBuffer;
 }
 
-/** The thread's first message, once libsodium is loaded; each later one has the results of a batch. */
+/** The thread's first message, once libsodium is loaded. Each later message has the results of a batch. */
 export const READY = 'ready';
 
 export interface LostThread {
   readonly unverified: readonly VerifyJob[];
   readonly unsigned: readonly SignJob[];
-  /** A thread that was ready may be replaced; another one that never was would fail again. */
+  /** A replacement for a thread that never was ready would fail too. */
   readonly wasReady: boolean;
   readonly reason: string;
 }
 
 export interface ThreadListener {
-  /** Called before the jobs of a batch are settled: the thread takes another one meanwhile. */
+  /** Called before the jobs of a batch are settled, so that the thread gets its next batch first. */
   readonly onAnswer: () => void;
   readonly settle: (job: VerifyJob, isValid: boolean) => void;
   /** Called once, when the thread has ended. */
@@ -47,7 +47,7 @@ export type Jobs =
 export class SodiumThread {
   /** Whether libsodium is loaded; only then may batches be sent. */
   isReady = false;
-  /** The number of batches sent and not yet returned. */
+  /** Batches without results. */
   batches = 0;
   readonly #worker: Worker;
   readonly #sent: Jobs[] = [];
@@ -84,7 +84,7 @@ export class SodiumThread {
     });
   }
 
-  /** The whole batch changes threads as one block of bytes, so nothing is cloned. */
+  /** Transfers the batch as one block of bytes, so that nothing is cloned. */
   send(sent: Jobs): void {
     if (this.batches++ === 0) this.#worker.ref();
     this.#sent.push(sent);
@@ -105,7 +105,7 @@ export class SodiumThread {
     this.#worker.postMessage({ kind, jobs: jobs.length, block: block.buffer } satisfies Batch, [block.buffer]);
   }
 
-  /** Ends the thread; its unanswered jobs are handed back. */
+  /** Ends the thread, which returns its unanswered jobs. */
   async close(): Promise<void> {
     this.#reason = 'it was closed';
     await this.#worker.terminate();

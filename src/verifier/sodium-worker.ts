@@ -1,9 +1,8 @@
-// The program of a verification thread: loads libsodium's binding, whose path is its workerData, and verifies and signs batches.
+// The program of a SodiumThread. Its workerData is the path of libsodium's binding.
 import { createRequire } from 'node:module';
 import { parentPort, workerData } from 'node:worker_threads';
 import { type Batch, KEY_BYTES, LENGTH_BYTES, READY, SIGNATURE_BYTES } from './sodium-thread.ts';
 
-/** The part of libsodium's binding that is used. */
 interface Sodium {
   crypto_sign_verify_detached(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean;
   crypto_sign_detached(signature: Uint8Array, message: Uint8Array, secretKey: Uint8Array): void;
@@ -18,7 +17,7 @@ parentPort?.on('message', (batch: Batch) => {
 });
 parentPort?.postMessage(READY);
 
-/** A byte for each job, 1 for valid. */
+/** Returns a byte for each job, 1 if valid. */
 function verified({ block, jobs }: Batch): Uint8Array<ArrayBuffer> {
   const numbers = new DataView(block);
   const answers = new Uint8Array(jobs);
@@ -35,7 +34,7 @@ function verified({ block, jobs }: Batch): Uint8Array<ArrayBuffer> {
   return answers;
 }
 
-/** The signatures of the jobs, joined. */
+/** Returns the signatures, joined. */
 function signed({ block, jobs }: Batch): Uint8Array<ArrayBuffer> {
   const numbers = new DataView(block);
   const signatures = new Uint8Array(jobs * SIGNATURE_BYTES);
@@ -44,7 +43,7 @@ function signed({ block, jobs }: Batch): Uint8Array<ArrayBuffer> {
   for (let job = 0, at = 0; job < jobs; job++) {
     const messageLength = numbers.getUint32(at, true);
     const due = new Uint8Array(block, at + LENGTH_BYTES, KEY_BYTES);
-    // All of a batch are by one key, unless keys are rotated.
+    // A batch has one key, unless keys are rotated meanwhile.
     if (seed === undefined || Buffer.compare(seed, due) !== 0)
       sodium.crypto_sign_seed_keypair(new Uint8Array(KEY_BYTES), secretKey, due);
     seed = due;

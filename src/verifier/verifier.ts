@@ -1,57 +1,61 @@
-// Verifies Ed25519 signatures off the main thread, by the rule of isSignedBy, fairly by caller: keys must have passed weaknessOf. Signs
-// there, too.
+// Verifies Ed25519 signatures off the main thread by the rule of isSignedBy, with fair queues for callers, and signs there too. Public keys must
+// have passed weaknessOf.
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { hasSmallOrderR, type SignatureVerifier } from '../crypto/verify.ts';
 import { type ForumError, unavailable } from '../vocabulary/errors.ts';
-import { createFallbackVerifier, createNodeVerifier } from './node-verifier.ts';
-import { createNodeSigner, type Sign, type SignJob } from './signer.ts';
+import {
+  createFallbackVerifier,
+  createNodeSigner,
+  createNodeVerifier,
+  type Sign,
+  type SignJob,
+} from './node-verifier.ts';
 import { KEY_BYTES, type LostThread, SIGNATURE_BYTES, SodiumThread } from './sodium-thread.ts';
 import { type QueueLimits, type VerifyJob, VerifyQueue } from './verify-queue.ts';
 
 const KEYS_MAX = 4096;
 const PENDING_MAX = 16_384;
 /**
- * Jobs for a thread that have no result yet: enough to keep it busy while the main thread is not, and few enough that the last one
- * waits some milliseconds. All others wait in the fair queue.
+ * Enough to keep a thread busy while the main thread does other work, and few enough that the last job waits only some milliseconds. All other
+ * jobs wait in the fair queue.
  */
 const IN_FLIGHT_PER_THREAD_MAX = 128;
-/** Small, so that the first results are used while the next are computed: neither thread waits for the other. */
+/** Small, so that the main thread uses the first results while the thread computes the next. */
 const BATCH_JOBS_MAX = 16;
-/** One that the thread works on and one for when it is done. To wake a thread costs as much as several signatures, so the others go together. */
+/** One in progress and one queued. Waking a thread costs as much as several signatures, so further jobs are collected into the next batch. */
 const BATCHES_PER_THREAD_MAX = 2;
 const FALLBACK_PAUSE_MILLIS = 30;
 
 export interface VerifierOptions {
-  /** Threads with libsodium; 0 leaves everything to node:crypto's thread pool. By default one less than there are cores, at least one. */
+  /** Threads with libsodium; 0 means node:crypto's thread pool. Defaults to one less than the number of cores, at least one. */
   readonly threads?: number;
-  /** Signatures that node:crypto verifies before the threads are started; 0 by default. */
+  /** Signatures that node:crypto verifies before the threads start; 0 by default. */
   readonly threadsAfter?: number;
-  /** Key objects kept for node:crypto. */
+  /** Key objects cached for node:crypto. */
   readonly keysMax?: number;
-  /** Signatures without a result yet, in all. */
+  /** The limit of all signatures without a result. */
   readonly pendingMax?: number;
   readonly queueLimits?: Partial<QueueLimits>;
-  /** Called when a thread has died or could not load libsodium; node:crypto takes its jobs. */
+  /** Called when a thread has died or failed to load libsodium; node:crypto takes over its jobs. */
   readonly onThreadLost?: (reason: string) => void;
-  /** The time from one signature of the fallback verifier to its next. */
   readonly fallbackPauseMillis?: number;
-  /** The jobs sent to a thread at once: more take less of the main thread, and wait longer. */
+  /** A larger batch costs less of the main thread, but delays results. */
   readonly batchJobsMax?: number;
-  /** The binding to load in place of the installed one. */
+  /** A binding to load instead of the installed one. */
   readonly sodiumPath?: string;
 }
 
 export interface SignatureVerifierPool {
   readonly verify: SignatureVerifier;
   readonly sign: Sign;
-  /** Ends the threads; pending signatures still get results. */
+  /** Ends the threads. Pending jobs still get results, from node:crypto. */
   readonly close: () => Promise<void>;
-  /** How many threads verify with libsodium now. */
+  /** The number of threads that have loaded libsodium. */
   readonly readyThreads: () => number;
 }
 
-/** libsodium verifies; node:crypto does while no thread is ready. A signature that either rejects for its R goes to the fallback verifier. */
+/** node:crypto verifies while no libsodium thread is ready. The fallback verifier decides rejected signatures with an R of small order. */
 export function createVerifier(options: VerifierOptions = {}): SignatureVerifierPool {
   const { pendingMax = PENDING_MAX, batchJobsMax = BATCH_JOBS_MAX, onThreadLost = () => {} } = options;
   const threadCount = options.threads ?? Math.max(1, availableParallelism() - 1);
@@ -61,9 +65,9 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
   const signByNode = createNodeSigner();
   const threads = new Set<SodiumThread>();
   const waiting = new VerifyQueue(options.queueLimits);
-  /** Started, and not yet sent. */
+  /** Started jobs that were not sent yet. */
   const due: VerifyJob[] = [];
-  /** Those of one turn of the event loop: a batch of commands is answered in one. */
+  /** The jobs of one turn of the event loop, in which a batch of commands gets its responses. */
   const toSign: SignJob[] = [];
   let inFlight = 0;
   let isClosed = false;

@@ -1,7 +1,6 @@
-// Signatures that wait for a free verifier, served fairly: no caller's signatures wait behind all those of another.
+// A fair queue of signatures: no caller's signatures wait behind all those of another caller.
 import type { VerifyCaller } from '../crypto/verify.ts';
 
-/** One signature to verify, and where its result goes. */
 export interface VerifyJob {
   /** 32 bytes. */
   readonly publicKey: Uint8Array;
@@ -13,35 +12,33 @@ export interface VerifyJob {
 }
 
 export interface QueueLimits {
-  /** Jobs waiting for one key of one network. */
+  /** The limit of waiting jobs for one key of one network. */
   readonly perKeyMax: number;
   readonly perNetworkMax: number;
 }
 
 const REGISTERED: QueueLimits = { perKeyMax: 1_024, perNetworkMax: 8_192 };
 const UNREGISTERED: QueueLimits = { perKeyMax: 64, perNetworkMax: 64 };
-/** While both wait, one job in so many is of an unregistered key. */
+/** While both kinds wait, one job in this many is of an unregistered key. */
 const UNREGISTERED_EVERY_JOBS = 8;
 
 export class VerifyQueue {
   readonly #registered: FairQueue;
   readonly #unregistered = new FairQueue(UNREGISTERED);
   #turns = 0;
-  /** Jobs that wait. */
   size = 0;
 
   constructor(limits: Partial<QueueLimits> = {}) {
     this.#registered = new FairQueue({ ...REGISTERED, ...limits });
   }
 
-  /** False where too many of this caller's jobs wait. */
+  /** Returns false if too many of the caller's jobs wait. */
   push(job: VerifyJob, caller: VerifyCaller): boolean {
     const isTaken = (caller.did === undefined ? this.#unregistered : this.#registered).push(job, caller);
     if (isTaken) this.size++;
     return isTaken;
   }
 
-  /** The job whose turn it is. */
   take(): VerifyJob | undefined {
     this.#turns++;
     const isUnregisteredTurn = this.#turns % UNREGISTERED_EVERY_JOBS === 0;
@@ -59,7 +56,7 @@ interface Network {
   waiting: number;
 }
 
-/** Round robin over networks, and within a network over its keys: a map's first entry is served and becomes its last. */
+/** Round robin over networks, and over the keys of each network: the first entry of a map is served and becomes the last. */
 class FairQueue {
   readonly #limits: QueueLimits;
   readonly #networks = new Map<string, Network>();

@@ -68,7 +68,7 @@ test('set-relayer changes the relayer at once', async () => {
   const before = await contracts(['check', `--relayer=${NEXT}`], variables);
   expect(before).toMatchObject({
     exitCode: 1,
-    err: expect.stringMatching(/RELAYER_PRIVATE_KEY: .* refuses the account/),
+    err: expect.stringMatching(/RELAYER_PRIVATE_KEY: .* rejects the account/),
   });
   const changed = await contracts(['set-relayer', NEXT], variables);
   expect(changed).toMatchObject({ exitCode: 0, out: expect.stringMatching(/changed +\["registry","factory"\]/) });
@@ -84,7 +84,7 @@ test('a chain from before the instructions that the contracts use is named as wh
   rpcOfOld.close();
   const { exitCode, err } = await contracts(DEPLOY, { RPC_URL: old.rpcUrl });
   expect(exitCode).toBe(1);
-  expect(err).toMatch(/^failure: eth_estimateGas: .*; the chain lacks an instruction of the contract, /);
+  expect(err).toMatch(/^failure: eth_estimateGas: .*; the contract uses an instruction that the chain lacks: /);
 });
 
 test('the quorum contracts of a rehearsal are deployed and checked in the same way', async () => {

@@ -50,7 +50,7 @@ it('does not start on an old copy, and goes on as a new log that publishes the o
   rmSync(`${path}-shm`, { force: true });
   copyFileSync(`${path}.old`, path);
   await expect(run(settings)).rejects.toThrow(
-    /^the log has 1 lines, and the checkpoint .*\.checkpoint was published over 3: restore a newer copy of the database, or go on as another log: chambers new-log/,
+    /^the log has 1 lines, and the checkpoint .*\.checkpoint was published over 3: restore a newer copy of the database, or continue as another log: chambers new-log/,
   );
   const { exitCode, out } = await runCli(['new-log', '--json'], settings);
   expect(exitCode).toBe(0);
@@ -78,11 +78,11 @@ it('does not take an empty database for a copy of the log that was lost', async 
   await newAgent(first);
   await first.stop();
   for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });
-  await expect(run(settings)).rejects.toThrow(/it holds the keys of log .*: put back a database that was lost/);
+  await expect(run(settings)).rejects.toThrow(/it has the keys of log .*: restore the lost database/);
   // The start has made none.
   expect(existsSync(path)).toBe(false);
   await openSqliteStore(path).close();
-  await expect(run(settings)).rejects.toThrow(/it holds the keys of log .*: put back a database that was lost/);
+  await expect(run(settings)).rejects.toThrow(/it has the keys of log .*: restore the lost database/);
   expect(await runCli(['new-log'], settings)).toEqual({
     exitCode: 2,
     out: '',

@@ -14,7 +14,7 @@ import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 /** Lines in a buffer that a few requests fill. */
 const BUFFER_BYTES = 16_384;
 const MORE_THAN_SOCKETS_HOLD = 4_000;
-const LOST = /lines of this log were lost/;
+const LOST = /log lines were lost/;
 
 interface Logging {
   readonly service: ServiceProcess;

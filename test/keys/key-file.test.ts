@@ -51,10 +51,10 @@ describe('a key file', () => {
 
   it.each<[string, (path: string) => void, RegExp]>([
     ['others may read', (path) => chmodSync(path, 0o640), /other users may use it: run chmod 600/],
-    ['is truncated', (path) => truncateSync(path, 100), /it is not whole, or not JSON/],
-    ['is empty', (path) => truncateSync(path, 0), /it is not whole, or not JSON/],
-    ['is another log’s', (path) => edit(path, LOG_ID, 'cd'.repeat(16)), /holds the keys of log cdcd.*this log is abab/],
-    ['has a short seed', (path) => edit(path, /0x[0-9a-f]{64}/, '0x12'), /keys\.0\.seed is not as a key file has it/],
+    ['is truncated', (path) => truncateSync(path, 100), /it is truncated or not JSON/],
+    ['is empty', (path) => truncateSync(path, 0), /it is truncated or not JSON/],
+    ['is another log’s', (path) => edit(path, LOG_ID, 'cd'.repeat(16)), /has the keys of log cdcd.*this log is abab/],
+    ['has a short seed', (path) => edit(path, /0x[0-9a-f]{64}/, '0x12'), /keys\.0\.seed is invalid/],
     ['has no key for a use', (path) => edit(path, '"checkpoints"', '"receipts"'), /it has no key for checkpoints/],
     [
       'has retired its newest key',

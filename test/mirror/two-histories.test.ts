@@ -80,7 +80,7 @@ describe('a mirror of a log', () => {
       expect((await runCli(['proof', file])).exitCode).toBe(0);
       const altered = { ...proof, lines: [HONEST[4]?.line, HONEST[4]?.line] };
       await expect(verifyMisbehaviour(parseMisbehaviour(JSON.stringify(altered)))).rejects.toThrow(
-        'not one of its line',
+        'does not match its line',
       );
       const once = { ...altered, tlogProofs: [tlogProofs[0], tlogProofs[0]] };
       await expect(verifyMisbehaviour(parseMisbehaviour(JSON.stringify(once)))).rejects.toThrow('are one entry');
@@ -107,17 +107,17 @@ describe('a mirror of a log', () => {
         served: [...HONEST, { ...HIDDEN, stream: 9, eventId: 1 }],
         index: { 5: { stream: 9, eventId: 1 } },
       },
-      /^the line at index 5 is not event 1 of chamber 9, as which the service serves it;/,
+      /^the service serves the line at index 5 as event 1 of chamber 9, which it is not;/,
     ],
     [
       'an event beyond the end of its stream',
       { entries: TWO_HISTORIES, served: HONEST, index: { 5: { stream: 1, eventId: 5 } } },
-      /^the log has event 5 of chamber 1 at index 5, and event 4 of chamber 1 not before it;/,
+      /^the log has event 5 of chamber 1 at index 5 without event 4 of chamber 1 before it;/,
     ],
     [
       'a line that follows another one than the log has',
       { entries: [...HONEST, { ...HIDDEN, line: lineAfter([...HONEST.slice(0, 3), HIDDEN], 1).line, eventId: 4 }] },
-      /^event 4 of chamber 1 does not hold the hash of the line before it;/,
+      /^event 4 of chamber 1 does not contain the hash of the line before it;/,
     ],
   ])('stops where an entry is %s', async (_, log, problem) => {
     expect((await refused(log)).message).toMatch(problem);

@@ -3,8 +3,7 @@
 import { publicKeyOf } from '../../src/keys/private-key.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { SOLE_LEASE } from '../../src/log/store.ts';
-import { publishOnce } from '../../src/publisher/publisher.ts';
-import { checkpointSigner } from '../../src/publisher/signer.ts';
+import { checkpointSigner, publishOnce } from '../../src/publisher/publisher.ts';
 import { type ForumEvent, toLine } from '../../src/vocabulary/events.ts';
 import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
 

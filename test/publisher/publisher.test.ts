@@ -8,8 +8,12 @@ import { publicKeyOf } from '../../src/keys/private-key.ts';
 import { SOLE_LEASE, type Store } from '../../src/log/store.ts';
 import { readCheckpointCopy, writeCheckpointCopy } from '../../src/publisher/checkpoint-copy.ts';
 import { PublishedHistory, SecondHistory } from '../../src/publisher/published-history.ts';
-import { LEAVES_PER_CHECKPOINT_MAX, publishOnce, TreeDamaged } from '../../src/publisher/publisher.ts';
-import { checkpointSigner } from '../../src/publisher/signer.ts';
+import {
+  checkpointSigner,
+  LEAVES_PER_CHECKPOINT_MAX,
+  publishOnce,
+  TreeDamaged,
+} from '../../src/publisher/publisher.ts';
 import { parseVerifierKey } from '../../src/tlog/note.ts';
 import { openCheckpoint, verifyTlogProof } from '../../src/tlog/proof.ts';
 import { parseEntries, tilePath, tilesBetween } from '../../src/tlog/tile.ts';
@@ -320,7 +324,7 @@ describe('the publisher', () => {
       await expect(history(file, another).prove(made)).resolves.toBeUndefined();
       const unrelated = { ...opened.tree, checkpoint: async () => undefined } as unknown as Store['tree'];
       await expect(history(file, another).prove(unrelated)).rejects.toThrow(
-        `is a checkpoint of log ${opened.log.logId}, and the database holds log 1111`,
+        `is a checkpoint of log ${opened.log.logId}, and the database has log 1111`,
       );
     });
 
@@ -329,9 +333,9 @@ describe('the publisher', () => {
       const { tree } = await otherLines(4);
       await expect(history(file, opened.log).prove(tree)).rejects.toThrow('over other lines than the first 3');
       writeFileSync(file, note.replace('\n3\n', '\n2\n'));
-      await expect(history(file, opened.log).prove(tree)).rejects.toThrow('is not a checkpoint that the keys');
+      await expect(history(file, opened.log).prove(tree)).rejects.toThrow('is not a checkpoint signed by a key');
       writeFileSync(file, '');
-      await expect(history(file, opened.log).prove(tree)).rejects.toThrow('is not a checkpoint that the keys');
+      await expect(history(file, opened.log).prove(tree)).rejects.toThrow('is not a checkpoint signed by a key');
     });
 
     it('keeps neither a smaller checkpoint nor one that contradicts, and serves what it served before', async () => {

@@ -68,7 +68,7 @@ describe('a service with witnesses', () => {
     replies[0]?.();
     await eventually(async () => expect(await metric('chambers_witness_late_total')).toBe(1), 15_000);
     expect(await metric('chambers_witness_cosignatures_total')).toBe(0);
-    expect(lines.join('')).toContain('it came after the next checkpoint was published');
+    expect(lines.join('')).toContain('it arrived after the next checkpoint was published');
     // The log no longer grows, so the next cosignature is in time.
     await eventually(() => expect(replies).toHaveLength(2), 15_000);
     replies[1]?.();

@@ -253,7 +253,7 @@ test('a factory with another relayer raises an alert and fails no idea', async (
   const relayer = opened.relayer({ factoryAddress: factory.address });
   await until(() => !relayer.status().ok);
   expect(relayer.status().reason).toMatch(
-    /^chain: the factory at 0x\w+: deployIdea refuses the account 0x\w+ \(NotRelayer/,
+    /^chain: the factory at 0x\w+: deployIdea rejects the account 0x\w+ \(NotRelayer/,
   );
   expect(forum.facts('idea.deploy_failed')).toEqual([]);
 });

@@ -39,7 +39,7 @@ test('one estimate that reverts without a reason fails no deployment', async () 
   const relayer = opened.relayer({ rpcUrl: proxy.url });
   await until(() => !relayer.status().ok);
   expect(relayer.status().reason).toBe(
-    'chamber 1, idea-1: reverted without a reason: failed if it stays so for minutes',
+    'chamber 1, idea-1: reverted without a reason: recorded as failed if this persists for minutes',
   );
   expect(refusal.count).toBe(1);
   refusal.isOn = false;

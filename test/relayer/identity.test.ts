@@ -198,7 +198,7 @@ describe('what sending a transaction needs', () => {
       method === 'eth_estimateGas' ? { kind: 'result', result: '0x1c9c3801' } : undefined,
     );
     expect(above.found).toEqual([
-      ['problem', 'RPC_URL', expect.stringMatching(/takes 480000001 gas, and a block of the chain has 30000000$/)],
+      ['problem', 'RPC_URL', expect.stringMatching(/needs 480000001 gas, and a block has 30000000$/)],
     ]);
   });
 

@@ -59,7 +59,7 @@ test.each([
   [
     'NotDealer',
     { privateKey: NEXT_KEY },
-    /^chain: the registry at 0x\w+: commitChamber refuses the account 0x\w+ \(NotDealer/,
+    /^chain: the registry at 0x\w+: commitChamber rejects the account 0x\w+ \(NotDealer/,
   ],
   [
     'InvalidBpsSum',

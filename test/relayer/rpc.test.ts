@@ -30,7 +30,7 @@ test.each([
 ])('an instruction that the chain lacks is named as what it is: %s', async (message) => {
   const proxy = await openFaulty({ kind: 'error', message });
   expect((await failureOf(proxy.url)).message).toBe(
-    `eth_chainId: ${message}; the chain lacks an instruction of the contract, which is compiled for a later upgrade of the EVM than the chain has`,
+    `eth_chainId: ${message}; the contract uses an instruction that the chain lacks: it was compiled for a later EVM upgrade`,
   );
 });
 

@@ -70,8 +70,8 @@ test('contracts that reject the caller are found, until their owner appoints it'
   const addresses = await deployFor(rpc, chain.config.privateKey);
   const wiring = { ...addresses, relayer: NEXT };
   expect(await faults(wiring)).toMatchObject([
-    { variable: 'RELAYER_PRIVATE_KEY', problem: expect.stringContaining('commitChamber refuses the account') },
-    { variable: 'RELAYER_PRIVATE_KEY', problem: expect.stringContaining('deployIdea refuses the account') },
+    { variable: 'RELAYER_PRIVATE_KEY', problem: expect.stringContaining('commitChamber rejects the account') },
+    { variable: 'RELAYER_PRIVATE_KEY', problem: expect.stringContaining('deployIdea rejects the account') },
   ]);
   expect(await setRelayer(await openOwner(rpc), addresses, NEXT)).toEqual(['registry', 'factory']);
   expect(await faults(wiring)).toEqual([]);

@@ -153,7 +153,7 @@ const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environme
       return settings;
     },
     1,
-    'is not a checkpoint that the keys of this log have signed',
+    'is not a checkpoint signed by a key of this log',
   ],
   [
     'another chain than the log’s',

@@ -67,7 +67,7 @@ describe('the checkpoint of a log', () => {
     const [{ note }, { note: other }] = [honest.checkpoint, extended.checkpoint];
     const forged = { ...proof, checkpoints: [formatNote(note), formatNote(other)] };
     const verifying = async () => verifyMisbehaviour(parseMisbehaviour(JSON.stringify(forged)));
-    await expect(verifying()).rejects.toThrow('the path is not one of the larger checkpoint');
+    await expect(verifying()).rejects.toThrow('the path does not match the larger checkpoint');
   });
 
   it.each([

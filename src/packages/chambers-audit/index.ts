@@ -1,5 +1,4 @@
-// The package chambers-audit as a library, whose types need no other package.
-
+// The library chambers-audit. Its types need no other package.
 import { auditFile as runFile, auditService as runService } from '../../audit/audit.ts';
 import { AuditedChain } from '../../audit/chain/chain-reader.ts';
 import type { AuditPolicy } from '../../audit/policy.ts';
@@ -9,17 +8,17 @@ export type { CheckResult } from '../../audit/report/findings.ts';
 export type { AuditPolicy, ChamberReport, ServiceReport };
 
 export interface AuditOptions {
-  /** Only this chamber of a service. */
+  /** Audits only this chamber of a service. */
   readonly chamberId?: number | undefined;
-  /** A file of account lines; a service is asked for them without one. */
+  /** A file of account lines; by default they are requested from the service. */
   readonly accounts?: string | undefined;
   /** Compares root and tokens with a chain. */
   readonly chain?: { readonly rpc: string; readonly registries: readonly `0x${string}`[] } | undefined;
-  /** What the auditor decides where the lines leave it open, e.g. the service's own limits. */
+  /** Decides questions that the lines leave open, e.g. the service's limits. */
   readonly policy?: AuditPolicy | undefined;
 }
 
-/** Audits an exported file of lines. Rejects for one that can't be read, or that holds no event of a chamber. */
+/** Audits an exported file of lines. Rejects if it can't be read or contains no event of a chamber. */
 export function auditFile(path: string, options: AuditOptions = {}): Promise<ChamberReport> {
   return runFile(path, toRequest(options));
 }

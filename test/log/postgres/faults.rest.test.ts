@@ -7,7 +7,7 @@ import type { AppendResult, EventLog, LogEntry, Registration } from '../../../sr
 import { readPages } from '../../../src/log/pages.ts';
 import { NO_LIMITS } from '../../../src/moves/move.ts';
 import { PublishedHistory } from '../../../src/publisher/published-history.ts';
-import { checkpointSigner } from '../../../src/publisher/signer.ts';
+import { checkpointSigner } from '../../../src/publisher/publisher.ts';
 import { formatCheckpoint } from '../../../src/tlog/checkpoint.ts';
 import { formatNote } from '../../../src/tlog/note.ts';
 import type { ChamberEvent } from '../../../src/vocabulary/events.ts';
