@@ -3,7 +3,7 @@
 // machine is. CRASH_SEED brings a run back.
 import { copyFileSync } from 'node:fs';
 import { expect } from 'vitest';
-import { createKeyFile, defaultKeyFile } from '../../src/keys/key-file.ts';
+import { bequeathKeyFile, defaultKeyFile } from '../../src/keys/key-file.ts';
 import { backupDatabase } from '../../src/log/sqlite/backup.ts';
 import { NO_LIMITS } from '../../src/moves/move.ts';
 import { Checker } from '../forum/simulation/checker.ts';
@@ -91,14 +91,14 @@ async function expectRebuildIdentical(
   players: readonly Player[],
 ): Promise<void> {
   const copy = `${path}.copy`;
-  const { logId } = await backupDatabase(path, copy);
+  const { logId, copiedFrom } = await backupDatabase(path, copy);
   const views = await viewsOf(service, players);
   await rebuildLog(copy);
   expect(derivedRows(copy)).toEqual(derivedRows(path));
   await service.kill('SIGKILL');
   const fresh = `${path}.fresh`;
   copyFileSync(copy, fresh);
-  createKeyFile(defaultKeyFile(fresh, logId), logId, Date.now());
+  bequeathKeyFile(defaultKeyFile(path, copiedFrom), defaultKeyFile(fresh, logId), logId);
   expect(await viewsOf(await startProcess(fresh, SETTINGS), players)).toEqual(views);
 }
 
