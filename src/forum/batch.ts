@@ -2,10 +2,10 @@
 import type { AppendBatch, AppendResult, LogEntry, Registration } from '../log/log.ts';
 import type { StreamId } from '../log/stream-id.ts';
 import type { ReadChain } from '../moves/chain-question.ts';
-import type { SeenEvent } from '../moves/move.ts';
 import type { Payer } from '../process/main-thread.ts';
 import type { ForumEvent } from '../vocabulary/events.ts';
 import type { Hex } from '../vocabulary/values.ts';
+import { NO_ANSWER } from './chain-readings.ts';
 import type { Command } from './commands.ts';
 import type { Staged, State } from './staging.ts';
 import type { Streams } from './streams.ts';
@@ -26,29 +26,42 @@ export interface PendingCommand {
   readonly response: Promise<ForumEvent | null>;
   readonly resolve: (event: ForumEvent | null) => void;
   readonly reject: (error: unknown) => void;
-  /** Its signature was looked up apart from an append, or is being so: that is done once. */
-  isLookedUp: boolean;
-  /** Its streams stay in memory until it has its response. */
-  isHeld: boolean;
-  /** The open chambers of a creation's creator, once they were counted. */
-  openChambers: OpenChambers | undefined;
-  /** Whom its work counts for; undefined for the service's own. */
+  /** Undefined for the service's own commands. */
   readonly payer: Payer | undefined;
   /** The event of its chamber that its agent had seen. */
-  readonly seen: SeenEvent | undefined;
-  /** The leaf that the log has for that event, null for none; undefined before it was read. */
-  seenLeaf: Hex | null | undefined;
+  readonly seenEventId: number | undefined;
   /** The event of its chamber that it replies to. */
   readonly replyTo: number | undefined;
-  /** Whether the chamber has that event and members may reply to it; undefined before it was read. */
-  takesReply: boolean | undefined;
-  /** Gives what the chain answered for it; throws NeedsChain for what it was not asked. */
-  readChain: ReadChain;
-  /** How often it was decided on a head that another process had passed. */
+  readings: Readings;
+  /** How often another process had advanced a stream that it was decided on. */
   conflicts: number;
-  /** It has taken from its agent's rate. */
-  isCounted: boolean;
+  /** Whether it was charged to its agent's rate. */
+  isCharged: boolean;
 }
+
+/** What was read for a command outside of batches. */
+export interface Readings {
+  /** Its signature was looked up apart from appends, which is done once. */
+  readonly isLookedUp: boolean;
+  /** Its streams stay in memory until it has its response. */
+  readonly isHeld: boolean;
+  /** The open chambers of a creation's creator. */
+  readonly openChambers: OpenChambers | undefined;
+  /** The leaf of the event that its agent had seen; null if there is no such event, undefined before it was read. */
+  readonly seenLeaf: Hex | null | undefined;
+  /** Whether the chamber has the event that it replies to, and members may reply to it; undefined before it was read. */
+  readonly takesReply: boolean | undefined;
+  readonly readChain: ReadChain;
+}
+
+export const NO_READINGS: Readings = {
+  isLookedUp: false,
+  isHeld: false,
+  openChambers: undefined,
+  seenLeaf: undefined,
+  takesReply: undefined,
+  readChain: NO_ANSWER,
+};
 
 /** What the append confirms: an event, a rejection, or no change (`event` is null). */
 export interface Outcome {
@@ -85,8 +98,14 @@ export class CommitBatch implements AppendBatch {
     this.lastChamberId = before?.lastChamberId;
   }
 
-  /** Takes the states that the command is decided on into the batch. Returns false if something has to be read first. */
-  take({ streams, seen, seenLeaf, replyTo, takesReply }: PendingCommand): boolean {
+  /** The event that a request with this signature led to here or in the batch that is being written; undefined if none did. */
+  acceptedBy(signature: string): ForumEvent | null | undefined {
+    const event = this.accepted.get(signature);
+    return event === undefined ? this.before?.accepted.get(signature) : event;
+  }
+
+  /** Takes the states that the command is decided on into the batch. Returns false if something must be read first. */
+  take({ streams, seenEventId, replyTo, readings }: PendingCommand): boolean {
     for (const stream of streams) {
       if (this.states.has(stream)) continue;
       const staged = this.before?.touched.has(stream) ? this.before.states.get(stream) : undefined;
@@ -97,10 +116,10 @@ export class CommitBatch implements AppendBatch {
     }
     const [, chamberId = 0] = streams;
     const chamber = this.states.get(chamberId);
-    if (chamber && replyTo !== undefined && takesReply === undefined) return false;
-    if (seen === undefined || seenLeaf !== undefined) return true;
+    if (chamber && replyTo !== undefined && readings.takesReply === undefined) return false;
+    if (seenEventId === undefined || readings.seenLeaf !== undefined) return true;
     // Most agents have seen the last event, whose leaf is in memory.
-    return !chamber || chamber.state.lastEventId === seen.eventId;
+    return !chamber || chamber.state.lastEventId === seenEventId;
   }
 
   /** Adds an event, and returns it. */

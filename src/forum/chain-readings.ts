@@ -13,8 +13,8 @@ export class NeedsChain extends Error {
   }
 }
 
-/** What a command is decided with before it has asked the chain. */
-export const NOTHING_READ: ReadChain = (question) => {
+/** What a command is decided with before the chain has answered for it. */
+export const NO_ANSWER: ReadChain = (question) => {
   throw new NeedsChain(question);
 };
 

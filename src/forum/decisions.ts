@@ -120,7 +120,7 @@ export class Decisions {
   #requireAllowed(command: AgentCommand, { pending, batch, now, at }: Context): void {
     const { operation, caller } = command;
     const { did, signature, times } = caller;
-    if (!pending.isCounted && !(signature === null && UNSIGNED.has(operation))) {
+    if (!pending.isCharged && !(signature === null && UNSIGNED.has(operation))) {
       const rates = this.#ratesOf.get(operation) ?? this.#rates;
       for (const [index, { rate, what }] of rates.entries()) {
         const wait = rate?.take(did) ?? 0;
@@ -128,7 +128,7 @@ export class Decisions {
         for (const charged of rates.slice(0, index)) charged.rate?.giveBack(did);
         throw rateError(wait, what);
       }
-      pending.isCounted = true;
+      pending.isCharged = true;
     }
     if (NEED_PERMISSION.has(operation) && !this.#options.permits(did)) {
       throw new ForumError(
@@ -146,8 +146,8 @@ export class Decisions {
   /** Gives back the charge of a command that proved to be a retry. */
   giveBack(pending: PendingCommand): void {
     const { command } = pending;
-    if (!pending.isCounted || command.operation === 'record') return;
-    pending.isCounted = false;
+    if (!pending.isCharged || command.operation === 'record') return;
+    pending.isCharged = false;
     const rates = this.#ratesOf.get(command.operation) ?? this.#rates;
     for (const { rate } of rates) rate?.giveBack(command.caller.did);
   }
@@ -159,7 +159,8 @@ export class Decisions {
     const parsed = parseBody(move, body);
     const { state: account } = batch.states.get(caller.did) as Account;
     const { state, headHash } = chamber;
-    const { seen, seenLeaf = null, readChain, takesReply = false } = pending;
+    const { seen } = parsed;
+    const { seenLeaf = null, takesReply = false, readChain } = pending.readings;
     const leaf = seen?.eventId === state.lastEventId ? headHash : seenLeaf;
     let payload: MovePayloads[keyof MovePayloads];
     try {
@@ -182,10 +183,10 @@ export class Decisions {
     const payload = createChamber.decide(parseBody(createChamber, body), {
       now: at,
       account,
-      openChambers: pending.openChambers?.count ?? 0,
+      openChambers: pending.readings.openChambers?.count ?? 0,
       serviceKeys: pinnedKeys?.(at),
       limits,
-      readChain: pending.readChain,
+      readChain: pending.readings.readChain,
     });
     const chamberId = (batch.lastChamberId ?? 0) + 1;
     batch.lastChamberId = chamberId;
@@ -198,7 +199,7 @@ export class Decisions {
     const { did, signature } = caller;
     const account = (batch.states.get(did) ?? undefined) as Account | undefined;
     const { state = null } = account ?? {};
-    const { readChain } = pending;
+    const { readChain } = pending.readings;
     const given = { state, isSigned: signature !== null, services, readChain };
     const parsed = parseRegistration(body, given);
     const registered = registeredDid(parsed);
@@ -232,7 +233,7 @@ export class Decisions {
     const sent = parseBody(retireByWallet, body);
     if (isRetiredBy(state, sent)) return null;
     if (state.retirement === null) this.#requireFreshProof(retirementClaim(sent, caller.did, services), context);
-    const payload = retireByWallet.decide(sent, { state, services, readChain: pending.readChain });
+    const payload = retireByWallet.decide(sent, { state, services, readChain: pending.readings.readChain });
     return batch.stage(stageAccountEvent(account, { type: retireByWallet.event, payload }, caller, { at }));
   }
 

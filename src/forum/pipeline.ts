@@ -1,44 +1,39 @@
-// The way of every command, on every store: decided on memory, over everything decided before it, then appended with the heads and
-// signatures that the decision relied on; the response follows when the append has confirmed them.
+// How each command is processed: decided against in-memory state, on top of everything decided before it, then appended together with
+// the heads and signatures that the decision relied on. The response follows once the append has confirmed them.
 //
-// Why no command is lost, doubled, confirmed early, or decided on a state that never was:
+// Why no command is lost, duplicated, confirmed early, or decided on a state that was never committed:
 //
-//  1. A command is in one place at a time: being looked up (replay-look-ups.ts) or prepared, waiting, or an outcome of one batch. It leaves with
-//     one response. `close` waits until all have left.
-//  2. A decision and the staging of its event are one synchronous step on the states of the open batch, which are those of the batch in
-//     flight where that has touched the stream, else those in memory. So within a process no decision overlooks an earlier one.
-//  3. All decisions of a batch see one head of a stream, and the append is told it: by the event that follows it, by the account that an
-//     event names, or among the batch's heads. The store writes nothing of a stream with another head, and reports that it grew. So what
-//     is written was decided on heads, and what is rejected was rejected on heads: of a moment after the command came in.
-//  4. What was decided on a stream that grew is decided again, once memory has the head that the append reported, and so is the whole open
-//     batch, since it may stand on events that were not written. A failed append rejects its own commands, of which it wrote nothing
-//     or all, and the open batch is decided again.
-//  5. Every append looks up the signatures of its commands. One that led to a line before gets that line's response, whatever was decided
-//     this time; nothing is written for it. Two requests with one signature that meet in memory share an event.
-//  6. A signature that the log probably has is looked up first, apart from appends. So a replay takes no stream from the moves of a batch,
-//     and no batch waits for it. What the look-up does not find is decided, and its append looks again (5).
-//  7. Memory takes a state only once the append of its events has resolved; responses and wake-ups follow. A reader never sees an event
-//     that a crash could take back.
-//     An event that an agent says it has seen, or replies to, is read there too, after the request came in, unless it is the head in memory.
-//     No later event changes it, so it is read once.
-//  8. An agent's creations are prepared one after another, each after the one before has its response, and its open chambers are counted
-//     again if another process has created a chamber since. So nobody creates more chambers than allowed.
-//  9. A command whose decision needs the chain leaves the batch with nothing staged, is looked up (5), and is decided again with what the
-//     chain answered. So no batch waits for a chain, a retry costs it no call, and what is written was decided on heads as in 3.
+//  1. A command is in one place at a time: being read for, waiting, or an outcome of one batch. It leaves with one response, and `close`
+//     waits until all have left.
+//  2. Deciding and staging are one synchronous step on the states of the open batch. These are the states of the batch in flight where that
+//     has extended the stream, else those in memory. So no decision overlooks an earlier one of this process.
+//  3. All decisions of a batch see the same head of a stream, and the append states it. The store writes nothing to a stream with another
+//     head, and reports that head. So events and rejections alike were decided on heads that were current after the command arrived.
+//  4. Commands that were decided on an outdated head are decided again, and so is the whole open batch, which may build on events that were
+//     not written. A failed append rejects its own commands, of which it wrote none or all.
+//  5. Every append looks up the signatures of its commands. One that is in the log gets the response of its line, whatever was decided now.
+//     Two requests with the same signature that meet in memory share an event.
+//  6. A signature that the log probably has is looked up before the decision, so that replays don't make the moves of a batch conflict. If
+//     the look-up misses one, 5 applies.
+//  7. Memory takes a state, and responses and wake-ups are sent, only after the append of its events has resolved. So no reader sees an
+//     event that a crash could take back. Earlier events that a move names are read there too; no later event changes them.
+//  8. An agent's creations are prepared one after another, and its open chambers are counted again if another process has created a chamber
+//     since. So nobody creates more chambers than allowed.
+//  9. A decision that needs the chain stages nothing and is made again with the chain's answer. So no batch waits for a chain, and 3 holds.
 import { LogCorruption, StreamDamaged } from '../log/damage.ts';
 import { ALL_CHAMBERS, type AppendResult } from '../log/log.ts';
 import type { Store } from '../log/store.ts';
 import type { StreamId } from '../log/stream-id.ts';
-import type { ChainReader } from '../moves/chain-question.ts';
-import { seenIn } from '../moves/move.ts';
+import type { ChainQuestion, ChainReader } from '../moves/chain-question.ts';
+import { seenEventIdIn } from '../moves/move.ts';
 import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
 import { detach } from '../process/detach.ts';
-import { currentPayer, workFor } from '../process/main-thread.ts';
+import type { MainThreadMeter } from '../process/main-thread.ts';
 import { ForumError, unavailable } from '../vocabulary/errors.ts';
 import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
-import { CommitBatch, hasMoved, type PendingCommand } from './batch.ts';
-import { ChainReadings, NeedsChain, NOTHING_READ } from './chain-readings.ts';
+import { CommitBatch, hasMoved, NO_READINGS, type Outcome, type PendingCommand, type Readings } from './batch.ts';
+import { ChainReadings, NeedsChain } from './chain-readings.ts';
 import { type AccountCommand, basisPassed, type Command } from './commands.ts';
 import { Creations } from './creations.ts';
 import { type DecisionOptions, Decisions } from './decisions.ts';
@@ -78,6 +73,7 @@ export interface PipelineOptions extends DecisionOptions {
   readonly store: Store;
   readonly streams: Streams;
   readonly clock: ServiceClock;
+  readonly meter: MainThreadMeter;
   /** The most commands that may wait to be committed; beyond it submit rejects with FORUM_ERR_UNAVAILABLE. */
   readonly commitQueueMax: number;
   /** Called after the responses with the streams that have grown, and the agents that created or joined a chamber. */
@@ -87,6 +83,26 @@ export interface PipelineOptions extends DecisionOptions {
   readonly onBatch?: ((report: BatchReport) => void) | undefined;
 }
 
+/** What has to be read before a command can be decided; it is in no batch meanwhile. */
+type Reading =
+  | { readonly kind: 'lookUp'; readonly signature: string }
+  /** Something that it is decided on is not in memory. */
+  | { readonly kind: 'prepare' }
+  | { readonly kind: 'askChain'; readonly question: ChainQuestion };
+
+/** What happens next to a command that has no response. */
+type Step =
+  | { readonly kind: 'decide' }
+  /** A request with the same signature has led to this event, which is not in the log yet. */
+  | { readonly kind: 'repeat'; readonly event: ForumEvent | null }
+  /** It can't be in the open batch. */
+  | { readonly kind: 'wait' }
+  | Reading;
+
+const DECIDE: Step = { kind: 'decide' };
+const WAIT: Step = { kind: 'wait' };
+const PREPARE: Reading = { kind: 'prepare' };
+
 export class Pipeline {
   readonly #options: PipelineOptions;
   readonly #store: Store;
@@ -94,8 +110,8 @@ export class Pipeline {
   readonly #decisions: Decisions;
   /** Commands that can't be decided in the open batch. */
   #waiting: PendingCommand[] = [];
-  /** Commands that are being looked up or prepared, or wait for the chain. */
-  #preparing = 0;
+  /** How many commands something is being read for. */
+  #reading = 0;
   readonly #lookUps: LookUps;
   #open: CommitBatch;
   #isRunning = false;
@@ -113,7 +129,7 @@ export class Pipeline {
     this.#store = options.store;
     this.#streams = options.streams;
     this.#decisions = new Decisions(options);
-    this.#lookUps = new LookUps(options.store.log);
+    this.#lookUps = new LookUps(options.store.log, options.meter);
     this.#creations = new Creations(options.store, options.limits);
     this.#open = new CommitBatch(options.streams);
   }
@@ -126,7 +142,7 @@ export class Pipeline {
   /** Resolves with the event once it is on disk; rejects with ForumError. A signature in the log returns its first event. */
   submit(command: Command): Promise<ForumEvent | null> {
     const { promise, resolve, reject } = Promise.withResolvers<ForumEvent | null>();
-    const unanswered = this.#preparing + this.#waiting.length + this.#open.outcomes.length;
+    const unanswered = this.#reading + this.#waiting.length + this.#open.outcomes.length;
     const halted = this.halted();
     if (this.#closing !== undefined) reject(unavailable('the service is shutting down'));
     else if (halted !== undefined) reject(halted);
@@ -137,104 +153,105 @@ export class Pipeline {
       const chamberId = 'chamberId' in command ? command.chamberId : undefined;
       const streams: StreamId[] = did === null ? [] : [did];
       if (chamberId !== undefined) streams.push(chamberId);
-      const seen = chamberId !== undefined && 'body' in command ? seenIn(command.body.json) : undefined;
-      this.#decide({
+      const seenEventId = chamberId !== undefined && 'body' in command ? seenEventIdIn(command.body.json) : undefined;
+      this.#advance({
         command,
         signature,
         streams,
-        payer: currentPayer(),
-        seen,
+        payer: this.#options.meter.payer,
+        seenEventId,
         replyTo: chamberId === undefined ? undefined : replyToIn(command),
-        takesReply: undefined,
         response: promise,
         resolve,
         reject,
-        isLookedUp: false,
-        isHeld: false,
-        isCounted: false,
+        readings: NO_READINGS,
         conflicts: 0,
-        openChambers: undefined,
-        seenLeaf: undefined,
-        readChain: NOTHING_READ,
+        isCharged: false,
       });
     }
     return promise;
   }
 
-  /** Decides the command in the open batch if that can be done there and on memory; else it waits, or is prepared. */
-  #decide(pending: PendingCommand): void {
-    const { command, signature } = pending;
+  #advance(pending: PendingCommand): void {
+    const step = this.#nextStep(pending);
+    if (step.kind === 'decide') this.#decide(pending);
+    else if (step.kind === 'repeat') this.#add({ pending, event: step.event });
+    else if (step.kind === 'wait') this.#waiting.push(pending);
+    else this.#readFor(pending, step);
+  }
+
+  #nextStep(pending: PendingCommand): Step {
+    const { command, signature, readings } = pending;
     const batch = this.#open;
-    const { outcomes, touched, accepted, before } = batch;
-    // The event would name an event of its signer's account that may not be written.
+    // Its event would name an event of its signer's account that may not be written.
     const namesStaged =
-      'caller' in command && !CHANGE_ACCOUNT.has(command.operation) && touched.has(command.caller.did);
-    if (outcomes.length >= BATCH_COMMANDS_MAX || namesStaged) {
-      this.#waiting.push(pending);
-      return;
+      'caller' in command && !CHANGE_ACCOUNT.has(command.operation) && batch.touched.has(command.caller.did);
+    if (batch.outcomes.length >= BATCH_COMMANDS_MAX || namesStaged) return WAIT;
+    if (signature !== null) {
+      const event = batch.acceptedBy(signature);
+      if (event !== undefined) return { kind: 'repeat', event };
+      if (!readings.isLookedUp && this.#store.log.mayHold(signature)) return { kind: 'lookUp', signature };
     }
-    const acceptedIn = signature !== null && accepted.has(signature) ? batch : before;
-    const twin = signature === null ? undefined : acceptedIn?.accepted.get(signature);
     const areChambersCounted =
-      command.operation !== 'createChamber' || this.#creations.isCurrent(pending.openChambers, batch);
-    const isKnown = signature !== null && !pending.isLookedUp && this.#store.log.mayHold(signature);
-    if (twin !== undefined) outcomes.push({ pending, event: twin });
-    else if (isKnown) {
-      pending.isLookedUp = true;
-      this.#decideLater(pending, this.#lookUps.find(signature));
-      return;
-    } else if (areChambersCounted && batch.take(pending)) {
-      const outcome = this.#decisions.decide(pending, batch, this.#options.clock);
-      const { error } = outcome;
-      if (error instanceof NeedsChain) {
-        this.#decideLater(pending, this.#readChain(pending, error));
-        return;
-      }
-      outcomes.push(outcome);
-    } else {
-      const parts = { log: this.#store.log, streams: this.#streams, creations: this.#creations };
-      this.#decideLater(pending, prepare(pending, parts));
-      return;
-    }
-    if (outcomes.at(-1)?.event === null) batch.confirm(pending);
+      command.operation !== 'createChamber' || this.#creations.isCurrent(readings.openChambers, batch);
+    return areChambersCounted && batch.take(pending) ? DECIDE : PREPARE;
+  }
+
+  #decide(pending: PendingCommand): void {
+    const outcome = this.#decisions.decide(pending, this.#open, this.#options.clock);
+    const { error } = outcome;
+    if (error instanceof NeedsChain) this.#readFor(pending, { kind: 'askChain', question: error.question });
+    else this.#add(outcome);
+  }
+
+  #add(outcome: Outcome): void {
+    const batch = this.#open;
+    batch.outcomes.push(outcome);
+    if (outcome.event === null) batch.confirm(outcome.pending);
     if (!this.#isRunning) {
       this.#isRunning = true;
-      detach(this.#run(), this.#options.onFatal);
+      // It writes the commands of all callers.
+      this.#options.meter.run(undefined, () => detach(this.#run(), this.#options.onFatal));
     }
-    this.#gathering.noteSize(outcomes.length);
+    this.#gathering.noteSize(batch.outcomes.length);
   }
 
-  /** The command is in no batch until what its decision lacks is read, or the line that its signature led to is found. */
-  #decideLater(pending: PendingCommand, reading: Promise<FoundLine | undefined>): void {
-    detach(this.#decideAfter(pending, reading), this.#options.onFatal);
+  #readFor(pending: PendingCommand, reading: Reading): void {
+    this.#options.meter.run(pending.payer, () => detach(this.#advanceAfter(pending, reading), this.#options.onFatal));
   }
 
-  async #decideAfter(pending: PendingCommand, reading: Promise<FoundLine | undefined>): Promise<void> {
-    this.#preparing++;
+  async #advanceAfter(pending: PendingCommand, reading: Reading): Promise<void> {
+    this.#reading++;
     try {
-      const line = await reading;
-      if (line === undefined) {
-        // Others may have come in between, also those that waited for the same.
-        workFor(pending.payer);
-        this.#decide(pending);
-      } else this.#respondFromLog(pending, line);
+      const result = await this.#read(pending, reading);
+      if (typeof result === 'string' || result instanceof StreamDamaged) this.#respondFromLog(pending, result);
+      else {
+        pending.readings = result;
+        this.#advance(pending);
+      }
     } catch (error) {
       pending.reject(error);
     } finally {
-      this.#preparing--;
+      this.#reading--;
       this.#onLeft?.();
     }
   }
 
-  /** A retry gets its first response before the chain is asked. */
-  async #readChain(pending: PendingCommand, { question }: NeedsChain): Promise<FoundLine | undefined> {
-    const { signature, payer } = pending;
+  /** Returns what the command is decided with then, or the line that its signature has led to. */
+  async #read(pending: PendingCommand, reading: Reading): Promise<Readings | FoundLine> {
+    const { signature, payer, readings } = pending;
+    if (reading.kind === 'prepare') {
+      return prepare(pending, { log: this.#store.log, streams: this.#streams, creations: this.#creations });
+    }
+    if (reading.kind === 'lookUp') {
+      return (await this.#lookUps.find(reading.signature)) ?? { ...readings, isLookedUp: true };
+    }
+    // A retry gets its first response without a call to the chain.
     const found = signature === null ? undefined : await this.#store.log.find([signature]);
     const line = found?.get(signature ?? '');
     if (line !== undefined) return line;
     payer?.charge(CHAIN_QUESTION_MILLIS);
-    pending.readChain = await this.#chain.read(question);
-    return undefined;
+    return { ...readings, readChain: await this.#chain.read(reading.question) };
   }
 
   /** Group commit: one batch after another, for as long as there are commands. */
@@ -264,7 +281,7 @@ export class Pipeline {
   #decideWaiting(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (const pending of waiting) this.#decide(pending);
+    for (const pending of waiting) this.#advance(pending);
   }
 
   /** Publishes the states that were written, then responds, then wakes those who follow the log. */
@@ -323,11 +340,9 @@ export class Pipeline {
 
   #respondFromLog(pending: PendingCommand, line: FoundLine): void {
     this.#decisions.giveBack(pending);
-    // A line may be long, and any client can send its request again.
-    workFor(pending.payer);
     if (line instanceof StreamDamaged) pending.reject(line);
-    else pending.resolve(fromLine(line));
-    workFor(undefined);
+    // A line may be long, and any client can send its request again.
+    else pending.resolve(this.#options.meter.run(pending.payer, () => fromLine(line)));
   }
 
   /** A command that acted on what has passed, or has met too many other writers, is rejected instead. */
@@ -343,7 +358,7 @@ export class Pipeline {
   #decideAgain(first: readonly PendingCommand[]): void {
     const { outcomes } = this.#open;
     this.#open = new CommitBatch(this.#streams);
-    for (const pending of [...first, ...outcomes.map((outcome) => outcome.pending)]) this.#decide(pending);
+    for (const pending of [...first, ...outcomes.map((outcome) => outcome.pending)]) this.#advance(pending);
   }
 
   /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when those accepted are on disk and have their responses. */
@@ -353,7 +368,7 @@ export class Pipeline {
   }
 
   async #untilAllLeft(): Promise<void> {
-    while (this.#isRunning || this.#preparing > 0) {
+    while (this.#isRunning || this.#reading > 0) {
       await new Promise<void>((resolve) => {
         this.#onLeft = resolve;
       });

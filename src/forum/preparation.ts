@@ -6,7 +6,7 @@ import type { StreamId } from '../log/stream-id.ts';
 import { takesReplies } from '../moves/registry.ts';
 import { type ChamberEvent, fromLine } from '../vocabulary/events.ts';
 import { toHex } from '../vocabulary/values.ts';
-import type { PendingCommand } from './batch.ts';
+import type { PendingCommand, Readings } from './batch.ts';
 import type { Creations } from './creations.ts';
 import type { Streams } from './streams.ts';
 
@@ -16,26 +16,26 @@ interface Parts {
   readonly creations: Creations;
 }
 
-export async function prepare(pending: PendingCommand, { log, streams, creations }: Parts): Promise<undefined> {
-  const { command, response, seen, replyTo } = pending;
+export async function prepare(pending: PendingCommand, { log, streams, creations }: Parts): Promise<Readings> {
+  const { command, response, seenEventId, replyTo, readings } = pending;
   const [, chamberId] = pending.streams;
   const creator = command.operation === 'createChamber' ? command.caller.did : undefined;
-  if (!pending.isHeld) {
-    pending.isHeld = true;
+  if (!readings.isHeld) {
     response.finally(streams.hold(pending.streams)).catch(() => {});
     if (creator !== undefined) await creations.turns.take(creator, response);
   }
   for (const stream of pending.streams) await streams.load(stream);
-  if (creator !== undefined) pending.openChambers = await creations.countOpen(creator);
-  if (chamberId === undefined) return;
-  if (seen !== undefined && pending.seenLeaf === undefined) {
-    const line = await readLine(log, chamberId, seen.eventId);
-    pending.seenLeaf = line === undefined ? null : toHex(leafHash(line));
+  const openChambers = creator === undefined ? undefined : await creations.countOpen(creator);
+  let { seenLeaf, takesReply } = readings;
+  if (chamberId !== undefined && seenEventId !== undefined && seenLeaf === undefined) {
+    const line = await readLine(log, chamberId, seenEventId);
+    seenLeaf = line === undefined ? null : toHex(leafHash(line));
   }
-  if (replyTo !== undefined && pending.takesReply === undefined) {
+  if (chamberId !== undefined && replyTo !== undefined && takesReply === undefined) {
     const line = await readLine(log, chamberId, replyTo);
-    pending.takesReply = line !== undefined && takesReplies(fromLine(line.toString()) as ChamberEvent);
+    takesReply = line !== undefined && takesReplies(fromLine(line.toString()) as ChamberEvent);
   }
+  return { ...readings, isHeld: true, openChambers, seenLeaf, takesReply };
 }
 
 /** The log has what other nodes have appended; the request came later than what its agent saw. */

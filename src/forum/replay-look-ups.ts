@@ -4,6 +4,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import type { StreamDamaged } from '../log/damage.ts';
 import type { EventLog } from '../log/log.ts';
 import { detach } from '../process/detach.ts';
+import type { MainThreadMeter } from '../process/main-thread.ts';
 
 /** Lines are public, so any client can send them again: looking them up takes no more of the process's time than these allow. */
 const LOOK_UPS_MAX = 16;
@@ -20,18 +21,21 @@ interface Asked {
 
 export class LookUps {
   readonly #log: EventLog;
+  readonly #meter: MainThreadMeter;
   #waiting: Asked[] = [];
   #isRunning = false;
 
-  constructor(log: EventLog) {
+  constructor(log: EventLog, meter: MainThreadMeter) {
     this.#log = log;
+    this.#meter = meter;
   }
 
   /** Looks it up together with those that come meanwhile. */
   find(signature: string): Promise<FoundLine | undefined> {
     const { promise, resolve, reject } = Promise.withResolvers<FoundLine | undefined>();
     this.#waiting.push({ signature, resolve, reject });
-    if (!this.#isRunning) detach(this.#run());
+    // It looks up the signatures of all callers.
+    if (!this.#isRunning) this.#meter.run(undefined, () => detach(this.#run()));
     return promise;
   }
 

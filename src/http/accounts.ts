@@ -7,7 +7,6 @@ import { register, unsignedDid } from '../moves/register.ts';
 import { isContractWallet, isRetiredBy, retireByWallet } from '../moves/retire.ts';
 import * as sample from '../moves/samples.ts';
 import { NO_CONTRACT } from '../moves/wallet-proof.ts';
-import { forSamePayer } from '../process/main-thread.ts';
 import type { AccountEvent, RequestEvidence } from '../vocabulary/events.ts';
 import { address, count, did, id, personality, timestamp } from '../vocabulary/schemas.ts';
 import { instantOf, type Millis } from '../vocabulary/values.ts';
@@ -27,7 +26,7 @@ const registerRoute: Route = {
     if (signer === undefined && (await forum.account(did)) === undefined) requireRegistration(c.env.incoming);
     const arrivedAt = forum.now();
     const command = { operation: 'register', body, caller, services: serviceNames(c, publicUrls) } as const;
-    const event = await forSamePayer(forum.submit(command));
+    const event = await forum.submit(command);
     if (event !== null) {
       const value = register.answer(event as Parameters<typeof register.answer>[0]);
       const received = isOwn(event, signer?.received, arrivedAt) ? (signer?.received ?? null) : null;

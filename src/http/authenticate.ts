@@ -14,7 +14,6 @@ import {
 } from '../crypto/http-signature.ts';
 import type { Caller } from '../forum/commands.ts';
 import { requireFresh } from '../moves/rules.ts';
-import { currentPayer, workFor } from '../process/main-thread.ts';
 import { type ExpectedSignature, ForumError, rateError } from '../vocabulary/errors.ts';
 import type { RequestEvidence } from '../vocabulary/events.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
@@ -90,11 +89,9 @@ export class Authenticator {
           : Buffer.from(account.state.pubkeyHex.slice('0x'.length), 'hex');
       const network = c.env.incoming === undefined ? '' : this.#options.networkOf(c.env.incoming);
       const queue = account === undefined ? { network } : { network, did };
-      const payer = currentPayer();
       for (const targetUri of targetUris(c, this.#options.publicUrls)) {
         const base = Buffer.from(signatureBase(parsed, { method, targetUri, contentDigest }));
         const isValid = await this.#options.verify(publicKey, base, parsed.signature, queue);
-        workFor(payer);
         if (!isValid) continue;
         const devDid = (this.#options.allowUnsigned ? header(c, DEV_HEADER) : undefined) ?? did;
         if (devDid !== did) throw new SignatureError('key', `the signature is by ${did}, X-Dev-Did names another`);

@@ -4,7 +4,6 @@ import * as v from 'valibot';
 import { type ChamberIdeaView, type IdeaView, ideaViews } from '../../projections/views.ts';
 import type { Store } from '../log/store.ts';
 import * as sample from '../moves/samples.ts';
-import { currentPayer, type Payer, workFor } from '../process/main-thread.ts';
 import { LIST_LIMIT, limitParameter, POSITIVE, query } from '../vocabulary/endpoint.ts';
 import { ForumError, invalid } from '../vocabulary/errors.ts';
 import { parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
@@ -141,7 +140,7 @@ type Ideas = Iterable<IdeaView> | AsyncIterable<IdeaView>;
 
 /** Most lists are one piece, which needs no stream. What fails within the first piece is an error response. */
 async function listResponse(ideas: Ideas): Promise<Response> {
-  const pieces = ideasText(ideas, currentPayer());
+  const pieces = ideasText(ideas);
   const first = await pieces.next();
   const body = first.done ? first.value : ReadableStream.from(continued(first.value, pieces));
   return jsonText(body);
@@ -158,8 +157,7 @@ const PIECE_CHARS = 65_536;
  * JSON in pieces, the last of which is returned: the ideas of a full chamber are megabytes. A slow reader keeps one piece of them in
  * memory, and other work runs between two pieces.
  */
-async function* ideasText(ideas: Ideas, payer: Payer | undefined): AsyncGenerator<Buffer, Buffer> {
-  workFor(payer);
+async function* ideasText(ideas: Ideas): AsyncGenerator<Buffer, Buffer> {
   let piece = '[';
   let separator = '';
   for await (const idea of ideas) {
@@ -169,7 +167,6 @@ async function* ideasText(ideas: Ideas, payer: Payer | undefined): AsyncGenerato
     yield Buffer.from(piece);
     piece = '';
     await setImmediate();
-    workFor(payer);
   }
   return Buffer.from(`${piece}]`);
 }

@@ -4,7 +4,6 @@ import { changePersonality } from '../moves/change-personality.ts';
 import type { Move } from '../moves/move.ts';
 import { moves } from '../moves/registry.ts';
 import { retire } from '../moves/retire.ts';
-import { forSamePayer } from '../process/main-thread.ts';
 import type { Endpoint } from '../vocabulary/endpoint.ts';
 import { parseId } from '../vocabulary/parameters.ts';
 import { readBody } from './request.ts';
@@ -22,7 +21,7 @@ export const moveRoutes: readonly Route[] = Object.values({ ...moves, changePers
       const body = await readBody(c, maxBodyBytes);
       const caller = await auth.authenticateMove(c, body);
       const chamberId = parseId(c.req.param('id'));
-      const event = await forSamePayer(forum.submit<Command>({ operation, chamberId, body, caller }));
+      const event = await forum.submit<Command>({ operation, chamberId, body, caller });
       return receipts.respond(c, { value: move.answer(event), event, received: caller.received });
     },
   };

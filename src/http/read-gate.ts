@@ -6,7 +6,6 @@ import type { HttpBindings } from '@hono/node-server';
 import type { MiddlewareHandler } from 'hono';
 import { whenClosed } from '../connections/carrier.ts';
 import type { Quota } from '../connections/quota.ts';
-import { currentPayer, workFor } from '../process/main-thread.ts';
 import { type ForumError, invalid } from '../vocabulary/errors.ts';
 import type { ForumApp } from './context.ts';
 
@@ -42,14 +41,12 @@ export function readGate({ networkOf, underWay, workError }: ReadGateOptions): I
     const network = networkOf(incoming);
     const release = underWay.hold(network);
     whenClosed(outgoing, release);
-    const payer = currentPayer();
     const waiting = turns.take(network);
     if (waiting !== undefined) {
       whenClosed(outgoing, waiting.leave);
       if (!(await waiting.turn)) throw invalid('the connection was closed before its turn');
     }
     try {
-      workFor(payer);
       // Those before it may have taken all that the network may.
       const problem = waiting && workError(network);
       if (problem !== undefined) throw problem;

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { BlockList, Socket } from 'node:net';
 import { type ClientNetwork, clientNetwork, isForwarded } from '../connections/client-address.ts';
-import { type Payer, workFor } from '../process/main-thread.ts';
+import type { MainThreadMeter, Payer } from '../process/main-thread.ts';
 import { type ForumError, rateError, unavailable } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
@@ -89,6 +89,7 @@ export class RateLimit {
 }
 
 interface RequestLimitsOptions {
+  readonly meter: MainThreadMeter;
   readonly trustedProxies: BlockList;
   /** Called once, with the first address that forwards requests of others and is no trusted proxy. */
   readonly onUntrustedProxy?: (address: string) => void;
@@ -105,6 +106,7 @@ interface Client extends Payer {
 }
 
 export class RequestLimits {
+  readonly #meter: MainThreadMeter;
   readonly #trustedProxies: BlockList;
   #onUntrustedProxy: ((address: string) => void) | undefined;
   readonly #clients = new WeakMap<Socket, Client>();
@@ -115,6 +117,7 @@ export class RequestLimits {
 
   constructor(options: RequestLimitsOptions) {
     const { trustedProxies, onUntrustedProxy, perAddress, workPerAddress, registrationsPerAddress } = options;
+    this.#meter = options.meter;
     this.#trustedProxies = trustedProxies;
     this.#onUntrustedProxy = onUntrustedProxy;
     this.#rate = new RateLimit(perAddress);
@@ -152,11 +155,11 @@ export class RequestLimits {
     this.#isClosed = true;
   }
 
-  /** The error for a request that is not admitted. From here on the main thread works for its network. */
+  /** The error for a request that is not admitted. From here on the calling context works for its network. */
   reject(incoming: IncomingMessage): ForumError | undefined {
     if (this.#isClosed) return unavailable('the service is stopping, retry');
     const client = this.#clientOf(incoming);
-    workFor(client);
+    this.#meter.enter(client);
     const debt = this.workError(client.network);
     if (debt !== undefined) return debt;
     const wait = this.#rate.take(client.network);

@@ -1,7 +1,6 @@
 // The parts of a request that handlers read: headers, the target as signed, and the body as raw bytes, text and strictly parsed JSON.
 import { isUtf8 } from 'node:buffer';
 import { toBaseUrl } from '../crypto/wallet-texts.ts';
-import { currentPayer, workFor } from '../process/main-thread.ts';
 import { ForumError, invalid } from '../vocabulary/errors.ts';
 import { parseJson } from '../vocabulary/json.ts';
 import type { JsonValue } from '../vocabulary/values.ts';
@@ -73,7 +72,6 @@ export async function readBody(c: ForumContext, maxBytes: number): Promise<Reque
   const { incoming } = c.env;
   const chunks: Uint8Array[] = incoming === undefined ? [new Uint8Array(await c.req.arrayBuffer())] : [];
   if (incoming !== undefined) {
-    const payer = currentPayer();
     // The body comes from the socket's stream: one of unknown length is cut off at the limit.
     await new Promise<void>((resolve, reject) => {
       let size = 0;
@@ -86,7 +84,6 @@ export async function readBody(c: ForumContext, maxBytes: number): Promise<Reque
       // Node reports to this listener alone that the client went away.
       incoming.once('error', () => reject(invalid('body: the connection was closed before its end')));
     });
-    workFor(payer);
   }
   const [first = NO_BODY.bytes] = chunks;
   const bytes = chunks.length > 1 ? Buffer.concat(chunks) : first;

@@ -1,5 +1,4 @@
 // Reading from a cursor, page by page: pages are bounded in bytes, and readers take turns.
-import { currentPayer, workFor } from '../process/main-thread.ts';
 import type { EventLog, Page } from './log.ts';
 import type { Lane } from './read-turns.ts';
 import type { StreamId } from './stream-id.ts';
@@ -24,11 +23,8 @@ export interface PageRange {
 export async function* readPages(log: EventLog, { stream, after, until, lane }: PageRange): AsyncGenerator<Page> {
   let cursor = after;
   while (cursor < until) {
-    const payer = currentPayer();
     await log.turns.take(lane);
-    workFor(payer);
     const page = await log.readPage(stream, cursor, Math.min(LINES_PER_PAGE[lane], until - cursor));
-    workFor(payer);
     log.turns.pass(page.ndjson.length);
     if (page.count === 0) return;
     cursor += page.count;
@@ -43,11 +39,8 @@ export async function* readAllPages(
 ): AsyncGenerator<Page> {
   let cursor = after;
   for (let lines = limit; lines > 0; ) {
-    const payer = currentPayer();
     await log.turns.take(lane);
-    workFor(payer);
     const page = await log.readAll(cursor, Math.min(LINES_PER_PAGE[lane], lines));
-    workFor(payer);
     log.turns.pass(page.ndjson.length);
     if (page.last === cursor) return;
     cursor = page.last;

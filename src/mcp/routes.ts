@@ -4,7 +4,6 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { HttpBindings } from '@hono/node-server';
 import type { McpHttpHandler } from '@modelcontextprotocol/server';
 import type { Context, Hono } from 'hono';
-import { currentPayer, type Payer, workFor } from '../process/main-thread.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { JsonValue } from '../vocabulary/values.ts';
 
@@ -29,15 +28,9 @@ export function mcpRoutes<Env extends { Bindings: Partial<HttpBindings> }>(
 ): void {
   const names = new Set([...OWN_NAMES, ...publicUrls.map((url) => new URL(url).hostname)]);
   let handler: Promise<McpHttpHandler> | undefined;
-  /** The caller for whom the library reads from the service, at whatever time it does, and the service's address as it knows it. */
-  const callers = new AsyncLocalStorage<{ readonly payer: Payer | undefined; readonly base: string }>();
-  const readSelf = async (request: Request) => {
-    const payer = callers.getStore()?.payer;
-    workFor(payer);
-    const response = await app.fetch(request, {} as Env['Bindings']);
-    workFor(payer);
-    return response;
-  };
+  /** The service's address as the caller knows it, whenever the library asks for it. */
+  const callerBases = new AsyncLocalStorage<string>();
+  const readSelf = async (request: Request) => app.fetch(request, {} as Env['Bindings']);
 
   app.get('/server.json', async (c) => {
     const { serverJson } = await import('./server-json.ts');
@@ -45,7 +38,6 @@ export function mcpRoutes<Env extends { Bindings: Partial<HttpBindings> }>(
   });
 
   app.post('/mcp', async (c) => {
-    const payer = currentPayer();
     requireName(names, 'Host', `http://${c.req.header('host')}`);
     const origin = c.req.header('origin');
     if (origin !== undefined) requireName(names, 'Origin', origin);
@@ -53,13 +45,12 @@ export function mcpRoutes<Env extends { Bindings: Partial<HttpBindings> }>(
     if (Array.isArray(parsedBody)) throw new ForumError('FORUM_ERR_VALIDATION', 'body: one message, not a batch');
     // Loaded with the first request: it would slow every start.
     handler ??= import('./reading-server.ts').then(({ createReadingHandler }) =>
-      createReadingHandler(version, { fetch: readSelf, baseOf: () => callers.getStore()?.base ?? '' }),
+      createReadingHandler(version, { fetch: readSelf, baseOf: () => callerBases.getStore() ?? '' }),
     );
     const { fetch } = await handler;
-    workFor(payer);
     // The body is there: a turn does not wait for the client.
-    const caller = { payer, base: baseUrlOf(c) };
-    const response = await inTurn(c.env, () => callers.run(caller, () => fetch(c.req.raw, { parsedBody })));
+    const base = baseUrlOf(c);
+    const response = await inTurn(c.env, () => callerBases.run(base, () => fetch(c.req.raw, { parsedBody })));
     for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
     return response;
   });

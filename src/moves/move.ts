@@ -162,6 +162,15 @@ export function moveBody<Entries extends v.ObjectEntries>(entries: Entries) {
   return exactly({ ...entries, seen: v.exactOptional(v.pipe(seen, v.description(description))) });
 }
 
+/** The id of the event that a body states as seen, before the body is validated: the event can be read ahead. */
+export function seenEventIdIn(body: JsonValue | undefined): number | undefined {
+  if (typeof body !== 'object' || body === null || !('seen' in body)) return undefined;
+  const { seen: stated } = body;
+  if (typeof stated !== 'object' || stated === null || !('eventId' in stated)) return undefined;
+  const { eventId } = stated;
+  return typeof eventId === 'number' && Number.isSafeInteger(eventId) && eventId > 0 ? eventId : undefined;
+}
+
 /** What a body states; undefined where that is absent or malformed, which its schema reports. */
 export function seenIn(body: JsonValue | undefined): SeenEvent | undefined {
   if (typeof body !== 'object' || body === null || !('seen' in body)) return undefined;

@@ -7,7 +7,7 @@ import { commit } from './commit-allocation.ts';
 import { createChamber } from './create-chamber.ts';
 import { debate } from './debate.ts';
 import { join } from './join.ts';
-import type { DecisionContext, Move } from './move.ts';
+import type { DecisionContext, Move, SeenEvent } from './move.ts';
 import { pass } from './pass.ts';
 import { propose } from './propose.ts';
 import { reveal } from './reveal-allocation.ts';
@@ -20,7 +20,7 @@ export const moves = { createChamber, ...chamberMoves } as const;
 
 export type ChamberMoveOperation = keyof typeof chamberMoves;
 export type MoveOperation = keyof typeof moves;
-export type AnyChamberMove = Move<keyof MovePayloads, unknown, DecisionContext>;
+export type AnyChamberMove = Move<keyof MovePayloads, { readonly seen?: SeenEvent }, DecisionContext>;
 
 /** The slice of each type of chamber event. */
 export const moveOfEvent: { readonly [Type in keyof MovePayloads]: Move<Type> } = Object.fromEntries(

@@ -1,68 +1,93 @@
-// Measures for which caller the main thread works. It is state of the module because it is about the thread, which all services of a
-// process share; each payer's owner, which is one service, keeps what its work has cost. Code that has waited calls workFor again:
-// until then the time counts for the caller that came in between.
+// Attributes the main thread's time to the callers that it works for. The payer of a request follows its asynchronous context, and each
+// continuation of a promise counts for the payer of its context, so code that waits has nothing to restore.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { promiseHooks } from 'node:v8';
 
 export interface Payer {
-  /** Is told of time that the main thread spent for it. */
+  /** Counts milliseconds of the main thread. */
   readonly charge: (millis: number) => void;
-}
-
-let payer: Payer | undefined;
-let since = 0;
-let isEndDue = false;
-
-/** The time of the thread counts for this payer from now until the next call, or the end of this turn of the event loop. */
-export function workFor(next: Payer | undefined): void {
-  const now = performance.now();
-  if (payer !== undefined) {
-    worked += now - since;
-    payer.charge((now - since) * overhead(now));
-  }
-  payer = next;
-  since = now;
-  if (next === undefined || isEndDue) return;
-  isEndDue = true;
-  setImmediate(endTurn);
 }
 
 const OVERHEAD_MAX = 3;
 const OVERHEAD_EVERY_MS = 1_000;
-let worked = 0;
-let measuredAt = 0;
-let utilization = performance.eventLoopUtilization();
-let latestOverhead = 1;
 
-/**
- * How many times as long the thread is busy as it works for payers. Parsing of requests, writing of responses and collecting of garbage
- * happen in addition, so each payer bears its part of them.
- */
-function overhead(now: number): number {
-  if (now - measuredAt < OVERHEAD_EVERY_MS) return latestOverhead;
-  const { active } = performance.eventLoopUtilization(utilization);
-  latestOverhead = Math.min(OVERHEAD_MAX, Math.max(1, active / worked));
-  utilization = performance.eventLoopUtilization();
-  measuredAt = now;
-  worked = 0;
-  return latestOverhead;
-}
+export class MainThreadMeter {
+  readonly #payers = new AsyncLocalStorage<Payer | undefined>();
+  stop: () => void = () => {};
+  #current: Payer | undefined;
+  #since = 0;
+  #isEndDue = false;
+  /** The milliseconds of each payer in this turn of the event loop. */
+  readonly #worked = new Map<Payer, number>();
+  #workedMillis = 0;
+  #measuredAt = 0;
+  #utilization = performance.eventLoopUtilization();
+  #overhead = 1;
 
-/** Nobody pays for the time in which the thread waits for the next event. */
-function endTurn(): void {
-  isEndDue = false;
-  workFor(undefined);
-}
+  /** Watches all promises of the process until it is stopped. */
+  start(): void {
+    const stop = promiseHooks.onBefore(() => {
+      const payer = this.#payers.getStore();
+      if (payer !== this.#current) this.count(payer);
+    });
+    this.stop = () => stop();
+  }
 
-/** The payer to be given to workFor after a wait. */
-export function currentPayer(): Payer | undefined {
-  return payer;
-}
+  /** The payer of the calling context. */
+  get payer(): Payer | undefined {
+    return this.#payers.getStore();
+  }
 
-/** Waits, and then works again for the one that it works for now. */
-export async function forSamePayer<Result>(waited: Promise<Result>): Promise<Result> {
-  const before = payer;
-  try {
-    return await waited;
-  } finally {
-    workFor(before);
+  /** From here on, the calling context works for the payer. */
+  enter(payer: Payer): void {
+    this.#payers.enterWith(payer);
+    this.count(payer);
+  }
+
+  /** `work`, and all that it starts, is for the payer; for nobody if undefined. */
+  run<Result>(payer: Payer | undefined, work: () => Result): Result {
+    const before = this.#current;
+    this.count(payer);
+    try {
+      return this.#payers.run(payer, work);
+    } finally {
+      this.count(before);
+    }
+  }
+
+  /** The time until the next call, or the end of this turn of the event loop, counts for the payer, whatever the context. */
+  count(payer: Payer | undefined): void {
+    const now = performance.now();
+    const current = this.#current;
+    if (current !== undefined) this.#worked.set(current, (this.#worked.get(current) ?? 0) + now - this.#since);
+    this.#current = payer;
+    this.#since = now;
+    if (payer === undefined || this.#isEndDue) return;
+    this.#isEndDue = true;
+    setImmediate(this.#endTurn);
+  }
+
+  /** Nobody pays for the time in which the thread waits for the next event. */
+  readonly #endTurn = (): void => {
+    this.#isEndDue = false;
+    this.count(undefined);
+    for (const millis of this.#worked.values()) this.#workedMillis += millis;
+    const overhead = this.#overheadAt(this.#since);
+    for (const [payer, millis] of this.#worked) payer.charge(millis * overhead);
+    this.#worked.clear();
+  };
+
+  /**
+   * How many times as long the thread is busy as it works for payers. Parsing of requests, writing of responses and collecting of garbage
+   * happen in addition, so each payer bears its part of them.
+   */
+  #overheadAt(now: number): number {
+    if (now - this.#measuredAt < OVERHEAD_EVERY_MS) return this.#overhead;
+    const { active } = performance.eventLoopUtilization(this.#utilization);
+    this.#overhead = Math.min(OVERHEAD_MAX, Math.max(1, active / this.#workedMillis));
+    this.#utilization = performance.eventLoopUtilization();
+    this.#measuredAt = now;
+    this.#workedMillis = 0;
+    return this.#overhead;
   }
 }

@@ -22,6 +22,7 @@ import { SOLE_LEASE, type Store } from '../log/store.ts';
 import { mcpRoutes } from '../mcp/routes.ts';
 import { WITHOUT_CHAIN } from '../page/chamber-model.ts';
 import { pageRoutes } from '../page/routes.ts';
+import { MainThreadMeter } from '../process/main-thread.ts';
 import { PublishLoop } from '../publisher/publish-loop.ts';
 import type { PublishedHistory } from '../publisher/published-history.ts';
 import { checkpointSigner } from '../publisher/publisher.ts';
@@ -56,8 +57,10 @@ export function composeCore({ config, logger, store, keys, clock, onFatal }: Cor
     perSecond: config.RATE_PER_DID_PER_SECOND,
     burst: config.RATE_PER_DID_BURST,
   });
+  const meter = new MainThreadMeter();
   const forum = new Forum({
     store,
+    meter,
     agentRate,
     accountChangeRate: new RateLimit({
       perSecond: config.ACCOUNT_CHANGES_PER_DID_PER_MINUTE / 60,
@@ -79,7 +82,7 @@ export function composeCore({ config, logger, store, keys, clock, onFatal }: Cor
     commitQueueMax: config.COMMIT_QUEUE_MAX,
     ...(onBatch && { onBatch }),
   });
-  return { config, logger, forum, keys, access, agentRate, observation };
+  return { config, logger, forum, meter, keys, access, agentRate, observation };
 }
 
 function logClock(logger: Logger, problem: ClockProblem | undefined): void {
@@ -122,9 +125,9 @@ export function composeService(core: Core, options: EdgeOptions) {
   const { chain, verifier, version, origin, history } = options;
   // A caller that awaits it gets the error.
   origin.catch(() => {});
-  const { config, logger, forum, keys, access, agentRate, observation } = core;
+  const { config, logger, forum, meter, keys, access, agentRate, observation } = core;
   forum.haltIf(() => history.problem && unavailable(NOT_AS_PUBLISHED, history.problem));
-  const requestLimits = openRequestLimits(config, logger);
+  const requestLimits = openRequestLimits(config, { logger, meter });
   const networkOf = requestLimits.networkOf.bind(requestLimits);
   const liveness = new Liveness({
     pingIntervalMs: config.STREAM_PING_SECONDS * 1000,
@@ -183,6 +186,7 @@ export function composeService(core: Core, options: EdgeOptions) {
     quota,
     networkOf,
     workWait: requestLimits.workWait.bind(requestLimits),
+    meter,
     headers: CORS_HEADERS,
   });
   const readJson: Parameters<typeof mcpRoutes>[1]['readJson'] = async (c) =>
@@ -239,7 +243,10 @@ export function composeService(core: Core, options: EdgeOptions) {
       todoWatches.close();
     },
     /** To be called after drain, when requests under way were given their time. */
-    close: () => liveness.close(),
+    close: () => {
+      liveness.close();
+      meter.stop();
+    },
   };
 }
 
@@ -258,8 +265,9 @@ function logStatus(forum: Forum): LogStatus | undefined {
 const UNTRUSTED_PROXY =
   'requests with X-Forwarded-For or Forwarded come from an address that TRUSTED_PROXIES lacks: if it is a proxy of yours, all its clients share the limits of one address';
 
-function openRequestLimits(config: Config, logger: Logger): RequestLimits {
+function openRequestLimits(config: Config, { logger, meter }: Pick<Core, 'logger' | 'meter'>): RequestLimits {
   return new RequestLimits({
+    meter,
     onUntrustedProxy: (address) => logger.warn({ address, variable: 'TRUSTED_PROXIES' }, UNTRUSTED_PROXY),
     trustedProxies: toBlockList(config.TRUSTED_PROXIES),
     perAddress: { perSecond: config.RATE_PER_ADDRESS_PER_SECOND, burst: config.RATE_PER_ADDRESS_BURST },

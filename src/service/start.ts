@@ -169,7 +169,8 @@ async function serveWith(
   const { config, logger, version } = options;
   const origin = Promise.withResolvers<string>();
   const composed = composeService(core, { chain, verifier, version, origin: origin.promise, history });
-  const { forum, access } = composed;
+  const { forum, access, meter } = composed;
+  meter.start();
   const server = createHttpServer({ ...composed, now: forum.now, limits: config });
   const silent = new SilentConnections(server);
   let metrics: { close(): void } | undefined;

@@ -13,7 +13,7 @@ import type { Forum } from '../forum/forum.ts';
 import { ALL_CHAMBERS, type Page } from '../log/log.ts';
 import { readAllPages, readPages } from '../log/pages.ts';
 import type { StreamId } from '../log/stream-id.ts';
-import { currentPayer, workFor } from '../process/main-thread.ts';
+import type { MainThreadMeter } from '../process/main-thread.ts';
 import { accepts } from '../vocabulary/accept.ts';
 import { EVENTS_LIMIT, IMMUTABLE } from '../vocabulary/endpoint.ts';
 import { ForumError, invalid } from '../vocabulary/errors.ts';
@@ -46,6 +46,7 @@ interface StreamOptions {
   readonly networkOf: (incoming: IncomingMessage) => string;
   /** How long nothing more should be done for the network, which took more of the main thread than it may. */
   readonly workWait: (network: string) => Millis;
+  readonly meter: MainThreadMeter;
   /** Sent with every response. */
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -53,7 +54,7 @@ interface StreamOptions {
 /** Adds the routes and returns the subscriptions that they open. */
 export function streamRoutes(
   app: Hono<{ Bindings: Partial<HttpBindings> }>,
-  { forum, liveness, quota, networkOf, workWait, headers }: StreamOptions,
+  { forum, liveness, quota, networkOf, workWait, meter, headers }: StreamOptions,
 ): Subscriptions {
   const { log } = forum.store;
   const subscriptions = new Subscriptions({ log, follow: forum.follow.bind(forum) });
@@ -144,36 +145,33 @@ export function streamRoutes(
 
   function lines(c: Context, pages: AsyncGenerator<Page>, more: Readonly<Record<string, string>> = {}): Response {
     const headers = { ...logHeaders, 'Content-Type': 'application/x-ndjson; charset=utf-8', ...more };
-    return new Response(storedLines(pages, solvencyOf(c)), { headers });
+    return new Response(storedLines(pages, budgetOf(c)), { headers });
   }
 
-  /** History is not refused once it is begun: a network that took too much of the main thread waits for the next page. */
-  function solvencyOf(c: Context): () => Promise<void> {
-    const payer = currentPayer();
+  /** History that has begun is not rejected: a network that took too much of the main thread waits for the next page. */
+  function budgetOf(c: Context): () => Promise<void> {
     const { incoming } = bindingsOf(c);
-    if (incoming === undefined) return async () => workFor(payer);
+    if (incoming === undefined) return async () => {};
     const network = networkOf(incoming);
     return async () => {
       for (let wait = workWait(network); wait > 0; wait = workWait(network)) {
         await sleep(wait, undefined, { ref: false });
       }
-      workFor(payer);
     };
   }
 
   function allowanceOf(c: Context): Allowance {
-    const payer = currentPayer();
-    const isSolvent = solvencyOf(c);
+    const { payer } = meter;
+    const waitForBudget = budgetOf(c);
     const network = networkOf(bindingsOf(c).incoming);
     return {
-      isSpent: () => {
-        workFor(payer);
+      isOverBudget: () => {
+        meter.count(payer);
         return workWait(network) > 0;
       },
-      renewed: async () => {
-        await isSolvent();
+      waitForBudget: async () => {
+        await waitForBudget();
         await log.turns.take('bulk');
-        workFor(payer);
       },
     };
   }
@@ -223,17 +221,17 @@ function requireLog(c: Context, logId: string): void {
 }
 
 function withNotes(consumer: Annotated, notes: PhaseNotes): Consumer {
-  const handOver = (page: Page) => {
-    let room: Promise<void> | undefined;
+  const deliver = (page: Page) => {
+    let backpressure: Promise<void> | undefined;
     for (const part of notes.partsOf(page)) {
       if (typeof part === 'string') consumer.note(part);
-      else room = consumer.take(part);
+      else backpressure = consumer.take(part);
     }
-    return room;
+    return backpressure;
   };
   return {
     ...consumer,
-    take: (page) => notes.known(page)?.then(() => handOver(page)) ?? handOver(page),
+    take: (page) => notes.known(page)?.then(() => deliver(page)) ?? deliver(page),
     atHead: (cursor) => notes.atHead(cursor),
     end: (reason) => {
       notes.stop();
@@ -275,10 +273,10 @@ function laneOf(lines: number): 'foreground' | 'bulk' {
 }
 
 /** Each line ended by a line break. The next page is read while the socket takes the last one. */
-function storedLines(pages: AsyncGenerator<Page>, isSolvent: () => Promise<void>): ReadableStream<Uint8Array> {
+function storedLines(pages: AsyncGenerator<Page>, waitForBudget: () => Promise<void>): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>({
     pull: async (controller) => {
-      await isSolvent();
+      await waitForBudget();
       const { done, value } = await pages.next();
       if (done) controller.close();
       else controller.enqueue(value.ndjson);

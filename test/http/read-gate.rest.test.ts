@@ -1,13 +1,11 @@
 // Reads wait for their turn by address, and an address that does not take its responses, or took too much time, gets no more.
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { Turns } from '../../src/http/read-gate.ts';
-import { currentPayer, forSamePayer, workFor } from '../../src/process/main-thread.ts';
 import { appendDebates } from '../kit/debates.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { debating, type Running, run, runDebating } from '../kit/service.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
-import { TestService } from '../kit/test-service.ts';
 import { get } from '../kit/wire.ts';
 
 const EVENTS = 200;
@@ -41,48 +39,6 @@ describe('turns', () => {
     await sleep(0);
     for (const caller of ['a', 'a', 'b', 'c']) await pass(caller);
     expect(order).toEqual(['a', 'a', 'b', 'c', 'a']);
-  });
-});
-
-describe('the time of the main thread', () => {
-  function busy(millis: number): void {
-    const until = performance.now() + millis;
-    while (performance.now() < until);
-  }
-
-  it('counts for the one that it works for, until it works for another or waits', async () => {
-    const charged = { a: 0, b: 0 };
-    const payerOf = (name: 'a' | 'b') => ({
-      charge: (millis: number) => {
-        charged[name] += millis;
-      },
-    });
-    workFor(payerOf('a'));
-    busy(20);
-    workFor(payerOf('b'));
-    busy(5);
-    await nextTurn();
-    expect(currentPayer()).toBeUndefined();
-    expect(charged.a).toBeGreaterThanOrEqual(20);
-    expect(charged.b).toBeGreaterThanOrEqual(5);
-    const atItsEnd = { ...charged };
-    await sleep(20);
-    workFor(undefined);
-    expect(charged).toEqual(atItsEnd);
-  });
-
-  it('counts for it again after a wait for another, and after a read of the store', async () => {
-    const { store } = new TestService();
-    const payer = { charge: () => {} };
-    for (const wait of [
-      () => forSamePayer(sleep(1)),
-      () => store.log.lastEventId('x'),
-      () => store.tree.checkpoint(),
-    ]) {
-      workFor(payer);
-      await wait();
-      expect(currentPayer()).toBe(payer);
-    }
   });
 });
 

@@ -56,7 +56,6 @@ it('the end of one leaves the other at work, with its streams and its verifier',
 
 /** Each with its reason in its file: facts of the thread, of the process or of a library, not of a service. */
 const MAY_HOLD_STATE = [
-  'src/process/main-thread.ts',
   'src/crypto/keccak.ts',
   'src/http/response.ts',
   'src/log/postgres/append-statement.ts',

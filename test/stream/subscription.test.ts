@@ -160,23 +160,23 @@ it('hands out nothing while the allowance is spent, then every line once, and do
   const subscriptions = new Subscriptions(log);
   const other = record(subscriptions, 1);
   const pages: number[] = [];
-  let isSpent = false;
+  let isOverBudget = false;
   let renew = () => {};
-  const renewed = () => new Promise<void>((resolve) => (renew = resolve));
-  const allowance = { isSpent: () => isSpent, renewed };
+  const waitForBudget = () => new Promise<void>((resolve) => (renew = resolve));
+  const allowance = { isOverBudget: () => isOverBudget, waitForBudget };
   subscriptions.open(1, 1, { take: ({ count }) => void pages.push(count), end: () => {}, allowance });
   await nextTick();
   log.grow();
   await nextTick();
   expect(pages).toEqual([1]);
-  isSpent = true;
+  isOverBudget = true;
   for (let event = 0; event < 3; event++) {
     log.grow();
     await nextTick();
   }
   expect(pages).toEqual([1]);
   expect(other).toEqual([2, 3, 4, 5]);
-  isSpent = false;
+  isOverBudget = false;
   renew();
   await nextTick();
   log.grow();

@@ -7,7 +7,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { detach } from '../../process/detach.ts';
-import { forSamePayer } from '../../process/main-thread.ts';
 import type { Sql } from '../sql/sql.ts';
 import { failureOf, isSilence, OtherLog, StillAtWork, toLogError } from './database-errors.ts';
 import { describeDatabase } from './database-url.ts';
@@ -86,7 +85,7 @@ export class Connections implements Runner {
   }
 
   readonly query: Sql['query'] = async (text, values) => {
-    const { rows } = await forSamePayer(this.run((client) => client.query(prepared(text, values))));
+    const { rows } = await this.run((client) => client.query(prepared(text, values)));
     return rows;
   };
 

@@ -5,6 +5,7 @@ import type { Forum } from '../../../src/forum/forum.ts';
 import type { Page } from '../../../src/log/log.ts';
 import type { ChamberLimits } from '../../../src/moves/move.ts';
 import type { SignatureAges } from '../../../src/moves/rules.ts';
+import { MainThreadMeter } from '../../../src/process/main-thread.ts';
 import { ForumError } from '../../../src/vocabulary/errors.ts';
 import { type ForumEvent, type RequestEvidence, toLine } from '../../../src/vocabulary/events.ts';
 import { type JsonValue, type Millis, SIGNATURE_AGES } from '../../../src/vocabulary/values.ts';
@@ -138,6 +139,7 @@ export class World {
     const store = openMemoryStore(this.database, { network, ...(guesses && { guesses }) });
     const forum = new Forum({
       store,
+      meter: new MainThreadMeter(),
       limits,
       stateCacheBytesMax,
       ages: this.#ages,
