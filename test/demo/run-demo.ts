@@ -1,4 +1,4 @@
-// `npm run demo` as people run it.
+// Runs `npm run demo` as a user does.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
@@ -19,7 +19,7 @@ export async function runDemo(words: readonly string[], env: Readonly<Record<str
   return { out, err, exitCode };
 }
 
-/** Whether the chamber was committed before even the first of its deadlines. */
+/** Whether the chamber was committed before the first of its deadlines. */
 async function wasPaced(file: string): Promise<boolean> {
   const events = (await readFile(file, 'utf8'))
     .trim()
@@ -31,7 +31,7 @@ async function wasPaced(file: string): Promise<boolean> {
   return Date.parse(committed.ts) < Date.parse(created.payload.deadlines.lobbyDeadline);
 }
 
-/** The demo ends with the same root on the chain and a token for each graduate; with words, one of its nodes is killed. */
+/** Expects the same root on the chain and a token for each graduate; with `words`, also that a node was killed. */
 export async function expectDemoToEnd(words: readonly string[]): Promise<void> {
   const { out, err, exitCode } = await runDemo(words);
   expect({ exitCode, err }).toEqual({ exitCode: 0, err: '' });

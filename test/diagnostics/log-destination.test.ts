@@ -1,4 +1,4 @@
-// Destinations that can't be written: how often they are tried, and what is counted as lost.
+// Destinations that can't be written: how often they are retried, and which lines count as lost.
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, existsSync, openSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,21 +24,24 @@ function openPipe() {
   return { reader, writer: openSync(path, constants.O_WRONLY | constants.O_NONBLOCK) };
 }
 
-it.runIf(existsSync('/dev/full'))('one that is full is tried less and less often, and keeps what fits', () => {
-  const fd = openSync('/dev/full', 'w');
-  const destination = new LogDestination({ fd }, OPTIONS);
-  destination.write('first\n');
-  let tries = 0;
-  for (const end = Date.now() + MINUTE_MS; vi.getTimerCount() > 0 && Date.now() < end; tries++) {
-    vi.advanceTimersToNextTimer();
-  }
-  expect(tries).toBeGreaterThan(50);
-  expect(tries).toBeLessThan(150);
-  expect(destination.lostLines).toBe(0);
-  closeSync(fd);
-});
+it.runIf(existsSync('/dev/full'))(
+  'a full destination is retried less and less often, and buffers lines up to the limit',
+  () => {
+    const fd = openSync('/dev/full', 'w');
+    const destination = new LogDestination({ fd }, OPTIONS);
+    destination.write('first\n');
+    let tries = 0;
+    for (const end = Date.now() + MINUTE_MS; vi.getTimerCount() > 0 && Date.now() < end; tries++) {
+      vi.advanceTimersToNextTimer();
+    }
+    expect(tries).toBeGreaterThan(50);
+    expect(tries).toBeLessThan(150);
+    expect(destination.lostLines).toBe(0);
+    closeSync(fd);
+  },
+);
 
-it('one that has no reader any more is tried once, and its lines are counted as lost', () => {
+it('a destination whose reader has gone is tried once, and its lines count as lost', () => {
   const { reader, writer } = openPipe();
   const destination = new LogDestination({ fd: writer }, OPTIONS);
   destination.write('read\n');
@@ -51,7 +54,7 @@ it('one that has no reader any more is tried once, and its lines are counted as 
   closeSync(writer);
 });
 
-it('one that was closed is tried once', () => {
+it('a closed destination is tried once', () => {
   const fd = openSync(join(temporaryFolder(), 'log'), 'w');
   closeSync(fd);
   const destination = new LogDestination({ fd }, OPTIONS);
@@ -59,7 +62,7 @@ it('one that was closed is tried once', () => {
   expect([destination.lostLines, vi.getTimerCount()]).toEqual([1, 0]);
 });
 
-it('one whose reader goes on gets all that waited, at once when it is tried again', () => {
+it('a reader that resumes gets all buffered lines at the next retry', () => {
   const { reader, writer } = openPipe();
   const destination = new LogDestination({ fd: writer }, { ...OPTIONS, bufferBytesMax: 1_000_000 });
   const line = `${'x'.repeat(999)}\n`;
@@ -74,7 +77,7 @@ it('one whose reader goes on gets all that waited, at once when it is tried agai
   closeSync(writer);
 });
 
-it('a file gets each line as it is written', () => {
+it('a file gets each line at once', () => {
   const path = join(temporaryFolder(), 'log');
   const fd = openSync(path, 'w');
   new LogDestination({ fd }, OPTIONS).write('line\n');

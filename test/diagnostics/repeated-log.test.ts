@@ -14,22 +14,22 @@ beforeEach(() => {
   written = [];
 });
 
-test('a condition that lasts is written at once, then at growing intervals, at last each hour', () => {
+test('a lasting condition is written at once, then at growing intervals up to an hour', () => {
   for (; now <= 5 * HOUR; now += SECOND) report('full');
   expect(written.map(({ at }) => at / MINUTE)).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
 });
 
-test('a line says how often and how long, unless it is the first', () => {
+test('a repeated line has the number of reports and the time since the first', () => {
   for (; now <= MINUTE; now += SECOND) report('full');
   expect(written.map(({ repeats }) => repeats)).toEqual([{}, { times: 61, seconds: 60 }]);
 });
 
-test('another reason is written at once, the former ones when they are due', () => {
+test('a new reason is written at once, known reasons when they are due', () => {
   for (const reason of ['full', 'full', 'slow', 'full', 'slow']) report(reason);
   expect(written.map(({ reason }) => reason)).toEqual(['full', 'slow']);
 });
 
-test('a reason that is never the same twice is written at intervals', () => {
+test('a reason that changes each time is written at intervals', () => {
   for (; now < 10 * MINUTE; now += SECOND) report(`block ${now}`);
   expect(written.length).toBeLessThan(12);
 });
@@ -40,7 +40,7 @@ test('each condition has its own intervals', () => {
   expect(written).toHaveLength(2);
 });
 
-test('an end is written once, and only of a condition that was written', () => {
+test('an end is written once, and only for a condition that was written', () => {
   expect(end()).toBe(false);
   report('full');
   expect(end()).toBe(true);

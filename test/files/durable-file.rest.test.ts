@@ -1,4 +1,4 @@
-// What is durable once each function returns, read off the system calls.
+// Checks in the system calls that files are durable when a function returns.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { temporaryFolder } from '../kit/temporary.ts';
 const SOURCE = fileURLToPath(new URL('../../src/files/durable-file.ts', import.meta.url));
 const CALLS = 'trace=fsync,rename,renameat,renameat2,link,linkat,mkdir,mkdirat';
 
-/** What the script does to files below the folder, in order: each call with the names that it is about. */
+/** The script's system calls on files below the folder, in order, each with its file names. */
 function callsOf(folder: string, script: string): readonly string[] {
   const trace = join(folder, 'trace');
   const program = `import * as files from ${JSON.stringify(SOURCE)};\n${script}`;
@@ -34,7 +34,7 @@ it.runIf(hasStrace).each([
   ['replaceFileSync', `files.replaceFileSync('file', 'text')`, 'rename'],
   ['createFile', `await files.createFile('new', 'text')`, 'link'],
   ['createFileSync', `files.createFileSync('new', 'text')`, 'link'],
-])('%s flushes the draft before it has the name, and then the folder', (_, script, move) => {
+])('%s flushes the draft before renaming it, and then the folder', (_, script, move) => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'here'));
   writeFileSync(join(folder, 'here', 'file'), 'old');
@@ -48,17 +48,17 @@ it.runIf(hasStrace)('appendLine flushes the file and the folder', () => {
   expect(callsOf(folder, `await files.appendLine('file', '1')`)).toEqual(['fsync file', 'fsync here']);
 });
 
-it.runIf(hasStrace)('makeFolder flushes the folder above each that it made', () => {
+it.runIf(hasStrace)('makeFolder flushes the parent of each new folder', () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'here'));
   const flushed = callsOf(folder, `files.makeFolder('a/b')`).filter((call) => call.startsWith('fsync'));
   expect(flushed).toEqual(['fsync a', 'fsync here']);
 });
 
-/** exFAT and SMB answer so; Windows and old network file systems otherwise. */
+/** The errors of exFAT and SMB, and of Windows and old network file systems. */
 const NO_LINKS = ['EPERM', 'EOPNOTSUPP', 'ENOSYS', 'EINVAL'];
 
-it.runIf(hasStrace).each(NO_LINKS)('creates a file once where links fail with %s', (error) => {
+it.runIf(hasStrace).each(NO_LINKS)('creates a file only once if links fail with %s', (error) => {
   const folder = temporaryFolder();
   const path = JSON.stringify(join(folder, 'file'));
   const program = `import * as files from ${JSON.stringify(SOURCE)};

@@ -26,14 +26,14 @@ describe.each([
   ['replaceFile', replaceFile],
   ['replaceFileSync', async (...given: Parameters<typeof replaceFileSync>) => replaceFileSync(...given)],
 ])('%s', (_, replace) => {
-  it('creates a file and replaces it, and leaves no draft', async () => {
+  it('creates and replaces a file, and leaves no draft', async () => {
     await replace(path, 'old', { mode: 0o600 });
     await replace(path, Buffer.from('new'));
     expect(content()).toBe('new');
     expect(readdirSync(folder)).toEqual(['file']);
   });
 
-  it('gives the file the mode it is told, or that of the file it replaces', async () => {
+  it('sets the given mode, or keeps that of the replaced file', async () => {
     await replace(path, 'text', { mode: 0o600, keepsOwner: true });
     expect(statSync(path).mode & 0o777).toBe(0o600);
     chmodSync(path, 0o444);
@@ -41,7 +41,7 @@ describe.each([
     expect(statSync(path).mode & 0o777).toBe(0o444);
   });
 
-  it.runIf(process.getuid?.() === 0)('run by root leaves the file to its owner', async () => {
+  it.runIf(process.getuid?.() === 0)('keeps the owner of a file that root replaces', async () => {
     const { chownSync } = await import('node:fs');
     writeFileSync(path, 'text');
     chownSync(path, 1234, 1235);
@@ -49,13 +49,13 @@ describe.each([
     expect(statSync(path)).toMatchObject({ uid: 1234, gid: 1235 });
   });
 
-  it('leaves what is there, and no draft, where it fails', async () => {
+  it('leaves the old file and no draft if it fails', async () => {
     mkdirSync(path);
     await expect(replace(path, 'text')).rejects.toMatchObject({ code: 'EISDIR' });
     expect(readdirSync(folder)).toEqual(['file']);
   });
 
-  it('run by several writers at once has the content of one of them', async () => {
+  it('leaves the content of one of several concurrent writers', async () => {
     const texts = Array.from({ length: 20 }, (_, writer) => `${writer}`.repeat(10_000));
     await Promise.all(texts.map((text) => replace(path, text)));
     expect(texts).toContain(content());
@@ -67,7 +67,7 @@ describe.each([
   ['createFile', createFile],
   ['createFileSync', async (...given: Parameters<typeof createFileSync>) => createFileSync(...given)],
 ])('%s', (_, create) => {
-  it('creates a file, and replaces none', async () => {
+  it('creates a file, but replaces none', async () => {
     await create(path, 'first', { mode: 0o600 });
     expect(statSync(path).mode & 0o777).toBe(0o600);
     await expect(create(path, 'second')).rejects.toMatchObject({ code: 'EEXIST' });
@@ -76,11 +76,11 @@ describe.each([
   });
 });
 
-it('a draft has a name of its own each time', () => {
+it('each draft has another name', () => {
   expect(new Set(Array.from({ length: 100 }, () => draftOf(path))).size).toBe(100);
 });
 
-it('a draft that something else has written takes the name of the file', async () => {
+it('moveFile renames a draft that another program has written', async () => {
   const draft = draftOf(path);
   writeFileSync(draft, 'text');
   await moveFile(draft, path, { isNew: true });
@@ -90,7 +90,7 @@ it('a draft that something else has written takes the name of the file', async (
 describe('appendLine', () => {
   const LONG = 'x'.repeat(200_000);
 
-  it('appends to a file, which it creates', async () => {
+  it('creates the file, or appends to it', async () => {
     await appendLine(path, '1', { mode: 0o600 });
     await appendLine(path, '2');
     expect(content()).toBe('1\n2\n');
@@ -108,7 +108,7 @@ describe('appendLine', () => {
     expect(content()).toBe(repaired);
   });
 
-  it('leaves a line alone that another process is still writing', async () => {
+  it('does not touch a line that another process is still writing', async () => {
     writeFileSync(path, '{"a":');
     const appended = appendLine(path, '2');
     setTimeout(() => appendFileSync(path, '1}\n'), 50);
@@ -119,7 +119,7 @@ describe('appendLine', () => {
   it.each([
     ['cut off', '{"torn', []],
     ['whole but for its end', '"whole"', ['"whole"']],
-  ])('by several at once keeps all lines behind one that is %s', async (_, tail, kept) => {
+  ])('keeps the lines of concurrent writers after a line that is %s', async (_, tail, kept) => {
     const lines = Array.from({ length: 20 }, (_line, index) => `${index}`);
     for (const file of Array.from({ length: 40 }, (_file, index) => `${path}-${index}`)) writeFileSync(file, tail);
     const append = async (file: string) => {
@@ -131,7 +131,7 @@ describe('appendLine', () => {
   });
 });
 
-it('makes a folder and those above it', () => {
+it('makeFolder creates a folder and its parents', () => {
   const deep = join(folder, 'a', 'b', 'c');
   makeFolder(deep, { mode: 0o700 });
   makeFolder(deep);

@@ -14,7 +14,7 @@ function newFile(): string {
 }
 
 describe('a key file', () => {
-  it('is made for its owner alone, with one key for each use, and read back', () => {
+  it('is created with mode 0600 and one key for each use', () => {
     const path = newFile();
     expect(statSync(path).mode & 0o777).toBe(0o600);
     const { keys } = readKeyFile(path, LOG_ID)?.directory() ?? {};
@@ -25,7 +25,7 @@ describe('a key file', () => {
     expect(JSON.stringify(keys)).not.toContain('seed');
   });
 
-  it('that another process has just made is read, and no draft stays', () => {
+  it('that another process has just created is read, and no draft remains', () => {
     const path = newFile();
     const text = readFileSync(path, 'utf8');
     expect(createKeyFile(path, LOG_ID, NOW + 1).pins(NOW)).toEqual(readKeyFile(path, LOG_ID)?.pins(NOW));
@@ -33,7 +33,7 @@ describe('a key file', () => {
     expect(readdirSync(join(path, '..'))).toHaveLength(1);
   });
 
-  it('is used on Windows, which reports the same mode of every file', () => {
+  it('is accepted on Windows, which reports the same mode for every file', () => {
     const path = newFile();
     chmodSync(path, 0o666);
     const { platform } = process;
@@ -86,7 +86,7 @@ describe('new keys', () => {
   const later = NOW + 1_000;
   const until = NOW + 10_000;
 
-  it('sign from now on, and the directory keeps the old ones with their end', () => {
+  it('sign from now on, and the directory keeps the former keys with their end', () => {
     const path = newFile();
     const before = readKeyFile(path, LOG_ID);
     const after = rotateKeyFile(path, { now: later, until });
@@ -96,7 +96,7 @@ describe('new keys', () => {
     expect(after.directory().keys.map(({ exp }) => exp)).toEqual([until / 1000, until / 1000, undefined, undefined]);
   });
 
-  it('leave a chamber the key that it pinned, until that ends', () => {
+  it('do not replace the key that a chamber has pinned before its end', () => {
     const path = newFile();
     const { receipts = '' } = readKeyFile(path, LOG_ID)?.pins(NOW) ?? {};
     const keys = rotateKeyFile(path, { now: later, until });
@@ -105,7 +105,7 @@ describe('new keys', () => {
     expect(keys.pinned('receipts', undefined, later).thumbprint).toBe(keys.pins(later).receipts);
   });
 
-  it('are for a file that exists', () => {
+  it('need an existing file', () => {
     const path = join(temporaryFolder(), 'none.json');
     expect(() => rotateKeyFile(path, { now: NOW, until })).toThrow('not found');
     expect(existsSync(path)).toBe(false);

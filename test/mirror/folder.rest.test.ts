@@ -1,4 +1,4 @@
-// A mirror that fails at each of its writes: the folder is valid, and the next step goes on.
+// A mirror that fails at each of its writes leaves a valid folder, and the next step continues.
 import { describe, expect, it, vi } from 'vitest';
 import { MirrorFolder } from '../../src/mirror/folder.ts';
 import { serveLog } from '../kit/static-log.ts';
@@ -26,7 +26,7 @@ describe('the folder of a mirror', { timeout: 120_000 }, () => {
             await real.apply(this, args);
             if (fails) throw new Error('no space left');
           });
-          // The checkpoint is published once in a step.
+          // A step publishes the checkpoint once.
           const isReached = name !== 'publishCheckpoint' || call === 1;
           if (isReached) await expect(step(url, folder)).rejects.toThrow('no space left');
           vi.restoreAllMocks();

@@ -1,4 +1,4 @@
-// The folder of a mirror: one process has it, whatever ends a step leaves it valid, and damage is seen and fetched again.
+// A mirror's folder: only one process uses it, an interrupted step leaves it valid, and damaged lines are fetched again.
 import { appendFileSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
@@ -37,7 +37,7 @@ describe('the folder of a mirror', () => {
     await expectValid(folder, LINES.length);
   });
 
-  it('goes on where a first mirror was stopped, and not from the beginning', async () => {
+  it('resumes after the last committed batch of a mirror that was killed in its first run', async () => {
     const folder = temporaryFolder();
     const { url, requests } = await serveLog({ entries: LINES });
     const real = MirrorFolder.prototype.commit;
@@ -57,7 +57,7 @@ describe('the folder of a mirror', () => {
     await expectValid(folder, LINES.length);
   });
 
-  it('that a crash left with more than its state says is cut back', async () => {
+  it('is truncated to its committed lines after a crash', async () => {
     const folder = temporaryFolder();
     const { url } = await serveLog({ entries: LINES.slice(0, 300) });
     await step(url, folder);
@@ -68,9 +68,9 @@ describe('the folder of a mirror', () => {
   });
 
   it.each<[string, (folder: string) => void, RegExp]>([
-    ['lines that were cut', (folder) => truncateSync(join(folder, 'lines.ndjson'), 4_000), /has 4000 bytes, and/],
+    ['truncated lines', (folder) => truncateSync(join(folder, 'lines.ndjson'), 4_000), /has 4000 bytes, and/],
     [
-      'lines that ended in NULs',
+      'lines that end in NULs',
       (folder) => {
         const file = join(folder, 'lines.ndjson');
         const { length } = readFileSync(file);
@@ -80,14 +80,14 @@ describe('the folder of a mirror', () => {
       /does not end with a line/,
     ],
     [
-      'a line that was changed near the end',
+      'a changed line near the end',
       (folder) => {
         const file = join(folder, 'lines.ndjson');
         writeFileSync(file, readFileSync(file, 'utf8').replace('"eventId":30', '"eventId":31'));
       },
       /line 291 of lines.ndjson has changed since it was verified/,
     ],
-    ['a tile that is gone', (folder) => rmSync(join(folder, 'tile/0/001.p/44')), /tile 1 of level 0 has 0 hashes/],
+    ['a missing tile', (folder) => rmSync(join(folder, 'tile/0/001.p/44')), /tile 1 of level 0 has 0 hashes/],
   ])('with %s is fetched again, and keeps the damaged lines', async (_, damage, problem) => {
     const folder = temporaryFolder();
     const { url } = await serveLog({ entries: LINES.slice(0, 300) });
@@ -99,7 +99,7 @@ describe('the folder of a mirror', () => {
     await expectValid(folder, 300);
   });
 
-  it('that was damaged still takes no other history of the log', async () => {
+  it('rejects another history of the log even after damage', async () => {
     const folder = temporaryFolder();
     const { url, replace } = await serveLog({ entries: LINES.slice(0, 300) });
     await step(url, folder);
@@ -119,7 +119,7 @@ describe('the folder of a mirror', () => {
     await expect(step(url, folder)).rejects.toThrow(/no mirror\.db: put/);
   });
 
-  it('grows by nothing that is not under the checkpoint', async () => {
+  it('gets no lines that the checkpoint does not cover', async () => {
     const folder = temporaryFolder();
     const { url } = await serveLog({ entries: LINES, size: 1_299 });
     await expect(step(url, folder)).rejects.toThrow(NotServed);

@@ -1,4 +1,4 @@
-// A mirror of a real service: it holds what the service has, resumes, and proves what contradicts it.
+// A mirror of a real service: it copies the service's log, resumes, and proves contradictions.
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -15,7 +15,6 @@ import { debating, newAgent, type Running, run } from '../kit/service.ts';
 import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 import { eventually } from '../kit/until.ts';
 
-/** A service that has published all of its lines; the address in its log's name stays the same wherever it is started. */
 async function published(path: string, settings = {}): Promise<Running & { readonly key: NoteKey }> {
   const running = await run({ DATABASE_PATH: path, ...settings });
   const { log } = (await (await fetch(running.url)).json()) as { readonly log: { readonly checkpointKey: string } };
@@ -37,7 +36,7 @@ async function stepped(url: string, folder: string) {
 }
 
 describe('a mirror', () => {
-  it('has every line under the checkpoint, resumes where it ended, and changes nothing without new lines', async () => {
+  it('copies every line under the checkpoint, resumes, and changes nothing without new lines', async () => {
     const running = await published(temporaryDatabase());
     const folder = temporaryFolder();
     await newAgent(running);
@@ -78,7 +77,7 @@ describe('a mirror', () => {
     expect(tilePath({ level: 0, index: 1, width: 48 })).toBe('tile/0/001.p/48');
   });
 
-  it('of a service that is away, or has another log now, says so and keeps what it has', async () => {
+  it('reports a service that is down or has another log now, and keeps its lines', async () => {
     const running = await published(temporaryDatabase());
     await newAgent(running);
     await covered(running);
@@ -94,7 +93,7 @@ describe('a mirror', () => {
     expect(readFileSync(join(folder, 'lines.ndjson'), 'utf8').trimEnd().split('\n')).toHaveLength(1);
   });
 
-  it('proves that a log was forked: a third party needs one file', { timeout: 120_000 }, async () => {
+  it('proves a fork of the log with one file', { timeout: 120_000 }, async () => {
     const path = temporaryDatabase();
     const first = await published(path);
     await newAgent(first);
@@ -103,7 +102,7 @@ describe('a mirror', () => {
     const fork = join(temporaryFolder(), 'fork');
     cpSync(dirname(path), fork, { recursive: true });
     rmSync(join(fork, 'chambers.db.lock'), { force: true });
-    // One history for this mirror, another one for everybody else.
+    // The mirror gets one history, all other readers the other.
     const one = await published(path);
     await newAgent(one);
     await newAgent(one);
@@ -120,7 +119,7 @@ describe('a mirror', () => {
     expect(file).toBe(join(folder, 'inconsistent-3-4.json'));
     const proved = await verifyMisbehaviour(parseMisbehaviour(readFileSync(file, 'utf8')));
     expect(proved.checkpointKeys).toEqual([formatVerifierKey(other.key)]);
-    // It stops at each further attempt, too, with the exit code of a failed verification.
+    // Each further attempt also fails, with the exit code of a failed verification.
     const cli = await runCli(['mirror', other.url, folder, '--once', '--json']);
     expect(cli.exitCode).toBe(3);
     expect(JSON.parse(cli.out)).toMatchObject({

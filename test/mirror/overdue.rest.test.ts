@@ -1,4 +1,4 @@
-// What a service answers when a mirror looks for lines that no checkpoint covers: each such answer is asked for again, for some seconds.
+// Wrong responses of a service to a mirror that looks for overdue lines. The mirror repeats each request for some seconds.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { Inconsistent } from '../../src/mirror/mirror.ts';
@@ -10,11 +10,11 @@ import { step } from './static-mirror.ts';
 
 const ACCOUNT = new Signer(new Uint8Array(32).fill(9)).did;
 
-describe('a service that answers a look for overdue lines with something else', () => {
+describe('a service that hides lines from a mirror', () => {
   const ts = new Date(Date.now() - 61_000).toISOString();
   const covered = [lineAfter([], ACCOUNT), lineAfter([], 1), lineAfter([], 2)];
   const entries = [...covered, lineAfter(covered, 2, { ts }), lineAfter(covered, ACCOUNT, { ts })];
-  /** The mirror has the first three entries; the service shows no later checkpoint. */
+  /** The mirror has three entries, and the service shows no later checkpoint. */
   const stepped = async (lie: StaticLog['lie'], served: readonly LoggedLine[] = entries) => {
     const { url, replace } = await serveLog({ entries: covered });
     const folder = temporaryFolder();
@@ -45,11 +45,11 @@ describe('a service that answers a look for overdue lines with something else', 
       /^the service does not serve did:key:\S+, of which the folder has lines;/,
     ],
     [
-      'nothing for chambers alone',
+      'no new lines for chambers, but one for an account',
       (path) => (path === '/chambers/2/events' ? '' : undefined),
       /^event 2 of did:key:\S+ is under no/,
     ],
-  ])('is inconsistent: %s', { timeout: 20_000 }, async (_, lie, problem) => {
+  ])('is inconsistent after %s', { timeout: 20_000 }, async (_, lie, problem) => {
     const found = await stepped(lie);
     expect(found).toBeInstanceOf(Inconsistent);
     expect((found as Inconsistent).message).toMatch(problem);
@@ -62,24 +62,24 @@ describe('a service that answers a look for overdue lines with something else', 
   it.each<[string, StaticLog['lie']]>([
     ['404 for the list', (path) => (path === '/chambers' ? 404 : undefined)],
     ['no list', (path) => (path === '/chambers' ? '{}' : undefined)],
-    ['a list of something else', (path) => (path === '/chambers' ? '[{}]' : undefined)],
-    ['a list that does not fall', (path) => (path === '/chambers' ? '[{"chamberId":1},{"chamberId":2}]' : undefined)],
-    ['a line that is none', (path) => (path === '/chambers/2/events' ? '{}\n' : undefined)],
+    ['a list of other objects', (path) => (path === '/chambers' ? '[{}]' : undefined)],
+    ['a list in ascending order', (path) => (path === '/chambers' ? '[{"chamberId":1},{"chamberId":2}]' : undefined)],
+    ['a line that is not an event', (path) => (path === '/chambers/2/events' ? '{}\n' : undefined)],
     [
       'a line without a time',
       (path) => (path === '/chambers/2/events' ? `${lineAfter(covered, 2).line}\n` : undefined),
     ],
     ['another line', (path) => (path === '/chambers/2/events' ? `${covered[2]?.line}\n` : undefined)],
     [
-      'a chamber more, which it does not serve',
+      'a list with a chamber that it does not serve',
       (path) => (path === '/chambers' ? '[{"chamberId":3},{"chamberId":2},{"chamberId":1}]' : undefined),
     ],
-  ])('has not served what it should: %s', { timeout: 20_000 }, async (_, lie) => {
+  ])('has served an invalid response: %s', { timeout: 20_000 }, async (_, lie) => {
     const found = await stepped(lie);
     expect(found).toBeInstanceOf(NotServed);
   });
 
-  it('and has nothing new, is sound', async () => {
+  it('is sound if there are no new lines', async () => {
     expect(await stepped(undefined, covered)).toMatchObject({ size: covered.length, added: 0 });
   });
 });

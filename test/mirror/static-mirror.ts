@@ -1,4 +1,4 @@
-// A mirror of lines that a test makes, and what its folder has to hold.
+// A mirror of a static log, and the expected content of its folder.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
@@ -26,7 +26,7 @@ export async function step(url: string, folder: string, options: Partial<MirrorO
   }
 }
 
-/** Everything in the folder, from its files alone, as another program would read it. */
+/** Checks the folder from its files alone, as another program would. */
 export async function expectValid(folder: string, size: number): Promise<void> {
   const lines = readFileSync(join(folder, 'lines.ndjson'), 'utf8');
   expect(lines).toBe(

@@ -1,4 +1,4 @@
-// Two histories in one tree: each entry has to be explained by one line, so the second history has no place to be.
+// Two histories in one tree: each entry must be explained by one line, so a second history can't be hidden.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -28,11 +28,11 @@ function chain(...streams: readonly LoggedLine['stream'][]): readonly LoggedLine
 }
 
 const HONEST = chain(ACCOUNT, 1, 1, 2, 1);
-/** What other readers are shown as event 3 of chamber 1. */
+/** Event 3 of chamber 1, as shown to other readers. */
 const HIDDEN = lineAfter(HONEST.slice(0, 3), 1, { other: true });
 const TWO_HISTORIES = [...HONEST, HIDDEN];
 
-async function refused(log: StaticLog) {
+async function expectInconsistent(log: StaticLog) {
   const folder = temporaryFolder();
   const { url } = await serveLog(log);
   const problem = await step(url, folder).catch((error: unknown) => error);
@@ -45,20 +45,20 @@ async function refused(log: StaticLog) {
 }
 
 describe('a mirror of a log', () => {
-  it('takes an honest one', async () => {
+  it('copies an honest log', async () => {
     const { url } = await serveLog({ entries: HONEST });
     expect(await step(url, temporaryFolder())).toMatchObject({ size: 5, added: 5, unpublished: 0 });
   });
 
-  it('stops where an event has two entries, with what a reader of the other line makes a proof of', async () => {
-    const { message, evidence } = await refused({ entries: TWO_HISTORIES, served: HONEST });
+  it('stops at an event with two entries, and keeps evidence that becomes a proof with the other line', async () => {
+    const { message, evidence } = await expectInconsistent({ entries: TWO_HISTORIES, served: HONEST });
     expect(message).toMatch(/^the log has event 3 of chamber 1 twice: again at index 5;/);
     expect(evidence).toMatchObject({ index: { index: 5, chamberId: 1, eventId: 3 }, line: HONEST[4]?.line });
     expect(verifyTlogProof(evidence.tlogProof, leafHash(Buffer.from(HIDDEN.line)), STATIC_LOG_KEY)?.size).toBe(6);
     expect(() => parseMisbehaviour(JSON.stringify(evidence))).toThrow();
   });
 
-  it('proves it where the service serves both lines', async () => {
+  it('makes a proof if the service serves both lines', async () => {
     const other = { ...HIDDEN, stream: 3, eventId: 1 };
     for (const log of [
       { entries: [...HONEST, HIDDEN], served: [...HONEST.slice(0, 4), HIDDEN] },
@@ -115,15 +115,15 @@ describe('a mirror of a log', () => {
       /^the log has event 5 of chamber 1 at index 5 without event 4 of chamber 1 before it;/,
     ],
     [
-      'a line that follows another one than the log has',
+      'a line that does not follow the log’s previous line',
       { entries: [...HONEST, { ...HIDDEN, line: lineAfter([...HONEST.slice(0, 3), HIDDEN], 1).line, eventId: 4 }] },
       /^event 4 of chamber 1 does not contain the hash of the line before it;/,
     ],
-  ])('stops where an entry is %s', async (_, log, problem) => {
-    expect((await refused(log)).message).toMatch(problem);
+  ])('stops at an entry of %s', async (_, log, problem) => {
+    expect((await expectInconsistent(log)).message).toMatch(problem);
   });
 
-  it('takes lines of accounts that earlier releases did not publish, and none of later ones', async () => {
+  it('accepts missing lines of accounts only from releases that did not publish them', async () => {
     const [first, second, ...rest] = chain(ACCOUNT, ACCOUNT, 1, ACCOUNT) as [LoggedLine, LoggedLine, ...LoggedLine[]];
     const { url } = await serveLog({ entries: [first, second, ...rest], served: rest });
     const folder = temporaryFolder();
@@ -136,7 +136,7 @@ describe('a mirror of a log', () => {
     expect(await step(url, folder, { allowUnpublished: true })).toMatchObject({ size: 4, unpublished: 2 });
     const creation = lineAfter([], 7, { payload: { serviceKeys: {} } });
     const served = [creation, lineAfter([first], ACCOUNT)];
-    const { message } = await refused({ entries: [creation, first], served });
+    const { message } = await expectInconsistent({ entries: [creation, first], served });
     expect(message).toMatch(/^the service has no line for the entry at index 1, event 1 of did:\S+;/);
   });
 });
@@ -146,7 +146,7 @@ describe('lines that are more than a minute old', () => {
   const first = lineAfter([], 1, { ts });
   const entries = [first, lineAfter([first], 1, { ts }), lineAfter([], 2, { ts })];
 
-  it.each([[[1]], [[2]], [[0]], [[undefined]]])('have to be under the checkpoint that is served, %j', async (sizes) => {
+  it.each([[[1]], [[2]], [[0]], [[undefined]]])('must be under the served checkpoint: %j', async (sizes) => {
     const { url } = await serveLog({ entries, sizes });
     const problem = await step(url, temporaryFolder()).catch((error: unknown) => error);
     expect(problem).toBeInstanceOf(Inconsistent);
@@ -155,23 +155,23 @@ describe('lines that are more than a minute old', () => {
     expect(entries.map(({ line }) => line)).toContain(JSON.parse(readFileSync(file, 'utf8')).line);
   });
 
-  it('may be under the next one', async () => {
+  it('may be under the next checkpoint', async () => {
     const { url } = await serveLog({ entries, sizes: [1, 1, 3] });
     expect(await step(url, temporaryFolder(), { restMs: 2_000 })).toMatchObject({ size: 3, added: 3 });
   });
 
-  it('are all that counts', async () => {
+  it('are the only lines that must be covered', async () => {
     const { url } = await serveLog({ entries, sizes: [1] });
     const now = () => Date.parse(ts) + 59_000;
     expect(await step(url, temporaryFolder(), { now })).toMatchObject({ size: 1 });
   });
 });
 
-describe('a mirror that may leave out lines of earlier releases', () => {
+describe('a mirror with allowUnpublished', () => {
   const allowUnpublished = true;
   it.each<[string, StaticLog]>([
     [
-      'of no agent',
+      'an account that no agent can have',
       {
         entries: [...HONEST, HIDDEN],
         served: HONEST,
@@ -180,11 +180,11 @@ describe('a mirror that may leave out lines of earlier releases', () => {
       },
     ],
     [
-      'of an account that is not there',
+      'an unknown account',
       { entries: [...HONEST, HIDDEN], served: HONEST, index: { 5: { stream: OTHER_ACCOUNT, eventId: 1 } } },
     ],
     [
-      'after a wallet was proven',
+      'an account, after a line with a wallet proof',
       (() => {
         const proven = lineAfter([], ACCOUNT, { type: 'agent.registered', payload: { walletProof: {} } });
         return {
@@ -196,10 +196,10 @@ describe('a mirror that may leave out lines of earlier releases', () => {
       })(),
     ],
     [
-      'of a chamber',
+      'a chamber',
       { entries: [...HONEST, HIDDEN], served: HONEST, quiet: [9], index: { 5: { stream: 9, eventId: 1 } } },
     ],
-  ])('takes none %s', async (_, log) => {
+  ])('still rejects a missing line of %s', async (_, log) => {
     const { url } = await serveLog(log);
     await expect(step(url, temporaryFolder(), { allowUnpublished })).rejects.toThrow(
       /^the service has no line for the entry/,

@@ -1,5 +1,5 @@
-// The npm packages as their users get them: packed, installed without a network in an empty folder, their README programs run
-// as printed, as ES modules and with require(), on this Node and on a Node 20 where there is one.
+// The npm packages as users get them: packed and installed offline in an empty folder. Their README programs run unchanged, as ES modules and with
+// require(), on this Node and on Node 20 if one is installed.
 import { execFile, execFileSync } from 'node:child_process';
 import { globSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ const SLOW = { timeout: 120_000 };
 const PACKAGES = join(ROOT, 'dist/packages');
 const URL_SHOWN = 'http://127.0.0.1:8787';
 const CLIENT_GZIP_BYTES_MAX = 42 * 1024;
-/** It is read whole, into the context of a model. */
+/** A model reads the whole skill into its context. */
 const SKILL_BYTES_MAX = 6_000;
 const run = promisify(execFile);
 
@@ -36,14 +36,14 @@ beforeAll(async () => {
   await run('npm', ['install', '--offline', '--no-audit', '--no-fund', ...files], npm);
 });
 
-it('are all that is installed, without anything to compile', () => {
+it('install nothing else, and compile nothing', () => {
   const installed = readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'));
   expect(installed).toEqual(['chambers-audit', 'chambers-client', 'ws']);
   const files = readdirSync(join(folder, 'node_modules'), { recursive: true, encoding: 'utf8' });
   expect(files.filter((file) => /binding\.gyp|\.node$/.test(file))).toEqual([]);
 });
 
-it.each(['chambers-client', 'chambers-audit'])('%s has a skill of its name, with every move', (name) => {
+it.each(['chambers-client', 'chambers-audit'])('%s has a skill with its name and every move', (name) => {
   const skill = readFileSync(join(folder, 'node_modules', name, 'SKILL.md'), 'utf8');
   expect(skill).toMatch(new RegExp(`^---\nname: ${name}\ndescription: [^\n]{1,1024}\n---\n`));
   expect(Buffer.byteLength(skill)).toBeLessThan(SKILL_BYTES_MAX);
@@ -53,7 +53,7 @@ it.each(['chambers-client', 'chambers-audit'])('%s has a skill of its name, with
   }
 });
 
-/** This Node, and the first Node 20 outside of the project. */
+/** This Node, and the first Node 20 on the PATH outside of the project. */
 const NODES = [
   process.execPath,
   ...outsideNodes()
@@ -139,7 +139,7 @@ it.each(['chambers-client', 'chambers-audit'])(
   },
 );
 
-it('no manifest within a package imports anything: tools read those of the package alone', () => {
+it('only the manifest of the package itself has imports, because tools read no others', () => {
   const manifests = globSync('node_modules/chambers-*/*/**/package.json', { cwd: folder });
   expect(manifests.map((path) => JSON.parse(readFileSync(join(folder, path), 'utf8')))).toEqual([
     { type: 'commonjs', sideEffects: false },
@@ -154,7 +154,7 @@ async function joinedChamber(): Promise<number> {
   return chamberId;
 }
 
-/** Writes the program of a package's README, except for the service's address, into the folder. */
+/** Writes the program of a package's README into the folder, with the address of the test's service. */
 function program(name: string, kind: 'mjs' | 'cjs'): string {
   const [, text = ''] = /```js\n([\s\S]*?)```/.exec(readFileSync(join(PACKAGES, name, 'README.md'), 'utf8')) ?? [];
   const path = join(folder, `${name}.${kind}`);

@@ -1,4 +1,4 @@
-// A publisher that is killed at any moment: what it has published stays true. CHECKPOINT_KILLS sets the number of kills.
+// A publisher that is killed at random never contradicts a published checkpoint. CHECKPOINT_KILLS sets the number of kills.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,7 +18,7 @@ function toCheckpoint(note: string): Checkpoint {
   return parseCheckpoint(parseNote(note)?.text ?? '') ?? expect.fail(`no checkpoint: ${note}`);
 }
 
-/** The notes that were published before the kill. */
+/** Resolves to the notes that were published before the kill. */
 async function runUntilKilled(path: string): Promise<readonly Checkpoint[]> {
   const child = spawn(process.execPath, [PROGRAM, path], { stdio: ['ignore', 'pipe', 'inherit'] });
   let out = '';
@@ -30,7 +30,7 @@ async function runUntilKilled(path: string): Promise<readonly Checkpoint[]> {
   child.kill('SIGKILL');
   await once(child, 'close');
   const lines = out.split('\n');
-  // The last one may be cut.
+  // The last line may be truncated.
   return lines.slice(0, -1).map((line) => toCheckpoint(JSON.parse(line)));
 }
 
@@ -52,7 +52,7 @@ it(`publishes sizes that never fall and never fork over ${KILLS} kills`, {
       expect(stored.size).toBeGreaterThanOrEqual(last);
       expect(stored.size).toBeLessThanOrEqual(await store.log.lastPlace());
       last = stored.size;
-      // The root is computed from the lines alone, without a tile.
+      // The root is computed from the lines alone, without tiles.
       const tree = await openGrowingTree(0, async (refs) => refs.map(() => undefined));
       const leaves = await store.tree.readLeaves(0, stored.size);
       for (let at = 0; at < leaves.length; at += 32) tree.add(leaves.subarray(at, at + 32));

@@ -35,7 +35,7 @@ async function runWithWitnesses(witnesses: readonly string[]) {
 }
 
 describe('a service with witnesses', () => {
-  it('adds their cosignatures to its checkpoints, one after the other', { timeout: 60_000 }, async () => {
+  it('adds their cosignatures to each checkpoint', { timeout: 60_000 }, async () => {
     const witness = new Witness();
     const { running, checkpoint, metric } = await runWithWitnesses([`${await witness.serve()}/`]);
     witness.watch((await checkpoint()).key);

@@ -1,4 +1,4 @@
-// Attempts that cost gas and fail: how many there are, and when an operator hears of them.
+// Failing attempts that cost gas: their number is bounded, and the operator is alerted.
 import { beforeEach, expect, test } from 'vitest';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
@@ -11,12 +11,12 @@ beforeEach(async () => {
 
 const SECOND = 1_000;
 const DAY = 86_400 * SECOND;
-/** Less than any commitment takes. */
+/** Less than any commitment needs. */
 const TOO_LITTLE_GAS = '0x7530';
 /** PUSH1 0, PUSH1 0, REVERT: every call reverts without a reason. */
 const REVERTS = '0x60006000fd';
 
-test('a commitment that reverts in every block raises an alert at its second failure, and ends at a bound until a restart', async () => {
+test('a commitment that always reverts raises an alert at its second failure, and is retried a limited number of times until a restart', async () => {
   const { forum } = opened;
   const mend = await breakRegistry();
   addChamber(forum, 2, []);
@@ -72,7 +72,7 @@ test('the pause after a revert is counted from its block, so restarts do not sho
   await until(() => signed() === 2);
 });
 
-/** Once the relayer knows the registry as sound, every transaction to it reverts, and every estimate says that it would not. */
+/** After the relayer has accepted the registry, every transaction to it reverts, although every estimate succeeds. */
 async function breakRegistry(): Promise<() => Promise<unknown>> {
   const { forum, proxy, rpc, config } = opened;
   addChamber(forum, 1, []);

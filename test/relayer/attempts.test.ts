@@ -1,4 +1,4 @@
-// An attempt that costs gas and fails, and the next one.
+// The attempt after one that failed and cost gas.
 import { beforeEach, expect, test } from 'vitest';
 import { decodeTransaction } from '../../src/relayer/transactions.ts';
 import { addChamber } from './chambers.ts';
@@ -9,10 +9,10 @@ beforeEach(async () => {
   opened = await openRelayerChain();
 });
 
-/** Less than any commitment takes. */
+/** Less than any commitment needs. */
 const TOO_LITTLE_GAS = '0x7530';
 
-test('a transaction that used up its gas is followed by one with twice as much, whatever the node estimates', async () => {
+test('a transaction that ran out of gas is followed by one with twice as much, whatever the node estimates', async () => {
   const { forum, proxy } = opened;
   proxy.fault = (method) => (method === 'eth_estimateGas' ? { kind: 'result', result: TOO_LITTLE_GAS } : undefined);
   addChamber(forum, 1, []);

@@ -80,7 +80,7 @@ test('fees stop rising while no block is mined', async () => {
   await until(() => isSettled(forum));
 });
 
-test('the older of two variants counts when it is mined', async () => {
+test('the older of two transactions with one nonce counts if it is mined', async () => {
   const { forum, rpc } = opened;
   await opened.automine(false);
   addChamber(forum, 1, []);
@@ -158,7 +158,7 @@ test('a relayer without funds raises an alert and resumes when funded', async ()
   expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 0, leads: true });
 });
 
-test('funds that run out after signing delay the logged transaction and add no second one', async () => {
+test('if funds run out after signing, the logged transaction is delayed and no second one is signed', async () => {
   const { forum, rpc } = opened;
   const relayerAddress = openAccount(opened.config.privateKey).address;
   await opened.automine(false);
@@ -190,7 +190,7 @@ test('a nonce that another transaction used leads to a new transaction at the ne
   expect(second?.nonce).toBe((first?.nonce ?? 0) + 1);
 });
 
-test('nonces that were used by hand are skipped', async () => {
+test('nonces that an operator has used are skipped', async () => {
   const { forum, rpc } = opened;
   for (const nonce of [0, 1, 2]) await sendRaw(rpc, await byHand(opened, { nonce }));
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
@@ -199,7 +199,7 @@ test('nonces that were used by hand are skipped', async () => {
   expect(forum.facts('relay.commit_submitted')).toMatchObject([{ nonce: 3 }]);
 });
 
-test('our root counts when it is on the chain already, with its own transaction', async () => {
+test('a root that is already on the chain is recorded with its own transaction', async () => {
   const { forum, rpc } = opened;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   await sendRaw(rpc, await byHand(opened, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
@@ -209,7 +209,7 @@ test('our root counts when it is on the chain already, with its own transaction'
   expect(forum.facts('relay.commit_submitted')).toEqual([]);
 });
 
-test('our root is found through a provider that limits eth_getLogs to 2,000 blocks', async () => {
+test('the root is found with a provider that limits eth_getLogs to 2,000 blocks', async () => {
   const { forum, rpc, proxy } = opened;
   addChamber(forum, 1, []);
   await sendRaw(rpc, await byHand(opened, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
@@ -225,7 +225,7 @@ test('our root is found through a provider that limits eth_getLogs to 2,000 bloc
   await expectSettledOnce(opened);
 }, 90_000);
 
-test('a node that rejects one job holds up no other, and a lasting rejection raises an alert', async () => {
+test('a node that rejects one job delays no other, and a lasting rejection raises an alert', async () => {
   const { forum, proxy } = opened;
   addChamber(forum, 1, []);
   addChamber(forum, 2, []);
@@ -258,7 +258,7 @@ test('a factory with another relayer raises an alert and fails no idea', async (
   expect(forum.facts('idea.deploy_failed')).toEqual([]);
 });
 
-test('a different root on the chain raises an alert and holds up no other chamber', async () => {
+test('a different root on the chain raises an alert and delays no other chamber', async () => {
   const { forum, rpc } = opened;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   const other = `0x${'42'.repeat(32)}` as const;
@@ -275,7 +275,7 @@ test('a different root on the chain raises an alert and holds up no other chambe
   expect(forum.state(2).settlement.committed).not.toBeNull();
 });
 
-test('a token counts when it is on the chain already, with its own transaction', async () => {
+test('a token that is already on the chain is recorded with its own transaction', async () => {
   const { forum, rpc } = opened;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   const [idea] = forum.state(1).ideas;

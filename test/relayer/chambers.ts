@@ -1,4 +1,4 @@
-// Chambers as the relayer finds them: closed, with ideas that some members backed.
+// Closed chambers for the relayer, with ideas that some members have backed.
 import { DEADLINES, type Deadlines, toTimestamp } from '../../src/vocabulary/values.ts';
 import type { MemoryForum } from './memory-forum.ts';
 
@@ -8,7 +8,7 @@ const BOB = 'did:key:bob';
 
 export interface IdeaSketch {
   readonly ticker: string;
-  /** How many of the two members back it. */
+  /** The number of backers among the two members. */
   readonly backers: 0 | 1 | 2;
   readonly creatorWallet?: string;
   readonly description?: string;

@@ -14,7 +14,7 @@ import {
 
 const folder = new URL('../../fixtures/contracts/', import.meta.url);
 
-/** The hash of each function, event and error: events also say which arguments are indexed. */
+/** The signature of each function, event and error; those of events tell which arguments are indexed. */
 function hashes(abi: Abi): readonly string[] {
   return abi.flatMap((item) => {
     if (item.type === 'event') return [`${toEventHash(item)} ${item.inputs.map((input) => input.indexed ?? false)}`];

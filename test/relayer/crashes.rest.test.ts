@@ -20,7 +20,7 @@ async function open(owned?: ContractProfile['name']): Promise<void> {
 
 const TYPES = ['relay.commit_submitted', 'chamber.committed', 'relay.deploy_submitted', 'idea.deployed'] as const;
 
-test.each(TYPES)('a log that cannot take %s for a while delays the work but repeats nothing', async (type) => {
+test.each(TYPES)('a log that temporarily rejects %s delays the work but repeats nothing', async (type) => {
   await open();
   let failures = 0;
   opened.forum.beforeRecord = (fact) => {
@@ -95,7 +95,7 @@ test('relayers killed at random, over a bad RPC and a bad disk, leave one transa
   await expectOnce(`seed ${seed}`);
 });
 
-/** Every chamber is settled; each job has one transaction in the log and one on the chain, and they are the same. */
+/** Expects every chamber to be settled, and each job to have one transaction, the same in the log and on the chain. */
 async function expectOnce(hint = ''): Promise<void> {
   const { forum } = opened;
   await until(() => isSettled(forum));

@@ -1,4 +1,4 @@
-// A closed chamber with a flipped bit in the database: its root can't be known, so it is not relayed, and holds up no other.
+// A closed chamber with a flipped bit in the database: its root is unknown, so it is not relayed, and delays no other chamber.
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { openRpc } from '../../src/relayer/rpc.ts';

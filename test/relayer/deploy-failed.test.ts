@@ -1,4 +1,4 @@
-// A deployment that failed stays failed, so one look is not enough: a backend may be broken or behind, the factory paused for a while.
+// A failed deployment is final, so one simulation is not enough: a node may be broken or lag, or the factory may be paused.
 import { type Hex, toFunctionSelector } from 'viem';
 import { expect, test } from 'vitest';
 import { sendRaw } from '../../src/relayer/chain-client.ts';
@@ -19,7 +19,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const NO_REASON: Fault = { kind: 'error', message: 'execution reverted' };
 
-/** Every estimate of a deployment gets the fault, for as long as it is on. */
+/** Injects the fault into every estimate of a deployment until it is switched off. */
 function refuseDeployments(fault: Fault): { isOn: boolean; count: number } {
   const { forum, proxy } = opened;
   const refusal = { isOn: true, count: 0 };
@@ -48,7 +48,7 @@ test('one estimate that reverts without a reason fails no deployment', async () 
   expect(relayer.status().ok).toBe(true);
 });
 
-test('a rejection fails a deployment after minutes and blocks, and not by time alone', async () => {
+test('reverting simulations fail a deployment only after minutes and blocks', async () => {
   await open();
   const { forum, proxy } = opened;
   const refusal = refuseDeployments(NO_REASON);
@@ -69,7 +69,7 @@ test('a rejection fails a deployment after minutes and blocks, and not by time a
 test.each([
   ['EnforcedPause()', toFunctionSelector('EnforcedPause()')],
   ['Pausable: paused', errorOf('Pausable: paused')],
-])('a factory that is paused (%s) is waited for', async (reason, data) => {
+])('the relayer waits for a paused factory (%s)', async (reason, data) => {
   await open();
   const { forum, rpc, proxy, config } = opened;
   const code = await rpc.request('eth_getCode', [config.factoryAddress, 'latest']);
@@ -101,7 +101,7 @@ test.each(['reference', 'quorum'] as const)(
     await open(kind);
     const { forum, proxy, rpc, clock } = opened;
     let isBehind = false;
-    /** The look that follows an estimate is at a node that lags. */
+    /** After an estimate, a node that lags responds. */
     let isNextLook = false;
     proxy.fault = (method, [first]) => {
       if (!isBehind) return undefined;
@@ -139,7 +139,7 @@ test.each(['reference', 'quorum'] as const)(
   },
 );
 
-test('a second transaction that reverts because the first has succeeded is no failure', async () => {
+test('a second transaction that reverts because the first has succeeded is not a failure', async () => {
   await open('quorum');
   const { forum, proxy, clock } = opened;
   let isHidden = true;
@@ -199,7 +199,7 @@ function errorOf(text: string): Hex {
   return `0x08c379a0${words}${Buffer.from(text).toString('hex').padEnd(64, '0')}`;
 }
 
-/** A contract that reverts with this data on every call: it copies what follows its own 12 bytes. */
+/** A contract that reverts every call with this data, which follows its 12 bytes of code. */
 function revertingWith(data: Hex): Hex {
   const size = ((data.length - 2) / 2).toString(16).padStart(2, '0');
   return `0x60${size}600c60003960${size}6000fd${data.slice(2)}`;

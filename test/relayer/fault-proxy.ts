@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** `lost` reaches the node, but its response is dropped; `result` is a made-up result; `error` a JSON-RPC error. */
+/** `lost`: the request reaches the node, but its response is dropped. */
 export type Fault =
   | { readonly kind: 'hang' | 'reset' | 'lost' }
   | { readonly kind: 'status'; readonly status: number; readonly body: string }
@@ -11,11 +11,11 @@ export type Fault =
   | { readonly kind: 'error'; readonly message: string; readonly code?: number };
 
 export interface FaultProxy {
-  /** Contains what looks like an API key. */
+  /** Contains a fake API key. */
   readonly url: string;
-  /** Decides for each request, by its method, what goes wrong; undefined lets it pass. */
+  /** Chooses the fault of each request; undefined forwards it. */
   fault: (method: string, params: readonly unknown[]) => Fault | undefined | Promise<Fault | undefined>;
-  /** The methods of all requests so far. */
+  /** The methods of all requests. */
   readonly requests: string[];
   close(): void;
 }
@@ -26,7 +26,7 @@ interface Request {
   readonly params: readonly unknown[];
 }
 
-/** Most errors of nodes have it. */
+/** The code of most errors of nodes. */
 const ANY_CODE = -32_000;
 
 export const API_KEY = 'a-key-that-must-not-show-0123456789';

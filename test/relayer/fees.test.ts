@@ -1,4 +1,4 @@
-// What a transaction offers per gas: never more than the limit, whatever the node suggests.
+// A transaction never offers more per gas than the limit, whatever the node suggests.
 import { beforeEach, expect, test } from 'vitest';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
@@ -16,7 +16,7 @@ const FEE_BUMP_MILLIS = 31_000;
 const inGwei = (gwei: bigint): Fault => ({ kind: 'result', result: `0x${(gwei * GWEI).toString(16)}` });
 const REJECTED: Fault = { kind: 'error', message: 'method not found' };
 
-test('a tip far above what the chain has been paying is waited out with an alert', async () => {
+test('the relayer waits with an alert while the suggested tip is far above recent fees', async () => {
   const { forum, proxy } = opened;
   proxy.fault = (method) => (method === 'eth_maxPriorityFeePerGas' ? inGwei(10_000n) : undefined);
   const relayer = opened.relayer({ rpcUrl: proxy.url });
@@ -31,7 +31,7 @@ test('a tip far above what the chain has been paying is waited out with an alert
   expect(feesOf(forum.facts('relay.commit_submitted')[0]).maxPriorityFeePerGas).toBe(GWEI);
 });
 
-test('a base fee above FEE_MAX_GWEI is waited out, and what is sent then offers no more', async () => {
+test('the relayer waits while the base fee is above FEE_MAX_GWEI, and then offers no more than that', async () => {
   const { forum, rpc } = opened;
   const feeMaxWei = 3n * GWEI;
   await spike(100n * GWEI);
@@ -63,7 +63,7 @@ test('no raised fee is above the limit', async () => {
   await until(() => relayer.status().ok);
 });
 
-test('an RPC that suggests no tip is asked for what blocks have been paying', async () => {
+test('if the RPC suggests no tip, the tip comes from recent blocks', async () => {
   const { forum, rpc, proxy } = opened;
   const from = await firstAccount();
   const tip = `0x${(7n * GWEI).toString(16)}`;
@@ -75,7 +75,7 @@ test('an RPC that suggests no tip is asked for what blocks have been paying', as
   expect(feesOf(forum.facts('relay.commit_submitted')[0]).maxPriorityFeePerGas).toBe(7n * GWEI);
 });
 
-test('an RPC that knows no tip at all gets the configured one, and halts the relayer without it', async () => {
+test('if recent blocks have no tip either, the configured tip is used; without one the relayer stops', async () => {
   const { forum, proxy } = opened;
   const unknown = ['eth_maxPriorityFeePerGas', 'eth_feeHistory'];
   proxy.fault = (method) => (unknown.includes(method) ? REJECTED : undefined);

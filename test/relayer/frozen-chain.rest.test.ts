@@ -1,4 +1,4 @@
-// What people, programs and Prometheus see of a service whose development chain is frozen, and what becomes of its chambers.
+// A service whose development chain is frozen: its log, its /health and metrics, and its chambers.
 import { readFileSync } from 'node:fs';
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
@@ -8,7 +8,7 @@ import { debating, run } from '../kit/service.ts';
 import { until } from '../kit/until.ts';
 import { get } from '../kit/wire.ts';
 
-it('a frozen chain is reported everywhere until it is replaced, and then chambers are committed', async () => {
+it('a frozen chain is reported everywhere until it is restarted, and then chambers are committed', async () => {
   const lines: string[] = [];
   const logger = pino({ level: 'info' }, { write: (line) => void lines.push(line) });
   const running = await run({ CHAIN: '', METRICS_PORT: '0' }, new TestClock(), logger);

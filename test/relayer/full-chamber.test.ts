@@ -1,4 +1,4 @@
-// The relayer shares its thread with the service, so a chamber full of long ideas must not hold that thread.
+// The relayer shares its thread with the service, so a chamber full of long ideas must not block that thread.
 import { existsSync, readFileSync } from 'node:fs';
 import { beforeEach, expect, test } from 'vitest';
 import { until } from '../kit/until.ts';
@@ -6,12 +6,12 @@ import { addChamber } from './chambers.ts';
 import type { MemoryForum } from './memory-forum.ts';
 import { openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
-/** Linux counts the nanoseconds that this thread was on a CPU, which other processes do not change. */
+/** The CPU time of this thread in nanoseconds, independent of other processes. */
 const SCHEDSTAT = '/proc/thread-self/schedstat';
 const IDEAS = 40;
-/** The ideas that warm up the code before it is measured. */
+/** Ideas that warm up the code before the measurement. */
 const WARM_UP_IDEAS = 10;
-/** One encoding and one signature of 25 KB take under 10; encoding every idea takes over 50. */
+/** Encoding and signing 25 KB takes under 10; encoding every idea takes over 50. */
 const TURN_MILLIS_MAX = 30;
 /** Collecting garbage may lengthen one. */
 const SLOW_TURNS_MAX = 1;
@@ -46,11 +46,11 @@ test('encodes the text of an idea once for its estimate and its signature, howev
   const encoded = countEncodings(forum);
   opened.relayer();
   await until(() => forum.facts('idea.deployed').length === IDEAS);
-  // Once each, and again where the node did not answer. Before: every graduate, several times in each round.
+  // Once each, and again if the node did not respond.
   expect(encoded.count).toBeLessThan(2 * IDEAS);
 });
 
-/** Counts how often the relayer reads a description, which it does for nothing but calldata. */
+/** Counts the relayer's reads of a description, which it needs only for calldata. */
 function countEncodings(forum: MemoryForum): { readonly count: number } {
   const encoded = { count: 0 };
   const read = forum.chamber.bind(forum);
@@ -69,7 +69,7 @@ function countEncodings(forum: MemoryForum): { readonly count: number } {
   return encoded;
 }
 
-/** Records the CPU time of this thread between any two turns of the event loop. */
+/** Records the CPU time of this thread in each turn of the event loop. */
 function measureTurns(): { readonly stop: () => readonly number[] } {
   const turns: number[] = [];
   let last = cpuMillis();

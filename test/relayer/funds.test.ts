@@ -1,4 +1,4 @@
-// What the metrics know of the relayer's funds.
+// Metrics of the relayer's funds.
 import { expect, test } from 'vitest';
 import { Funds } from '../../src/relayer/funds.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
@@ -9,7 +9,7 @@ const GWEI = 1_000_000_000n;
 const ETHER = 10n ** 18n;
 const offer = { fees: { maxFeePerGas: 2n * GWEI, maxPriorityFeePerGas: GWEI }, limit: 9n * GWEI };
 
-test('they are counted in transactions of the costliest kind that was signed, once a minute', async () => {
+test('are estimated once a minute, in transactions as costly as the costliest signed one', async () => {
   let now = 0;
   const funds = new Funds(() => now);
   expect(funds.figures).toEqual({ balanceEther: Number.NaN, transactionsLeft: Number.NaN });
@@ -32,7 +32,7 @@ test('they are counted in transactions of the costliest kind that was signed, on
   expect(funds.figures.transactionsLeft).toBeNaN();
 });
 
-test('a relayer without work reads those of its account', async () => {
+test('are read by a relayer without work', async () => {
   const { rpc, config, relayer: start } = await openRelayerChain();
   await rpc.request('anvil_setBalance', [openAccount(config.privateKey).address, `0x${(ETHER / 100n).toString(16)}`]);
   const relayer = start();

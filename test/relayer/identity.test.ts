@@ -30,12 +30,12 @@ function probe(wanted: RelayerConfig) {
 
 const NOBODY = `0x${'12'.repeat(20)}` as const;
 
-test('a probe names a chain other than the configured one', async () => {
+test('a probe reports a chain other than the configured one', async () => {
   const { mismatches } = await probe({ ...config, chainId: 1 });
   expect(mismatches).toEqual([{ variable: 'CHAIN_ID', problem: 'the RPC serves chain 31337, expected 1' }]);
 });
 
-test('a probe names every address without a contract', async () => {
+test('a probe reports every address without a contract', async () => {
   const { mismatches } = await probe({ ...config, registryAddress: NOBODY, factoryAddress: NOBODY });
   expect(mismatches.map(({ variable }) => variable)).toEqual(['CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS']);
 });
@@ -48,7 +48,7 @@ test('a probe warns of a relayer account without funds', async () => {
   expect(report).toMatchObject({ balance: 0n, mismatches: [], warnings: [{ variable: 'RELAYER_PRIVATE_KEY' }] });
 });
 
-test('a probe of an unavailable RPC finds no mismatch, because it may come back', async () => {
+test('a probe reports an unavailable RPC as a warning, because it may come back', async () => {
   const proxy = await openFaultProxy(config.rpcUrl);
   proxy.close();
   const report = await probe({ ...config, rpcUrl: proxy.url });
@@ -56,7 +56,7 @@ test('a probe of an unavailable RPC finds no mismatch, because it may come back'
   expect(report.warnings).toEqual([{ variable: 'RPC_URL', problem: 'RPC unreachable (ECONNREFUSED)' }]);
 });
 
-test('doctor finds the ids that the registry of a restored log has, and the lowest free one', async () => {
+test('doctor finds ids that the registry already has, and the lowest free id, for a restored log', async () => {
   const rpc = openRpc(config.rpcUrl);
   const { address: from } = openAccount(config.privateKey);
   await rpc.request('anvil_impersonateAccount', [from]);
@@ -102,7 +102,7 @@ test('doctor finds the ids that the registry of a restored log has, and the lowe
   ]);
 });
 
-test('a start on a new log warns of contracts that are used already, and of none that are new', async () => {
+test('a start on a new log warns about contracts that are already in use, and not about new ones', async () => {
   const rpc = openRpc(config.rpcUrl);
   const { address: from } = openAccount(config.privateKey);
   const settings = {
@@ -134,10 +134,10 @@ test('an invalid private key is rejected without being quoted', () => {
   );
 });
 
-describe('what sending a transaction needs', () => {
+describe('the requirements for sending', () => {
   const UNKNOWN_METHOD = { kind: 'error', code: -32_601, message: 'method not found' } as const;
 
-  /** Both of a start and of doctor. */
+  /** The findings of a start and of doctor. */
   async function problems(faultOf: (method: string, params: readonly unknown[]) => Fault | undefined, env = {}) {
     const proxy = await openFaultProxy(config.rpcUrl);
     atEnd(() => proxy.close());
@@ -161,11 +161,11 @@ describe('what sending a transaction needs', () => {
     };
   }
 
-  test('is there on a sound chain', async () => {
+  test('are met by a sound chain', async () => {
     expect(await problems(() => undefined)).toEqual({ found: [], started: 'started' });
   });
 
-  test('is a base fee: a chain without one stops the start', async () => {
+  test('include a base fee: a chain without one stops the start', async () => {
     const block = { number: '0x2', hash: `0x${'ab'.repeat(32)}`, timestamp: '0x1', gasLimit: '0x1c9c380' };
     const { found, started } = await problems((method) =>
       method === 'eth_getBlockByNumber' ? { kind: 'result', result: block } : undefined,
@@ -175,7 +175,7 @@ describe('what sending a transaction needs', () => {
     expect(started).toMatch(/^RPC_URL: the chain has no base fee/);
   });
 
-  test('is a tip: a node that suggests none stops the start, unless one is configured', async () => {
+  test('include a tip: a node that suggests none stops the start, unless one is configured', async () => {
     const noTip = (method: string) =>
       ['eth_maxPriorityFeePerGas', 'eth_feeHistory'].includes(method) ? UNKNOWN_METHOD : undefined;
     const { found, started } = await problems(noTip);
@@ -184,13 +184,13 @@ describe('what sending a transaction needs', () => {
     expect(await problems(noTip, { FEE_TIP_GWEI: '1' })).toEqual({ found: [], started: 'started' });
   });
 
-  test('is a fee within the limit: one above it is a warning', async () => {
+  test('include a fee within the limit: a higher fee is a warning', async () => {
     const { found, started } = await problems(() => undefined, { FEE_MAX_GWEI: '0.5' });
     expect(found).toEqual([['warning', 'FEE_MAX_GWEI', expect.stringContaining('above the limit of 0.5')]]);
     expect(started).toBe('started');
   });
 
-  test('is an estimate: a node without estimates stops the start, as does one above a block’s gas', async () => {
+  test('include a gas estimate: no estimate, or one above a block’s gas, stops the start', async () => {
     const without = await problems((method) => (method === 'eth_estimateGas' ? UNKNOWN_METHOD : undefined));
     expect(without.found).toEqual([['problem', 'RPC_URL', 'eth_estimateGas: method not found']]);
     expect(without.started).toBe('RPC_URL: eth_estimateGas: method not found');
@@ -202,7 +202,7 @@ describe('what sending a transaction needs', () => {
     ]);
   });
 
-  test('is the account for itself: transactions that wait are a warning', async () => {
+  test('include an account that no other program uses: pending transactions are a warning', async () => {
     const { found } = await problems((method, [, block]) =>
       method === 'eth_getTransactionCount' && block === 'pending' ? { kind: 'result', result: '0x3' } : undefined,
     );

@@ -1,4 +1,4 @@
-// Jobs are independent: what the RPC does to the requests of one delays no other.
+// Jobs are independent: failing requests of one job delay no other.
 import { beforeEach, expect, test } from 'vitest';
 import { sendRaw } from '../../src/relayer/chain-client.ts';
 import { commitChamberCall } from '../../src/relayer/contracts.ts';
@@ -52,7 +52,7 @@ test.each(FAULTS)(
   },
 );
 
-test('a job that fails is asked about at growing intervals', async () => {
+test('a failing job is retried at growing intervals', async () => {
   const { forum, proxy, clock } = opened;
   addChamber(forum, 1, []);
   const times: number[] = [];
@@ -71,7 +71,7 @@ test('a job that fails is asked about at growing intervals', async () => {
   expect(last - next).toBeGreaterThan(10_000);
 });
 
-test('one search of logs that times out holds up no other chamber', async () => {
+test('a log search that times out delays no other chamber', async () => {
   const { forum, rpc, proxy } = opened;
   addChamber(forum, 1, []);
   await sendRaw(rpc, await byHand(opened, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));

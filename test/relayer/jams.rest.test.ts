@@ -1,5 +1,5 @@
-// The jams of a well-known relayer: nonces after a restart, receipts that come late, replacements that the node finds underpriced, an
-// RPC that forgets, and a spike of the base fee. Each ends by itself, with one transaction for each job.
+// Situations that block other relayers: nonces after a restart, late receipts, underpriced replacements, an RPC that forgets transactions, and a spike
+// of the base fee. Each resolves without an operator, with one transaction for each job.
 import { parseTransaction } from 'viem';
 import { beforeEach, expect, test } from 'vitest';
 import { openAccount } from '../../src/relayer/transactions.ts';
@@ -20,7 +20,7 @@ const GWEI = 1_000_000_000n;
 const FEE_BUMP_MILLIS = 31_000;
 const IDEA = [{ ticker: 'ONE', backers: 1 }] as const;
 
-test('a restart fills the nonces that the node lost below others that it kept', async () => {
+test('after a restart, nonces that the node lost below others are filled', async () => {
   const { forum, rpc } = opened;
   await opened.automine(false);
   for (const chamberId of [1, 2, 3]) addChamber(forum, chamberId, []);
@@ -40,7 +40,7 @@ test('a restart fills the nonces that the node lost below others that it kept', 
   ).toEqual([0, 1, 2]);
 });
 
-test('a restart while the node reports fewer transactions than it has mined repeats none', async () => {
+test('a restart repeats no transaction while the node reports fewer than it has mined', async () => {
   const { forum } = opened;
   addChamber(forum, 1, IDEA);
   const first = opened.relayer();
@@ -55,7 +55,7 @@ test('a restart while the node reports fewer transactions than it has mined repe
   expect(forum.facts('relay.commit_submitted').map(({ nonce }) => nonce)).toEqual([0, 2]);
 });
 
-test('receipts, transactions and logs that all come minutes late delay the work and repeat nothing', async () => {
+test('receipts, transactions and logs that arrive minutes late delay the work and repeat nothing', async () => {
   const { forum, clock } = opened;
   const late = ['eth_getTransactionReceipt', 'eth_getTransactionByHash'];
   proxy.fault = (method) => {
@@ -75,7 +75,7 @@ test('receipts, transactions and logs that all come minutes late delay the work 
   expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
 });
 
-test('a node that wants half as much more for a replacement gets it', async () => {
+test('a node that requires 50 % more for a replacement gets it', async () => {
   const { forum, rpc } = opened;
   await opened.automine(false);
   addChamber(forum, 1, []);
@@ -128,7 +128,7 @@ test('an RPC that still knows a transaction that its pool has dropped gets one w
   await expectSettledOnce(opened);
 });
 
-test('a minimum tip above all that the RPC suggests raises an alert until it suggests enough', async () => {
+test('a minimum tip above the RPC’s suggestions raises an alert until the RPC suggests enough', async () => {
   const { forum } = opened;
   const minimum = 25n * GWEI;
   proxy.fault = (method, [raw]) => {
@@ -148,7 +148,7 @@ test('a minimum tip above all that the RPC suggests raises an alert until it sug
   await until(() => relayer.status().ok);
 });
 
-test('a spike of the base fee holds up no queue: each nonce is raised in its turn', async () => {
+test('a spike of the base fee does not block the queue: fees are raised nonce by nonce', async () => {
   const { forum } = opened;
   await opened.automine(false);
   for (const chamberId of [1, 2, 3]) addChamber(forum, chamberId, []);
@@ -163,7 +163,7 @@ test('a spike of the base fee holds up no queue: each nonce is raised in its tur
   for (const fee of fees) expect(fee).toBeLessThan(1_000n * GWEI);
 });
 
-test('a spike that the account cannot pay for is waited out with the transaction that it can', async () => {
+test('during a spike that the account can’t pay for, the relayer waits with an affordable transaction', async () => {
   const { forum, rpc, config } = opened;
   await opened.automine(false);
   addChamber(forum, 1, []);
@@ -188,7 +188,7 @@ test('a spike that the account cannot pay for is waited out with the transaction
   }
 });
 
-/** The base fee of the next block, which is mined without any transaction that pays less. */
+/** Sets the base fee of the next block, which contains no transaction that pays less. */
 async function spike(baseFee: bigint): Promise<void> {
   await opened.rpc.request('anvil_setNextBlockBaseFeePerGas', [`0x${baseFee.toString(16)}`]);
   await opened.rpc.request('evm_mine', []);

@@ -1,4 +1,4 @@
-// Nonces after reorganizations, wrong nodes and new keys: no signed transaction may wait without end.
+// Nonces after reorganizations, with faulty nodes and new keys: no signed transaction waits for ever.
 import { beforeEach, expect, test } from 'vitest';
 import { openAccount } from '../../src/relayer/transactions.ts';
 import { deployContract } from '../kit/contracts.ts';
@@ -25,7 +25,7 @@ const IDEAS = [
   { ticker: 'TWO', backers: 1 },
 ] as const;
 
-test('a nonce gap that a reorganization left below a signed transaction is filled', async () => {
+test('a nonce gap below a signed transaction is filled after a reorganization', async () => {
   const { forum, rpc } = opened;
   const snapshot = await rpc.request('evm_snapshot', []);
   for (const nonce of [0, 1]) await sendForeign(opened, nonce);
@@ -49,7 +49,7 @@ test('a node that reports too high a nonce for a while delays the work', async (
   await expectSettledOnce(opened, 200);
 });
 
-test('recorded transactions above a nonce gap are brought back too', async () => {
+test('recorded transactions above a nonce gap are restored too', async () => {
   const { forum, rpc } = opened;
   const snapshot = await rpc.request('evm_snapshot', []);
   await sendForeign(opened, 0);
@@ -60,7 +60,7 @@ test('recorded transactions above a nonce gap are brought back too', async () =>
   await untilOnChain(1, IDEAS.length);
 });
 
-test('a recorded transaction that was lost gets a raised fee at its nonce and holds up no other', async () => {
+test('a lost recorded transaction gets a higher fee at its nonce and delays no other', async () => {
   const { forum, rpc } = opened;
   const snapshot = await rpc.request('evm_snapshot', []);
   addChamber(forum, 1, IDEAS);

@@ -1,4 +1,4 @@
-// Contracts of a test's own on a stage's chain, deployed as an operator deploys them.
+// Contracts that a test deploys as an operator does.
 import type { Address, Hex } from 'viem';
 import { type ContractProfile, REFERENCE } from '../../src/relayer/contracts.ts';
 import { type ContractAddresses, deployContracts, type Owner } from '../../src/relayer/owner.ts';

@@ -1,4 +1,4 @@
-// The owner's rights in the reference contracts, on a real chain.
+// The owner's rights in the reference contracts.
 import { type Address, encodeEventTopics, encodeFunctionData, pad, parseAbi, zeroAddress } from 'viem';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { orRevert, readCall, readGas, readLogs } from '../../src/relayer/chain-client.ts';
@@ -46,7 +46,7 @@ describe.each(['registryAddress', 'factoryAddress'] as const)('at %s', (name) =>
     expect(await errorOf(readCall(rpc, { from: owner, to, data: setRelayerCall(zeroAddress) }))).toBe('InvalidRelayer');
   });
 
-  test('another owner must accept before it is one', async () => {
+  test('a new owner must accept the ownership', async () => {
     const { rpc } = opened;
     const { account } = await openOwner(rpc);
     const to = contracts[name];
@@ -63,7 +63,7 @@ describe.each(['registryAddress', 'factoryAddress'] as const)('at %s', (name) =>
   });
 });
 
-test('neither contract can be made for the zero address', async () => {
+test('neither contract can be deployed for the zero address', async () => {
   const { rpc } = opened;
   const codes = [
     creationCode('ChamberRegistry', zeroAddress),

@@ -1,20 +1,20 @@
-// An agent in a process of its own: it registers, joins the chambers that its parent names, and plays all of them at once. It follows them on
-// one connection: Node accepts one connection in each turn of the service's event loop, so one for each chamber would come late.
+// An agent in its own process. It registers, joins the chambers that its parent names, and plays all of them at once. It follows them on one
+// connection, because Node accepts one connection in each turn of the service's event loop, and one for each chamber would take too long.
 import { once } from 'node:events';
 import { Agent, ClientError, type TodoView } from '../../src/client/index.ts';
 import { REGISTRATION } from '../client/live-service.ts';
 
-/** What the parent sends once the agent is registered. */
+/** The parent's message after the registration. */
 export interface ChambersToPlay {
   readonly chamberIds: readonly number[];
 }
 
-/** What the agent sends back, when it has revealed in all of them: when each reveal was answered. */
+/** The agent's message after all reveals: the time of each response. */
 export interface Played {
   readonly revealedAt: Readonly<Record<number, number>>;
 }
 
-/** Each takes a connection. */
+/** Each needs a connection. */
 const MOVES_AT_ONCE_MAX = 4;
 
 const [url = '', ticker = ''] = process.argv.slice(2);
@@ -51,7 +51,7 @@ async function playAll(chamberIds: readonly number[]): Promise<Readonly<Record<n
   return revealedAt;
 }
 
-/** A list may be on its way while a move is made that it still asks for. Any other error ends the process, which the parent reports. */
+/** A todo list may be out of date by one move. Any other error ends the process, which the parent reports. */
 function unlessLate(error: unknown): false {
   const late = ['FORUM_ERR_TURN', 'FORUM_ERR_PHASE', 'FORUM_ERR_CONFLICT'];
   if (error instanceof ClientError && late.includes(error.code)) return false;

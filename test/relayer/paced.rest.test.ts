@@ -1,5 +1,5 @@
-// Agents through the client, each in a process of its own, play chambers with rounds until the chain has their roots. The deadlines are an
-// hour away each, on the real clock: an agent or a relayer that waits for one never ends.
+// Agents in their own processes play chambers with rounds until the roots are on the chain. The deadlines are hours away on the real clock, so an agent
+// or a relayer that waits for a deadline fails the test.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -50,7 +50,7 @@ it(`${AGENTS} agents play ${CHAMBERS} chambers at once`, {
   }
 });
 
-it('a chamber alone is sent to the chain at once', {
+it('a single chamber is committed at once', {
   timeout: 60_000 + CHAMBERS_ALONE * MILLIS_PER_CHAMBER,
 }, async () => {
   const waits: number[] = [];
@@ -75,7 +75,7 @@ async function create(): Promise<number> {
   return chamberId;
 }
 
-/** Resolves when all agents have revealed in all chambers, with the instants of the responses to the last reveals. */
+/** Resolves to the times of the last reveals, when all agents have revealed in all chambers. */
 async function play(chamberIds: readonly number[]): Promise<readonly number[]> {
   const all = await Promise.all(
     agents.map(async (agent) => {
@@ -101,7 +101,7 @@ async function committedMillis(chamberId: number): Promise<number> {
   throw new Error(`the stream of chamber ${chamberId} ended`);
 }
 
-/** When the chain knew the transaction at the latest. */
+/** The latest time at which the chain got the transaction. */
 async function commitSentAt(chamberId: number): Promise<number> {
   const { chain } = await creator.forum.health();
   for await (const event of creator.forum.events(chamberId)) {

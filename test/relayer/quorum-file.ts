@@ -1,4 +1,4 @@
-// A file for CONTRACTS_FILE, and the profile that it makes.
+// A sample file for CONTRACTS_FILE, and its profile.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { quorumProfile } from '../../src/relayer/contracts.ts';

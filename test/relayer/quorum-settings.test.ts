@@ -25,13 +25,13 @@ test.each<readonly [string, object, RegExp]>([
   ['positions of different lengths', { tickLower: [] }, /tickLower, tickUpper and positionBps must be equally long$/],
   ['a value in ether', { value: '0.1' }, /value must be wei as a string of digits$/],
   ['several at once', { image: 1, bps: 2 }, /image must be a string; bps must be an array of 6 integers$/],
-])('%s is named', (_title, changes, problem) => {
+])('%s is reported', (_title, changes, problem) => {
   const path = quorumFile(changes);
   expect(() => readQuorumSettings(path)).toThrow(problem);
   expect(() => readQuorumSettings(path)).toThrow(`${path}: `);
 });
 
-test('a file that is missing, a folder or not JSON is named', () => {
+test('a missing file, a folder and invalid JSON are reported', () => {
   const path = quorumFile();
   expect(() => readQuorumSettings(`${path}.missing`)).toThrow(`${path}.missing not found`);
   const folder = temporaryFolder();

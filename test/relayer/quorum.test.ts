@@ -13,7 +13,7 @@ beforeEach(async () => {
   stage = await openRelayerChain('quorum');
 });
 
-test('commits the root and deploys each graduate, with what the file says', async () => {
+test('commits the root and deploys each graduate with the settings of the file', async () => {
   const { forum } = stage;
   addChamber(forum, 1, [
     { ticker: 'ONE', backers: 1 },
@@ -42,7 +42,7 @@ test('a value in the file is sent with each deployment', async () => {
   expect(await rpc.request('eth_getBalance', [config.factoryAddress, 'latest'])).toBe('0x3e8');
 });
 
-test('a ticker that another chamber has taken is a failed deployment and holds up no other', async () => {
+test('a ticker of another chamber fails the deployment and delays no other', async () => {
   const { forum } = stage;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   addChamber(forum, 2, [

@@ -1,4 +1,4 @@
-// The surroundings of relayer tests: a real development chain, a forum in memory, and relayers that start and stop.
+// The environment of relayer tests: a development chain, a forum in memory, and relayers to start and stop.
 import { encodeEventTopics, type Hex, parseTransaction } from 'viem';
 import { expect } from 'vitest';
 import { startDevChain } from '../../src/dev-chain/dev-chain.ts';
@@ -17,24 +17,24 @@ import { deployFor } from './owner-account.ts';
 import { quorumContracts } from './quorum-file.ts';
 
 export interface RelayerChain {
-  /** What relayers are started with, unless they are given something else. */
+  /** The default configuration of relayers. */
   readonly config: RelayerConfig & { readonly chainId: number };
   readonly rpc: Rpc;
-  /** In front of the chain, for relayers whose RPC fails. */
+  /** A proxy in front of the chain, for relayers whose RPC fails. */
   readonly proxy: FaultProxy;
   readonly forum: MemoryForum;
-  /** Every line logged by chain and relayers, as JSON. */
+  /** The JSON log lines of chain and relayers. */
   readonly lines: string[];
-  /** The clock by which transactions are stuck: real time plus what a test adds. */
+  /** The relayers' clock: real time plus an offset of the test. */
   readonly clock: { ahead: number };
   relayer(changes?: Partial<RelayerConfig>): Relayer;
-  /** Whether each transaction is mined at once; those that wait are mined when it is switched on. */
+  /** Switches automatic mining; switching it on mines pending transactions. */
   automine(isOn: boolean): Promise<void>;
-  /** Whether so many transactions wait for a block. */
+  /** Whether this many transactions are pending. */
   inPool(count: number): Promise<boolean>;
 }
 
-/** It ends with the test. The contracts are the development chain's own, or of another owner, of the kind that is `owned`. */
+/** The chain ends with the test. With `owned`, contracts of that kind are deployed by another owner. */
 export async function openRelayerChain(owned?: ContractProfile['name']): Promise<RelayerChain> {
   const lines: string[] = [];
   const logger = recordingLogger(lines);
@@ -95,7 +95,7 @@ export async function isSettled(forum: MemoryForum): Promise<boolean> {
   return (await forum.unsettledChambers(1)).length === 0;
 }
 
-/** The hashes of the transactions that committed a chamber and that deployed its ideas. */
+/** The hashes of the transactions that committed the chamber and deployed its ideas. */
 export async function onChain(
   { rpc, config }: { readonly rpc: Rpc; readonly config: Pick<RelayerConfig, 'registryAddress' | 'factoryAddress'> },
   chamberId: number,
@@ -122,7 +122,7 @@ interface ByHand {
   readonly data?: Hex;
 }
 
-/** A transaction of the relayer's account that is not in its log. */
+/** Sends a transaction of the relayer's account that is not in its log. */
 export async function byHand(
   { config }: Pick<RelayerChain, 'config'>,
   { nonce = 0, fee = 10n * GWEI, to, data = '0x' }: ByHand,
@@ -140,7 +140,7 @@ export async function sendForeign(opened: RelayerChain, nonce: number): Promise<
   await sendRaw(opened.rpc, await byHand(opened, { nonce }));
 }
 
-/** At each look the clock moves on by so many milliseconds, so that what has to last for a while has lasted. */
+/** Advances the clock by `millis` before each check. */
 export async function untilSettled({ forum, clock }: RelayerChain, ahead = 0): Promise<void> {
   await until(() => {
     clock.ahead += ahead;
@@ -148,7 +148,7 @@ export async function untilSettled({ forum, clock }: RelayerChain, ahead = 0): P
   });
 }
 
-/** Minutes pass and blocks come until every chamber is settled, and what reverts in simulations has failed. */
+/** Advances clock and blocks until every chamber is settled and reverting simulations have failed. */
 export async function untilRefused({ forum, clock, rpc }: RelayerChain): Promise<void> {
   await until(async () => {
     clock.ahead += 2_000;
@@ -157,13 +157,13 @@ export async function untilRefused({ forum, clock, rpc }: RelayerChain): Promise
   });
 }
 
-/** Every chamber is settled, and each job is done once. */
+/** Whether every chamber is settled. */
 export async function expectSettledOnce(opened: RelayerChain, ahead = 0): Promise<void> {
   await untilSettled(opened, ahead);
   await expectRecordedOnce(opened);
 }
 
-/** The chain has one commitment for every chamber and one deployment for each graduate: those that the log names. */
+/** Expects one commitment for each chamber and one deployment for each graduate on the chain, as in the log. */
 export async function expectRecordedOnce(
   opened: Parameters<typeof onChain>[0] & Pick<RelayerChain, 'forum'>,
 ): Promise<void> {

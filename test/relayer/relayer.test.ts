@@ -44,7 +44,7 @@ test('records the times of the blocks', async () => {
   expect(deploymentOf(settlement, 'idea-1').outcome).toMatchObject({ graduatedAt: expect.stringMatching(/\.000Z$/) });
 });
 
-test('leaves a chamber alone until its reveal deadline and settles it soon after', async () => {
+test('settles a chamber soon after its reveal deadline, and not before', async () => {
   const { forum } = opened;
   addChamber(forum, 1, [], { closesInMillis: 400 });
   opened.relayer();

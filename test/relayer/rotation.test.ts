@@ -1,5 +1,5 @@
-// The relayer's key is changed: the owner appoints the new account, the service restarts with its key, and what hung under the
-// old one completes exactly once.
+// Changing the relayer's key: the owner appoints the new account, the service restarts with its key, and pending work of the old account completes
+// exactly once.
 import { beforeEach, expect, test } from 'vitest';
 import { readReceipt, sendRaw } from '../../src/relayer/chain-client.ts';
 import { setRelayer } from '../../src/relayer/owner.ts';
@@ -23,7 +23,7 @@ async function rotate(): Promise<void> {
   await setRelayer(await openOwner(stage.rpc), stage.config, NEXT);
 }
 
-/** The key is changed while a commitment of the old one waits, which the node then forgets. */
+/** Changes the key while a commitment of the old account is pending, which the node then forgets. */
 async function rotateWhileCommitting() {
   const { forum, rpc } = stage;
   const relayer = stage.relayer();
@@ -37,7 +37,7 @@ async function rotateWhileCommitting() {
   return forum.facts('relay.commit_submitted')[0];
 }
 
-test('a commitment that hung under the old key is made with the new one', async () => {
+test('a pending commitment of the old key is made with the new one', async () => {
   await rotateWhileCommitting();
   stage.relayer({ privateKey: NEXT_KEY });
   await expectSettledOnce(stage);
@@ -68,7 +68,7 @@ test('a commitment of the old key that is mined after the change reverts, and th
   await expectSettledOnce(stage);
 });
 
-test('what the old key’s last transaction did counts, even where the node would take a second one', async () => {
+test('the old key’s last transaction counts, even if the node would accept a second one', async () => {
   const { forum, proxy } = stage;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   forum.beforeRecord = ({ type }) => {

@@ -8,7 +8,7 @@ import { isSettled, onChain, openRelayerChain, type RelayerChain } from './relay
 let opened: RelayerChain;
 let proxy: FaultProxy;
 beforeEach(async () => {
-  // When the relayers have ended.
+  // After the relayers have stopped.
   atEnd(() => {
     const log = opened.lines.join('\n');
     for (const secret of [API_KEY, proxy.url, opened.config.privateKey]) expect(log).not.toContain(secret);
@@ -43,7 +43,7 @@ describe.each(FAULTS)('an RPC that %s', (_title, fault) => {
   });
 });
 
-test('an RPC that is away while nothing is pending raises an alert after half a minute, which ends with the outage', async () => {
+test('an RPC outage without pending work raises an alert after half a minute, until the RPC is back', async () => {
   const { clock, lines } = opened;
   const relayer = opened.relayer({ rpcUrl: proxy.url });
   await until(() => proxy.requests.length >= 3);
@@ -80,7 +80,7 @@ test.each(FAULTS.slice(1, 4))(
   },
 );
 
-test('a lost response to a sent transaction leads to no second transaction', async () => {
+test('a lost response to a transaction causes no second transaction', async () => {
   let lost = 0;
   proxy.fault = (method) => (method === 'eth_sendRawTransaction' && lost++ < 2 ? { kind: 'lost' } : undefined);
   addChamber(opened.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
@@ -101,7 +101,7 @@ test('late receipts do not count as failures', async () => {
   await expectOnce();
 });
 
-test('an RPC of another chain halts the relayer with an alert, and nothing is signed', async () => {
+test('an RPC of another chain stops the relayer with an alert, and nothing is signed', async () => {
   proxy.fault = (method) => (method === 'eth_chainId' ? { kind: 'result', result: '0x1' } : undefined);
   addChamber(opened.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   const relayer = opened.relayer({ rpcUrl: proxy.url });
@@ -114,7 +114,7 @@ test('an RPC of another chain halts the relayer with an alert, and nothing is si
   expect(relayer.status().ok).toBe(true);
 });
 
-test('an RPC that changes its chain during the run halts the relayer until it is back', async () => {
+test('an RPC that changes its chain stops the relayer until the chain is back', async () => {
   await opened.automine(false);
   addChamber(opened.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   const { chainId: _, ...unnamed } = opened.config;
@@ -127,7 +127,7 @@ test('an RPC that changes its chain during the run halts the relayer until it is
   await expectOnce();
 });
 
-test('an address without code halts the relayer', async () => {
+test('an address without code stops the relayer', async () => {
   addChamber(opened.forum, 1, []);
   const relayer = opened.relayer({ registryAddress: `0x${'12'.repeat(20)}` });
   await until(() => !relayer.status().ok);
@@ -135,7 +135,7 @@ test('an address without code halts the relayer', async () => {
   expect(opened.forum.facts('relay.commit_submitted')).toEqual([]);
 });
 
-test('an address that loses its code during the run halts the relayer until the code is back', async () => {
+test('an address that loses its code stops the relayer until the code is back', async () => {
   const { forum, rpc, config } = opened;
   const { registryAddress } = config;
   addChamber(forum, 1, []);
@@ -157,7 +157,7 @@ test('an address that loses its code during the run halts the relayer until the 
   expect(relayer.status().ok).toBe(true);
 });
 
-test('an idle relayer makes three requests a heartbeat, for as long as nothing happens', async () => {
+test('an idle relayer makes three requests in each heartbeat', async () => {
   addChamber(opened.forum, 1, []);
   opened.relayer({ rpcUrl: proxy.url });
   await until(() => isSettled(opened.forum));
@@ -177,7 +177,7 @@ async function beatOnce(): Promise<void> {
   await until(() => proxy.requests.length >= before + 3);
 }
 
-test('a log with transactions of another chain halts the relayer', async () => {
+test('a log with transactions of another chain stops the relayer', async () => {
   addChamber(opened.forum, 1, []);
   const foreign = { chainId: 5, nonce: 0, txHash: `0x${'ab'.repeat(32)}`, rawTransaction: '0x00' } as const;
   await opened.forum.record(1, { type: 'relay.commit_submitted', payload: foreign });
@@ -186,7 +186,7 @@ test('a log with transactions of another chain halts the relayer', async () => {
   expect(relayer.status().reason).toContain('serves chain 31337, expected 5');
 });
 
-/** The one chamber is settled, by one transaction for each job. */
+/** Expects the chamber to be settled with one transaction for each job. */
 async function expectOnce(): Promise<void> {
   const { forum } = opened;
   await until(() => isSettled(forum));

@@ -6,7 +6,7 @@ import { atEnd } from '../kit/temporary.ts';
 import { until } from '../kit/until.ts';
 import { API_KEY, type Fault, type FaultProxy, openFaultProxy } from './fault-proxy.ts';
 
-/** A proxy that responds to everything with a fault. */
+/** A proxy that responds to every request with the fault. */
 async function openFaulty(fault: Fault): Promise<FaultProxy> {
   const proxy = await openFaultProxy('http://127.0.0.1:9');
   atEnd(() => proxy.close());
@@ -27,17 +27,20 @@ test.each([
   'invalid opcode: PUSH0',
   'invalid opcode: opcode 0x5c not defined',
   'VM execution error: BadInstruction 5f',
-])('an instruction that the chain lacks is named as what it is: %s', async (message) => {
+])('an error about an instruction that the chain lacks is explained: %s', async (message) => {
   const proxy = await openFaulty({ kind: 'error', message });
   expect((await failureOf(proxy.url)).message).toBe(
     `eth_chainId: ${message}; the contract uses an instruction that the chain lacks: it was compiled for a later EVM upgrade`,
   );
 });
 
-test.each(['invalid opcode: INVALID', 'execution reverted'])('a failure of a contract is none: %s', async (message) => {
-  const proxy = await openFaulty({ kind: 'error', message });
-  expect((await failureOf(proxy.url)).message).toBe(`eth_chainId: ${message}`);
-});
+test.each(['invalid opcode: INVALID', 'execution reverted'])(
+  'an ordinary failure of a contract is not: %s',
+  async (message) => {
+    const proxy = await openFaulty({ kind: 'error', message });
+    expect((await failureOf(proxy.url)).message).toBe(`eth_chainId: ${message}`);
+  },
+);
 
 const ECHOES = [
   'ann-the-user',
@@ -54,7 +57,7 @@ test.each(ECHOES)('an error that echoes %s of the URL is redacted', async (echo)
   expect((await failureOf(url)).message).toBe('eth_chainId: no project <…> here');
 });
 
-test('a password with an invalid percent sign is used as it is', async () => {
+test('a password with an invalid percent sign is used unchanged', async () => {
   const proxy = await openFaulty({ kind: 'result', result: '0x1' });
   const { port } = new URL(proxy.url);
   expect(await openRpc(`http://ann:100%zz@127.0.0.1:${port}/`).request('eth_chainId', [])).toBe('0x1');

@@ -1,4 +1,4 @@
-// Wrong wiring is named before the first root: each fault with the variable to change.
+// Wrong contract settings are reported before the first commitment, each with the variable to change.
 import type { Address } from 'viem';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type DevChain, startDevChain } from '../../src/dev-chain/dev-chain.ts';
@@ -32,7 +32,7 @@ async function faults(changes: Partial<typeof sound & { readonly relayer: Addres
   return findWiringFaults(rpc, { ...sound, relayer, ...changes });
 }
 
-test('the development chain’s own contracts are sound: ChamberNotCommitted is no fault', async () => {
+test('the development chain’s contracts are sound: ChamberNotCommitted is not a fault', async () => {
   expect(await faults()).toEqual([]);
 });
 
@@ -66,7 +66,7 @@ test('a factory of another registry is found', async () => {
   ]);
 });
 
-test('contracts that reject the caller are found, until their owner appoints it', async () => {
+test('contracts that reject the caller are found, until the owner appoints the account', async () => {
   const addresses = await deployFor(rpc, chain.config.privateKey);
   const wiring = { ...addresses, relayer: NEXT };
   expect(await faults(wiring)).toMatchObject([

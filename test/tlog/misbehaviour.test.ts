@@ -1,4 +1,4 @@
-// Two checkpoints that no log can both have signed honestly, proved from the tiles of the larger one.
+// Proofs that two checkpoints contradict each other, made from the tiles of the larger one.
 import { describe, expect, it } from 'vitest';
 import { publicKeyOf, signWith } from '../../src/keys/private-key.ts';
 import { formatCheckpoint } from '../../src/tlog/checkpoint.ts';
@@ -14,7 +14,7 @@ const KEYS = [formatVerifierKey(KEY)];
 const SIZES = [1, 2, 3, 4, 7, 8, 100, 255, 256, 257, 511, 512, 513];
 const SIZES_AFTER = [0, 1, 2, 5, 256, 300];
 
-/** A log whose leaves from index `forkedAt` on are those of another history. */
+/** A log that has another history from index `forkedAt` on. */
 async function logOf(size: number, forkedAt = size) {
   const tree = await openGrowingTree(0, async () => []);
   for (let i = 0; i < size; i++) {
@@ -36,30 +36,25 @@ async function logOf(size: number, forkedAt = size) {
 }
 
 describe('the checkpoint of a log', () => {
-  it.each(SIZES)(
-    'of size %i and a later one prove a fork wherever it is, and nothing where there is none',
-    async (size) => {
-      const honest = await logOf(size);
-      for (const to of SIZES_AFTER.map((more) => size + more)) {
-        const extended = await logOf(to);
-        expect(
-          await forkProofByTiles([honest.checkpoint, extended.checkpoint], KEYS, extended.readTile),
-        ).toBeUndefined();
-        for (const forkedAt of new Set([0, size - 1])) {
-          const forked = await logOf(to, forkedAt);
-          const proof = await forkProofByTiles([honest.checkpoint, forked.checkpoint], KEYS, forked.readTile);
-          const proved = await verifyMisbehaviour(parseMisbehaviour(JSON.stringify(proof)));
-          expect(proved).toMatchObject({ checkpointKeys: KEYS, receiptKeys: [], logId: '1' });
-        }
-        if (to === size) continue;
-        // A log that forked later is honest at this size.
-        const later = await logOf(to, size);
-        expect(await forkProofByTiles([honest.checkpoint, later.checkpoint], KEYS, later.readTile)).toBeUndefined();
+  it.each(SIZES)('of size %i and a later one prove a fork at any index, and nothing without a fork', async (size) => {
+    const honest = await logOf(size);
+    for (const to of SIZES_AFTER.map((more) => size + more)) {
+      const extended = await logOf(to);
+      expect(await forkProofByTiles([honest.checkpoint, extended.checkpoint], KEYS, extended.readTile)).toBeUndefined();
+      for (const forkedAt of new Set([0, size - 1])) {
+        const forked = await logOf(to, forkedAt);
+        const proof = await forkProofByTiles([honest.checkpoint, forked.checkpoint], KEYS, forked.readTile);
+        const proved = await verifyMisbehaviour(parseMisbehaviour(JSON.stringify(proof)));
+        expect(proved).toMatchObject({ checkpointKeys: KEYS, receiptKeys: [], logId: '1' });
       }
-    },
-  );
+      if (to === size) continue;
+      // A log that forks later agrees at this size.
+      const later = await logOf(to, size);
+      expect(await forkProofByTiles([honest.checkpoint, later.checkpoint], KEYS, later.readTile)).toBeUndefined();
+    }
+  });
 
-  it('is not accused by the tiles of another log', async () => {
+  it('can’t be accused with the tiles of another log', async () => {
     const [honest, extended, forked] = await Promise.all([logOf(300), logOf(1_000), logOf(1_000, 0)]);
     const proving = forkProofByTiles([honest.checkpoint, extended.checkpoint], KEYS, forked.readTile);
     await expect(proving).rejects.toThrow('the tiles do not match the checkpoint');
@@ -71,26 +66,26 @@ describe('the checkpoint of a log', () => {
   });
 
   it.each([
-    ['nothing', ''],
-    ['no object', '[]'],
+    ['no content', ''],
+    ['an array', '[]'],
     ['another kind', '{"format":"chambers-misbehaviour@v1","kind":"three-receipts"}'],
     [
       'another format',
       '{"format":"chambers-misbehaviour@v2","kind":"two-checkpoints","checkpoints":["",""],"path":[],"keys":[]}',
     ],
     [
-      'a member too many',
+      'an unknown member',
       '{"format":"chambers-misbehaviour@v1","kind":"two-checkpoints","checkpoints":["",""],"path":[],"keys":[],"x":1}',
     ],
-  ])('is not accused by a file with %s', (_what, text) => {
+  ])('can’t be accused with a file with %s', (_what, text) => {
     expect(() => parseMisbehaviour(text)).toThrow();
   });
 
   it.each([
-    ['by no key', []],
-    ['by the key of a witness', [formatVerifierKey(toNoteKey(KEY.name, NOTE_KEY_TYPES.cosignature, KEY.publicKey))]],
+    ['without a key', []],
+    ['by a witness key', [formatVerifierKey(toNoteKey(KEY.name, NOTE_KEY_TYPES.cosignature, KEY.publicKey))]],
     ['by another key', [formatVerifierKey(toNoteKey(KEY.name, NOTE_KEY_TYPES.ed25519, publicKeyOf(SEED.with(0, 2))))]],
-  ])('is not accused by checkpoints that are signed %s', async (_what, keys) => {
+  ])('can’t be accused with checkpoints that are signed %s', async (_what, keys) => {
     const [honest, forked] = await Promise.all([logOf(3), logOf(5, 0)]);
     const proof = await forkProofByTiles([honest.checkpoint, forked.checkpoint], KEYS, forked.readTile);
     const forged = { ...proof, keys } as Parameters<typeof verifyMisbehaviour>[0];

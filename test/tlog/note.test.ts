@@ -15,7 +15,7 @@ import {
   toNoteKey,
 } from '../../src/tlog/note.ts';
 
-// The documentation of golang.org/x/mod/sumdb/note has these.
+// From the documentation of golang.org/x/mod/sumdb/note.
 const SEED = Buffer.from('AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz', 'base64').subarray(1);
 const VERIFIER_KEY = 'PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW';
 const TEXT = "If you think cryptography is the answer to your problem,\nthen you don't know what your problem is.\n";
@@ -31,12 +31,12 @@ const key = parseVerifierKey(VERIFIER_KEY) ?? expect.fail('the key of the docume
 const note = parseNote(NOTE) as SignedNote;
 
 describe('a verifier key', () => {
-  it('is that of the documentation of Go, written as it was read', () => {
+  it('from the documentation of Go is parsed and formatted', () => {
     expect(key).toMatchObject({ name: 'PeterNeumann', keyId: 'c74f20a3', type: NOTE_KEY_TYPES.ed25519 });
     expect(formatVerifierKey(key)).toBe(VERIFIER_KEY);
   });
 
-  it('of the checksum database of Go is read', () => {
+  it('of Go’s checksum database is parsed', () => {
     const text = 'sum.golang.org+033de0ae+Ac4zctda0e5eza+HJyk9SxEdh+s3Ux18htTTAD8OuAn8';
     expect(parseVerifierKey(text)).toMatchObject({ name: 'sum.golang.org', keyId: '033de0ae' });
   });
@@ -47,38 +47,38 @@ describe('a verifier key', () => {
     ['no name', VERIFIER_KEY.replace('PeterNeumann', '')],
     ['a space in its name', VERIFIER_KEY.replace('PeterNeumann', 'Peter Neumann')],
     ['an unknown type', VERIFIER_KEY.replace('+AR', '+CR')],
-    ['base64 without padding where there must be some', VERIFIER_KEY.replace('10TW', '10')],
-    ['a key that is too short', 'PeterNeumann+c74f20a3+AQ=='],
+    ['base64 without its padding', VERIFIER_KEY.replace('10TW', '10')],
+    ['a short key', 'PeterNeumann+c74f20a3+AQ=='],
     ['nothing', ''],
-  ])('with %s is none', (_, text) => {
+  ])('with %s is rejected', (_, text) => {
     expect(parseVerifierKey(text)).toBeUndefined();
   });
 
-  it('of small order is none', () => {
+  it('of small order is rejected', () => {
     const identity = Uint8Array.of(1, ...new Uint8Array(31));
     expect(parseVerifierKey(formatVerifierKey(toNoteKey('weak.example', key.type, identity)))).toBeUndefined();
   });
 
-  it('has no name with a space or a plus sign', () => {
+  it('with a space or a plus sign in its name is rejected', () => {
     expect(() => toNoteKey('a b', key.type, key.publicKey)).toThrow(RangeError);
     expect(() => toNoteKey('a+b', key.type, key.publicKey)).toThrow(RangeError);
   });
 });
 
 describe('a signed note', () => {
-  it('is that of the documentation of Go: read, verified, signed and written as it was', () => {
+  it('from the documentation of Go is parsed, verified, signed and formatted', () => {
     expect(note.text).toBe(TEXT);
     expect(openNote(note, [key])).toHaveLength(1);
     expect(formatNote({ text: TEXT, signatures: [signNote(TEXT, key, sign)] })).toBe(NOTE);
   });
 
-  it('is not opened without a known key, nor with a wrong signature of one', () => {
+  it('is rejected without a signature of a known key, or with an invalid one', () => {
     expect(openNote(note, [])).toBeUndefined();
     expect(openNote(note, [{ ...key, name: 'another' }])).toBeUndefined();
     expect(openNote({ ...note, text: TEXT.replace('answer', 'Answer') }, [key])).toBeUndefined();
   });
 
-  it('may hold signatures of unknown keys, of any length', () => {
+  it('may have signatures of unknown keys, of any length', () => {
     const unknown = { name: 'witness.example/w1', keyId: '00000000', bytes: new Uint8Array(2420) };
     const more = parseNote(formatNote({ ...note, signatures: [unknown, ...note.signatures] })) as SignedNote;
     expect(openNote(more, [key])?.map(({ name }) => name)).toEqual(['PeterNeumann']);
@@ -97,13 +97,13 @@ describe('a signed note', () => {
     ['with a hyphen instead of the dash', NOTE.replace('—', '-')],
     ['with a line that is no signature', `${NOTE}PeterNeumann\n`],
     ['with an empty signature', `${TEXT}\n— PeterNeumann \n`],
-    ['with a key id alone', `${TEXT}\n— PeterNeumann x08gow==\n`],
+    ['with a key id but no signature', `${TEXT}\n— PeterNeumann x08gow==\n`],
     ['with base64 that is not canonical', NOTE.replace('JnAM=', 'JnAN=')],
     ['with a control character', NOTE.replace('think', 'th\tink')],
     ['with a lone surrogate', NOTE.replace('think', 'th\ud800nk')],
     ['with 101 signatures', NOTE + (NOTE.split('\n\n')[1] ?? '').repeat(100)],
-    ['without anything', ''],
-  ])('%s is none', (_, text) => {
+    ['that is empty', ''],
+  ])('%s is rejected', (_, text) => {
     expect(parseNote(text)).toBeUndefined();
   });
 });
@@ -115,12 +115,12 @@ describe('a cosignature', () => {
   const bytes = Uint8Array.from(Buffer.concat([Buffer.from('00000000641850cb', 'hex'), signature]));
   const cosignature = { name: witness.name, keyId: witness.keyId, bytes };
 
-  it('is a time in eight bytes and a signature over the message of tlog-cosignature', () => {
+  it('has a time in eight bytes and a signature over the message of tlog-cosignature', () => {
     expect(parseCosignature(cosignature.bytes)?.at).toBe(1_679_315_147n);
     expect(isNoteSignature(text, witness, cosignature)).toBe(true);
   });
 
-  it('has a key id of its own, so that it is not taken for the signature of a log', () => {
+  it('has another key id than a log’s signature by the same key', () => {
     expect(witness.keyId).not.toBe(toNoteKey('witness.example/w1', NOTE_KEY_TYPES.ed25519, key.publicKey).keyId);
     expect(isNoteSignature(text, { ...witness, type: NOTE_KEY_TYPES.ed25519 }, cosignature)).toBe(false);
   });
@@ -138,7 +138,7 @@ describe('a cosignature', () => {
 describe('the text of a checkpoint', () => {
   const text = 'example.com/behind-the-sofa\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n';
 
-  it('is that of the specification, read and written', () => {
+  it('from the specification is parsed and formatted', () => {
     const checkpoint = parseCheckpoint(text) ?? expect.fail('it is a checkpoint');
     expect(checkpoint).toMatchObject({ origin: 'example.com/behind-the-sofa', size: 20_852_163 });
     expect(formatCheckpoint(checkpoint)).toBe(text);
@@ -157,7 +157,7 @@ describe('the text of a checkpoint', () => {
     ['an empty extension line', `${text}\n`],
     ['no final newline', text.slice(0, -1)],
     ['two lines', text.split('\n').slice(0, 2).join('\n')],
-  ])('with %s is none', (_, malformed) => {
+  ])('with %s is rejected', (_, malformed) => {
     expect(parseCheckpoint(malformed)).toBeUndefined();
   });
 });

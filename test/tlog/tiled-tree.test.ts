@@ -18,7 +18,7 @@ import { Signer } from '../kit/signer.ts';
 
 const HASH_BYTES = 32;
 
-/** The definition of RFC 6962, 2.1, without anything of the service. */
+/** The definition of RFC 6962, 2.1, independent of the service's code. */
 function mth(leaves: readonly Buffer[]): Buffer {
   const sha256 = (...parts: readonly (string | Buffer)[]) => {
     const hash = createHash('sha256');
@@ -54,7 +54,7 @@ class Tiles {
   }
 }
 
-/** Grows from size to size as given, each time from the tiles alone; returns the root at each. */
+/** Grows a tree to each size in turn, each time from its tiles alone. Returns the roots. */
 async function grow(tiles: Tiles, sizes: readonly number[]): Promise<readonly Uint8Array[]> {
   const roots: Uint8Array[] = [];
   let before = 0;
@@ -72,12 +72,12 @@ async function grow(tiles: Tiles, sizes: readonly number[]): Promise<readonly Ui
 const SIZES = [1, 2, 3, 7, 8, 255, 256, 257, 300, 511, 512, 513, 1000];
 
 describe('a tree of tiles', () => {
-  it('without leaves has the hash of nothing as its root', async () => {
+  it('without leaves has the hash of the empty string as its root', async () => {
     expect(Buffer.from(EMPTY_ROOT)).toEqual(mth([]));
     expect(await rootOfTiles(0, new Tiles().read)).toEqual(EMPTY_ROOT);
   });
 
-  // The test vectors of certificate-transparency.
+  // Test vectors of certificate-transparency.
   it.each([
     [1, '6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d'],
     [2, 'fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125'],
@@ -95,7 +95,7 @@ describe('a tree of tiles', () => {
     expect(Buffer.from(tree.root()).toString('hex')).toBe(root);
   });
 
-  it('has the root of RFC 6962 at each size, however it grew', async () => {
+  it('has the root of RFC 6962 at each size, whatever its steps of growth', async () => {
     const leaves = Array.from({ length: 1000 }, (_, index) => entryOf(index));
     const right = SIZES.map((size) => mth(leaves.slice(0, size)));
     const tiles = new Tiles();
@@ -106,7 +106,7 @@ describe('a tree of tiles', () => {
     }
   });
 
-  it('has tiles as specified: a hash of level 1 is the root over a full tile below', async () => {
+  it('has at level 1 the roots of full tiles of level 0', async () => {
     const tiles = new Tiles();
     await grow(tiles, [70_000]);
     const leaves = Array.from({ length: 256 }, (_, i) => entryOf(256 * 17 + i));
@@ -120,7 +120,7 @@ describe('a tree of tiles', () => {
     expect(partial).toHaveLength(hashesAt(2, 70_000) * HASH_BYTES);
   });
 
-  it('reads a few tiles for a proof, however large it is', async () => {
+  it('reads at most six tiles for a proof in a tree of 70,000 leaves', async () => {
     const tiles = new Tiles();
     await grow(tiles, [70_000]);
     tiles.reads = 0;
@@ -146,7 +146,7 @@ describe('proofs of a tree of tiles', async () => {
   const read = nodesOfTiles(tiles.read);
   const { hashNodes } = TREE;
 
-  it('of inclusion verify for the leaf and the position alone', async () => {
+  it('of inclusion verify only for their leaf and position', async () => {
     for (const size of SIZES) {
       const root = await rootOfTiles(size, tiles.read);
       for (const eventId of new Set([1, Math.ceil(size / 2), Math.min(size, TILE_WIDTH), size])) {
@@ -159,7 +159,7 @@ describe('proofs of a tree of tiles', async () => {
     }
   });
 
-  it('of consistency verify between all sizes, and for no other root', async () => {
+  it('of consistency verify between all sizes, and not for other roots', async () => {
     for (const from of SIZES) {
       for (const to of SIZES.filter((size) => size >= from)) {
         const proof = await consistencyProof(from, to, read, hashNodes);
@@ -172,7 +172,7 @@ describe('proofs of a tree of tiles', async () => {
     }
   });
 
-  it('are a text that a third party verifies with the key alone', async () => {
+  it('can be verified by a third party that has only the key', async () => {
     const signer = new Signer();
     const key = toNoteKey('forum.example/log/1', NOTE_KEY_TYPES.ed25519, fromHex(signer.pubkeyHex));
     const text = formatCheckpoint({ origin: key.name, size: 1000, root: await rootOfTiles(1000, tiles.read) });

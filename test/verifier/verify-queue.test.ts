@@ -1,4 +1,4 @@
-// Whose turn it is among the signatures that wait.
+// The order in which waiting signatures are served.
 import { describe, expect, it } from 'vitest';
 import type { VerifyCaller } from '../../src/crypto/verify.ts';
 import { type QueueLimits, type VerifyJob, VerifyQueue } from '../../src/verifier/verify-queue.ts';
@@ -25,7 +25,7 @@ describe('the queue of signatures', () => {
     expect(order.lastIndexOf('registered')).toBe(22);
   });
 
-  it('takes no more of one key, of one network or of unregistered keys than its limits', () => {
+  it('limits jobs of one key, of one network and of unregistered keys', () => {
     const { queue, push, takeAll } = queueOf({ perKeyMax: 2, perNetworkMax: 3 });
     const pushed = (did: string, network = 'A') => push(did, { network, did });
     expect(['a', 'a', 'a', 'b', 'b', 'c'].map((did) => pushed(did))).toEqual([true, true, false, true, false, false]);
