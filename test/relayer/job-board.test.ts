@@ -23,7 +23,7 @@ test('a job has one step at a time', async () => {
   expect(first.runs()).toBe(2);
 });
 
-test('no step follows from a state that was read before the step before it ended', async () => {
+test('a step does not run on state that was read before the previous step ended', async () => {
   const board = new JobBoard();
   const first = controlled();
   const running = board.run('a', board.moment, first.step);
@@ -39,7 +39,7 @@ test('no step follows from a state that was read before the step before it ended
   expect(next.runs()).toBe(2);
 });
 
-test('a step that fails ends too, and is the caller’s error', async () => {
+test('a failing step ends, and rejects with its error', async () => {
   const board = new JobBoard();
   const fail = async () => Promise.reject(new Error('no luck'));
   await expect(board.run('a', board.moment, fail)).rejects.toThrow('no luck');
@@ -47,7 +47,7 @@ test('a step that fails ends too, and is the caller’s error', async () => {
   await expect(board.run('a', board.moment, fail)).rejects.toThrow('no luck');
 });
 
-test('steps that hang leave places to others, and no more run than there are places', async () => {
+test('steps that hang leave slots to others, and no more steps run than there are slots', async () => {
   const board = new JobBoard();
   const hanging = Array.from({ length: 20 }, controlled);
   const running = hanging.map(({ step }, index) => board.run(`${index}`, board.moment, step));

@@ -13,7 +13,7 @@ const TOO_WIDE: Fault = { kind: 'error', message: 'query exceeds the limit' };
 
 let proxy: FaultProxy;
 let search: LogSearch;
-/** The blocks of each request, and the one that has the event. */
+/** The block range of each request, and the block that has the event. */
 let asked: (readonly [from: number, to: number])[];
 let eventBlock: number;
 let blocksMax: number;
@@ -50,7 +50,7 @@ function answer({ fromBlock, toBlock }: Filter): Fault {
 
 const find = (logs: Logs) => logs[0]?.transactionHash;
 
-test('a node that serves all blocks is asked once', async () => {
+test('a node that serves all blocks gets one request', async () => {
   expect(await search.find(contract, find)).toBe(HASH);
   expect(asked).toEqual([[0, HEAD]]);
 });
@@ -66,12 +66,12 @@ test.each<readonly [string, Fault]>([
   expect(served).toEqual([0, 1, 2, 3].map((window) => [HEAD - 10 * window - 9, HEAD - 10 * window]));
 });
 
-test('a node that serves no ten blocks is an error', async () => {
+test('a node that rejects even ten blocks is an error', async () => {
   blocksMax = 9;
   await expect(search.find(contract, find)).rejects.toMatchObject({ kind: 'rejected' });
 });
 
-test('the window that a node took is where the next search begins', async () => {
+test('the next search begins with the window that the node has accepted', async () => {
   [blocksMax, eventBlock] = [2_000, HEAD];
   await search.find(contract, find);
   asked = [];

@@ -1,6 +1,5 @@
-// Many chambers that end in the same second, on a chain with a block each second: each waits for its own confirmations and not for those
-// of others, also while the requests of one of them fail. MANY_CHAMBERS=200 is the size of the claim in src/relayer/README.md, and
-// FAULT_EVERY=10 has every tenth request of that one fail.
+// Many chambers that end in the same second, on a chain with a block each second: each waits only for its own confirmations, even if requests for one of
+// them fail. MANY_CHAMBERS=200 is the number in src/relayer/README.md; with FAULT_EVERY=10 every tenth request for one chamber fails.
 import { expect, test } from 'vitest';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
@@ -13,19 +12,19 @@ const CONFIRMATIONS = 8;
 const WAIT_MILLIS = 240_000;
 
 interface Times {
-  /** Milliseconds from the end of the chambers to the last outcome of that kind. */
+  /** Milliseconds from the end of the chambers to the last outcome of this kind. */
   readonly roots: readonly number[];
   readonly tokens: readonly number[];
 }
 
-test('two hundred chambers that end together need little longer than their confirmations', {
+test('two hundred chambers that end together take little longer than their confirmations', {
   timeout: 300_000,
 }, async () => {
   const { roots, tokens } = await play(() => undefined);
   console.log(`roots within ${seconds(roots)} s, tokens within ${seconds(tokens)} s`);
 });
 
-test(`a job that has every request number ${FAULT_EVERY} fail delays no other`, { timeout: 600_000 }, async () => {
+test(`a job with a failure in every ${FAULT_EVERY} requests delays no other`, { timeout: 600_000 }, async () => {
   const calm = await play(() => undefined);
   let count = 0;
   const faults: readonly Fault[] = [
@@ -45,7 +44,7 @@ test(`a job that has every request number ${FAULT_EVERY} fail delays no other`, 
   expect(count).toBeGreaterThan(9);
 });
 
-/** `faultOf` says what goes wrong with a request, and knows whether it is one for the first chamber. */
+/** `faultOf` chooses the fault of a request; it gets whether the request is for the first chamber. */
 async function play(faultOf: (isOfFirst: boolean) => Fault | undefined): Promise<Times> {
   const opened = await openRelayerChain();
   const { rpc, proxy, forum } = opened;
@@ -75,7 +74,7 @@ async function play(faultOf: (isOfFirst: boolean) => Fault | undefined): Promise
   return { roots: ids.map((id) => roots.get(id) ?? 0), tokens: ids.map((id) => tokens.get(id) ?? 0) };
 }
 
-/** Whether a request carries something of the chamber's jobs: its calldata, or the hash or bytes of a transaction. */
+/** Whether a request contains calldata of the chamber's jobs, or the hash or bytes of their transactions. */
 function requestsOf(
   { forum }: RelayerChain,
   chamberId: number,

@@ -1,4 +1,4 @@
-// A small honest forum for the relayer: chambers as lists of events, folded and hashed as the service does it.
+// A small forum in memory for the relayer: chambers are lists of events, folded and hashed as in the service.
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { listingsOf } from '../../projections/listings.ts';
 import { isClosed } from '../../projections/phase.ts';
@@ -20,9 +20,9 @@ export class MemoryForum implements RelayerForum {
   readonly events = new Map<number, ChamberEvent[]>();
   readonly #states = new Map<number, ChamberState>();
   readonly #trees = new Map<number, Accumulator>();
-  /** Milliseconds that its clock is ahead of the real time. */
+  /** Milliseconds by which its clock is ahead of real time. */
   ahead = 0;
-  /** Called before an event is appended; what it throws is thrown by the append. */
+  /** Called before each append, which fails with its error. */
   beforeRecord: (fact: ServiceFact) => void = () => {};
 
   lease(): string {

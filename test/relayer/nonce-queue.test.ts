@@ -35,13 +35,13 @@ const fail = () =>
     async () => Promise.reject(new Error('the disk is full')),
   );
 
-test('nonces are chosen in order, each once, however many ask at the same time', async () => {
+test('concurrent callers get consecutive nonces, each once', async () => {
   await queue.update(5, [], []);
   await Promise.all(Array.from({ length: 8 }, sign));
   expect(logged.map(({ nonce }) => nonce)).toEqual([5, 6, 7, 8, 9, 10, 11, 12]);
 });
 
-test('a nonce that was taken while the log was read is not free after it', async () => {
+test('a nonce that was taken while the log was read is not free afterwards', async () => {
   const { ended } = queue;
   await sign();
   await queue.update(0, [], ended);
@@ -50,7 +50,7 @@ test('a nonce that was taken while the log was read is not free after it', async
   expect(queue.lowestFree).toBe(1);
 });
 
-test('after a failure none is logged before the log was read again, so none lies above a gap', async () => {
+test('after a failure nothing is logged until the log has been read again, so there is no gap', async () => {
   await expect(fail()).rejects.toThrow('the disk is full');
   await sign();
   expect(logged).toEqual([]);
@@ -59,14 +59,14 @@ test('after a failure none is logged before the log was read again, so none lies
   expect(logged.map(({ nonce }) => nonce)).toEqual([0]);
 });
 
-test('a failed transaction that is in the log after all keeps its nonce', async () => {
+test('a transaction whose append failed keeps its nonce if the log has it', async () => {
   await expect(fail()).rejects.toThrow('the disk is full');
   const { ended } = queue;
   await queue.update(0, [await signTransaction(account, unsigned(0))], ended);
   expect(queue.lowestFree).toBe(1);
 });
 
-test('the transactions that no block has reserve what they may cost', async () => {
+test('pending transactions reserve their maximum cost', async () => {
   await queue.update(0, [], []);
   for (let count = 0; count < 3; count++) await sign();
   expect([queue.unmined, queue.reserved]).toEqual([3, 3n * GAS * FEE]);
@@ -74,7 +74,7 @@ test('the transactions that no block has reserve what they may cost', async () =
   expect([queue.unmined, queue.reserved]).toEqual([1, GAS * FEE]);
 });
 
-test('it is full with as many as nodes keep of one account', async () => {
+test('the queue is full at the nodes’ limit of pending transactions', async () => {
   for (let count = 0; count < 64; count++) {
     expect(queue.isFull).toBe(false);
     await sign();

@@ -140,7 +140,7 @@ export async function sendForeign(opened: RelayerChain, nonce: number): Promise<
   await sendRaw(opened.rpc, await byHand(opened, { nonce }));
 }
 
-/** Advances the clock by `millis` before each check. */
+/** Advances the clock by `ahead` milliseconds before each check. */
 export async function untilSettled({ forum, clock }: RelayerChain, ahead = 0): Promise<void> {
   await until(() => {
     clock.ahead += ahead;
@@ -157,7 +157,7 @@ export async function untilRefused({ forum, clock, rpc }: RelayerChain): Promise
   });
 }
 
-/** Whether every chamber is settled. */
+/** Waits until every chamber is settled, and expects each job to be done once. */
 export async function expectSettledOnce(opened: RelayerChain, ahead = 0): Promise<void> {
   await untilSettled(opened, ahead);
   await expectRecordedOnce(opened);
