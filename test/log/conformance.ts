@@ -132,13 +132,16 @@ export function describePort(open: () => Promise<Opened>): void {
       const signatures = [first.signature, second.signature, 's'.repeat(72), 'h'.repeat(32)] as string[];
       const found = new Map([lineOf(first), lineOf(second)]);
       expect(await log.append({ entries: [], signatures })).toEqual({ moved: new Map(), found });
-      const told = new Map<StreamId, number>([
+      const given = new Map<StreamId, number>([
         [1, 1],
         [ANN, 0],
         [9, 0],
         [ALL_CHAMBERS, 2],
       ]);
-      expect(await log.append({ entries: [], heads: told, signatures })).toEqual({ moved: new Map([[ANN, 1]]), found });
+      expect(await log.append({ entries: [], heads: given, signatures })).toEqual({
+        moved: new Map([[ANN, 1]]),
+        found,
+      });
       expect(await log.append({ entries: [] })).toEqual(NONE);
     });
 

@@ -1,11 +1,10 @@
-// A batch as one transaction of the writer's thread. Why it writes no more and no less than it should:
+// Appends a batch in one transaction of the writer's thread. Why it writes exactly what it should:
 //
-// 1. No other process writes to the file, and the writer runs one transaction after another. So what this process read of the log stays
-//    true until its own next append, and a head that memory has is the head.
-// 2. All the same the database refuses an event that is not the next of its stream, a chamber that is not the next one, and a signature that
-//    is there (schema.ts). Then nothing of the batch is written, and it is tried again without the streams that have other heads than it
-//    says.
-// 3. Signatures that are in the log are looked up before: the filter misses none (signature-filter.ts).
+// 1. No other process writes to the file, and transactions run one after another. So what this process has read of the log stays true
+//    until its next append, and the heads in memory are the heads of the log.
+// 2. Nevertheless the database rejects an event that is not the next one of its stream, a chamber that is not the next one, and a known
+//    signature (schema.ts). Then nothing is written, and the batch is retried without the streams whose heads differ.
+// 3. Known signatures are looked up first: the filter has no false negatives (signature-filter.ts).
 import { crc32 } from 'node:zlib';
 import { ALL_CHAMBERS, type AppendBatch, type AppendResult, type LogEntry, type Registration } from '../log.ts';
 import { snapshotValues, WRITE_SNAPSHOT } from '../sql/event-log.ts';
@@ -16,7 +15,7 @@ import { Conflict, type Writer } from './writer.ts';
 
 export interface AppendParts {
   readonly writer: Writer;
-  /** The lowest id of a new chamber, which needs no chamber before it. */
+  /** The lowest id of a new chamber; it needs no predecessor. */
   readonly chamberIdMin: number;
   readonly lastEventId: (stream: StreamId) => Promise<number>;
   readonly find: (signatureKeys: readonly string[]) => Promise<AppendResult['found']>;
@@ -28,7 +27,7 @@ export async function append(parts: AppendParts, batch: AppendBatch): Promise<Ap
   const { entries, registrations = [], heads = NO_HEADS, signatures = [] } = batch;
   const keys = [...entries, ...registrations].flatMap(({ signature }) => signature ?? []);
   const asked = [...signatures, ...keys].filter(parts.mayHold);
-  // The writer looks at the file before anything of a batch is read.
+  // Makes the writer check its files before the batch is read.
   if (keys.length > 0 && asked.length > 0) await parts.writer.change([]);
   const found = await parts.find(asked);
   const moved = new Map<StreamId, number>();
@@ -50,7 +49,7 @@ export async function append(parts: AppendParts, batch: AppendBatch): Promise<Ap
     } catch (error) {
       if (!(error instanceof Conflict)) throw error;
       const others = await movedStreams(parts, written);
-      if (others.size === 0) throw new Error(`a batch is refused: ${error.message}`, { cause: error });
+      if (others.size === 0) throw new Error(`a batch is rejected: ${error.message}`, { cause: error });
       await addHeads(parts, moved, others, written);
     }
   }
@@ -58,7 +57,7 @@ export async function append(parts: AppendParts, batch: AppendBatch): Promise<Ap
 
 const NO_HEADS: ReadonlyMap<StreamId, number> = new Map();
 
-/** Adds the streams with their heads; a creation names the head of all chambers too. */
+/** Adds the streams with their heads, and for a creation the head of all chambers. */
 async function addHeads(
   { lastEventId }: AppendParts,
   moved: Map<StreamId, number>,
@@ -70,7 +69,7 @@ async function addHeads(
   if (hasCreation) moved.set(ALL_CHAMBERS, await lastEventId(ALL_CHAMBERS));
 }
 
-/** The streams whose entries do not follow their last event, or the highest chamber. */
+/** Returns the streams whose entries do not follow their last event, or the highest chamber. */
 async function movedStreams(
   { lastEventId }: AppendParts,
   entries: readonly LogEntry[],
@@ -134,7 +133,7 @@ function insertOf(entry: LogEntry, chamberIdMin: number): Statement {
 const INSERT = `INSERT OR ROLLBACK INTO events (position, chamber_id, account, event_id, line, signature, nodes, line_crc, nodes_crc)
   SELECT (SELECT coalesce(max(position), 0) + 1 FROM events), $1, $2, $3, CAST($4 AS TEXT), $5, $6, $7, $8`;
 
-/** Only after the chamber before it, so that ids have no gaps. */
+/** Requires the chamber before it, so that ids have no gaps. */
 const CREATE = `${INSERT} WHERE EXISTS (SELECT 1 FROM events WHERE stream = $9)`;
 
 const UPSERTS = Object.fromEntries(

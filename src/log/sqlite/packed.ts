@@ -1,4 +1,4 @@
-// Statements with their values in one buffer, which the main thread transfers to the writer's: objects would be copied one by one.
+// Statements and their values in one buffer, which the main thread transfers to the writer's: objects would be copied one by one.
 import type { SqlValue } from '../sql/sql.ts';
 
 export interface Statement {
@@ -8,7 +8,7 @@ export interface Statement {
   readonly mustChange?: boolean;
 }
 
-/** Texts of statements by number: each is sent to the writer's thread once. */
+/** Numbers the texts of statements, so that each text is sent to the writer's thread once. */
 export class StatementTexts {
   readonly #numbers = new Map<string, number>();
   #unsent: string[] = [];
@@ -22,7 +22,7 @@ export class StatementTexts {
     return number;
   }
 
-  /** Those that were not taken before, in the order of their numbers. */
+  /** The texts that were not taken before, in the order of their numbers. */
   takeUnsent(): readonly string[] {
     const unsent = this.#unsent;
     if (unsent.length > 0) this.#unsent = [];

@@ -1,10 +1,10 @@
-// Statements whose values are numbered, `$1` the first: the driver binds by place or by name.
+// Statements with numbered values, `$1` for the first: the driver binds by position or by name.
 import type { Database, Statement } from 'better-sqlite3';
 import type { SqlValue } from '../sql/sql.ts';
 
 export interface NumberedStatement {
   readonly statement: Statement<unknown[]>;
-  /** The values by the places where they are used. */
+  /** Returns the values in the order of their uses. */
   readonly bind: (values: readonly SqlValue[]) => readonly SqlValue[];
 }
 

@@ -1,4 +1,4 @@
-// Runs packed statements as transactions of one connection, in the writer's thread; on the main thread for a database in memory.
+// Runs packed statements as transactions on one connection: in the writer's thread, or on the main thread for a database in memory.
 import Database from 'better-sqlite3';
 import { LogCorruption } from '../damage.ts';
 import type { FileWatch } from './file-watch.ts';
@@ -6,32 +6,32 @@ import { unpack } from './packed.ts';
 import { type NumberedStatement, prepareNumbered } from './statements.ts';
 
 export interface WriteRequest {
-  /** Texts of statements that follow those sent before. */
+  /** The texts of statements that were not sent before. */
   readonly texts: readonly string[];
   readonly statements: ArrayBuffer;
 }
 
-/** Rows changed, by statement; or why nothing was written. */
+/** The number of rows that each statement changed, or the reason why nothing was written. */
 export type WriteResponse = { readonly changes: Uint32Array } | { readonly failure: WriteFailure };
 
-/** An error as it crosses threads. */
+/** An error in a form that crosses threads. */
 export interface WriteFailure {
   readonly kind: 'corruption' | 'unchanged' | 'sqlite' | 'other';
   /** SQLite's code. */
   readonly code: string;
   readonly message: string;
-  /** Whether the file is as it was before the transaction. */
+  /** Whether the file is the same as before the transaction. */
   readonly isRolledBack: boolean;
 }
 
-/** A statement that had to change a row changed none. */
+/** A statement with `mustChange` changed no row. */
 export class NothingChanged extends Error {}
 
 export class Transactions {
   readonly #db: Database.Database;
   readonly #watch: FileWatch | undefined;
   readonly #texts: string[] = [];
-  /** By the number of their text. */
+  /** Indexed by the number of the text. */
   readonly #prepared: NumberedStatement[] = [];
   readonly #run: (packed: ArrayBuffer) => Uint32Array;
   readonly #lastPosition: Database.Statement<[], number>;
@@ -43,11 +43,11 @@ export class Transactions {
     this.#lastPosition = db.prepare<[], number>('SELECT coalesce(max(position), 0) FROM events').pluck();
   }
 
-  /** Durable when it returns. Throws with nothing written, unless memory and disk may differ. */
+  /** The transaction is durable when this returns. An error means that nothing was written, unless memory and disk may differ. */
   run({ texts, statements }: WriteRequest): Uint32Array {
-    // Kept whatever fails, so that the numbers that follow stay right.
+    // Kept even if the transaction fails, because later requests count on these numbers.
     this.#texts.push(...texts);
-    // The check precedes any statement: reading beyond the end of a -shm that was truncated would end the process.
+    // Precedes any statement: reading beyond the end of a truncated -shm would kill the process.
     this.#watch?.requireUnchanged();
     const before = this.#lastPosition.get();
     try {
@@ -69,7 +69,7 @@ export class Transactions {
     return Uint32Array.from(changes);
   }
 
-  /** A commit that failed has left the transaction, or the driver has rolled it back; then the file can be read as it was. */
+  /** After a failed commit the transaction has ended, or the driver has rolled it back, and the former last position can be read. */
   #isAsBefore(lastPosition: number | undefined): boolean {
     try {
       return !this.#db.inTransaction && this.#lastPosition.get() === lastPosition;

@@ -1,4 +1,4 @@
-// The thread that writes: it has the only writing connection to the file. Each message is a transaction.
+// The writer's thread has the only writing connection to the file. Each message is a transaction.
 import { parentPort, workerData } from 'node:worker_threads';
 import { openWriter } from './database-file.ts';
 import { type DatabasePath, FileWatch } from './file-watch.ts';

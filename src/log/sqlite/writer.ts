@@ -1,5 +1,5 @@
-// What writes to the file: a thread of its own, so that nothing but a write waits for the disk. Transactions run one after another, in
-// the order in which they were asked for.
+// Writes to the file in a separate thread, so that only writes wait for the disk. Transactions run one after another, in the order of
+// their requests.
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { ForumError } from '../../vocabulary/errors.ts';
@@ -8,20 +8,19 @@ import { cannotBeWritten, type Failures } from './failures.ts';
 import { pack, type Statement, StatementTexts } from './packed.ts';
 import { failureOf, Transactions, type WriteFailure, type WriteRequest, type WriteResponse } from './transactions.ts';
 
-/** The thread's file, in the sources and in the build alike. */
+/** The thread's file has the same extension as this one, in the sources and in the build. */
 const THREAD = new URL(`./writer-thread${extname(import.meta.url)}`, import.meta.url);
 
-/** A statement changed nothing, or broke a unique key: the log is not as the caller took it to be, and nothing was written. */
+/** A statement changed nothing or violated a unique key: the caller's view of the log is outdated, and nothing was written. */
 export class Conflict extends Error {}
 
-/** Runs transactions, in another thread or in this one. */
 interface Backend {
   run(request: WriteRequest): Promise<WriteResponse>;
   close(): Promise<void>;
 }
 
 export class Writer {
-  /** The error of the latest write that counts; undefined if it succeeded. */
+  /** The error of the latest `write`; undefined if it succeeded. */
   failure: ForumError | undefined;
   readonly #failures: Failures;
   readonly #backend: Backend;
@@ -33,7 +32,7 @@ export class Writer {
       place === undefined ? inThisThread(db) : new WriterThread(place, (reason) => failures.corrupt(reason));
   }
 
-  /** Writes all or nothing, durably; returns the rows that each statement changed. Throws Conflict too. */
+  /** Writes all or nothing, durably; returns the number of rows that each statement changed. Throws also Conflict. */
   async write(statements: readonly Statement[]): Promise<Uint32Array> {
     try {
       const changes = await this.change(statements);
@@ -45,7 +44,7 @@ export class Writer {
     }
   }
 
-  /** Writes what can be made again: its failure says nothing about moves. */
+  /** The same for data that is not part of a move: `failure` does not change. */
   async change(statements: readonly Statement[]): Promise<Uint32Array> {
     const packed = pack(statements, this.#texts);
     const response = await this.#backend.run({ texts: this.#texts.takeUnsent(), statements: packed });
@@ -78,7 +77,7 @@ function inThisThread(db: DatabaseFile['db']): Backend {
   };
 }
 
-/** It may die at any time: what it had in hand may be written or not, so the process must stop. */
+/** If it dies, a write under way may have been committed or not, so the process must stop. */
 class WriterThread implements Backend {
   readonly #worker: Worker;
   readonly #waiting: ((response: WriteResponse) => void)[] = [];

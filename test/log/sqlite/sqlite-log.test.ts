@@ -26,14 +26,6 @@ describe('a log that is opened again', () => {
     const older = openLog(path);
     expect(older.meta.lastAt).toBe(1_000);
   });
-
-  it('has another id if it is new', async () => {
-    const logs = [openSqliteStore(':memory:'), openSqliteStore(':memory:')];
-    const [first, second] = logs.map(({ log }) => log.logId);
-    expect(first).toMatch(/^[0-9a-f]{32}$/);
-    expect(first).not.toBe(second);
-    for (const store of logs) await store.close();
-  });
 });
 
 describe('a file', () => {
