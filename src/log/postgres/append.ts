@@ -1,13 +1,13 @@
-// Appends of a node. append-statement.ts says why nodes don't need to know of each other. Beyond that:
+// Appends of a node. append-statement.ts says why nodes need not know of each other. Beyond that:
 //
-// 1. An append whose result was lost is resolved by the very same append: its leads wait for the first attempt as for any
-//    competitor. If rows are there then and hold the same lines, the first attempt has succeeded.
-// 2. To search for competitors before a row is inserted costs the server an eighth of its time, and there are hardly any if each chamber
-//    is used at one node. So a statement fails for the first one that it meets, and is run again with the search.
-// 3. What a response rests on is on the synchronous standbys. Rows are visible before that if their backend ended while it waited. A batch
-//    that writes an event confirms, by its commit, that event and all that its decisions have read. The look-up confirms the rest: the
-//    lines of repeated signatures, and the heads of a batch that has written nothing or is repeated.
-// 4. If a registration of the batch is known, the statement fails whole, and is run again without it and its account.
+// 1. An append whose result was lost is resolved by the same append: its leads wait for the first attempt as for any competitor. If the
+//    rows are there then with the same lines, the first attempt has succeeded.
+// 2. A search for competitors before each insert costs the server an eighth of its time, and there are hardly any if each chamber is used
+//    at one node. So a statement fails for the first competitor that it meets, and runs again with the search.
+// 3. A response rests only on what the synchronous standbys have. Rows are visible before that if their backend ended while it waited. A
+//    batch that writes an event confirms, by its commit, that event and all that its decisions have read. The look-up confirms the rest:
+//    the lines of repeated signatures, and the heads of a batch that has written nothing or is repeated.
+// 4. If a registration of the batch is known, the statement fails as a whole, and runs again without it and its account.
 import pg from 'pg';
 import type { Millis } from '../../vocabulary/values.ts';
 import type { Damages } from '../damage.ts';
@@ -21,7 +21,7 @@ import { POSTGRES } from './dialect.ts';
 import { lookUp } from './look-up.ts';
 import { prepared } from './session.ts';
 
-/** With what a decision waits for its append (pipeline.ts) and clocks that are apart, less than what auditors allow. */
+/** With the time that a decision waits for its append (pipeline.ts) and the difference of clocks, less than auditors allow. */
 const ACCOUNT_CHANGE_MS_MAX = 2_000;
 
 /** The number of statements that search for competitors after one was met. */
@@ -35,6 +35,19 @@ interface AppenderOptions {
   readonly clock: Pick<DatabaseClock, 'now'>;
 }
 
+interface Attempt {
+  /** An earlier attempt may have been committed. */
+  readonly isRepeated: boolean;
+  readonly accountsUntil: Millis;
+}
+
+/** The part of a batch that was not written. */
+interface Rejected {
+  readonly streams: ReadonlySet<StreamId>;
+  /** The signatures of registrations that were remembered before. */
+  readonly known: readonly string[];
+}
+
 export class Appender {
   readonly #options: AppenderOptions;
   #searchesLeft = 0;
@@ -43,25 +56,24 @@ export class Appender {
     this.#options = options;
   }
 
-  /** Returns an attempt to append the batch. `isRepeated`: an earlier one may have been committed. */
+  /** Returns an attempt to append the batch. `isRepeated`: an earlier attempt may have been committed. */
   begin(batch: AppendBatch): (client: pg.Client, isRepeated?: boolean) => Promise<AppendResult> {
     const accountsUntil = this.#options.clock.now() + ACCOUNT_CHANGE_MS_MAX;
     return (client, isRepeated = false) => this.#append(client, batch, { isRepeated, accountsUntil });
   }
 
   async #append(client: pg.Client, batch: AppendBatch, attempt: Attempt): Promise<AppendResult> {
-    const { isRepeated } = attempt;
     const { entries, registrations = [], heads = NO_HEADS, signatures = [] } = batch;
     const isEmpty = entries.length + registrations.length === 0;
-    const left = isEmpty ? NOTHING_LEFT : await this.#write(client, { entries, registrations }, attempt);
-    const hasWritten = entries.some(({ stream }) => !left.conflicts.has(stream));
-    if (!isRepeated && left.conflicts.size + left.known.length + heads.size + signatures.length === 0)
-      return ALL_WRITTEN;
-    return this.#explain(client, batch, { ...left, confirmsHeads: isRepeated || !hasWritten });
+    const rejected = isEmpty ? NONE_REJECTED : await this.#write(client, { entries, registrations }, attempt);
+    const hasWritten = entries.some(({ stream }) => !rejected.streams.has(stream));
+    const open = rejected.streams.size + rejected.known.length + heads.size + signatures.length;
+    if (open === 0 && !attempt.isRepeated) return ALL_WRITTEN;
+    return this.#explain(client, batch, { ...rejected, confirmsHeads: attempt.isRepeated || !hasWritten });
   }
 
-  async #write(client: pg.Client, batch: Batch, { isRepeated, accountsUntil }: Attempt): Promise<Left> {
-    const conflicts = new Set<StreamId>();
+  async #write(client: pg.Client, batch: Batch, { isRepeated, accountsUntil }: Attempt): Promise<Rejected> {
+    const streams = new Set<StreamId>();
     const known: string[] = [];
     let remaining: Batch = { ...batch, entries: inOrder(batch.entries) };
     for (;;) {
@@ -70,10 +82,9 @@ export class Appender {
         const lost = await insert(client, remaining, { ...this.#options, isSearch, accountsUntil });
         this.#searchesLeft = lost.length > 0 ? SEARCHES : Math.max(0, this.#searchesLeft - 1);
         const isOurs = isRepeated && lost.length > 0 ? await findWritten(client, lost) : new Set<LogEntry>();
-        for (const chain of lost) {
-          if (!chain.every((entry) => isOurs.has(entry))) for (const { stream } of chain) conflicts.add(stream);
-        }
-        return { conflicts, known };
+        const rejected = lost.filter((chain) => !chain.every((entry) => isOurs.has(entry)));
+        for (const { stream } of rejected.flat()) streams.add(stream);
+        return { streams, known };
       } catch (error) {
         const constraint = error instanceof pg.DatabaseError ? error.constraint : undefined;
         if (constraint === 'registrations_pkey') {
@@ -81,9 +92,9 @@ export class Appender {
           // Two of the batch have one signature, a defect of the caller: it would fail again for ever.
           if (signatures.size === 0) throw error;
           known.push(...signatures);
-          const { rest, moved } = without(remaining, signatures);
+          const { rest, removed } = without(remaining, signatures);
           remaining = rest;
-          for (const stream of moved) conflicts.add(stream);
+          for (const stream of removed) streams.add(stream);
         } else if (!isSearch && (constraint === 'events_pkey' || constraint === 'events_by_signature')) {
           this.#searchesLeft = SEARCHES;
         } else throw error;
@@ -97,18 +108,18 @@ export class Appender {
     return new Set(found.keys());
   }
 
-  /** Finds where the streams in conflict and the batch's heads are, and the lines that signatures led to earlier. */
+  /** Reads the heads of the rejected streams and of the batch's own, and the lines that signatures led to earlier. */
   async #explain(
     client: pg.Client,
     { entries, heads = NO_HEADS, signatures = [] }: AppendBatch,
-    { conflicts, known, confirmsHeads }: Left & { readonly confirmsHeads: boolean },
+    { streams, known, confirmsHeads }: Rejected & { readonly confirmsHeads: boolean },
   ): Promise<AppendResult> {
-    const lost = entries.filter(({ stream }) => conflicts.has(stream));
+    const lost = entries.filter(({ stream }) => streams.has(stream));
     const accounts = lost.flatMap(({ account }) => account?.did ?? []);
     const keys = lost.flatMap(({ signature }) => signature ?? []);
     const created = lost.some(isCreation) ? [ALL_CHAMBERS] : [];
     const asked = {
-      streams: [...new Set([...conflicts, ...accounts, ...heads.keys(), ...created])],
+      streams: [...new Set([...streams, ...accounts, ...heads.keys(), ...created])],
       signatureKeys: [...signatures, ...keys, ...known],
       confirmsHeads,
     };
@@ -116,8 +127,8 @@ export class Appender {
     const lowest = this.#options.chamberIdMin - 1;
     const headOf = (stream: StreamId) => Math.max(latest.get(stream) ?? 0, stream === ALL_CHAMBERS ? lowest : 0);
     const moved = new Map<StreamId, number>();
-    for (const stream of [...conflicts, ...created]) moved.set(stream, headOf(stream));
-    // The head of an account that this batch has extended is its own.
+    for (const stream of [...streams, ...created]) moved.set(stream, headOf(stream));
+    // The batch itself has moved the head of an account that it extended.
     const written = new Set(entries.map(({ stream }) => stream));
     for (const { account } of lost) {
       if (!account || written.has(account.did) || headOf(account.did) === account.lastEventId) continue;
@@ -128,21 +139,8 @@ export class Appender {
   }
 }
 
-interface Attempt {
-  readonly isRepeated: boolean;
-  readonly accountsUntil: Millis;
-}
-
 const NO_HEADS: ReadonlyMap<StreamId, number> = new Map();
-
-/** What was not written of a batch. */
-interface Left {
-  readonly conflicts: ReadonlySet<StreamId>;
-  /** The signatures of registrations that were remembered before. */
-  readonly known: readonly string[];
-}
-
-const NOTHING_LEFT: Left = { conflicts: new Set(), known: [] };
+const NONE_REJECTED: Rejected = { streams: new Set(), known: [] };
 const ALL_WRITTEN: AppendResult = { moved: new Map(), found: new Map() };
 
 /** The same in every node: chambers by id, then accounts; a stream's entries stay in their order. */
@@ -157,15 +155,15 @@ function inOrder(entries: readonly LogEntry[]): readonly LogEntry[] {
 function without({ entries, registrations }: Batch, signatures: ReadonlySet<string>) {
   const isKnown = ({ signature }: Registration) => signature !== null && signatures.has(signature);
   const dids = new Set<StreamId>(registrations.filter(isKnown).map(({ did }) => did));
-  const moved = new Set(entries.flatMap(({ stream }) => (dids.has(stream) ? [stream] : [])));
+  const removed = new Set(entries.flatMap(({ stream }) => (dids.has(stream) ? [stream] : [])));
   const rest: Batch = {
-    entries: entries.filter(({ stream }) => !moved.has(stream)),
-    registrations: registrations.filter((each) => !isKnown(each) && !moved.has(each.did)),
+    entries: entries.filter(({ stream }) => !removed.has(stream)),
+    registrations: registrations.filter((each) => !isKnown(each) && !removed.has(each.did)),
   };
-  return { rest, moved };
+  return { rest, removed };
 }
 
-/** The entries of these chains whose rows hold the same lines. */
+/** The entries of these chains whose rows have the same lines. */
 async function findWritten(client: pg.Client, chains: readonly Chain[]): Promise<ReadonlySet<LogEntry>> {
   const entries = chains.flat();
   const rows = entries.map(({ stream, eventId, line }) => ({ stream: String(stream), event_id: eventId, line }));

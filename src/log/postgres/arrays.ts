@@ -1,7 +1,9 @@
-// Arrays in PostgreSQL's binary format. Encoded by hand they take half the time of the driver's text arrays.
+// Rows as one array for each column, in PostgreSQL's binary format. Encoded by hand they take half the time of the driver's text arrays.
+import type { Millis } from '../../vocabulary/values.ts';
+import type { StreamId } from '../stream-id.ts';
 
-/** How a value becomes an element; `name` and `id` are the type's in the server. */
-export interface ElementType<Value> {
+/** How a value becomes an element; `name` and `id` are the type's at the server. */
+interface ElementType<Value> {
   readonly name: string;
   readonly id: number;
   readonly bytesOf: (value: Value) => number;
@@ -18,16 +20,6 @@ export const BYTEA: ElementType<Uint8Array> = {
   id: 17,
   bytesOf: ({ length }) => length,
   write: (array, value, at) => array.set(value, at),
-};
-
-/** A byte for each character. */
-export const LATIN1: ElementType<string> = {
-  name: 'bytea',
-  id: 17,
-  bytesOf: ({ length }) => length,
-  write: (array, value, at) => {
-    array.write(value, at, 'latin1');
-  },
 };
 
 export const TEXT: ElementType<string> = {
@@ -50,37 +42,18 @@ export const BIGINT: ElementType<number> = {
   },
 };
 
-export function byteaArray(values: readonly (Uint8Array | null)[]): Buffer {
-  return encode(BYTEA, values);
-}
-
-export function textArray(values: readonly (string | null)[]): Buffer {
-  return encode(TEXT, values);
-}
-
-export function bigintArray(values: readonly (number | null)[]): Buffer {
-  return encode(BIGINT, values);
-}
-
 /** One dimension from index 1 on; each element is its length and its bytes. */
 export function encode<Value>(type: ElementType<Value>, values: readonly (Value | null)[]): Buffer {
-  const lengths: number[] = [];
-  let [size, nulls] = [HEADER_BYTES, 0];
-  for (const value of values) {
-    const length = value === null ? NULL_LENGTH : type.bytesOf(value);
-    lengths.push(length);
-    size += LENGTH_BYTES + Math.max(0, length);
-    if (value === null) nulls = 1;
-  }
-  const array = Buffer.allocUnsafe(size);
+  const lengths = values.map((value) => (value === null ? NULL_LENGTH : type.bytesOf(value)));
+  const bytes = lengths.reduce((sum, length) => sum + LENGTH_BYTES + Math.max(0, length), 0);
+  const array = Buffer.allocUnsafe(HEADER_BYTES + bytes);
   array.writeInt32BE(1, 0);
-  array.writeInt32BE(nulls, 4);
+  array.writeInt32BE(lengths.includes(NULL_LENGTH) ? 1 : 0, 4);
   array.writeInt32BE(type.id, 8);
   array.writeInt32BE(values.length, 12);
   array.writeInt32BE(1, 16);
   let at = HEADER_BYTES;
-  for (let index = 0; index < values.length; index++) {
-    const value = values[index] as Value | null;
+  for (const [index, value] of values.entries()) {
     const length = lengths[index] as number;
     at = array.writeInt32BE(length, at);
     if (value === null) continue;
@@ -89,3 +62,48 @@ export function encode<Value>(type: ElementType<Value>, values: readonly (Value 
   }
   return array;
 }
+
+export interface ArrayColumn<Row> {
+  readonly name: string;
+  readonly type: string;
+  readonly encode: (rows: readonly Row[]) => Buffer;
+}
+
+/** The functions are made once: V8 would compile those of each batch again. */
+export function column<Row, Value>(
+  name: string,
+  type: ElementType<Value>,
+  read: (row: Row) => Value | null,
+): ArrayColumn<Row> {
+  return { name, type: type.name, encode: (rows) => encode(type, rows.map(read)) };
+}
+
+/** The rows whose columns are the parameters from `first` on, as an item of FROM; `place` numbers them from 1. */
+export function unnested(columns: readonly ArrayColumn<never>[], first: number): string {
+  const parameters = columns.map(({ type }, index) => `$${first + index}::${type}[]`);
+  return `unnest(${parameters.join(', ')}) WITH ORDINALITY AS rows (${columns.map(({ name }) => name).join(', ')}, place)`;
+}
+
+/** A row of `events`. */
+export interface EventRow {
+  readonly stream: StreamId;
+  readonly event_id: number;
+  readonly at: Millis;
+  readonly line: Uint8Array;
+  readonly signature: Uint8Array | null;
+  readonly nodes: Uint8Array | null;
+  readonly line_crc: number;
+  readonly nodes_crc: number | null;
+}
+
+export const EVENT_COLUMNS: readonly ArrayColumn<EventRow>[] = [
+  column('stream', TEXT, ({ stream }) => String(stream)),
+  column('event_id', BIGINT, (row) => row.event_id),
+  column('at', BIGINT, ({ at }) => at),
+  column('line', BYTEA, ({ line }) => line),
+  column('signature', BYTEA, ({ signature }) => signature),
+  column('nodes', BYTEA, ({ nodes }) => nodes),
+  column('line_crc', BIGINT, (row) => row.line_crc),
+  column('nodes_crc', BIGINT, (row) => row.nodes_crc),
+];
+export const EVENT = EVENT_COLUMNS.map(({ name }) => name).join(', ');

@@ -1,6 +1,6 @@
 // Heads, and the lines of signatures, read by one statement, and so at one moment. A row whose backend ended while it waited for the
-// synchronous standbys is visible before they have it. So what a response may rest on is confirmed: the statement commits a message to the
-// server's own log, after everything that it has seen, and waits for the standbys with it. Without any it writes nothing.
+// synchronous standbys is visible before they have it. So the statement confirms what a response may rest on: it commits a message to the
+// server's own log, after everything that it has seen, and waits for the standbys with it. Without standbys it writes nothing.
 import type { Client } from 'pg';
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
 import type { Damages, StreamDamaged } from '../damage.ts';
@@ -8,30 +8,36 @@ import { ALL_CHAMBERS } from '../log.ts';
 import { damageIn, type StoredLine } from '../sql/event-log.ts';
 import { toStream } from '../sql/sql.ts';
 import type { StreamId } from '../stream-id.ts';
-import { byteaArray, textArray } from './arrays.ts';
+import { BYTEA, encode, TEXT } from './arrays.ts';
 import { confirmedIf, prepared } from './session.ts';
 
 export interface LookUp {
-  /** Of the streams asked for; 0 for one without events. */
+  /** 0 for a stream without events. */
   readonly heads: ReadonlyMap<StreamId, number>;
-  /** The lines that hold the signatures asked for, by signatureKey. */
+  /** The lines with the signatures, by signatureKey. */
   readonly found: ReadonlyMap<string, string | StreamDamaged>;
 }
 
 interface Asked {
   readonly streams: readonly StreamId[];
-  /** Lines that are found are confirmed. */
+  /** The lines found are confirmed. */
   readonly signatureKeys: readonly string[];
-  /** Whether the heads are confirmed too; by default they are not. */
+  /** Whether the heads are confirmed too; false by default. */
   readonly confirmsHeads?: boolean;
 }
 
 export async function lookUp(client: Client, asked: Asked, damages: Damages): Promise<LookUp> {
   const keys = asked.signatureKeys.map((key) => Buffer.from(key, 'latin1'));
   const values = [
-    textArray(asked.streams.map(String)),
-    byteaArray(keys.filter(({ length }) => length !== HIDDEN_KEY_CHARS)),
-    byteaArray(keys.filter(({ length }) => length === HIDDEN_KEY_CHARS)),
+    encode(TEXT, asked.streams.map(String)),
+    encode(
+      BYTEA,
+      keys.filter(({ length }) => length !== HIDDEN_KEY_CHARS),
+    ),
+    encode(
+      BYTEA,
+      keys.filter(({ length }) => length === HIDDEN_KEY_CHARS),
+    ),
     asked.confirmsHeads ?? false,
   ];
   const { rows } = await client.query<HeadRow | FoundLine>(prepared(LOOK_UP, values));
@@ -47,7 +53,7 @@ export async function lookUp(client: Client, asked: Asked, damages: Damages): Pr
 type HeadRow = Pick<StoredLine, 'stream' | 'event_id'> & { readonly key: null };
 type FoundLine = StoredLine & { readonly key: Buffer };
 
-/** LIMIT keeps the planner from reading the whole table for a few keys. The last part adds no row, and has the message written. */
+/** LIMIT keeps the planner from reading the whole table for a few keys. The last part adds no row; it evaluates `confirmed`. */
 const LOOK_UP = `
 WITH found AS MATERIALIZED (
   SELECT k AS key, e.stream, e.event_id, e.line, e.line_crc

@@ -1,8 +1,8 @@
 // A log in PostgreSQL as one transaction of a program, without limits of time, rolled back unless it is committed.
 import type { Client } from 'pg';
 import { DERIVED_TABLES } from '../sql/tables.ts';
-import type { NewLog, WholeLine, WholeLog, WritableLog } from '../sql/whole-log.ts';
-import { bigintArray, byteaArray, textArray } from './arrays.ts';
+import type { NewLog, WholeLog, WritableLog } from '../sql/whole-log.ts';
+import { EVENT, EVENT_COLUMNS, unnested } from './arrays.ts';
 import { Connections, connectFirst } from './connections.ts';
 import { POSTGRES } from './dialect.ts';
 import { readLastAt, readNow } from './meta.ts';
@@ -46,7 +46,7 @@ export async function createPostgresLog(url: string): Promise<NewLog> {
   return {
     ...wholeLogOn(client),
     async writeLines(lines) {
-      await client.query(INSERT_LINES, valuesOf(lines, places));
+      await client.query(INSERT_LINES, [places, ...EVENT_COLUMNS.map((column) => column.encode(lines))]);
       places += lines.length;
     },
     flush: () => execute(client, `ANALYZE events, places, registrations, snapshots, ${DERIVED_TABLES}`),
@@ -128,25 +128,7 @@ CREATE OR REPLACE FUNCTION refuse_moved() RETURNS trigger LANGUAGE plpgsql AS
 CREATE OR REPLACE TRIGGER ${MOVED_TRIGGER} BEFORE INSERT ON events FOR EACH STATEMENT EXECUTE FUNCTION refuse_moved()`;
 
 const INSERT_LINES = `
-WITH rows AS MATERIALIZED (
-  SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bigint[], $8::bigint[])
-    WITH ORDINALITY AS rows (stream, event_id, at, line, signature, nodes, line_crc, nodes_crc, nth)
-), placed AS (
-  INSERT INTO places SELECT $9::bigint + nth, stream, event_id FROM rows
+WITH rows AS MATERIALIZED (SELECT * FROM ${unnested(EVENT_COLUMNS, 2)}), placed AS (
+  INSERT INTO places SELECT $1::bigint + place, stream, event_id FROM rows
 )
-INSERT INTO events (stream, event_id, at, line, signature, nodes, line_crc, nodes_crc)
-SELECT stream, event_id, at, line, signature, nodes, line_crc, nodes_crc FROM rows`;
-
-function valuesOf(lines: readonly WholeLine[], places: number) {
-  return [
-    textArray(lines.map(({ stream }) => String(stream))),
-    bigintArray(lines.map((line) => line.event_id)),
-    bigintArray(lines.map(({ at }) => at)),
-    byteaArray(lines.map(({ line }) => line)),
-    byteaArray(lines.map(({ signature }) => signature)),
-    byteaArray(lines.map(({ nodes }) => nodes)),
-    bigintArray(lines.map((line) => line.line_crc)),
-    bigintArray(lines.map((line) => line.nodes_crc)),
-    places,
-  ];
-}
+INSERT INTO events (${EVENT}) SELECT ${EVENT} FROM rows`;

@@ -1,6 +1,6 @@
 // How the baseline keeps moves in PostgreSQL: one statement for all that are due, one after another.
 import pg from 'pg';
-import { bigintArray, byteaArray, textArray } from '../../../src/log/postgres/arrays.ts';
+import { BIGINT, BYTEA, encode, TEXT } from '../../../src/log/postgres/arrays.ts';
 import type { FloorRequest } from './evidence.ts';
 import type { Store } from './store.ts';
 
@@ -30,11 +30,26 @@ export async function openPostgresStore(connectionString: string): Promise<Store
       const batch = due;
       due = [];
       const values = [
-        bigintArray(batch.map(({ chamberId }) => chamberId)),
-        bigintArray(batch.map(({ eventId }) => eventId)),
-        byteaArray(batch.map(({ request }) => request.body)),
-        textArray(batch.map(({ request }) => request.signatureInput)),
-        textArray(batch.map(({ request }) => request.signature)),
+        encode(
+          BIGINT,
+          batch.map(({ chamberId }) => chamberId),
+        ),
+        encode(
+          BIGINT,
+          batch.map(({ eventId }) => eventId),
+        ),
+        encode(
+          BYTEA,
+          batch.map(({ request }) => request.body),
+        ),
+        encode(
+          TEXT,
+          batch.map(({ request }) => request.signatureInput),
+        ),
+        encode(
+          TEXT,
+          batch.map(({ request }) => request.signature),
+        ),
       ];
       await client.query({ name: 'insert', text: INSERT, values });
       for (const { resolve, eventId } of batch) resolve(eventId);
