@@ -128,7 +128,7 @@ const IDEAS_PER_PAGE = 10;
 async function* graduatedIdeas({ log, lists }: Store, limit: number): AsyncGenerator<IdeaView> {
   let after: IdeaView | undefined;
   for (let left = limit; left > 0; left -= IDEAS_PER_PAGE) {
-    await log.turns.take('foreground');
+    await log.readQueue.wait('foreground');
     const page = await lists.listGraduatedIdeas({ limit: Math.min(left, IDEAS_PER_PAGE), after });
     yield* page;
     if (page.length < IDEAS_PER_PAGE) return;

@@ -1,6 +1,6 @@
-// The log's time never falls by itself, also where it is wrong: a clock was ahead for so long that the service believed it. An operator
-// resets it to the true time, while no service runs on the log. Its lines stay as they are, so streams whose last line is in the future
-// wait for that time (forum/decisions.ts), and all others go on. Phases that only the wrong time ended are open again.
+// The log's time never falls by itself, even after a clock was ahead for so long that the service believed it. An operator resets it to the
+// true time while no service runs on the log. No line changes, so streams whose last line is in the future wait until then
+// (forum/decisions.ts), and all others continue. Phases that only the wrong time ended are open again.
 import { type Millis, toTimestamp } from '../vocabulary/values.ts';
 import type { StreamId } from './stream-id.ts';
 
@@ -16,9 +16,9 @@ export interface WaitingStream {
 }
 
 export interface ClockReset {
-  /** The log's time before; events up to it do not count for its time any more. */
+  /** The log's time before the reset; events up to it no longer count for its time. */
   readonly from: Millis;
-  /** Those whose last event was in the future, by name. */
+  /** The streams whose last event was in the future, by name. */
   readonly waiting: readonly WaitingStream[];
 }
 
@@ -40,12 +40,10 @@ export function resetOf(
   );
 }
 
-/** Those that still wait. */
 export function waitingAt({ waiting }: ClockReset, now: Millis): readonly WaitingStream[] {
   return waiting.filter(({ until }) => until > now);
 }
 
-/** For people. */
 export function describeWaiting({ stream, until }: WaitingStream): string {
   return `${typeof stream === 'number' ? `chamber ${stream}` : stream} until ${toTimestamp(until)}`;
 }

@@ -1,4 +1,4 @@
-// Damage of the store: what is known of it, and the errors that report it.
+// Damage of the store: the damaged streams, and the errors that report them.
 import { crc32 } from 'node:zlib';
 import { HASH_BYTES, type NodeRef } from '../crypto/merkle.ts';
 import type { StreamId } from './stream-id.ts';
@@ -8,7 +8,7 @@ export class LogCorruption extends Error {
   override readonly name = 'LogCorruption';
 }
 
-/** A stream's stored bytes are not the written ones: its reads fail, the process and the other streams continue. */
+/** A stream's stored bytes fail their checksum: its reads fail, the process and the other streams continue. */
 export class StreamDamaged extends Error {
   readonly stream: StreamId;
   /** Null if no single event is damaged. */
@@ -22,9 +22,8 @@ export class StreamDamaged extends Error {
   }
 }
 
-/** The streams in which damage was met since the start. */
+/** The streams in which reads have met damage since the start. */
 export class Damages {
-  /** How many there are. */
   size = 0;
   readonly #met = new Map<StreamId, StreamDamaged>();
   readonly #onDamage: (damage: StreamDamaged) => void;
@@ -38,7 +37,6 @@ export class Damages {
     return this.#met.get(stream);
   }
 
-  /** Returns what it notes. */
   note(stream: StreamId, eventId: number, problem: string): StreamDamaged {
     const damage = new StreamDamaged(stream, eventId, problem);
     if (!this.#met.has(stream)) {
@@ -49,20 +47,21 @@ export class Damages {
     return damage;
   }
 
-  /** The node among those of its event. Throws the damage, noted, if they are not as they were written. */
+  /** Throws StreamDamaged, and notes it, if the nodes of the event fail their checksum. */
   nodeIn(chamberId: number, { eventId, level }: NodeRef, { nodes, nodes_crc }: StoredNodes): Uint8Array {
     const node = nodes?.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
-    if (nodes && isAsWritten(nodes, nodes_crc) && node?.length === HASH_BYTES) return node;
-    throw this.note(chamberId, eventId, `event ${eventId} has other tree nodes than those written`);
+    if (nodes && matchesChecksum(nodes, nodes_crc) && node?.length === HASH_BYTES) return node;
+    throw this.note(chamberId, eventId, `the tree nodes of event ${eventId} fail their checksum`);
   }
 }
 
-/** Nodes of an event and their CRC-32, which may be a text. */
+/** Nodes of an event and their CRC-32. */
 export interface StoredNodes {
   readonly nodes: Buffer | null;
   readonly nodes_crc: number | string | null;
 }
 
-export function isAsWritten(bytes: Buffer, checksum: number | string | null): boolean {
+/** A checksum that another program wrote may be a text. */
+export function matchesChecksum(bytes: Buffer, checksum: number | string | null): boolean {
   return checksum !== null && Number(checksum) === crc32(bytes);
 }

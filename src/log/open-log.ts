@@ -1,11 +1,11 @@
 // Opens a log for a program by its place: the path of an SQLite file, or a postgres:// URL. Each function throws an Error of one line.
-// Drivers are loaded when they are used: they would slow the other commands.
+// Drivers are loaded on demand, because loading them would slow the other commands.
 import { resolve } from 'node:path';
 import { describeDatabase, isPostgres } from './postgres/database-url.ts';
 import { type CopySummary, moveLog } from './sql/copy.ts';
 import type { WholeLog, WritableLog } from './sql/whole-log.ts';
 
-/** Runs `read` on the log as it is at one moment, also while a service runs on it. */
+/** Runs `read` on the log as of one moment, even while a service runs on it. */
 export async function readWholeLog<Result>(place: string, read: (log: WholeLog) => Promise<Result>): Promise<Result> {
   return closing(
     isPostgres(place) ? await (await postgres()).readPostgresLog(place) : (await sqlite()).readSqliteLog(place),
@@ -24,7 +24,7 @@ export async function writeWholeLog<Result>(
   );
 }
 
-/** The log goes on in another database, which must be empty or not be there, and then takes no more in this one. */
+/** The log continues in another database, which must be empty or not exist, and then takes no more events in this one. */
 export function copyLog(from: string, to: string): Promise<CopySummary> {
   const place = isPostgres(to) ? describeDatabase(to) : resolve(to);
   const openTarget = async () =>

@@ -1,13 +1,13 @@
-// Reading from a cursor, page by page: pages are bounded in bytes, and readers take turns.
+// Reads from a cursor, page by page: pages are bounded in bytes, and readers wait for each other.
 import type { EventLog, Page } from './log.ts';
-import type { Lane } from './read-turns.ts';
+import type { Lane } from './read-queue.ts';
 import type { StreamId } from './stream-id.ts';
 
 /** A page ends with the line that reaches this size. */
 export const PAGE_BYTES = 262_144;
 export const PAGE_LINES_MAX = 1_000;
 
-/** Short pages: folding a line takes several times as long as sending it. */
+/** Shorter in the foreground: folding a line takes several times as long as sending it. */
 const LINES_PER_PAGE: Readonly<Record<Lane, number>> = { foreground: 250, bulk: PAGE_LINES_MAX };
 
 export interface PageRange {
@@ -19,29 +19,28 @@ export interface PageRange {
   readonly lane: Lane;
 }
 
-/** Yields the pages of the range in order. */
 export async function* readPages(log: EventLog, { stream, after, until, lane }: PageRange): AsyncGenerator<Page> {
   let cursor = after;
   while (cursor < until) {
-    await log.turns.take(lane);
+    await log.readQueue.wait(lane);
     const page = await log.readPage(stream, cursor, Math.min(LINES_PER_PAGE[lane], until - cursor));
-    log.turns.pass(page.ndjson.length);
+    log.readQueue.done(page.ndjson.length);
     if (page.count === 0) return;
     cursor += page.count;
     yield page;
   }
 }
 
-/** The pages over all chambers after a place: so many lines, or up to the end. */
+/** The pages over all chambers after a place: at most `limit` lines. */
 export async function* readAllPages(
   log: EventLog,
   { after, limit, lane }: Pick<PageRange, 'after' | 'lane'> & { readonly limit: number },
 ): AsyncGenerator<Page> {
   let cursor = after;
   for (let lines = limit; lines > 0; ) {
-    await log.turns.take(lane);
+    await log.readQueue.wait(lane);
     const page = await log.readAll(cursor, Math.min(LINES_PER_PAGE[lane], lines));
-    log.turns.pass(page.ndjson.length);
+    log.readQueue.done(page.ndjson.length);
     if (page.last === cursor) return;
     cursor = page.last;
     lines -= page.count;

@@ -1,4 +1,4 @@
-// The read model: lists and look-ups by the derived tables, which appends write and a rebuild makes again from the lines.
+// The read model: lists and look-ups on the derived tables, which appends write and a rebuild derives again from the lines.
 import type { ChamberListing } from '../../projections/listings.ts';
 import type { Membership } from '../../projections/todo.ts';
 import type { AgentRecord, IdeaView } from '../../projections/views.ts';
@@ -17,13 +17,12 @@ export interface ChamberListQuery {
   readonly now: Millis;
 }
 
-/** A place among the members of a chamber. */
-export type Seat = readonly [chamberId: number, turnOrder: number | null];
+export type MemberPosition = readonly [chamberId: number, turnOrder: number | null];
 
 export interface ReadModel {
   /** Newest first. */
   listChambers(query: ChamberListQuery): Promise<readonly ChamberListing[]>;
-  /** Ideas with a token, newest graduation first, from the one after `after` on. */
+  /** Ideas with a token after `after`, newest graduation first. */
   listGraduatedIdeas(query: GraduatedQuery): Promise<readonly IdeaView[]>;
   /** The idea with the ticker, case-insensitive: a graduated one before others, then the newest. */
   findIdea(ticker: string, chamberId: number | undefined): Promise<IdeaView | undefined>;
@@ -35,10 +34,10 @@ export interface ReadModel {
   listMemberships(did: string, limit: number): Promise<readonly Membership[]>;
   /** The chambers that the agent joined, newest first. */
   listChambersOf(did: string, query: Pick<ChamberListQuery, 'before' | 'limit'>): Promise<readonly ChamberListing[]>;
-  /** Those of the chambers in which the agent has an idea that it has not withdrawn. */
+  /** Of the chambers, those in which the agent has an idea that is not withdrawn. */
   listChambersWithIdea(did: string, chamberIds: readonly number[]): Promise<readonly number[]>;
-  /** The members' DIDs; null where the chamber has no such turn order. */
-  listMembersAt(seats: readonly Seat[]): Promise<readonly (string | null)[]>;
+  /** The members' DIDs; null for a position without a member. */
+  listMembersAt(positions: readonly MemberPosition[]): Promise<readonly (string | null)[]>;
   agentRecord(did: string): Promise<AgentRecord>;
   /** The creator's chambers that are not committed, counted up to `max`. */
   countOpenChambers(creatorDid: string, max: number): Promise<number>;

@@ -1,24 +1,25 @@
-// Whether a signature can be in the log at all, from memory: nearly every signature that arrives is new, and looking each up
-// in the index would cost more than writing it there. Two Bloom filters, of which the older is dropped when the newer is full;
-// sqlite/event-index.ts argues why neither a restart nor that turn makes a false negative.
+// Tells from memory whether a signature may be in the log: nearly every signature that arrives is new, and looking each up in the index would
+// cost more than writing it there. Two Bloom filters; when the newer is full, it replaces the older. A log with one writer has no false
+// negative, because every signature of a dropped filter, or from before the start, is of a second before `completeFrom`. A node among others
+// knows only the signatures that it has seen, and its appends find the rest.
 
 /** Two filters of this size take 512 KiB. */
 const BITS = 2 ** 21;
 /** Signatures in one filter: with four bits each, one look-up in four hundred is a false positive. */
 const SIGNATURES_MAX = 2 ** 17;
 const PROBES = 4;
-/** Characters of a signatureKey: the second of `created`, then the signature's bytes, which are as good as random. */
+/** A signatureKey begins with the second of `created`; the signature's bytes follow, which are as good as random. */
 const SECOND_CHARS = 8;
-/** A probe is the low 21 bits of three bytes. */
+/** A probe uses the low 21 bits of three bytes. */
 const PROBE_CHARS = 3;
 
-/** The index keeps the low 32 bits of a second: from 2106 on every signature is looked up there. */
+/** From 2106 on every signature is looked up. */
 const SECONDS_END = 2 ** 32;
 
 interface Generation {
   readonly bits: Uint32Array;
   count: number;
-  /** The latest second of a signature in it. */
+  /** Of the signatures in it. */
   lastSecond: number;
 }
 
@@ -28,7 +29,7 @@ export class SignatureFilter {
   #recent = emptyGeneration();
   #older = emptyGeneration();
 
-  /** The caller adds every signature in the log that is of the second `completeFrom` or later. */
+  /** The caller adds every signature in the log of the second `completeFrom` or later. */
   constructor(completeFrom: number) {
     this.#completeFrom = completeFrom;
   }

@@ -1,4 +1,4 @@
-// A store: the event log, and what belongs to it. Each user takes the part that it needs.
+// A store: the event log with its read model, published tree, facts and nodes. Each user takes the part that it needs.
 import type { ForumError } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { EventLog } from './log.ts';
@@ -28,33 +28,33 @@ export interface LogMeta {
   remember(name: string, value: string): Promise<void>;
   /** Replaces a fact if it still has the value `before`. */
   replace(name: string, before: string, value: string): Promise<void>;
-  /** Persists the clock's reading, so that it is not earlier after a restart, and moves derived rows on to it bit by bit. */
+  /** Persists the clock's reading, so that time does not fall across a restart. */
   persistClock(at: Millis): Promise<void>;
 }
 
-/** What the processes that share a store need of each other. */
+/** Coordination among the processes that share a store. */
 export interface NodeCoordination {
-  /** This process tries to hold the lease from now on, and takes it when another one ends or freezes. One name is asked for once. */
+  /** From now on this process tries to hold the lease, and takes it when its holder ends or freezes. Called once for each name. */
   lease(name: string): Lease;
   /**
-   * `wake` is called when another process has appended to a followed stream, or to any chamber if ALL_CHAMBERS is followed: soon
-   * after, and sometimes for nothing.
+   * `wake` is called soon after another process has appended to a followed stream, or to any chamber if ALL_CHAMBERS is followed, and
+   * sometimes for nothing.
    */
   onGrowth(follower: Follower): void;
-  /** No new connection is used before `check` has resolved for the tree as the server behind it has it. */
+  /** No new connection is used before `check` has resolved for the tree at its server. */
   checkConnections(check: (tree: PublishedTree) => Promise<void>): void;
   state(): NodeState;
 }
 
-/** What one process at a time may do. A hold may end at any moment, which only an append notices for certain. */
+/** Held by one process at a time. A hold may end at any moment, which only an append notices for certain. */
 export interface Lease {
-  /** Each hold has another token; undefined while the process does not hold the lease. */
+  /** A new one for each hold; undefined while the process does not hold the lease. */
   readonly token: string | undefined;
   /** Ends the hold, and waits for no further one. */
   release(): Promise<void>;
 }
 
-/** A process that has its store alone always holds it: the store's lock keeps others out. */
+/** The lease of a process that has its store alone: the store's lock keeps others out. */
 export const SOLE_LEASE: Lease = { token: 'sole', release: async () => {} };
 
 export interface Follower {
@@ -62,7 +62,7 @@ export interface Follower {
   readonly wake: (stream: StreamId) => void;
 }
 
-/** A process among those that share a store, as its metrics show it. */
+/** For the metrics of a process that shares a store. */
 export interface NodeState {
   readonly isListening: boolean;
   /** Connections for wake-ups that were lost and replaced. */
@@ -70,6 +70,6 @@ export interface NodeState {
   readonly connectionsInUse: number;
   /** Reads and writes that wait for a connection. */
   readonly connectionsAwaited: number;
-  /** A standby follows the server, and no commit waits for it. */
+  /** A standby is attached that no commit waits for. */
   readonly isStandbyAsynchronous: boolean;
 }

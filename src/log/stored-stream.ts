@@ -1,6 +1,5 @@
-// The events of a stream as a store holds them, trusted in nothing: each is checked against its stream before it, and all that
-// was stored with a line must follow from the line. Whether the move was allowed and its signature verifies is the
-// auditor's question.
+// Verifies the stored events of a stream, and trusts nothing: each event is checked against the stream before it, and everything stored with
+// a line must follow from the line. The auditor decides whether moves were allowed and signatures verify.
 import { isUtf8 } from 'node:buffer';
 import { type AccountState, evolveAccount } from '../../projections/account.ts';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
@@ -17,9 +16,9 @@ import {
 import { type Hex, instantOf, type Millis, NO_PREVIOUS, toHex, toTimestamp } from '../vocabulary/values.ts';
 import type { StreamId } from './stream-id.ts';
 
-/** What fsck finds. */
+/** A finding of fsck. */
 export interface Fault {
-  /** Null if the fault is in no event, or the store has no positions. */
+  /** Null for a fault in no event, or a store without positions. */
   readonly position: number | null;
   readonly stream: StreamId | null;
   readonly eventId: number | null;
@@ -37,13 +36,13 @@ export interface FsckSummary {
 export interface StoredEvent {
   readonly stream: StreamId;
   readonly event_id: number;
-  /** Any bytes. */
+  /** Maybe damaged: any bytes. */
   readonly line: Buffer;
   readonly signature: Buffer | null;
   readonly nodes: Buffer | null;
 }
 
-/** A stream up to its latest sound event. */
+/** The state of a stream after its latest sound event. */
 export interface VerifiedStream {
   readonly event: ForumEvent | null;
   readonly eventId: number;
@@ -64,7 +63,7 @@ export const EMPTY_STREAM: VerifiedStream = {
   account: null,
 };
 
-/** The stream with the event added; throws an Error that names the fault. */
+/** Adds the event to the stream; throws an Error that names the fault. */
 export function verifyEvent(before: VerifiedStream, stored: StoredEvent): VerifiedStream {
   const event = parseStoredLine(stored.line);
   requireSequence(event, stored, before);
@@ -80,8 +79,8 @@ export function verifyEvent(before: VerifiedStream, stored: StoredEvent): Verifi
 }
 
 /**
- * The hiddenSignatureKey, in bytes, of a registration whose request is kept whole: unless the table `registrations` has it, the
- * request could be replayed. Undefined for other events.
+ * The hiddenSignatureKey, in bytes, of a registration with a complete request: unless the table `registrations` has it, the request could be
+ * replayed. Undefined for other events.
  */
 export function registrationKey(event: ForumEvent | null): Buffer | undefined {
   if (event?.type !== 'agent.registered' || !event.request?.body) return undefined;
@@ -117,7 +116,7 @@ function requireSequence(event: ForumEvent, stored: StoredEvent, before: Verifie
   if (at < before.at) throw new Error('ts is earlier than that of the event before it');
 }
 
-/** Registrations are known by the table `registrations`; those of schema 3 and before, without their body, by the column too. */
+/** Signatures of registrations are in the table `registrations`; those of schema 3 and before, without a body, are in the column too. */
 function requireSignature({ type, request }: ForumEvent, stored: Buffer | null): void {
   const isHidden = request === null || (type === 'agent.registered' && request.body !== null);
   const expected = isHidden ? null : Buffer.from(signatureKey(parseSignature(request)), 'latin1');

@@ -1,6 +1,6 @@
-// The published tree computed again from the lines: what `fsck` compares with the stored tiles, and `rebuild` stores in their place. Tiles
-// follow from the lines, but checkpoints were signed and are in the hands of others: lines that have another root than the stored
-// checkpoint were changed after it was published, and no repair of this database can make both true.
+// Recomputes the published tree from the lines; `fsck` compares it with the stored tiles, `rebuild` replaces them. Tiles follow from the
+// lines, but checkpoints are signed and others have copies: if the lines have another root than the stored checkpoint, they were changed after
+// it was published, and no repair of this database can make both true.
 import { HASH_BYTES, leafHash } from '../crypto/merkle.ts';
 import { parseCheckpoint } from '../tlog/checkpoint.ts';
 import { parseNote } from '../tlog/note.ts';
@@ -9,10 +9,10 @@ import { GrowingTree, type StoredTile } from '../tlog/tiled-tree.ts';
 import { TREE } from '../tlog/tree.ts';
 import type { StoredCheckpoint } from './published-tree.ts';
 
-const NOT_THE_PUBLISHED = 'restore a backup, or go on as another log: chambers new-log';
+const NOT_THE_PUBLISHED = 'restore a backup, or continue as another log: chambers new-log';
 
 export interface TreeFault {
-  /** That of the first line which is not the published one; null where the fault is in no line. */
+  /** The first line that differs from the published one; null for a fault in no line. */
   readonly place: number | null;
   readonly problem: string;
 }
@@ -28,18 +28,18 @@ export class TreeCheck {
     this.#checkpoint = checkpoint;
   }
 
-  /** How many lines are to be added, in the order of their places. */
+  /** The number of lines to add, in the order of their places. */
   get size(): number {
     return this.#checkpoint?.size ?? 0;
   }
 
-  /** Returns the tiles that are full with this line. */
+  /** Returns the tiles that this line completes. */
   add(line: Uint8Array): readonly StoredTile[] {
     this.#tree.add(leafHash(line));
     return this.#tree.takeFullTiles();
   }
 
-  /** The tiles that are not full, after the last line. */
+  /** The incomplete tiles, after the last line. */
   edge(): readonly StoredTile[] {
     return this.#tree.changedTiles();
   }
@@ -53,13 +53,13 @@ export class TreeCheck {
     if (different >= 0) this.#changedPlace ??= index * TILE_WIDTH + Math.floor(different / HASH_BYTES) + 1;
   }
 
-  /** Whether the lines still are those that the checkpoint was published over. */
+  /** The fault if the lines are not those of the published checkpoint. */
   rootFault(): TreeFault | undefined {
     if (this.#checkpoint === undefined) return undefined;
     const { size, note } = this.#checkpoint;
     const published = parseCheckpoint(parseNote(note)?.text ?? '');
     if (published?.size !== size) {
-      return { place: null, problem: `the stored checkpoint is no checkpoint of size ${size}: ${NOT_THE_PUBLISHED}` };
+      return { place: null, problem: `the stored checkpoint is not one of size ${size}: ${NOT_THE_PUBLISHED}` };
     }
     const { size: lines } = this.#tree;
     if (lines < size) {
@@ -72,7 +72,7 @@ export class TreeCheck {
     return { place, problem: `${what} that the checkpoint was published over: ${NOT_THE_PUBLISHED}` };
   }
 
-  /** Called after every tile was compared; `stored` counts those of the database. */
+  /** Called after all tiles were compared; `stored` is the number in the database. */
   tilesFault(stored: number): TreeFault | undefined {
     if (this.#areTilesRight && this.#tiles === stored) return undefined;
     return { place: null, problem: 'table tiles does not match the log: run chambers rebuild' };

@@ -9,7 +9,7 @@ import type { Forum } from '../forum/forum.ts';
 import type { TimeSource } from '../forum/service-clock.ts';
 import { createHttpServer, listen } from '../http/http-server.ts';
 import { StreamDamaged } from '../log/damage.ts';
-import { originOf } from '../log/origin.ts';
+import { originOf } from '../log/log-id.ts';
 import { describeDatabase } from '../log/postgres/database-url.ts';
 import type { PublishedTree } from '../log/published-tree.ts';
 import { migrateDatabase } from '../log/sqlite/database-file.ts';

@@ -171,7 +171,7 @@ export function streamRoutes(
       },
       waitForBudget: async () => {
         await waitForBudget();
-        await log.turns.take('bulk');
+        await log.readQueue.wait('bulk');
       },
     };
   }

@@ -46,7 +46,7 @@ export type EndReason = 'stopped' | 'over' | { readonly error: unknown };
 
 /** What subscriptions need of the forum. */
 export type Source = Pick<Forum, 'follow'> & {
-  readonly log: Pick<EventLog, 'readPage' | 'lastEventId' | 'readAll' | 'lastPlace' | 'turns'>;
+  readonly log: Pick<EventLog, 'readPage' | 'lastEventId' | 'readAll' | 'lastPlace' | 'readQueue'>;
 };
 
 /** All subscriptions, by chamber; those of ALL_CHAMBERS have places as their cursors. */
@@ -215,7 +215,7 @@ class ChamberTopic {
   }
 
   /** When another page may be read. */
-  readonly nextTurn = (): Promise<void> => this.#source.log.turns.take('bulk');
+  readonly nextTurn = (): Promise<void> => this.#source.log.readQueue.wait('bulk');
 
   async read(after: number): Promise<Page | OrderedPage> {
     let shared = this.reads.get(after);

@@ -7,7 +7,7 @@ import type { ForumApp } from '../../src/http/context.ts';
 import { keysInMemory } from '../../src/keys/key-file.ts';
 import type { ServiceKeys } from '../../src/keys/service-keys.ts';
 import type { EventLog } from '../../src/log/log.ts';
-import { originOf } from '../../src/log/origin.ts';
+import { originOf } from '../../src/log/log-id.ts';
 import type { Store } from '../../src/log/store.ts';
 import type { StreamId } from '../../src/log/stream-id.ts';
 import { PublishedHistory } from '../../src/publisher/published-history.ts';

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { EventLog } from '../../src/log/log.ts';
 import { PAGE_BYTES, readPages } from '../../src/log/pages.ts';
-import type { Lane } from '../../src/log/read-turns.ts';
+import type { Lane } from '../../src/log/read-queue.ts';
 import { entry, openLog } from './entries.ts';
 
 const LINES = 10;

@@ -17,13 +17,13 @@ async function runTwo(settings: Readonly<Record<string, string>> = {}) {
 
 it('readers of one service do not wait for a reader of the other', async () => {
   const { one, other } = await runTwo();
-  const { turns } = one.running.service.forum.store.log;
+  const { readQueue } = one.running.service.forum.store.log;
   let isNext = false;
-  await turns.take('foreground');
-  const next = turns.take('foreground').then(() => {
+  await readQueue.wait('foreground');
+  const next = readQueue.wait('foreground').then(() => {
     isNext = true;
   });
-  await other.running.service.forum.store.log.turns.take('foreground');
+  await other.running.service.forum.store.log.readQueue.wait('foreground');
   expect(isNext).toBe(false);
   await next;
 });

@@ -2,7 +2,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { ALL_CHAMBERS, type OrderedPage, type Page } from '../../src/log/log.ts';
-import { ReadTurns } from '../../src/log/read-turns.ts';
+import { ReadQueue } from '../../src/log/read-queue.ts';
 import { type Source, Subscriptions } from '../../src/stream/subscription.ts';
 
 /** A chamber's log of empty lines that grows, and wakes its followers, when the test says so. */
@@ -17,7 +17,7 @@ class GrowingLog implements Source {
   }
 
   readonly log = {
-    turns: new ReadTurns(),
+    readQueue: new ReadQueue(),
     lastEventId: async () => this.lastEventId,
     lastPlace: async () => this.lastEventId,
     /** Every third place belongs to an account. */

@@ -1,8 +1,7 @@
 // The PostgreSQL schema: `events` is the source of truth and append-only; the rest is derived or personal. It is created in one
 // transaction under a lock, so that nodes may start together.
 import type { Client } from 'pg';
-import { newLogId } from '../log-id.ts';
-import { MOVED_TO, requireNotMoved } from '../moved.ts';
+import { MOVED_TO, newLogId, requireNotMoved } from '../log-id.ts';
 import { CONTACTS, createDerivedTables, createTable, REGISTRATIONS, TILES } from '../sql/tables.ts';
 import { OtherLog, UnusableDatabase } from './database-errors.ts';
 import { describeDatabase } from './database-url.ts';

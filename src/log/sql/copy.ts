@@ -11,7 +11,7 @@
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { CLOCK_HIGH_WATER_MARK } from '../clock-reset.ts';
-import { MOVED_TO } from '../moved.ts';
+import { MOVED_TO } from '../log-id.ts';
 import { foldLog } from './fold.ts';
 import { jsonRows, type SqlValue, type Table, toStream } from './sql.ts';
 import { findTreeFault } from './stored-tree.ts';

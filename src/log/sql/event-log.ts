@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 import { STATE_VERSION } from '../../../projections/snapshot.ts';
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
 import type { NodeRef } from '../../crypto/merkle.ts';
-import { type Damages, isAsWritten, type StoredNodes, type StreamDamaged } from '../damage.ts';
+import { type Damages, matchesChecksum, type StoredNodes, type StreamDamaged } from '../damage.ts';
 import {
   ALL_CHAMBERS,
   type AppendBatch,
@@ -14,7 +14,7 @@ import {
   type Snapshot,
 } from '../log.ts';
 import { PAGE_BYTES } from '../pages.ts';
-import { ReadTurns } from '../read-turns.ts';
+import { ReadQueue } from '../read-queue.ts';
 import type { SignatureFilter } from '../signature-filter.ts';
 import type { StreamId } from '../stream-id.ts';
 import { type Columns, type Dialect, jsonRows, type Sql, type SqlValue, toStream } from './sql.ts';
@@ -42,12 +42,12 @@ export function damageIn(
   damages: Damages,
   { stream, event_id, line, line_crc }: StoredLine,
 ): StreamDamaged | undefined {
-  if (isAsWritten(line, line_crc)) return undefined;
+  if (matchesChecksum(line, line_crc)) return undefined;
   return damages.note(toStream(stream), event_id, `event ${event_id} fails its checksum`);
 }
 
 export abstract class SqlEventLog implements EventLog {
-  readonly turns = new ReadTurns();
+  readonly readQueue = new ReadQueue();
   readonly logId: string;
   readonly damages: Damages;
   readonly #parts: EventLogParts;

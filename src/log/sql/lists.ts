@@ -4,7 +4,7 @@ import type { ChamberListing } from '../../../projections/listings.ts';
 import type { Membership } from '../../../projections/todo.ts';
 import type { AgentRecord, IdeaView } from '../../../projections/views.ts';
 import type { Millis, Phase } from '../../vocabulary/values.ts';
-import type { ChamberListQuery, GraduatedQuery, ReadModel, Seat } from '../read-model.ts';
+import type { ChamberListQuery, GraduatedQuery, MemberPosition, ReadModel } from '../read-model.ts';
 import { decodeChamber, decodeIdea, decodeTurns, WITHDRAWN_MARK } from './listing-json.ts';
 import { type Columns, type Dialect, jsonRows, type Sql, type SqlValue } from './sql.ts';
 
@@ -147,8 +147,8 @@ export class Lists implements ReadModel {
     }));
   }
 
-  async listMembersAt(seats: readonly Seat[]): Promise<readonly (string | null)[]> {
-    const listed = seats.map(([chamber, turn]) => ({ chamber, turn }));
+  async listMembersAt(positions: readonly MemberPosition[]): Promise<readonly (string | null)[]> {
+    const listed = positions.map(([chamber, turn]) => ({ chamber, turn }));
     const rows = await this.#sql.query<{ readonly did: string | null }>(membersAt(this.#sql.dialect), [
       jsonRows(SEATS, listed),
     ]);

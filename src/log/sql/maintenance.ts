@@ -3,7 +3,7 @@ import type { Millis } from '../../vocabulary/values.ts';
 import { CLOCK_HIGH_WATER_MARK, CLOCK_RESET, type ClockReset, resetOf } from '../clock-reset.ts';
 import { COPIED_FROM } from '../found-log.ts';
 import type { Renewal } from '../log-id.ts';
-import { MOVED_TO } from '../moved.ts';
+import { MOVED_TO } from '../log-id.ts';
 import { foldLog } from './fold.ts';
 import { type SqlTransaction, toStream } from './sql.ts';
 import { rebuildTiles } from './stored-tree.ts';

@@ -3,8 +3,7 @@ import type { ForumError } from '../../vocabulary/errors.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 import { CLOCK_RESET, parseReset } from '../clock-reset.ts';
 import { CHAIN_ID, COPIED_FROM, type FoundLog, OPEN_CHAMBERS_MAX } from '../found-log.ts';
-import { SERVICE_KEYS, toKeyIds } from '../log-id.ts';
-import { MOVED_TO, requireNotMoved } from '../moved.ts';
+import { MOVED_TO, requireNotMoved, SERVICE_KEYS, toKeyIds } from '../log-id.ts';
 import type { LogMeta } from '../store.ts';
 import type { Sql, SqlValue } from './sql.ts';
 

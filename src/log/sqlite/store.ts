@@ -1,7 +1,7 @@
 // A store in one SQLite file, with WAL and synchronous=FULL. One process writes, in a separate thread; its main thread reads.
 import { LOG_ID } from '../../vocabulary/values.ts';
 import { Damages, type LogCorruption, type StreamDamaged } from '../damage.ts';
-import { MOVED_TO, requireNotMoved } from '../moved.ts';
+import { MOVED_TO, requireNotMoved } from '../log-id.ts';
 import { SignatureFilter } from '../signature-filter.ts';
 import { Lists } from '../sql/lists.ts';
 import { KEPT_TABLES, SNAPSHOTS, TABLES } from '../sql/tables.ts';

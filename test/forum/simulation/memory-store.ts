@@ -7,7 +7,7 @@ import { Damages } from '../../../src/log/damage.ts';
 import type { AppendBatch, AppendResult, EventLog, OrderedPage, Page, Snapshot } from '../../../src/log/log.ts';
 import type { PublishedTree } from '../../../src/log/published-tree.ts';
 import type { ReadModel } from '../../../src/log/read-model.ts';
-import { ReadTurns } from '../../../src/log/read-turns.ts';
+import { ReadQueue } from '../../../src/log/read-queue.ts';
 import type { LogMeta, Store } from '../../../src/log/store.ts';
 import type { StreamId } from '../../../src/log/stream-id.ts';
 import { ForumError } from '../../../src/vocabulary/errors.ts';
@@ -85,7 +85,7 @@ const NOT_PUBLISHED: PublishedTree = {
 class MemoryLog implements EventLog {
   readonly logId: string;
   readonly damages = new Damages();
-  readonly turns = new ReadTurns();
+  readonly readQueue = new ReadQueue();
   readonly #database: MemoryDatabase;
   readonly #network: Network;
   readonly #guesses: (signatureKey: string) => boolean;

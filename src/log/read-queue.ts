@@ -1,39 +1,37 @@
-// One full page is read in a turn of the event loop, so that no read or fold blocks the process. Readers wait in two lanes: a single
-// read does not wait for readers of whole logs.
+// Readers of one log read one full page in each turn of the event loop, so that no read or fold blocks the process. They wait in two lanes:
+// a single read does not wait for readers of whole logs.
 
 /** `foreground`: for a fold or a short response. `bulk`: pages of history. */
 export type Lane = 'foreground' | 'bulk';
 
 /** A turn of the event loop ends with the page that reaches this size. */
 const BYTES_PER_TURN = 65_536;
-/** While readers wait in both lanes, one page in so many is read in bulk. */
+/** While readers wait in both lanes, every fifth page is a bulk page. */
 const PAGES_PER_BULK_PAGE = 5;
 
-/** The turns that the readers of one log take. */
-export class ReadTurns {
+export class ReadQueue {
   readonly #waiting: Readonly<Record<Lane, (() => void)[]>> = { foreground: [], bulk: [] };
   #isTurnDue = false;
-  /** A reader that does not pass the turn on delays the others only until the next one begins. */
-  #isTaken = false;
+  #isReading = false;
   #bytesLeft = BYTES_PER_TURN;
   #pages = 0;
 
-  /** Resolves when the caller may read a page: at once if nobody else does in this turn of the event loop, else later. */
-  take(lane: Lane): Promise<void> {
-    if (this.#isTaken) return new Promise((resolve) => this.#waiting[lane].push(resolve));
-    this.#isTaken = true;
+  /** Resolves when the caller may read a page: at once if nobody else reads in this turn of the event loop, otherwise later. */
+  wait(lane: Lane): Promise<void> {
+    if (this.#isReading) return new Promise((resolve) => this.#waiting[lane].push(resolve));
+    this.#isReading = true;
     this.#beginTurnSoon();
     return Promise.resolve();
   }
 
-  /** The caller has read a page of so many bytes; the next reader shares what is left of the turn. */
-  pass(bytes: number): void {
+  /** The caller has read a page of this size; the next reader shares the rest of the turn. A reader that does not call it ends the turn. */
+  done(bytes: number): void {
     this.#bytesLeft -= bytes;
     if (this.#bytesLeft <= 0) return;
     const { foreground, bulk } = this.#waiting;
     const isBulk = foreground.length === 0 || (bulk.length > 0 && ++this.#pages % PAGES_PER_BULK_PAGE === 0);
     const next = (isBulk ? bulk : foreground).shift();
-    this.#isTaken = next !== undefined;
+    this.#isReading = next !== undefined;
     if (next === undefined) return;
     this.#beginTurnSoon();
     next();
@@ -45,7 +43,7 @@ export class ReadTurns {
     setImmediate(() => {
       this.#isTurnDue = false;
       this.#bytesLeft = BYTES_PER_TURN;
-      this.pass(0);
+      this.done(0);
     });
   }
 }
