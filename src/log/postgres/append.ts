@@ -1,4 +1,4 @@
-// Appends of a node. append-statement.ts says why nodes need not know of each other. Beyond that:
+// Appends of a node. append-statement.ts argues why nodes need not know of each other. Beyond that:
 //
 // 1. An append whose result was lost is resolved by the same append: its leads wait for the first attempt as for any competitor. If the
 //    rows are there then with the same lines, the first attempt has succeeded.

@@ -214,6 +214,17 @@ export class Connections implements Runner {
   }
 }
 
+/** Runs `use` on a first connection, which is then closed. Throws as below. */
+export async function onFirstConnection<Result>(
+  url: string,
+  use: (client: pg.Client) => Promise<Result>,
+): Promise<Result> {
+  const connections = new Connections(url, 1);
+  const result = await connectFirst(connections, url, use);
+  await connections.close();
+  return result;
+}
+
 /**
  * Uses a first connection, which stays open. Throws an Error of one line, without the password, if there is none or its first use fails; then
  * all connections are closed.

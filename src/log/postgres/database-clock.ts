@@ -1,27 +1,27 @@
-// The database's time, by which all nodes live. A node that was ahead of it would end phases early. Why none is:
+// The database's time, which all nodes use. A node ahead of it would end phases early. Why none is:
 //
-// 1. The database reads its clock after it was asked and before its result is there. So its time is ahead of the time that
-//    has passed by at least (time - answeredAt), and by at most (time - askedAt).
-// 2. A node takes the least that is proved. Its clock is then behind the database's by no more than the round trip took.
-// 3. Several readings in a row are all right, so the highest of what they prove at least counts, and the lowest at most.
-// 4. A long round trip proves little: of it a node takes no more than what shows its clock to be wrong, and of the first nothing.
-// 5. In between, the time that has passed counts: it follows no change of the machine's time.
-// 6. What differs from that was set, maybe by mistake: it is measured again soon. Each persisted clock brings a reading, which shows that within a
-//    second or two and is used for nothing else.
+// 1. The database reads its clock between the request and the response. So its lead over the time that has passed is at least
+//    (time - answeredAt) and at most (time - askedAt).
+// 2. A node uses the proved minimum. Its clock is then behind the database's by no more than the round trip.
+// 3. All of several readings in a row are true, so the highest minimum and the lowest maximum count.
+// 4. A long round trip proves little: a node only corrects what it proves wrong, and ignores it before the first exact measurement.
+// 5. Between measurements the clock advances by the time that has passed, which follows no change of the machine's clock.
+// 6. If the database's clock deviates from that, somebody has set it, maybe by mistake: it is measured again soon. The reading with each
+//    persisted clock detects that within a second or two, and serves no other purpose.
 import type { Client } from 'pg';
 import { detach } from '../../process/detach.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 
 const READINGS = 4;
-/** Round trips are no longer, unless the network or a process between hangs. */
+/** A longer round trip means that the network or a process in between hangs. */
 const ROUND_TRIP_MS_MAX = 250;
 const INTERVAL_MS = 60_000;
-/** Measurements before a node gives up its start, if each proved little. */
+/** Attempts before a start fails, if each proved little. */
 const FIRST_MEASUREMENTS_MAX = 10;
 /** A measurement that proved little is repeated sooner. */
 const RETRY_MS = 5_000;
 const DRIFT_MS_MIN = 100;
-/** The most that two clocks drift apart between two measurements, unless one of them is set. */
+/** Two clocks drift apart by no more between two measurements, unless one of them is set. */
 const STEADY_MS_MAX = 1_000;
 
 interface DatabaseClockOptions {
@@ -39,7 +39,7 @@ interface Lead {
 export class DatabaseClock {
   readonly #options: DatabaseClockOptions;
   readonly #elapsed: () => Millis;
-  /** The machine's, until the first measurement. */
+  /** From the machine's clock until the first measurement. */
   #lead: Millis;
   #isMeasured = false;
   #timer: NodeJS.Timeout | undefined;
@@ -55,7 +55,7 @@ export class DatabaseClock {
     return Math.floor(this.#elapsed() + this.#lead);
   }
 
-  /** Measures now, and again from time to time. Throws if the first measurement fails, or the database takes too long for one. */
+  /** Measures now, and again from time to time. Throws if the first measurement fails, or the database is too slow for one. */
   async start(): Promise<void> {
     for (let left = FIRST_MEASUREMENTS_MAX; !(await this.measure()); left--) {
       if (left > 1) continue;
@@ -65,7 +65,7 @@ export class DatabaseClock {
     this.#measureLater(INTERVAL_MS);
   }
 
-  /** Begins a reading with other work; the function takes the database's time that the work returned, and measures if it contradicts this clock. */
+  /** Begins a reading with other work; call the function with the database's time that the work returned. It measures again if that contradicts this clock. */
   beginReading(): (time: Millis) => void {
     const askedAt = this.#elapsed();
     return (time) => {
@@ -86,7 +86,7 @@ export class DatabaseClock {
     this.#timer = setTimeout(() => detach(measure()), millis).unref();
   }
 
-  /** Returns whether the clock is now behind the database's by no more than a short round trip. */
+  /** Returns whether the clock is now behind the database's by a short round trip at most. */
   async measure(): Promise<boolean> {
     return this.#take(await this.#options.run((client) => readLead(client, this.#elapsed)));
   }

@@ -1,4 +1,4 @@
-// DATABASE_URL: one URL for several hosts, as libpq takes it. It holds a password, which no message repeats.
+// DATABASE_URL: one URL for several hosts, in the form of libpq. It contains a password, which no message repeats.
 
 const DATABASE_URL = /^(postgres(?:ql)?:\/\/(?:[^@/?#]*@)?)([^@/?#]+)(\/[^/?#]+(?:\?[^#]*)?)$/;
 
@@ -6,7 +6,7 @@ export function isPostgres(database: string): boolean {
   return /^postgres(ql)?:/.test(database);
 }
 
-/** A URL for each host of `postgres://user@one,two:5433/name`; throws an Error that names no part of it. */
+/** A URL for each host of `postgres://user@one,two:5433/name`; throws an Error that repeats no part of it. */
 export function hostUrls(databaseUrl: string): readonly string[] {
   const [, start, hosts = '', end] = DATABASE_URL.exec(databaseUrl) ?? [];
   const urls = hosts.split(',').map((host) => `${start}${host}${end}`);

@@ -1,5 +1,5 @@
-// The event log in PostgreSQL, which any number of nodes append to. An append that resolved is on disk, and on the synchronous
-// standbys if there are any. append.ts says why nodes don't need to know of each other.
+// The event log in PostgreSQL, to which any number of nodes append. An append that has resolved is on disk, and on the synchronous standbys if
+// there are any. append-statement.ts argues why nodes need not know of each other.
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
 import type { AppendBatch, AppendResult } from '../log.ts';
 import { PAGE_BYTES } from '../pages.ts';
@@ -15,7 +15,7 @@ import { placeLines } from './places.ts';
 import type { Writes } from './writes.ts';
 
 interface Parts extends EventLogParts {
-  /** For what commits beside the appends: it may wait for a standby, and no read waits with it. */
+  /** For all commits but the appends: they may wait for a standby, and no read waits behind them. */
   readonly commits: Connections;
   readonly writes: Writes;
   readonly nodes: PostgresNodes;
@@ -68,7 +68,7 @@ export class PostgresEventLog extends SqlEventLog {
     return logUnavailable();
   }
 
-  /** No row beyond them is sent. */
+  /** The server sends no row beyond PAGE_BYTES. */
   protected readLines<Row>(order: string, text: string, values: readonly SqlValue[]): Promise<readonly Row[]> {
     const bytesBefore = `sum(octet_length(line) + 1) OVER (ORDER BY ${order}) - octet_length(line) - 1 AS bytes_before`;
     const rows = `SELECT *, ${bytesBefore} FROM (${text}) AS found`;

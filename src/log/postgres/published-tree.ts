@@ -1,4 +1,4 @@
-// The published tree in PostgreSQL, which any node may publish that holds the lease.
+// The published tree in PostgreSQL. The node that holds the lease publishes it.
 import type pg from 'pg';
 import { type Publication, type PublishedTree, type StoredCheckpoint, storedLevel } from '../published-tree.ts';
 import { REPLACE_NOTE, SqlPublishedTree, TILE, type TreeParts } from '../sql/published-tree.ts';
@@ -11,7 +11,7 @@ import { sameLog } from './requirements.ts';
 import { confirmedIf, DURABLY } from './session.ts';
 
 interface Parts extends TreeParts {
-  /** For what commits. */
+  /** For commits, which may wait for a standby. */
   readonly commits: Runner;
 }
 
@@ -27,7 +27,7 @@ export class PostgresPublishedTree extends SqlPublishedTree {
     return this.#commits.run((client) => work(this.on(client)));
   }
 
-  /** The tree as the server behind the connection has it. */
+  /** The tree at the server of the connection. */
   on(client: pg.Client): PublishedTree {
     const runner = runnerOn(client);
     return new PostgresPublishedTree({ ...this.parts, sql: runner, commits: runner });
@@ -62,8 +62,8 @@ const NEW_CHECKPOINT = `SELECT $1, $4, $5 FROM held
   WHERE $2::bigint = 0 OR EXISTS (SELECT FROM checkpoints WHERE log_id = $1 AND size = $2)`;
 
 /**
- * The first checkpoint is inserted, a later one replaces one of the size that it follows; a competitor makes the statement write
- * nothing, or wait for the row and then write nothing.
+ * Inserts the first checkpoint; a later one replaces the one with the size `from`. If a competitor was first, the statement writes nothing,
+ * maybe after it has waited for the row.
  */
 const PUBLISH = `
 WITH ${sameLog('$1')}, ${DURABLY.cte}, held AS MATERIALIZED (

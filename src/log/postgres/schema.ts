@@ -4,7 +4,6 @@ import type { Client } from 'pg';
 import { MOVED_TO, newLogId, requireNotMoved } from '../log-id.ts';
 import { CONTACTS, createDerivedTables, createTable, REGISTRATIONS, TILES } from '../sql/tables.ts';
 import { OtherLog, UnusableDatabase } from './database-errors.ts';
-import { describeDatabase } from './database-url.ts';
 import { POSTGRES } from './dialect.ts';
 import { readLogId, readMeta, requireMayCreate, requireRights, requireServer } from './requirements.ts';
 import { begin } from './session.ts';
@@ -85,16 +84,16 @@ export async function findLog(client: Client): Promise<boolean> {
 }
 
 /** Runs in the caller's transaction. Throws an Error of one line unless the database is empty. */
-export async function createSchema(client: Client, url: string): Promise<void> {
+export async function createSchema(client: Client): Promise<void> {
   await client.query(LOCK);
   if (await hasLog(client).catch(() => true))
-    throw new UnusableDatabase(`${describeDatabase(url)} is not empty: name another database, or drop its tables`);
+    throw new UnusableDatabase('it is not empty: name another database, or drop its tables');
   await create(client);
 }
 
 /** Throws an Error of one line unless the database has a log of this version. */
-export async function requireLog(client: Client, url: string): Promise<void> {
-  if (!(await hasLog(client))) throw new UnusableDatabase(`${describeDatabase(url)} holds no log`);
+export async function requireLog(client: Client): Promise<void> {
+  if (!(await hasLog(client))) throw new UnusableDatabase('it contains no log');
 }
 
 /** Throws an Error of one line unless a start on the database would open this log. */

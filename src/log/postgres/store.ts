@@ -4,7 +4,7 @@ import { Damages, type StreamDamaged } from '../damage.ts';
 import { SignatureFilter } from '../signature-filter.ts';
 import { Lists } from '../sql/lists.ts';
 import type { Store } from '../store.ts';
-import { Connections, connectFirst, PATIENCE_MS, type PoolOptions } from './connections.ts';
+import { Connections, onFirstConnection, PATIENCE_MS, type PoolOptions } from './connections.ts';
 import { DatabaseClock } from './database-clock.ts';
 import { PostgresEventLog } from './event-log.ts';
 import { lookUp } from './look-up.ts';
@@ -39,14 +39,12 @@ export interface PostgresStoreOptions {
 
 /** Opens the store, and creates its schema in an empty database. Throws an Error of one line, without the password. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
-  const first = new Connections(options.url, 1);
-  const opened = await connectFirst(first, options.url, async (client): Promise<Opened> => {
+  const opened = await onFirstConnection(options.url, async (client): Promise<Opened> => {
     await createIfEmpty(client);
     const logId = (await readMeta(client, 'log_id')) ?? '';
     await requireSameLog(client, logId);
     return { logId, lastAt: await readLastAt(client) };
   });
-  await first.close();
   const store = compose(options, opened);
   try {
     await store.clock.start();

@@ -1,4 +1,4 @@
-// A log in PostgreSQL as one transaction of a program, without limits of time, rolled back unless it is committed.
+// A log in PostgreSQL as one transaction of a program, without time limits, rolled back unless it is committed.
 import type { Client } from 'pg';
 import { DERIVED_TABLES } from '../sql/tables.ts';
 import type { NewLog, WholeLog, WritableLog } from '../sql/whole-log.ts';
@@ -14,7 +14,7 @@ import { begin } from './session.ts';
 const ROWS_PER_PAGE = 500;
 const NO_LIMIT = 0;
 
-/** Reads all of it at one moment, also while nodes run. Throws an Error of one line, without the password. */
+/** Reads everything as of one moment, even while nodes run. Throws an Error of one line, without the password. */
 export async function readPostgresLog(url: string): Promise<WholeLog> {
   const { client, close } = await openTransaction(url, requireLog, 'REPEATABLE READ');
   return { ...wholeLogOn(client), close };
@@ -28,7 +28,7 @@ export async function openPostgresLog(url: string): Promise<WritableLog> {
     now: () => readNow(client),
     requireNoService: () => requireNoNode(client),
     holdAppends: () => execute(client, 'LOCK TABLE events, tiles IN SHARE ROW EXCLUSIVE MODE'),
-    // Committed by another connection: readers may place lines too.
+    // On another connection, because readers may place lines too.
     async placeLines() {
       await placeLines(connections);
     },
@@ -57,31 +57,25 @@ export async function createPostgresLog(url: string): Promise<NewLog> {
 
 interface Opened {
   readonly client: Client;
-  /** What has to be committed meanwhile uses these. */
+  /** For what is committed meanwhile. */
   readonly connections: Connections;
   readonly close: () => Promise<void>;
 }
 
-/** `prepare` makes the tables, or throws unless they are there. */
+/** `prepare` creates the tables, or throws unless they exist. */
 async function openTransaction(
   url: string,
-  prepare: (client: Client, url: string) => Promise<void>,
+  prepare: (client: Client) => Promise<void>,
   isolation?: string,
 ): Promise<Opened> {
   const connections = new Connections(url, 1, { silenceMillis: NO_LIMIT });
   const client = await connectFirst(connections, url, async (first) => {
     await requireServer(first);
     await begin(first, isolation);
+    await prepare(first);
     return first;
   });
-  const close = () => connections.close();
-  try {
-    await prepare(client, url);
-    return { client, connections, close };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  return { client, connections, close: () => connections.close() };
 }
 
 async function execute(client: Client, script: string): Promise<void> {
@@ -111,17 +105,17 @@ async function* pagesOf<Row>(client: Client, text: string): AsyncGenerator<reado
   await client.query('CLOSE pages');
 }
 
-/** Of the nodes that run, one always holds the publisher's lease; it ends seconds after the last of them. */
+/** One running node always holds the publisher's lease, which ends seconds after the last node. */
 async function requireNoNode(client: Client): Promise<void> {
   const { rows } = await client.query(
     "SELECT 1 FROM leases WHERE ends_at BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 minute'",
   );
-  if (rows.length > 0) throw new Error('a node runs on the log, or did so some seconds ago: stop all nodes first');
+  if (rows.length > 0) throw new Error('a node runs on the log, or ran seconds ago: stop all nodes first');
 }
 
 const ALLOW_APPENDS = `DROP TRIGGER IF EXISTS ${MOVED_TRIGGER} ON events`;
 
-/** A code that makes the nodes return 503: a statement trigger meets each of them. */
+/** With this code the nodes return 503; a statement trigger also fires for their clocks, which insert nothing. */
 const REFUSE_APPENDS = `
 CREATE OR REPLACE FUNCTION refuse_moved() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN RAISE EXCEPTION 'the log has moved' USING ERRCODE = 'object_not_in_prerequisite_state'; END $$;

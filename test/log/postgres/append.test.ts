@@ -1,4 +1,4 @@
-// What decides between nodes, beyond the port: signatures, chamber ids, registrations, and appends that are repeated.
+// How a database decides between nodes, beyond the port: signatures, chamber ids, registrations and repeated appends.
 import type pg from 'pg';
 import { describe, expect, it, vi } from 'vitest';
 import { Damages, StreamDamaged } from '../../../src/log/damage.ts';
@@ -9,7 +9,7 @@ import { connect, execute, openStore, temporaryPostgres } from '../../kit/postgr
 import { created, entry, NONE, report } from '../entries.ts';
 
 const ANN = 'did:key:zAnn';
-/** The result of an append with the line that the entry's signature led to. */
+/** The result of an append whose signature belongs to the entry. */
 const found = ({ line, signature }: LogEntry, moved: ReadonlyMap<StreamId, number>): AppendResult => ({
   moved,
   found: new Map([[signature as string, Buffer.from(line).toString()]]),
@@ -31,7 +31,7 @@ async function open() {
   return { url, store, client, append, repeat };
 }
 
-describe('chambers that a batch creates', () => {
+describe('the chambers of a batch', () => {
   it('leave no gap when one of them is known by its signature', async () => {
     const { store } = await open();
     const known = created(1);
@@ -79,8 +79,8 @@ describe('an entry whose signer’s account has grown since it was decided', () 
   });
 });
 
-describe('of many appends at once to the same streams', () => {
-  it('one wins each event, and none waits for ever', async () => {
+describe('many appends at once to the same streams', () => {
+  it('have one winner for each event, and none waits forever', async () => {
     const { url, store: first } = await open();
     await first.log.append({ entries: [1, 2, 3, 4, 5, 6].map((id) => entry(id, 1)) });
     const stores = await Promise.all([openStore(url), openStore(url), openStore(url), openStore(url)]);
@@ -102,7 +102,7 @@ describe('of many appends at once to the same streams', () => {
 });
 
 describe('a statement that meets a competitor', () => {
-  it('fails once, and those after it look for competitors first until they have met none for a while', async () => {
+  it('fails once, and the next ones search for competitors first until they have met none for a while', async () => {
     const { store, client, append } = await open();
     await store.log.append({ entries: [entry(1, 1), entry(2, 1), entry(2, 2)] });
     const errors = vi.fn();
@@ -134,7 +134,7 @@ it('batches that write to the same tables share one prepared statement, whatever
 });
 
 describe('a repeated append', () => {
-  it('has succeeded where the rows hold its lines, and conflicts where they hold others', async () => {
+  it('has succeeded if the rows have its lines, and conflicts if they have others', async () => {
     const { store, repeat } = await open();
     const [ours, theirs, next] = [[created(1), entry(1, 2)], created(2), entry(ANN, 1)];
     const registration = { did: ANN, eventId: 1, signature: 'r'.repeat(32), operatorEmail: undefined };
@@ -155,7 +155,7 @@ describe('a repeated append', () => {
     ]);
   });
 
-  it('writes what is not there yet', async () => {
+  it('writes what is missing', async () => {
     const { store, repeat } = await open();
     expect(await repeat([entry(1, 1)], [])).toEqual(NONE);
     expect(await store.log.lastEventId(1)).toBe(1);
@@ -163,7 +163,7 @@ describe('a repeated append', () => {
 });
 
 describe('a registration that another node has remembered', () => {
-  it('is remembered once with its event, and keeps its account from another one', async () => {
+  it('is remembered once with its event, and its account gets no second one', async () => {
     const { store } = await open();
     const account = entry(ANN, 1, { signature: null });
     const remembered = { did: ANN, eventId: 1, signature: 'r'.repeat(32), operatorEmail: undefined };
@@ -204,7 +204,7 @@ it('nothing changes or removes an event', async () => {
   }
 });
 
-it('a line and nodes that are not as they were written are damage, of their stream alone', async () => {
+it('a line and nodes that fail their checksum are damage, of their stream alone', async () => {
   const { url } = await open();
   const damages: string[] = [];
   const store = await openStore(url, { onDamage: ({ message }) => void damages.push(message) });
@@ -224,7 +224,7 @@ it('a line and nodes that are not as they were written are damage, of their stre
   expect([damages.length, store.log.damages.size, store.log.damages.of(3)]).toEqual([2, 2, undefined]);
 });
 
-it('the clock of the log never falls, also when several nodes persist it', async () => {
+it('the clock of the log never falls, even if several nodes persist it', async () => {
   const { url, store } = await open();
   await store.meta.persistClock(90_000);
   const other = await openStore(url);

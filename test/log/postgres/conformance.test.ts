@@ -18,7 +18,7 @@ describePort(open);
 describeLists(open);
 describeTree(open);
 
-it('more events than one transaction places have an order without gaps, each chamber’s in its own', async () => {
+it('more events than one transaction places have an order without gaps, which keeps the order of each chamber', async () => {
   const store = await openStore(await temporaryPostgres());
   const chambers = [1, 2, 3];
   for (let done = 0; done < 9_000; done += 1_000) {

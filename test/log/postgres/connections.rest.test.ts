@@ -13,7 +13,7 @@ function connectionsTo(url: string, max: number): Connections {
   return connections;
 }
 
-it('work that waits for a connection to be opened gets one that becomes free before', async () => {
+it('work that waits for a new connection gets one that is released earlier', async () => {
   const silent = new Set<Socket>();
   const url = new URL(inject('postgresUrl'));
   const { hostname, port } = url;
@@ -32,11 +32,11 @@ it('work that waits for a connection to be opened gets one that becomes free bef
   const pids = await Promise.all(Array.from({ length: 8 }, () => connections.run(pidOf)));
   expect(new Set(pids).size).toBe(1);
   expect([connections.inUse, connections.awaited]).toEqual([0, 0]);
-  // They are still waited for.
+  // The pool still waits for them.
   expect(silent.size).toBe(3);
 });
 
-it('a server that falls silent is waited for once, not once for each connection', { timeout: 60_000 }, async () => {
+it('work waits once for a silent server, not once for each connection', { timeout: 60_000 }, async () => {
   const url = new URL(inject('postgresUrl'));
   const { hostname, port } = url;
   const passing = new Set<Socket>();
@@ -68,7 +68,7 @@ it('opens no more connections than it may', async () => {
   await Promise.all(sleeps);
 });
 
-it('a connection that is lost is replaced for those who wait for it', async () => {
+it('a lost connection is replaced for waiting work', async () => {
   const connections = connectionsTo(inject('postgresUrl'), 1);
   const pids: number[] = [];
   const lost = connections.run(async (client) => {

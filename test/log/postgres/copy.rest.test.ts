@@ -1,4 +1,4 @@
-// Moving a log between stores: the same bytes under the same id, made by one writer at a time.
+// Moving a log between stores: the same bytes under the same id, with one writer at a time.
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -27,7 +27,7 @@ import { atEnd, temporaryDatabase, temporaryFolder } from '../../kit/temporary.t
 import { registrationOf, TestService } from '../../kit/test-service.ts';
 import { eventually } from '../../kit/until.ts';
 
-/** Whether something is being written that is to become this file. */
+/** Whether a copy is being written to this file. */
 const hasDraft = (path: string) =>
   readdirSync(dirname(path)).some((name) => name.startsWith(basename(path)) && name.endsWith('.partial'));
 
@@ -36,7 +36,7 @@ const isUrl = (place: string) => place.startsWith('postgres:');
 const open = async (place: string): Promise<Store> =>
   isUrl(place) ? openPostgresStore({ url: place, connectionsMax: 4 }) : openSqliteStore(place);
 
-/** A log of random moves, one chamber with so many debates, and a signed registration with an e-mail address. */
+/** A log of random moves, one chamber with this many debates, and a signed registration with an e-mail address. */
 async function write(place: string, debates = 10) {
   const service = new TestService({ store: await open(place) });
   const commands = new Commands(3);
@@ -56,7 +56,7 @@ async function write(place: string, debates = 10) {
   return { clock, by, id, registration, answer, streams, shown };
 }
 
-/** All that must be the same on both sides. */
+/** Everything that must be the same on both sides. */
 async function show(service: TestService, streams: readonly (number | string)[]) {
   const { log, lists, meta } = service.store;
   const proofs = streams.flatMap((stream) => {
@@ -120,7 +120,7 @@ describe('a copy', () => {
     await expectSame(to, written);
   });
 
-  it('is rejected where something is already, and leaves its source as it was', async () => {
+  it('is rejected by a target that is not empty, and leaves its source unchanged', async () => {
     const [from, taken] = [temporaryDatabase(), temporaryDatabase()];
     const url = await temporaryPostgres();
     for (const place of [from, taken, url]) await (await open(place)).close();
@@ -128,7 +128,7 @@ describe('a copy', () => {
     await expect(copyLog(from, url)).rejects.toThrow('is not empty: name another database, or drop its tables');
     await expect(copyLog(url, from)).rejects.toThrow('exists already');
     await expect(copyLog(join(temporaryFolder(), 'none.db'), url)).rejects.toThrow('cannot read the database');
-    await expect(copyLog(await temporaryPostgres(), url)).rejects.toThrow('holds no log');
+    await expect(copyLog(await temporaryPostgres(), url)).rejects.toThrow('it contains no log');
     for (const place of [from, taken, url]) await (await open(place)).close();
   });
 
@@ -148,7 +148,7 @@ describe('a copy', () => {
     const [from, url] = [temporaryDatabase(), await temporaryPostgres()];
     const { shown, streams, clock } = await write(from);
     await copyLog(from, url);
-    // Another schema of the same name to the mark: as if the commit had been lost.
+    // Another schema with the name of the mark, as if the commit had been lost.
     const again = await temporaryPostgres();
     await copyLog(from, again);
     const service = new TestService({ store: await openStore(again), clock });
@@ -159,7 +159,7 @@ describe('a copy', () => {
 
 const WAIT_MILLIS = 60_000;
 
-/** Starts the copy in a process of its own, which can be killed. */
+/** Starts the copy in its own process, which can be killed. */
 function startCopy(from: string, to: string) {
   const child = spawn(process.execPath, [CLI, 'copy', from, to], { stdio: 'ignore' });
   const exited = new Promise((resolve) => child.once('exit', resolve));

@@ -1,4 +1,4 @@
-// A log that moves to PostgreSQL, and what the commands of operators do with it there.
+// A log that moves to PostgreSQL, and the commands of operators there.
 import { expect, it } from 'vitest';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { run } from '../../cli/run.ts';
@@ -7,7 +7,7 @@ import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
 import { TestService } from '../../kit/test-service.ts';
 
-it('a log has the same lines in PostgreSQL, where fsck names what is changed and rebuild makes it again', async () => {
+it('a log has the same lines in PostgreSQL, where fsck names changed rows and rebuild restores them', async () => {
   const [path, url] = [temporaryDatabase(), await temporaryPostgres()];
   const source = new TestService({ store: openSqliteStore(path) });
   const commands = new Commands(3);

@@ -1,4 +1,4 @@
-// What a node takes of the database's clock, by how long its answers take. The clocks alone are replaced.
+// How a node reads the database's clock, depending on the round trip. Only the clocks are replaced.
 import type { Client } from 'pg';
 import { beforeEach, expect, it, vi } from 'vitest';
 import { DatabaseClock } from '../../../src/log/postgres/database-clock.ts';
@@ -12,7 +12,7 @@ beforeEach(() => {
   return () => vi.useRealTimers();
 });
 
-/** A database whose answers take as long as the next of these round trips, and as the last one from then on. */
+/** A database whose responses take these round trips in turn, and then always the last one. */
 function clockBehind(...roundTrips: readonly number[]): DatabaseClock {
   const left = [...roundTrips];
   const query = async () => {
@@ -32,6 +32,6 @@ it('takes its first reading from a short round trip', async () => {
   expect(behind).toBeLessThanOrEqual(101);
 });
 
-it('does not start on a database that always takes long', async () => {
+it('does not start on a database that is always slow', async () => {
   await expect(clockBehind(300).start()).rejects.toThrow(/more than 250 ms/);
 });

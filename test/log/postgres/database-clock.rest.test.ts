@@ -1,4 +1,4 @@
-// A node's clock is the database's, and never ahead of it, whatever happens to the answers.
+// A node's clock is the database's, and never ahead of it, whatever happens to the responses.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { PostgresStore } from '../../../src/log/postgres/store.ts';
@@ -9,7 +9,7 @@ import { atEnd } from '../../kit/temporary.ts';
 import { eventually } from '../../kit/until.ts';
 
 const FROZEN_MS = 1_000;
-/** An answer that took longer would prove too little. */
+/** A longer round trip would prove too little. */
 const ROUND_TRIP_MS_MAX = 250;
 
 /** The node's clock between two readings of the database's. */
@@ -24,7 +24,7 @@ async function expectRight({ clock }: PostgresStore, url: string): Promise<void>
   expect(now).toBeGreaterThanOrEqual(before - ROUND_TRIP_MS_MAX);
 }
 
-it('is right after the database was frozen while it was asked', { timeout: 120_000 }, async () => {
+it('is right after the database froze during a reading', { timeout: 120_000 }, async () => {
   const server = await startPostgres();
   atEnd(server.stop);
   const url = await temporaryPostgres(server.url);
@@ -58,7 +58,7 @@ async function openAdjustable() {
   return { url: adjustable.href, store, drifts, setClock };
 }
 
-it('follows the database’s clock when that is set, and reports it', async () => {
+it('follows the database’s clock when somebody sets it, and reports it', async () => {
   const { url, store, drifts, setClock } = await openAdjustable();
   for (const millis of [5_000, -3_000]) {
     await setClock(millis);
@@ -68,7 +68,7 @@ it('follows the database’s clock when that is set, and reports it', async () =
   expect(drifts).toEqual([5, -8]);
 });
 
-it('is measured soon after a clock that was persisted has shown that the database’s was set', async () => {
+it('is measured soon after a persisted clock has shown that the database’s was set', async () => {
   const { url, store, setClock } = await openAdjustable();
   // A new connection would measure.
   await store.meta.persistClock(store.clock.now());
@@ -77,7 +77,7 @@ it('is measured soon after a clock that was persisted has shown that the databas
   await eventually(() => expectRight(store, url));
 });
 
-it('is measured on a new connection before that is used, as after a failover to a slower clock', async () => {
+it('is measured on a new connection before its use, as after a failover to a slower clock', async () => {
   const { url, store, setClock } = await openAdjustable();
   await setClock(-10_000);
   const isOurs = "application_name = 'chambers' AND datname = current_database()";

@@ -1,4 +1,4 @@
-// The client of node-postgres as it is made for a URL.
+// The client of node-postgres for a URL.
 import { describe, expect, it, vi } from 'vitest';
 import { newClient } from '../../../src/log/postgres/session.ts';
 
@@ -19,7 +19,7 @@ describe('sslmode', () => {
     expect(sslOf('?uselibpqcompat=true&sslmode=require')).toEqual({ rejectUnauthorized: false });
   });
 
-  it('stays as it is where it verifies nothing', () => {
+  it('is unchanged if it verifies nothing', () => {
     expect([sslOf('?sslmode=disable'), sslOf('?sslmode=no-verify')]).toEqual([false, { rejectUnauthorized: false }]);
   });
 });

@@ -1,4 +1,4 @@
-// The server goes away: no answered move is lost, none is doubled, and the nodes outlive it.
+// The server goes away: no answered move is lost or doubled, and the nodes survive.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
@@ -37,7 +37,7 @@ async function inDebate(service: TestService) {
     requests.push({ id: `${asked.signature}`, asked, invokedAt, ...response });
     return answer;
   };
-  /** What the log of a service breaks of what the responses promised. */
+  /** The promises of responses that the service's log breaks. */
   const problems = async (at: TestService) => {
     const lines = new Map<Stream, readonly string[]>();
     for (const stream of [id, by.did]) lines.set(stream, await linesOf(at, stream));
@@ -76,7 +76,7 @@ describe('a connection that is cut', () => {
         comments.push(comment);
       }
     }
-    // An append of at least one piece there and one back, each cut off before and after it was forwarded.
+    // An append is at least one piece there and one back, each cut before and after it was forwarded.
     expect(proxy.cuts()).toBeGreaterThanOrEqual(2 * 2);
     proxy.cutAt(Number.POSITIVE_INFINITY, true);
     expect(await problems(service)).toEqual([]);
@@ -85,7 +85,7 @@ describe('a connection that is cut', () => {
 });
 
 describe('a server that is killed', () => {
-  it('and started again has every accepted move once, and the nodes go on', { timeout: 120_000 }, async () => {
+  it('and started again has every accepted move once, and the nodes continue', { timeout: 120_000 }, async () => {
     const server = await startPostgres();
     atEnd(server.stop);
     const url = await temporaryPostgres(server.url);
@@ -128,7 +128,7 @@ describe('a server that is killed', () => {
     const service = new TestService({ store: await openStore(await temporaryPostgres(server.url)) });
     const { id, debate } = await inDebate(service);
     await server.kill('SIGKILL');
-    // Its children notice after a moment.
+    // Its child processes notice after a moment.
     const read = async () => (await service.request('GET', `/chambers/${id}`)).body.error;
     await expect.poll(read, { timeout: 20_000 }).toBe('FORUM_ERR_UNAVAILABLE');
     const request = debate('later');
@@ -143,7 +143,7 @@ describe('a server that is killed', () => {
 });
 
 describe('an append whose backend ends while it waits for a standby', () => {
-  /** A log in which event 2 of chamber 1 is visible and no standby has it; its append, and another node on it. */
+  /** A log whose event 2 of chamber 1 is visible although no standby has it; its append, and another node. */
   async function openUnconfirmed() {
     const server = await startPostgres();
     atEnd(server.stop);
@@ -204,7 +204,7 @@ it('a checkpoint whose publisher’s backend ends while it waits for a standby i
   const [{ log, nodes, tree }, other] = [await openStore(url), await openStore(url)];
   const lease = nodes.lease('publisher');
   await eventually(() => expect(lease.token).toBeDefined(), 20_000);
-  // What extends the lease would wait too.
+  // Extending the lease would wait too.
   nodes.close();
   const key = keysInMemory(log.logId, 0).current('checkpoints', 0);
   const { sign, origin } = checkpointSigner(`test/log/${log.logId}`, key);
@@ -234,7 +234,7 @@ it('a checkpoint whose publisher’s backend ends while it waits for a standby i
 async function setStandby(serverUrl: string, name: string): Promise<void> {
   await execute(serverUrl, `ALTER SYSTEM SET synchronous_standby_names = '${name}'`);
   await execute(serverUrl, 'SELECT pg_reload_conf()');
-  // The checkpointer, which tells the others, reads it later.
+  // The checkpointer, which informs the others, reads it later.
   await sleep(1_000);
 }
 
@@ -248,7 +248,7 @@ const ANN = 'did:key:zAnn';
 const NONE: AppendResult = { moved: new Map(), found: new Map() };
 const END_WAITING = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
 
-/** A TCP proxy that cuts every connection at the n-th piece of data from now on, with or without handing that piece over. */
+/** A TCP proxy that cuts every connection at the n-th piece of data from now on, before or after it forwards that piece. */
 async function openProxy(target: string) {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
@@ -260,7 +260,7 @@ async function openProxy(target: string) {
     if (!isCut || isForwarded) to.write(data);
     if (!isCut) return;
     cuts++;
-    // What was written before it leaves.
+    // Earlier data is sent first.
     setImmediate(() => {
       for (const socket of sockets) socket.destroy();
     });

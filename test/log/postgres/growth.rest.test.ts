@@ -1,4 +1,4 @@
-// Wake-ups between nodes: after every append, also one of many streams, and also if none was received.
+// Wake-ups between nodes: after every append, also of many streams, and also after a lost notification.
 import { describe, expect, it } from 'vitest';
 import { ALL_CHAMBERS } from '../../../src/log/log.ts';
 import { Connections } from '../../../src/log/postgres/connections.ts';
@@ -19,13 +19,13 @@ async function openNodes(followed: readonly StreamId[]) {
     wake: (stream) => void (stream !== ALL_CHAMBERS && woken.push(stream)),
   });
   await eventually(() => expect(reader.nodes.state().isListening).toBe(true), 60_000);
-  // Any stream may have grown before it listened.
+  // Any stream may have grown before the node listened.
   expect(woken).toEqual(expect.arrayContaining([...followed]));
   woken.length = 0;
   return { url, writer, reader, woken };
 }
 
-it('a node sends no notifications until it has heard of another one, which then looks at all that it follows', async () => {
+it('a node sends no notifications until it hears of another one, which then looks at everything that it follows', async () => {
   const url = await temporaryPostgres();
   const store = await openStore(url);
   const outsider = await connect(url);
@@ -59,7 +59,7 @@ it('a connection whose notification failed is ended, and another one is opened',
 });
 
 describe('another node', () => {
-  it('is told which streams have grown, and of the agents whose chambers they are', async () => {
+  it('is notified of the streams that have grown, and of the agents whose chambers they are', async () => {
     const { writer, woken } = await openNodes([]);
     const member = {
       kind: 'member',
@@ -73,26 +73,26 @@ describe('another node', () => {
     await eventually(() => expect(woken).toEqual([1, 'did:key:zAnn', 'did:key:zBob']), 60_000);
   });
 
-  it('is told to look at all that it follows when more has grown than a message holds', async () => {
+  it('looks at everything that it follows if more streams have grown than fit in a notification', async () => {
     const { writer, woken } = await openNodes([1, 7]);
     await writer.log.append({ entries: Array.from({ length: 3_000 }, (_, index) => entry(index + 1, 1)) });
     await eventually(() => expect(woken).toEqual([1, 7]), 60_000);
   });
 
-  it('listens again after its connections were cut, and hears of what grew meanwhile', async () => {
+  it('listens again after its connections were cut, and hears of growth in between', async () => {
     const { url, writer, woken } = await openNodes([1]);
     await endWakeUps(url);
     await writer.log.append({ entries: [entry(1, 1)] });
     await eventually(() => expect(woken).toContain(1), 60_000);
   });
 
-  it('finds growth of which it was not told', async () => {
+  it('finds growth without a notification', async () => {
     const { url, woken } = await openNodes([1, 2]);
     await execute(url, "INSERT INTO events VALUES ('2', 1, 1, '', NULL, NULL, 0, NULL)");
     await eventually(() => expect(woken).toContain(2), 60_000);
   });
 
-  it('is not told of its own appends', async () => {
+  it('is not notified of its own appends', async () => {
     const { writer, reader, woken } = await openNodes([]);
     await writer.log.append({ entries: [entry(1, 1)] });
     await eventually(() => expect(woken).toEqual([1]), 60_000);

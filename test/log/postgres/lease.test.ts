@@ -1,4 +1,4 @@
-// A lease among nodes: one holds it at a time, and what a former holder appends is refused.
+// A lease among nodes: one holds it at a time, and appends of a former holder are rejected.
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -56,7 +56,7 @@ describe('a lease', () => {
     await held(store.nodes.lease('work'));
   });
 
-  it('passes to another node when its time is over, and rejects what a holder that was cut off decided', async () => {
+  it('passes to another node when its time is over, and rejects the decisions of a holder that was cut off', async () => {
     const url = await temporaryPostgres();
     const [one, other, client] = [await openStore(url), await openStore(url), await connect(url)];
     let isCut = false;
@@ -101,7 +101,7 @@ describe('a lease', () => {
     expect(await one.log.append({ entries: [entry(1, 1, { lease: next })] })).toEqual(NONE);
   });
 
-  it('waits with a new holder for an append under way, and the append for a new holder', async () => {
+  it('passes only after an append in progress, and an append waits for a new holder', async () => {
     const { url, one, token } = await openTwo();
     const [client, taker] = await Promise.all([connect(url), connect(url)]);
     const waits = () =>
@@ -131,8 +131,8 @@ describe('a lease', () => {
   });
 });
 
-describe('what a relayer records', () => {
-  it('is rejected once its lease has ended or the chamber has grown, and never decided again', async () => {
+describe('a record of the relayer', () => {
+  it('is rejected once its lease has ended or the chamber has grown, and is never decided again', async () => {
     const url = await temporaryPostgres();
     const store = await openStore(url);
     const service = new TestService({ store });
@@ -161,7 +161,7 @@ const NOTE_CLAIMS = `CREATE TABLE claims (name text);
 CREATE FUNCTION note_claim() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO claims VALUES (new.name); RETURN new; END $$;
 CREATE TRIGGER note_claim BEFORE INSERT ON leases FOR EACH ROW EXECUTE FUNCTION note_claim()`;
 
-/** A chain that cannot be reached keeps no service from starting. */
+/** A service starts even if its chain cannot be reached. */
 const CHAIN = {
   CHAIN: '',
   RPC_URL: 'http://127.0.0.1:9',
@@ -170,14 +170,14 @@ const CHAIN = {
   IDEA_FACTORY_ADDRESS: `0x${'33'.repeat(20)}`,
 };
 
-it('a start that fails claims no lease, for its publisher or for its relayer', async () => {
+it('a start that fails claims no lease for its publisher or its relayer', async () => {
   const url = await temporaryPostgres();
   await (await openStore(url)).close();
   await execute(url, NOTE_CLAIMS);
   const port = await freePort();
   const taken = createServer();
   atEnd(() => void taken.close());
-  // The port is free for the checks, and taken when everything else is open.
+  // The port is free during the checks, and taken once everything else is open.
   const write = (line: string) => {
     if (JSON.parse(line).msg === 'metrics') taken.listen(port, '127.0.0.1');
   };

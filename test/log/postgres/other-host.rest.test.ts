@@ -1,4 +1,4 @@
-// A second host of DATABASE_URL that holds another log.
+// A second host of DATABASE_URL with another log.
 
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

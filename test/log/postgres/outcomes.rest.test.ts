@@ -1,4 +1,4 @@
-// The outcome of a chamber is the same bytes whichever store holds its lines.
+// The outcome of a chamber is the same bytes in either store.
 import { expect, it } from 'vitest';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { openStore, temporaryPostgres } from '../../kit/postgres.ts';

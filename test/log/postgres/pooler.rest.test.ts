@@ -1,4 +1,4 @@
-// PgBouncer in session mode between nodes and their database. The suite of outages kills it, and shows that nothing starts in transaction mode.
+// PgBouncer in session mode between nodes and their database. The outage suite kills it, and shows that nothing starts in transaction mode.
 import { describe, expect, it } from 'vitest';
 import { throughPgBouncer } from '../../kit/pgbouncer.ts';
 import { hasPgBouncer } from '../../kit/pgbouncer-process.ts';
@@ -17,7 +17,7 @@ describe.skipIf(!hasPgBouncer())('behind PgBouncer', () => {
     writer.nodes.onGrowth({ followed: () => [], wake: () => {} });
     await eventually(() => expect(heard).toEqual(['?']));
     expect(await writer.log.append({ entries: [entry(1, 1)] })).toEqual(NONE);
-    // Its own greeting has come back by now, and is not that of another node.
+    // By now its own greeting has come back; the node must not mistake it for that of another node.
     await outsider.query(`NOTIFY chambers_${writer.log.logId}, 'end'`);
     await eventually(() => expect(heard.at(-1)).toBe('end'));
     expect(heard.slice(0, 2)).toEqual(['?', 'end']);

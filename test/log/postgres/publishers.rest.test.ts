@@ -1,5 +1,4 @@
-// Three nodes on one log, of which one publishes: it is frozen, woken and killed, and the checkpoints that the nodes serve are those of one
-// log, whose size never falls.
+// Three nodes on one log. The publishing one is frozen, woken and killed; the nodes serve the checkpoints of one log, whose size never falls.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
@@ -14,10 +13,10 @@ import { watchCheckpoints } from '../../nodes/checkpoint-watch.ts';
 
 const NODES = 3;
 const ROUNDS = 4;
-/** Longer than a lease, and than another node takes to get it and to publish. */
+/** Longer than a lease and the time in which another node gets it and publishes. */
 const FROZEN_MS = 10_000;
 
-it('a publisher that is frozen and wakes late publishes nothing, and sizes never fall', {
+it('a frozen publisher that wakes late publishes nothing, and sizes never fall', {
   timeout: 360_000,
 }, async () => {
   const databaseUrl = await temporaryPostgres();

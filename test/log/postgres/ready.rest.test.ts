@@ -1,4 +1,4 @@
-// GET /ready follows the server within seconds, in either direction, also while no move is made.
+// GET /ready follows the server within seconds, in either direction, even without moves.
 import { expect, it } from 'vitest';
 import { temporaryPostgres } from '../../kit/postgres.ts';
 import { startPostgres } from '../../kit/postgres-server.ts';
@@ -23,7 +23,7 @@ async function startService() {
   return { server, becomes };
 }
 
-it('a server that is gone, and there again', { timeout: 180_000 }, async () => {
+it('a server that goes away and comes back', { timeout: 180_000 }, async () => {
   const { server, becomes } = await startService();
   await server.kill('SIGINT');
   expect(await becomes(503)).toBeLessThan(NOTICED_MS_MAX);
@@ -32,7 +32,7 @@ it('a server that is gone, and there again', { timeout: 180_000 }, async () => {
 });
 
 it.each([1_000, 12_000])(
-  'a server that is frozen for %i ms more, and goes on',
+  'a server that is frozen for %i ms more, and continues',
   { timeout: 180_000 },
   async (millis) => {
     const { server, becomes } = await startService();

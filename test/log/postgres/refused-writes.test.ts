@@ -1,4 +1,4 @@
-// The database refuses writes: nothing was written, moves get 503, /ready says why, and all goes on once the cause is gone.
+// The database rejects writes: nothing is written, moves get 503, /ready says why, and moves are accepted once the cause is gone.
 import type { Client } from 'pg';
 import { describe, expect, it } from 'vitest';
 import { Connections } from '../../../src/log/postgres/connections.ts';
@@ -21,7 +21,7 @@ describe('a database that rejects an append', () => {
     ['a full disk', RAISE('53100'), ALLOW, 'the disk of the database is full, SQLSTATE 53100'],
     ['an error that no release knows', RAISE('XX123'), ALLOW, 'SQLSTATE XX123'],
     ['a prepared statement that is gone', RAISE('26000'), ALLOW, 'a prepared statement is gone'],
-  ])('because of %s returns 503 until it heals, and the process goes on', async (_, refuse, allow, reason) => {
+  ])('because of %s returns 503 until it heals, and the process continues', async (_, refuse, allow, reason) => {
     const url = await temporaryPostgres();
     const service = new TestService({ store: await openStore(url) });
     const by = await service.agent();
@@ -31,7 +31,7 @@ describe('a database that rejects an append', () => {
     const debate = service.prepare('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
     const refused = { status: 503, body: { error: 'FORUM_ERR_UNAVAILABLE', detail: expect.stringContaining(reason) } };
     expect(await service.send(debate)).toMatchObject(refused);
-    // The clock alone could be written.
+    // Only the clock could be written.
     for (let round = 0; round < 2; round++) {
       await expect(service.forum.persistClock()).rejects.toThrow(reason);
       expect(await service.request('GET', '/ready')).toMatchObject(refused);
@@ -44,7 +44,7 @@ describe('a database that rejects an append', () => {
     expect(await execute(url, "SELECT FROM events WHERE stream LIKE 'probe%'")).toEqual([]);
   });
 
-  it('is noticed without a move once a log has moved or its table is closed to the role', async () => {
+  it('is noticed without a move once a log has moved or the role may not write its table', async () => {
     const url = await temporaryPostgres();
     const service = new TestService({ store: await openStore(url) });
     await service.forum.persistClock();
@@ -57,7 +57,7 @@ describe('a database that rejects an append', () => {
     expect((await service.request('GET', '/ready')).status).toBe(200);
   });
 
-  it('lets a new connection read what the role may no longer write', async () => {
+  it('still reads on a new connection if the role may no longer write', async () => {
     const { owner, role, url } = await ownRole();
     const { log } = await openStore(owner);
     await log.append({ entries: [entry(1, 1)] });
@@ -71,7 +71,7 @@ describe('a database that rejects an append', () => {
     expect(await store.log.append({ entries: [entry(1, 2)] })).toEqual(NONE);
   });
 
-  it('to a table that only some moves write is rejected for as long as the right is missing', async () => {
+  it('to a table that only some moves write rejects them as long as the right is missing', async () => {
     const { owner, role, url } = await ownRole();
     await (await openStore(owner)).close();
     await execute(owner, `GRANT ALL ON ALL TABLES IN SCHEMA public TO ${role}`);
@@ -102,7 +102,7 @@ describe('an error', () => {
     expect(ours.map(failureOf)).toEqual(ours.map(() => undefined));
   });
 
-  it('names its kind and nothing of the server', () => {
+  it('names its kind and no detail of the server', () => {
     expect(logUnavailable(new CannotConnect(plain('getaddrinfo EAI_AGAIN db.internal', 'EAI_AGAIN'))).message).toBe(
       'the log cannot be reached at the moment (EAI_AGAIN), retry',
     );
@@ -112,7 +112,7 @@ describe('an error', () => {
   });
 });
 
-it('a name server that fails, and an error of ours, end no connection that works', async () => {
+it('a failing name server, or an error of ours, ends no working connection', async () => {
   const connections = new Connections(await temporaryPostgres(), 1);
   atEnd(() => connections.close());
   const pidOf = async (client: Client) => (await client.query('SELECT pg_backend_pid() AS pid')).rows[0].pid as number;

@@ -1,5 +1,5 @@
-// Three nodes that relay from one log to one chain, their leaders frozen at the worst moments and woken when another one has
-// taken over: a transaction for each job, no nonce twice. FREEZE_SECONDS keeps them frozen for longer.
+// Three nodes relay from one log to one chain. Their leaders freeze at the worst moments and wake after another one has taken over: one
+// transaction for each job, no nonce twice. FREEZE_SECONDS keeps them frozen for longer.
 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,11 +31,10 @@ interface Node {
   readonly url: string;
   readonly pid: number;
   readonly metricsPort: string;
-  /** Transactions that it sent. */
   readonly sent: Set<string>;
 }
 
-it('a leader that is frozen and woken sends nothing of its own', { timeout: 2 * TIMEOUT_MS }, async () => {
+it('a leader that wakes after it was frozen sends nothing', { timeout: 2 * TIMEOUT_MS }, async () => {
   const databaseUrl = await temporaryPostgres();
   const [keyFile, clock] = [join(temporaryFolder(), 'keys.json'), clockOfYesterday()];
   const keys = (logId: string) => createKeyFile(keyFile, logId, clock.read());
@@ -45,7 +44,7 @@ it('a leader that is frozen and woken sends nothing of its own', { timeout: 2 * 
   atEnd(() => chain.stop());
   const frozen: Node[] = [];
   let isResumed = false;
-  /** A node freezes before what it signs is in the log, then another one before what is in the log is sent. */
+  /** A node freezes before its signed transaction is in the log, then another one before it sends the logged one. */
   const freezeAt = ['eth_getBalance', 'eth_sendRawTransaction'];
   let release = () => {};
   const allStarted = new Promise<void>((resolve) => {
@@ -115,7 +114,7 @@ it('a leader that is frozen and woken sends nothing of its own', { timeout: 2 * 
     if (method !== freezeAt[frozen.length] || frozen.includes(node)) return true;
     frozen.push(node);
     process.kill(node.pid, 'SIGSTOP');
-    // Succeeded at once, so that what it waits for has not timed out when it is woken, and by its own clock it still leads.
+    // Another node succeeds it at once, so that its request has not timed out when it wakes, and by its own clock it still leads.
     if (FREEZE_MS === 0) await execute(databaseUrl, "UPDATE leases SET ends_at = '-infinity'");
     return method !== 'eth_sendRawTransaction';
   }
@@ -161,7 +160,7 @@ async function playChamber(service: TestService): Promise<void> {
   }
 }
 
-/** How often it has appended, or tried to. */
+/** The number of its appends, failed ones included. */
 async function appends({ metricsPort }: Node): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
   const counts = [...text.matchAll(/^chambers_(?:events_appended|append_conflicts)_total (\d+)$/gm)];

@@ -1,4 +1,4 @@
-// A database's clock that was wrong, and right again: the log's time is reset, and what is in the future waits.
+// A database's clock was wrong and is right again: the log's time is reset, and streams in the future wait.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { copyLog, writeWholeLog } from '../../../src/log/open-log.ts';
 import { resetClock } from '../../../src/log/sql/maintenance.ts';
@@ -29,7 +29,7 @@ beforeEach(async () => {
   ahead = clock.read();
   await service.forum.persistClock();
   await service.close();
-  // As a service does when it stops, which this one does not do whole.
+  // As a service does when it stops; this one does not stop completely.
   await execute(url, 'DELETE FROM leases');
 });
 

@@ -1,4 +1,4 @@
-// A key is retired at one node while moves of its agent are under way at the others: what is written was decided before it.
+// A key is retired at one node while its agent moves at the others: every written move was decided before the retirement.
 import { describe, expect, it } from 'vitest';
 import { audit, type Line, parse } from '../../audit/forge.ts';
 import { allocationOf, enterPhase, openChamber } from '../../kit/chambers.ts';

@@ -1,4 +1,4 @@
-// What the database role may do: what it lacks is named with its GRANT, and a node that is given that works.
+// The rights of the database role: an error names each missing one with its GRANT, and a node that has them works.
 import { describe, expect, it } from 'vitest';
 import { findPostgresLog } from '../../../src/log/postgres/found-log.ts';
 import { openPostgresStore } from '../../../src/log/postgres/store.ts';
@@ -8,7 +8,7 @@ import { execute, openStore, ownDatabase, ownRole } from '../../kit/postgres.ts'
 import { TestService } from '../../kit/test-service.ts';
 import { eventually } from '../../kit/until.ts';
 
-/** Why a start ends, which is what doctor reports; undefined if it does not end. */
+/** Why a start fails, which doctor reports too; undefined if it succeeds. */
 async function problem(url: string): Promise<string | undefined> {
   const probed = await findPostgresLog(url).then(
     () => undefined,
@@ -23,7 +23,7 @@ async function problem(url: string): Promise<string | undefined> {
 }
 
 describe('a role', () => {
-  it('that may not create tables is told the GRANT by start and doctor, and starts once it has it', async () => {
+  it('that may not create tables gets the GRANT from start and doctor, and starts once it has it', async () => {
     const { owner, role, url } = await ownRole();
     expect(await problem(url)).toBe(
       `the role ${role} may not create tables in the schema public: GRANT CREATE ON SCHEMA public TO ${role}`,
@@ -32,7 +32,7 @@ describe('a role', () => {
     expect(await problem(url)).toBeUndefined();
   });
 
-  it('that may not use the schema is told the GRANT', async () => {
+  it('that may not use the schema gets the GRANT', async () => {
     const { owner, role, url } = await ownRole();
     await execute(owner, 'REVOKE USAGE ON SCHEMA public FROM PUBLIC');
     expect(await problem(url)).toBe(
@@ -40,7 +40,7 @@ describe('a role', () => {
     );
   });
 
-  it('without rights on the tables of a log does not take the database for empty', async () => {
+  it('without rights on the tables of a log does not mistake the database for empty', async () => {
     const { owner, role, url } = await ownRole();
     await (await openStore(owner)).close();
     await execute(owner, `GRANT CREATE ON SCHEMA public TO ${role}`);
@@ -49,13 +49,13 @@ describe('a role', () => {
     );
   });
 
-  it('without rights on the tables of another program is told of them', async () => {
+  it('without rights on the tables of another program is informed of them', async () => {
     const { owner, role, url } = await ownRole();
     await execute(owner, `CREATE TABLE films (id int); GRANT CREATE ON SCHEMA public TO ${role}`);
     expect(await problem(url)).toBe('the database holds tables of another program');
   });
 
-  it('needs no more than a start asks for, one right after the other', { timeout: 60_000 }, async () => {
+  it('needs only the rights that a start asks for, one after the other', { timeout: 60_000 }, async () => {
     const { owner, role, url } = await ownRole();
     await (await openStore(owner)).close();
     let granted = 0;

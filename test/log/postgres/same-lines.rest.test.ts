@@ -1,4 +1,4 @@
-// The same commands at the same times leave the same bytes and the same derived rows in both stores, and a rebuild makes these rows again.
+// The same commands at the same times leave the same bytes and derived rows in both stores, and a rebuild yields the same rows.
 import { expect, it } from 'vitest';
 import { keysInMemory } from '../../../src/keys/key-file.ts';
 import { TABLES } from '../../../src/log/sql/tables.ts';
@@ -18,7 +18,7 @@ const { COMMANDS = '1000' } = process.env;
 it(`${COMMANDS} random commands get the same responses and leave the same lines and rows (COMMANDS)`, {
   timeout: 120_000 + 150 * Number(COMMANDS),
 }, async () => {
-  // Creations record them.
+  // Creations record the keys.
   const serviceKeys = keysInMemory('5a'.repeat(16), START);
   const keys = () => serviceKeys;
   const [path, url] = [temporaryDatabase(), await temporaryPostgres()];
@@ -51,7 +51,7 @@ it(`${COMMANDS} random commands get the same responses and leave the same lines 
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** The rows by table, in the order of its key, as both stores would have them in JavaScript. */
+/** The rows by table, in the order of its key, with the same JavaScript values for both stores. */
 async function derivedRows(query: (sql: string) => Promise<readonly Row[]>) {
   const tables = Object.values(TABLES).map(async ({ name, key, columns }) => {
     const rows = await query(`SELECT * FROM ${name} ORDER BY ${key}`);

@@ -1,4 +1,4 @@
-// A running node on a database that stops being its log: each connection is checked before it is used, and each write in its statement.
+// A database stops being the log of a running node, which checks each connection before its use, and each write in its statement.
 import { expect, it } from 'vitest';
 import { newLogId } from '../../../src/log/log-id.ts';
 import { writeWholeLog } from '../../../src/log/open-log.ts';
@@ -9,7 +9,7 @@ import { entry, NONE } from '../entries.ts';
 
 const schemaOf = (url: string) => /search_path=(\w+)/.exec(new URL(url).searchParams.get('options') ?? '')?.[1];
 
-/** All connections to the database are lost. */
+/** Ends all connections to the database. */
 async function endSessions(url: string): Promise<void> {
   await execute(
     url,
@@ -35,7 +35,7 @@ it('a database that gets another log writes nothing, on connections that are ope
   const [store, other] = [await openStore(url, { onChecked }), await openStore(otherUrl)];
   expect(await store.log.append({ entries: [entry(1, 1)] })).toEqual(NONE);
   expect(await other.log.append({ entries: [entry(1, 1)] })).toEqual(NONE);
-  // As a restore in place does it.
+  // As a restore in place does.
   const [mine, others] = [schemaOf(url), schemaOf(otherUrl)];
   await execute(url, `ALTER SCHEMA ${mine} RENAME TO ${mine}_away; ALTER SCHEMA ${others} RENAME TO ${mine}`);
   const ids = `the database holds log ${other.log.logId}, and this service writes log ${store.log.logId}`;
@@ -48,7 +48,7 @@ it('a database that gets another log writes nothing, on connections that are ope
   expect(await store.log.append({ entries: [entry(1, 2)] })).toEqual(NONE);
 });
 
-it('a log that is renewed beside a running node gets no line of it any more', { timeout: 60_000 }, async () => {
+it('a log that is renewed beside a running node gets no more lines from it', { timeout: 60_000 }, async () => {
   const url = await temporaryPostgres(await ownDatabase());
   const store = await openStore(url);
   await store.log.append({ entries: [entry(1, 1)] });

@@ -1,5 +1,4 @@
-// Whatever the server, the database and the role have as defaults, an append is durable, sees what its competitors have committed, and is
-// never cut short.
+// Whatever the defaults of server, database and role, an append is durable, sees what its competitors have committed, and is never cut short.
 import type pg from 'pg';
 import { describe, expect, it } from 'vitest';
 import { Damages } from '../../../src/log/damage.ts';
@@ -26,7 +25,7 @@ function withDefaults(url: string, settings: Readonly<Record<string, string>>): 
 const POOR_DEFAULTS = {
   synchronous_commit: 'off',
   default_transaction_isolation: 'serializable',
-  // The statement that sets it for the session must end within it, also on a busy machine.
+  // The statement that sets it for the session must end within it, even on a busy machine.
   statement_timeout: '2s',
   lock_timeout: '20ms',
   idle_in_transaction_session_timeout: '50ms',
@@ -59,7 +58,7 @@ describe('a session', () => {
     expect(await strict.run(settingsOf)).toMatchObject({ synchronous_commit: 'remote_apply' });
   });
 
-  it('lets agents join at two nodes at the same time where the default isolation is serializable', async () => {
+  it('accepts simultaneous joins at two nodes although the default isolation is serializable', async () => {
     const url = withDefaults(await temporaryPostgres(), POOR_DEFAULTS);
     const one = new TestService({ store: await openStore(url) });
     const other = new TestService({ store: await openStore(url), clock: one.clock });
@@ -87,7 +86,7 @@ describe('a session', () => {
 });
 
 describe('a commit', () => {
-  /** Notes with which durability each transaction commits that wrote to the table. */
+  /** Records the durability of each transaction that writes to the table. */
   const noteCommits = (table: string) => `
     CREATE TABLE commits (level text);
     CREATE FUNCTION note_commit() RETURNS trigger LANGUAGE plpgsql AS

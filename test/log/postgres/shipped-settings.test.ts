@@ -1,5 +1,4 @@
-// The unit and the image on PostgreSQL: their own settings with those of the manual start the program that they start, where they start it,
-// in a folder that can't be written.
+// The unit and the image on PostgreSQL: with their own settings and those of the manual, their program starts in a folder that can't be written.
 import { chmodSync, chownSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -30,7 +29,7 @@ const ENVIRONMENTS = {
   image: settingsIn((/^ENV (.*)$/m.exec(read('Dockerfile'))?.[1] ?? '').replaceAll(' ', '\n')),
 };
 
-/** The package's folder as both have it: read-only for the service. */
+/** The package's folder, read-only for the service as in both. */
 function packageFolder(): string {
   const folder = temporaryFolder();
   for (const name of ['dist', 'deploy', 'node_modules', 'package.json', 'fixtures'])
@@ -61,7 +60,7 @@ it.each(Object.keys(ENVIRONMENTS) as (keyof typeof ENVIRONMENTS)[])(
   },
 );
 
-it('without the line that clears it, the settings say what to write', async () => {
+it('without the line that clears DATABASE_PATH, the error says what to write', async () => {
   const env = { ...ENVIRONMENTS.unit, DATABASE_URL: await ownDatabase(), CHAIN: 'none' };
   const { exitCode, out } = await runCommand(['doctor'], env);
   expect({ exitCode, out }).toEqual({ exitCode: 78, out: expect.stringContaining('DATABASE_PATH= in the settings') });

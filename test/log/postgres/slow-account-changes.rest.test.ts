@@ -1,5 +1,5 @@
-// A change of an account whose append takes long, beside moves of its agent at another node: auditors allow 5 s between the `ts` of the change and
-// that of a later move which was decided without it.
+// A slow append of an account's change, beside moves of its agent at another node: auditors allow 5 s between the `ts` of the change and that of
+// a later move that was decided without it.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { audit } from '../../audit/forge.ts';
@@ -13,7 +13,7 @@ import { eventually, until } from '../../kit/until.ts';
 const LATE_MS = 6_000;
 /** More than a change may wait before it is written, and less than a statement may take. */
 const HELD_MS = 2_500;
-/** The lock that commits wait for. */
+/** The lock for which commits wait. */
 const COMMIT = 4_711;
 const WAITING = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = ${COMMIT} AND NOT granted`;
 
@@ -34,7 +34,7 @@ async function holdCommits(url: string, condition: string) {
   };
 }
 
-/** Two nodes that know of an agent in the debate of a chamber, by one clock. */
+/** Two nodes with one clock, and an agent in the debate of a chamber that both have read. */
 async function inDebate() {
   const url = await temporaryPostgres();
   const clock = new TestClock();
@@ -73,7 +73,7 @@ it('no move is accepted while a retirement waits for its commit', async () => {
   expect(await registration()).toMatchObject({ findings: [] });
 });
 
-it('a change that waits before it is written is decided again, by the time at which it is', async () => {
+it('a change that waits before it is written is decided again, with the later time', async () => {
   const { url, clock, one, by, lastTs } = await inDebate();
   const holder = await holdTable(url, 'events');
   const changed = one.request('PUT', '/personality', { by, body: { patch: { style: 'dry' } } });

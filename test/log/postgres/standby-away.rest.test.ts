@@ -12,16 +12,16 @@ import { findPrograms, startPair } from '../../nodes/standby.ts';
 
 const AWAY_MS = 30_000;
 const CALLERS = 8;
-/** The documented 5 seconds, and what a busy machine takes. */
+/** The documented 5 seconds, and some more for a busy machine. */
 const MOVE_MS_MAX = 7_000;
 const READ_MS_MAX = 3_000;
-/** One append or clock write, one claim, and four of what else commits. */
+/** One append or clock write, one claim, and four other commits. */
 const WAITING_MAX = 6;
 
 const programs = findPrograms();
 
 it.runIf(programs !== undefined)(
-  'moves get 503 after 5 seconds, reads continue, sessions do not pile up, and all heals',
+  'moves get 503 after 5 seconds, reads continue, sessions do not pile up, and everything heals',
   { timeout: 180_000 },
   async () => {
     const pair = await startPair(programs as string);
@@ -56,7 +56,7 @@ it.runIf(programs !== undefined)(
       }
     });
     await Promise.all([...moving, ...reading]);
-    // A read is active for a moment; what waits for the standby does so for 5 seconds.
+    // A read is active for a moment; a commit waits for the standby for 5 seconds.
     const active = "SELECT query FROM pg_stat_activity WHERE application_name = 'chambers' AND state = 'active'";
     await expect
       .poll(async () => (await execute(pair.primaryUrl, active)).length, { timeout: 1_000 })

@@ -7,7 +7,7 @@ import { startPostgres } from '../../kit/postgres-server.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { entry } from '../entries.ts';
 
-/** Why a start ends, which is what `chambers doctor` reports. */
+/** Why a start fails, which `chambers doctor` reports too. */
 async function problem(url: string): Promise<string> {
   const [start, probe] = [
     openPostgresStore({ url, connectionsMax: 2 }).then((store) => store.close()),
