@@ -86,8 +86,8 @@ const KEPT_FAULTS: readonly Tampering[] = [
   ["DELETE FROM meta WHERE name = 'log_id'", null, null, 'the log has no logId'],
   ["INSERT INTO contacts VALUES ('did:key:none', $1)", 'did:key:none', null, 'not in the log'],
   ["INSERT INTO registrations VALUES ($1, 'did:key:none', 1, true)", 'did:key:none', 1, 'not in the log'],
-  ["UPDATE checkpoints SET note = ''", null, null, 'the stored checkpoint is no checkpoint of size'],
-  ['UPDATE checkpoints SET size = size + 1', null, null, 'the stored checkpoint is no checkpoint of size'],
+  ["UPDATE checkpoints SET note = ''", null, null, 'the stored checkpoint is not one of size'],
+  ['UPDATE checkpoints SET size = size + 1', null, null, 'the stored checkpoint is not one of size'],
 ];
 
 const STALE_TILES = 'table tiles does not match the log: run chambers rebuild';

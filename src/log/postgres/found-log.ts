@@ -33,7 +33,7 @@ export function findPostgresLog(url: string): Promise<FoundDatabase> {
 }
 
 async function readFound(client: Client, url: string): Promise<FoundLog> {
-  return readFoundLog(runnerOn(client), {
+  const log = await readFoundLog(runnerOn(client), {
     isMigrationDue: false,
     lastAt: await readLastAt(client),
     now: await readNow(client),
@@ -43,6 +43,7 @@ async function readFound(client: Client, url: string): Promise<FoundLog> {
       if (proof.status === 'rejected') throw proof.reason;
     },
   });
+  return log;
 }
 
 function treeOn(client: Client, logId: string): PublishedTree {
