@@ -1,12 +1,12 @@
-// A short run of what `npm run test:nodes` does for a minute each. One after another: twelve processes that start at once on a
-// busy machine may not reach their database in time.
+// A short form of `npm run test:nodes`. One scenario after another: on a busy machine twelve simultaneous starts may not reach their database in
+// time.
 import { describe, expect, it } from 'vitest';
 import { temporaryPostgres } from '../kit/postgres.ts';
 import { MAIN } from '../kit/programs.ts';
 import { runChaos } from './chaos.ts';
 import { findPrograms } from './standby.ts';
 
-describe('three nodes lose no accepted move, double none and show no stale read', () => {
+describe('three nodes lose or double no accepted move, and show no stale read', () => {
   const scenarios = ['kill-node', 'cut-commit', ...(findPrograms() === undefined ? [] : ['failover'])];
   it.each(scenarios)('%s', async (scenario) => {
     const databaseUrl = await temporaryPostgres();

@@ -13,21 +13,21 @@ export interface ChaosOptions {
   readonly millis: number;
   readonly clients: number;
   readonly seed: number;
-  /** What node runs as a service. */
+  /** The program of the service. */
   readonly program: string;
-  /** An empty database, for the scenarios that leave its server alone. */
+  /** An empty database, for scenarios that do not touch its server. */
   readonly databaseUrl?: string;
 }
 
 export interface Outcome {
-  /** Moves, and what happened to them meanwhile. */
+  /** Counts of moves, reads and failures. */
   readonly answered: number;
   readonly disturbances: number;
   readonly problems: readonly string[];
   readonly figures: readonly string[];
 }
 
-/** Undefined where the scenario needs programs that are not installed. */
+/** Undefined if the scenario needs programs that are not installed. */
 export async function runChaos(options: ChaosOptions): Promise<Outcome | undefined> {
   const { scenario, millis, clients, seed, program, databaseUrl } = options;
   const stage = await (SCENARIOS[scenario] as Scenario)(databaseUrl);
@@ -43,7 +43,7 @@ export async function runChaos(options: ChaosOptions): Promise<Outcome | undefin
       const failures = scenario === CALM ? seen.unavailable + seen.broken : 0;
       const problems = [
         ...cluster.problems,
-        ...(failures === 0 ? [] : [`${failures} requests failed though nothing was disturbed`]),
+        ...(failures === 0 ? [] : [`${failures} requests failed without a disturbance`]),
         ...(await checkLog(urls, seen)),
         ...(await watch.forks()),
       ];

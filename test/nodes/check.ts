@@ -1,5 +1,5 @@
-// What must hold of the log after the load, in every scenario: what the checker of histories and the receipts ask of it, the same lines at
-// every node, and an auditor who finds nothing.
+// Checks the log after the load, in every scenario: it fits the histories and receipts, every node has the same lines, and the auditor finds
+// nothing.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -47,7 +47,7 @@ export async function checkLog(
   const all = [...lines.values()].flat();
   const agents = new Set(all.map((line) => (JSON.parse(line) as Line).did));
   for (const did of agents) await load(did, `/agents/${did}/events`);
-  // What was sent before the load is not in the history.
+  // The history lacks the requests before the load.
   problems.push(...new Checker().check({ requests, lines, limits: NO_LIMITS, isComplete: false }));
   problems.push(...wrongOrder(received, all));
   problems.push(...unkeptPromises(receipts, lines));
@@ -57,11 +57,11 @@ export async function checkLog(
   }
   problems.push(...(await mirrored(urls, all.length + [...agents].length)));
   const exit = await audit(first);
-  if (exit.code !== 0) problems.push(`the audit ended with ${exit.code}: ${exit.said}`);
+  if (exit.code !== 0) problems.push(`the audit ended with ${exit.code}: ${exit.output}`);
   return [...seen, ...problems].slice(0, PROBLEMS_MAX);
 }
 
-/** What each node publishes is one log, of which nothing is missing. */
+/** All nodes publish one complete log. */
 async function mirrored(urls: readonly string[], linesMin: number): Promise<readonly string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'mirror-'));
   try {
@@ -75,7 +75,7 @@ async function mirrored(urls: readonly string[], linesMin: number): Promise<read
         if (size >= linesMin) break;
       }
     }
-    return size >= linesMin ? [] : [`the checkpoint covers ${size} lines, and there are ${linesMin} at least`];
+    return size >= linesMin ? [] : [`the checkpoint covers ${size} lines, but there are at least ${linesMin}`];
   } catch (error) {
     return [`the mirror: ${(error as Error).message}`];
   } finally {
@@ -88,7 +88,7 @@ async function linesOf(url: string, path: string): Promise<readonly string[]> {
   for (;;) {
     const response = await fetch(`${url}${path}?after=${lines.length}&limit=${EVENTS_LIMIT}`);
     const text = await response.text();
-    if (response.status !== 200) throw new Error(`${path} was answered ${response.status} ${text}`);
+    if (response.status !== 200) throw new Error(`${path} returned ${response.status} ${text}`);
     const page = text.split('\n').slice(0, -1);
     lines.push(...page);
     if (page.length < EVENTS_LIMIT) return lines;
@@ -105,14 +105,14 @@ function wrongOrder(received: readonly string[], all: readonly string[]): readon
   return sorted.every((line, index) => line === all[index]) ? [] : ['the consumer received lines in another order'];
 }
 
-async function audit(url: string): Promise<{ readonly code: number | null; readonly said: string }> {
+async function audit(url: string): Promise<{ readonly code: number | null; readonly output: string }> {
   const child = spawn(process.execPath, [CLI, 'audit', url], { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
-  let said = '';
+  let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk) => {
-      said += chunk;
+      output += chunk;
     });
   }
   const [code] = (await once(child, 'close')) as [number | null];
-  return { code, said };
+  return { code, output };
 }

@@ -1,5 +1,5 @@
-// Reads the checkpoint of every node again and again while something happens to the nodes: whichever is asked, sizes never fall, and in the
-// end each of them is the root of the first lines of one log.
+// Polls the checkpoint of every node during a scenario: across all nodes sizes never fall, and at the end each checkpoint has the root of the first
+// lines of one log.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PublishedLog } from '../../src/mirror/published-log.ts';
 import { parseVerifierKey } from '../../src/tlog/note.ts';
@@ -9,16 +9,16 @@ import { type ReadTiles, rootOfTiles } from '../../src/tlog/tiled-tree.ts';
 
 const PAUSE_MS = 50;
 
-/** The URL of a node; undefined while it is not to be asked. */
+/** The URL of a node; undefined while it is not polled. */
 export type Asked = () => string | undefined;
 
 export interface CheckpointWatch {
-  /** How many checkpoints of different sizes were served. */
+  /** The number of checkpoints of different sizes. */
   readonly count: () => number;
   /** The size of the largest one. */
   readonly largest: () => number;
   readonly stop: () => Promise<void>;
-  /** What the nodes have served that is not of one log, which only grows. */
+  /** The checkpoints that are not of one growing log. */
   readonly forks: () => Promise<readonly string[]>;
 }
 
@@ -40,7 +40,7 @@ export async function watchCheckpoints(nodes: readonly Asked[]): Promise<Checkpo
     largest = Math.max(largest, size);
     roots.set(size, root);
   };
-  // Each node by a loop of its own: a request that is under way when its node is frozen waits until it wakes.
+  // A loop for each node: a request to a node that freezes waits until it wakes.
   const loops = nodes.map(async (node) => {
     for (; !isOver; await sleep(PAUSE_MS)) {
       const asked = node();
@@ -74,7 +74,7 @@ export async function watchCheckpoints(nodes: readonly Asked[]): Promise<Checkpo
         );
       for (const [size, root] of roots) {
         if (Buffer.compare(await rootOfTiles(size, readTiles), root) === 0) continue;
-        problems.push(`the checkpoint of ${size} lines is not of the log that has ${largest}`);
+        problems.push(`the checkpoint of ${size} lines is not of the log with ${largest} lines`);
       }
       return problems;
     },

@@ -1,10 +1,10 @@
-// Service nodes on one database, each a process of its own that may be killed, frozen and started again on its port.
+// Service nodes on one database, each in its own process, which a scenario can kill, freeze and start again on its port.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { findLine } from '../../src/process/child-output.ts';
 import { ROOT } from '../kit/programs.ts';
 
-/** What signatures cover at every node. */
+/** The address that signatures cover at every node. */
 export const PUBLIC_URL = 'http://service.test';
 
 export interface ServiceNode {
@@ -17,7 +17,7 @@ export interface ServiceNode {
 
 export interface Cluster {
   readonly nodes: readonly ServiceNode[];
-  /** What ended or complained by itself. */
+  /** Unexpected ends and error messages. */
   readonly problems: readonly string[];
   readonly stop: () => Promise<void>;
 }
@@ -25,7 +25,7 @@ export interface Cluster {
 export interface ClusterOptions {
   readonly databaseUrl: string;
   readonly nodes: number;
-  /** What node runs. */
+  /** The program of the service. */
   readonly program: string;
 }
 
@@ -69,7 +69,7 @@ export async function startCluster({ databaseUrl, nodes: count, program }: Clust
 interface Started {
   readonly child: ChildProcess;
   readonly url: string;
-  /** What it has written to standard error. */
+  /** Its standard error. */
   readonly errors: () => string;
 }
 
@@ -79,7 +79,7 @@ interface NodeOptions {
   readonly port: number;
 }
 
-/** Standard input is a pipe from this process: when it ends, however it does, so does the node. */
+/** Standard input is a pipe from this process: when this process ends in any way, so does the node. */
 const WHILE_PARENT_LIVES = 'data:text/javascript,process.stdin.on("end",()=>process.exit()).resume().unref()';
 
 async function startNode({ program, databaseUrl, port }: NodeOptions): Promise<Started> {

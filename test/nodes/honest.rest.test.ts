@@ -1,6 +1,6 @@
-// An honest log is never broken: random chambers over two nodes whose clocks are up to a second apart, with signatures that expire within
-// seconds, retries at the other node, changed and retired accounts, and restarts with other clocks; audited by URL and by file.
-// HONEST_NODES_CHAMBERS=1000 plays more of them, HONEST_SEED others.
+// The auditor never calls an honest log broken: random chambers at two nodes whose clocks are up to a second apart, with signatures that expire
+// within seconds, retries at the other node, changed and retired accounts, and restarts with other clocks; audited by URL and by file.
+// HONEST_NODES_CHAMBERS=1000 plays more chambers, another HONEST_SEED others.
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ const BEHIND_MS = 30_000;
 const STEPS = 24;
 const STEP_MS_MAX = 1_500;
 const LIMIT_MS = 120_000 + CHAMBERS * 3_000;
-/** Every error that a random request may meet. */
+/** Every error that a random request can get. */
 const EXPECTED = [200, 400, 401, 403, 404, 409];
 
 interface Node {
@@ -42,7 +42,7 @@ class World {
   readonly #settings: Readonly<Record<string, string>>;
   readonly #agents: Signer[] = [];
   readonly nodes: Node[] = [];
-  /** Behind the clock of the machine at first, and ahead of it after a hundred chambers. */
+  /** Behind the machine's clock at first, and ahead of it after a hundred chambers. */
   #time = Date.now() - BEHIND_MS;
   readonly outcomes = new Map<number, number>();
 
@@ -156,7 +156,7 @@ class World {
     }
   }
 
-  /** By the clock of the agent, which is right to a second; sometimes again at the other node. */
+  /** Signed with the agent's clock, which is right to a second; sometimes sent again to the other node. */
   async #send({ method = 'POST', path, body, by, isBrief = false }: Sent): Promise<number> {
     const text = JSON.stringify(body);
     const created = Math.floor(this.#time / 1000) - (isBrief ? this.#random.pick([0, 0, 298, 299, 300]) : 0);
@@ -184,11 +184,11 @@ interface Sent {
   readonly path: string;
   readonly body: object;
   readonly by?: Signer;
-  /** Nearly too old, or with an early end. */
+  /** Nearly too old, or with an early expiry. */
   readonly isBrief?: boolean;
 }
 
-/** The exit code of `chambers audit`; what it prints if it is not 0. */
+/** The exit code of `chambers audit`, and its output unless that is 0. */
 async function audit(target: string, options: Partial<AuditArguments> = {}): Promise<string> {
   const printed: string[] = [];
   vi.spyOn(console, 'log').mockImplementation((text) => void printed.push(text));

@@ -1,6 +1,6 @@
-// Clients without affinity: each sends a signed move to some node, the same bytes to another one until it is answered, and then
-// reads at some node, which must show all moves answered before. Each move asks for a receipt. Several clients share a chamber and its one agent, so that
-// the nodes compete for streams.
+// Clients without affinity. Each sends a signed move to a random node, the same bytes to another one until it is answered, and then reads at a random
+// node, which must show all moves answered before. Each move asks for a receipt. Several clients share a chamber and its one agent, so that the
+// nodes compete for streams.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Receipt } from '../../src/crypto/receipt.ts';
 import type { HistoryRequest } from '../forum/simulation/history.ts';
@@ -13,25 +13,24 @@ import { get, prepare, registrationOf, send, type Wire, type WireAnswer } from '
 import { PUBLIC_URL } from './cluster.ts';
 
 const CLIENTS_PER_CHAMBER = 4;
-/** Enough to create and join on a busy machine. */
+/** Enough time to create and join on a busy machine. */
 const LOBBY_MS = 6_000;
-/** Then a client asks another node. */
+/** After this time a client asks another node. */
 const ANSWER_MS_MAX = 3_000;
 const PAUSE_MS = 50;
 /** A move without a response for this long is a failure. */
 const PATIENCE_MS = 45_000;
 
-/** What the clients have seen. */
 export interface Seen {
-  /** Every attempt, each read too. */
+  /** Every attempt, reads included. */
   readonly requests: HistoryRequest[];
   readonly millis: number[];
   readonly receipts: Receipt[];
   reads: number;
-  /** 503, and connections that broke or were silent. */
+  /** 503, and connections that broke or fell silent. */
   unavailable: number;
   broken: number;
-  /** The longest time in which no move was answered. */
+  /** The longest time without an answered move. */
   longestGapMillis: number;
   /** Lines of all chambers, as one consumer received them. */
   readonly lines: string[];
@@ -90,7 +89,7 @@ export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<L
       if (random.chance(0.05)) {
         const again = await persist(random, wire);
         const [one, other] = [answer, again].map((each) => JSON.stringify(each?.body));
-        if (one !== other) seen.problems.push(`a retry was answered ${other}, and first ${one}`);
+        if (one !== other) seen.problems.push(`a retry returned ${other}, and the first request ${one}`);
       }
       await read(random, place);
     }
@@ -144,7 +143,7 @@ export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<L
     seen.requests.push({ ...request, respondedAt: performance.now(), outcome });
   }
 
-  /** Undefined where the node can't answer now. */
+  /** Undefined if the node can't answer now. */
   async function attempt(url: string, path: string): Promise<WireAnswer | undefined> {
     try {
       const answer = await get(url, path, AbortSignal.timeout(ANSWER_MS_MAX));

@@ -1,4 +1,4 @@
-// What PostgreSQL, or the pooler before it, suffers in test:outage.
+// The faults of PostgreSQL, or of the pooler in front of it, in test:outage.
 import { execFileSync } from 'node:child_process';
 import { chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,9 +13,9 @@ export interface Fault {
   readonly name: string;
   readonly begin: () => Promise<unknown> | unknown;
   readonly end: () => Promise<unknown> | unknown;
-  /** What /ready says. */
+  /** The detail of /ready. */
   readonly detail: RegExp;
-  /** Only nodes behind the pooler meet it. */
+  /** Only nodes behind the pooler are affected. */
   readonly isOfPooler?: boolean;
 }
 
@@ -54,7 +54,7 @@ export interface FullDisk {
   readonly close: () => void;
 }
 
-/** The events are moved to a small file system, which is then filled. Where none may be mounted, a trigger raises what the server would. */
+/** Moves the events to a small file system, which it then fills. Without the right to mount one, a trigger raises the server's error. */
 export async function openFullDisk(server: PostgresServer): Promise<FullDisk> {
   const detail = /disk of the database is full/;
   const folder = mkdtempSync(join(tmpdir(), 'chambers-tablespace-'));
@@ -91,7 +91,7 @@ export async function sql({ url: serverUrl }: PostgresServer, text: string, data
   await client.query(text).finally(() => client.end());
 }
 
-/** Sessions that run follow a change of the server's defaults. The superuser's own session must be able to change it back. */
+/** Open sessions follow a change of the server's defaults. The superuser's own session must be able to undo it. */
 async function setting({ url: serverUrl }: PostgresServer, text: string): Promise<void> {
   const url = new URL(serverUrl);
   url.searchParams.set('options', '-c default_transaction_read_only=off');

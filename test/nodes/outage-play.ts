@@ -6,9 +6,9 @@ import { Signer } from '../kit/signer.ts';
 import { prepare, registrationOf, send, type Wire, type WireAnswer } from '../kit/wire.ts';
 import { PUBLIC_URL } from './cluster.ts';
 
-/** Chambers are in each phase for so long. */
+/** The length of a phase of weight 1. */
 export const PHASE_MS = 1_500;
-/** A phase counts as many of them; the debate is the longest. */
+/** Deadlines, in phases since the creation; the debate is the longest. */
 const PHASES = { lobby: 2, proposal: 2, debate: 5, allocateCommit: 6, allocateReveal: 7 };
 const SLOW_MS = 4_000;
 const PATIENCE_MS = 60_000;
@@ -18,7 +18,7 @@ const COMMENT_BYTES = 1_500;
 
 export class Play {
   readonly problems: string[] = [];
-  /** The ids of the events that got a response, by chamber. */
+  /** The ids of the answered events, by chamber. */
   readonly answered = new Map<number, Set<number>>();
   readonly #onChamber: (chamberId: number) => void;
   isOver = false;
@@ -33,7 +33,7 @@ export class Play {
     return by;
   }
 
-  /** Chambers one after another: created, joined and talked in while their phases pass. */
+  /** Plays chambers one after another: create, join and debate while their phases pass. */
   async play(url: string, by: Signer): Promise<void> {
     const post = (path: string, body: object) =>
       this.#persist(url, prepare('POST', path, { by, body, publicUrl: PUBLIC_URL }));
@@ -72,7 +72,7 @@ export class Play {
   }
 }
 
-/** A deadline, or a phase, may have passed meanwhile. */
+/** A deadline, or a phase, may have passed in the meantime. */
 const EXPECTED = [200, 400, 403];
 
 function deadlines() {

@@ -1,4 +1,4 @@
-// Readers in test:outage that ask again and again: pages, tools of models, and waits of agents for what is due.
+// Polling readers in test:outage: pages, tools of models, and agents that wait for their next task.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Signer } from '../kit/signer.ts';
 import { prepare, send } from '../kit/wire.ts';
@@ -20,9 +20,9 @@ export interface Reader {
   readonly name: string;
   /** Ends with the suite. */
   readonly reading: Promise<void>;
-  /** How often it got a right response since it was asked last. */
+  /** The number of right responses since the last call. */
   readonly takeCount: () => number;
-  /** Responses other than right ones and 503. */
+  /** Wrong responses other than 503. */
   readonly problems: readonly string[];
 }
 

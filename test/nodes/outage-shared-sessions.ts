@@ -1,10 +1,10 @@
-// PgBouncer in transaction mode, in test:outage: start, doctor and fsck end with one sentence, and leave its sessions as they were.
+// PgBouncer in transaction mode, in test:outage: start, doctor and fsck end with one sentence, and leave its sessions unchanged.
 import { execFile } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { startPgBouncer } from '../kit/pgbouncer-process.ts';
 
-/** With one, all that a program does may run in the same session. */
+/** With one session, all statements of a program may run in the same one. */
 const SESSIONS = [1, 4];
 const PROGRAM_MS_MAX = 20_000;
 const SENTENCE = /a pooler shares .* its session mode/;
@@ -12,11 +12,11 @@ const SENTENCE = /a pooler shares .* its session mode/;
 interface Options {
   readonly databaseUrl: string;
   readonly folder: string;
-  /** The service; the command line lies beside it. */
+  /** The service; the command line is in the same folder. */
   readonly program: string;
 }
 
-/** Returns what is wrong. */
+/** Returns the problems. */
 export async function refusalsOfSharedSessions({ databaseUrl, folder, program }: Options): Promise<readonly string[]> {
   const problems: string[] = [];
   const cli = join(dirname(program), 'cli.js');
@@ -50,7 +50,7 @@ interface Ended {
   readonly output: string;
 }
 
-/** A program that does not end in time is killed, and has no code. */
+/** Kills a program that does not end in time; then there is no code. */
 function run(args: readonly string[], url: string): Promise<Ended> {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const env = { PATH, NODE_COMPILE_CACHE, DATABASE_URL: url, PORT: '0', CHAIN: 'none', LOG_LEVEL: 'error' };

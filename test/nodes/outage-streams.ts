@@ -1,5 +1,5 @@
-// Readers of streams in test:outage: each resumes by the id of the last line that it got, and is judged at the end. No line may be missing,
-// repeated, in another order or another one than the log's.
+// Readers of streams in test:outage: each resumes after the id of its last line, and is checked at the end: it has every line of the log, once, in
+// order and unchanged.
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const PAUSE_MS = 100;
@@ -16,7 +16,7 @@ interface StreamOptions {
 export class StreamReader {
   readonly #options: StreamOptions;
   readonly #stopping = new AbortController();
-  /** The lines of each chamber, as they came. */
+  /** The lines of each chamber, in the order received. */
   readonly #lines = new Map<number, string[]>();
   readonly #reading: Promise<void>;
   #cursor = '0';
@@ -78,7 +78,7 @@ export class StreamReader {
     this.#lines.set(chamberId, [...(this.#lines.get(chamberId) ?? []), text]);
   }
 
-  /** Waits for what is left, ends the reading, and returns what is wrong. `logged` has the lines of the chambers that it follows. */
+  /** Waits for the remaining lines, stops reading, and returns the problems. `logged` has the lines of the followed chambers. */
   async judge(logged: ReadonlyMap<number, readonly string[]>): Promise<readonly string[]> {
     const isBehind = () => [...logged].some(([id, lines]) => (this.#lines.get(id)?.length ?? 0) < lines.length);
     const end = performance.now() + CATCH_UP_MS_MAX;

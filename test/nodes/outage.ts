@@ -1,7 +1,7 @@
-// `npm run test:outage`: PostgreSQL, and a pooler before it, fail in every way while chambers change phase with streams, pages, waits and MCP
-// readers open. No process ends, /ready says in time what is wrong, all goes on by itself, no answered line is missing, and each stream has
-// brought every line once and in order. Of the three nodes one is 100 ms away from its database, whose role has serializable as its
-// default, and one is behind PgBouncer, where that is installed. `-- killed full` has these faults only, `--program FILE` another build.
+// `npm run test:outage`: PostgreSQL, and a pooler in front of it, fail in every way while chambers change phase and streams, pages, waits and MCP
+// readers are open. No process ends, /ready reports the fault in time, everything recovers by itself, no answered line is missing, and each stream
+// delivers every line once and in order. One of the three nodes is 100 ms away from its database, whose role defaults to serializable, and one is
+// behind PgBouncer, if that is installed. `-- killed full` runs only these faults, `--program FILE` another build.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -21,13 +21,13 @@ import { refusalsOfSharedSessions } from './outage-shared-sessions.ts';
 import { StreamReader } from './outage-streams.ts';
 
 /**
- * From the moment in which the fault is in place (PostgreSQL has exited, is stopped, has committed what takes the right away, its disk has no
- * room left) to the arrival of the first response of /ready that names it. It is asked every 50 ms.
+ * From the beginning of the fault (PostgreSQL has exited, is stopped, has committed the REVOKE, its disk is full) to the first response of /ready
+ * that names it. It is polled every 50 ms.
  */
 const NOTICED_MS_MAX = 3_000;
 const HEALED_MS_MAX = 30_000;
 const OUTAGE_MS = 3_000;
-/** A response that takes longer has not come. */
+/** A slower response counts as missing. */
 const READY_MS_MAX = 1_000;
 const DELAY_MS = 100;
 const PROTOCOLS = ['server-sent events', 'WebSocket'] as const;
@@ -52,7 +52,7 @@ else problems.push(...(await refusalsOfSharedSessions({ databaseUrl, folder, pro
 
 const databases = [databaseUrl, await openSlowProxy(database), ...(pooler === undefined ? [] : [pooler.url])];
 const clusters = [];
-// One after another: the first one creates the schema, by the same keys as all.
+// One after another: the first one creates the schema. All have the same keys.
 for (const each of databases) clusters.push(await startCluster({ databaseUrl: each, nodes: 1, program }));
 const urls = clusters.flatMap(({ nodes }) => nodes.map(({ url }) => url));
 const disk = await openFullDisk(server);
@@ -119,7 +119,7 @@ async function pass({ name, begin, end, detail, isOfPooler = false }: Fault): Pr
     concerned.map((url) => becomes(url, 200, { name, since: ended, max: HEALED_MS_MAX, detail: undefined })),
   );
   const text = (millis: readonly number[]) => millis.map((each) => `${Math.round(each)} ms`).join(', ');
-  print(`${name}: /ready says so after ${text(noticed)}, and is 200 again after ${text(healed)}`);
+  print(`${name}: /ready reports it after ${text(noticed)}, and is 200 again after ${text(healed)}`);
 }
 
 interface Wanted {
@@ -143,7 +143,7 @@ async function becomes(url: string, status: number, { name, since, max, detail }
   return max;
 }
 
-/** Whether the log has what got a response, and every reader what the log has. */
+/** Checks that the log has every answered event, and every reader all of the log. */
 async function judgeLines(): Promise<readonly string[]> {
   const found: string[] = [];
   const logged = new Map<number, readonly string[]>();
@@ -169,7 +169,7 @@ async function judgeLines(): Promise<readonly string[]> {
   return notes > 0 ? found : [...found, 'no stream had notes'];
 }
 
-/** Each piece of data takes half of the delay in its direction. */
+/** Delays each piece of data by half the round trip. */
 async function openSlowProxy(target: URL): Promise<string> {
   const forward = (from: Socket, to: Socket) =>
     from

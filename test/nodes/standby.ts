@@ -1,4 +1,4 @@
-// A primary and its synchronous standby, by the programs of a PostgreSQL installation; npm's package lacks pg_basebackup.
+// A primary and its synchronous standby, started by the programs of an installed PostgreSQL: npm's package lacks pg_basebackup.
 
 import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process';
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { killTree, signalTree } from '../kit/process-tree.ts';
 const DEBIAN = '/usr/lib/postgresql';
 const POLL_MS = 20;
 
-/** The folder of the newest installed programs; undefined where none has them. */
+/** The folder of the newest installed programs; undefined if there are none. */
 export function findPrograms(): string | undefined {
   const versions = existsSync(DEBIAN) ? readdirSync(DEBIAN).sort((one, other) => Number(other) - Number(one)) : [];
   const folders = versions.map((version) => join(DEBIAN, version, 'bin'));
@@ -22,7 +22,7 @@ export function findPrograms(): string | undefined {
 export interface Pair {
   /** Both hosts, as an operator would name them. */
   readonly url: string;
-  /** Kills the primary with all its processes and promotes the standby; resolves when that takes writes. */
+  /** Kills all processes of the primary and promotes the standby; resolves when that accepts writes. */
   readonly failOver: () => Promise<void>;
   readonly primaryUrl: string;
   /** SIGSTOP takes the standby away, SIGCONT brings it back. */
@@ -65,7 +65,7 @@ const FLAGS = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_co
   setting,
 ]);
 
-/** PostgreSQL refuses to run as root. */
+/** PostgreSQL does not run as root. */
 function ownerOf(folder: string): { readonly uid?: number; readonly gid?: number } {
   if (process.getuid?.() !== 0) return {};
   const [uid, gid] = ['-u', '-g'].map((flag) => Number(execFileSync('id', [flag, 'postgres'])));
@@ -73,7 +73,7 @@ function ownerOf(folder: string): { readonly uid?: number; readonly gid?: number
   return { uid: uid as number, gid: gid as number };
 }
 
-/** Standard input is a pipe from this process: when it ends, in any way, the server is stopped and the folder above its own removed. */
+/** Standard input is a pipe from this process: when this process ends in any way, the server is stopped and its parent folder removed. */
 const WHILE_PARENT_LIVES = `
 exec 3<&0
 "$@" 3<&- &
@@ -88,12 +88,12 @@ function startServer(command: readonly string[], options: SpawnOptions): Promise
     ...options,
     stdio: ['pipe', 'ignore', 'pipe'],
   });
-  let said = '';
+  let output = '';
   return new Promise((resolve, reject) => {
-    child.once('exit', () => reject(new Error(`PostgreSQL did not start: ${said}`)));
+    child.once('exit', () => reject(new Error(`PostgreSQL did not start: ${output}`)));
     child.stderr?.on('data', (chunk) => {
-      if (said.length < 10_000) said += chunk;
-      if (/ready to accept (read-only )?connections/.test(said)) resolve(child);
+      if (output.length < 10_000) output += chunk;
+      if (/ready to accept (read-only )?connections/.test(output)) resolve(child);
     });
   });
 }
@@ -102,7 +102,7 @@ function urlOf(port: number): string {
   return `postgres://postgres@127.0.0.1:${port}/postgres`;
 }
 
-/** Asks until the answer is `done`. */
+/** Repeats the query until it returns `done`. */
 async function until(port: number, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: urlOf(port) });
   await client.connect();
