@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 import { HASH_BYTES, type NodeRef } from '../crypto/merkle.ts';
 import type { StreamId } from './stream-id.ts';
 
-/** The store no longer holds what was written: the process must stop. */
+/** The store has lost or changed written data: the process must stop. */
 export class LogCorruption extends Error {
   override readonly name = 'LogCorruption';
 }

@@ -13,7 +13,7 @@ export async function readWholeLog<Result>(place: string, read: (log: WholeLog) 
   );
 }
 
-/** Runs `write` on the log, which commits; no second program writes meanwhile. */
+/** Runs `write` on the log, which commits; no second program writes at the same time. */
 export async function writeWholeLog<Result>(
   place: string,
   write: (log: WritableLog) => Promise<Result>,

@@ -50,7 +50,7 @@ export interface NodeCoordination {
 export interface Lease {
   /** A new one for each hold; undefined while the process does not hold the lease. */
   readonly token: string | undefined;
-  /** Ends the hold, and waits for no further one. */
+  /** Ends the hold and the attempts to get another. */
   release(): Promise<void>;
 }
 

@@ -7,13 +7,13 @@
 // 2. The chambers that a batch creates are one chain, by id: the lead must follow the highest chamber, so ids have no gaps and rise in the
 //    order of the commits.
 // 3. A signature is accepted once: its index is unique, and a chain with a known one is not inserted. A signature belongs to one stream, so
-//    one that becomes known meanwhile is that of a competitor, which has taken the lead's key.
+//    if it becomes known during the statement, its writer is a competitor, which has taken the lead's key.
 // 4. Nothing deadlocks. Only leads wait, and every node inserts them in the same order; the rest of a chain can't meet a competitor, which
 //    would need the lead's key. After the events, rows of registrations and contacts are written in order of their keys.
 // 5. What a lease's holder decided is written only while it is the holder: the statement locks the lease's row against a new holder, or
 //    waits for one and writes nothing. So a new holder sees all that was written before, and nothing of the former one comes after.
 // 6. A move is decided on its signer's account too. Its lead is inserted only if no event follows the one that the decision read. So a move
-//    may be decided without reading the log: what is written was decided on heads.
+//    may be decided without reading the log: every written move was decided on heads.
 // 7. A registration that changes nothing has no event to compete with: it is remembered only if no event follows the head that it was
 //    decided on. If another node remembered its signature first, the statement fails as a whole.
 // 8. Auditors allow 5 s between a change of an account and a later move that was decided without it. So a change is not written after
@@ -78,7 +78,7 @@ const IS_ACCOUNT = `stream COLLATE "C" > ':'`;
 const IS_WRITTEN = 'lead IN (SELECT stream FROM written)';
 
 /**
- * Returns the leads that were not inserted, and null if the database holds another log: then nothing is written. All nodes lock accounts in
+ * Returns the leads that were not inserted, and null if the database has another log: then nothing is written. All nodes lock accounts in
  * one order, and before they try to share any lock, which the condition on their number ensures.
  */
 function makeStatement(tables: readonly Table[], isSearch: boolean): string {

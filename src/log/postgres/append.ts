@@ -4,7 +4,7 @@
 //    rows are there then with the same lines, the first attempt has succeeded.
 // 2. A search for competitors before each insert costs the server an eighth of its time, and there are hardly any if each chamber is used
 //    at one node. So a statement fails for the first competitor that it meets, and runs again with the search.
-// 3. A response rests only on what the synchronous standbys have. Rows are visible before that if their backend ended while it waited. A
+// 3. A response rests only on events that the synchronous standbys have. Rows are visible before that if their backend ended while it waited. A
 //    batch that writes an event confirms, by its commit, that event and all that its decisions have read. The look-up confirms the rest:
 //    the lines of repeated signatures, and the heads of a batch that has written nothing or is repeated.
 // 4. If a registration of the batch is known, the statement fails as a whole, and runs again without it and its account.

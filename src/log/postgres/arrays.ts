@@ -69,7 +69,7 @@ export interface ArrayColumn<Row> {
   readonly encode: (rows: readonly Row[]) => Buffer;
 }
 
-/** The functions are made once: V8 would compile those of each batch again. */
+/** Called once for each column: V8 would compile functions made for each batch again. */
 export function column<Row, Value>(
   name: string,
   type: ElementType<Value>,

@@ -1,6 +1,6 @@
 // A pool of connections, and work on them that is repeated when a connection is lost.
 //
-// - A lost connection leaves the outcome of its work unknown: the work runs again on another connection, for 5 seconds at most, and is told so.
+// - A lost connection leaves the outcome of its work unknown: for up to 5 seconds the work runs again on other connections, with isRepeated.
 // - Work that the server still does when its caller's time is over, as a commit that waits for a synchronous standby, is not repeated. Its
 //   connection stays open until the server is done: a closed connection would leave its session waiting at the server, where sessions would
 //   pile up and hold locks until the standby is back.
@@ -190,7 +190,7 @@ export class Connections implements Runner {
     detach(this.#openAnother());
   }
 
-  /** A silence that one connection met is that of all, and each would take as long again. */
+  /** If one connection is silent, all are, and work would wait as long for each. */
   #dropIdle(): void {
     for (const client of [...this.#idle]) this.#hosts.drop(client);
   }

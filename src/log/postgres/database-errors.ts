@@ -1,4 +1,4 @@
-// What an error says about the work that met it: whether something may have been written, and what operators and clients read about it.
+// Errors of the database: whether the failed work may have been written, and the text for operators and clients.
 import pg from 'pg';
 import { ForumError, unavailable } from '../../vocabulary/errors.ts';
 
@@ -45,7 +45,7 @@ export class MissingRight extends Error {}
 /** The database can't be used as this log; the message is one line. */
 export class UnusableDatabase extends Error {}
 
-/** The database holds another log. The ids are public. */
+/** The database has another log. The ids are public. */
 export class OtherLog extends UnusableDatabase {
   constructor(found: string | undefined, logId: string) {
     super(
@@ -84,7 +84,7 @@ export function toLogError(error: unknown): unknown {
   return error instanceof StillAtWork || failureOf(error) !== undefined ? logUnavailable(error) : error;
 }
 
-/** FORUM_ERR_UNAVAILABLE, with the reason; one that is already such an error is returned as it is. */
+/** FORUM_ERR_UNAVAILABLE, with the reason; returns a ForumError unchanged. */
 export function logUnavailable(cause?: unknown): ForumError {
   if (cause instanceof ForumError) return cause;
   if (cause instanceof OtherLog) return unavailable(`${cause.message}: nothing is written`, cause);

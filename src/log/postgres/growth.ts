@@ -66,7 +66,7 @@ export class Growth {
     try {
       client = await connect();
       client.once('end', () => this.#lose(client));
-      // A pooler announces another process to the client than that of the backend.
+      // Not the announced process, which a pooler makes up.
       const own = await backendOf(client);
       client.on('notification', ({ payload = '', processId }) => {
         if (processId !== own) this.#hear(payload);

@@ -31,6 +31,7 @@ export class Hosts {
   /** The open connections, with the URL of each. */
   readonly #open = new Map<pg.Client, string>();
   #next = 0;
+  #isClosed = false;
 
   /** `onEnd` is called once for each connection that ends or is dropped. */
   constructor(databaseUrl: string, options: ConnectionOptions, onEnd: (client: pg.Client) => void) {
@@ -43,6 +44,7 @@ export class Hosts {
   async connect(isTrial = false): Promise<pg.Client> {
     let problem: unknown;
     for (const _ of this.#urls) {
+      if (this.#isClosed) throw new CannotConnect(new Error('the log is closed'));
       try {
         return await this.#connectTo(this.#urls[this.#next] as string, isTrial);
       } catch (error) {
@@ -115,7 +117,9 @@ export class Hosts {
     client.end().catch(() => {});
   }
 
+  /** Ends all connections, and opens no more: work that still waits for one fails. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     const ends = [...this.#open.keys()].map((client) => client.end().catch(() => {}));
     await Promise.race([Promise.all(ends), sleep(CLOSE_MS_MAX, undefined, { ref: false })]);
   }

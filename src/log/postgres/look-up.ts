@@ -1,5 +1,5 @@
 // Heads, and the lines of signatures, read by one statement, and so at one moment. A row whose backend ended while it waited for the
-// synchronous standbys is visible before they have it. So the statement confirms what a response may rest on: it commits a message to the
+// synchronous standbys is visible before they have it. So the statement confirms the rows on which a response may rest: it commits a message to the
 // server's own log, after everything that it has seen, and waits for the standbys with it. Without standbys it writes nothing.
 import type { Client } from 'pg';
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';

@@ -4,7 +4,7 @@
 //   sees a place sees all before it, and places have no gaps.
 // - An event is committed after the one before it in its stream, so a transaction that finds it unplaced finds the one before it unplaced
 //   or placed. It places all that it finds of a stream.
-// - Readers place what they are about to read. No append waits for it.
+// - Readers place the lines that they are about to read. No append waits for it.
 import type pg from 'pg';
 import { ForumError } from '../../vocabulary/errors.ts';
 import type { Sql } from '../sql/sql.ts';
@@ -37,12 +37,12 @@ async function placeSome(client: pg.Client): Promise<number> {
   return placed?.rowCount ?? 0;
 }
 
-/** At any other level the last statement would see what was committed before the lock was requested. */
+/** At any other level the last statement would see only rows committed before the lock was requested. */
 const ISOLATION = 'SET TRANSACTION ISOLATION LEVEL READ COMMITTED';
 
 /**
  * The lock and the next statement come in one message, which is one transaction: a frozen node holds the lock no longer than the server
- * needs. The next statement sees all that was committed before the lock was free.
+ * needs. The next statement sees everything committed before the lock was free.
  */
 const LOCK = `SELECT pg_advisory_xact_lock(${ORDER_LOCK})`;
 

@@ -1,4 +1,4 @@
-// What a node requires of server, role and database. It checks each connection before it uses it, because a host of DATABASE_URL may hold
+// The requirements of a node for server, role and database. It checks each connection before it uses it, because a host of DATABASE_URL may have
 // another log, and a database may be restored or renewed under a running node. Each append, clock write and checkpoint also checks the
 // logId in its own statement.
 import type { Client } from 'pg';
@@ -7,7 +7,7 @@ import { MissingRight, UnusableDatabase } from './database-errors.ts';
 
 const SERVER_VERSION_MIN = 150_000;
 
-/** Throws an Error of one line if the server, or the database, can't hold a log. Returns its name and version. */
+/** Throws an Error of one line if the server, or the database, is unfit for a log. Returns its name and version. */
 export async function requireServer(client: Client): Promise<string> {
   const { rows } = await client.query(`SELECT current_setting('server_version_num')::int AS version,
     current_setting('server_version') AS name, current_setting('fsync') AS fsync, current_schema() AS schema,
@@ -37,14 +37,14 @@ export async function readLogId(client: Client): Promise<string | undefined> {
   return rows[0]?.has === true ? readMeta(client, 'log_id') : undefined;
 }
 
-/** A CTE with one row if the database holds the log whose id is the parameter. */
+/** A CTE with one row if the database has the log whose id is the parameter. */
 export function sameLog(parameter: string): string {
   return `same_log AS MATERIALIZED (SELECT FROM meta WHERE name = 'log_id' AND value = ${parameter})`;
 }
 
 type Privilege = readonly [table: string, privilege: string];
 
-/** The tables by what a node does with their rows. */
+/** The tables by the privileges of a node. */
 const TABLES_BY_PRIVILEGES = {
   'SELECT,INSERT': ['events', 'places', 'registrations'],
   'SELECT,INSERT,UPDATE': ['meta', 'contacts', 'tiles', 'checkpoints', ...DERIVED_TABLES],

@@ -15,7 +15,7 @@ const LOCK = 'SELECT pg_advisory_xact_lock(4848270581)';
 /** A log that has moved has this trigger. */
 export const MOVED_TRIGGER = 'events_refuse_moved';
 
-// A stream is a chamber's id in decimal or an agent's DID. The two unique indexes of `events` are what decides between nodes.
+// A stream is a chamber's id in decimal or an agent's DID. The two unique indexes of `events` decide between nodes.
 const SCHEMA = `
 CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL);
 CREATE TABLE events (
@@ -52,7 +52,7 @@ CREATE TABLE checkpoints (log_id text PRIMARY KEY, size bigint NOT NULL, note te
 CREATE TABLE leases (name text PRIMARY KEY, holder text NOT NULL, ends_at timestamptz NOT NULL);
 `;
 
-/** Creates the schema in an empty database; throws an Error of one line on a server or a database that can't hold a log. */
+/** Creates the schema in an empty database; throws an Error of one line on an unfit server or database. */
 export async function createIfEmpty(client: Client): Promise<void> {
   await requireServer(client);
   await begin(client);
@@ -143,7 +143,7 @@ async function requireCreatable(client: Client): Promise<void> {
   await requireFreeNames(client);
 }
 
-/** Types, indexes and sequences share the names of tables, and an extension may have tables of its own. */
+/** Types, indexes and sequences share the names of tables, and an extension may have its own tables. */
 async function requireFreeNames(client: Client): Promise<void> {
   const names = [...SCHEMA.matchAll(/^CREATE (?:TABLE|UNIQUE INDEX|INDEX) (\w+)/gm)].map(([, name]) => name);
   const { rows } = await client.query<{ readonly name: string; readonly schema: string }>(NAME_TAKEN, [names]);
@@ -151,7 +151,7 @@ async function requireFreeNames(client: Client): Promise<void> {
   if (taken === undefined) return;
   const { name, schema } = taken;
   throw new UnusableDatabase(
-    `something of another program or an extension is named ${name} in the schema ${schema}: name another database, or a schema of its own by search_path`,
+    `something of another program or an extension is named ${name} in the schema ${schema}: name another database, or a separate schema by search_path`,
   );
 }
 

@@ -54,7 +54,7 @@ const DURABLE_LEVEL = `CASE current_setting('synchronous_commit') WHEN 'remote_a
 
 /**
  * No timeout: an append that the server cancels while it waits for its standby would become visible without it, and programs compute
- * within a transaction. READ COMMITTED: an append sees what a competitor that it waited for has committed. All digits of a number.
+ * within a transaction. READ COMMITTED: an append sees the commit of a competitor that it waited for. All digits of a number.
  */
 const SETTINGS = `VALUES ('synchronous_commit', ${DURABLE_LEVEL}), ('default_transaction_isolation', 'read committed'),
   ('statement_timeout', '0'), ('lock_timeout', '0'), ('transaction_timeout', '0'), ('idle_session_timeout', '0'),
@@ -95,8 +95,8 @@ export const DURABLY = {
 } as const;
 
 /**
- * Confirms, if the condition is true, what the statement has read: it writes a message to the server's own log after everything that it has
- * seen, and its commit waits for the standbys. Without synchronous standbys it writes nothing: what is visible is on disk.
+ * Confirms, if the condition is true, all rows that the statement has read: it writes a message to the server's own log after them, and its
+ * commit waits for the standbys. Without synchronous standbys it writes nothing: visible rows are on disk.
  */
 export function confirmedIf(condition: string): string {
   return `CASE WHEN ${condition} AND current_setting('synchronous_standby_names') <> ''
@@ -116,7 +116,7 @@ export function announcedBackend(client: pg.Client): number | undefined {
   return (client as { readonly processID?: number }).processID;
 }
 
-/** A pooler may hand out its sessions in turn, and other programs use them meanwhile. */
+/** A pooler may hand out its sessions in turn, and other programs use them in between. */
 const ROUNDS = 8;
 
 /**

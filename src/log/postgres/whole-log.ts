@@ -20,7 +20,7 @@ export async function readPostgresLog(url: string): Promise<WholeLog> {
   return { ...wholeLogOn(client), close };
 }
 
-/** Nodes may run meanwhile. Throws as above. */
+/** Nodes may keep running. Throws as above. */
 export async function openPostgresLog(url: string): Promise<WritableLog> {
   const { client, connections, close } = await openTransaction(url, requireLog);
   return {
@@ -57,7 +57,7 @@ export async function createPostgresLog(url: string): Promise<NewLog> {
 
 interface Opened {
   readonly client: Client;
-  /** For what is committed meanwhile. */
+  /** For other commits during the transaction. */
   readonly connections: Connections;
   readonly close: () => Promise<void>;
 }

@@ -54,8 +54,8 @@ export class Writes {
 const PROBE_BYTES = 65_536;
 
 /**
- * An append that is rolled back; throws what an append would. After a failed append its success shows that the log takes moves again,
- * without one being made: so a node that a load balancer has left out comes back. The time is the present, which keeps the index by time
+ * Appends and rolls back; fails where an append would. After a failed append its success shows, without a move, that the log takes moves
+ * again: so a node that a load balancer has left out comes back. The time is the present, which keeps the index by time
  * selective.
  */
 export async function probeAppend(client: Client, at: Millis): Promise<void> {

@@ -68,6 +68,16 @@ it('opens no more connections than it may', async () => {
   await Promise.all(sleeps);
 });
 
+it('opens no connection for work that waits when it is closed', async () => {
+  const connections = connectionsTo(inject('postgresUrl'), 1);
+  const running = connections.run((client) => client.query('SELECT pg_sleep(60)'));
+  await expect.poll(() => connections.inUse).toBe(1);
+  const outcomes = Promise.allSettled([running, connections.run(pidOf)]);
+  await connections.close();
+  const unavailable = { status: 'rejected', reason: { code: 'FORUM_ERR_UNAVAILABLE' } };
+  expect(await outcomes).toMatchObject([unavailable, unavailable]);
+});
+
 it('a lost connection is replaced for waiting work', async () => {
   const connections = connectionsTo(inject('postgresUrl'), 1);
   const pids: number[] = [];
