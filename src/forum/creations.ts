@@ -2,14 +2,14 @@
 import { ALL_CHAMBERS } from '../log/log.ts';
 import type { Store } from '../log/store.ts';
 import type { ChamberLimits } from '../moves/move.ts';
+import { ConcurrencyLimit } from '../process/concurrency-limit.ts';
 import type { CommitBatch, OpenChambers } from './batch.ts';
-import { TurnsByKey } from './slots.ts';
 
 export class Creations {
   readonly #store: Store;
   readonly #limits: ChamberLimits;
-  /** An agent's creations, one after another: a turn ends with the creation's response. */
-  readonly turns = new TurnsByKey();
+  /** Each agent's creations are decided one after another, each until it has its response. */
+  readonly #limit = new ConcurrencyLimit({ perKeyMax: 1 });
   /** How often other processes were found to have created a chamber. */
   #createdElsewhere = 0;
   /** The last chamber in the log, as far as this process knows; undefined before the first creation. */
@@ -18,6 +18,12 @@ export class Creations {
   constructor(store: Store, limits: ChamberLimits) {
     this.#store = store;
     this.#limits = limits;
+  }
+
+  /** Resolves when the agent's creations before this one have their responses. */
+  async begin(did: string, response: Promise<unknown>): Promise<void> {
+    await this.#limit.acquire(did)?.turn;
+    response.finally(() => this.#limit.release(did)).catch(() => {});
   }
 
   async countOpen(did: string): Promise<OpenChambers> {

@@ -22,7 +22,7 @@ export async function prepare(pending: PendingCommand, { log, streams, creations
   const creator = command.operation === 'createChamber' ? command.caller.did : undefined;
   if (!readings.isHeld) {
     response.finally(streams.hold(pending.streams)).catch(() => {});
-    if (creator !== undefined) await creations.turns.take(creator, response);
+    if (creator !== undefined) await creations.begin(creator, response);
   }
   for (const stream of pending.streams) await streams.load(stream);
   const openChambers = creator === undefined ? undefined : await creations.countOpen(creator);

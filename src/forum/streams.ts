@@ -14,9 +14,9 @@ import { LogCorruption } from '../log/damage.ts';
 import type { EventLog } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
 import type { StreamId } from '../log/stream-id.ts';
+import { ConcurrencyLimit } from '../process/concurrency-limit.ts';
 import { fromLine } from '../vocabulary/events.ts';
 import { NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
-import { type Slot, Slots } from './slots.ts';
 import {
   type Account,
   accountBytes,
@@ -41,7 +41,7 @@ export class Streams {
   /** Heads that an append reported, of streams whose state in memory is older. */
   readonly #behind = new Map<StreamId, number>();
   readonly #loading = new Map<StreamId, Promise<State | undefined>>();
-  readonly #heavyFolds = new Slots(HEAVY_FOLDS_MAX);
+  readonly #heavyFolds = new ConcurrencyLimit({ max: HEAVY_FOLDS_MAX });
   /** Folds of what other processes appended to a state in memory. */
   catchUps = 0;
 
@@ -134,29 +134,34 @@ export class Streams {
   async #load(stream: StreamId, head: number): Promise<State | undefined> {
     const running = this.#loading.get(stream);
     if (running !== undefined) return running;
-    const slot = this.#heavyFolds.open();
-    const loading = this.#foldTo(stream, Math.max(head, this.#behind.get(stream) ?? 0), slot);
+    let isHeavy = false;
+    const beginHeavy = async () => {
+      if (isHeavy) return;
+      await this.#heavyFolds.acquire()?.turn;
+      isHeavy = true;
+    };
+    const loading = this.#foldTo(stream, Math.max(head, this.#behind.get(stream) ?? 0), beginHeavy);
     this.#loading.set(stream, loading);
     try {
       const state = await loading;
       if (state !== undefined) this.publish(stream, state);
       return state;
     } finally {
-      slot.release();
+      if (isHeavy) this.#heavyFolds.release();
       this.#loading.delete(stream);
     }
   }
 
-  async #foldTo(stream: StreamId, head: number, slot: Slot): Promise<State | undefined> {
+  async #foldTo(stream: StreamId, head: number, beginHeavy: BeginHeavy): Promise<State | undefined> {
     const known = this.#held.get(stream)?.state ?? this.#cache.get(stream);
     if (known !== undefined) this.catchUps++;
-    let state = known ?? (await this.#restore(stream, head, slot));
+    let state = known ?? (await this.#restore(stream, head, beginHeavy));
     let due: State | undefined;
     let bytes = 0;
     const range = { stream, after: state?.state.lastEventId ?? 0, until: head, lane: 'foreground' } as const;
     for await (const { ndjson } of readPages(this.#log, range)) {
       bytes += ndjson.length;
-      if (bytes > LIGHT_FOLD_BYTES) await slot.take();
+      if (bytes > LIGHT_FOLD_BYTES) await beginHeavy();
       for (let start = 0; start < ndjson.length; ) {
         const end = ndjson.indexOf(LINE_BREAK, start);
         state = this.#grown(stream, state, ndjson.subarray(start, end));
@@ -172,14 +177,14 @@ export class Streams {
   }
 
   /** The state after the stream's snapshot, if that belongs to the log. */
-  async #restore(stream: StreamId, head: number, slot: Slot): Promise<State | undefined> {
+  async #restore(stream: StreamId, head: number, beginHeavy: BeginHeavy): Promise<State | undefined> {
     const isChamber = typeof stream === 'number';
     if (head < (isChamber ? SNAPSHOT_EVERY_EVENTS : ACCOUNT_SNAPSHOT_EVERY_EVENTS)) return undefined;
     let snapshot = await this.#log.readSnapshot(stream);
     if (snapshot !== undefined && snapshot.state.length > LIGHT_FOLD_BYTES) {
-      // The slot is not held while it waits.
+      // It takes no memory while it waits.
       snapshot = undefined;
-      await slot.take();
+      await beginHeavy();
       snapshot = await this.#log.readSnapshot(stream);
     }
     if (snapshot === undefined) return undefined;
@@ -224,6 +229,9 @@ export class Streams {
 }
 
 const LINE_BREAK = 0x0a;
+
+/** Resolves when the fold counts as a heavy one, which may have to wait for others; at once if it does already. */
+type BeginHeavy = () => Promise<void>;
 
 interface Held {
   /** Undefined until it is loaded, and for a stream without events. */

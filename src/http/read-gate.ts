@@ -6,6 +6,7 @@ import type { HttpBindings } from '@hono/node-server';
 import type { MiddlewareHandler } from 'hono';
 import { whenClosed } from '../connections/carrier.ts';
 import type { Quota } from '../connections/quota.ts';
+import { ConcurrencyLimit } from '../process/concurrency-limit.ts';
 import { type ForumError, invalid } from '../vocabulary/errors.ts';
 import type { ForumApp } from './context.ts';
 
@@ -16,8 +17,8 @@ import type { ForumApp } from './context.ts';
 const PATHS = ['/', '/chambers/*', '/ideas/*', '/agents/*', '/events', '/log/*'];
 
 /** Each may hold a response of a megabyte while it is made. */
-const AT_ONCE_MAX = 16;
-const AT_ONCE_PER_ADDRESS_MAX = 4;
+const READS_AT_ONCE_MAX = 16;
+const READS_AT_ONCE_PER_NETWORK_MAX = 4;
 
 interface ReadGateOptions {
   readonly networkOf: (incoming: IncomingMessage) => string;
@@ -34,14 +35,14 @@ export type InTurn = <Result>(
 ) => Promise<Result>;
 
 export function readGate({ networkOf, underWay, workError }: ReadGateOptions): InTurn {
-  const turns = new Turns(AT_ONCE_MAX, AT_ONCE_PER_ADDRESS_MAX);
+  const reads = new ConcurrencyLimit({ max: READS_AT_ONCE_MAX, perKeyMax: READS_AT_ONCE_PER_NETWORK_MAX });
   return async ({ incoming, outgoing }, respond) => {
     // Handshakes are counted as streams, and the service reads from itself for a request that was counted.
     if (incoming === undefined || outgoing === undefined) return respond(() => {});
     const network = networkOf(incoming);
     const release = underWay.hold(network);
     whenClosed(outgoing, release);
-    const waiting = turns.take(network);
+    const waiting = reads.acquire(network);
     if (waiting !== undefined) {
       whenClosed(outgoing, waiting.leave);
       if (!(await waiting.turn)) throw invalid('the connection was closed before its turn');
@@ -52,7 +53,7 @@ export function readGate({ networkOf, underWay, workError }: ReadGateOptions): I
       if (problem !== undefined) throw problem;
       return await respond(release);
     } finally {
-      turns.pass(network);
+      reads.release(network);
     }
   };
 }
@@ -66,73 +67,4 @@ export function readGateRoutes(app: ForumApp, inTurn: InTurn): void {
       if (c.res.headers.get('content-type')?.startsWith('text/event-stream')) release();
     });
   for (const path of PATHS) app.get(path, gate);
-}
-
-/** A caller in the queue. */
-interface Waiting {
-  /** Resolves with true when the caller may work, until it calls pass; with false when it has left. */
-  readonly turn: Promise<boolean>;
-  readonly leave: () => void;
-}
-
-/** Who may work now: so many in all and of each caller. Callers that wait are served in turn. */
-export class Turns {
-  readonly #max: number;
-  readonly #perCallerMax: number;
-  readonly #working = new Map<string, number>();
-  /** A map's first caller is served, and becomes its last. */
-  readonly #waiting = new Map<string, ((isTurn: boolean) => void)[]>();
-  #total = 0;
-
-  constructor(max: number, perCallerMax: number) {
-    this.#max = max;
-    this.#perCallerMax = perCallerMax;
-  }
-
-  /** Undefined if the caller may work at once, until it calls pass. */
-  take(caller: string): Waiting | undefined {
-    if (this.#mayWork(caller)) {
-      this.#count(caller, 1);
-      return undefined;
-    }
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    const waiting = this.#waiting.get(caller) ?? [];
-    waiting.push(resolve);
-    this.#waiting.set(caller, waiting);
-    return { turn: promise, leave: () => this.#leave(caller, resolve) };
-  }
-
-  #leave(caller: string, resolve: (isTurn: boolean) => void): void {
-    const waiting = this.#waiting.get(caller) ?? [];
-    const index = waiting.indexOf(resolve);
-    // It has had its turn.
-    if (index < 0) return;
-    waiting.splice(index, 1);
-    if (waiting.length === 0) this.#waiting.delete(caller);
-    resolve(false);
-  }
-
-  pass(caller: string): void {
-    this.#count(caller, -1);
-    for (const [next, waiting] of this.#waiting) {
-      if (!this.#mayWork(next)) continue;
-      this.#waiting.delete(next);
-      const resume = waiting.shift();
-      if (waiting.length > 0) this.#waiting.set(next, waiting);
-      this.#count(next, 1);
-      resume?.(true);
-      return;
-    }
-  }
-
-  #mayWork(caller: string): boolean {
-    return this.#total < this.#max && (this.#working.get(caller) ?? 0) < this.#perCallerMax;
-  }
-
-  #count(caller: string, change: 1 | -1): void {
-    this.#total += change;
-    const working = (this.#working.get(caller) ?? 0) + change;
-    if (working > 0) this.#working.set(caller, working);
-    else this.#working.delete(caller);
-  }
 }

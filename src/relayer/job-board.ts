@@ -2,14 +2,14 @@
 // the request times out; rounds do not wait for it.
 import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import { Slots } from '../forum/slots.ts';
+import { ConcurrencyLimit } from '../process/concurrency-limit.ts';
 
 const STEPS_AT_ONCE = 16;
 /** More steps than can end between the read of a job and its own step. */
 const ENDS_KEPT = 10_000;
 
 export class JobBoard {
-  readonly #slots = new Slots(STEPS_AT_ONCE);
+  readonly #steps = new ConcurrencyLimit({ max: STEPS_AT_ONCE });
   readonly #underWay = new Map<string, Promise<void>>();
   /** Steps that have ended; by job, the count when its last step ended. */
   #ends = 0;
@@ -27,7 +27,7 @@ export class JobBoard {
    */
   async run(name: string, readAfter: number, step: () => Promise<void>): Promise<void> {
     if (this.#underWay.has(name) || (this.#lastEnds.get(name) ?? 0) > readAfter) return;
-    const running = this.#inSlot(step).finally(() => {
+    const running = this.#steps.run(step).finally(() => {
       this.#lastEnds.set(name, ++this.#ends);
       this.#underWay.delete(name);
     });
@@ -43,15 +43,5 @@ export class JobBoard {
 
   async idle(): Promise<void> {
     while (this.#underWay.size > 0) await Promise.allSettled([...this.#underWay.values()]);
-  }
-
-  async #inSlot(step: () => Promise<void>): Promise<void> {
-    const slot = this.#slots.open();
-    await slot.take();
-    try {
-      await step();
-    } finally {
-      slot.release();
-    }
   }
 }

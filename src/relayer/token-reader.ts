@@ -2,7 +2,6 @@
 // hostile and the node slow, so gas, time and concurrency are bounded.
 import { type Address, type Hex, isErc6492Signature } from 'viem';
 import { isAcceptance, validationCall } from '../crypto/validation-call.ts';
-import { Slots } from '../forum/slots.ts';
 import type {
   BalanceQuestion,
   ChainAnswer,
@@ -12,12 +11,13 @@ import type {
   ContractQuestion,
   SignatureQuestion,
 } from '../moves/chain-question.ts';
+import { ConcurrencyLimit } from '../process/concurrency-limit.ts';
 import { ForumError, invalid, unavailable } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { type Call, hasCode, orRevert, readCallAt, readChainId, readHead } from './chain-client.ts';
 import { isRejection, openRpc, type Rpc, RpcError } from './rpc.ts';
 
-/** Includes the wait for a slot. */
+/** Includes the wait for other questions. */
 const ANSWER_MILLIS_MAX: Millis = 5_000;
 const QUESTIONS_AT_ONCE = 32;
 /** Ten times what honest tokens need. */
@@ -41,7 +41,7 @@ export class TokenReader implements ChainReader {
   readonly #rpc: Rpc;
   readonly #chainId: number | undefined;
   readonly #answerMillisMax: Millis;
-  readonly #slots = new Slots(QUESTIONS_AT_ONCE);
+  readonly #questions = new ConcurrencyLimit({ max: QUESTIONS_AT_ONCE });
 
   constructor({ rpcUrl, chainId, answerMillisMax = ANSWER_MILLIS_MAX }: TokenReaderOptions) {
     this.#rpc = openRpc(rpcUrl, { timeoutMillis: answerMillisMax });
@@ -63,7 +63,7 @@ export class TokenReader implements ChainReader {
       late.reject(problem);
     }, this.#answerMillisMax);
     try {
-      return await Promise.race([this.#inTurn(question, expired.signal), late.promise]);
+      return await Promise.race([this.#questions.run(() => this.#answer(question, expired.signal)), late.promise]);
     } catch (error) {
       throw error instanceof RpcError ? unavailable(`${error.message}, retry`) : error;
     } finally {
@@ -71,17 +71,11 @@ export class TokenReader implements ChainReader {
     }
   }
 
-  async #inTurn(question: ChainQuestion, expired: AbortSignal): Promise<ChainAnswer> {
-    const slot = this.#slots.open();
-    await slot.take();
-    try {
-      // The caller has gone: a backlog of such questions must not delay new ones after an outage of the RPC.
-      expired.throwIfAborted();
-      if (question.kind === 'contract') return await this.#contract(question);
-      return await (question.kind === 'balance' ? this.#balance(question) : this.#signature(question));
-    } finally {
-      slot.release();
-    }
+  async #answer(question: ChainQuestion, expired: AbortSignal): Promise<ChainAnswer> {
+    // The caller has gone: a backlog of such questions must not delay new ones after an outage of the RPC.
+    expired.throwIfAborted();
+    if (question.kind === 'contract') return this.#contract(question);
+    return question.kind === 'balance' ? this.#balance(question) : this.#signature(question);
   }
 
   async #contract({ address }: ContractQuestion): Promise<ChainAnswers['contract']> {

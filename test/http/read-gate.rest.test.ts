@@ -1,7 +1,5 @@
 // Reads wait for their turn by address, and an address that does not take its responses, or took too much time, gets no more.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { Turns } from '../../src/http/read-gate.ts';
 import { appendDebates } from '../kit/debates.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { debating, type Running, run, runDebating } from '../kit/service.ts';
@@ -10,37 +8,6 @@ import { get } from '../kit/wire.ts';
 
 const EVENTS = 200;
 const RATE_REFUSAL = { status: 429, body: { error: 'FORUM_ERR_RATE' } };
-
-describe('turns', () => {
-  function turnsOf(max: number, perCallerMax: number) {
-    const turns = new Turns(max, perCallerMax);
-    const order: string[] = [];
-    const take = async (caller: string) => {
-      await turns.take(caller)?.turn;
-      order.push(caller);
-    };
-    const pass = async (caller: string) => {
-      turns.pass(caller);
-      await sleep(0);
-    };
-    return { order, take, pass };
-  }
-
-  it('are so many at a time, and so many of each caller', async () => {
-    const { order, take } = turnsOf(3, 2);
-    for (const caller of ['a', 'a', 'a', 'b', 'b']) void take(caller);
-    await sleep(0);
-    expect(order).toEqual(['a', 'a', 'b']);
-  });
-
-  it('are given to callers one after another, however many wait for each', async () => {
-    const { order, take, pass } = turnsOf(1, 1);
-    for (const caller of ['a', 'a', 'a', 'b', 'c']) void take(caller);
-    await sleep(0);
-    for (const caller of ['a', 'a', 'b', 'c']) await pass(caller);
-    expect(order).toEqual(['a', 'a', 'b', 'c', 'a']);
-  });
-});
 
 describe('an address that took more of the main thread than it may', () => {
   const settings = { WORK_MS_PER_ADDRESS_PER_SECOND: '1', WORK_MS_PER_ADDRESS_BURST: '5' };

@@ -5,7 +5,7 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it } from 'vitest';
 import { Quota } from '../../src/connections/quota.ts';
-import { readGate, Turns } from '../../src/http/read-gate.ts';
+import { readGate } from '../../src/http/read-gate.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { run } from '../kit/service.ts';
 import { get } from '../kit/wire.ts';
@@ -75,19 +75,5 @@ describe('an address that waits for turns', () => {
     for (let left = 0; left < 4; left++) endOne();
     await sixth?.reading;
     expect(begun()).toBe(5);
-  });
-
-  it('leaves the queue once', async () => {
-    const turns = new Turns(1, 1);
-    turns.take('a');
-    const [first, second] = [turns.take('b'), turns.take('b')];
-    first?.leave();
-    first?.leave();
-    expect(await first?.turn).toBe(false);
-    turns.pass('a');
-    expect(await second?.turn).toBe(true);
-    second?.leave();
-    turns.pass('b');
-    expect(turns.take('a')).toBeUndefined();
   });
 });

@@ -112,7 +112,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   'creations-at-once': mutant(
     '8',
     'forum/preparation.ts',
-    'if (creator !== undefined) await creations.turns.take(creator, response);',
+    'if (creator !== undefined) await creations.begin(creator, response);',
     '',
   ),
 };

@@ -1,0 +1,84 @@
+// Limits how much work runs at once, in total and for each key. Waiting work is served in order of arrival, and round robin over its keys.
+
+interface ConcurrencyLimits {
+  readonly max?: number;
+  readonly perKeyMax?: number;
+}
+
+/** Work that waits for its turn. */
+export interface Waiting {
+  /** Resolves with true when the work may begin, until release is called; with false after leave. */
+  readonly turn: Promise<boolean>;
+  readonly leave: () => void;
+}
+
+export class ConcurrencyLimit {
+  readonly #max: number;
+  readonly #perKeyMax: number;
+  readonly #running = new Map<string, number>();
+  /** A map's first key is served, and becomes its last. */
+  readonly #waiting = new Map<string, ((isTurn: boolean) => void)[]>();
+  #total = 0;
+
+  constructor({ max = Number.POSITIVE_INFINITY, perKeyMax = Number.POSITIVE_INFINITY }: ConcurrencyLimits) {
+    this.#max = max;
+    this.#perKeyMax = perKeyMax;
+  }
+
+  /** Runs the work when it is its turn. */
+  async run<Result>(work: () => Promise<Result>, key = ''): Promise<Result> {
+    await this.acquire(key)?.turn;
+    try {
+      return await work();
+    } finally {
+      this.release(key);
+    }
+  }
+
+  /** Returns undefined if the work may begin at once, until release is called. */
+  acquire(key = ''): Waiting | undefined {
+    if (this.#mayRun(key)) {
+      this.#count(key, 1);
+      return undefined;
+    }
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const waiting = this.#waiting.get(key) ?? [];
+    waiting.push(resolve);
+    this.#waiting.set(key, waiting);
+    return { turn: promise, leave: () => this.#leave(key, resolve) };
+  }
+
+  release(key = ''): void {
+    this.#count(key, -1);
+    for (const [next, waiting] of this.#waiting) {
+      if (!this.#mayRun(next)) continue;
+      this.#waiting.delete(next);
+      const begin = waiting.shift();
+      if (waiting.length > 0) this.#waiting.set(next, waiting);
+      this.#count(next, 1);
+      begin?.(true);
+      return;
+    }
+  }
+
+  #leave(key: string, resolve: (isTurn: boolean) => void): void {
+    const waiting = this.#waiting.get(key) ?? [];
+    const index = waiting.indexOf(resolve);
+    // Its turn has come already.
+    if (index < 0) return;
+    waiting.splice(index, 1);
+    if (waiting.length === 0) this.#waiting.delete(key);
+    resolve(false);
+  }
+
+  #mayRun(key: string): boolean {
+    return this.#total < this.#max && (this.#running.get(key) ?? 0) < this.#perKeyMax;
+  }
+
+  #count(key: string, change: 1 | -1): void {
+    this.#total += change;
+    const running = (this.#running.get(key) ?? 0) + change;
+    if (running > 0) this.#running.set(key, running);
+    else this.#running.delete(key);
+  }
+}
