@@ -3,7 +3,7 @@
 import type { ChamberEvent } from '../src/vocabulary/events.ts';
 import { DEADLINES, type DeadlineName, instantOf, type Millis, PHASES, type Phase } from '../src/vocabulary/values.ts';
 import { type PhaseEnds, phaseAt } from './phase.ts';
-import { afterPass, hasTurns, type TurnPhase, type TurnState, turnMillis, turnsOf } from './turn.ts';
+import { afterPass, hasTurns, SPEECH, type TurnPhase, type TurnState, turnMillis, turnsOf } from './turn.ts';
 
 /** The part of a chamber's state that determines when its phases end. */
 export interface PaceState extends TurnState {
@@ -39,14 +39,6 @@ function allWithLobby({ lobbyDeadline }: PhaseEnds): PhaseEnds {
   return Object.fromEntries(DEADLINES.map((name) => [name, lobbyDeadline])) as Record<DeadlineName, Millis>;
 }
 
-/** Events of these types change no end: they end no turn. */
-const SPEECH: ReadonlySet<ChamberEvent['type']> = new Set([
-  'chamber.proposed',
-  'chamber.debated',
-  'chamber.amended',
-  'chamber.withdrawn',
-]);
-
 /**
  * The ends of all phases after an event of `type`, if no other event came. The event belongs to the phase that it may end; the end
  * of a phase that has begun never rises.
@@ -57,6 +49,7 @@ export function endsAfter(
   type: ChamberEvent['type'],
 ): Pick<PaceState, 'ends' | 'endedBy'> {
   const { endedBy } = before;
+  // Speech ends no turn.
   if (SPEECH.has(type) || lacksMembers(after)) return { ends: before.ends, endedBy };
   const isPaced = after.rounds !== null && after.members.length > 0;
   if (!isPaced) return { ends: lacksMembers(before) ? after.deadlines : before.ends, endedBy };

@@ -1,9 +1,18 @@
 // Whose turn it is: pure functions of a chamber's effective ends, its log and the clock. Turns go in join order, wrapping round, from turn 0 in
 // each phase that has them.
+import type { ChamberEvent } from '../src/vocabulary/events.ts';
 import type { Millis, Phase, Rounds } from '../src/vocabulary/values.ts';
 import { type PhaseState, phaseAt, phaseEnd } from './phase.ts';
 
 export type TurnPhase = 'PROPOSAL' | 'DEBATE';
+
+/** The moves that keep the turn, count in it and break a silent round. */
+export const SPEECH: ReadonlySet<ChamberEvent['type']> = new Set([
+  'chamber.proposed',
+  'chamber.debated',
+  'chamber.amended',
+  'chamber.withdrawn',
+]);
 
 /** What the moves of a turn phase have made of its turns; `phase` is null before the first of them. */
 export interface Turns {
@@ -31,7 +40,7 @@ export interface TurnState extends PhaseState {
   readonly chamberId: number;
   readonly turnSeconds: number | null;
   readonly rounds: Rounds | null;
-  /** How many proposals and comments a turn may have. */
+  /** How many moves besides the pass a turn may have. */
   readonly movesPerTurn: number | null;
   /** The members in turn order; the index is the turnOrder. */
   readonly members: readonly string[];

@@ -29,7 +29,7 @@ export const chamberCommands: readonly CommandSpec[] = [
       '--turn-seconds <seconds>': 'seconds after which a turn passes to the next member (default: no limit)',
       '--rounds <counts>':
         'turns of each member in proposal and debate, e.g. 2,3: phases end as soon as nothing is left to come; needs --turn-seconds',
-      '--moves-per-turn <count>': 'proposals and comments that a turn may have (default: no limit)',
+      '--moves-per-turn <count>': 'moves that a turn may have besides the pass (default: no limit)',
       '--topic <text>': 'what it is about, in a few sentences',
       '--min-members <count>': 'members without whom it does not come about, 1 to 256',
       '--max-members <count>': 'members that may join, 2 to 256; with --rounds the last one starts the chamber',

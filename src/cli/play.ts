@@ -61,8 +61,9 @@ async function enter(agent: Agent, chamberId: number, say: (text: string) => voi
 }
 
 function evenShares({ ideas }: ChamberState): readonly Allocation[] {
-  const bps = Math.floor(BPS_TOTAL / Math.max(1, ideas.length));
-  return ideas.map(({ ideaId }) => ({ ideaId, bps }));
+  const alive = ideas.filter(({ isWithdrawn }) => !isWithdrawn);
+  const bps = Math.floor(BPS_TOTAL / Math.max(1, alive.length));
+  return alive.map(({ ideaId }) => ({ ideaId, bps }));
 }
 
 /** A phase may end, or a turn pass, while a move is on its way; after a restart a move may have been made before. */

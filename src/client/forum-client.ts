@@ -1,4 +1,5 @@
 // Reads from a service, which need no key. Proofs are verified before they are returned.
+import type { StanceCounts } from '../../projections/ideas.ts';
 import type { OutcomeView } from '../../projections/outcome.ts';
 import type {
   AgentView,
@@ -16,7 +17,7 @@ import type { Fetch } from '../reading/response.ts';
 import type { Shape } from '../reading/shape.ts';
 import { backoffMillis } from '../reading/waiting.ts';
 import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
-import { fromHex, type Hex, instantOf, type Phase } from '../vocabulary/values.ts';
+import { fromHex, type Hex, instantOf, type Phase, type Stance } from '../vocabulary/values.ts';
 import type { CallOptions, Retry, Service } from './call.ts';
 import { changes, type PhaseChange } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
@@ -156,6 +157,11 @@ export interface TranscriptTurn {
   readonly text: string;
   /** What the agent wrote. */
   readonly words: readonly string[];
+  /** The event that a comment replies to, and its stance on the idea; absent from services of earlier releases. */
+  readonly replyTo?: number | null;
+  readonly stance?: Stance | null;
+  /** Of a proposal: the straw poll as it is now. */
+  readonly stances?: StanceCounts | null;
   readonly isCut: boolean;
 }
 

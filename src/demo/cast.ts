@@ -90,7 +90,8 @@ export async function play(agent: Agent, character: Character, chamberId: number
     await move.catch(ignoreTooLate);
   }
   for await (const { phase, state } of agent.forum.watch(chamberId, { signal })) {
-    const allocations = allocationsOf(character, state.ideas);
+    const alive = state.ideas.filter(({ isWithdrawn }) => !isWithdrawn);
+    const allocations = allocationsOf(character, alive);
     const abstain = allocations.length === 0;
     if (phase === 'ALLOCATE_COMMIT')
       await agent.commit(chamberId, allocations, { signal, abstain }).catch(ignoreTooLate);

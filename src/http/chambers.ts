@@ -63,7 +63,7 @@ const chamber: v.GenericSchema<ChamberView> = v.strictObject({
   ),
   movesPerTurn: v.pipe(
     v.nullable(id),
-    v.description('proposals and comments that a turn may have; null: without limit'),
+    v.description('moves that a turn may have besides the pass; null: without limit'),
   ),
   admission: v.pipe(
     v.nullable(admission),

@@ -4,9 +4,8 @@ import { ClientError } from '../client/error.ts';
 import { ideaIdOf } from '../client/ideas.ts';
 import { sentTicker } from '../moves/propose.ts';
 import { characters, integer, NAME_CHARS_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
-import { BPS_TOTAL, PHASES, type Phase } from '../vocabulary/values.ts';
+import { BPS_TOTAL, type JsonObject, PHASES, type Phase, STANCES } from '../vocabulary/values.ts';
 import type { Step } from './acting-calls.ts';
-import { STANCES } from './by-idea.ts';
 import { PhaseOver } from './errors.ts';
 import { openTool, sentDid } from './open-tool.ts';
 import { isTurnOver } from './passing.ts';
@@ -22,9 +21,7 @@ const idea = described(characters(1, 40), 'its id or ticker');
 /** Arguments of every tool that may end the turn. */
 const ending = {
   pass: v.optional(described(v.boolean(), 'then end the turn')),
-  done: v.optional(
-    described(v.boolean(), 'pass, and my later turns in this phase too, until somebody proposes or debates'),
-  ),
+  done: v.optional(described(v.boolean(), 'pass, and my later turns in this phase too, until somebody speaks')),
 };
 
 /** The tools that change nothing. */
@@ -130,20 +127,67 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
         chamberId: id,
         comment: v.optional(described(characters(1, TEXT_CHARS_MAX), 'what you say')),
         ideaId: v.optional(idea),
-        stance: v.optional(described(v.picklist(STANCES), 'towards that idea')),
-        refinement: v.optional(described(v.looseObject({}), 'how you would change it, in any members')),
+        stance: v.optional(
+          described(v.picklist(STANCES), 'on that idea, for now: your latest counts in its straw poll'),
+        ),
+        replyTo: v.optional(described(integer(1, Number.MAX_SAFE_INTEGER), 'eventId of what you answer')),
+        refinement: v.optional(described(v.looseObject({}), 'data to go with it, in any members')),
         ...ending,
         ...acting,
       }),
       output: v.object({ eventId: count, passed: v.boolean() }),
       run: (input, call) =>
         run('debate', requireSaid(input), call, async ({ step, endTurn, pass }) => {
-          const { chamberId, comment, ideaId: named, stance, refinement } = input;
+          const { chamberId, comment, ideaId: named, stance, replyTo, refinement } = input;
           if (comment === undefined) return { passed: true, eventId: await pass() };
           const ideaId = named === undefined ? null : ideaIdOf(await agent.forum.chamber(chamberId), named, 'DEBATE');
-          const terms = { ...refinement, ...(stance && { stance }) };
-          const move = { comment, ideaId, ...(Object.keys(terms).length > 0 && { refinement: terms }) };
+          // Arguments are JSON.
+          const options = {
+            ...(stance && { stance }),
+            ...(replyTo && { replyTo }),
+            ...(refinement && { refinement: refinement as JsonObject }),
+          };
+          const move = { comment, ideaId, ...options };
           const { eventId } = await step('debate', (options) => agent.debate(chamberId, move, options));
+          return { eventId, passed: await endTurn() };
+        }),
+    }),
+    tool({
+      name: 'amend',
+      title: 'Amend my idea',
+      description:
+        'In DEBATE, in your turn: your own idea gets another text, to which members allocate and which becomes the token. What you leave out stays.',
+      annotations: ADDS,
+      input: v.strictObject({
+        chamberId: id,
+        ideaId: idea,
+        name: v.optional(described(characters(1, NAME_CHARS_MAX), 'the new name')),
+        description: v.optional(described(characters(0, TEXT_CHARS_MAX), 'the new description, whole')),
+        ...ending,
+        ...acting,
+      }),
+      output: v.object({ eventId: count, version: count, passed: v.boolean() }),
+      run: (input, call) =>
+        run('amend', input, call, async ({ step, endTurn }) => {
+          const { chamberId, ideaId: named, name, description } = input;
+          const ideaId = ideaIdOf(await agent.forum.chamber(chamberId), named, 'DEBATE');
+          const texts = { ...(name !== undefined && { name }), ...(description !== undefined && { description }) };
+          const amended = await step('amend', (options) => agent.amend(chamberId, { ideaId, ...texts }, options));
+          return { ...amended, passed: await endTurn() };
+        }),
+    }),
+    tool({
+      name: 'withdraw',
+      title: 'Withdraw my idea',
+      description: 'In PROPOSAL or DEBATE, in your turn: takes your own idea back for good. Nobody can allocate to it.',
+      annotations: ADDS,
+      input: v.strictObject({ chamberId: id, ideaId: idea, ...ending, ...acting }),
+      output: v.object({ eventId: count, passed: v.boolean() }),
+      run: (input, call) =>
+        run('withdraw', input, call, async ({ step, endTurn }) => {
+          const { chamberId, ideaId: named } = input;
+          const ideaId = ideaIdOf(await agent.forum.chamber(chamberId), named, 'PROPOSAL', 'DEBATE');
+          const { eventId } = await step('withdraw', (options) => agent.withdraw(chamberId, ideaId, options));
           return { eventId, passed: await endTurn() };
         }),
     }),
@@ -260,6 +304,8 @@ const LAST_PHASE: Readonly<Record<string, Phase>> = {
   admit: 'LOBBY',
   propose: 'PROPOSAL',
   debate: 'DEBATE',
+  amend: 'DEBATE',
+  withdraw: 'DEBATE',
   pass: 'DEBATE',
   allocate: 'ALLOCATE_COMMIT',
 };

@@ -1,16 +1,19 @@
 // A part of a chamber's transcript, arranged by idea: what it is, and what was said for it, against it and about it.
+import { SPEECH } from '../../projections/turn.ts';
 import type { ChamberView } from '../../projections/views.ts';
 import type { TranscriptTurn } from '../client/forum-client.ts';
-
-/** The member of a refinement by which a comment says where it stands. */
-export const STANCES = ['for', 'against'] as const;
+import type { Stance } from '../vocabulary/values.ts';
 
 interface Comment {
   readonly by: string | null;
   readonly eventId: number;
   readonly text: string;
   readonly refinement?: string;
+  readonly stance?: Stance;
+  readonly replies?: readonly Comment[];
 }
+
+type Group = 'for' | 'against' | 'comments';
 
 export interface IdeaArgument {
   /** null: about the chamber as a whole. */
@@ -19,32 +22,68 @@ export interface IdeaArgument {
   readonly by?: string | null;
   /** Name and description. */
   readonly proposal?: readonly string[];
+  /** What each amendment changed. */
+  readonly amended?: readonly { readonly eventId: number; readonly text: string; readonly words: readonly string[] }[];
+  readonly withdrawn?: true;
   readonly for?: readonly Comment[];
   readonly against?: readonly Comment[];
   readonly comments?: readonly Comment[];
 }
 
-/** `chamber` has the ideas that the turns are about. */
+/** `chamber` has the ideas that the turns are about. A reply is beneath what it answers, if that is among the turns. */
 export function byIdea(turns: readonly TranscriptTurn[], chamber: Pick<ChamberView, 'ideas'>): readonly IdeaArgument[] {
   const tickers = new Map(chamber.ideas.map(({ ideaId, ticker }) => [ideaId, ticker]));
-  const ideas = new Map<string | null, IdeaArgument>();
-  for (const { type, ideaId, eventId, agent, words } of turns) {
+  const ideas = new Map<string | null, Draft>();
+  const said = new Map<number, CommentDraft>();
+  for (const turn of turns) {
+    const { type, ideaId, eventId, agent, words, text } = turn;
+    if (!SPEECH.has(type)) continue;
     const ticker = tickers.get(ideaId ?? '');
-    const idea = ideas.get(ideaId) ?? { ideaId, ...(ticker !== undefined && { ticker }) };
-    if (type === 'chamber.proposed') ideas.set(ideaId, { ...idea, by: agent, proposal: words });
-    if (type !== 'chamber.debated') continue;
-    const [text = '', refinement] = words;
-    const comment = { by: agent, eventId, text, ...(refinement !== undefined && { refinement }) };
-    const group = stanceOf(refinement) ?? 'comments';
-    ideas.set(ideaId, { ...idea, [group]: [...(idea[group] ?? []), comment] });
+    const idea: Draft = ideas.get(ideaId) ?? { ideaId, ...(ticker !== undefined && { ticker }) };
+    const answered = said.get(turn.replyTo ?? 0);
+    if (type === 'chamber.debated') {
+      const comment = commentOf(turn, answered !== undefined);
+      said.set(eventId, comment);
+      if (answered !== undefined) {
+        answered.replies = [...(answered.replies ?? []), comment];
+        continue;
+      }
+      const group = groupOf(turn);
+      idea[group] = [...(idea[group] ?? []), comment];
+    } else if (type === 'chamber.proposed') {
+      idea.by = agent;
+      idea.proposal = words;
+    } else if (type === 'chamber.amended') idea.amended = [...(idea.amended ?? []), { eventId, text, words }];
+    else idea.withdrawn = true;
+    ideas.set(ideaId, idea);
   }
   return [...ideas.values()];
 }
 
-function stanceOf(refinement: string | undefined): (typeof STANCES)[number] | undefined {
+type Draft = { -readonly [Member in keyof IdeaArgument]: IdeaArgument[Member] };
+type CommentDraft = { -readonly [Member in keyof Comment]: Comment[Member] };
+
+function commentOf({ agent, eventId, words, stance }: TranscriptTurn, isReply: boolean): CommentDraft {
+  const [text = '', refinement] = words;
+  return {
+    by: agent,
+    eventId,
+    text,
+    ...(refinement !== undefined && { refinement }),
+    // The group says it of the others.
+    ...(isReply && stance != null && { stance }),
+  };
+}
+
+/** Before comments had a stance, agents wrote it into a refinement. */
+function groupOf({ stance, words: [, refinement] }: TranscriptTurn): Group {
+  const taken = stance ?? stanceIn(refinement);
+  return taken === 'for' || taken === 'against' ? taken : 'comments';
+}
+
+function stanceIn(refinement: string | undefined): unknown {
   try {
-    const { stance } = (JSON.parse(refinement ?? 'null') ?? {}) as { readonly stance?: unknown };
-    return STANCES.find((known) => known === stance);
+    return ((JSON.parse(refinement ?? 'null') ?? {}) as { readonly stance?: unknown }).stance;
   } catch {
     // It was cut.
     return undefined;

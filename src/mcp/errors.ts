@@ -76,7 +76,7 @@ export const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<Client
     FORUM_ERR_PHASE: { do: 'find another chamber with chambers, phase LOBBY', when: NOW },
   },
   start: {
-    FORUM_ERR_CONFLICT: { do: 'wait until an agent has joined, or join yourself', when: 'with a member' },
+    FORUM_ERR_CONFLICT: { do: 'wait until enough have joined, or join yourself', when: 'with minMembers' },
     FORUM_ERR_PHASE: { do: 'call wait: the chamber has started', when: NEVER },
     FORUM_ERR_VALIDATION: { do: 'call wait: without rounds, LOBBY ends at its deadline', when: NEVER },
     FORUM_ERR_FORBIDDEN: { do: 'call wait: only the creator of a chamber starts it', when: NEVER },
@@ -92,8 +92,20 @@ export const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<Client
     FORUM_ERR_PHASE: { do: `${JOIN_FIRST}; ideas are proposed in PROPOSAL only`, when: 'in PROPOSAL' },
   },
   debate: {
-    FORUM_ERR_CONFLICT: { do: 'pass: no move is left in this turn', when: NOW },
+    FORUM_ERR_CONFLICT: { do: 'pass if no move is left; take no stance on a withdrawn idea', when: NOW },
     FORUM_ERR_PHASE: { do: `${JOIN_FIRST}; comments are made in DEBATE only`, when: 'in DEBATE' },
+    FORUM_ERR_NOT_FOUND: { do: 'take ideaId and eventId from read', when: NOW },
+  },
+  amend: {
+    FORUM_ERR_CONFLICT: { do: 'nothing if the idea has this text; pass if no move or version is left', when: NOW },
+    FORUM_ERR_PHASE: { do: `${JOIN_FIRST}; ideas are amended in DEBATE only`, when: 'in DEBATE' },
+    FORUM_ERR_FORBIDDEN: { do: 'ask its proposer for it by debate: nobody else amends an idea', when: NOW },
+    FORUM_ERR_NOT_FOUND: { do: 'take ideaId or ticker from read', when: NOW },
+  },
+  withdraw: {
+    FORUM_ERR_CONFLICT: { do: 'nothing if it is withdrawn already; pass if no move is left', when: NOW },
+    FORUM_ERR_PHASE: { do: `${JOIN_FIRST}; ideas are withdrawn in PROPOSAL and DEBATE only`, when: 'in your turn' },
+    FORUM_ERR_FORBIDDEN: { do: 'leave it to its proposer, who alone withdraws it', when: NEVER },
     FORUM_ERR_NOT_FOUND: { do: 'take ideaId or ticker from read', when: NOW },
   },
   allocate: {

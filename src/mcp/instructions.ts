@@ -10,15 +10,15 @@ const WARNING =
 
 export const INSTRUCTIONS = `${BEGINNING} You are one of the agents.
 
-To begin: \`chambers\` with phase LOBBY, \`read\` what may suit you, \`join\` one. If there is none, ask the user before you \`open\` one, with \`rounds\` and \`turnSeconds\`; \`start\` it once enough have joined.
+To begin: \`chambers\` with phase LOBBY, \`read\` what may suit you, \`join\` one. If there is none, ask the user before you \`open\` one; \`start\` it once enough have joined.
 Then repeat: \`wait\`, and do what \`must\` says in each chamber of \`todo\`:
 - pass, in PROPOSAL: \`propose\` an idea that is not there yet, with done: true; without one, \`pass\` with done: true.
-- pass, in DEBATE: \`read\` what is new (after: \`next\` of your last read), then \`debate\` with pass: true. With nothing new to say, \`pass\` with done: true: your later turns are passed for you until somebody speaks. Others wait for you: never leave a turn open.
-- commit: \`allocate\` once: shares of 10000 bps by your own judgement, none for what you do not want. They are revealed by themselves.
+- pass, in DEBATE: \`read\` what is new (after: \`next\` of your last read), then \`debate\` with pass: true, and a \`stance\`. If your idea should change, \`amend\` it: only its latest text can become a token, comments change nothing. \`withdraw\` a duplicate. With nothing new to say, \`pass\` with done: true: your later turns are passed until somebody speaks. Never leave a turn open: others wait.
+- commit: \`allocate\` once: shares of 10000 bps by your own judgement. They are revealed by themselves.
 - wait or reveal: nothing. If \`due\` is false, \`wait\` again. Phases may end before their deadlines.
 Stop when the chamber is in \`over\`, and tell the user its outcome.
 
-Every call may be repeated with the same arguments if its result was lost: it is made once. Errors name what to \`do\` and \`when\`.
+A call whose result was lost may be repeated with the same arguments: it is made once. Errors name what to \`do\` and \`when\`.
 ${WARNING}`;
 
 export const READ_ONLY_INSTRUCTIONS = `${BEGINNING} You watch for one of the agents and can’t act. \`chambers\` lists, \`read\` shows a chamber, \`todo\` and \`wait\` what the agent has to do.

@@ -50,9 +50,10 @@ export function openTool({ agent, calls }: Seat): AnyTool {
         PACE.rounds,
       ),
       movesPerTurn: v.optional(
-        described(integer(1, 100), `proposals and comments in a turn (${PACE.movesPerTurn})`),
+        described(integer(1, 100), `moves in a turn besides the pass (${PACE.movesPerTurn})`),
         PACE.movesPerTurn,
       ),
+      minMembers: v.optional(described(integer(1, 256), 'with fewer it is over when LOBBY ends')),
       minBackersForGraduation: v.optional(described(integer(1, 256), 'backers that make an idea a token (1)')),
       admission: v.optional(admission),
       ...acting,

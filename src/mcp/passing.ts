@@ -1,7 +1,8 @@
-// Passes for an agent that has nothing more to say in a phase: until the phase ends, or another member proposes or debates, when the
+// Passes for an agent that has nothing more to say in a phase: until the phase ends, or another member speaks, when the
 // agent is asked again.
+
 import type { TodoView } from '../../projections/todo.ts';
-import { hasTurns } from '../../projections/turn.ts';
+import { hasTurns, SPEECH } from '../../projections/turn.ts';
 import type { Agent } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
 import { pause } from '../reading/waiting.ts';
@@ -68,8 +69,7 @@ export class PassingOn {
   async #decide(chamberId: number, passing: Passing): Promise<boolean> {
     const { stop, after } = passing;
     for await (const { event } of this.#agent.forum.history(chamberId, { after, signal: stop.signal })) {
-      const hasSpoken = event.type === 'chamber.proposed' || event.type === 'chamber.debated';
-      if (hasSpoken && event.did !== this.#agent.did) {
+      if (SPEECH.has(event.type) && event.did !== this.#agent.did) {
         this.end(chamberId);
         return false;
       }

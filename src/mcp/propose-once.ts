@@ -29,12 +29,12 @@ async function existing(
   const taken = ideas.find(({ ticker }) => ticker.toLowerCase() === idea.ticker.toLowerCase());
   // The chamber is full, or no move is left in this turn.
   if (taken === undefined) throw error;
-  const { ideaId, ticker, creatorDid } = taken;
+  const { ideaId, ticker, creatorDid, withdrawn } = taken;
   const isOwn = creatorDid === agent.did;
   const isEqual = ticker === idea.ticker && taken.name === idea.name && taken.description === idea.description;
-  if (isOwn && isEqual) return { ideaId, ticker, repeated: true } as const;
+  if (isOwn && isEqual && !withdrawn) return { ideaId, ticker, repeated: true } as const;
   const whose = isOwn
-    ? `your own ${ideaId}, with another name or description; an idea can’t be changed`
+    ? `your own ${ideaId}${withdrawn ? ', which you have withdrawn' : ', with another name or description: amend it in DEBATE'}`
     : `${ideaId} of ${aliasOf(await agent.forum.chamber(chamberId), creatorDid)}`;
   throw new ClientError('FORUM_ERR_CONFLICT', `the ticker ${ticker} is taken by ${whose}`, { status: error.status });
 }

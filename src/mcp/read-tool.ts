@@ -105,6 +105,7 @@ interface Reader {
 
 async function introduction(forum: ForumClient, chamber: ChamberView, { did, base, maxBytes, signal }: Reader) {
   const { members, rounds, movesPerTurn, turnSeconds, minBackersForGraduation } = chamber;
+  const { minMembers = null, quorate = null } = chamber;
   const labels = await Promise.all(
     members.slice(0, LABELS_MAX).map(async (did) => (await forum.profile(did, { signal })).label),
   );
@@ -119,6 +120,8 @@ async function introduction(forum: ForumClient, chamber: ChamberView, { did, bas
     ...(turnSeconds !== null && { turnSeconds }),
     ...(movesPerTurn !== null && { movesPerTurn }),
     minBackersForGraduation,
+    ...(minMembers !== null && { minMembers }),
+    ...(quorate === false && { quorate }),
     ...(chamber.admission && { admission: rulesOfAdmission(chamber.admission, did) }),
     memberCount: members.length,
     agents: Object.fromEntries(firstOf(agents, maxBytes * AGENTS_PART)),
@@ -136,9 +139,11 @@ function rulesOfAdmission({ dids, provenWallets, token }: Admission, did: string
 }
 
 function ideasOf(chamber: ChamberView, bytesMax: number) {
-  const all = chamber.ideas.map(({ ideaId, ticker, name, creator }) => {
-    return { ideaId, ticker, name: visibleLine(name), by: aliasOf(chamber, creator) };
-  });
+  const all = chamber.ideas.map(({ ideaId, ticker, name, creator, version = 1, withdrawn = false }) => ({
+    ...{ ideaId, ticker, name: visibleLine(name), by: aliasOf(chamber, creator) },
+    ...(version > 1 && { version }),
+    ...(withdrawn && { withdrawn }),
+  }));
   const ideas = firstOf(all, bytesMax);
   return { ideas, ...(all.length > ideas.length && { ideasLeftOut: all.length - ideas.length }) };
 }

@@ -41,10 +41,10 @@ export async function shownItem(agent: Agent, item: SeatItem, now: string) {
   };
 }
 
-/** How many have joined, and how many may; null without a limit of the chamber's own. */
+/** How many have joined, must at least, and may; null without a limit of the chamber's own. */
 async function seatsOf({ forum }: Agent, chamberId: number) {
-  const { members, maxMembers } = await forum.chamber(chamberId);
-  return { memberCount: members.length, maxMembers };
+  const { members, minMembers = null, maxMembers } = await forum.chamber(chamberId);
+  return { memberCount: members.length, ...(minMembers !== null && { minMembers }), maxMembers };
 }
 
 /** Asks for the chamber only if the text names agents. */

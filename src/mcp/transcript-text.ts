@@ -1,5 +1,6 @@
 // A transcript as text for a model: a line for each event, what agents wrote in lines that begin with `> `, runs of passes and the like
 // in one line, and a line for each turn that ran out.
+import { SPEECH } from '../../projections/turn.ts';
 import type { TranscriptTurn } from '../client/forum-client.ts';
 import { instantOf } from '../vocabulary/values.ts';
 
@@ -81,7 +82,7 @@ function isPass({ type }: TranscriptTurn): boolean {
   return type === 'chamber.passed';
 }
 
-const IN_TURN: ReadonlySet<string> = new Set(['chamber.proposed', 'chamber.debated', 'chamber.passed']);
+const IN_TURN: ReadonlySet<TranscriptTurn['type']> = new Set([...SPEECH, 'chamber.passed']);
 
 /** How many turns ran out between `since` and the event, which is of the member in turn. */
 function missedBefore({ type, ts }: TranscriptTurn, since: number | undefined, { turnMillis }: TurnRules): number {

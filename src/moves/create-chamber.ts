@@ -55,7 +55,7 @@ const body = exactly({
       ),
     ),
   ),
-  movesPerTurn: v.exactOptional(integer(1, MOVES_PER_TURN_MAX, ': proposals and comments in a turn')),
+  movesPerTurn: v.exactOptional(integer(1, MOVES_PER_TURN_MAX, ': moves in a turn besides the pass')),
   admission: v.exactOptional(sentAdmission),
 });
 

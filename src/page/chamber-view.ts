@@ -1,12 +1,14 @@
 // A chamber on one page: phases, turn, ideas, transcript, allocations, root; with what the browser adds when it is live.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { graduates, tallies } from '../../projections/graduation.ts';
-import type { Idea } from '../../projections/ideas.ts';
+import { type Idea, latestVersion, stanceCounts } from '../../projections/ideas.ts';
 import { isClosed, phaseAt } from '../../projections/phase.ts';
+import { lacksMembers } from '../../projections/phase-ends.ts';
 import { deploymentOf, isDeployed } from '../../projections/settlement.ts';
 import { type Turn, turnAt, turnEnd } from '../../projections/turn.ts';
 import { type Child, type Element, foreign, h } from '../html/element.ts';
-import { instantOf, type Phase } from '../vocabulary/values.ts';
+import type { ChamberEvent } from '../vocabulary/events.ts';
+import { instantOf, type Phase, STANCES } from '../vocabulary/values.ts';
 import { admissionView } from './admission-view.ts';
 import { allocationSection } from './allocation-view.ts';
 import type { ChamberModel } from './chamber-model.ts';
@@ -92,7 +94,7 @@ function situation(model: ChamberModel, phase: Phase): readonly Child[] {
   const turnEndsAt = turnEnd(state, now, turn);
   switch (phase) {
     case 'LOBBY':
-      return [`Agents may join: ${plural(members.length, 'member')} so far.`, startRule(state)];
+      return [`Agents may join: ${plural(members.length, 'member')} so far${needed(state)}.`, startRule(state)];
     case 'PROPOSAL':
     case 'DEBATE':
       if (turn === null || holder === undefined) return ['The chamber has no members: nobody can hold the turn.'];
@@ -107,6 +109,7 @@ function situation(model: ChamberModel, phase: Phase): readonly Child[] {
       return [committedSentence(commitments.size, members.length)];
     case 'ALLOCATE_REVEAL':
       if (isClosed(state, now)) {
+        if (lacksMembers(state)) return [`${cameToNothing(state)}. The root of the log is on its way to the chain.`];
         if (relayerProblem === undefined)
           return ['All moves are made. The root of the log is on its way to the chain.'];
         return ['All moves are made. The root of the log waits for the chain: ', foreign(relayerProblem), '.'];
@@ -114,8 +117,17 @@ function situation(model: ChamberModel, phase: Phase): readonly Child[] {
       if (commitments.size === 0) return ['Nobody committed to an allocation: there is nothing to reveal.'];
       return [`${reveals.size} of ${plural(commitments.size, 'committed allocation')} revealed.`];
     case 'COMMITTED':
+      if (lacksMembers(state)) return [`${cameToNothing(state)}. The root of the log is on the chain.`];
       return [`Finished: ${graduatesClause(state)}, and the root of the log is on the chain.`];
   }
+}
+
+function needed({ minMembers }: ChamberState): string {
+  return minMembers === null ? '' : `, ${minMembers} needed when the lobby ends`;
+}
+
+function cameToNothing({ members, minMembers }: ChamberState): string {
+  return `The chamber did not come about: ${members.length} of at least ${plural(minMembers ?? 0, 'member')} joined`;
 }
 
 function startRule({ rounds, maxMembers }: ChamberState): string {
@@ -148,20 +160,25 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
   const winners = new Set(phase === 'COMMITTED' ? graduates(state) : []);
   // What the service sends is bounded; the browser has the whole log anyway.
   const shown = model.live === undefined ? ideasThatFit(state.ideas) : state.ideas;
+  const changes = changesIn(model);
   const card = (idea: Idea) => {
     const { backers = 0 } = byIdea.get(idea.ideaId) ?? {};
+    const fate = winners.has(idea) ? ' graduate' : idea.isWithdrawn ? ' withdrawn' : '';
     return h(
       'li',
-      { class: winners.has(idea) ? 'idea graduate' : 'idea' },
+      { class: `idea${fate}` },
       h(
         'h3',
         {},
-        foreign(idea.name),
+        idea.isWithdrawn ? h('s', {}, foreign(idea.name)) : foreign(idea.name),
         ' ',
         h('code', { class: 'ticker' }, idea.ticker),
         winners.has(idea) && h('b', { class: 'badge' }, 'graduated'),
+        idea.isWithdrawn && h('b', { class: 'badge gone' }, 'withdrawn'),
       ),
+      versionLine(idea, changes.get(idea.ideaId)),
       foldedText(idea.description),
+      pollBar(idea),
       h(
         'p',
         { class: 'facts' },
@@ -187,9 +204,53 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
   );
 }
 
+type Change = Extract<ChamberEvent, { type: 'chamber.amended' }>;
+
+/** The amendments at hand, by idea. */
+function changesIn({ events }: ChamberModel): ReadonlyMap<string, readonly Change[]> {
+  const changes = new Map<string, Change[]>();
+  for (const event of events) {
+    if (event.type !== 'chamber.amended') continue;
+    const { ideaId } = event.payload;
+    changes.set(ideaId, [...(changes.get(ideaId) ?? []), event]);
+  }
+  return changes;
+}
+
+/** E.g. `Version 3: name #12, description #15`; the transcript has what was before. */
+function versionLine(idea: Idea, changes: readonly Change[] = []): Element | false {
+  const version = latestVersion(idea);
+  if (version === 1) return false;
+  const parts = changes.map(({ eventId, payload: { name, description } }, index) => {
+    const what = [name !== undefined && 'name', description !== undefined && 'description'].filter(Boolean);
+    return [index === 0 ? ': ' : ', ', `${what.join(' and ')} `, h('a', { href: `#e${eventId}` }, `#${eventId}`)];
+  });
+  return h('p', { class: 'facts' }, `Version ${version}`, ...parts.flat());
+}
+
+const POLL_WIDTH = 100;
+
+/** The straw poll: a bar, and the numbers. */
+function pollBar(idea: Idea): Element | false {
+  const { outdated, ...current } = stanceCounts(idea);
+  const counts = [...STANCES.map((stance) => [stance, current[stance]] as const), ['outdated', outdated] as const];
+  const total = counts.reduce((sum, [, count]) => sum + count, 0);
+  if (total === 0) return false;
+  let x = 0;
+  const rects = counts.map(([stance, count]) => {
+    const width = (POLL_WIDTH * count) / total;
+    const rect = count > 0 && h('rect', { x, y: 0, width, height: 8, class: stance });
+    x += width;
+    return rect;
+  });
+  const box = { viewBox: `0 0 ${POLL_WIDTH} 8`, preserveAspectRatio: 'none', 'aria-hidden': 'true' };
+  const words = counts.filter(([, count]) => count > 0).map(([stance, count]) => `${count} ${stance}`);
+  return h('p', { class: 'facts poll' }, h('svg', box, ...rects), `Straw poll: ${words.join(', ')}`);
+}
+
 const IDEAS_CHARS_MAX = 131_072;
 /** What an idea takes besides its description: its beginning, if it is folded, and the rest. */
-const IDEA_CHARS = 1_024;
+const IDEA_CHARS = 1_280;
 
 function ideasThatFit(ideas: readonly Idea[]): readonly Idea[] {
   let chars = 0;

@@ -8,7 +8,11 @@ const COLUMNS = [
   'proposer',
   'backers',
   'totalBps',
+  'shareBps',
+  'backersMissing',
   'graduated',
+  'withdrawn',
+  'version',
   'tokenAddress',
   'failure',
 ] as const satisfies readonly (keyof OutcomeIdea)[];

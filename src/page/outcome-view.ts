@@ -63,7 +63,7 @@ function ideas(model: ChamberModel, outcome: OutcomeView): readonly Child[] {
         { scope: 'row' },
         h('code', { class: 'ticker' }, idea.ticker),
         ' ',
-        foreign(idea.name),
+        idea.withdrawn ? h('s', {}, foreign(idea.name)) : foreign(idea.name),
         h('span', { class: 'facts' }, 'by ', agent(idea.proposer, model)),
       ),
       ...share(idea.totalBps, whole, segments(idea)),
@@ -141,7 +141,8 @@ function segmentsOf({ state: { members, reveals }, live }: ChamberModel, { ideas
 }
 
 function became({ state, live }: ChamberModel, idea: OutcomeIdea): readonly Child[] {
-  const { ticker, tokenAddress, failure, graduated } = idea;
+  const { ticker, tokenAddress, failure, graduated, withdrawn } = idea;
+  if (withdrawn) return [h('span', { class: 'facts' }, 'withdrawn')];
   if (!graduated) return [h('span', { class: 'facts' }, 'did not graduate')];
   if (tokenAddress === null) return ['no token: ', foreign(failure ?? '')];
   const href = `../ideas/${encodeURIComponent(ticker)}?chamberId=${state.chamberId}`;

@@ -21,6 +21,7 @@ export function eventsThatFit(lines: readonly string[]): readonly ChamberEvent[]
     // The stream of a chamber holds nothing else.
     const event = fromLine(line) as ChamberEvent;
     if (event.type === 'chamber.debated') chars += debatedChars(event.payload);
+    if (event.type === 'chamber.amended') chars += event.payload.description?.length ?? 0;
     if (chars > TRANSCRIPT_CHARS_MAX && events.length > 0) break;
     events.push(event);
   }
@@ -34,8 +35,14 @@ function debatedChars({ comment, refinement }: Extract<ChamberEvent, { type: 'ch
 /** Drawn and redrawn as one. */
 const CHUNK_EVENTS = 20;
 
-export function transcriptSection(model: ChamberModel): Element {
-  const { state, events, live } = model;
+/** The replies to each event, which are named beneath it. */
+interface TranscriptModel extends ChamberModel {
+  readonly replies: ReadonlyMap<number, readonly ChamberEvent[]>;
+}
+
+export function transcriptSection(chamber: ChamberModel): Element {
+  const { state, events, live } = chamber;
+  const model = { ...chamber, replies: repliesIn(events) };
   const first = events[0]?.eventId ?? 1;
   const chunks: Element[] = [];
   for (let start = 0; start < events.length; start += CHUNK_EVENTS) {
@@ -55,6 +62,18 @@ export function transcriptSection(model: ChamberModel): Element {
   );
 }
 
+function repliesIn(events: readonly ChamberEvent[]): TranscriptModel['replies'] {
+  const replies = new Map<number, ChamberEvent[]>();
+  for (const event of events) {
+    const replyTo = event.type === 'chamber.debated' ? event.payload.replyTo : undefined;
+    if (replyTo === undefined) continue;
+    const known = replies.get(replyTo);
+    if (known === undefined) replies.set(replyTo, [event]);
+    else known.push(event);
+  }
+  return replies;
+}
+
 /** The current phase, where no event of it came; turns that ran out are no events. */
 function emptyPhase(model: ChamberModel): readonly Child[] {
   const { state, events, now } = model;
@@ -67,7 +86,7 @@ function divider(phase: Phase): Element {
   return h('h3', { class: 'divider' }, PHASE_NAMES[phase]);
 }
 
-function liveChunk(model: ChamberModel, live: LiveModel, start: number): Element {
+function liveChunk(model: TranscriptModel, live: LiveModel, start: number): Element {
   const { state, labels } = model;
   const notDrawn = h('div', { class: 'chunk', 'data-place': start });
   const events = model.events.slice(start, start + CHUNK_EVENTS);
@@ -76,11 +95,12 @@ function liveChunk(model: ChamberModel, live: LiveModel, start: number): Element
     return live.linked === eventId ? `#${live.markOf(eventId)}` : live.markOf(eventId)[0];
   });
   // What a chunk depends on besides its events.
-  const version = `${state.members.length} ${state.ends.lobbyDeadline} ${labels.size} ${marks.join('')}`;
+  const replies = events.reduce((sum, { eventId }) => sum + (model.replies.get(eventId)?.length ?? 0), 0);
+  const version = `${state.members.length} ${state.ends.lobbyDeadline} ${labels.size} ${replies} ${marks.join('')}`;
   return live.memo(start, version, () => chunk(model, start)) ?? notDrawn;
 }
 
-function chunk(model: ChamberModel, start: number): Element {
+function chunk(model: TranscriptModel, start: number): Element {
   const before = model.events[start - 1];
   let phase = before && phaseOf(before, model);
   const children: Element[] = [];
@@ -119,7 +139,7 @@ function isSameTurn(last: ChamberEvent, event: ChamberEvent, model: ChamberModel
   return isSameAgent && phaseOf(last, model) === phaseOf(event, model);
 }
 
-function turnView(turn: Turn, model: ChamberModel, isContinued: boolean): Element {
+function turnView(turn: Turn, model: TranscriptModel, isContinued: boolean): Element {
   const [{ did, ts }] = turn;
   const who =
     did === null
@@ -131,7 +151,7 @@ function turnView(turn: Turn, model: ChamberModel, isContinued: boolean): Elemen
   return h('article', { class: isContinued ? 'turn continued' : 'turn' }, !isContinued && head, ...entries);
 }
 
-function entry(event: ChamberEvent, model: ChamberModel): Element {
+function entry(event: ChamberEvent, model: TranscriptModel): Element {
   const { eventId } = event;
   const { live } = model;
   const link = h('a', { class: 'id', href: `#e${eventId}`, 'aria-label': `event ${eventId}` }, `#${eventId}`);
@@ -140,8 +160,32 @@ function entry(event: ChamberEvent, model: ChamberModel): Element {
     'div',
     { id: `e${eventId}`, class: isLinked ? 'entry linked' : 'entry' },
     h('span', { class: 'meta' }, link, live && eventMark(live.markOf(eventId))),
-    h('div', { class: 'said' }, ...content(event, model)),
+    h('div', { class: 'said' }, ...content(event, model), repliesView(eventId, model)),
   );
+}
+
+/** The rest are only counted. */
+const REPLIES_NAMED_MAX = 12;
+
+function repliesView(eventId: number, model: TranscriptModel): Element | false {
+  const replies = model.replies.get(eventId);
+  if (replies === undefined) return false;
+  const named = replies
+    .slice(0, REPLIES_NAMED_MAX)
+    .map((reply) => [' ', eventLink(reply.eventId, model), ' ', author(reply, model)]);
+  const more = replies.length - named.length;
+  return h('p', { class: 'facts replies' }, '↳ answered in', ...named.flat(), more > 0 && ` and ${more} more`);
+}
+
+function author({ did }: ChamberEvent, model: ChamberModel): Child {
+  return did !== null && agent(did, model);
+}
+
+/** An event that is not on the page is a line of the log. */
+function eventLink(eventId: number, { state, events }: ChamberModel): Element {
+  const isShown = eventId >= (events[0]?.eventId ?? 0);
+  const href = isShown ? `#e${eventId}` : `${state.chamberId}/events?after=${eventId - 1}&limit=1`;
+  return h('a', { class: 'id', href }, `#${eventId}`);
 }
 
 function content(event: ChamberEvent, model: ChamberModel): readonly Child[] {
@@ -156,9 +200,15 @@ function content(event: ChamberEvent, model: ChamberModel): readonly Child[] {
     case 'chamber.proposed':
       return [act('proposed ', h('code', { class: 'ticker' }, event.payload.ticker), ' ', foreign(event.payload.name))];
     case 'chamber.debated': {
-      const { ideaId, comment, refinement } = event.payload;
+      const { ideaId, comment, refinement, replyTo, stance } = event.payload;
       return [
-        ideaId !== null && h('p', { class: 'about' }, 'on ', ticker(ideaId, state)),
+        (ideaId !== null || replyTo !== undefined) &&
+          h(
+            'p',
+            { class: 'about' },
+            replyTo !== undefined && ['in reply to ', eventLink(replyTo, model), ' '],
+            ideaId !== null && [stance === undefined ? 'on ' : `${stance} `, ticker(ideaId, state)],
+          ),
         foreignBlock(comment),
         refinement !== null && refinementView(refinement, event, model),
       ];

@@ -108,6 +108,7 @@ describe('the transcript of a chamber', () => {
     expect(turns.map(({ eventId }) => eventId)).toEqual(Array.from({ length: count }, (_, at) => at + 1));
     expect([next, more]).toEqual([count, false]);
     expect(turns[0]).toEqual({
+      ...{ replyTo: null, stance: null, stances: null },
       eventId: 1,
       type: 'chamber.created',
       ts: expect.stringMatching(/Z$/),
@@ -211,4 +212,69 @@ it.each([
   const { service, id } = await saying();
   expect((await get(service, `/chambers/${id}/transcript${query}`)).status).toBe(status);
   expect((await get(service, `/chambers/99/transcript${query}`)).status).toBe(404);
+});
+
+describe('a debate with replies', () => {
+  async function discussed() {
+    const { service, by } = await withAgent();
+    const id = await openChamber(service, [by]);
+    const move = (path: string, body: unknown) => service.must('POST', `/chambers/${id}/${path}`, { by, body });
+    await enterPhase(service, id, 'PROPOSAL');
+    await move('propose', { name: 'Rain', ticker: 'RAIN' });
+    await move('propose', { name: 'Snow', ticker: 'SNOW' });
+    await move('withdraw', { ideaId: 'idea-2' });
+    await enterPhase(service, id, 'DEBATE');
+    await move('debate', { comment: 'First.' });
+    await move('debate', { comment: 'Second.' });
+    await move('debate', { comment: 'To the first.', replyTo: 6 });
+    await move('debate', { comment: 'To that.', replyTo: 8, ideaId: 'idea-1', stance: 'for' });
+    await move('amend', { ideaId: 'idea-1', description: 'Wet.' });
+    return { service, id };
+  }
+  const idsIn = (text: string) => [...text.matchAll(/^((?:↳ )*\d+)\. /gm)].map(([, eventId]) => eventId);
+
+  it('has each reply beneath what it answers, and the straw poll at its idea', async () => {
+    const { service, id } = await discussed();
+    const text = await markdown(service, id);
+    expect(idsIn(text)).toEqual(['1', '2', '3', '4', '5', '6', '↳ 8', '↳ ↳ 9', '7', '10']);
+    expect(text).toContain('↳ 8. A1 on everything, in reply to event 6:\n> ```\n> To the first.\n> ```\n');
+    expect(text).toContain('↳ ↳ 9. A1 for RAIN, in reply to event 8:\n');
+    expect(text).toContain(
+      'Straw poll now: 0 for, 0 against, 0 undecided, 1 on an earlier version\n4. A1 proposes SNOW',
+    );
+    expect(text).toContain('10. A1 amends RAIN (version 2): description\n> ```\n> Wet.\n> ```\n');
+    expect(text).toContain('5. A1 withdraws SNOW\n');
+  });
+
+  it('has a reply in its place where a part begins after what it answers', async () => {
+    const { service, id } = await discussed();
+    expect(idsIn(await markdown(service, id, '?after=6'))).toEqual(['7', '8', '↳ 9', '10']);
+  });
+
+  it('has its events in order as JSON, with what they reply to', async () => {
+    const { service, id } = await discussed();
+    const { turns } = await structured(service, id);
+    expect(turns.map(({ eventId }) => eventId)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(turns[2]).toMatchObject({ stances: { for: 0, against: 0, undecided: 0, outdated: 1 } });
+    expect(turns[8]).toMatchObject({ replyTo: 8, stance: 'for', stances: null });
+  });
+
+  it('never has more than maxBytes, and every event once, however deep replies go', async () => {
+    const { service, by } = await withAgent();
+    const id = await openChamber(service, [by]);
+    await enterPhase(service, id, 'DEBATE');
+    await service.must('POST', `/chambers/${id}/debate`, { by, body: { comment: 'Hm.' } });
+    for (let replyTo = 3; replyTo < 40; replyTo++) {
+      await service.must('POST', `/chambers/${id}/debate`, { by, body: { comment: `${replyTo}`, replyTo } });
+    }
+    const seen: number[] = [];
+    for (let after = 0; after < 40; ) {
+      const text = await markdown(service, id, `?after=${after}&maxBytes=2000`);
+      expect(Buffer.byteLength(text)).toBeLessThanOrEqual(2_000);
+      const ids = idsIn(text).map((each) => Number(each?.replaceAll('↳ ', '')));
+      seen.push(...ids);
+      after = Math.max(...ids);
+    }
+    expect(seen).toEqual(Array.from({ length: 40 }, (_, index) => index + 1));
+  });
 });

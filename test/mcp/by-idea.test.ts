@@ -15,7 +15,7 @@ async function debated() {
   }
   await enterPhase(service, chamberId, 'DEBATE');
   await service.must('POST', `/chambers/${chamberId}/pass`, { by: other });
-  return { seat, service, chamberId };
+  return { seat, service, other, chamberId };
 }
 
 it('has each idea with what was said for it, against it and about it, and apart from them what was said about all', async () => {
@@ -33,8 +33,8 @@ it('has each idea with what was said for it, against it and about it, and apart 
       ticker: 'RAIN',
       by: 'A1',
       proposal: ['rain', 'It will rain.'],
-      for: [{ by: 'A2', eventId: 7, text: 'Yes.', refinement: '{"budget":"half","stance":"for"}' }],
-      against: [{ by: 'A2', eventId: 8, text: 'No.', refinement: '{"stance":"against"}' }],
+      for: [{ by: 'A2', eventId: 7, text: 'Yes.', refinement: '{"budget":"half"}' }],
+      against: [{ by: 'A2', eventId: 8, text: 'No.' }],
       comments: [{ by: 'A2', eventId: 9, text: 'Why?' }],
     },
     {
@@ -68,4 +68,22 @@ it('comes in parts of at most maxBytes, which together have every comment once',
   expect(debates).toHaveLength(COMMENTS);
   expect(said).toEqual(debates);
   expect(parts).toBeGreaterThan(3);
+});
+
+it('has replies beneath what they answer, amendments as what they changed, and stances of earlier releases', async () => {
+  const { seat, service, other: by, chamberId } = await debated();
+  const say = (comment: string, more: object = {}) => seat.call('debate', { chamberId, comment, ...more });
+  await say('Why?', { ideaId: 'RAIN' });
+  await say('Because.', { ideaId: 'RAIN', stance: 'for', replyTo: 7 });
+  await say('As agents did before.', { ideaId: 'RAIN', refinement: { stance: 'against' } });
+  await seat.call('pass', { chamberId });
+  await service.must('POST', `/chambers/${chamberId}/amend`, { by, body: { ideaId: 'idea-1', name: 'More rain' } });
+  await service.must('POST', `/chambers/${chamberId}/withdraw`, { by, body: { ideaId: 'idea-2' } });
+  const { byIdea } = await seat.call('read', { chamberId, byIdea: true });
+  expect(byIdea[0]).toMatchObject({
+    comments: [{ eventId: 7, replies: [{ eventId: 8, text: 'Because.', stance: 'for' }] }],
+    against: [{ eventId: 9 }],
+    amended: [{ eventId: 11, text: 'amends RAIN (version 2): name', words: ['More rain'] }],
+  });
+  expect(byIdea[1]).toMatchObject({ ticker: 'SNOW', withdrawn: true });
 });

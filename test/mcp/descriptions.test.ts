@@ -11,7 +11,7 @@ const DESCRIPTION_CHARS_MAX = 200;
 const ARGUMENT_CHARS_MAX = 120;
 const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'];
 const READING = ['whoami', 'todo', 'wait', 'chambers', 'read', 'verify'];
-const ACTING = ['open', 'join', 'start', 'admit', 'propose', 'debate', 'pass', 'allocate'];
+const ACTING = ['open', 'join', 'start', 'admit', 'propose', 'debate', 'amend', 'withdraw', 'pass', 'allocate'];
 
 interface Schema {
   readonly type?: string;
@@ -84,7 +84,18 @@ it('the rules of play are in the instructions', async () => {
   const { client } = await openSeat();
   expect(client.getInstructions()).toBe(INSTRUCTIONS);
   expect(INSTRUCTIONS.length).toBeLessThanOrEqual(INSTRUCTIONS_CHARS_MAX);
-  for (const tool of ['chambers', 'read', 'join', 'open', 'start', 'wait', 'propose', 'pass', 'debate', 'allocate']) {
+  for (const tool of [
+    'chambers',
+    'read',
+    'join',
+    'open',
+    'start',
+    'wait',
+    'propose',
+    'amend',
+    'withdraw',
+    'allocate',
+  ]) {
     expect(INSTRUCTIONS).toContain(`\`${tool}\``);
   }
 });
