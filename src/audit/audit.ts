@@ -1,5 +1,5 @@
-// The auditor as a library: auditFile for exported lines, auditService for the chambers of a service. Both read a chamber by the
-// same steps, and read it again only to tell causes from consequences.
+// The auditor as a library: auditFile audits exported lines, auditService the chambers of a service. Both read each chamber once,
+// and again only to tell causes from consequences.
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createVerifier } from '../verifier/verifier.ts';
@@ -9,8 +9,8 @@ import { type Accounts, type ListedOptions, listedAccounts, ServiceAccounts } fr
 import { compareAccounts, type JudgeContractProof } from './account/compare-accounts.ts';
 import { WatchedAccounts } from './account/watched-accounts.ts';
 import type { AuditedChain } from './chain/chain-reader.ts';
-import { ChamberAudit, type SetAside } from './chamber/chamber-audit.ts';
-import { TwofoldTree } from './chamber/twofold-tree.ts';
+import { type Assumptions, ChamberAudit } from './chamber/chamber-audit.ts';
+import { CrossCheckedTree } from './chamber/cross-checked-tree.ts';
 import { type AuditClock, type AuditContext, auditContext, contextOfRerun } from './context.ts';
 import { fileInput, KeptInput } from './line/file-input.ts';
 import {
@@ -44,23 +44,22 @@ export interface AuditRequest {
   readonly chamberId?: number | undefined;
   readonly policy?: AuditPolicy | undefined;
   readonly chain?: AuditedChain | undefined;
-  /** INPUT_LIMITS where they are not given. */
+  /** Defaults to INPUT_LIMITS. */
   readonly limits?: Partial<InputLimits> | undefined;
-  /** A file of account lines; a service is asked for them without one. */
+  /** A file of account lines; without it, a service is asked for them. */
   readonly accounts?: string | undefined;
-  /** Whether the report is to have the chamber's outcome. */
+  /** Whether the report includes the chamber's outcome. */
   readonly asksOutcome?: boolean | undefined;
-  /** Receipts that were kept. */
   readonly receipts?: GivenReceipts | undefined;
-  /** Checkpoints that were kept, whose cosignatures count, and where proofs are written; for a service. */
+  /** For a service: kept checkpoints, whose cosignatures count, and the folder for proofs. */
   readonly log?: CheckpointOptions | undefined;
-  /** The time of the audit, in place of the machine's; of a file, by which even a log is judged that begins after it. */
+  /** Replaces the machine's clock. With it, a file is judged even if its first line is later. */
   readonly now?: (() => Millis) | undefined;
-  /** Called after every line; `share` of the input from 0 to 1, undefined where its size is unknown. */
+  /** Called after every line; `share` of the input is between 0 and 1, undefined if its size is unknown. */
   readonly onProgress?: ((lines: number, share: number | undefined) => void) | undefined;
 }
 
-/** Audits a file of lines, `-` for standard input. Throws Unreachable, and UnusableInput where it holds no event of a chamber. */
+/** Audits a file of lines, `-` for standard input. Throws Unreachable, and UnusableInput for input without events of a chamber. */
 export async function auditFile(path: string, request: AuditRequest): Promise<ChamberReport> {
   const source = await fileSource(path, request);
   await requireAccounts(request);
@@ -82,8 +81,8 @@ export async function auditFile(path: string, request: AuditRequest): Promise<Ch
 const NOT_FOUND = 404;
 
 /**
- * Audits one chamber of the service at that address, or all of them. Throws UnusableInput and Unreachable, and FORUM_ERR_NOT_FOUND for a
- * chamber that is not there.
+ * Audits one or all chambers of the service at that address. Throws UnusableInput and Unreachable, and FORUM_ERR_NOT_FOUND if the
+ * chamber doesn't exist.
  */
 export async function auditService(baseUrl: string, request: AuditRequest): Promise<ServiceReport> {
   const service = new AuditedService(baseUrl, { ...INPUT_LIMITS, ...request.limits });
@@ -93,7 +92,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
   const published = new ServiceLog(service);
   const checkpoints = new Checkpoints(published, options);
   const accounting = only === undefined ? new LogAccounting({ service, published, checkpoints, clock }) : undefined;
-  // Before anything else: every event under the checkpoint is served from now on.
+  // Must come first: from now on, the service serves every event under the checkpoint.
   const unread = await accounting?.begin();
   const { chamberIds, problems } =
     only === undefined ? await service.chambers(policy) : { chamberIds: [only], problems: [] };
@@ -118,7 +117,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
       } catch (error) {
         if (only !== undefined && error instanceof Rejected && error.status === NOT_FOUND)
           throw new ForumError('FORUM_ERR_NOT_FOUND', `chamber ${only} not found at ${baseUrl}`);
-        // A chamber that the service lists must be there.
+        // The service must serve each chamber that it lists.
         if (only !== undefined || !(error instanceof UnusableInput)) throw error;
         unreadable.push(`chamber ${chamberId} can’t be audited: ${error.message}`);
         accounting?.note(chamberId, []);
@@ -132,7 +131,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     };
     for (const chamberId of chamberIds) await judge(chamberId);
     const ofLists: string[] = [];
-    /** Chambers of the log that are not judged: those that were created meanwhile are listed by now. */
+    /** Chambers that are in the log, were created during the audit and are listed now. */
     const created = async () => {
       const unjudged = new Set(await accounting?.settle(accounts));
       if (unjudged.size === 0) return [];
@@ -143,7 +142,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     };
     const late = await created();
     for (const chamberId of late) await judge(chamberId);
-    // Their proofs may be under a larger checkpoint, and their members' accounts have to be in the log as well.
+    // Their proofs may be under a larger checkpoint, and the log must contain their members' accounts.
     if (late.length > 0) await created();
     const others = (await receipts?.judgeOthers(only === undefined ? new Set(chamberIds) : 'accounts alone')) ?? [];
     const ofReceipts = (of: JudgedReceipt['verdict']) =>
@@ -174,27 +173,25 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
 }
 
 function unpublishedDoubt(count: number): string {
-  const entries = count === 1 ? '1 entry of the log has' : `${count} entries of the log have`;
-  return `${entries} no line that the service serves, and ${count === 1 ? 'is' : 'are'} said to be of accounts of a release before schema 4, which did not publish all lines of accounts: say with --allow-unpublished that the service goes back to one`;
+  const [entries, are] = count === 1 ? ['1 entry of the log has', 'is'] : [`${count} entries of the log have`, 'are'];
+  return `${entries} no line that the service serves, and ${are} said to be of accounts of a release before schema 4, which did not publish all lines of accounts: --allow-unpublished accepts that the service goes back to one`;
 }
 
 function optionsOf({ log }: AuditRequest): CheckpointOptions {
   return log ?? { keptNotes: [], proofs: new ProofFolder() };
 }
 
-/** The source of the lines of one chamber. */
 interface Source {
   readonly name: string;
-  /** The chamber to audit; undefined: the one of most lines. */
+  /** undefined selects the chamber with the most lines. */
   readonly chamberId: number | undefined;
-  /** Known once lines were read. */
   readonly logId: () => string | null;
   readonly lines: () => AsyncIterable<RawLine>;
   readonly isRepeatable: () => boolean;
-  /** The share of the input that these bytes are; undefined where its size is unknown. */
+  /** The share of the input that this many bytes are; undefined if its size is unknown. */
   readonly shareOf: (bytes: number) => number | undefined;
   readonly compareViews: (audit: ChamberAudit) => Promise<void>;
-  /** What receipts show of the whole service. */
+  /** Collects what receipts need from all chambers of a service. */
   readonly receipts?: ReceiptAudit | undefined;
 }
 
@@ -251,26 +248,25 @@ const NO_RECEIPTS = { needs: 'receipts', why: 'use --receipts to compare those t
 interface ReadChamber {
   readonly audit: ChamberAudit;
   readonly receipts: readonly JudgedReceipt[];
-  /** Takes the lines of accounts as well, where receipts are given. */
+  /** Takes account lines too; undefined without receipts. */
   readonly checks: ReceiptChecks | undefined;
-  /** What the chain held for the chamber before the last lines were read; undefined if it was not asked. */
+  /** The chamber's roots on the chain before its last lines were read; undefined if no chain was asked. */
   readonly roots: readonly Hex[] | undefined;
 }
 
-/** One pass over the lines. */
 async function readChamber(
   source: Source,
   request: AuditRequest,
   context: AuditContext,
-  aside?: SetAside,
+  assumptions?: Assumptions,
 ): Promise<ReadChamber> {
   const { chamberId } = source;
   const receipts = request.receipts && new ReceiptChecks(request.receipts);
   const audit = new ChamberAudit({
-    moves: new TwofoldTree(),
+    moves: new CrossCheckedTree(),
     chamberId,
     context,
-    aside,
+    assumptions,
     onEvent: (...taken) => {
       receipts?.take(...taken);
       source.receipts?.take(...taken);
@@ -282,7 +278,7 @@ async function readChamber(
     bytes += line.bytes.length + 1;
     request.onProgress?.(audit.lineCount, source.shareOf(bytes));
   });
-  // Before the last lines are read: these have all moves whose root is there already.
+  // The roots are read before the last lines, which therefore include all moves under them.
   const id = chamberId ?? decisions.state?.chamberId;
   const roots = id === undefined ? undefined : await request.chain?.rootsOf(id).catch(noReport);
   await source.compareViews(audit);
@@ -293,19 +289,19 @@ async function readChamber(
   return { audit, receipts: judged ?? [], checks: receipts, roots };
 }
 
-/** What chain and accounts say of the chamber that was read, and which findings are causes: further passes show that. */
+/** Compares the chamber with chain and accounts, and tells causes from consequences by further passes. */
 async function judgeChamber(read: ReadChamber, source: Source, request: AuditRequest, accounts?: Accounts) {
   const { audit } = read;
   const { chain, asksOutcome = false } = request;
   await askChain(read, source, chain);
   await compareAccounts(audit, accounts, await contractJudge(chain, request.policy));
-  const readAgain = async (aside: SetAside) => {
-    const again = await readChamber(source, request, contextOfRerun(audit.context), aside);
+  const readAgain = async (assumptions: Assumptions) => {
+    const again = await readChamber(source, request, contextOfRerun(audit.context), assumptions);
     await askChain(again, source, chain);
     return again.audit;
   };
-  const diagnosis = await diagnose(audit, async (aside) =>
-    source.isRepeatable() ? await readAgain(aside).catch(noReport) : undefined,
+  const diagnosis = await diagnose(audit, async (assumptions) =>
+    source.isRepeatable() ? await readAgain(assumptions).catch(noReport) : undefined,
   );
   const { name, chamberId = null } = source;
   return toReport(audit, {
@@ -318,7 +314,7 @@ async function judgeChamber(read: ReadChamber, source: Source, request: AuditReq
   });
 }
 
-/** What asks a chain is loaded only for one: it takes 30 MB. */
+/** Code for the chain is loaded only if needed: it takes 30 MB. */
 async function askChain({ audit, roots }: ReadChamber, { chamberId }: Source, chain?: AuditedChain): Promise<void> {
   const { findings, balanceClaims, decisions } = audit;
   if (chain !== undefined) {
@@ -336,17 +332,17 @@ async function contractJudge(chain?: AuditedChain, policy: AuditPolicy = {}): Pr
   return (proof) => judgeContractProof(proof, { chain, policy });
 }
 
-/** What can't be read a second time still has the findings of the first. */
+/** If the input can't be read again, the findings of the first pass remain. */
 function noReport(error: unknown): undefined {
   if (error instanceof UnusableInput || error instanceof Unreachable) return undefined;
   throw error;
 }
 
 const BATCH_SIGNATURES = 64;
-/** To start a thread costs as much as some hundreds: most chambers have fewer. */
+/** Starting a thread costs as much as some hundred signatures; most chambers have fewer. */
 const THREADS_AFTER_SIGNATURES = 256;
 
-/** Verifies with node:crypto or, where there are many signatures, libsodium, on other threads. */
+/** Verifies on other threads: with node:crypto, or with libsodium if there are many signatures. */
 async function withVerifier<Result>(work: (verify: Verify) => Promise<Result>): Promise<Result> {
   const verifier = createVerifier({ batchJobsMax: BATCH_SIGNATURES, threadsAfter: THREADS_AFTER_SIGNATURES });
   const caller = { network: '', did: '' };
@@ -364,7 +360,6 @@ async function requireAccounts({ accounts: path }: AuditRequest): Promise<void> 
   });
 }
 
-/** Reads the accounts that are wanted, or all. */
 async function readAccounts(
   { accounts: path, limits }: AuditRequest,
   context: AuditContext,

@@ -1,4 +1,4 @@
-// What the chambers of one log share in an audit, and what only its caller can decide: limits, addresses, unsigned moves.
+// State shared by the audits of all chambers of one log, and decisions of the caller: limits, addresses, unsigned moves.
 
 import { isSignedBy, type VerifyingKey } from '../crypto/verify.ts';
 import {
@@ -16,10 +16,9 @@ import type { AuditPolicy } from './policy.ts';
 import type { Outcome } from './report/findings.ts';
 import type { ReportedCheck } from './report/report-types.ts';
 
-/** The time of the audit. */
 export interface AuditClock {
   readonly now: () => Millis;
-  /** Whether even a log that begins after it is judged by it: its lines were read from a service, or the caller gave the time. */
+  /** Whether a log is judged even if its first line is later: a service was read, or the caller stated the time. */
   readonly isStated: boolean;
 }
 
@@ -29,27 +28,26 @@ export interface AuditContext {
   readonly policy: AuditPolicy;
   readonly verify: Verify;
   readonly clock: AuditClock;
-  /** The signatures of creations: their requests name no chamber, so none may occur in two chambers of one log. */
+  /** Signatures of creations: their requests name no chamber, so each may occur in one chamber of a log only. */
   readonly creations: UsedValues;
-  /** The keys by DID: decoding a key costs more than most checks. */
+  /** By DID: decoding a key costs more than most checks. */
   readonly keys: Map<string, VerifyingKey>;
   readonly origins: Candidates;
   readonly registries: Candidates;
   readonly factories: Candidates;
-  /** The chain of the first transaction: a log belongs to one. */
+  /** The chain of the first transaction: a log has only one. */
   readonly chains: Set<number>;
-  /** What the transactions of the log were signed for, and of what they are named as the outcome. */
+  /** By transaction: what it was signed for, and the outcome for which it is named. */
   readonly signedFor: Subjects;
   readonly namedFor: Subjects;
-  /** What each nonce of each account was signed for. */
+  /** By account and nonce: what was signed. */
   readonly nonces: Subjects;
-  /** The idea that has a token. */
+  /** By token: its idea. */
   readonly tokens: Subjects;
-  /** The blocks that lines name, by their hashes. */
   readonly blocks: BlockHeights;
-  /** Outcomes of checks that chambers have in common, which their reports share. */
+  /** Equal results of checks, shared by the reports of many chambers. */
   readonly outcomes: Map<string, ReportedCheck>;
-  /** What the chain said of them: chambers have members in common. */
+  /** The chain's verdicts: chambers have members in common. */
   readonly contractProofs: WeakMap<ContractProof, Outcome>;
 }
 
@@ -79,28 +77,28 @@ export function auditContext(
   };
 }
 
-/** For another pass over the same lines: nothing is read yet. Keys are decoded already. */
+/** For another pass over the same lines; decoded keys are kept. */
 export function contextOfRerun({ policy, verify, keys, clock }: AuditContext): AuditContext {
   return { ...auditContext(policy, verify, clock), keys };
 }
 
-/** Whether a line is so old that a checkpoint has to cover it. */
+/** Whether a line is so old that a checkpoint must cover it. */
 export function isDue(at: Millis, { now }: Pick<AuditClock, 'now'>): boolean {
   return at <= now() - COVERED_SECONDS_MAX * 1_000;
 }
 
-/** Whether a line is dated further ahead of the audit than clocks may be apart. */
+/** Whether a line is dated further ahead of the audit than the allowed difference of clocks. */
 export function isAhead(at: Millis, { clock, policy }: Pick<AuditContext, 'clock' | 'policy'>): boolean {
   const { maxSkewSeconds = SIGNATURE_AGES.defaults.maxSkewSeconds } = policy;
   return at > clock.now() + maxSkewSeconds * 1_000;
 }
 
-/** Contracts are compared without regard to checksums. */
+/** Compares contracts regardless of checksums. */
 export function lowerCase<Address extends string>(address: Address): Lowercase<Address> {
   return address.toLowerCase() as Lowercase<Address>;
 }
 
-/** What a transaction or a token is for: an idea of a chamber, or, without one, the chamber's commitment. */
+/** The purpose of a transaction or a token: an idea of a chamber or, without one, the chamber's commitment. */
 export interface Subject {
   readonly chamberId: number;
   readonly ideaId: string | undefined;
@@ -110,26 +108,26 @@ export function nameOf({ chamberId, ideaId }: Subject): string {
   return `${ideaId ?? 'the commitment'} of chamber ${chamberId}`;
 }
 
-/** The hashes or addresses of a log, and to which chamber or idea each belongs. None is forgotten; each takes about 27 bytes, and each subject 16. */
+/** The hashes or addresses of a log by chamber or idea. All are remembered, each in about 27 bytes, and each subject in 16. */
 export class Subjects {
-  /** The place of the subject of each value, from 1. */
+  /** The index of each value's subject, from 1. */
   readonly #values = new UsedValues();
   readonly #chamberIds: number[] = [];
-  /** The slots of ideas, 0 for the commitment. */
+  /** The slots of ideas; 0 is the commitment. */
   readonly #slots: number[] = [];
 
-  /** Keeps the first subject of the value, and returns it if it is another one. */
+  /** Remembers the first subject of the value, and returns it if it is a different one. */
   conflict(value: Hex, subject: Subject): Subject | undefined {
     const first = this.#values.add(fromHex(value), this.#placeOf(subject));
     return this.#otherThan(subject, first);
   }
 
-  /** The value's subject if it is another one. */
+  /** Returns the value's subject if it is a different one. */
   of(value: Hex, subject: Subject): Subject | undefined {
     return this.#otherThan(subject, this.#values.first(fromHex(value)));
   }
 
-  /** Values of one subject mostly follow each other. */
+  /** Most values have the same subject as the one before them. */
   #placeOf({ chamberId, ideaId }: Subject): number {
     const slot = slotOf(ideaId);
     if (this.#chamberIds.at(-1) !== chamberId || this.#slots.at(-1) !== slot) {
@@ -147,33 +145,32 @@ export class Subjects {
   }
 }
 
-/** The rules of service events know no idea of another form. */
+/** Service events with other ids were rejected by their rules. */
 function slotOf(ideaId = 'idea-0'): number {
   return Number(ideaId.slice('idea-'.length));
 }
 
-/** A block's hash covers its height, so that no chain has it at two. */
+/** A block's hash covers its height, so a hash with two heights is forged. */
 export class BlockHeights {
-  /** The place of the height of each hash, from 1. */
+  /** The index of each hash's height, from 1. */
   readonly #values = new UsedValues();
   readonly #heights: number[] = [];
 
-  /** What is wrong with a line that names the block. */
   problemOf({ blockNumber, blockHash }: BlockReference): string | undefined {
     const place = this.#values.add(fromHex(blockHash), this.#heights.length + 1);
     if (place === undefined) this.#heights.push(blockNumber);
     const first = place === undefined ? blockNumber : this.#heights[place - 1];
     return first === blockNumber
       ? undefined
-      : `names ${blockHash} as block ${blockNumber}, and another line as block ${first}`;
+      : `gives ${blockHash} the height ${blockNumber}, and another line gives it ${first}`;
   }
 }
 
 const NAMED_MAX = 3;
-/** A log that names another one in every line must not fill the memory. */
+/** Bounds the memory for a log that names a new address in every line. */
 const FOUND_MAX = 100;
 
-/** Addresses of one kind that a log names: those of the service are given, or there is only one. */
+/** Addresses of one kind that a log names: the caller states those of the service, or there must be only one. */
 export class Candidates {
   readonly #kind: string;
   readonly #option: string;
@@ -181,7 +178,7 @@ export class Candidates {
   readonly #others: Candidates | undefined;
   readonly #found = new Set<string>();
 
-  /** Addresses of the `others` are none of these. */
+  /** `others` are addresses of another kind. */
   constructor(kind: string, option: string, given: readonly string[] = [], others?: Candidates) {
     this.#others = others;
     this.#kind = kind;
@@ -189,7 +186,7 @@ export class Candidates {
     this.#given = new Set(given);
   }
 
-  /** Notes the address; false where the service's are given and this is none of them, or it is of another kind. */
+  /** Remembers the address; false if the caller stated others, or it is of another kind. */
   take(address: string): boolean {
     if (this.#others?.has(address)) return false;
     if (this.#found.size < FOUND_MAX) this.#found.add(address);
@@ -204,15 +201,15 @@ export class Candidates {
     return [...this.#found];
   }
 
-  /** Those given, else those found. */
+  /** The stated ones, otherwise those found. */
   get all(): readonly string[] {
     return [...(this.#given.size > 0 ? this.#given : this.#found)];
   }
 
-  /** Why it is open which of them are the service's; undefined where it is not. */
+  /** The question for the caller if several addresses are possible. */
   get doubt(): string | undefined {
     if (this.#given.size > 0 || this.#found.size < 2) return undefined;
-    return `the log names ${this.#found.size} ${this.#kind} (${this.list}): say with ${this.#option} which are the service’s`;
+    return `the log names ${this.#found.size} ${this.#kind} (${this.list}): name the service’s with ${this.#option}`;
   }
 
   get list(): string {

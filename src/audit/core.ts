@@ -1,4 +1,4 @@
-// The auditor for any runtime: the command, the page and other programs audit with it. It needs nothing of Node.
+// The auditor for any runtime, without Node: the command, the page and other programs use it.
 export { type Accounts, listedAccounts } from './account/accounts.ts';
 export { compareAccounts } from './account/compare-accounts.ts';
 export { type AuditOptions, ChamberAudit, type StartedLine } from './chamber/chamber-audit.ts';

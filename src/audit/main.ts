@@ -1,4 +1,4 @@
-// The auditor as a command, `chambers audit`: its options, its output and its exit codes.
+// The command `chambers audit`: options, output and exit codes.
 import { readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { outcomeText } from '../../projections/outcome.ts';
@@ -24,37 +24,37 @@ import type { CheckpointOptions } from './service/checkpoints.ts';
 export interface AuditArguments extends AuditPolicy {
   /** The URL of a service, the path of an exported file, or `-` for standard input. */
   readonly target: string;
-  /** The chamber to audit; undefined: every chamber of a service. */
+  /** All chambers of a service by default. */
   readonly chamber?: number | undefined;
   readonly rpc?: string | undefined;
-  /** A file of account lines, for a file of lines. */
+  /** A file of account lines, with a file of lines. */
   readonly accounts?: string | undefined;
-  /** Files: checkpoints that were kept, and a trust policy (C2SP tlog-policy). */
+  /** Files: kept checkpoints, and a trust policy (C2SP tlog-policy). */
   readonly checkpoints?: string | undefined;
   readonly witnesses?: string | undefined;
-  /** A file of receipts that were kept, or a folder of such files. */
+  /** A file of kept receipts, or a folder of such files. */
   readonly receipts?: string | undefined;
-  /** The folder that proofs of misbehaviour are written to. */
+  /** The folder for proofs of misbehaviour. */
   readonly proofs?: string | undefined;
   readonly limits?: Partial<InputLimits> | undefined;
-  /** The time of the audit, in place of the machine's. */
+  /** Replaces the machine's clock. */
   readonly now?: (() => Millis) | undefined;
   readonly json: boolean;
-  /** Every check of every chamber. */
+  /** Prints every check of every chamber. */
   readonly verbose?: boolean | undefined;
-  /** Prints the chamber's outcome on standard output, and only the verdict, on standard error, of the report. */
+  /** Prints the chamber's outcome on standard output and the verdict on standard error, in place of the report. */
   readonly outcome?: boolean | undefined;
-  /** Is given the report before it is printed. */
+  /** Called with the report before it is printed. */
   readonly keep?: ((report: AuditReport) => Promise<void>) | undefined;
 }
 
-/** The exit codes of the command: its help lists them. */
+/** Listed in the command's help. */
 export const AUDIT_EXIT = { verified: 0, usage: 2, broken: 3, undecided: 4, unreachable: 6 } as const;
 
 /** Prints the report and resolves to the exit code. */
 export async function auditMain(args: AuditArguments): Promise<number> {
-  // An audit makes much garbage and keeps little: a larger new space than at the start takes 100 MB and saves hardly any time,
-  // and an old space of several times what is kept, as by default, takes 40 MB and saves none.
+  // An audit creates much garbage and keeps little. V8's default for the new space costs 100 MB and saves hardly any time; its
+  // default for the old space costs 40 MB and saves none.
   setFlagsFromString('--semi-space-growth-factor=1');
   setFlagsFromString('--heap-growing-percent=50');
   const { target, json, chamber: chamberId, accounts, outcome: asksOutcome = false } = args;
@@ -94,7 +94,7 @@ export async function auditMain(args: AuditArguments): Promise<number> {
   }
 }
 
-/** The bytes of GET /chambers/:id/outcome; nothing of lines that are broken. Throws UnusableInput for a chamber that is not over. */
+/** Prints the bytes of GET /chambers/:id/outcome; nothing for broken lines. Throws UnusableInput if the chamber is not over. */
 function printOutcome({ verdict, sentence, chambers: [chamber] }: AuditReport, json: boolean): void {
   const { chamberId, outcome = null } = chamber ?? {};
   if (verdict !== 'verified') console.error(json ? visibleJson({ verdict, sentence }) : visibleLine(sentence));
@@ -108,7 +108,6 @@ function isUrl(target: string): boolean {
   return /^https?:\/\//i.test(target) && URL.canParse(target);
 }
 
-/** The options that decide what only the caller can. */
 function checkedPolicy(args: AuditArguments): AuditPolicy {
   const { registries, factories, origins, maxAgeSeconds, maxSkewSeconds } = args;
   const { allowUnsigned, allowReorganized, allowSkippedIds, allowUnpublished } = args;
@@ -130,7 +129,6 @@ function toCheckpointOptions({ checkpoints, witnesses, proofs }: AuditArguments)
   return { keptNotes: keptNotes ?? [], witnessPolicy, proofs: new ProofFolder(proofs) };
 }
 
-/** What is in the file that an option names. */
 function readOption<Value>(option: string, path: string | undefined, read: (path: string) => Value): Value | undefined {
   try {
     return path === undefined ? undefined : read(path);

@@ -1,18 +1,18 @@
-// What only the caller of an audit can decide. Types alone: the package publishes them without the libraries behind the rest.
+// The caller's decisions. This file holds types alone, so that the package publishes them without other libraries.
 
 export interface AuditPolicy {
-  /** The limits that the service was configured with. */
+  /** The configured limits of the service. */
   readonly maxAgeSeconds?: number | undefined;
   readonly maxSkewSeconds?: number | undefined;
-  /** The service's own addresses and contracts, all of them; empty: unknown. */
+  /** All of the service's own addresses and contracts; empty if unknown. */
   readonly origins?: readonly string[] | undefined;
   readonly registries?: readonly string[] | undefined;
   readonly factories?: readonly string[] | undefined;
   readonly allowUnsigned?: boolean | undefined;
-  /** Transactions may be in other blocks than the lines record. */
+  /** Accepts transactions in other blocks than recorded. */
   readonly allowReorganized?: boolean | undefined;
-  /** First lines of accounts may be missing that releases before schema 4 did not publish. */
+  /** Accepts that the first lines of accounts are missing: releases before schema 4 did not publish them. */
   readonly allowUnpublished?: boolean | undefined;
-  /** A restore may have skipped ids of chambers. */
+  /** Accepts missing ids of chambers, as after a restore. */
   readonly allowSkippedIds?: boolean | undefined;
 }

@@ -1,4 +1,4 @@
-// The commitment to an allocation: what a member commits to before the reveal, bound to chamber and agent.
+// The commitment to an allocation, which members publish before the reveal; bound to chamber and agent.
 import { type Allocation, fromHex, type Hex, toHex } from '../vocabulary/values.ts';
 import { keccak256 } from './keccak.ts';
 
@@ -6,7 +6,7 @@ export interface Opening {
   readonly chamberId: number;
   /** The member's DID. */
   readonly did: string;
-  /** The allocations in the order revealed: another order has another hash. */
+  /** In the order of the reveal, which the hash covers. */
   readonly allocations: readonly Allocation[];
   readonly salt: Hex;
 }
@@ -19,7 +19,7 @@ export function commitmentHash(opening: Opening): Hex {
 const WORD_BYTES = 32;
 const WORD_DIGITS = 2 * WORD_BYTES;
 
-/** The bytes that are hashed. Numbers are integers of at least 0. */
+/** The hashed bytes. Numbers must be integers of at least 0. */
 export function encodeOpening({ chamberId, did, allocations, salt }: Opening): Hex {
   const tuples = allocations.map(({ ideaId, bps }) => word(2 * WORD_BYTES) + word(bps) + bytes(utf8(ideaId)));
   const list = word(tuples.length) + withOffsets(tuples, 0);
@@ -30,12 +30,12 @@ function word(value: number): string {
   return value.toString(16).padStart(WORD_DIGITS, '0');
 }
 
-/** The length, then the bytes and zeros up to a whole word. */
+/** The length, then the bytes padded with zeros to whole words. */
 function bytes(digits: string): string {
   return word(digits.length / 2) + digits.padEnd(Math.ceil(digits.length / WORD_DIGITS) * WORD_DIGITS, '0');
 }
 
-/** The offset of each part, counted from `before` bytes ahead of the first offset; then the parts. */
+/** The offset of each part, counted from `before` bytes ahead of the first offset, then the parts. */
 function withOffsets(parts: readonly string[], before: number): string {
   let offset = before + parts.length * WORD_BYTES;
   const offsets = parts.map((part) => {

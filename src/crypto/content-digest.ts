@@ -1,16 +1,16 @@
-// The Content-Digest header field (RFC 9530): made from a digest, and checked against one.
+// The Content-Digest header field (RFC 9530).
 import { sha256 } from '@noble/hashes/sha2.js';
 
-/** The field value `sha-256=:<base64>:` of a body; the empty body has one too. */
+/** The value `sha-256=:<base64>:` of a body, which may be empty. */
 export function contentDigestOf(body: Uint8Array): string {
   return `sha-256=:${btoa(String.fromCharCode(...sha256(body)))}:`;
 }
 
-// A member of the dictionary. RFC 9530 makes every value a byte sequence, so it holds no comma.
+// RFC 9530 makes every value a byte sequence, so it contains no comma.
 const MEMBER = /^[ \t]*([a-z*][a-z0-9_\-.*]*=:[A-Za-z0-9+/]*={0,2}:)[ \t]*$/;
 const EXCERPT_CHARS = 60;
 
-/** What is wrong with the field, undefined if it holds the body's value exactly once; other algorithms are ignored. */
+/** undefined if the field contains the body's value exactly once; other algorithms are ignored. */
 export function digestProblem(header: string, expected: string): string | undefined {
   if (header === expected) return undefined;
   const digests: string[] = [];

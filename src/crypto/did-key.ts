@@ -1,22 +1,21 @@
-// did:key identifiers of Ed25519 keys, and which of these keys are rejected. Parsing is strict: one text for one key.
+// did:key identifiers of Ed25519 keys, and the keys that are rejected. Each key has exactly one accepted DID.
 import { Point } from '@noble/ed25519';
 import { base58 } from '@scure/base';
 
 const PREFIX = 'did:key:z';
-/** did:key:z and 47 digits: 34 bytes that start with 0xed never take more or fewer. */
+/** did:key:z and 47 digits, which any 34 bytes that start with 0xed take. */
 const DID_CHARS = 56;
 const ED25519_MULTICODEC = [0xed, 0x01] as const;
 const KEY_BYTES = 32;
 
-/** The DID of a 32-byte Ed25519 public key. */
 export function toDid(publicKey: Uint8Array): string {
   if (publicKey.length !== KEY_BYTES) throw new RangeError(`an Ed25519 public key has ${KEY_BYTES} bytes`);
   return PREFIX + base58.encode(Uint8Array.of(...ED25519_MULTICODEC, ...publicKey));
 }
 
 /**
- * The public key in a DID, or undefined when the text is not exactly what toDid makes of a key (no fragment, no white
- * space, no other key type). The input may be hostile: its length is checked before anything else.
+ * The public key; undefined if the text is not exactly toDid's (no fragment, no white space, no other key type). The input may be
+ * hostile: its length is checked first.
  */
 export function parseDid(did: string): Uint8Array | undefined {
   if (did.length !== DID_CHARS || !did.startsWith(PREFIX)) return undefined;
@@ -27,14 +26,14 @@ export function parseDid(did: string): Uint8Array | undefined {
 }
 
 /**
- * Why a public key is rejected, or undefined for a good one. Under a key of small order one constant signature is valid for
- * every message, and verifiers disagree about keys that are not canonical: both are rejected before the first use.
+ * Why a public key is rejected; undefined for a good one. Under a key of small order one constant signature is valid for every
+ * message, and verifiers disagree about keys that are not canonical.
  */
 export function weaknessOf(publicKey: Uint8Array): string | undefined {
   if (publicKey.length !== KEY_BYTES) return `an Ed25519 public key has ${KEY_BYTES} bytes`;
   const point = orUndefined(() => Point.fromBytes(publicKey));
   if (point !== undefined) return point.isSmallOrder() ? 'the public key is a point of small order' : undefined;
-  // The lax rules of ZIP 215 also accept encodings of y not below p, and of x = 0 with the sign bit set.
+  // ZIP 215 also accepts encodings of y not below p, and of x = 0 with the sign bit set.
   const isPoint = orUndefined(() => Point.fromBytes(publicKey, true)) !== undefined;
   return isPoint ? 'the public key is not canonically encoded' : 'the public key is not a point of the curve';
 }

@@ -1,6 +1,6 @@
-// The service's profile of HTTP message signatures (RFC 9421): a signature `sig1` over method, URL and body digest. Signatures of other
-// labels, such as a proxy's, may accompany it and are not looked at.
-// The headers are hostile input: anything outside this profile is rejected, with a message that says what to fix.
+// The service's profile of HTTP message signatures (RFC 9421): a signature `sig1` over method, URL and body digest. Signatures with
+// other labels, such as a proxy's, are ignored. The headers are hostile input: errors of anything outside this profile say how to
+// fix it.
 import { sha256 } from '@noble/hashes/sha2.js';
 import {
   type BareItem,
@@ -15,7 +15,7 @@ import { dictionaryMembers } from './dictionary-field.ts';
 const COMPONENTS = ['@method', '@target-uri', 'content-digest'] as const;
 type Component = (typeof COMPONENTS)[number];
 
-/** Both header values as received; several lines of one header arrive joined by a comma, which is what they mean. */
+/** As received; several lines of one header are joined by commas, which is equivalent. */
 export interface SignatureHeaders {
   readonly signatureInput: string;
   readonly signature: string;
@@ -28,7 +28,7 @@ export interface SignatureInput {
   readonly components: readonly Component[];
   /** Seconds since 1970-01-01T00:00:00Z. */
   readonly created: number;
-  /** The signer's DID as sent, not yet parsed. */
+  /** As sent, not parsed yet. */
   readonly keyid: string;
   readonly nonce?: string;
   /** Seconds since 1970-01-01T00:00:00Z. */
@@ -42,13 +42,13 @@ export interface ParsedSignature extends SignatureInput {
 
 export interface SignedRequest {
   readonly method: string;
-  /** The URL as the client used it. */
+  /** As the client used it. */
   readonly targetUri: string;
-  /** The value of the Content-Digest header, as received. */
+  /** The header value as received. */
   readonly contentDigest: string;
 }
 
-/** Why a signature is rejected, in the words that service, auditor and client report: the message says what to fix. */
+/** Why a signature is rejected: service, auditor and client report the message, which says how to fix it. */
 export class SignatureError extends Error {
   readonly step: SignatureStep;
 
@@ -62,11 +62,11 @@ export class SignatureError extends Error {
 export interface Target {
   readonly origin: string;
   readonly hostname: string;
-  /** Dot segments resolved, in one form for all encodings of a text; without the query. */
+  /** Without the query; dot segments are resolved, and each text has one encoding. */
   readonly path: string;
 }
 
-/** Parses a target URI, for service and auditor alike; undefined for one that neither accepts. */
+/** undefined for a URI that neither service nor auditor accepts. */
 export function parseTarget(targetUri: string): Target | undefined {
   try {
     const { origin, hostname, pathname } = new URL(targetUri);
@@ -76,7 +76,10 @@ export function parseTarget(targetUri: string): Target | undefined {
   }
 }
 
-/** What decodeURI decodes, encoded as encodeURI does; %25 stays, so that no text has the form of its own encoding. Throws where decodeURI does. */
+/**
+ * Decodes as decodeURI does and encodes as encodeURI does; %25 stays, so that no text equals its own encoding. Throws where
+ * decodeURI does.
+ */
 function normalPath(pathname: string): string {
   const upper = pathname.replace(/%[0-9a-f]{2}/gi, (encoded) => encoded.toUpperCase());
   return encodeURI(decodeURI(upper.replaceAll('%25', '%2525'))).replaceAll('%25', '%');
@@ -87,11 +90,11 @@ const SIGNATURE = /^ *sig1=:([^:]*): *$/;
 const BASE64_OF_64_BYTES = /^[A-Za-z0-9+/]{85}[AQgw]==$/;
 const SIGNATURE_BYTES = 64;
 
-// The form that most clients send: already canonical, and parsed by one expression in a third of the time.
+// Most clients send this canonical form, which one expression parses in a third of the time.
 const USUAL_INPUT =
   /^sig1=(\("@method" "@target-uri" "content-digest"\);created=(0|[1-9]\d{0,14});keyid="([ !#-[\]-~]*)";alg="ed25519"(?:;nonce="([ !#-[\]-~]*)")?(?:;expires=(0|[1-9]\d{0,14}))?)$/;
 
-/** Throws a SignatureError of step `form` for anything outside the profile. */
+/** Throws a SignatureError of step `form` for headers outside the profile. */
 export function parseSignature(headers: SignatureHeaders): ParsedSignature {
   const { signatureInput, signature: header } = ownMembers(headers);
   const [, params, created, keyid, nonce, expires] = USUAL_INPUT.exec(signatureInput) ?? [];
@@ -111,7 +114,7 @@ export function parseSignature(headers: SignatureHeaders): ParsedSignature {
     throw new SignatureError('form', `Signature must hold sig1=:<base64>: without parameters${otherLabels(header)}`);
   if (!BASE64_OF_64_BYTES.test(base64))
     throw new SignatureError('form', 'Signature must hold 64 bytes in base64: standard alphabet, 86 digits and ==');
-  // This runs for every request, and a library's decoder takes four times as long.
+  // Runs for every request; a library's decoder takes four times as long.
   const characters = atob(base64);
   const signature = new Uint8Array(SIGNATURE_BYTES);
   for (let at = 0; at < SIGNATURE_BYTES; at++) signature[at] = characters.charCodeAt(at);
@@ -120,10 +123,10 @@ export function parseSignature(headers: SignatureHeaders): ParsedSignature {
 
 export const LABEL = 'sig1';
 export const FOREIGN_LABELS_MAX = 4;
-/** The length of others' labels in each of the two fields: the log keeps them with the request. */
+/** In each of the two fields: the log keeps other signatures with the request. */
 export const FOREIGN_CHARS_MAX = 4_096;
 
-/** Both fields without the labels of others; what is sig1's stays exactly as it was sent. */
+/** Removes the members of other labels; sig1's stay exactly as sent. */
 function ownMembers(headers: SignatureHeaders): SignatureHeaders {
   // Most requests have one signature, and no comma in it.
   if (!headers.signatureInput.includes(',') && !headers.signature.includes(',')) return headers;
@@ -137,7 +140,7 @@ function ownMembers(headers: SignatureHeaders): SignatureHeaders {
   return { signatureInput, signature };
 }
 
-/** Whether the fields hold signatures by others alone, within the limits. Such a request has no signature of its agent's. */
+/** Whether the fields contain only signatures with other labels, within the limits: the agent did not sign the request. */
 export function isForeignOnly(headers: SignatureHeaders): boolean {
   if (headers.signatureInput.includes(`${LABEL}=`) || headers.signature.includes(`${LABEL}=`)) return false;
   const [inputs, signatures] = [dictionaryMembers(headers.signatureInput), dictionaryMembers(headers.signature)];
@@ -145,13 +148,13 @@ export function isForeignOnly(headers: SignatureHeaders): boolean {
   return foreignProblem(headers, { inputs, signatures }) === undefined;
 }
 
-/** For people: the labels of a field that has no `sig1`, all of them; empty for other faults. */
+/** For people: the labels of a field without `sig1`; empty for other faults. */
 function otherLabels(field: string): string {
   const labels = labelsOf(field);
   return labels.length === 0 || labels.includes(LABEL) ? '' : `; its labels are ${labels.join(', ')}`;
 }
 
-/** The labels of a field, in the order sent; none if it is no dictionary. */
+/** In the order sent; none if the field is not a dictionary. */
 export function labelsOf(field: string): readonly string[] {
   return [...(dictionaryMembers(field)?.keys() ?? [])];
 }
@@ -185,12 +188,12 @@ function foreignProblem({ signatureInput, signature }: SignatureHeaders, { input
 const LINE_BREAK = /[\r\n]/;
 const MEMBER = { '@method': 'method', '@target-uri': 'targetUri', 'content-digest': 'contentDigest' } as const;
 
-/** The text that is signed, as RFC 9421, section 2.5 builds it: one line for each component, then the parameters. */
+/** The signed text (RFC 9421, 2.5): one line for each component, then the parameters. */
 export function signatureBase({ components, params }: SignatureInput, request: SignedRequest): string {
   let base = '';
   for (const component of components) {
     const value = request[MEMBER[component]];
-    // A line break could pass for a further component. HTTP carries none, but the evidence in a log line might.
+    // A line break could forge another component. HTTP headers contain none, but the evidence in a log line might.
     if (LINE_BREAK.test(value)) throw new SignatureError('form', `${component} must not hold a line break`);
     base += `"${component}": ${value}\n`;
   }
@@ -200,18 +203,18 @@ export function signatureBase({ components, params }: SignatureInput, request: S
 const CREATED_BYTES = 8;
 
 /**
- * A signature's key in a log: its `created` in 8 bytes, big-endian, then its 64 bytes; as text with one character per byte, which
- * can be the key of a Map and sorts like the bytes. It is as unique as the signature, which covers `created`, and grows with
- * time, so an index over it grows at its end.
+ * A signature's key in a log: `created` in 8 bytes, big-endian, then the 64 bytes, as text with one character per byte, which sorts
+ * like the bytes. It is as unique as the signature, which covers `created`, and grows with time, so an index over it grows at its
+ * end.
  */
 export function signatureKey({ created, signature }: Pick<ParsedSignature, 'created' | 'signature'>): string {
   const codes = new Array<number>(CREATED_BYTES);
   for (let at = CREATED_BYTES - 1, rest = created; at >= 0; at--, rest = Math.floor(rest / 256)) codes[at] = rest % 256;
-  // One call with 64 arguments: a byte array would allocate a buffer outside the heap for every request.
+  // A single call with 64 arguments: a byte array would allocate a buffer outside the heap for every request.
   return String.fromCharCode(...codes) + String.fromCharCode.apply(null, signature as unknown as number[]);
 }
 
-/** The SHA-256 of a signatureKey, likewise as text: it reveals nothing of what was signed, so that nobody can test a guess. */
+/** The SHA-256 of a signatureKey, likewise as text. It reveals nothing about the signed text, so nobody can test a guess. */
 export function hiddenSignatureKey(key: string): string {
   return String.fromCharCode(...sha256(Uint8Array.from(key, (char) => char.charCodeAt(0))));
 }
@@ -220,10 +223,10 @@ export const HIDDEN_KEY_CHARS = 32;
 const COVERED = `"${COMPONENTS.join('" "')}"`;
 const OPENING = /^ *sig1=\(([^()]*)\)/;
 const TYPES = { created: 'number', keyid: 'string', alg: 'string', nonce: 'string', expires: 'number' } as const;
-/** The parameters after requireParameter has checked them. */
+/** As requireParameter has checked them. */
 type Parameters = Omit<SignatureInput, 'params' | 'components'> & { readonly alg: string };
 
-/** Any Signature-Input of the profile: RFC 9651's optional spaces are accepted, and `params` is the canonical form. */
+/** Accepts RFC 9651's optional spaces; `params` is the canonical form. */
 function parseInput(header: string): SignatureInput {
   const [, covered] = OPENING.exec(header) ?? [];
   if (covered === undefined)

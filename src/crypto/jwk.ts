@@ -1,4 +1,4 @@
-// Ed25519 public keys as JSON Web Keys (RFC 8037), and their thumbprints, which name them (RFC 7638).
+// Ed25519 public keys as JSON Web Keys (RFC 8037), and their thumbprints (RFC 7638).
 import { sha256 } from '@noble/hashes/sha2.js';
 import { base64urlnopad } from '@scure/base';
 

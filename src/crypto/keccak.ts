@@ -1,9 +1,10 @@
-// keccak256 as Ethereum uses it, for Node and browsers: WebAssembly where it may run, else plain JavaScript, about ten times slower.
+// Ethereum's keccak256 for Node and browsers: WebAssembly if available, otherwise plain JavaScript, which is about ten times
+// slower.
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { createKeccak, type IHasher } from 'hash-wasm';
 
-// The load is not awaited, so that require() works: until it is compiled, and wherever a page's policy forbids WebAssembly or
-// a runtime lacks it, plain JavaScript computes the same hash.
+// Not awaited, so that require() works. Until it is compiled, and if a page's policy or a runtime lacks WebAssembly, plain
+// JavaScript computes the same hash.
 let hasher: IHasher | undefined;
 createKeccak(256).then(
   (compiled) => {
@@ -12,7 +13,6 @@ createKeccak(256).then(
   () => {},
 );
 
-/** The 32-byte keccak256 of the data. */
 export function keccak256(data: Uint8Array): Uint8Array {
   return hasher === undefined ? keccak_256(data) : hasher.init().update(data).digest('binary');
 }

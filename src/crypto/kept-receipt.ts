@@ -1,4 +1,4 @@
-// Receipts as clients keep them, one JSON object each. They come from files that another program may have written.
+// Receipts as clients keep them, one JSON object each. Their files may be written by other programs.
 import * as v from 'valibot';
 import { thumbprintOf } from './jwk.ts';
 import { decodeKey } from './key-directory.ts';
@@ -25,7 +25,7 @@ export const keptReceipt: v.GenericSchema<unknown, KeptReceipt> = v.object({
   key: v.object({ kty: v.literal('OKP'), crv: v.literal('Ed25519'), x: v.string() }),
 });
 
-/** What the receipt promises, if the key that it is kept with has signed it; throws an Error that says what is wrong. */
+/** The promise of a receipt that its own key signed; throws an Error that names the problem. */
 export function verifyKeptReceipt(receipt: KeptReceipt): ParsedReceipt {
   const parsed = parseReceipt(receipt);
   const publicKey = decodeKey(receipt.key.x);

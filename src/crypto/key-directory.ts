@@ -1,4 +1,4 @@
-// The public keys that a service signs receipts with, as its key directory has them, and which of them a receipt may be signed by.
+// The public keys in a service's key directory, and which of them may sign a receipt.
 import { base64urlnopad } from '@scure/base';
 import { weaknessOf } from './did-key.ts';
 import { thumbprintOf } from './jwk.ts';
@@ -10,16 +10,16 @@ export const DIRECTORY_PATH = '/.well-known/http-message-signatures-directory';
 export interface DirectoryKey {
   readonly publicKey: Uint8Array;
   readonly verifying: VerifyingKey;
-  /** Unix seconds; undefined as long as it signs. */
+  /** Unix seconds; undefined while it signs. */
   readonly exp: number | undefined;
 }
 
-/** The keys by thumbprint. */
+/** By thumbprint. */
 export type KeyDirectory = ReadonlyMap<string, DirectoryKey>;
 
 const KEYS_MAX = 1_000;
 
-/** The keys for receipts in the response of a service, which may be anything. */
+/** The keys for receipts in a service's response, which may be anything. */
 export function parseDirectory(response: unknown): KeyDirectory {
   const { keys } = Object(response) as { readonly keys?: unknown };
   const found = new Map<string, DirectoryKey>();
@@ -36,14 +36,14 @@ export function parseDirectory(response: unknown): KeyDirectory {
 
 export const NOT_IN_DIRECTORY = 'its key is not in the key directory of the service';
 
-/** What is wrong with the key of a receipt: it has to be the one that the chamber pins, and another one only from the end of that on. */
+/** The problem of a receipt's key: it must be the chamber's pinned key, or another one after that key's end. */
 export function keyProblem(
   { keyid, created }: Terms,
   pinned: string | undefined,
   directory: KeyDirectory,
 ): string | undefined {
   const endOf = (thumbprint = '') => directory.get(thumbprint)?.exp ?? Number.POSITIVE_INFINITY;
-  // The directory is not signed: a service can't take away the key that a chamber pins.
+  // The directory is unsigned: a service can't withdraw a key that a chamber pins.
   if (keyid !== pinned && !directory.has(keyid)) return NOT_IN_DIRECTORY;
   if (created >= endOf(keyid)) return 'it is of a key that had ended';
   const isRight = pinned === undefined || pinned === keyid || created >= endOf(pinned);

@@ -1,9 +1,9 @@
-// Inclusion and consistency proofs of a Merkle tree (RFC 9162, section 2.1), made from O(log n) stored nodes and checked without the
-// log. A chamber's tree sorts siblings before they are hashed, so its inclusion proofs are also what OpenZeppelin's MerkleProof takes;
-// another tree of this shape passes its own hash.
+// Inclusion and consistency proofs of a Merkle tree (RFC 9162, 2.1), made from O(log n) stored nodes and verified without the log.
+// A chamber's tree sorts siblings before it hashes them, so OpenZeppelin's MerkleProof accepts its inclusion proofs; other trees of
+// this shape pass their own hash.
 import { foldPeaks, HASH_BYTES, type NodeHash, type NodeRef, nodeHash, peakRefs } from './merkle.ts';
 
-/** Fetches stored nodes, in the order asked for. */
+/** Fetches stored nodes, in the order requested. */
 export type ReadNodes = (refs: readonly NodeRef[]) => Promise<readonly Uint8Array[]>;
 
 /** The siblings from the leaf of event `eventId` up to the root of the tree over the first `size` events; 1 ≤ eventId ≤ size. */
@@ -17,7 +17,7 @@ export function inclusionProof(
   return rootsOf(inclusionPath(eventId - 1, { start: 0, size }), read, hashNodes);
 }
 
-/** The nodes that show the first `from` of `to` leaves to be those of the tree of `from` leaves; 1 ≤ from ≤ to. */
+/** The nodes that prove that the tree of `to` leaves begins with the tree of `from` leaves; 1 ≤ from ≤ to. */
 export function consistencyProof(
   from: number,
   to: number,
@@ -28,7 +28,7 @@ export function consistencyProof(
   return rootsOf(consistencyPath(from, { start: 0, size: to }), read, hashNodes);
 }
 
-/** `size` neighbouring leaves after the first `start`, whose subtree is one of the tree's. */
+/** `size` adjacent leaves after the first `start`, whose subtree is one of the tree's. */
 interface Range {
   readonly start: number;
   readonly size: number;
@@ -49,7 +49,7 @@ function consistencyPath(from: number, range: Range): readonly Range[] {
   return [...consistencyPath(from, right), left];
 }
 
-/** Splits as the tree does: the left half is the largest perfect subtree that leaves something over. */
+/** The left half is the largest perfect subtree that leaves a remainder. */
 function halves({ start, size }: Range): readonly [Range, Range] {
   let left = 1;
   while (left * 2 < size) left *= 2;
@@ -59,7 +59,7 @@ function halves({ start, size }: Range): readonly [Range, Range] {
   ];
 }
 
-/** All nodes in one read: at most one range is not perfect, the ragged right edge, and it has O(log n) peaks. */
+/** Reads all nodes at once: at most one range is not perfect, the right edge, and it has O(log n) peaks. */
 async function rootsOf(ranges: readonly Range[], read: ReadNodes, hashNodes: NodeHash): Promise<readonly Uint8Array[]> {
   const refs = ranges.map(({ start, size }) => peakRefs(size, start));
   const nodes = await read(refs.flat());
@@ -81,13 +81,13 @@ export interface InclusionClaim {
   readonly size: number;
   readonly proof: readonly Uint8Array[];
   readonly root: Uint8Array;
-  /** That of a chamber's tree if it is absent. */
+  /** Defaults to that of a chamber's tree. */
   readonly hashNodes?: NodeHash;
 }
 
 /**
- * Whether the proof leads from the leaf to the root and has the length that the position requires (RFC 9162, section 2.1.3.2).
- * Sorted siblings don't bind the position: the eventId in the leaf's line does, and the caller must compare it.
+ * Whether the proof leads from the leaf to the root and has the position's length (RFC 9162, 2.1.3.2). Sorted siblings don't bind
+ * the position: the eventId in the leaf's line does, and the caller must compare it.
  */
 export function verifyInclusion({ leaf, eventId, size, proof, root, hashNodes = nodeHash }: InclusionClaim): boolean {
   if (!isOrdered(eventId, size) || ![leaf, root, ...proof].every(isHash)) return false;
@@ -107,13 +107,13 @@ export interface ConsistencyClaim {
   readonly fromRoot: Uint8Array;
   readonly toRoot: Uint8Array;
   readonly proof: readonly Uint8Array[];
-  /** That of a chamber's tree if it is absent. */
+  /** Defaults to that of a chamber's tree. */
   readonly hashNodes?: NodeHash;
 }
 
 /**
- * Whether the tree of `to` leaves with toRoot begins with the `from` leaves under fromRoot (RFC 9162, section 2.1.4.2).
- * The hashes don't bind the sizes: these must come from the same source as the roots.
+ * Whether the tree of `to` leaves with toRoot begins with the `from` leaves under fromRoot (RFC 9162, 2.1.4.2). The hashes don't
+ * bind the sizes, which must come from the same source as the roots.
  */
 export function verifyConsistency({ proof, fromRoot, toRoot, ...trees }: ConsistencyClaim): boolean {
   if (!isOrdered(trees.from, trees.to) || ![fromRoot, toRoot].every(isHash)) return false;
@@ -123,17 +123,17 @@ export function verifyConsistency({ proof, fromRoot, toRoot, ...trees }: Consist
   return roots !== undefined && isSame(roots.from, fromRoot) && isSame(roots.to, toRoot);
 }
 
-/** Whether the tree of that size is one perfect subtree: its root, being known, is not in a consistency proof. */
+/** Whether the tree of that size is one perfect subtree: a consistency proof omits its root, which is known. */
 export function isPerfect(size: number): boolean {
   return Number.isInteger(Math.log2(size)) && 2 ** Math.log2(size) === size;
 }
 
 interface ConsistencyPath extends Pick<ConsistencyClaim, 'from' | 'to' | 'hashNodes'> {
-  /** The proof; before it, the root of `from` leaves where that tree is perfect. */
+  /** The proof, after the root of `from` leaves if that tree is perfect. */
   readonly path: readonly Uint8Array[];
 }
 
-/** The two roots that the path leads to, the smaller one bound by the larger one; undefined for a path that the sizes don't have. */
+/** The two roots that the path leads to, where the larger one binds the smaller; undefined for a path that does not fit the sizes. */
 export function consistencyRoots({ from, to, path, hashNodes = nodeHash }: ConsistencyPath) {
   const [first, ...rest] = path;
   if (!isOrdered(from, to) || from === to || first === undefined || !path.every(isHash)) return undefined;
@@ -157,12 +157,12 @@ interface Position {
   readonly last: number;
 }
 
-/** A last node without a sibling is carried up until it is one. */
+/** A last node without a sibling is carried up unchanged until it is a right child. */
 function isRightChild({ index, last }: Position): boolean {
   return index % 2 === 1 || index === last;
 }
 
-/** The node above the next sibling: a last node without one is carried up unchanged until it is a right child. */
+/** The node above the next sibling. */
 function parentOf(position: Position): Position {
   let node = position;
   while (node.index === node.last && node.index % 2 === 0 && node.index > 0) node = levelUp(node);

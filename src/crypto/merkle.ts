@@ -1,12 +1,12 @@
-// The Merkle tree over a chamber's moves as an append-only accumulator: O(log n) to append and for the root, however long the log.
-// Shape of RFC 9162 (a node without a sibling is carried up unchanged), keccak256, children sorted as bytes.
+// The Merkle tree over a chamber's moves as an append-only accumulator: O(log n) to append and for the root. Shape of RFC 9162 (a
+// node without a sibling is carried up unchanged), keccak256, children sorted as bytes.
 import { keccak256 } from './keccak.ts';
 
 export const HASH_BYTES = 32;
 
-/** A tree, known by the roots of its largest perfect subtrees; an immutable value. */
+/** An immutable tree, represented by the roots of its largest perfect subtrees. */
 export interface Accumulator {
-  /** How many leaves. */
+  /** The number of leaves. */
   readonly size: number;
   /** One root of 32 bytes for each bit set in size, from large to small. */
   readonly peaks: readonly Uint8Array[];
@@ -26,7 +26,7 @@ export interface NodeRef {
 
 export const EMPTY_TREE: Accumulator = { size: 0, peaks: [] };
 
-/** The leaf of a line. Hashed twice: the preimage of a leaf is 32 bytes, that of a node 64, so neither passes for the other. */
+/** Hashed twice: the preimage of a leaf is 32 bytes, that of a node 64, so neither passes for the other. */
 export function leafHash(line: Uint8Array): Uint8Array {
   return keccak256(keccak256(line));
 }
@@ -34,10 +34,10 @@ export function leafHash(line: Uint8Array): Uint8Array {
 // One scratch buffer is enough: it is filled and hashed without suspending between.
 const pair = new Uint8Array(2 * HASH_BYTES);
 
-/** How a tree hashes two children of 32 bytes. Only a tree that sorts them may ignore which one is the left one. */
+/** Hashes two children of 32 bytes. Only a tree that sorts them may ignore which one is left. */
 export type NodeHash = (left: Uint8Array, right: Uint8Array) => Uint8Array;
 
-/** The parent of two nodes of 32 bytes, in either order. */
+/** Accepts the two nodes of 32 bytes in either order. */
 export function nodeHash(a: Uint8Array, b: Uint8Array): Uint8Array {
   let at = 0;
   while (at < HASH_BYTES - 1 && a[at] === b[at]) at++;
@@ -63,18 +63,18 @@ export function appendLeaf(tree: Accumulator, leaf: Uint8Array): Appended {
   return { tree: { size: tree.size + 1, peaks }, nodes };
 }
 
-/** The 32-byte root; a tree without leaves has none. */
+/** 32 bytes; throws for a tree without leaves. */
 export function rootOf(tree: Accumulator): Uint8Array {
   return foldPeaks(tree.peaks);
 }
 
-/** The root over neighbouring perfect subtrees, given from large to small. */
+/** The root over adjacent perfect subtrees, from large to small. */
 export function foldPeaks(peaks: readonly Uint8Array[], hashNodes: NodeHash = nodeHash): Uint8Array {
   if (peaks.length === 0) throw new RangeError('a tree without leaves has no root');
   return peaks.reduceRight((right, left) => hashNodes(left, right));
 }
 
-/** The nodes of the peaks of the tree of `size` leaves, from large to small; `start` leaves lie before it. */
+/** The nodes of the peaks of the tree of `size` leaves, from large to small; `start` leaves precede it. */
 export function peakRefs(size: number, start = 0): readonly NodeRef[] {
   const refs: NodeRef[] = [];
   let eventId = start + size;

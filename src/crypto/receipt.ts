@@ -1,5 +1,5 @@
 // Receipts: responses that the service signs (RFC 9421), each a promise that the signed request became this event with this leaf.
-// What is read here is hostile: a client's wish in the service, a service's response in the client, a file in the auditor.
+// All parsed input is hostile: Accept-Signature in the service, a response in the client, a file in the auditor.
 import { base64 } from '@scure/base';
 import {
   type BareItem,
@@ -20,7 +20,7 @@ import type { Jwk } from './jwk.ts';
 
 export const RECEIPT_TAG = 'chamber-receipt';
 
-/** What a receipt covers: all of it, in any order, and nothing else. */
+/** A receipt covers all of these, in any order, and nothing else. */
 const COMPONENTS = [
   '"@status"',
   '"content-digest"',
@@ -38,8 +38,8 @@ const COVERED = `(${COMPONENTS.join(' ')})`;
 const LEAF_BYTES = 32;
 const SIGNATURE_BYTES = 64;
 
-/** What a client asks for in `Accept-Signature` (RFC 9421, 5.1). */
-export interface ReceiptWish {
+/** A request for a receipt in `Accept-Signature` (RFC 9421, 5.1). */
+export interface WantedReceipt {
   readonly label: string;
   /** The components in the client's order. */
   readonly covered: string;
@@ -48,24 +48,24 @@ export interface ReceiptWish {
   readonly keyid: string | undefined;
 }
 
-/** The value of Accept-Signature that asks for a receipt; the nonce is of letters and digits. */
+/** The value of Accept-Signature that requests a receipt; the nonce consists of letters and digits. */
 export function acceptReceipt(nonce: string): string {
   return `receipt=${COVERED};created;nonce="${nonce}";tag="${RECEIPT_TAG}"`;
 }
 
-// The form that the client of this package sends, parsed by one expression in a small part of the time.
-const USUAL_WISH = new RegExp(
+// Our client sends this form, which one expression parses in a fraction of the time.
+const USUAL_FORM = new RegExp(
   `^receipt=${COVERED.replace(/[()]/g, '\\$&')};created;nonce="([ !#-[\\]-~]*)";tag="${RECEIPT_TAG}"$`,
 );
 
-/** The first wish for a receipt; undefined for a header that asks for none, or for something else besides, or is malformed. */
-export function receiptWish(header: string): ReceiptWish | undefined {
-  const [, usualNonce] = USUAL_WISH.exec(header) ?? [];
+/** The first request for a receipt; undefined for a header that requests none or something else besides, or is malformed. */
+export function wantedReceipt(header: string): WantedReceipt | undefined {
+  const [, usualNonce] = USUAL_FORM.exec(header) ?? [];
   if (usualNonce !== undefined) {
     return { label: 'receipt', covered: COVERED, components: COMPONENTS, nonce: usualNonce, keyid: undefined };
   }
   for (const [label, member] of dictionaryOf(header)) {
-    const wish = isInnerList(member) ? toWish(label, member) : undefined;
+    const wish = isInnerList(member) ? toWanted(label, member) : undefined;
     if (wish !== undefined) return wish;
   }
   return undefined;
@@ -79,7 +79,7 @@ function dictionaryOf(header: string): ReturnType<typeof parseDictionary> {
   }
 }
 
-function toWish(label: string, [items, parameters]: InnerList): ReceiptWish | undefined {
+function toWanted(label: string, [items, parameters]: InnerList): WantedReceipt | undefined {
   const components = componentsOf(items);
   const { created = true, alg = 'ed25519', tag, nonce, keyid, ...others } = Object.fromEntries(parameters);
   const isFulfilled = created === true && alg === 'ed25519' && tag === RECEIPT_TAG && Object.keys(others).length === 0;
@@ -91,14 +91,14 @@ function isOptionalText(value: BareItem | undefined): value is string | undefine
   return value === undefined || typeof value === 'string';
 }
 
-/** The components of a receipt; undefined for other ones, or not all of them, or one twice. */
+/** undefined unless each component of a receipt occurs once, and no other. */
 function componentsOf(items: readonly Item[]): readonly Component[] | undefined {
   const components = items.map(componentOf);
   const isWhole = components.length === COMPONENTS.length && COMPONENTS.every((each) => components.includes(each));
   return isWhole ? (components as readonly Component[]) : undefined;
 }
 
-/** Parameters of a component are in any order. */
+/** Parameters of a component may be in any order. */
 function componentOf([name, parameters]: Item): string {
   const { req, key, ...others } = Object.fromEntries(parameters);
   const isKnown = typeof name === 'string' && Object.keys(others).length === 0;
@@ -125,7 +125,7 @@ export interface Terms {
 }
 
 /** The value of "@signature-params". */
-export function receiptParams({ covered, nonce }: ReceiptWish, { created, keyid }: Terms): string {
+export function receiptParams({ covered, nonce }: WantedReceipt, { created, keyid }: Terms): string {
   const echoed = nonce === undefined ? '' : `;nonce=${serializeItem(nonce)}`;
   return `${covered};created=${created};keyid="${keyid}";alg="ed25519"${echoed};tag="${RECEIPT_TAG}"`;
 }
@@ -161,7 +161,6 @@ export function receiptBase(
   return `${base}"@signature-params": ${params}`;
 }
 
-/** What a receipt promises. */
 export interface ReceiptedEvent {
   /** A chamber's id, or a DID. */
   readonly stream: number | string;
@@ -175,7 +174,7 @@ export function eventField({ stream, eventId, leaf }: ReceiptedEvent): string {
   return `${typeof stream === 'number' ? stream : `"${stream}"`};id=${eventId};leaf=:${base64.encode(leaf)}:`;
 }
 
-/** Undefined for anything but what eventField makes. */
+/** undefined for text that eventField does not make. */
 export function parseEventField(text: string): ReceiptedEvent | undefined {
   try {
     const [stream, parameters] = parseItem(text);
@@ -196,7 +195,7 @@ function isPositive(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0;
 }
 
-/** A signed response with its request: all that a third party needs to verify it, but the service's key. */
+/** A signed response with its request: a third party needs only the service's key to verify it. */
 export interface Receipt {
   readonly request: ReceiptRequest;
   readonly response: ReceiptResponse & {
@@ -216,11 +215,11 @@ export interface ParsedReceipt extends Terms, ReceiptedEvent {
   readonly nonce: string | undefined;
   /** 64 bytes. */
   readonly signature: Uint8Array;
-  /** What it signs. */
+  /** The signed text. */
   readonly base: Uint8Array;
 }
 
-/** Everything in a receipt but whether its signature verifies under the key that `keyid` names; throws an Error that says what is wrong. */
+/** Verifies all but the signature under the key that `keyid` names; throws an Error that names the problem. */
 export function parseReceipt(receipt: Receipt): ParsedReceipt {
   const { request, response } = receipt;
   for (const [label, member] of parseDictionary(response.signatureInput)) {

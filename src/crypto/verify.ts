@@ -1,4 +1,4 @@
-// The one rule for a valid Ed25519 signature, in service, auditor and client, on every version of Node.
+// The only rule for a valid Ed25519 signature, in service, auditor and client, on every version of Node.
 import { Point } from '@noble/ed25519';
 import { sha512 } from '@noble/hashes/sha2.js';
 import { bytesToHex, concatBytes } from '@noble/hashes/utils.js';
@@ -9,16 +9,15 @@ const { n: ORDER } = Point.CURVE();
 
 /** The caller that a signature is queued for. It can name any registered key, so turns go by network first, then by key. */
 export interface VerifyCaller {
-  /** The network as clientNetwork names it. */
+  /** As named by clientNetwork. */
   readonly network: string;
   /** The DID of a registered key; absent for an unregistered one, whose turn comes last. */
   readonly did?: string;
 }
 
 /**
- * Resolves to whether the 64-byte signature over the message is valid under the 32-byte public key, as isSignedBy decides;
- * false, too, for a key or a signature of a wrong length. Rejects with FORUM_ERR_UNAVAILABLE when too many signatures
- * wait, of this caller or in all, and after close.
+ * Decides as isSignedBy does; resolves to false also for a key or a signature of a wrong length. Rejects with FORUM_ERR_UNAVAILABLE
+ * when too many signatures wait, of this caller or in all, and after close.
  */
 export type SignatureVerifier = (
   publicKey: Uint8Array,
@@ -27,10 +26,10 @@ export type SignatureVerifier = (
   caller: VerifyCaller,
 ) => Promise<boolean>;
 
-/** A key in which weaknessOf finds nothing, ready for many signatures. */
+/** A key that weaknessOf accepts, prepared for many signatures. */
 export interface VerifyingKey {
   readonly bytes: Uint8Array;
-  /** −A, 16 · −A, 16² · −A … for the key A: computed once, they make later verifications three times as fast. */
+  /** −A, 16 · −A, 16² · −A … for the key A, computed once: later verifications are three times as fast. */
   readonly powers: () => readonly Point[];
 }
 
@@ -49,7 +48,7 @@ export function toVerifyingKey(publicKey: Uint8Array): VerifyingKey {
 
 const DIGIT_BITS = 4n;
 const DIGIT_MAX = 15n;
-/** The digits of a scalar below the order of the base point. */
+/** Of a scalar below the order of the base point. */
 const DIGITS = 64;
 
 function powersOf(point: Point): readonly Point[] {
@@ -120,7 +119,7 @@ export function hasSmallOrderR(signature: Uint8Array): boolean {
   return SMALL_ORDER_POINTS.has(bytesToHex(signature.subarray(0, POINT_BYTES)));
 }
 
-/** Little-endian, as RFC 8032 has it. */
+/** Little-endian (RFC 8032). */
 function toScalar(bytes: Uint8Array): bigint {
   return BigInt(`0x${bytesToHex(bytes.toReversed())}`);
 }

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { leafHash } from '../crypto/merkle.ts';
-import { eventField, type ReceiptRequest, receiptBase, receiptParams, receiptWish } from '../crypto/receipt.ts';
+import { eventField, type ReceiptRequest, receiptBase, receiptParams, wantedReceipt } from '../crypto/receipt.ts';
 import type { ServiceKey } from '../keys/service-keys.ts';
 import { type ForumEvent, fromLine, toLine } from '../vocabulary/events.ts';
 import type { ForumContext, HttpOptions } from './context.ts';
@@ -38,7 +38,7 @@ export class ReceiptSigner {
   async respond(c: ForumContext, { value, event, received }: Answered): Promise<Response> {
     const asked = header(c, 'accept-signature');
     if (asked === undefined || event === null || received === null) return json(value);
-    const wish = receiptWish(asked);
+    const wish = wantedReceipt(asked);
     if (wish === undefined) return json(value);
     const now = this.#options.forum.now();
     const key = await this.#keyFor(event, now);

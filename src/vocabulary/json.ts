@@ -1,5 +1,5 @@
 // JSON that reads the same to every reader: hostile text is parsed strictly (src/http/README.md), values are written canonically (RFC 8785).
-import { invalid } from './errors.ts';
+import { ForumError, invalid } from './errors.ts';
 import { type JsonObject, type JsonValue, withCommas } from './values.ts';
 
 /**
@@ -30,19 +30,21 @@ export const JSON_DEPTH_MAX = 32;
 
 /**
  * Parses text as JSON. Malformed text, duplicate member names, nesting over 32 levels, non-finite numbers, integers
- * beyond ±(2^53 − 1) and lone surrogates throw FORUM_ERR_VALIDATION, and so do more values than `valuesMax`.
+ * beyond ±(2^53 − 1) and lone surrogates throw FORUM_ERR_VALIDATION, and so do more values than `valuesMax`. Errors call the value
+ * `name`; the cause of malformed text is a SyntaxError.
  */
-export function parseJson(text: string, valuesMax = Number.POSITIVE_INFINITY): JsonValue {
+export function parseJson(text: string, valuesMax = Number.POSITIVE_INFINITY, name = 'body'): JsonValue {
   const membersWritten = requireModestJson(text, valuesMax);
   let value: JsonValue;
   try {
     value = JSON.parse(text) as JsonValue;
   } catch (error) {
-    throw invalid(`not valid JSON: ${error instanceof Error ? error.message : 'malformed'}`);
+    const detail = `not valid JSON: ${error instanceof Error ? error.message : 'malformed'}`;
+    throw new ForumError('FORUM_ERR_VALIDATION', detail, { cause: error });
   }
   const found = { members: 0 };
   const problem = problemOf(value, found);
-  if (problem !== undefined) throw invalid(`body${problem}`);
+  if (problem !== undefined) throw invalid(`${name}${problem}`);
   if (found.members !== membersWritten) throw invalid('an object holds the same member name twice');
   return value;
 }

@@ -214,7 +214,7 @@ describe('the published log', () => {
       expect([now, audited.exitCode]).toEqual([now, exitCode]);
       if (exitCode !== 0)
         expect(audited.report.sentence).toMatch(
-          /2 things could not be decided: event \d is dated in the future, 2030-.* responses are of the future/,
+          /2 things could not be decided: event \d is dated in the future, 2030-.* responses are dated in the future/,
         );
     }
     expect((await audit(running, { now: () => last - 61_000, maxSkewSeconds: 61 })).exitCode).toBe(0);

@@ -376,6 +376,9 @@ describe('a token', () => {
 
   test('of another factory than those named is named', async () => {
     const [verdict, sentence] = await claims(deployed, { factories: [info.registryAddress] });
-    expect([verdict, sentence]).toEqual(['broken', expect.stringContaining('which is not one of the factories named')]);
+    expect([verdict, sentence]).toEqual([
+      'broken',
+      expect.stringContaining('which is not one of the service’s factories'),
+    ]);
   });
 });

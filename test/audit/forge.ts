@@ -6,8 +6,8 @@ import type { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
 import { judgeContractProof } from '../../src/audit/chain/contract-signatures.ts';
 import { readTransaction } from '../../src/audit/chain/contracts.ts';
 import { type AuditOptions, ChamberAudit } from '../../src/audit/chamber/chamber-audit.ts';
+import { CrossCheckedTree } from '../../src/audit/chamber/cross-checked-tree.ts';
 import { leafOf } from '../../src/audit/chamber/sequence.ts';
-import { TwofoldTree } from '../../src/audit/chamber/twofold-tree.ts';
 import { type AuditClock, type AuditContext, auditContext } from '../../src/audit/context.ts';
 import { readLines } from '../../src/audit/line/input.ts';
 import type { AuditPolicy } from '../../src/audit/policy.ts';
@@ -143,7 +143,7 @@ export async function audit(
   };
 }
 
-interface Lenient extends Pick<AuditOptions, 'aside' | 'context'> {
+interface Lenient extends Pick<AuditOptions, 'assumptions' | 'context'> {
   readonly verify?: typeof isSignedBy;
 }
 
@@ -152,8 +152,13 @@ const LATER: AuditClock = { now: () => Date.UTC(9999, 0, 1), isStated: false };
 
 /** The audit of the lines alone. */
 export async function auditLines(text: string | Uint8Array, policy: AuditPolicy, more: Lenient = {}) {
-  const { verify = verifyOnce, aside, context = { ...auditContext(policy, verify, LATER), keys } } = more;
-  const chamberAudit = new ChamberAudit({ moves: new TwofoldTree(), context, readTransaction: readOnce, aside });
+  const { verify = verifyOnce, assumptions, context = { ...auditContext(policy, verify, LATER), keys } } = more;
+  const chamberAudit = new ChamberAudit({
+    moves: new CrossCheckedTree(),
+    context,
+    readTransaction: readOnce,
+    assumptions,
+  });
   await chamberAudit.takeAll(readLines(chunksOf(Buffer.from(text))));
   chamberAudit.conclude();
   return chamberAudit;
@@ -165,7 +170,7 @@ export async function report(
   { now = 0, ...policy }: AuditPolicy & { readonly now?: number } = {},
 ): Promise<ChamberReport> {
   const chamberAudit = await auditLines(text, policy);
-  const diagnosis = await diagnose(chamberAudit, (aside) => auditLines(text, policy, { aside }));
+  const diagnosis = await diagnose(chamberAudit, (assumptions) => auditLines(text, policy, { assumptions }));
   const chamber = toReport(chamberAudit, { source: 'text', chamberId: null, logId: null, diagnosis, now });
   expectReport(toAuditReport('text', { problems: [], chambers: [chamber] }));
   return chamber;
@@ -175,21 +180,25 @@ export async function accountsOf(text: string, context: AuditContext): Promise<A
   return await listedAccounts(readLines(chunksOf(Buffer.from(text))), context);
 }
 
-// A thousand audits share nearly every key, signature and transaction, and each costs milliseconds of curve arithmetic.
-const keys = new Map<string, VerifyingKey>();
+// Thousands of audits share nearly every key, signature and transaction, and each costs milliseconds of curve arithmetic.
+export const keys = new Map<string, VerifyingKey>();
 const verdicts = new Map<string, boolean>();
 const transactions = new Map<Hex, ReturnType<typeof readTransaction>>();
 
-/** Verifies once for each key, message and signature, so that nothing altered is taken for known. */
-function verifyOnce(key: VerifyingKey, message: Uint8Array, signature: Uint8Array): boolean {
+const REMEMBERED_MAX = 20_000;
+
+/** Remembers a verdict by key, message and signature, so that it never counts for an altered one. */
+export function verifyOnce(key: VerifyingKey, message: Uint8Array, signature: Uint8Array): boolean {
   const question = [key.bytes, message, signature].map((bytes) => Buffer.from(bytes).toString('latin1')).join('|');
   const verdict = verdicts.get(question) ?? isSignedBy(key, message, signature);
+  if (verdicts.size >= REMEMBERED_MAX) verdicts.clear();
   verdicts.set(question, verdict);
   return verdict;
 }
 
-function readOnce(rawTransaction: Hex): ReturnType<typeof readTransaction> {
+export function readOnce(rawTransaction: Hex): ReturnType<typeof readTransaction> {
   const transaction = transactions.get(rawTransaction) ?? readTransaction(rawTransaction);
+  if (transactions.size >= REMEMBERED_MAX) transactions.clear();
   transactions.set(rawTransaction, transaction);
   return transaction;
 }

@@ -1,8 +1,8 @@
 // The auditor's own arithmetic against the service's: the same answers from other code.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { CrossCheckedTree } from '../../src/audit/chamber/cross-checked-tree.ts';
 import { leafOf } from '../../src/audit/chamber/sequence.ts';
-import { TwofoldTree } from '../../src/audit/chamber/twofold-tree.ts';
 import { appendLeaf, EMPTY_TREE, leafHash, rootOf } from '../../src/crypto/merkle.ts';
 import { toHex } from '../../src/vocabulary/values.ts';
 import { buffersHeld } from '../kit/memory-held.ts';
@@ -26,7 +26,7 @@ describe('the root of the moves', () => {
 
   test('is the accumulator’s at every size, also where a block of leaves ends', () => {
     const compared = new Set([1, 2, 3, 5, 64, 100, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 77]);
-    const moves = new TwofoldTree();
+    const moves = new CrossCheckedTree();
     let tree = EMPTY_TREE;
     for (let size = 1; size <= Math.max(...compared); size++) {
       const leaf = leafHash(Buffer.from(String(size)));
@@ -39,7 +39,7 @@ describe('the root of the moves', () => {
   });
 
   test('takes no memory for what lies behind', async () => {
-    const moves = new TwofoldTree();
+    const moves = new CrossCheckedTree();
     const before = await buffersHeld();
     for (let size = 1; size <= 40 * BLOCK; size++) moves.push(new Uint8Array(32).fill(size));
     expect((await buffersHeld()) - before).toBeLessThan(1_000_000);

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { allocationsView, chamberView, ideaViews } from '../../projections/views.ts';
 import { auditFile } from '../../src/audit/audit.ts';
 import { ChamberAudit } from '../../src/audit/chamber/chamber-audit.ts';
-import { TwofoldTree } from '../../src/audit/chamber/twofold-tree.ts';
+import { CrossCheckedTree } from '../../src/audit/chamber/cross-checked-tree.ts';
 import { readLines } from '../../src/audit/line/input.ts';
 import { playPacedSample, playSample } from './sample.ts';
 import { playAdmissionSample } from './sample-with-admission.ts';
@@ -49,7 +49,7 @@ describe.each([
   });
 
   test('has the expected views and root', async () => {
-    const audit = new ChamberAudit({ moves: new TwofoldTree() });
+    const audit = new ChamberAudit({ moves: new CrossCheckedTree() });
     for await (const line of readLines(createReadStream(pathOf(LINES)))) await audit.take(line);
     const { decisions, moves } = audit;
     const { state } = decisions;

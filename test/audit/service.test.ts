@@ -168,7 +168,7 @@ describe('a service whose responses are of another time', () => {
     setBack = 0;
   });
   const noteOf = (name: string) => chambers()[0]?.checks.find((check) => check.name === name)?.note;
-  const FUTURE = /^the service’s responses are of the future, \d{4}-.* say with --now what time it is$/;
+  const FUTURE = /^the service’s responses are dated in the future, \d{4}-.* state the time with --now$/;
 
   /** The chamber is over: nothing of its view but the time follows the clock. */
   const stateLater = (millis: number) =>

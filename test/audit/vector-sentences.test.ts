@@ -28,15 +28,15 @@ const SENTENCES: readonly (readonly [title: string, check: string, sentence: str
   ['one token of two ideas', 'service-events', 'as the token of idea-2, which is that of idea-1'],
   ['a transaction on another chain', 'transactions', 'is for chain 1, although the log began on chain 31337'],
   ['a transaction with more data than its call', 'transactions', 'is not a signed call of the contracts'],
-  ['a transaction that pays', 'transactions', 'sends 1 wei, which the contract refuses'],
+  ['a transaction that pays', 'transactions', 'sends 1 wei, which the contract does not accept'],
   ['a transaction dated before the end of the reveals', 'service-events', 'comes before the reveal deadline'],
   ['a service event in the midst of the moves', 'service-events', 'event 10'],
-  ['a commitment in a block 16 s older than the end of the reveals', 'service-events', 'say with --rpc'],
+  ['a commitment in a block 16 s older than the end of the reveals', 'service-events', '--rpc asks the chain'],
   ...[
     'a commitment by a transaction that is not logged',
     'a move and the commitment’s transactions left out, root and count set right',
     'a move and all transactions left out, root and count set right',
-  ].map((title) => [title, 'transactions', 'is not in the log: say with --rpc'] as const),
+  ].map((title) => [title, 'transactions', 'is not in the log: --rpc asks the chain'] as const),
   ['an admission left out', 'rules', 'is not on the list of chamber 1'],
   ['an admission by another than the creator', 'rules', 'only the creator'],
   ['a join without its balance', 'rules', 'does not record'],
@@ -60,18 +60,18 @@ const SENTENCES: readonly (readonly [title: string, check: string, sentence: str
   ['a personality that nobody signed', 'registration', 'has no signature'],
   ['an account that begins with another line', 'registration', 'is agent.personality_changed'],
   ['another agentId than the key has', 'registration', 'registers another key'],
-  ['an account line left out', 'registration', 'comes where event 2 is due'],
-  ['a proof left out', 'registration', 'lacks the proof of a wallet that its request brought'],
-  ['a proof in a line without a request', 'registration', 'but not the request that brought it'],
+  ['an account line left out', 'registration', 'is in the place of event 2'],
+  ['a proof left out', 'registration', 'lacks the wallet proof of its request'],
+  ['a proof in a line without a request', 'registration', 'holds a wallet proof without its request'],
   ['a retirement that nobody asked for', 'registration', 'has no signature'],
   ['a retirement by a wallet that was never proven', 'registration', ', which was never proven'],
   ['a retirement that another wallet signed', 'registration', ' did not sign'],
-  ['a retirement signed a day and a second before', 'registration', 'what a wallet signed: it was signed'],
+  ['a retirement signed a day and a second before', 'registration', 'holds a wallet’s signature, which was signed'],
   ['a line after the retirement', 'registration', 'comes after the retirement'],
   ['a move that names the retirement', 'registration', 'which retired the key'],
 ];
 
-test('what is said is said of vectors', () => {
+test('each sentence is about a vector', () => {
   const titles = new Set(index.map(({ title }) => title));
   expect(SENTENCES.filter(([title]) => !titles.has(title))).toEqual([]);
 });

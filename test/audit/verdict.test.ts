@@ -146,7 +146,7 @@ describe('a copy', () => {
 
   test('without the outcome of a graduated idea long after its end says so', async () => {
     const { sentence } = await report(toText(lines.slice(0, -1)), { now: Date.parse('2030-01-02T00:00:00.000Z') });
-    expect(sentence).toBe('Sound, but no line says what became of graduated ideas: idea-2.');
+    expect(sentence).toBe('Sound, but no line records the outcome of graduated ideas: idea-2.');
   });
 
   test.each([

@@ -3,7 +3,7 @@
 // a match and before something that ends it in vain. It may take little longer than as many letters.
 import { describe, expect, it } from 'vitest';
 import { splitNotes } from '../../src/audit/service/checkpoint.ts';
-import { parseEventField, receiptWish } from '../../src/crypto/receipt.ts';
+import { parseEventField, wantedReceipt } from '../../src/crypto/receipt.ts';
 import { publicKeyOf } from '../../src/keys/private-key.ts';
 import { PublishedLog } from '../../src/mirror/published-log.ts';
 import { ALICE } from '../../src/moves/samples.ts';
@@ -235,9 +235,9 @@ const WITNESS_KEY = formatVerifierKey(toNoteKey('a', NOTE_KEY_TYPES.cosignature,
 
 /** What others write of a log and its witnesses. Each reader gets the worst texts where they may begin to match. */
 const READERS: readonly (readonly [name: string, read: (text: string) => unknown])[] = [
-  ['Accept-Signature', receiptWish],
-  ['components of an Accept-Signature', (text) => receiptWish(`a=(${text})`)],
-  ['parameters of an Accept-Signature', (text) => receiptWish(`a=("@status");${text}`)],
+  ['Accept-Signature', wantedReceipt],
+  ['components of an Accept-Signature', (text) => wantedReceipt(`a=(${text})`)],
+  ['parameters of an Accept-Signature', (text) => wantedReceipt(`a=("@status");${text}`)],
   ['header Event', parseEventField],
   ['note', parseNote],
   ['signatures of a note', (text) => parseNote(`a\n1\n\n\u2014 a ${text}\n`)],

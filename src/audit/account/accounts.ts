@@ -1,4 +1,4 @@
-// The members' accounts: their lines, checked like those of a chamber, show which wallet a key was bound to, and when.
+// The members' accounts. Their lines are checked like those of a chamber and show when a key was bound to which wallet.
 import { type AccountState, evolveAccount } from '../../../projections/account.ts';
 import { contentDigestOf, digestProblem } from '../../crypto/content-digest.ts';
 import { parseDid } from '../../crypto/did-key.ts';
@@ -26,7 +26,6 @@ import {
 import type { ContractProof } from '../chain/recorded-block.ts';
 import { leafOf } from '../chamber/sequence.ts';
 import type { AuditContext } from '../context.ts';
-import { ahead } from '../line/ahead.ts';
 import { CopyCheck, foreignFormat } from '../line/copy.ts';
 import {
   baseOf,
@@ -36,16 +35,15 @@ import {
   startVerification,
   type Verification,
 } from '../line/evidence.ts';
-import { type RawLine, UnusableInput } from '../line/input.ts';
+import { ahead, type RawLine, UnusableInput } from '../line/input.ts';
 import { type LineRecord, readAccountRecord } from '../line/record.ts';
 import { UsedValues } from '../line/used-values.ts';
 import type { AuditedService } from '../service/service-reader.ts';
 
-/** The account after one of its lines. */
 export interface AccountEntry {
   readonly leaf: Hex;
   readonly at: Millis;
-  /** undefined where the registration is not published. */
+  /** undefined if the registration is not published. */
   readonly walletAddress: string | undefined;
   readonly walletProven: boolean;
   readonly label: string | null;
@@ -54,22 +52,21 @@ export interface AccountEntry {
   readonly isRetirement: boolean;
 }
 
-/** An account with more must not fill the memory, nor make an audit ask without end. */
+/** Bounds memory and the number of calls to the chain. */
 const CONTRACT_PROOFS_MAX = 64;
 
-/** One agent's account, line by line. */
 export class AccountLog {
-  /** What is wrong with it; its lines are not read further then. */
+  /** Once set, further lines are ignored. */
   problem: string | undefined;
-  /** What the caller has to decide. */
+  /** The question for the caller. */
   doubt: string | undefined;
-  /** What contracts have accepted, as recorded: only the chain shows whether they did. */
+  /** Signatures that contracts accepted, as recorded; only the chain can confirm them. */
   readonly contractProofs: ContractProof[] = [];
-  /** About what it takes of the memory: its lines and 1 KB. */
+  /** Estimated memory: the lines and 1 KB. */
   bytes = 1_000;
-  /** Lines that are decided from their payload, because the caller allows them to have no signature. */
+  /** Lines without a signature that the caller allows, which are decided from their payload. */
   unsignedLines = 0;
-  /** The first published line: earlier ones held evidence of an e-mail address. */
+  /** The first published line; earlier ones hold evidence of an e-mail address. */
   firstEventId = 1;
   readonly entries: AccountEntry[] = [];
   readonly origins = new Set<string>();
@@ -77,7 +74,7 @@ export class AccountLog {
   readonly #context: AuditContext;
   readonly #signatures = new UsedValues();
   #state: AccountState | null = null;
-  /** After the last line; undefined where none that is given says it. */
+  /** undefined while no given line states it. */
   #personality: Personality | undefined;
   #leaf: Hex = NO_PREVIOUS;
 
@@ -86,12 +83,12 @@ export class AccountLog {
     this.#context = context;
   }
 
-  /** The account after that line; undefined for one that was not given. */
+  /** undefined for a line that was not given. */
   entryAt(eventId: number): AccountEntry | undefined {
     return this.entries[eventId - this.firstEventId];
   }
 
-  /** 0 without any line. */
+  /** 0 without lines. */
   get lastEventId(): number {
     return this.entries.length === 0 ? 0 : this.firstEventId + this.entries.length - 1;
   }
@@ -130,12 +127,12 @@ export class AccountLog {
       return prev !== NO_PREVIOUS ? 'refers to a line before it' : type === register.event ? undefined : `is ${type}`;
     }
     const due = this.firstEventId + this.entries.length;
-    if (eventId !== due) return `comes where event ${due} is due`;
+    if (eventId !== due) return `is in the place of event ${due}`;
     if (prev !== this.#leaf) return 'does not hold the hash of the line before it';
     return instantOf(ts) < last.at ? 'is earlier than the line before it' : undefined;
   }
 
-  /** A registration without its request shows nothing: it counts as unsigned. */
+  /** A registration without its request counts as unsigned. */
   async #problemOfEvidence(event: AccountEvent, verification: Verification | undefined): Promise<string | undefined> {
     const { request } = event;
     if (event.type === register.event && !isOwnRegistration(event)) return 'registers another key';
@@ -179,10 +176,9 @@ export class AccountLog {
     return undefined;
   }
 
-  /** A registration may have left no request; anything else is decided from its payload where the caller allows that. */
+  /** A registration may lack its request; other lines are decided from their payload if the caller allows it. */
   #problemOfUnsigned(event: AccountEvent): string | undefined {
-    if (event.type === register.event)
-      return event.payload.walletProof && 'holds the proof of a wallet, but not the request that brought it';
+    if (event.type === register.event) return event.payload.walletProof && 'holds a wallet proof without its request';
     if (!this.#context.policy.allowUnsigned)
       return 'has no signature: it is forged, or was accepted in development mode (--allow-unsigned)';
     this.unsignedLines++;
@@ -200,11 +196,12 @@ export class AccountLog {
     if (event.type === register.event) {
       const { walletProof } = event.payload;
       const sent = parseBody(register, { json });
-      if (sent.operatorEmail !== undefined) return 'holds a request with an e-mail address, which no service keeps';
+      if (sent.operatorEmail !== undefined)
+        return 'holds a request with an e-mail address, which a service never keeps';
       if ((sent.walletSignature === undefined) !== (sent.issuedAt === undefined))
-        return 'was asked for with half of the proof of a wallet';
+        return 'was requested with half of a wallet proof';
       if (sent.walletSignature !== undefined && walletProof === undefined)
-        return 'lacks the proof of a wallet that its request brought';
+        return 'lacks the wallet proof of its request';
       due = register.decide(sent, {
         state: null,
         isSigned: true,
@@ -214,33 +211,34 @@ export class AccountLog {
       const problem = walletProof && this.#problemOfProof(walletProof, event);
       if (problem !== undefined) return problem;
     } else if (event.type === changePersonality.event) {
-      // Of the first line that is given, if it is no registration, only itself says what the rest of the personality was.
+      // The first given line alone states the rest of the personality, unless it is a registration.
       const personality = this.#personality ?? event.payload.personality;
       due = changePersonality.decide(parseBody(changePersonality, { json }), { state: { personality } });
     } else {
       const sent = parseBody(retire, { json });
-      // Before the first registration that is given, nothing else could contradict it.
+      // Before the first given registration, nothing can contradict it.
       if (this.#state === null) return undefined;
       due = retire.decide(sent, { state: this.#state });
     }
     return canonicalJson(due) === canonicalJson(event.payload) ? undefined : 'does not match its request';
   }
 
-  /** Nobody signed the request: the wallet signed the retirement, and a registration before it proves the wallet. */
+  /** The wallet, not the key, signed the retirement, and an earlier registration proves the wallet. */
   #problemOfRetirement(event: AccountEvent, payload: RetirementByWallet): string | undefined {
     const { walletAddress, walletProof } = payload;
     const form = problemOfForm(payload);
     if (form !== undefined) return form;
-    if (event.request !== null) return 'is a retirement by a wallet with the request of a key';
+    if (event.request !== null) return 'is a retirement by a wallet that holds a key’s request';
     if (!this.#state?.provenWallets.includes(walletAddress.toLowerCase()))
       return `is a retirement by ${walletAddress}, which was never proven for the key`;
-    // A wallet that a key proved is asked for that key's signature alone, by the service too.
+    // Like the service, asks no chain about a wallet that a key proved.
     const isContract = isContractWallet(this.#state, walletAddress);
     try {
       const sent = { walletAddress, walletSignature: walletProof.signature, issuedAt: walletProof.issuedAt };
       const claim = retirementClaim(sent, this.#did, [walletProof.service]);
       const due = requireProof(claim, isContract ? this.#recordedAnswer(walletProof, event) : NO_CONTRACT);
-      if (canonicalJson(due) !== canonicalJson(walletProof)) return 'holds a block in which nothing was asked';
+      if (canonicalJson(due) !== canonicalJson(walletProof))
+        return 'holds a block, although the service asked no contract';
     } catch (error) {
       if (!(error instanceof ForumError)) throw error;
       return `is a retirement that ${walletAddress} did not sign`;
@@ -248,7 +246,7 @@ export class AccountLog {
     return this.#problemOfProof(walletProof, event);
   }
 
-  /** What a contract has accepted is taken as recorded, and noted: only the chain knows. */
+  /** Takes the contract's answer as recorded, and notes it for the chain. */
   #recordedAnswer(
     { chainId, blockNumber, blockHash }: Partial<WalletProof> = {},
     { eventId, ts }: Pick<AccountEvent, 'eventId' | 'ts'>,
@@ -263,12 +261,12 @@ export class AccountLog {
       if (this.contractProofs.length < CONTRACT_PROOFS_MAX)
         this.contractProofs.push({ eventId, wallet, hash, signature, askedAt: instantOf(ts), ...block });
       else
-        this.doubt ??= `the account of ${this.#did} has more than ${CONTRACT_PROOFS_MAX} proofs of contracts: not all were asked`;
+        this.doubt ??= `the account of ${this.#did} has more than ${CONTRACT_PROOFS_MAX} proofs by contracts, and not all were checked`;
       return { ...block, hash } as never;
     };
   }
 
-  /** The text names the service, one for which the agent signed its requests, and the time. */
+  /** The text names the time and a service for which the agent signed requests. */
   #problemOfProof(proof: WalletProof, event: AccountEvent): string | undefined {
     const { issuedAt, service, blockNumber, blockHash } = proof;
     const { policy, blocks } = this.#context;
@@ -278,17 +276,17 @@ export class AccountLog {
     }
     const named = `event ${event.eventId} of the account of ${this.#did}`;
     if (!namesOf(policy.origins?.length ? policy.origins : [...this.origins]).includes(baseNamed(service))) {
-      if (policy.origins?.length) return `holds what a wallet signed for ${service}, which is not named`;
-      this.doubt ??= `${named} holds what a wallet signed for ${service}: say with --origin which are the service’s`;
+      if (policy.origins?.length) return `holds a wallet’s signature for ${service}, which --origin does not name`;
+      this.doubt ??= `${named} holds a wallet’s signature for ${service}: name the service’s addresses with --origin`;
     }
     const outcome = judgeAge({ created: instantOf(issuedAt) / 1000 }, instantOf(event.ts), policy);
-    if (typeof outcome !== 'object') return outcome && `holds what a wallet signed: it ${outcome}`;
-    this.doubt ??= `${named} holds what a wallet signed: it ${outcome.doubt}`;
+    if (typeof outcome !== 'object') return outcome && `holds a wallet’s signature, which ${outcome}`;
+    this.doubt ??= `${named} holds a wallet’s signature, which ${outcome.doubt}`;
     return undefined;
   }
 }
 
-/** Nobody signed the request, so the line holds no other text of it than its payload. */
+/** The request has no signature, so the line keeps it in its payload only. */
 function problemOfForm(payload: RetirementByWallet): string | undefined {
   try {
     parseBody(retireByWallet, { json: retireByWallet.impliedBody(payload) });
@@ -305,12 +303,12 @@ function jsonIn(body: string): JsonValue | undefined {
 
 type RetirementByWallet = Extract<AccountPayloads['agent.retired'], { readonly by: 'wallet' }>;
 
-/** What a wallet may call a service: its address, or the origin of that. */
+/** A wallet's text names the service by its base URL or its origin. */
 function namesOf(addresses: readonly string[]): readonly string[] {
   return addresses.flatMap((address) => [address, URL.canParse(address) ? new URL(address).origin : address]);
 }
 
-/** The address that a signed text names, which is one that the URL Standard does not write otherwise, as the checks have it. */
+/** The address in a signed text must be as the URL Standard serializes it; it is compared in the form of baseOf. */
 function baseNamed(service: string): string {
   const isPlain = URL.canParse(service) && toBaseUrl(new URL(service)) === service;
   return (isPlain ? normalBase(service) : undefined) ?? service;
@@ -320,21 +318,19 @@ function isOwnRegistration({ did, payload }: Extract<AccountEvent, { type: 'agen
   return registeredDid(payload) === did && payload.agentId === agentIdOf(did);
 }
 
-/** The source from which the auditor reads accounts. */
 export interface Accounts {
-  /** What a tool has done to the file that holds them. */
+  /** A change by a tool to the file of accounts. */
   readonly copyProblem?: string | undefined;
-  /** The account, with the line of that id where the source has it. */
+  /** The account, including that line if the source has it. */
   of(did: string, accountEventId?: number): Promise<AccountLog | undefined>;
 }
 
-/** An account's line before its turn to be checked. */
 interface StartedLine extends LineRecord<AccountEvent> {
   readonly line: RawLine;
   readonly verification: Verification | undefined;
 }
 
-/** Begins to verify the line's signature, where its account is wanted. */
+/** Begins to verify the line's signature if its account is wanted. */
 function start(line: RawLine, context: AuditContext, isWanted = (_did: string) => true): StartedLine {
   const record = readAccountRecord(line);
   const { did = '', request = null } = record.event ?? {};
@@ -343,9 +339,9 @@ function start(line: RawLine, context: AuditContext, isWanted = (_did: string) =
 }
 
 export interface ListedOptions {
-  /** All accounts by default. */
+  /** Defaults to all accounts. */
   readonly isWanted?: (did: string) => boolean;
-  /** Called with each line, of accounts that are not wanted too. */
+  /** Called with each line, also of accounts that are not wanted. */
   readonly onLine?: OnAccountLine | undefined;
 }
 
@@ -355,7 +351,7 @@ type OnAccountLine = (
   line: Uint8Array,
 ) => void;
 
-/** Reads account lines, those of an agent in their order, and keeps the accounts that are wanted. Rejects with UnusableInput for any other line. */
+/** Reads account lines, which are in order for each agent. Rejects with UnusableInput for other lines. */
 export async function listedAccounts(
   lines: AsyncIterable<RawLine>,
   context: AuditContext,
@@ -387,7 +383,7 @@ export async function listedAccounts(
 
 const KEPT_BYTES_MAX = 16 * 1024 * 1024;
 
-/** The accounts as the audited service has them. */
+/** The accounts that the audited service serves. */
 export class ServiceAccounts implements Accounts {
   readonly #context: AuditContext;
   readonly #service: AuditedService;
@@ -399,7 +395,7 @@ export class ServiceAccounts implements Accounts {
     this.#service = service;
   }
 
-  /** An account that was read for an earlier chamber is read on where it has grown since. */
+  /** Continues an account that was read for an earlier chamber if it has grown. */
   async of(did: string, accountEventId = 0): Promise<AccountLog> {
     const kept = this.#kept.get(did);
     if (kept !== undefined && (kept.problem !== undefined || accountEventId <= kept.lastEventId)) return kept;

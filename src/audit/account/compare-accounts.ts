@@ -1,19 +1,18 @@
-// Compares what a chamber's events say about its members' accounts with those accounts.
+// Compares what a chamber's events record of its members' accounts with those accounts.
 
 import { toTimestamp } from '../../vocabulary/values.ts';
-import { forEachAtOnce } from '../at-once.ts';
-import type { ContractProof } from '../chain/recorded-block.ts';
+import { type ContractProof, forEachAtOnce } from '../chain/recorded-block.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
 import { type AuditContext, isAhead } from '../context.ts';
 import { gravest, type Outcome, type Problem } from '../report/findings.ts';
 import type { AccountLog, Accounts } from './accounts.ts';
 import { type AccountReference, isOfNamingType, type RecordedAccount, walletIn } from './references.ts';
 
-/** A decision may be made on an account that was changed a moment before it was written. */
+/** A decision may use an account state that was replaced just before the line was written. */
 const LAG_MILLIS = 5_000;
 const AGENTS_NAMED_MAX = 3;
 
-/** Asks the chain about a contract's signature; without it, accounts with such are not evaluated. */
+/** Asks the chain about a contract's signature; without it, accounts with such signatures are not evaluated. */
 export type JudgeContractProof = (proof: ContractProof) => Promise<Outcome>;
 
 export async function compareAccounts(
@@ -23,12 +22,11 @@ export async function compareAccounts(
 ): Promise<void> {
   const { findings, accountReferences } = audit;
   if (accounts === undefined) {
-    const why = 'the lines hold no accounts: use --accounts';
+    const why = 'the lines contain no accounts: use --accounts';
     return findings.notEvaluated({ needs: 'accounts', why }, 'registration');
   }
   const { copyProblem } = accounts;
-  if (copyProblem !== undefined) findings.judge('registration', [], `of the file of accounts, ${copyProblem}`);
-  /** Agents whose wallet no signed line shows. */
+  if (copyProblem !== undefined) findings.judge('registration', [], `the file of accounts ${copyProblem}`);
   const unsigned = new Set<string>();
   const named: (readonly [AccountReference, AccountLog])[] = [];
   for (const reference of accountReferences) {
@@ -47,11 +45,12 @@ export async function compareAccounts(
   if (unsignedLines > 0) findings.note('registration', `nobody signed ${unsignedLines} of the account lines`);
   if (unsigned.size === 0) return;
   const dids = [...unsigned].slice(0, AGENTS_NAMED_MAX).join(', ') + (unsigned.size > AGENTS_NAMED_MAX ? ' …' : '');
-  const why = `no signed line shows the wallet of ${unsigned.size} agents: ${dids}`;
+  const agents = unsigned.size === 1 ? '1 agent' : `${unsigned.size} agents`;
+  const why = `no signed line shows the wallet of ${agents}: ${dids}`;
   findings.notEvaluated({ limit: 'unsigned registration', why }, 'registration');
 }
 
-/** Whether the account line that is named follows from a signed registration. */
+/** Whether the named account line follows from a signed registration. */
 function isShown({ accountEventId }: AccountReference, account: AccountLog | undefined): boolean {
   return accountEventId === undefined || account?.entryAt(accountEventId)?.isSigned === true;
 }
@@ -67,13 +66,13 @@ function unnamed({ eventId }: AccountReference) {
   } as const;
 }
 
-/** Each check stands alone: what one leaves open hides nothing that another one finds. */
+/** The checks are independent: an open question never hides a problem. */
 function judgeReference(audit: ChamberAudit, reference: AccountReference, account: AccountLog): void {
   const { findings, context } = audit;
   const { eventId, lastEventId, accountEventId } = reference;
   const retired = problemOfRetirement(reference, account);
   if (retired !== undefined) findings.judge('registration', [lastEventId], `event ${lastEventId}: ${retired}`);
-  // Earlier releases named no account line there; whether this one should have is found without accounts.
+  // The first releases named no account line there. AccountReferences.check finds omissions of later releases.
   if (accountEventId === undefined && !isOfNamingType(reference)) return;
   const ofAccount = gravest(
     account.doubt === undefined ? undefined : { doubt: account.doubt },
@@ -89,7 +88,7 @@ function judgeReference(audit: ChamberAudit, reference: AccountReference, accoun
   findings.settle('registration', eventIds, problem, named);
 }
 
-/** As lines of chambers that are dated in the future: whatever follows one has to be dated so, too. */
+/** As in chambers: if the first line is dated in the future, all lines are. */
 function problemOfClock(context: AuditContext, did: string, { entries, lastEventId }: AccountLog): Problem {
   const [first, last] = [entries[0], entries.at(-1)];
   if (first === undefined || last === undefined || !isAhead(last.at, context)) return undefined;
@@ -113,7 +112,7 @@ function contractProblem(proof: ContractProof, did: string, judged: AuditContext
   const named = `event ${eventId} of the account of ${did}`;
   if (!judged.has(proof)) {
     const question = `whether it accepted the signature at block ${blockNumber} of chain ${chainId}`;
-    const why = `the wallet ${wallet} of ${named} is a contract: ${question} only the chain shows (--rpc)`;
+    const why = `the wallet ${wallet} of ${named} is a contract: only the chain (--rpc) shows ${question}`;
     return { needs: 'chain', why };
   }
   const outcome = judged.get(proof);
@@ -121,7 +120,7 @@ function contractProblem(proof: ContractProof, did: string, judged: AuditContext
   return outcome && `${named}: ${outcome}`;
 }
 
-/** A wallet that the account never had until then, or none, where all of it is published. */
+/** A wallet that the fully published account never had until then, or no wallet yet. */
 function foreignWallet(reference: AccountReference, { entries, firstEventId }: AccountLog): Problem {
   const { at, recorded } = reference;
   if (firstEventId !== 1 || entries.length === 0) return unnamed(reference);
@@ -129,10 +128,10 @@ function foreignWallet(reference: AccountReference, { entries, firstEventId }: A
   if (past.length === 0) return 'its agent was not registered yet';
   const wallet = walletIn(recorded);
   if (wallet === undefined || past.some(({ walletAddress }) => walletAddress === wallet)) return unnamed(reference);
-  return `creatorWallet is ${wallet}, which its account did not bind before`;
+  return `creatorWallet is ${wallet}, which its account had not bound by then`;
 }
 
-/** A retired key makes no moves, whichever line of its account they name. */
+/** A retired key makes no moves, whichever account line they name. */
 function problemOfRetirement(
   { did, lastAt, accountEventId = 0 }: AccountReference,
   account: AccountLog,
@@ -150,7 +149,7 @@ function problemOf(reference: AccountReference, account: AccountLog): string | u
   const { did, at, lastAt, accountEventId = 0, recorded } = reference;
   const named = `event ${accountEventId} of the account of ${did}`;
   const entry = account.entryAt(accountEventId);
-  // The lines before the first one may be missing, and bind nothing then.
+  // Lines before the first given one may be missing.
   if (entry === undefined && accountEventId >= account.firstEventId) return `it names ${named}, which does not exist`;
   if (entry !== undefined && entry.at > at) return `it is earlier than ${named}, which it names`;
   const next = account.entryAt(accountEventId + 1);
@@ -158,7 +157,7 @@ function problemOf(reference: AccountReference, account: AccountLog): string | u
     return `it names ${named}, although event ${accountEventId + 1} is ${(lastAt - next.at) / 1000} s older than it`;
   }
   if (entry?.walletAddress === undefined) {
-    // What earlier releases withheld held no proof: one that is claimed has to be shown.
+    // Lines that earlier releases withheld contained no proofs, so a claimed proof must be shown.
     return recorded.walletProven ? `walletProven is true, but no line up to ${named} proves its wallet` : undefined;
   }
   const bound: RecordedAccount = { ...entry, creatorWallet: entry.walletAddress };
@@ -171,13 +170,13 @@ function problemOf(reference: AccountReference, account: AccountLog): string | u
 
 type RecordedValue = RecordedAccount[keyof RecordedAccount];
 
-/** A binding that was signed for another service is none. */
+/** A registration that was signed for another service binds nothing. */
 function problemOfOrigins(
   { context: { origins } }: ChamberAudit,
   { did }: AccountReference,
   account: AccountLog,
 ): Problem {
   const foreign = [...account.origins].find((origin) => !origins.take(origin));
-  if (foreign !== undefined) return `the account of ${did} was signed for ${foreign}, which is not named`;
+  if (foreign !== undefined) return `the account of ${did} was signed for ${foreign}, which --origin does not name`;
   return origins.doubt === undefined ? undefined : { doubt: origins.doubt };
 }

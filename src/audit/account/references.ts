@@ -1,25 +1,22 @@
-// What a chamber's events say of their signers' accounts, compared without those.
+// What a chamber's events record of their signers' accounts, checked against each other.
 import type { MoveEvent } from '../../vocabulary/events.ts';
 import { instantOf, type Millis } from '../../vocabulary/values.ts';
 import type { Findings } from '../report/findings.ts';
 
-/** Events of one agent that were decided on the same line of its account. */
+/** Events of one agent that name the same account line. */
 export interface AccountReference {
-  /** The first of them. */
   readonly eventId: number;
   readonly at: Millis;
-  /** The last of them. */
   lastEventId: number;
   lastAt: Millis;
   readonly did: string;
-  /** undefined in events of an earlier release. */
+  /** undefined in events of earlier releases. */
   readonly accountEventId: number | undefined;
   readonly type: MoveEvent['type'];
-  /** What the event records of the account. */
   readonly recorded: RecordedAccount;
 }
 
-/** A proposal records the wallet, a join all of it; a join of an earlier release nothing. */
+/** A proposal records the wallet, a join everything; joins of earlier releases record nothing. */
 export interface RecordedAccount {
   readonly creatorWallet?: string | undefined;
   readonly walletAddress?: string | undefined;
@@ -29,17 +26,17 @@ export interface RecordedAccount {
 
 const NAMING_TYPES: ReadonlySet<MoveEvent['type']> = new Set(['chamber.created', 'chamber.joined', 'chamber.proposed']);
 
-/** Whether all but the first release named account lines in events of this type. */
+/** Whether all releases but the first name account lines in events of this type. */
 export function isOfNamingType({ type }: Pick<AccountReference, 'type'>): boolean {
   return NAMING_TYPES.has(type);
 }
 
-/** Takes the moves of a chamber in their order. What an agent repeats takes no memory. */
+/** Takes a chamber's moves in order. Repeated references take no memory. */
 export class AccountReferences implements Iterable<AccountReference> {
   readonly #references: AccountReference[] = [];
-  /** The newest reference of each agent, over events of types that record nothing else of the account. */
+  /** By agent, for events of types that record nothing else of the account. */
   readonly #newest = new Map<string, AccountReference>();
-  /** The first event that names an account line, and the first of a release in which every event does. */
+  /** The first event that names an account line, and the first event of a release in which all events do. */
   #firstNaming: number | undefined;
   #firstOfEvery: number | undefined;
 
@@ -47,7 +44,7 @@ export class AccountReferences implements Iterable<AccountReference> {
     return this.#references.values();
   }
 
-  /** A proposal by a seat of a wallet holds the wallet of the seat, not the one of its account line. */
+  /** A proposal from the seat of a proven wallet records that wallet, not the one of the account line. */
   take(event: MoveEvent, eventId: number, { isWalletOfSeat = false } = {}): void {
     const { type, did, ts } = event;
     const { accountEventId } = event.payload;
@@ -68,7 +65,7 @@ export class AccountReferences implements Iterable<AccountReference> {
     else this.#newest.set(did, reference);
   }
 
-  /** Once a release names account lines, every later event does; the lines of an agent never go back; and each binds one wallet. */
+  /** Once a release names account lines, all later events do; an agent never returns to an earlier line; and each line binds one wallet. */
   check(findings: Findings): void {
     const newest = new Map<string, AccountReference>();
     const wallets = new Map<string, AccountReference>();
@@ -113,7 +110,6 @@ export class AccountReferences implements Iterable<AccountReference> {
   }
 }
 
-/** What a move records of its signer's account. */
 export function recordedIn({ type, payload }: MoveEvent): RecordedAccount {
   if (type === 'chamber.proposed') return { creatorWallet: payload.creatorWallet };
   if (type !== 'chamber.joined' || payload.walletAddress === undefined) return {};

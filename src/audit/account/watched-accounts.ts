@@ -1,9 +1,9 @@
-// Remembers up to where each account was read while chambers were judged, so that the same lines can be looked for in the published log.
+// Remembers how far each account was read while chambers were judged, so that the published log can be searched for the same lines.
 import type { Hex, Millis } from '../../vocabulary/values.ts';
 import { type AuditClock, isDue } from '../context.ts';
 import type { AccountLog, Accounts } from './accounts.ts';
 
-/** A line by which a stream was judged; it pins all before it. */
+/** A line up to which a stream was judged; it pins all lines before it. */
 export interface StreamHead {
   readonly eventId: number;
   readonly leaf: Hex;
@@ -11,9 +11,9 @@ export interface StreamHead {
 }
 
 export interface WatchedAccount {
-  /** Each once, by event and leaf: what an account was read up to, and the last lines then that a checkpoint had to cover. */
+  /** Distinct by event and leaf: the last line read each time, and the last one that a checkpoint had to cover. */
   readonly heads: readonly StreamHead[];
-  /** The first events that it was read from, each once: one for an honest account. */
+  /** Distinct first events of the reads: one for an honest account. */
   readonly firstEventIds: readonly number[];
 }
 
@@ -21,10 +21,10 @@ export class WatchedAccounts implements Accounts {
   readonly #accounts: Accounts;
   readonly #clock: AuditClock;
   readonly #isGiven: boolean;
-  /** An account may be read again when it has grown, or was forgotten. */
+  /** An account may be read again if it has grown or was evicted. */
   readonly #watched = new Map<string, WatchedAccount>();
 
-  /** `isGiven` where they are of a file, which may lack the first lines of an account. */
+  /** `isGiven` means from a file, which may lack the first lines of an account. */
   constructor(
     accounts: Accounts,
     { clock, isGiven = false }: { readonly clock: AuditClock; readonly isGiven?: boolean },
@@ -49,12 +49,12 @@ export class WatchedAccounts implements Accounts {
     });
   }
 
-  /** What was judged of the account; nothing of one that no chamber was judged by. */
+  /** Empty for an account that no chamber was judged by. */
   watched(did: string): WatchedAccount {
     return this.#watched.get(did) ?? NOT_WATCHED;
   }
 
-  /** Whether a chamber was judged by what the service serves as this account. */
+  /** Whether a chamber was judged by the account that the service serves. */
   isJudged(did: string): boolean {
     return !this.#isGiven && this.#watched.has(did);
   }
@@ -66,14 +66,14 @@ export class WatchedAccounts implements Accounts {
     return first.reduce((sum, { firstEventIds }) => sum + Math.min(...firstEventIds) - 1, 0);
   }
 
-  /** Takes from which event on the service serves the account now. */
+  /** Records the first event of the account that the service serves now. */
   noteServedFrom(did: string, eventId: number): void {
     const watched = this.#watched.get(did);
     if (this.#isGiven || watched === undefined || watched.firstEventIds.includes(eventId)) return;
     this.#watched.set(did, { ...watched, firstEventIds: [...watched.firstEventIds, eventId] });
   }
 
-  /** What is wrong with what the service served as this account at one time and at another. */
+  /** A contradiction between two reads of the account. */
   contradictionOf(did: string): string | undefined {
     const { heads, firstEventIds } = this.watched(did);
     const twice = heads.find((one, i) => heads.findIndex(({ eventId }) => eventId === one.eventId) < i);

@@ -1,12 +1,11 @@
-// Compares the balances that joins record with the chain, each in the block that its line names.
+// Compares the balances that joins record with the chain, each in its recorded block.
 import { type Address, encodeFunctionData, type Hex, parseAbi } from 'viem';
-import { forEachAtOnce } from '../at-once.ts';
 import type { BalanceClaim, ChamberAudit } from '../chamber/chamber-audit.ts';
 import type { Outcome } from '../report/findings.ts';
-import { type AskedChain, judgeAt } from './recorded-block.ts';
+import { type AskedChain, forEachAtOnce, judgeAt } from './recorded-block.ts';
 
 const ABI = parseAbi(['function balanceOf(address) view returns (uint256)']);
-/** What the service gives such a call. */
+/** The service's gas limit for the call. */
 const BALANCE_GAS = 1_000_000n;
 
 export async function compareBalances(
@@ -22,7 +21,7 @@ export async function compareBalances(
   });
 }
 
-/** Each join is judged on the token's chain; where there is none, only the creation says which it is. */
+/** Joins name the token's chain; without joins, only the creation does. */
 async function doubtOf(chainId: number, { chain }: AskedChain): Promise<string | undefined> {
   const served = await chain.chainId();
   return served === chainId ? undefined : `the RPC serves chain ${served}, and the token is on ${chainId}`;

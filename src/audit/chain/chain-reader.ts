@@ -1,4 +1,4 @@
-// The chain as the auditor asks it over JSON-RPC, by viem. None of it is compared here.
+// Reads the chain over JSON-RPC with viem, without comparing anything.
 import {
   type AccessList,
   type Address,
@@ -28,8 +28,8 @@ import { ABI, refusesCaller } from './contracts.ts';
 const NO_ROOT = /^0x0*$/;
 
 /**
- * How a call ended; `caller refused` where the contract takes no such call from its account. An RPC may lack the state of the block, or refuse to make
- * a call although it has the state.
+ * `caller refused`: the contract accepts no such call from the account. `no state`: the RPC lacks the state of the block.
+ * `refused`: the RPC has the state and does not make the call.
  */
 export type CallOutcome = 'success' | 'reverted' | 'caller refused' | 'no state' | 'refused';
 
@@ -58,15 +58,14 @@ const VIEW_GAS = 1_000_000n;
 const ADDRESS_DIGITS = 40;
 const ADDRESS_WORD = /^0x0{24}[0-9a-f]{40}$/;
 const GAS_USED_UP = /out ?of ?gas|gas required exceeds|intrinsic gas|InvalidFEOpcode|invalid opcode/i;
-/** Of nodes whose error for a call that reverts viem does not know. */
+/** For nodes whose error for a reverted call viem does not know. */
 const REVERTED = /revert|vm execution error/i;
 /** More than any chain has. */
 const FUNDS = 2n ** 128n;
 
-/** A transaction in a block. */
 export type Transaction = NonNullable<Awaited<ReturnType<AuditedChain['transaction']>>>;
 
-/** Every question throws Unreachable when there is no usable response. */
+/** All methods throw Unreachable if there is no usable response. */
 export class AuditedChain {
   readonly registries: readonly Address[];
   readonly #host: string;
@@ -81,13 +80,13 @@ export class AuditedChain {
     this.#client = createPublicClient({ transport, ccipRead: false });
   }
 
-  /** The chamber's roots in the registries that hold one. Throws UnusableInput where there is no registry. */
+  /** The chamber's roots in those registries that hold one. Throws UnusableInput if an address is not a registry. */
   async rootsOf(chamberId: number): Promise<readonly Hex[]> {
     const roots = await Promise.all(this.registries.map((registry) => this.#rootOf(registry, chamberId)));
     return roots.filter((root) => !NO_ROOT.test(root));
   }
 
-  /** The forms of deployments that belong to a registry, by its views. */
+  /** The forms of deployments that the registry's contracts take, by its views. */
   async formsOf(registry: Address): Promise<readonly ContractForm[]> {
     const views = await this.#viewsOf(registry, 0);
     return CONTRACT_FORMS.filter((form) => views[form] !== undefined);
@@ -100,7 +99,7 @@ export class AuditedChain {
     return root;
   }
 
-  /** The root by the view of each kind of contracts; a registry has at least one of them. */
+  /** The root by each kind's view; a registry has at least one of them. */
   async #viewsOf(registry: Address, chamberId: number): Promise<Readonly<Record<ContractForm, Hex | undefined>>> {
     const call = { address: registry, abi: ABI, args: [BigInt(chamberId)] } as const;
     const orUndefined = (error: BaseError) => {
@@ -113,7 +112,7 @@ export class AuditedChain {
     return { reference: reference ?? undefined, quorum: chamber?.debateMerkleRoot };
   }
 
-  /** undefined for a transaction that the chain does not know, or that is not in a block yet. */
+  /** undefined for a transaction that is unknown or not mined yet. */
   async transaction(hash: Hex) {
     try {
       const receipt = await this.#client.getTransactionReceipt({ hash });
@@ -127,7 +126,7 @@ export class AuditedChain {
     }
   }
 
-  /** The tokens that the factories emitted for the chamber from that block on; undefined where the RPC does not search so far. */
+  /** The tokens that the factories emitted for the chamber from that block on; undefined if the RPC does not search that range. */
   async deployments(factories: readonly string[], chamberId: number, fromBlock: bigint) {
     const range = { fromBlock, toBlock: 'latest' } as const;
     try {
@@ -139,7 +138,7 @@ export class AuditedChain {
     }
   }
 
-  /** The last block whose time is not after `at`, and not before `from`. */
+  /** The last block that is not later than `at`; at least `from`. */
   async blockAt(at: Millis, from: bigint): Promise<bigint> {
     try {
       let low = from;
@@ -156,7 +155,7 @@ export class AuditedChain {
     }
   }
 
-  /** The account that a reference contract takes calls from after that block; undefined where it has no such view. */
+  /** The account from which a reference contract takes calls, after that block; undefined if it has no such view. */
   async relayerOf(contract: Address, blockNumber: bigint): Promise<Address | 'unknown' | undefined> {
     const data = encodeFunctionData({ abi: RELAYED_ABI });
     const result = await this.read({ to: contract, data, gas: VIEW_GAS }, blockNumber);
@@ -168,7 +167,7 @@ export class AuditedChain {
     const outcome = await this.#make(call, blockNumber);
     if (outcome !== 'unknown') return outcome;
     if (!(await this.#hasState(call.from, blockNumber))) return 'no state';
-    // Whoever signs a transaction chooses what it pays: the call of an account that lacks the funds may still succeed with them.
+    // The signer of a transaction chooses its value, so the call is repeated with enough funds.
     const funded = call.value ? await this.#make(call, blockNumber, FUNDS) : 'unknown';
     return funded === 'unknown' ? 'refused' : funded;
   }
@@ -194,7 +193,7 @@ export class AuditedChain {
     }
   }
 
-  /** Using up the gas counts as reverted. */
+  /** Running out of gas counts as reverted. */
   #failureOf(error: unknown): 'reverted' | 'unknown' {
     if (isTransport(error)) throw this.#toUnreachable(error);
     if (!(error instanceof BaseError)) return 'unknown';
@@ -210,7 +209,7 @@ export class AuditedChain {
     }
   }
 
-  /** undefined for a block that the chain does not have. */
+  /** undefined if the chain does not have the block. */
   async block(blockNumber: number): Promise<AuditedBlock | undefined> {
     try {
       const { hash, timestamp } = await this.#client.getBlock({ blockNumber: BigInt(blockNumber) });
@@ -231,7 +230,7 @@ export class AuditedChain {
     }
   }
 
-  /** The result of a call from the zero address after that block; without `to`, of a contract's creation. */
+  /** The result of a call from the zero address after that block; without `to`, of a contract creation. */
   async read({ to, data, gas }: ChainRead, blockNumber: bigint): Promise<Hex | 'reverted' | 'unknown'> {
     const call = { account: zeroAddress, data, gas, blockNumber, ...(to && { to }) };
     try {
@@ -242,14 +241,14 @@ export class AuditedChain {
     }
   }
 
-  /** Names the host alone: the rest of a URL, which viem's longer messages hold, may carry credentials. */
+  /** Names only the host: viem's longer messages contain the URL, which may hold credentials. */
   #toUnreachable(error: unknown): Unreachable {
     const cause = (error instanceof BaseError ? error.walk() : error) as Partial<BaseError>;
     return new Unreachable(`the RPC of ${this.#host} failed: ${cause.shortMessage ?? (cause.message || cause.name)}`);
   }
 }
 
-/** viem keeps the data of a revert where the node had it: in the error's data, or in an object of its own there. */
+/** viem keeps the node's revert data: in the error's data, or in an object there. */
 function revertDataOf(error: unknown): unknown {
   const { data } = (error instanceof BaseError ? error.walk() : error) as { readonly data?: unknown };
   return typeof data === 'object' && data !== null && 'data' in data ? data.data : data;

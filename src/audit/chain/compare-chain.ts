@@ -1,5 +1,4 @@
-// Compares what the log claims about the chain with the chain itself: the root, the commitment, the tokens, and the
-// deployments that failed.
+// Compares the log's claims with the chain: the root, the commitment, the tokens and the failed deployments.
 import { type Hex, parseEventLogs } from 'viem';
 import type { Idea } from '../../../projections/ideas.ts';
 import { phaseEnd } from '../../../projections/phase.ts';
@@ -15,11 +14,11 @@ import type { AuditedChain, Transaction } from './chain-reader.ts';
 import { ABI, callOf } from './contracts.ts';
 import { judgeFailure } from './failed-deployment.ts';
 
-/** An audit, or a part of one with findings of its own. */
+/** An audit, or a part of one with its own findings. */
 type Compared = Pick<ChamberAudit, 'findings' | 'claims' | 'balanceClaims' | 'moves' | 'decisions' | 'context'>;
 
 interface Before {
-  /** What the registries held before the last lines were read: the log of a live service may be settled meanwhile. */
+  /** The registries' roots before the last lines were read, since a live chamber may be settled during the audit. */
   readonly roots?: readonly Hex[] | undefined;
 }
 
@@ -46,7 +45,7 @@ async function compareRoot(audit: Compared, chain: AuditedChain, chamberId: numb
   if (!decisions.isTreeKnown) return;
   const root = moves.root();
   const eventIds = claims.filter(({ event }) => event.type === 'chamber.committed').map(({ eventId }) => eventId);
-  // A root that came after the lines were read may be of more moves, if no line commits it.
+  // Without a line that commits it, a root that came after the lines were read may be of more moves.
   const roots =
     before?.length || (before !== undefined && eventIds.length === 0) ? before : await chain.rootsOf(chamberId);
   if (roots.length === 0 && eventIds.length === 0) {
@@ -60,10 +59,10 @@ async function compareRoot(audit: Compared, chain: AuditedChain, chamberId: numb
 
 type EventOf<Type extends Claim['event']['type']> = Extract<Claim['event'], { type: Type }>;
 
-/** The commitment as the chain has it. */
+/** The commitment on the chain. */
 interface Committed {
   readonly transaction: Transaction;
-  /** What deployments the contracts of its registry take. */
+  /** The forms of deployments that the registry's contracts take. */
   readonly forms: readonly ContractForm[];
 }
 
@@ -71,7 +70,7 @@ class ClaimComparison {
   readonly #audit: Compared;
   readonly #chain: AuditedChain;
   readonly #chamberId: number;
-  /** No token is older than the commitment. */
+  /** No token is older than it. */
   #committed: Committed | undefined;
 
   constructor(audit: Compared, chain: AuditedChain, chamberId: number) {
@@ -122,10 +121,10 @@ class ClaimComparison {
     const end = (state && phaseEnd(state, 'ALLOCATE_REVEAL')) ?? 0;
     if (instantOf(at) >= end - this.#leadMillisMax) return undefined;
     const early = `its transaction is in a block of ${at}, although moves were accepted until ${toTimestamp(end)}`;
-    return { doubt: `${early}: say with --max-skew how far clocks may be apart` };
+    return { doubt: `${early}: --max-skew sets how far clocks may differ` };
   }
 
-  /** How far the clocks of chain and service may be apart. */
+  /** How far the clocks of chain and service may differ. */
   get #leadMillisMax(): number {
     const { maxSkewSeconds = 0 } = this.#audit.context.policy;
     return Math.max(BLOCK_LEAD_MILLIS_MAX, maxSkewSeconds * 1_000);
@@ -135,15 +134,15 @@ class ClaimComparison {
     return transaction.at === recorded ? undefined : this.#moved(transaction, event);
   }
 
-  /** No line says that a recorded transaction came into another block; the one before it had a time at which the service could record it, too. */
+  /** No line records that a transaction moved to another block, so the recorded time must have been possible for the former block. */
   #moved({ blockNumber, at }: Transaction, event: Claim['event']): Problem {
     const { context, decisions } = this.#audit;
     if (context.policy.allowReorganized) {
       const times = decisions.state && problemOfTimes(event, decisions.state, this.#leadMillisMax);
-      return times ? { doubt: `it ${times}: say with --max-skew how far clocks may be apart` } : undefined;
+      return times ? { doubt: `it ${times}: --max-skew sets how far clocks may differ` } : undefined;
     }
-    const place = `its transaction is in block ${blockNumber} of ${at}, not where the line has it`;
-    return { doubt: `${place}: say with --allow-reorganized that the chain was reorganized` };
+    const place = `its transaction is in block ${blockNumber} of ${at}, not in the recorded one`;
+    return { doubt: `${place}: --allow-reorganized accepts that the chain was reorganized` };
   }
 
   #problemOfToken(event: EventOf<'idea.deployed'>, transaction: Transaction): Problem {
@@ -162,20 +161,21 @@ class ClaimComparison {
     }
     const { factories } = this.#audit.context;
     const isKnown = factories.take(lowerCase(deployed.address));
-    if (!isKnown) return `${tokenAddress} was deployed by ${deployed.address}, which is not one of the factories named`;
+    if (!isKnown)
+      return `${tokenAddress} was deployed by ${deployed.address}, which is not one of the service’s factories`;
     if (factories.doubt !== undefined) this.#audit.findings.undecided('claims', factories.doubt);
-    // Name and description are in the call alone.
+    // Only the call contains name and description.
     const isByOther = lowerCase(transaction.to ?? '') !== lowerCase(deployed.address);
-    const why = `${transaction.to} deployed ${tokenAddress}, and not the relayer itself`;
+    const why = `${transaction.to} deployed ${tokenAddress}, not the relayer itself`;
     const isWrong = !isByOther && !this.#isDeployment(idea, transaction);
     return gravest(
-      isWrong ? `transaction ${txHash} deployed something else than ${payload.ideaId}` : undefined,
+      isWrong ? `transaction ${txHash} did not deploy ${payload.ideaId}` : undefined,
       this.#problemOfTime(transaction, graduatedAt, event),
       isByOther ? { limit: 'another contract', why } : undefined,
     );
   }
 
-  /** A transaction that failed: of this deployment, at a factory. */
+  /** The transaction must be a failed deployment of this idea at a factory. */
   async #problemOfRevert(event: EventOf<'idea.deploy_failed'>, transaction: Transaction): Promise<Problem> {
     const { ideaId, txHash } = event.payload;
     if (transaction.status === 'success') return `transaction ${txHash} succeeded`;
@@ -183,12 +183,11 @@ class ClaimComparison {
     if (idea === undefined) return unknownIdea(event.payload);
     const { factories } = this.#audit.context;
     const isFactory = transaction.to !== null && factories.take(lowerCase(transaction.to));
-    if (!isFactory || !this.#isDeployment(idea, transaction))
-      return `transaction ${txHash} was no deployment of ${ideaId}`;
+    if (!isFactory || !this.#isDeployment(idea, transaction)) return `transaction ${txHash} did not deploy ${ideaId}`;
     return await this.#problemOfFailure(event, transaction);
   }
 
-  /** The call must fail, as it stood when the failure was recorded: a transaction alone may fail for its gas, sender or time. */
+  /** The call must fail in the state at the recorded time: a transaction alone may fail for its gas, sender or time. */
   async #problemOfFailure({ payload, ts }: EventOf<'idea.deploy_failed'>, transaction?: Transaction): Promise<Problem> {
     const idea = this.#ideaOf(payload.ideaId);
     if (idea === undefined) return unknownIdea(payload);
@@ -204,7 +203,7 @@ class ClaimComparison {
     );
   }
 
-  /** An idea that has its token did not fail. */
+  /** A failed idea has no token. */
   async #problemOfEmission({ ticker }: Idea): Promise<Problem> {
     const { factories } = this.#audit.context;
     if (factories.doubt !== undefined) this.#audit.findings.undecided('claims', factories.doubt);
@@ -229,7 +228,7 @@ class ClaimComparison {
   }
 }
 
-/** The rules of service events know it neither, unless the moves are lost. */
+/** A finding of service events names the idea, or moves are lost. */
 function unknownIdea({ ideaId }: { readonly ideaId: string }): Reason {
   return { follows: ['service-events', ...OF_LOSS], why: `${ideaId} is not known` };
 }

@@ -1,5 +1,5 @@
-// The interfaces of both kinds of contracts, written down a second time: the relayer's own code is not trusted. Reads signed
-// transactions, and makes the calls that a chamber's state requires.
+// The auditor's own definition of both kinds of contracts, since the relayer is not trusted: reads signed transactions, and encodes
+// the calls that a chamber's state requires.
 import {
   type Address,
   decodeFunctionData,
@@ -36,7 +36,7 @@ export const ABI = parseAbi([
   'event IdeaDeployed(address indexed ideaToken, uint256 indexed chamberId, address indexed creator, string ticker)',
 ]);
 
-/** The errors by which a contract refuses an account, whatever it calls with. */
+/** The errors by which a contract refuses an account for any call. */
 const REFUSALS = [
   'NotRelayer(address)',
   'NotDealer()',
@@ -50,13 +50,13 @@ export function refusesCaller(revertData: unknown): boolean {
 }
 
 /**
- * Reads a signed call of one of the contracts' functions; throws an Error for any other bytes. Of an idea it returns what the
- * chamber knows: the rest of a quorum deployment is the operator's.
+ * Reads a signed call of one of the contracts' functions; throws an Error for other bytes. Returns only what the chamber knows of
+ * an idea: the operator chooses the rest of a quorum deployment.
  */
 export async function readTransaction(rawTransaction: Hex) {
   const transaction = parseTransaction(rawTransaction);
   const { chainId, nonce = 0, data = '0x', to, value, type } = transaction;
-  // No chain accepts another encoding, nor the larger of the two values of s (EIP-2).
+  // Chains accept no other encoding, nor the larger of the two values of s (EIP-2).
   const isCanonical = serializeTransaction(transaction) === rawTransaction;
   if (type !== 'eip1559' || !isCanonical || hexToBigInt(transaction.s ?? '0x0') > LARGEST_S)
     throw new Error('not as the relayer writes it');
@@ -69,10 +69,10 @@ const LARGEST_S = 0x7fff_ffff_ffff_ffff_ffff_ffff_ffff_ffff_5d57_6e73_57a4_501d_
 
 const SELECTOR_BYTES = 4;
 
-/** A call as toText has it; throws an Error for the data of any other call, and for data that encode it in another way. */
+/** The call in the form of toText; throws an Error for other data and for other encodings. */
 export function readCall(data: Hex) {
   const { functionName, args } = decodeFunctionData({ abi: ABI, data });
-  // The selector decides, because two functions share a name; the types of viem don't follow that.
+  // Two functions share a name, so the selector decides; viem's types can't express that.
   const abi = [getAbiItem({ abi: ABI, name: slice(data, 0, SELECTOR_BYTES) })];
   if (encodeFunctionData({ abi, functionName, args } as EncodeFunctionDataParameters) !== data)
     throw new Error('not in canonical form');
@@ -80,7 +80,7 @@ export function readCall(data: Hex) {
   return { functionName, call: toText(functionName, typeof idea === 'object' ? [known(idea)] : args) };
 }
 
-/** As readCall; empty for any other data. */
+/** The same as text alone; empty for other data. */
 export function callOf({ input }: { readonly input: Hex }): string {
   try {
     return readCall(input).call;
@@ -97,7 +97,7 @@ function known(idea: DecodedIdea): object {
   return { chamberId, ...ideaId, name, ticker, description, creator };
 }
 
-/** The call of the reference contracts; what a quorum deployment holds besides the idea is the operator's. */
+/** The call of the reference contracts. */
 export function deployData(chamberId: number, { ideaId, name, ticker, description, creatorWallet }: Idea): Hex {
   const creator = creatorWallet.toLowerCase() as Address;
   const idea = { chamberId: BigInt(chamberId), ideaId, name, ticker, description, creator };

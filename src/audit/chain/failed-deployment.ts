@@ -1,26 +1,26 @@
-// Whether a deployment that is said to have failed does fail: the call that is due, and every one that the log has, made again in the block of the
-// recorded time. A transaction alone may fail for its form, gas, sender or time, all of which its sender chooses.
+// Judges a failed deployment by repeating the due call, and each logged one, in the block of the recorded time. The failed
+// transaction alone proves nothing: its sender may have chosen its form, gas, account or time so that it fails.
 import type { Address } from 'viem';
 import type { Idea } from '../../../projections/ideas.ts';
 import type { RelayTransaction } from '../../vocabulary/service-payloads.ts';
 import type { Millis } from '../../vocabulary/values.ts';
-import { forEachAtOnce } from '../at-once.ts';
 import { lowerCase } from '../context.ts';
 import type { Problem } from '../report/findings.ts';
 import { type ContractForm, formOf } from './calls.ts';
 import type { AuditedChain, CallOutcome, ChainCall, Transaction } from './chain-reader.ts';
 import { callOf, deployData, readTransaction } from './contracts.ts';
+import { forEachAtOnce } from './recorded-block.ts';
 
 export interface FailedDeployment {
   readonly chamberId: number;
   readonly idea: Idea;
-  /** What deployments the contracts take. */
+  /** The forms of deployments that the contracts take. */
   readonly forms: readonly ContractForm[];
-  /** Of the account that committed, which was the relayer's then: any account can sign a transaction for the log. */
+  /** Its account was the relayer's: any account can sign a transaction for the log. */
   readonly commitment: Transaction;
-  /** The one that the failure names. */
+  /** The transaction that the failure names. */
   readonly transaction: Transaction | undefined;
-  /** Those in the log. */
+  /** The transactions in the log. */
   readonly submitted: readonly RelayTransaction[];
   readonly factories: readonly string[];
   /** When the failure was recorded. */
@@ -31,7 +31,8 @@ export async function judgeFailure(failure: FailedDeployment, chain: AuditedChai
   const { commitment, transaction, forms, at, factories } = failure;
   const logged = await loggedCalls(failure);
   const undue = logged.find(({ form }) => !forms.includes(form));
-  if (undue !== undefined) return `a ${undue.form} deployment is logged for it, and its registry’s contracts take none`;
+  if (undue !== undefined)
+    return `a ${undue.form} deployment is logged for it, which its registry’s contracts do not take`;
   const wanted = distinct([...dueCalls(failure), ...logged.map(({ call }) => call)]);
   if (wanted.length === 0)
     return { limit: 'another contract', why: 'the call of a quorum deployment is not in the log' };
@@ -46,23 +47,23 @@ export async function judgeFailure(failure: FailedDeployment, chain: AuditedChai
   if (factories.length === 1 || succeeded.some((to) => called.has(to)))
     return await problemOfSuccess(problem, transaction, chain);
   const doubt = `${problem} at ${succeeded[0]}, which the log does not call for it`;
-  return { doubt: `${doubt}: say with --factory which is the service’s` };
+  return { doubt: `${doubt}: name the service’s factory with --factory` };
 }
 
-/** A contract that refuses the accounts of all calls may take the call from another one: a service waits then, and does not give up. */
+/** If a contract refuses all known accounts, another one may succeed: then an honest service waits instead of giving up. */
 function problemOfNoSuccess(wanted: readonly ChainCall[], made: readonly MadeCall[], block: bigint): Problem {
   if (made.some(({ outcome }) => outcome === 'refused')) return { doubt: `the RPC refuses its call in block ${block}` };
   if (made.some(({ outcome }) => outcome === 'no state')) return stateless(block);
   const failed = new Set(made.filter(({ outcome }) => outcome === 'reverted').map(({ call }) => keyOf(call)));
   const open = wanted.find((call) => !failed.has(keyOf(call)));
-  return open && { doubt: `${open.to} takes its call in block ${block} from none of the accounts that are known` };
+  return open && { doubt: `${open.to} takes its call in block ${block} from no known account` };
 }
 
 function stateless(block: bigint): Problem {
   return { needs: 'chain', why: `the RPC does not have the state of block ${block}` };
 }
 
-/** Open is what a transaction that failed leaves open where its call succeeds with its gas: what else came before it in its block. */
+/** If the call succeeds with the transaction's gas as well, earlier transactions of its block may have made it fail. */
 async function problemOfSuccess(problem: string, transaction: Transaction | undefined, chain: AuditedChain) {
   if (!transaction?.to) return problem;
   const { from, to, input: data, value, gas, accessList, blockNumber } = transaction;
@@ -72,7 +73,7 @@ async function problemOfSuccess(problem: string, transaction: Transaction | unde
   return { doubt: `${problem}, ${why}: the chain does not show why that one failed` };
 }
 
-/** What a quorum deployment holds besides the idea is the operator's: no call of it is due that is not logged. */
+/** The operator chooses parts of a quorum deployment, so only logged calls of it are due. */
 function dueCalls({ chamberId, idea, forms, commitment, factories }: FailedDeployment): readonly ChainCall[] {
   if (!forms.includes('reference')) return [];
   const data = deployData(chamberId, idea);
@@ -84,7 +85,7 @@ interface LoggedCall {
   readonly form: ContractForm;
 }
 
-/** The calls of the log, and of the transaction that the failure names, that deploy the idea: others are found in the lines. */
+/** The calls of the log, and of the transaction that the failure names, that deploy the idea; checks of lines report other ones. */
 async function loggedCalls({ chamberId, idea, submitted, transaction }: FailedDeployment) {
   const logged: LoggedCall[] = [];
   const add = (call: string, { to, ...of }: Omit<ChainCall, 'to'> & { readonly to?: Address | null | undefined }) => {
@@ -107,12 +108,15 @@ function distinct(calls: readonly ChainCall[]): readonly ChainCall[] {
   return [...new Map(calls.map((call) => [`${lowerCase(call.from)} ${keyOf(call)}`, call])).values()];
 }
 
-/** A call, by whatever account. */
+/** The same for any account. */
 function keyOf({ to, data, value = 0n }: ChainCall): string {
   return lowerCase([to, data, value].join(' '));
 }
 
-/** Those that the called contracts name: the owner may have appointed another one after the commitment. undefined without the block's state. */
+/**
+ * The accounts that the called contracts name, since the owner may have changed them after the commitment. undefined without the
+ * block's state.
+ */
 async function relayersOf(
   calls: readonly ChainCall[],
   block: bigint,
@@ -128,7 +132,7 @@ async function relayersOf(
   return found;
 }
 
-/** Each call once, from its own account and from each of the relayers. */
+/** Each call once from its own account and once from each relayer. */
 function byEachAccount(calls: readonly ChainCall[], relayers: readonly Address[]): readonly ChainCall[] {
   return distinct(calls.flatMap((call) => [call, ...relayers.map((from) => ({ ...call, from }))]));
 }

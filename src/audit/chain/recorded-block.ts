@@ -1,5 +1,5 @@
-// What a line says of the chain at a block that it names, whether the chain that is asked can tell, and whether that block was the newest when
-// the line was written, which is the one that a service asks.
+// Judges what a line records about the chain at a named block: whether the chain agrees, and whether the block was the newest when
+// the line was written, since a service asks at the newest one.
 import { type BlockReference, type Hex, type Millis, SIGNATURE_AGES } from '../../vocabulary/values.ts';
 import type { AuditPolicy } from '../policy.ts';
 import type { Outcome } from '../report/findings.ts';
@@ -11,7 +11,7 @@ export interface RecordedBlock extends BlockReference {
   readonly askedAt: Millis;
 }
 
-/** What a wallet that is a contract has accepted as its signature, by a line of an account. */
+/** A signature that a contract wallet has accepted, according to an account line. */
 export interface ContractProof extends RecordedBlock {
   readonly eventId: number;
   readonly wallet: string;
@@ -19,13 +19,13 @@ export interface ContractProof extends RecordedBlock {
   readonly signature: Hex;
 }
 
-/** The chain that is asked, and what the caller knows of the service. */
+/** The chain, and the caller's knowledge of the service. */
 export interface AskedChain {
   readonly chain: AuditedChain;
   readonly policy: AuditPolicy;
 }
 
-/** What is wrong with what a line says of the result of a call after the block, or with the block. */
+/** The problem of a recorded call result, or of its block. */
 export async function judgeAt(
   recorded: RecordedBlock,
   call: ChainRead,
@@ -40,7 +40,7 @@ export async function judgeAt(
   ]);
   if (served !== chainId) return { doubt: `the RPC serves chain ${served}, and the line is of ${chainId}` };
   if (block?.hash !== blockHash)
-    return { doubt: `block ${blockNumber} is ${block?.hash ?? 'not known'} there, and not ${blockHash}` };
+    return { doubt: `block ${blockNumber} is ${block?.hash ?? 'unknown'} there, not ${blockHash}` };
   const result = await chain.read(call, BigInt(blockNumber));
   const ofResult =
     result === 'unknown' ? { doubt: `the RPC does not have the state of block ${blockNumber}` } : await judge(result);
@@ -49,8 +49,8 @@ export async function judgeAt(
 }
 
 /**
- * A block stays the newest until there is another one, however long that takes on a chain without traffic; so its own age says nothing. Clocks and
- * RPCs may lag as much as signatures may.
+ * On a chain without traffic a block stays the newest for any time, so its own age says nothing. Clocks and RPCs may lag as much as
+ * signatures may.
  */
 function problemOfTime(
   { blockNumber, askedAt }: RecordedBlock,
@@ -69,14 +69,26 @@ function problemOfTime(
     ? `the chain had a newer block than ${blockNumber} for ${late} s when the line was written, and a service asks the newest`
     : `block ${blockNumber} is ${ahead} s younger than the line`;
   if (ofLate === 'broken' || ofAhead === 'broken') return problem;
-  return { doubt: `${problem}: say with ${isLate ? '--max-age' : '--max-skew'} how many seconds are accepted` };
+  return { doubt: `${problem}: ${isLate ? '--max-age' : '--max-skew'} sets the accepted number of seconds` };
 }
 
-/** A limit of the caller's decides, but none below the default: it is that of signatures, which an agent makes just before. */
+/** The caller's limit decides, but not below the default: the limit is that of signatures, which agents make just before. */
 function beyond(
   seconds: number,
   [usual, given, most]: readonly [usual: number, given: number | undefined, most: number],
 ): 'within' | 'open' | 'broken' {
   if (seconds <= Math.max(usual, given ?? usual)) return 'within';
   return seconds > (given ?? most) ? 'broken' : 'open';
+}
+
+/** Each question waits for the network. */
+const AT_ONCE_MAX = 8;
+
+/** Does the work for every item, a few at a time; rejects with the first error. */
+export async function forEachAtOnce<Item>(items: Iterable<Item>, work: (item: Item) => Promise<void>): Promise<void> {
+  const left = [...items];
+  const workOn = async () => {
+    for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE_MAX }, workOn));
 }

@@ -1,14 +1,13 @@
-// The audit of one chamber: every line passes through the checks in order, and only what they need of it is kept.
+// The audit of one chamber: each line passes through the checks in order, and only what they need is kept.
 import { seatWallet } from '../../../projections/admission.ts';
 import { type ChamberEvent, isMove, type MoveEvent, type ServiceEvent } from '../../vocabulary/events.ts';
 import { fromHex, instantOf, type Millis, type PinnedKeys, toTimestamp } from '../../vocabulary/values.ts';
 import { AccountReferences } from '../account/references.ts';
 import type { RecordedBlock } from '../chain/recorded-block.ts';
 import { type AuditContext, auditContext, isAhead, isDue } from '../context.ts';
-import { ahead } from '../line/ahead.ts';
 import { CopyCheck, foreignFormat } from '../line/copy.ts';
 import { EvidenceChecks, startVerification, type Verification } from '../line/evidence.ts';
-import { type RawLine, UnusableInput } from '../line/input.ts';
+import { ahead, type RawLine, UnusableInput } from '../line/input.ts';
 import { type LineRecord, readRecord } from '../line/record.ts';
 import { Findings } from '../report/findings.ts';
 import { Decisions, type Effect } from './decisions.ts';
@@ -17,13 +16,13 @@ import { judgeSeen } from './seen.ts';
 import { type Leaves, type Position, Sequence } from './sequence.ts';
 import { ServiceEventChecks, type ServiceEventOptions } from './service-events.ts';
 
-/** An outcome on the chain that the log claims, with the id under which it is reported. */
+/** An outcome on the chain that the log claims. */
 export interface Claim {
   readonly eventId: number;
   readonly event: Extract<ServiceEvent, { type: 'chamber.committed' | 'idea.deployed' | 'idea.deploy_failed' }>;
 }
 
-/** What a join records of the token that members must hold. */
+/** The token balance that a join records. */
 export interface BalanceClaim extends RecordedBlock {
   readonly eventId: number;
   readonly token: string;
@@ -31,40 +30,39 @@ export interface BalanceClaim extends RecordedBlock {
   readonly balance: string;
 }
 
-/** What an audit takes for granted, to show what else is broken: see verdict.ts. */
-export interface SetAside {
-  /** Events that count as altered, with what to take their effect from. */
+/** A further pass assumes that these are altered, to show what else is broken: see verdict.ts. */
+export interface Assumptions {
+  /** Altered events, each with the source of its effect. */
   readonly events: ReadonlyMap<number, Effect>;
-  /** The leaves of lines that are altered, missing or unreadable, as far as the next lines hold them. */
+  /** The true leaves of altered, missing and unreadable lines that the next lines hold. */
   readonly leaves: Leaves;
-  /** Whether the tree of the moves is not the one that was committed. */
+  /** Whether the tree of the moves is not the committed one. */
   readonly isTree: boolean;
 }
 
 export interface AuditOptions extends Pick<ServiceEventOptions, 'readTransaction'> {
-  /** An empty tree, in place of an accumulator. */
+  /** An empty tree; by default an accumulator. */
   readonly moves?: MoveTree | undefined;
-  /** Shared where several chambers of one log are audited. */
+  /** Shared by the audits of all chambers of a log. */
   readonly context?: AuditContext | undefined;
-  /** The chamber that all lines must belong to; without it, that of most lines. */
+  /** By default the chamber with the most lines. */
   readonly chamberId?: number | undefined;
-  readonly aside?: SetAside | undefined;
-  /** Called with each event in its place, before the next line. */
+  readonly assumptions?: Assumptions | undefined;
+  /** Called with each event and its position, before the next line is taken. */
   readonly onEvent?: OnEvent | undefined;
 }
 
 export type OnEvent = (event: ChamberEvent, position: Position, line: Uint8Array) => void;
 
-/** A line before its turn to be checked. */
 export interface StartedLine extends LineRecord {
-  /** The line as it was written, before tools changed the copy. */
+  /** As it was written, before tools changed the copy. */
   readonly line: RawLine;
   readonly copyProblem: string | undefined;
   readonly verification: Verification | undefined;
 }
 
 const IDS_NAMED_MAX = 100;
-/** Input that begins with this many lines without an event is not a log, and the rest is not read. */
+/** Input that begins with this many lines without an event is not a log; the rest is not read. */
 const UNREADABLE_FIRST_MAX = 100;
 
 export class ChamberAudit {
@@ -73,25 +71,23 @@ export class ChamberAudit {
   readonly balanceClaims: BalanceClaim[] = [];
   readonly accountReferences = new AccountReferences();
   lineCount = 0;
-  /** The service's keys that the first event records; undefined where it records none. */
+  /** The service's keys in the first event; undefined if it has none. */
   pinnedKeys: PinnedKeys | undefined;
-  /** The last event that a checkpoint has to cover by now; undefined while none is so old. */
+  /** The last event that a checkpoint must cover by now; undefined while all are too young. */
   dueHead: Sequence['head'] | undefined;
   readonly decisions: Decisions;
   readonly context: AuditContext;
   readonly moves: MoveTree;
   readonly #sequence: Sequence;
   readonly #copy = new CopyCheck();
-  readonly #aside: SetAside | undefined;
+  readonly #assumptions: Assumptions | undefined;
   readonly #serviceEvents: ServiceEventChecks;
   readonly #evidence: EvidenceChecks;
   readonly #chamberId: number | undefined;
   readonly #onEvent: OnEvent | undefined;
-  /** The number of lines of each chamber, and the first of them. */
   readonly #linesByChamber = new Map<number, { readonly count: number; readonly eventIds: readonly number[] }>();
   #eventCount = 0;
   #createdAt: string | undefined;
-  /** Of the first event, and of the one of the latest time. */
   #firstAt: Millis | undefined;
   #latest = { eventId: 0, at: 0 };
   #firstProblem = '';
@@ -99,19 +95,19 @@ export class ChamberAudit {
   constructor(options: AuditOptions = {}) {
     const { context = auditContext(), moves = new MoveAccumulator(), chamberId, readTransaction } = options;
     this.context = context;
-    this.findings = new Findings({ isAgain: options.aside !== undefined });
+    this.findings = new Findings({ isRerun: options.assumptions !== undefined });
     this.decisions = new Decisions(this.findings);
     this.moves = moves;
     this.#chamberId = chamberId;
     this.#onEvent = options.onEvent;
     this.#evidence = new EvidenceChecks(this.findings, context);
     this.#serviceEvents = new ServiceEventChecks(this.findings, { context, moves, readTransaction });
-    this.#aside = options.aside;
-    this.#sequence = new Sequence(this.findings, options.aside?.leaves);
-    if (options.aside?.isTree) this.decisions.isTreeKnown = false;
+    this.#assumptions = options.assumptions;
+    this.#sequence = new Sequence(this.findings, options.assumptions?.leaves);
+    if (options.assumptions?.isTree) this.decisions.isTreeKnown = false;
   }
 
-  /** The leaves of lines that are missing, unreadable or altered: what the next lines hold. */
+  /** The true leaves of missing, unreadable and altered lines, which the next lines hold. */
   get trueLeaves(): Leaves {
     return this.#sequence.trueLeaves;
   }
@@ -124,12 +120,12 @@ export class ChamberAudit {
     return this.#evidence.unsignedMoves;
   }
 
-  /** Checks the next line. Throws UnusableInput when the lines are not events at all. */
+  /** Checks the next line. Throws UnusableInput if the lines are not events at all. */
   async take(line: RawLine): Promise<void> {
     await this.finish(this.start(line));
   }
 
-  /** Checks the next lines; signatures are verified while other lines are read and decided. */
+  /** Checks the next lines, and verifies signatures while it reads and decides other lines. */
   async takeAll(lines: AsyncIterable<RawLine>, onTaken?: (line: RawLine) => void): Promise<void> {
     for await (const started of ahead(lines, (line) => this.start(line))) {
       await this.finish(started);
@@ -137,20 +133,21 @@ export class ChamberAudit {
     }
   }
 
-  /** Begins to verify the signature of a line, which is to be finished after those started before it. */
+  /** Begins to verify the line's signature. Lines must be finished in the order in which they were started. */
   start(line: RawLine): StartedLine {
     const { bytes, problem: copyProblem } = this.#copy.restore(line.bytes);
     const restored = { bytes, isEnded: line.isEnded };
     const record = readRecord(restored);
     const { event } = record;
-    const isSigned = this.#aside === undefined && event !== undefined && isMove(event) && event.request !== null;
+    const isSigned = this.#assumptions === undefined && event !== undefined && isMove(event) && event.request !== null;
     const verification = isSigned ? startVerification(event.request, event.did, this.context) : undefined;
     return { line: restored, copyProblem, ...record, verification };
   }
 
   async finish({ line, copyProblem, event, problem, verification }: StartedLine): Promise<void> {
     this.lineCount++;
-    if (copyProblem !== undefined) this.findings.judge('form', [this.#sequence.due], copyProblem);
+    if (copyProblem !== undefined)
+      this.findings.judge('form', [this.#sequence.due], `the copy ${copyProblem}`, { code: 'copy' });
     if (event === undefined) return this.#takeUnreadable(line, problem ?? '');
     this.#eventCount++;
     const position = this.#sequence.place(event, line.bytes);
@@ -168,7 +165,7 @@ export class ChamberAudit {
     await this.#check(event, position, verification);
   }
 
-  /** Reports what only the end of the input shows. Throws UnusableInput when there was no event. */
+  /** Reports problems that only the end of the input shows. Throws UnusableInput if there was no event. */
   conclude({ asksChain = false } = {}): void {
     if (this.lineCount === 0) throw new UnusableInput('it is empty, there is nothing to audit');
     if (this.#eventCount === 0) throw this.#noEvents();
@@ -182,11 +179,11 @@ export class ChamberAudit {
       this.findings.notEvaluated({ needs: 'later lines', why: 'the chamber is not committed yet' }, 'root');
   }
 
-  /** A late line is checked by itself: the moves after its place were decided without it. */
+  /** A late line is checked by itself only: the moves after its place were decided without it. */
   async #check(event: ChamberEvent, { eventId, kind, leaf }: Position, verification?: Verification): Promise<void> {
-    const aside = this.#aside?.events.get(eventId);
+    const altered = this.#assumptions?.events.get(eventId);
     if (isMove(event)) {
-      if (this.#aside === undefined) await this.#evidence.check(event, eventId, verification);
+      if (this.#assumptions === undefined) await this.#evidence.check(event, eventId, verification);
       if (kind !== 'next') return;
       const { state } = this.decisions;
       const isWalletOfSeat = state !== null && seatWallet(state, event.did) !== undefined;
@@ -196,15 +193,16 @@ export class ChamberAudit {
         this.pinnedKeys = event.payload.serviceKeys;
         this.#createdAt ??= event.ts;
       }
-      if (aside === undefined) judgeSeen(this.findings, event, eventId, (id) => this.#sequence.leafAt(id));
-      if (aside === undefined) this.decisions.check(event, eventId);
-      else this.decisions.assume(event, aside);
-      if (aside !== undefined && !this.#aside?.leaves.has(eventId)) this.decisions.isTreeKnown = false;
+      if (altered === undefined) {
+        judgeSeen(this.findings, event, eventId, (id) => this.#sequence.leafAt(id));
+        this.decisions.check(event, eventId);
+      } else this.decisions.assume(event, altered);
+      if (altered !== undefined && !this.#assumptions?.leaves.has(eventId)) this.decisions.isTreeKnown = false;
       this.moves.push(leaf);
     } else if (kind === 'next') {
       await this.#serviceEvents.check(event, eventId, this.decisions);
       this.decisions.fold(event);
-      if (aside !== undefined) this.decisions.lostEventId ??= eventId;
+      if (altered !== undefined) this.decisions.lostEventId ??= eventId;
       if (event.type === 'relay.commit_submitted' || event.type === 'relay.deploy_submitted') return;
       this.claims.push({ event, eventId });
     }
@@ -217,15 +215,15 @@ export class ChamberAudit {
     if (head.eventId === eventId && isDue(at, this.context.clock)) this.dueHead = head;
   }
 
-  /** A service that dates lines ahead ends phases before their time. */
+  /** A service that dates lines ahead ends phases too early. */
   #checkClock(): void {
     const { clock } = this.context;
     const { eventId, at } = this.#latest;
     if (this.#firstAt === undefined || !isAhead(at, this.context)) return;
     const ahead = `event ${eventId} is dated in the future, ${toTimestamp(at)}`;
     if (clock.isStated || !isAhead(this.#firstAt, this.context))
-      this.findings.undecided('time', `${ahead}: if your clock is wrong, say with --now what time it is`);
-    else this.findings.note('time', `${ahead}, as all of the log is: --now says by which time to judge it`);
+      this.findings.undecided('time', `${ahead}: if your clock is wrong, state the time with --now`);
+    else this.findings.note('time', `${ahead}, like the whole log: --now states the time to judge it by`);
   }
 
   #noteBalance({ type, payload, ts }: MoveEvent, eventId: number): void {
@@ -236,15 +234,15 @@ export class ChamberAudit {
     const block = this.context.blocks.problemOf(token);
     if (block !== undefined) this.findings.judge('balances', [eventId], `event ${eventId} ${block}`);
     const { address, at } = admission.token;
-    // The block of the creation is named by every join then.
+    // Every join then names the block of the creation.
     const askedAt = instantOf(at === 'creation' ? (this.#createdAt ?? ts) : ts);
     this.balanceClaims.push({ eventId, chainId: tokenChain.chainId, token: address, wallet, askedAt, ...token });
   }
 
-  /** One lost move has the leaf that the line after it holds. */
+  /** The line after a single lost move holds its leaf. */
   #restoreLost(event: ChamberEvent, [from, to]: readonly [number, number]): void {
-    if (this.#aside === undefined) return;
-    const leaf = this.#aside.leaves.get(to);
+    if (this.#assumptions === undefined) return;
+    const leaf = this.#assumptions.leaves.get(to);
     if (leaf !== undefined && from === to && isMove(event)) this.moves.push(fromHex(leaf));
     else this.decisions.isTreeKnown = false;
   }

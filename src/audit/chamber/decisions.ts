@@ -1,5 +1,5 @@
-// Decides every move again, with the service's own pure functions, from the request in its line: what the line says is only
-// compared with that. The state behind the decisions is folded from what was decided here.
+// Decides every move again with the service's own pure functions, from its signed request, and compares the payload with the
+// result. The state is folded from these decisions.
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
 import { deploymentOf, type Settlement } from '../../../projections/settlement.ts';
 import type { ReadChain } from '../../moves/chain-question.ts';
@@ -16,20 +16,20 @@ import { recordedIn, walletIn } from '../account/references.ts';
 import { differences, type Findings, OF_LOSS } from '../report/findings.ts';
 import { EventIds } from './event-ids.ts';
 
-/** What any slice decides on; only that of creation is asked without a state. */
+/** The context of all slices; only a creation is decided without a state. */
 type Context = Omit<DecisionContext, 'state'> & CreationContext & { readonly state: ChamberState | null };
 
 const slices: Readonly<Record<keyof MovePayloads, Move<keyof MovePayloads, unknown, Context>>> = moveOfEvent;
 
-/** What the effect of an altered move is taken from. */
+/** The source of an altered move's effect. */
 export type Effect = 'request' | 'payload' | 'unknown';
 
 export class Decisions {
-  /** The chamber after all decisions so far; null before `chamber.created`. */
+  /** null before `chamber.created`. */
   state: ChamberState | null = null;
-  /** A missing or unreadable event, whose effect is unknown: nothing after it can be judged by the state. */
+  /** The first missing or unreadable event: its effect is unknown, so the state can't judge later events. */
   lostEventId: number | undefined;
-  /** Whether the moves read are those of the log, so that their root can be judged. */
+  /** Whether all moves of the log were read, so that their root can be judged. */
   isTreeKnown = true;
   #rejectedEventId: number | undefined;
   /** The events that later ones may reply to, as long as none is lost. */
@@ -40,7 +40,7 @@ export class Decisions {
     this.#findings = findings;
   }
 
-  /** The event's bytes were altered: if it was rejected, that may be the reason, and its true effect is lost. */
+  /** The event's bytes were altered: if it was rejected, its true effect is lost. */
   distrust(eventId: number): void {
     if (this.#rejectedEventId === eventId) this.lostEventId ??= eventId;
   }
@@ -54,7 +54,7 @@ export class Decisions {
     if (takesReplies(event)) this.#repliedTo.add(eventId);
   }
 
-  /** Takes the effect of an altered move from what is left of it. */
+  /** Takes the effect of an altered move from its request or its payload. */
   assume(event: MoveEvent, effect: Effect): void {
     // What was altered may be its type.
     if (this.lostEventId === undefined) this.#repliedTo.add(event.eventId);
@@ -67,7 +67,7 @@ export class Decisions {
     this.lostEventId ??= event.eventId;
   }
 
-  /** Service events themselves say what happened on the chain; only the fold is shared with the moves. */
+  /** Service events record what happened on the chain: they are folded, not decided. */
   fold(event: ServiceEvent): void {
     if (this.state === null) return;
     const state = evolveChamber(this.state, event);
@@ -98,7 +98,7 @@ export class Decisions {
     return decide(event, body, { state: this.state, takesReplies: (eventId) => this.#repliedTo.has(eventId) });
   }
 
-  /** All that can be checked without a state: whether the payload holds what was requested. */
+  /** Without a state, only the payload can be compared with the request. */
   #checkContent(event: MoveEvent, eventId: number): void {
     const why = `event ${this.lostEventId} is lost, and later moves depend on it`;
     this.#findings.notEvaluated({ follows: OF_LOSS, why }, 'rules');
@@ -117,7 +117,7 @@ const SOURCES: Readonly<Record<Effect, readonly ((event: MoveEvent) => unknown)[
   unknown: [],
 };
 
-/** The valid body of the signed request; of an unsigned one, what its payload implies. */
+/** The valid body of the signed request; for an unsigned move, the body that its payload implies. */
 function requestedBody(event: MoveEvent): unknown {
   const text = event.request?.body;
   if (text === undefined || text === null) return impliedBody(event);
@@ -138,8 +138,8 @@ function decide(
   const isCreation = event.type === createChamber.event;
   if (isCreation && state !== null)
     throw new ForumError('FORUM_ERR_CONFLICT', `chamber ${state.chamberId} already exists`);
-  if (!isCreation && state === null) throw new ForumError('FORUM_ERR_NOT_FOUND', 'the chamber was not created before');
-  // No line of a chamber shows the account: taken as recorded, and compared with its own lines by the check `registration`.
+  if (!isCreation && state === null) throw new ForumError('FORUM_ERR_NOT_FOUND', 'the chamber was not created');
+  // The account is taken as recorded: the check `registration` compares it with the account's own lines.
   const recorded = recordedIn(event);
   const { walletProven, label = null } = recorded;
   const account = { walletAddress: walletIn(recorded) ?? '', walletProven, label, lastEventId: payload.accountEventId };
@@ -151,19 +151,19 @@ function decide(
   return slices[event.type].decide(body, context);
 }
 
-/** The reading as recorded; the check `balances` compares it with the chain. */
+/** The chain reading as recorded: the check `balances` compares it with the chain. */
 function recordedReading({ type, payload }: MoveEvent): ReadChain {
   return () => {
     const token = type === 'chamber.created' || type === 'chamber.joined' ? payload.token : undefined;
     const isOfBlock = type !== 'chamber.created' || payload.admission?.token?.at !== 'creation';
     if (token === undefined || (!isOfBlock && (token.blockNumber === undefined || token.blockHash === undefined)))
-      throw new ForumError('FORUM_ERR_ADMISSION', 'token: the event does not record what the chain said');
-    // What a line holds is of the kind that its decision asks for, or differs from what is decided.
+      throw new ForumError('FORUM_ERR_ADMISSION', 'token: the event does not record the chain’s answer');
+    // If the reading is of another kind than the decision needs, the decision differs from the line.
     return token as never;
   };
 }
 
-/** However many transactions a log holds, they take no more time or memory than a few. */
+/** Bounds time and memory for any number of transactions. */
 function shortened(settlement: Settlement, { type, payload }: ServiceEvent): Settlement {
   if (type === 'relay.commit_submitted')
     return { ...settlement, commitSubmitted: decisive(settlement.commitSubmitted) };
@@ -173,7 +173,7 @@ function shortened(settlement: Settlement, { type, payload }: ServiceEvent): Set
   return { ...settlement, deployments: new Map(settlement.deployments).set(payload.ideaId, deployment) };
 }
 
-/** What the rules need of the transactions of one call: the highest nonce, and the newest. */
+/** The rules depend on the highest nonce and the newest transaction only. */
 function decisive(submitted: readonly RelayTransaction[]): readonly RelayTransaction[] {
   const highest = submitted.reduce((one, other) => (other.nonce >= one.nonce ? other : one));
   return [...new Set([highest, ...submitted.slice(-1)])];

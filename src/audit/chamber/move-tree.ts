@@ -1,11 +1,11 @@
-// The tree over a chamber's moves, of which the audit needs the size and the root.
+// The tree over a chamber's moves: its size and root.
 import { type Accumulator, appendLeaf, EMPTY_TREE, rootOf } from '../../crypto/merkle.ts';
 import { type Hex, toHex } from '../../vocabulary/values.ts';
 
 export interface MoveTree {
   readonly size: number;
   push(leaf: Uint8Array): void;
-  /** The root over all leaves so far; null without any. */
+  /** null without leaves. */
   root(): Hex | null;
 }
 

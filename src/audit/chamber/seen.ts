@@ -1,5 +1,6 @@
-// What moves say that their agents had seen of the chamber, compared with the lines: each is signed by its agent, so a history that was
-// replaced as a whole does not match.
+// Compares the events that agents say they had seen with the lines. Agents sign these, so a history that was replaced as a whole
+// does not match.
+import { HASH_BYTES } from '../../crypto/merkle.ts';
 import { seenIn } from '../../moves/move.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
@@ -7,12 +8,11 @@ import type { MoveEvent } from '../../vocabulary/events.ts';
 import { parseJson } from '../../vocabulary/json.ts';
 import { toHex } from '../../vocabulary/values.ts';
 import { type Findings, OF_LOSS } from '../report/findings.ts';
-import { RECENT_LEAVES_MIN } from './recent-leaves.ts';
 
-/** The name, or an escape of one of its letters: most long texts need not be parsed for it. */
+/** The member's name, possibly with escapes: most long texts need no parsing. */
 const MAY_HAVE_SEEN = /seen|\\u00(?:73|65|6[eE])/;
 
-/** `leafAt` knows the leaves of the lines before the move; undefined for one that is missing or too long ago. */
+/** `leafAt` returns undefined for a line that is missing or too long ago. */
 export function judgeSeen(
   findings: Findings,
   { request }: MoveEvent,
@@ -26,7 +26,7 @@ export function judgeSeen(
   if (seen.eventId >= eventId) {
     findings.judge('seen', [eventId], `${who} event ${seen.eventId}, which is not before it`);
   } else if (leaf === undefined) {
-    const why = `the line of event ${seen.eventId}, which ${who}, is not known`;
+    const why = `${who} event ${seen.eventId}, whose line is unknown`;
     const isLongAgo = eventId - seen.eventId >= RECENT_LEAVES_MIN;
     findings.notEvaluated(isLongAgo ? { limit: 'long ago', why } : { follows: OF_LOSS, why }, 'seen');
   } else {
@@ -40,8 +40,35 @@ function seenInText(body: string) {
   try {
     return seenIn(parseJson(body, READ_LIMITS.jsonValuesMax));
   } catch (error) {
-    // The check `rules` finds a body that is not valid.
+    // The check `rules` reports an invalid body.
     if (error instanceof ForumError) return undefined;
     throw error;
+  }
+}
+
+const CHUNK_LEAVES = 1_024;
+const CHUNKS_MAX = 1_024;
+/** At least this many of the last lines are known. */
+export const RECENT_LEAVES_MIN = CHUNK_LEAVES * (CHUNKS_MAX - 1);
+
+/** The leaves of the last lines of a chamber, 32 bytes each: a later move may name any of them. */
+export class RecentLeaves {
+  readonly #chunks = new Map<number, Uint8Array>();
+  #count = 0;
+
+  /** Ids rise by one; a repeated id replaces the earlier leaf. Leaves after a gap are not kept. */
+  add(eventId: number, leaf: Uint8Array): void {
+    if (eventId > this.#count + 1) return;
+    this.#count = Math.max(this.#count, eventId);
+    const number = Math.floor(eventId / CHUNK_LEAVES);
+    const chunk = this.#chunks.get(number) ?? new Uint8Array(CHUNK_LEAVES * HASH_BYTES);
+    this.#chunks.set(number, chunk).delete(number - CHUNKS_MAX);
+    chunk.set(leaf, (eventId % CHUNK_LEAVES) * HASH_BYTES);
+  }
+
+  get(eventId: number): Uint8Array | undefined {
+    if (eventId > this.#count) return undefined;
+    const at = (eventId % CHUNK_LEAVES) * HASH_BYTES;
+    return this.#chunks.get(Math.floor(eventId / CHUNK_LEAVES))?.subarray(at, at + HASH_BYTES);
   }
 }

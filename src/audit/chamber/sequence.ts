@@ -1,28 +1,28 @@
-// The place of each line in the log: numbering, the chain of hashes, times. The neighbours of a line distinguish a dropped
-// one from an altered, a repeated and a reordered one, so that the finding names the right event.
+// The position of each line in the log: number, chain of hashes, time. Its neighbours show whether a line was dropped, altered,
+// repeated or reordered, so that the finding names the right event.
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { leafHash } from '../../crypto/merkle.ts';
 import type { ChamberEvent } from '../../vocabulary/events.ts';
 import { fromHex, type Hex, instantOf, type Millis, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
 import type { Findings } from '../report/findings.ts';
-import { RecentLeaves } from './recent-leaves.ts';
+import { RecentLeaves } from './seen.ts';
 
 export interface Position {
-  /** The id under which the line is reported: its own, unless its neighbours prove that wrong. */
+  /** The id for reports: the line's own unless its neighbours contradict it. */
   readonly eventId: number;
-  /** The leaf of the line in the Merkle tree, and `prev` of the next line. */
+  /** The line's leaf in the Merkle tree, which is `prev` of the next line. */
   readonly leaf: Uint8Array;
-  /** `next` continues the log; `late` belongs further up; `repeat` was there already. */
+  /** `next` continues the log; `late` belongs further up; `repeat` was read before. */
   readonly kind: 'next' | 'late' | 'repeat';
-  /** The first event that is missing or unreadable before this one. */
+  /** The first missing or unreadable event before this one. */
   readonly lostEventId?: number | undefined;
-  /** The event before, when this one holds another hash of it. */
+  /** The event before, if this one holds another hash of it. */
   readonly alteredEventId?: number | undefined;
 }
 
 const SAMPLE = 0.01;
 
-/** The leaf as the service computes it; @noble/hashes computes a random sample again. */
+/** @noble/hashes computes a random sample of the leaves again. */
 export function leafOf(line: Uint8Array): Uint8Array {
   const leaf = leafHash(line);
   if (Math.random() >= SAMPLE) return leaf;
@@ -32,33 +32,33 @@ export function leafOf(line: Uint8Array): Uint8Array {
   return leaf;
 }
 
-/** Event ids from and to, inclusive. */
+/** Both ids are inclusive. */
 type IdRange = readonly [from: number, to: number];
 
-/** The leaves by event id. */
+/** By event id. */
 export type Leaves = ReadonlyMap<number, Hex>;
 
-/** A longer range is named by its ends. */
+/** A finding names a longer range by its ends. */
 const IDS_NAMED_MAX = 100;
 const TRUE_LEAVES_MAX = 1_000;
-/** Neighbours further apart than this are not compared: memory stays flat. */
+/** Bounds the memory: neighbours further apart are not compared. */
 const NEIGHBOURS_MAX = 4_096;
 
 export class Sequence {
   readonly #findings: Findings;
   readonly #leaves = new Map<number, Hex>([[0, NO_PREVIOUS]]);
   readonly #recent = new RecentLeaves();
-  /** `prev` of lines whose predecessor is missing so far. */
+  /** `prev` of lines whose predecessor was not read yet. */
   readonly #pendingPrevs = new Map<number, Hex>();
-  /** Ids that are missing so far, as ranges: an id of a million in a short log costs nothing. */
+  /** Missing ids as ranges, so that an id of a million in a short log costs nothing. */
   #gaps: IdRange[] = [];
   #head = { eventId: 0, leaf: NO_PREVIOUS };
-  /** The head before lines that could not be read, which may have been inserted. */
+  /** The head before unreadable lines, which may have been inserted. */
   #headBeforeUnreadable: { readonly eventId: number; readonly leaf: Hex } | undefined;
   #last: { readonly eventId: number; readonly ts: string } | undefined;
-  /** Leaves to take instead of the lines' own, by event id. */
+  /** Leaves that replace those of the lines, by event id. */
   readonly #given: Leaves;
-  /** What the next line says about a line that is missing, unreadable or altered. */
+  /** For missing, unreadable and altered lines: the leaf that the next line holds. */
   readonly trueLeaves = new Map<number, Hex>();
 
   constructor(findings: Findings, given: Leaves = new Map()) {
@@ -66,22 +66,21 @@ export class Sequence {
     this.#given = given;
   }
 
-  /** The last event in order; at the beginning, none. */
+  /** The last event in order; event 0 at the beginning. */
   get head(): { readonly eventId: number; readonly leaf: Hex; readonly at: Millis } {
     return { ...this.#head, at: instantOf(this.#last?.ts ?? '') };
   }
 
-  /** The leaf of an event in order; undefined for one that was not read, follows a gap, or is more than a million lines ago. */
+  /** undefined for an event that was not read, follows a gap, or is more than a million lines ago. */
   leafAt(eventId: number): Uint8Array | undefined {
     return this.#recent.get(eventId);
   }
 
-  /** The id of the next event. */
   get due(): number {
     return this.#head.eventId + 1;
   }
 
-  /** Places a line without an event where the next event is due, and returns that event's id. */
+  /** Puts an unreadable line in the place of the next event, and returns that event's id. */
   placeUnreadable(bytes: Uint8Array): number {
     this.#headBeforeUnreadable ??= this.#head;
     const given = this.#given.get(this.due);
@@ -117,7 +116,7 @@ export class Sequence {
     }
   }
 
-  /** The event that was unreadable; undefined when this event follows the line before, so that the unreadable ones were inserted. */
+  /** Returns the unreadable event; undefined if the unreadable lines were inserted, since this event follows the line before them. */
   #resolveUnreadable({ eventId, prev }: ChamberEvent): number | undefined {
     const before = this.#headBeforeUnreadable;
     this.#headBeforeUnreadable = undefined;
@@ -127,7 +126,7 @@ export class Sequence {
     return isInserted ? undefined : before.eventId + 1;
   }
 
-  /** A line behind its place is late when it fills a gap, and a repetition when it does not. */
+  /** A line behind its place is late if it fills a gap, otherwise a repetition. */
   #number({ eventId, prev }: ChamberEvent, due: number): Pick<Position, 'eventId' | 'kind'> {
     if (eventId !== due && prev === this.#head.leaf) {
       this.#findings.judge('order', [due], `event ${due} has the number ${eventId}`);
@@ -147,11 +146,12 @@ export class Sequence {
     this.#gaps = this.#gaps.filter((other) => other !== gap);
     if (from < eventId) this.#gaps.push([from, eventId - 1]);
     if (eventId < to) this.#gaps.push([eventId + 1, to]);
-    this.#findings.judge('order', [eventId, due - 1], `event ${eventId} comes after event ${due - 1}`);
+    const problem = `event ${eventId} comes after event ${due - 1}`;
+    this.#findings.judge('order', [eventId, due - 1], problem, { code: 'late' });
     return { eventId, kind: 'late' };
   }
 
-  /** Compares `prev` with the leaf of the event before, and the leaf with `prev` of the one after, where these were read. */
+  /** Compares `prev` with the leaf of the event before, and the leaf with `prev` of the event after, if these were read. */
   #compareHashes(eventId: number, prev: Hex, leaf: Hex): boolean {
     const before = this.#leaves.get(eventId - 1);
     if (before === undefined) this.#pendingPrevs.set(eventId, prev);

@@ -1,5 +1,5 @@
-// The service's own events, which follow the moves: whether the rules allow them, and whether their transactions make the
-// calls that the chamber's state requires. Only the chain shows whether they were executed.
+// The service's own events, which follow the moves: whether the rules allow them, and whether their transactions make the calls
+// that the state requires. Only the chain shows whether these were executed.
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { graduates } from '../../../projections/graduation.ts';
 import { phaseEnd } from '../../../projections/phase.ts';
@@ -17,7 +17,7 @@ import type { MoveTree } from './move-tree.ts';
 
 export interface ServiceEventOptions {
   readonly context: AuditContext;
-  /** Reads as readTransaction does, which is the default. */
+  /** Replaces readTransaction. */
   readonly readTransaction?: typeof readTransaction | undefined;
   readonly moves: MoveTree;
 }
@@ -30,13 +30,13 @@ export class ServiceEventChecks {
   readonly #relayers = new Set<string>();
   /** The transaction that the commitment names. */
   #committed: Hex | null = null;
-  /** The kinds of contracts that transactions of this chamber call. */
+  /** The kinds of contracts that this chamber's transactions call. */
   readonly #called = new Set<Candidates>();
-  /** The transactions in the log, by subject, oldest first. */
+  /** By subject, oldest first. */
   readonly #submitted = new Map<string, Signed[]>();
   /**
-   * What the chain decides: outcomes by transactions that are not in the log, times and tokens that no working chain has. An honest service writes
-   * down what its chain says; a reorganization, or a contract that lies, may make that contradict itself.
+   * Contradictions that only the chain can judge: outcomes by transactions outside the log, times and tokens that no working chain
+   * has. An honest service records what its chain says, which a reorganization or a lying contract may make contradictory.
    */
   readonly #forChain: { readonly check: 'service-events' | 'transactions'; readonly problem: string }[] = [];
 
@@ -47,7 +47,7 @@ export class ServiceEventChecks {
     this.#readTransaction = read;
   }
 
-  /** Only the root can be judged without a reliable state. */
+  /** Without a reliable state, only the root is judged. */
   async check(event: ServiceEvent, eventId: number, decisions: Decisions): Promise<void> {
     const { state, lostEventId, isTreeKnown } = decisions;
     if (event.type === 'chamber.committed' && isTreeKnown) this.#checkRoot(event.payload, eventId);
@@ -75,11 +75,12 @@ export class ServiceEventChecks {
     this.#checkCall(event.payload, eventId, { signed, due: this.#dueCalls(event, state), subject });
   }
 
-  /** What the lines leave to the chain, the check `claims` decides if `asksChain` is set. */
+  /** With `asksChain`, the check `claims` judges what the lines leave open. */
   conclude(asksChain: boolean): void {
     for (const { check, problem } of this.#forChain) {
-      if (asksChain) this.#findings.notEvaluated({ needs: 'chain', why: `${problem}: the chain is asked` }, check);
-      else this.#findings.undecided(check, `${problem}: say with --rpc which chain has it`);
+      if (asksChain)
+        this.#findings.notEvaluated({ needs: 'chain', why: `${problem}: the check claims asks the chain` }, check);
+      else this.#findings.undecided(check, `${problem}: --rpc asks the chain`);
     }
     for (const { doubt } of this.#called) if (doubt !== undefined) this.#findings.undecided('transactions', doubt);
     const { registries, factories } = this.#context;
@@ -97,7 +98,7 @@ export class ServiceEventChecks {
   }
 
   #checkRules(event: ServiceEvent, eventId: number, state: ChamberState | null): void {
-    // The check `root` judges the count, by the lines themselves.
+    // The check `root` compares the count with the lines themselves.
     const isCommitment = event.type === 'chamber.committed' && state !== null;
     const fact = isCommitment ? { ...event, payload: { ...event.payload, eventCount: state.moveCount } } : event;
     try {
@@ -119,7 +120,7 @@ export class ServiceEventChecks {
     this.#submitted.set(nameOf(subject), all);
   }
 
-  /** Every deployment makes a token of its own. */
+  /** Every deployment creates another token. */
   #checkToken({ tokenAddress, ideaId }: ServicePayloads['idea.deployed'], eventId: number, subject: Subject): void {
     const { tokens, registries, factories } = this.#context;
     const address = lowerCase(tokenAddress) as Hex;
@@ -128,10 +129,10 @@ export class ServiceEventChecks {
     if (other !== undefined)
       this.#findings.judge('service-events', [eventId], `${named}, which is that of ${nameOf(other)}`);
     else if (address === ZERO_ADDRESS || [...registries.all, ...factories.all].includes(address))
-      this.#forChain.push({ check: 'service-events', problem: `${named}, which is none` });
+      this.#forChain.push({ check: 'service-events', problem: `${named}, which is not a token` });
   }
 
-  /** An account's transactions come into blocks in the order of their nonces, and a deployment after its commitment. */
+  /** An account's transactions are mined in the order of their nonces, and a deployment after its commitment. */
   #checkNonces({ txHash }: Pick<Deployed | DeployFailed, 'txHash'>, eventId: number, subject: Subject): void {
     const { chamberId } = subject;
     const named = (one: Signed) => one.txHash === txHash;
@@ -139,7 +140,7 @@ export class ServiceEventChecks {
     if (own === undefined) return;
     const commitments = this.#submitted.get(nameOf({ chamberId, ideaId: undefined })) ?? [];
     const first = commitments.findIndex((one) => one.txHash === this.#committed);
-    // A reorganization may have brought the commitment into a block by a later one.
+    // After a reorganization, a later transaction may have made the commitment.
     const nonces =
       first < 0
         ? []
@@ -162,17 +163,22 @@ export class ServiceEventChecks {
   #checkCall(recorded: RelayTransaction, eventId: number, { signed, due, subject }: Due): void {
     const { signedFor, namedFor } = this.#context;
     const claimant = namedFor.of(recorded.txHash, subject);
+    const unreadable = this.#problemOfTransaction(recorded, signed);
+    const isUndue = unreadable === undefined && signed !== undefined && !due.includes(signed.call);
     const problem =
-      this.#problemOfCall(recorded, signed, due) ??
+      unreadable ??
+      (isUndue ? `calls ${signed.call}, which was not due` : undefined) ??
+      (signed && this.#problemOfContract(signed, due)) ??
       (claimant && `is for ${nameOf(subject)}, and its hash was named as the outcome of ${nameOf(claimant)}`) ??
       (signed && this.#problemOfNonce(signed, eventId, subject));
     signedFor.conflict(recorded.txHash, subject);
-    this.#findings.judge('transactions', [eventId], problem && `event ${eventId}: rawTransaction ${problem}`);
+    const code = isUndue && signed.functionName === 'commitChamber' ? 'undue-commitment' : undefined;
+    this.#findings.judge('transactions', [eventId], problem && `event ${eventId}: rawTransaction ${problem}`, { code });
   }
 
   /**
-   * A service signs no second thing at a nonce of its account that it has logged, as long as it reads the line: those of the chamber it reads each time,
-   * those of other chambers as far back as a reorganization may go.
+   * A service never signs two calls at one nonce that it can read in its log: it reads this chamber's lines each time, and those of
+   * other chambers as far back as a reorganization may reach.
    */
   #problemOfNonce({ from, nonce }: SignedCall, eventId: number, subject: Subject): string | undefined {
     const value = `${lowerCase(from)}${nonce.toString(16).padStart(NONCE_DIGITS, '0')}` as Hex;
@@ -184,11 +190,7 @@ export class ServiceEventChecks {
     return undefined;
   }
 
-  #problemOfCall(
-    recorded: RelayTransaction,
-    signed: SignedCall | undefined,
-    due: readonly string[],
-  ): string | undefined {
+  #problemOfTransaction(recorded: RelayTransaction, signed: SignedCall | undefined): string | undefined {
     if (signed === undefined) return 'is not a signed call of the contracts';
     if (signed.txHash !== recorded.txHash) return `has the hash ${signed.txHash}, not txHash`;
     if (signed.nonce !== recorded.nonce) return `has the nonce ${signed.nonce}`;
@@ -197,21 +199,23 @@ export class ServiceEventChecks {
     this.#context.chains.add(chain);
     if (chain !== recorded.chainId) return `is for chain ${recorded.chainId}, although the log began on chain ${chain}`;
     this.#relayers.add(signed.from);
-    const { call, functionName, to, value } = signed;
-    if (!due.includes(call)) return `calls ${call}, which was not due`;
+    return undefined;
+  }
+
+  #problemOfContract({ call, functionName, to, value }: SignedCall, due: readonly string[]): string | undefined {
     if (!to || to === ZERO_ADDRESS) return 'calls no contract';
-    // A quorum deployment alone, the other form that counts, may pay.
-    if (value && call === due[0]) return `sends ${value} wei, which the contract refuses`;
+    // Only a quorum deployment may pay.
+    if (value && call === due[0]) return `sends ${value} wei, which the contract does not accept`;
     const contracts = functionName === 'commitChamber' ? this.#context.registries : this.#context.factories;
     this.#called.add(contracts);
     if (contracts.take(lowerCase(to))) return undefined;
     const isRegistry = contracts === this.#context.factories && this.#context.registries.has(lowerCase(to));
-    return `calls ${to}, which is ${isRegistry ? 'the registry' : 'not one of the contracts named'}`;
+    return `calls ${to}, which is ${isRegistry ? 'the registry' : 'not one of the service’s contracts'}`;
   }
 
   /**
-   * A transaction is logged before it is sent. One that is not may belong to a service whose log was lost since, or was sent in
-   * place of a stuck one by the operator, but not if it makes another call of the log.
+   * A transaction is logged before it is sent. One outside the log may be of a service that lost its log, or an operator's
+   * replacement of a stuck one, but not another call of the log.
    */
   #checkRecorded(txHash: Hex | null, eventId: number, subject: Subject): void {
     if (txHash === null) return;
@@ -233,12 +237,12 @@ export class ServiceEventChecks {
   }
 }
 
-/** The clocks of chains and services differ by some seconds. */
+/** Clocks of chains and services differ by some seconds. */
 export const BLOCK_LEAD_MILLIS_MAX = 15_000;
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 const NONCE_DIGITS = 16;
 
-/** What is open about a block that is younger than the line that names it, or older than what it holds: the moves, or the commitment. */
+/** The question that a block leaves open if it is younger than its line, or older than the moves or the commitment. */
 export function problemOfTimes(
   { type, payload, ts }: ServiceEvent,
   state: ChamberState,
@@ -248,14 +252,14 @@ export function problemOfTimes(
   const at = type === 'chamber.committed' ? payload.committedAt : payload.graduatedAt;
   const end = phaseEnd(state, 'ALLOCATE_REVEAL') ?? 0;
   const named = `names a block of ${at}`;
-  if (instantOf(at) > instantOf(ts) + leadMillisMax) return `${named}, although it is of ${ts}`;
+  if (instantOf(at) > instantOf(ts) + leadMillisMax) return `${named}, although the line is of ${ts}`;
   if (instantOf(at) < end - leadMillisMax) return `${named}, although moves were accepted until ${toTimestamp(end)}`;
   const { committedAt = at } = type === 'idea.deployed' ? (state.settlement.committed ?? {}) : {};
   if (instantOf(at) >= instantOf(committedAt) - leadMillisMax) return undefined;
-  return `${named}, although the commitment is in one of ${committedAt}`;
+  return `${named}, although the commitment is in a block of ${committedAt}`;
 }
 
-/** A transaction of the log; `from` is undefined for bytes that are none. */
+/** `from` is undefined for bytes that are not a transaction. */
 interface Signed {
   readonly txHash: Hex;
   readonly nonce: number;
@@ -265,18 +269,17 @@ interface Signed {
 type SignedCall = Awaited<ReturnType<typeof readTransaction>>;
 
 interface Due {
-  /** The call of the transaction; undefined for bytes that are none. */
+  /** undefined for bytes that are not a transaction. */
   readonly signed: SignedCall | undefined;
-  /** The call in every form that counts; empty when none is due. */
+  /** The call in each accepted form; empty if none is due. */
   readonly due: readonly string[];
   readonly subject: Subject;
 }
 
-/** What its transaction is for. */
 function subjectOf({ payload }: ServiceEvent, { chamberId }: ChamberState): Subject {
   return { chamberId, ideaId: 'ideaId' in payload ? payload.ideaId : undefined };
 }
 
-/** Loaded when the first transaction is met: in a browser it is most of the auditor's code. */
+/** Loaded with the first transaction: in a browser it is most of the auditor's code. */
 const readWithViem: typeof readTransaction = async (rawTransaction) =>
   (await import('../chain/contracts.ts')).readTransaction(rawTransaction);

@@ -1,4 +1,4 @@
-// The evidence of one move: the signed request in its line, checked as the service had to check it (RFC 9421, RFC 9530).
+// Checks the signed request in the line of a move as the service had to check it (RFC 9421, RFC 9530).
 import { contentDigestOf, digestProblem } from '../../crypto/content-digest.ts';
 import { parseDid, weaknessOf } from '../../crypto/did-key.ts';
 import {
@@ -23,7 +23,6 @@ const utf8 = new TextEncoder();
 export class EvidenceChecks {
   readonly #findings: Findings;
   readonly #context: AuditContext;
-  /** The signatures of this chamber's moves. */
   readonly #signatures: UsedValues;
   unsignedMoves = 0;
   #hasOrigin = false;
@@ -36,7 +35,7 @@ export class EvidenceChecks {
     this.#signatures = new UsedValues((maxAgeSeconds + maxSkewSeconds) * 1000);
   }
 
-  /** `verification` is of the event's request, where it has one. */
+  /** `verification` is that of the event's request, if it has one. */
   async check(event: MoveEvent, eventId: number, verification?: Verification): Promise<void> {
     const { request } = event;
     if (request === null || verification === undefined) {
@@ -54,7 +53,8 @@ export class EvidenceChecks {
       this.#checkAge(parsed, at, eventId);
     } catch (error) {
       if (!(error instanceof SignatureError)) throw error;
-      this.#findings.judge('signature', [eventId], `event ${eventId}: ${error.message}`);
+      const code = error instanceof AnotherSigner ? 'another-signer' : undefined;
+      this.#findings.judge('signature', [eventId], `event ${eventId}: ${error.message}`, { code });
     }
   }
 
@@ -75,7 +75,7 @@ export class EvidenceChecks {
     this.unsignedMoves++;
     if (this.#context.policy.allowUnsigned) return;
     const problem = `event ${eventId} (${type}) has no signature: it is forged, or was accepted in development mode (--allow-unsigned)`;
-    this.#findings.judge('signature', [eventId], problem);
+    this.#findings.judge('signature', [eventId], problem, { code: 'unsigned' });
   }
 
   #checkTarget(event: MoveEvent, { method, targetUri }: RequestEvidence, eventId: number): void {
@@ -93,7 +93,7 @@ export class EvidenceChecks {
     this.#findings.judge(
       'origin',
       [eventId],
-      !isKnown && `event ${eventId} was signed for ${origin}, which is not named`,
+      !isKnown && `event ${eventId} was signed for ${origin}, which --origin does not name`,
     );
   }
 
@@ -115,7 +115,7 @@ export class EvidenceChecks {
   }
 }
 
-/** A service may be configured beyond the defaults, up to the caps. */
+/** A service's limits may exceed the defaults, up to the caps. */
 export function judgeAge(
   { created, expires = Number.POSITIVE_INFINITY }: Pick<ParsedSignature, 'created' | 'expires'>,
   at: Millis,
@@ -129,10 +129,18 @@ export function judgeAge(
   if (at >= expires * 1000) return `${signed}, and the signature had expired`;
   if (Math.abs(age) > limit) return `${signed}, and at most ${limit} s are accepted`;
   if (Math.abs(age) <= usual) return undefined;
-  return { doubt: `${signed}: say with ${age < 0 ? '--max-skew' : '--max-age'} how many seconds the service accepts` };
+  return {
+    doubt: `${signed}: ${age < 0 ? '--max-skew' : '--max-age'} sets the number of seconds that the service accepts`,
+  };
 }
 
-/** A signature that is being verified. It never rejects, so that it may be given up. */
+class AnotherSigner extends SignatureError {
+  constructor(did: string, keyid: string) {
+    super('key', `recorded as a move of ${did}, but signed by ${keyid}`);
+  }
+}
+
+/** A signature that is being verified. It never rejects, so callers may drop it. */
 export type Verification =
   | SignatureError
   | { readonly did: string; readonly parsed: ParsedSignature; readonly isValid: boolean | Promise<boolean> };
@@ -144,8 +152,7 @@ export function startVerification(
 ): Verification {
   try {
     const parsed = parseSignature(request);
-    if (parsed.keyid !== did)
-      throw new SignatureError('key', `recorded as a move of ${did}, but signed by ${parsed.keyid}`);
+    if (parsed.keyid !== did) throw new AnotherSigner(did, parsed.keyid);
     const base = utf8.encode(signatureBase(parsed, request));
     return { did, parsed, isValid: verify(keyOf(did, keys), base, parsed.signature) };
   } catch (error) {
@@ -154,7 +161,6 @@ export function startVerification(
   }
 }
 
-/** Rejects with a SignatureError unless the agent signed the request. */
 export async function concludeVerification(verification: Verification): Promise<ParsedSignature> {
   if (verification instanceof SignatureError) throw verification;
   const { did, parsed, isValid } = verification;
@@ -178,8 +184,8 @@ function keyOf(did: string, keys: Map<string, VerifyingKey>): VerifyingKey {
 }
 
 /**
- * The service's address as the client used it; undefined when the URI does not end in the path. Read as the service's router
- * reads it: dot segments resolved, %-encodings in one form, the query ignored.
+ * The service's address as the client used it; undefined if the URI does not end in the path. Parses as the service's router does:
+ * resolves dot segments, normalises %-encodings and ignores the query.
  */
 export function baseOf(targetUri: string, path: string): string | undefined {
   const target = parseTarget(targetUri);
@@ -187,11 +193,11 @@ export function baseOf(targetUri: string, path: string): string | undefined {
   return target.path.endsWith(path) ? target.origin + target.path.slice(0, -path.length) : undefined;
 }
 
-/** The form in which baseOf has an address; undefined for none that a request can be for. */
+/** The address in the form of baseOf; undefined if no request can be for it. */
 export function normalBase(url: string): string | undefined {
   const target = parseTarget(url);
   return target && target.origin + target.path.replace(/\/+$/, '');
 }
 
-/** The URL as the service puts it together: a base or http:// and Host, then what a request line can hold. */
+/** A base, or http:// and Host, then any request target. */
 const HTTP = /^https?:\/\/[^\s/?#@\\]+\/[^\s#\\]*$/i;

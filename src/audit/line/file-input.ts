@@ -1,16 +1,14 @@
-// The input of the command: a file, or a stream such as standard input. Both are read again, to tell causes from
-// consequences, if they can be.
+// The command's input: a file or a stream such as standard input, read again where possible to tell causes from consequences.
 import { createReadStream } from 'node:fs';
 
-/** A file, of so many bytes. */
 export function fileInput(path: string, size: number) {
   return { size, isRepeatable: true, read: (): AsyncIterable<Uint8Array> => createReadStream(path) };
 }
 
-/** More of a stream is not kept. */
+/** A longer stream can't be read again. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 
-/** A stream, which can be read again as long as it is short. */
+/** A stream that can be read again while it is short. */
 export class KeptInput {
   readonly size = undefined;
   isRepeatable = true;

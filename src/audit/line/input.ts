@@ -1,12 +1,12 @@
-// Lines of hostile input, one at a time, so that a log of any length passes through in flat memory; and the errors of input
-// that can't be audited at all, as opposed to a log that is broken.
+// Reads hostile lines one at a time, so that a log of any length takes constant memory. The errors are for input that can't be
+// audited at all, unlike a broken log.
 import { LimitError, READ_LIMITS, type ReadLimits } from '../../reading/limits.ts';
 import { type RawLine, splitLines } from '../../reading/lines.ts';
 import { withCommas } from '../../vocabulary/values.ts';
 
 export type { RawLine } from '../../reading/lines.ts';
 
-/** The message ends a sentence that begins with the name of the input: "FILE: it is empty". */
+/** The message follows the name of the input: "FILE: it is empty". */
 export class UnusableInput extends Error {
   readonly code = 'usage';
 }
@@ -15,15 +15,15 @@ export class Unreachable extends Error {
   readonly code = 'unreachable';
 }
 
-/** What hostile input can take of memory and time. */
+/** The memory and time that hostile input may take. */
 export interface InputLimits extends Pick<ReadLimits, 'lineBytesMax' | 'responseBytesMax'> {
-  /** The lines of a chamber. */
+  /** Per chamber. */
   readonly linesMax: number;
-  /** The lines of an agent’s account. */
+  /** Per account. */
   readonly accountLinesMax: number;
-  /** A service or a chain that is silent for so long counts as unreachable. */
+  /** A service or a chain counts as unreachable after this silence. */
   readonly timeoutSeconds: number;
-  /** How long a request is repeated while the service can't be reached. */
+  /** How long a failing request is repeated. */
   readonly patienceMillis: number;
 }
 
@@ -31,13 +31,13 @@ export const INPUT_LIMITS: InputLimits = {
   lineBytesMax: READ_LIMITS.lineBytesMax,
   linesMax: 10_000_000,
   accountLinesMax: 100_000,
-  // Less than a client: the auditor keeps lines as well.
+  // Less than in a client, since the auditor keeps lines too.
   responseBytesMax: 1.5 * 1024 * 1024,
   timeoutSeconds: 30,
   patienceMillis: 0,
 };
 
-/** Throws UnusableInput on a line that is too long for any chamber's log. */
+/** Throws UnusableInput on a line that is too long for any log. */
 export function readLines(
   chunks: AsyncIterable<Uint8Array>,
   limits: Pick<InputLimits, 'lineBytesMax'> = INPUT_LIMITS,
@@ -45,7 +45,7 @@ export function readLines(
   return lineLimited(splitLines(chunks, limits));
 }
 
-/** The lines; throws UnusableInput instead of a LimitError. */
+/** Throws UnusableInput instead of a LimitError. */
 export async function* lineLimited(lines: AsyncIterable<RawLine>): AsyncGenerator<RawLine, void, undefined> {
   try {
     yield* lines;
@@ -55,7 +55,7 @@ export async function* lineLimited(lines: AsyncIterable<RawLine>): AsyncGenerato
   }
 }
 
-/** The lines, which come after `before` others; throws UnusableInput beyond the limit, which the option sets. */
+/** Throws UnusableInput beyond the limit; `before` lines were read already, and the option sets the limit. */
 export async function* countLimited(
   lines: AsyncIterable<RawLine>,
   { linesMax, option, before = 0 }: { readonly linesMax: number; readonly option: string; readonly before?: number },
@@ -66,4 +66,28 @@ export async function* countLimited(
       throw new UnusableInput(`it holds more than ${withCommas(linesMax)} lines: ${option} allows more`);
     yield line;
   }
+}
+
+/** Few enough that most are done before V8 promotes them to the old generation. */
+const AHEAD_LINES_MAX = 128;
+const AHEAD_BYTES_MAX = 4 * 1024 * 1024;
+
+/** Begins work on many lines before it yields the first, so that the work of each is mostly done by its turn. */
+export async function* ahead<Begun>(
+  lines: AsyncIterable<RawLine>,
+  begin: (line: RawLine) => Begun,
+): AsyncGenerator<Begun, void, undefined> {
+  const begun: { readonly value: Begun; readonly size: number }[] = [];
+  let bytes = 0;
+  for await (const line of lines) {
+    const size = line.bytes.length;
+    begun.push({ value: begin(line), size });
+    bytes += size;
+    while (begun.length > AHEAD_LINES_MAX || bytes > AHEAD_BYTES_MAX) {
+      const { value, size } = begun.shift() as (typeof begun)[number];
+      bytes -= size;
+      yield value;
+    }
+  }
+  for (const { value } of begun) yield value;
 }

@@ -1,5 +1,5 @@
-// One line to one event record, or what is wrong with it. The bytes must be exactly the record's canonical form, and its
-// members exactly the published ones: the payload schemas are those of the moves and of the service events.
+// Parses a line to an event record. Its bytes must be the record's canonical form, and its members exactly the published ones: the
+// schemas are those of moves and service events.
 import * as v from 'valibot';
 import { accountRecordSchemas, readableSchemas } from '../../moves/records.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
@@ -11,12 +11,12 @@ import type { JsonValue } from '../../vocabulary/values.ts';
 import type { RawLine } from './input.ts';
 
 export interface LineRecord<Event = ChamberEvent> {
-  /** Absent where the line can't be read as an event. */
+  /** Absent if the line is not an event. */
   readonly event?: Event;
   readonly problem?: string;
 }
 
-// A byte order mark is a part of the line, not of its encoding.
+// A byte order mark counts as part of the line.
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export function readRecord(line: RawLine): LineRecord {
@@ -26,9 +26,6 @@ export function readRecord(line: RawLine): LineRecord {
 export function readAccountRecord(line: RawLine): LineRecord<AccountEvent> {
   return read(line, accountRecordSchemas);
 }
-
-/** How parseJson begins when the text is none. */
-const NOT_JSON = 'not valid JSON';
 
 type Schemas = Readonly<Record<string, v.GenericSchema>>;
 
@@ -40,12 +37,12 @@ function read<Event>({ bytes, isEnded }: RawLine, known: Schemas): LineRecord<Ev
     return { problem: 'is not UTF-8' };
   }
   try {
-    return toRecord(text, parseJson(text, READ_LIMITS.jsonValuesMax), known);
+    return toRecord(text, parseJson(text, READ_LIMITS.jsonValuesMax, 'line'), known);
   } catch (error) {
     if (!(error instanceof ForumError)) throw error;
     if (!isEnded) return { problem: 'is torn: the input ends within it' };
-    if (error.message.startsWith(NOT_JSON)) return { problem: text === '' ? 'is empty' : 'is not JSON' };
-    return { problem: `is JSON that no event record holds: ${error.message.replace(/^body\.?/, '')}` };
+    if (error.cause instanceof SyntaxError) return { problem: text === '' ? 'is empty' : 'is not JSON' };
+    return { problem: `is JSON that event records can’t contain: ${error.message}` };
   }
 }
 
@@ -56,16 +53,16 @@ function toRecord<Event>(text: string, value: JsonValue, known: Schemas): LineRe
   if (!schema) return { problem: problemOfType(type) };
   const result = v.safeParse(schema, value, { abortPipeEarly: true });
   if (!result.success) return { problem: problemOfIssue(result.issues[0]) };
-  // The schema has the members of the type, which the type system can't see through a table.
+  // The schema is that of the type, which TypeScript can't see through a table.
   const event = result.output as Event;
   if (!isCanonical(value, text)) return { event, problem: 'is not in canonical form (RFC 8785)' };
-  // A member that a schema ignores, such as one called `constructor`, is missing from its output.
+  // A schema drops some members silently, such as one called `constructor`.
   if (JSON.stringify(event).length !== text.length)
-    return { event, problem: 'holds a member that event records do not have' };
+    return { event, problem: 'has a member that event records do not have' };
   return { event };
 }
 
-/** Decides as canonicalJson does, which takes three times as long. */
+/** Equivalent to canonicalJson, which takes three times as long. */
 function isCanonical(value: JsonValue, text: string): boolean {
   return (isSorted(value) && JSON.stringify(value) === text) || canonicalJson(value) === text;
 }
@@ -82,7 +79,7 @@ function isSorted(value: unknown): boolean {
   return true;
 }
 
-// A malformed DID is a finding of the check `signature`, and malformed evidence one of its own checks.
+// Malformed DIDs are findings of the check `signature`, and malformed evidence those of its checks.
 const schemas = readableSchemas();
 
 function problemOfType(type: unknown): string {

@@ -1,4 +1,4 @@
-// The signatures, hashes and addresses that a log has used, in about 27 bytes each, and no longer than they could be used again.
+// Remembers the signatures, hashes and addresses of a log, each in about 27 bytes, while they could be used again.
 import { keccak256 } from '../../crypto/keccak.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 
@@ -6,21 +6,21 @@ const SEED_BYTES = 16;
 const VALUE_BYTES_MAX = 64;
 const HASH_WORDS = 4;
 
-/** Forgets values that were met more than `horizon` before, in the log's time: their second use is too old by then. Without one, none is forgotten. */
+/** Forgets values older than `horizon` in the log's time, whose second use would be too old. Without a horizon, remembers all. */
 export class UsedValues {
   readonly #horizon: Millis;
-  // Begins with what no writer of a log can know, so that nobody can make signatures whose hashes collide.
+  // Begins with random bytes, so that no writer of a log can create signatures whose hashes collide.
   readonly #input = crypto.getRandomValues(new Uint8Array(SEED_BYTES + VALUE_BYTES_MAX));
   readonly #words = new Uint32Array(HASH_WORDS);
   readonly #wordBytes = new Uint8Array(this.#words.buffer);
-  /** The tables from the oldest to the newest, which alone grows: nothing is ever copied as a whole. */
+  /** From the oldest to the newest, which alone grows, so that a full table is never copied. */
   #tables: readonly HashTable[] = [new HashTable(PLACES_FIRST)];
 
   constructor(horizon: Millis = Number.POSITIVE_INFINITY) {
     this.#horizon = horizon;
   }
 
-  /** Returns the event, or what else is counted from 1, that has the value already; undefined for a new one, which is kept. */
+  /** Remembers a new value. Returns the event, or other number from 1, that had the value before. */
   add(value: Uint8Array, eventId: number, at: Millis = 0): number | undefined {
     const [oldest] = this.#tables;
     if (this.#tables.length > 1 && oldest !== undefined && at - oldest.lastAt > this.#horizon)
@@ -32,7 +32,6 @@ export class UsedValues {
     return undefined;
   }
 
-  /** The event that has the value already. */
   first(value: Uint8Array): number | undefined {
     this.#input.set(value, SEED_BYTES);
     const hash = keccak256(this.#input.subarray(0, SEED_BYTES + value.length));
@@ -50,13 +49,13 @@ const PLACES_FIRST = 4;
 const PLACES_MAX = 98_304;
 const TAKEN_MAX = 0.75;
 const GROWTH = 2;
-/** Higher ids, of logs that are not numbered in turn, are reported as this one. */
+/** Stands for all higher ids, which only occur in logs with gaps. */
 const EVENT_ID_MAX = 0xffff_ffff;
 
-/** Event ids by 16 bytes of a hash, which are four words. */
+/** Event ids by 16 bytes of a hash, in four words. */
 class HashTable {
   #hashes: Uint32Array;
-  /** 0 where a place is free. */
+  /** 0 marks a free place. */
   #eventIds: Uint32Array;
   #size = 0;
   lastAt: Millis = Number.NEGATIVE_INFINITY;
@@ -74,7 +73,7 @@ class HashTable {
     return this.#eventIds[this.#placeOf(words)] || undefined;
   }
 
-  /** A hash that is not there yet. */
+  /** The hash must be new. */
   add(words: Uint32Array, eventId: number, at: Millis): void {
     if (this.#size >= TAKEN_MAX * this.#eventIds.length) this.#grow();
     this.#put(words, Math.min(eventId, EVENT_ID_MAX));
@@ -88,7 +87,7 @@ class HashTable {
     this.#eventIds[place] = eventId;
   }
 
-  /** The index of the hash, or the one where it belongs. */
+  /** The index of the hash, or the free one for it. */
   #placeOf(words: Uint32Array): number {
     const places = this.#eventIds.length;
     let place = (words[0] as number) % places;

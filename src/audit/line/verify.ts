@@ -1,11 +1,10 @@
-// Fast verifiers, with @noble/ed25519 behind them: it decides what a fast one does not accept, and a random sample of
-// what it accepts.
+// Fast verifiers, checked by @noble/ed25519: it decides what they reject, and a random sample of what they accept.
 import { isSignedBy, type VerifyingKey } from '../../crypto/verify.ts';
 
-/** Decides as isSignedBy does. */
+/** Must decide as isSignedBy does. */
 export type Verify = (key: VerifyingKey, message: Uint8Array, signature: Uint8Array) => boolean | Promise<boolean>;
 
-/** Accepts what isSignedBy accepts; it may also refuse that, or reject. */
+/** Accepts only what isSignedBy accepts; it may reject more, also by rejecting its promise. */
 export type FastVerify = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => Promise<boolean>;
 
 const SAMPLE = 0.01;
@@ -17,7 +16,7 @@ export function checkedVerify(fast: FastVerify): Verify {
   };
 }
 
-/** The browser's own Ed25519, where it has one: in a page that came over http from another machine it is absent. */
+/** WebCrypto's Ed25519. Browsers lack it in pages that came over http from another machine. */
 export function createWebVerify(): FastVerify {
   const keys = new WeakMap<Uint8Array, ReturnType<typeof importKey>>();
   return async (publicKey, message, signature) => {

@@ -1,4 +1,5 @@
-// The receipts that the caller of an audit has kept, as a client keeps them next to its key: a file of lines, or a folder of such files.
+// Reads the caller's kept receipts, in the form in which a client keeps them next to its key: a file of lines, or a folder of such
+// files.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
@@ -7,7 +8,7 @@ import type { KeptReceipt, ParsedReceipt } from '../../crypto/receipt.ts';
 import { parseJson } from '../../vocabulary/json.ts';
 import { UnusableInput } from '../line/input.ts';
 
-/** The key that it is kept with has signed it; whose key that is, is not known yet. */
+/** A valid signature by the key in the receipt, whose owner is not known yet. */
 export interface GivenReceipt {
   readonly kept: KeptReceipt;
   readonly parsed: ParsedReceipt;
@@ -15,7 +16,7 @@ export interface GivenReceipt {
 
 export interface GivenReceipts {
   readonly all: readonly GivenReceipt[];
-  /** The events that they are of, of whichever log: see eventKey. */
+  /** By eventKey, of any log. */
   readonly events: ReadonlySet<string>;
   readonly streams: ReadonlySet<ParsedReceipt['stream']>;
 }
@@ -32,7 +33,7 @@ export function eventKey({ stream, eventId }: Pick<ParsedReceipt, 'stream' | 'ev
   return `${stream} ${eventId}`;
 }
 
-/** Throws UnusableInput for a receipt that its key has not signed as it is: what was changed proves nothing. */
+/** Throws UnusableInput for a receipt with an invalid signature, which would prove nothing. */
 export function readReceipts(path: string): GivenReceipts {
   try {
     return givenReceipts(filesIn(path).flatMap(readFile));
@@ -42,7 +43,7 @@ export function readReceipts(path: string): GivenReceipts {
   }
 }
 
-/** All files of a folder, whatever their names: one that is left out would promise nothing. */
+/** All files regardless of their names, so that no promise is overlooked. */
 function filesIn(path: string): readonly string[] {
   if (!statSync(path).isDirectory()) return [path];
   return readdirSync(path, { recursive: true, withFileTypes: true })
@@ -51,13 +52,13 @@ function filesIn(path: string): readonly string[] {
     .sort();
 }
 
-/** What file managers leave behind. */
+/** Files of file managers. */
 const OF_SYSTEM: ReadonlySet<string> = new Set(['.DS_Store', 'Thumbs.db', 'desktop.ini']);
 
 function readFile(path: string): readonly GivenReceipt[] {
   const lines = readFileSync(path, 'utf8').split('\n');
   const last = lines.pop() ?? '';
-  // What follows the last line break is empty, a line that a crash has cut off, or one whose line break a tool has removed.
+  // After the last line break is nothing, a line that a crash cut off, or one whose line break a tool removed.
   const complete = isJson(last) ? [...lines, last] : lines;
   return complete.map((line, index) => {
     try {
@@ -78,10 +79,10 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Every receipt that a client keeps begins with it. A text inside has its quotes escaped, so that it can't hold this. */
+/** Each kept receipt begins with this text. Inside a string its quotes would be escaped. */
 const BEGINNING = '{"request":';
 
-/** What an earlier release appended to a receipt that a crash had cut off is on the same line, behind it. */
+/** Earlier releases appended a receipt to the same line after one that a crash had cut off. */
 function lastOf(line: string): string {
   return line.slice(Math.max(0, line.lastIndexOf(BEGINNING)));
 }

@@ -1,4 +1,4 @@
-// Judges receipts by themselves, without an audit of the chambers: by the lines and the proofs of a service, or by exported lines.
+// Judges receipts without an audit of their chambers: by the lines and proofs of a service, or by exported lines.
 import { createReadStream } from 'node:fs';
 import { verifyTlogProof } from '../../tlog/proof.ts';
 import type { ForumEvent } from '../../vocabulary/events.ts';
@@ -12,7 +12,7 @@ import type { GivenReceipts } from './given-receipts.ts';
 import { ReceiptAudit } from './receipt-audit.ts';
 import { type JudgedReceipt, ReceiptChecks } from './receipt-checks.ts';
 
-/** Verified: the service has the line, and proves that its log has it. Throws UnusableInput and Unreachable. */
+/** Verified receipts have their line, and the service proves that its log contains it. Throws UnusableInput and Unreachable. */
 export async function judgeByService(
   receipts: GivenReceipts,
   url: string,
@@ -30,12 +30,12 @@ export async function judgeByService(
   }
   judged.push(...(await audit.judgeOthers(chambersIn(receipts))));
   const proved: JudgedReceipt[] = [];
-  // One after the other: a service limits the requests of an address.
+  // Asked one after the other, since a service limits the requests of an address.
   for (const receipt of judged) proved.push(await requireLogged(receipt, log, now));
   return proved;
 }
 
-/** Verified: the lines have it. Those of other streams are not evaluated. */
+/** Verified receipts have their line. Those of other streams are not evaluated. */
 export async function judgeByLines(receipts: GivenReceipts, path: string): Promise<readonly JudgedReceipt[]> {
   const checks = new ReceiptChecks(receipts);
   const stream = await checks.takeLines(readLines(createReadStream(path)), readAnyRecord);
@@ -45,7 +45,7 @@ export async function judgeByLines(receipts: GivenReceipts, path: string): Promi
   return receipts.all.map((given) => judged.get(given.kept) ?? { ...given, ...ofOthers });
 }
 
-/** An export is of a chamber or of an account. */
+/** An export is of a chamber or an account. */
 function readAnyRecord(line: RawLine): LineRecord<ForumEvent> {
   const record = readRecord(line);
   return record.event === undefined ? readAccountRecord(line) : record;

@@ -1,5 +1,5 @@
-// What the receipts that were kept show of a whole service: besides the check `receipts` of each chamber, the receipts of accounts and of
-// chambers that it does not have any more; and the proofs of what it has promised and not kept.
+// Compares kept receipts with a whole service: those of accounts, and of chambers that it no longer has, in addition to the check
+// `receipts` of each chamber. Writes proofs of broken promises.
 import { base64 } from '@scure/base';
 import { DIRECTORY_PATH, parseDirectory } from '../../crypto/key-directory.ts';
 import { MISBEHAVIOUR } from '../../tlog/misbehaviour.ts';
@@ -14,11 +14,11 @@ import type { GivenReceipts } from './given-receipts.ts';
 import { provedBy } from './proof-folder.ts';
 import { contradictionsIn, type JudgedReceipt, ReceiptChecks, type ReceiptTerms } from './receipt-checks.ts';
 
-/** No receipt is evaluated of a service that does not say which log it has. */
+/** Stands for the log of a service that names none, of which no receipt is evaluated. */
 const NO_LOG = 'no log';
-/** Proofs of further receipts would show nothing new. */
+/** More proofs would show nothing new. */
 const PROOFS_MAX = 100;
-/** Each of these takes all entries of the log. */
+/** Each reads all entries of the log. */
 const PROOFS_BY_ENTRIES_MAX = 10;
 
 export class ReceiptAudit {
@@ -34,12 +34,12 @@ export class ReceiptAudit {
     this.#receipts = receipts;
   }
 
-  /** Takes each event of every chamber. */
+  /** Takes each event of all chambers. */
   readonly take: OnEvent = ({ ts }, _, line) => {
     if (ts > (this.#newest?.ts ?? '')) this.#newest = { ts, line: new TextDecoder().decode(line) };
   };
 
-  /** Once lines were read, which say of which log they are. */
+  /** Call after lines were read, which name their log. */
   terms(): Promise<ReceiptTerms> {
     this.#terms ??= this.#readTerms();
     return this.#terms;
@@ -51,7 +51,7 @@ export class ReceiptAudit {
     return { directory: parseDirectory(response?.body), logId };
   }
 
-  /** The receipts of accounts, and of chambers that are none of these. */
+  /** The receipts of accounts, and of chambers outside the set. */
   async judgeOthers(chamberIds: ReadonlySet<number> | 'accounts alone'): Promise<readonly JudgedReceipt[]> {
     const judged: JudgedReceipt[] = [];
     for (const stream of this.#receipts.streams) {
@@ -65,7 +65,7 @@ export class ReceiptAudit {
     return judged;
   }
 
-  /** Writes a proof for each broken receipt of which that is possible, and for two of one event of another stream; returns sentences. */
+  /** Writes a proof for each broken receipt if possible, and for two contradicting receipts of another stream; returns sentences. */
   async prove(
     ofChambers: readonly JudgedReceipt[],
     others: readonly JudgedReceipt[],
@@ -84,7 +84,7 @@ export class ReceiptAudit {
     return written.flatMap((each) => (each === undefined ? [] : [provedBy(each)]));
   }
 
-  /** Proves it by the proof that the service makes for the line that it has there. */
+  /** Proves it by the service's own proof of the line in that place. */
   async #proveLine({ kept, parsed, line }: JudgedReceipt, { verifierKey }: LogKey, { proofs }: CheckpointOptions) {
     const { stream, eventId } = parsed;
     if (line === undefined) return undefined;
@@ -94,7 +94,7 @@ export class ReceiptAudit {
     return proofs.keep({ format: MISBEHAVIOUR, kind: 'receipt-and-line', receipt: kept, line, tlogProof, keys });
   }
 
-  /** Proves it by a later checkpoint: one of those that were kept, or the newest. */
+  /** Proves it by a later checkpoint: a kept one or the newest. */
   async #proveMissing({ kept }: JudgedReceipt, log: LogKey, { keptNotes, witnessPolicy, proofs }: CheckpointOptions) {
     for (const checkpoint of [...keptNotes, await this.#log.checkpoint(log)]) {
       const opened = openCheckpoint(checkpoint, log.key);

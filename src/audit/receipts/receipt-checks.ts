@@ -1,4 +1,4 @@
-// What the service has promised in receipts of one stream, compared with its lines.
+// Compares the promises of receipts of one stream with its lines.
 import { parseSignature, SignatureError } from '../../crypto/http-signature.ts';
 import { type KeyDirectory, keyProblem } from '../../crypto/key-directory.ts';
 import { leafHash } from '../../crypto/merkle.ts';
@@ -13,43 +13,42 @@ import { type Findings, type Problem, type Verdict, verdictOfProblem } from '../
 import { eventKey, type GivenReceipt, type GivenReceipts } from './given-receipts.ts';
 import { type ProofFolder, provedBy } from './proof-folder.ts';
 
-/** What is known of the service's keys and its log. */
+/** What is known about the service's keys and log. */
 export interface ReceiptTerms {
-  /** Undefined for a file: then the key that the chamber pins is the only one that is known. */
+  /** undefined for a file: then only the key that the chamber pins is known. */
   readonly directory?: KeyDirectory | undefined;
   readonly logId?: string;
 }
 
 export interface JudgedReceipt extends GivenReceipt {
-  /** Whether a key of the service has signed it, for the log of the lines. */
+  /** Whether the service signed it, for the log of the lines. */
   readonly isOfService: boolean;
   readonly problem: Problem;
   readonly verdict: Verdict;
-  /** Why it is not verified. */
   readonly reason: string | null;
-  /** The line that is there; undefined where there is none. */
+  /** The line in its place; undefined without one. */
   readonly line: string | undefined;
 }
 
 interface Met {
   readonly leaf: Hex;
   readonly line: string;
-  /** The signature by the agent in the line; undefined without a valid one. */
+  /** The agent's signature in the line; undefined without a valid one. */
   readonly signature: Hex | undefined;
 }
 
-/** How far the lines of a stream go. */
+/** The extent of a stream's lines. */
 interface StreamEnd {
-  /** The first of them: earlier lines of an account may be missing. */
+  /** Earlier lines of an account may be missing. */
   readonly first: number;
   readonly head: number;
-  /** When the last of them was written. */
+  /** When the last line was written. */
   readonly at: Millis;
-  /** Whether no request can follow: a service event follows all moves, and nothing follows a retirement. */
+  /** Whether no request can follow: service events follow all moves, and a retirement is the last line. */
   readonly isFinal: boolean;
 }
 
-/** A receipt is signed after its event was written, by clocks that may differ by so much. */
+/** A receipt is signed after its event, by a clock that may differ by this. */
 const CLOCKS_SECONDS = 60;
 
 type Place = Pick<ParsedReceipt, 'stream' | 'eventId'>;
@@ -57,16 +56,16 @@ type Place = Pick<ParsedReceipt, 'stream' | 'eventId'>;
 export class ReceiptChecks {
   readonly #receipts: GivenReceipts;
   readonly #met = new Map<string, Met>();
-  /** The keys of the creation, wherever it stands: what precedes it must not switch receipts off. */
+  /** The creation's keys, wherever it is: lines before it must not disable receipts. */
   #pinned: { readonly receipts: string | undefined } | undefined;
-  /** The origins for which requests of the lines were signed. */
+  /** The origins for which the lines' requests were signed. */
   readonly #origins = new Set<string>();
-  /** How far the lines go of each stream that receipts are of. */
+  /** Only for streams of receipts. */
   readonly #ends = new Map<number | string, StreamEnd>();
 
-  /** The receipts by the signature of what they answer. */
+  /** By the signature of the receipted request. */
   readonly #bySignature: ReadonlyMap<Hex, GivenReceipt>;
-  /** Where lines of another stream have the request of a receipt. */
+  /** Receipts whose request occurs in another stream's line. */
   readonly #elsewhere = new Map<KeptReceipt, Place>();
 
   constructor(receipts: GivenReceipts) {
@@ -79,7 +78,7 @@ export class ReceiptChecks {
     );
   }
 
-  /** The accounts that receipts are of. */
+  /** The accounts of the receipts. */
   get accounts(): readonly string[] {
     return [...this.#receipts.streams].filter((stream) => typeof stream === 'string');
   }
@@ -103,7 +102,7 @@ export class ReceiptChecks {
     });
   };
 
-  /** A request becomes one event; what stands where a receipt has it in its own stream is compared with that. */
+  /** A request becomes one event. Within the receipt's own stream, the line in its place is compared instead. */
   #noteRequest({ request }: ForumEvent, place: Place): void {
     if (request === null) return;
     const signature = signatureOf(request);
@@ -122,7 +121,7 @@ export class ReceiptChecks {
     });
   }
 
-  /** Takes lines by themselves, without an audit; returns the stream of the first. */
+  /** Takes lines without an audit; returns the stream of the first. */
   async takeLines(lines: AsyncIterable<RawLine>, read: (line: RawLine) => LineRecord<ForumEvent>) {
     let first: ForumEvent | undefined;
     for await (const line of lines) {
@@ -133,7 +132,7 @@ export class ReceiptChecks {
     return first && (first.chamberId ?? first.did);
   }
 
-  /** Once all lines of the stream were taken. */
+  /** Call after all lines of the stream were taken. */
   judge(stream: number | string | undefined, terms: ReceiptTerms = {}): readonly JudgedReceipt[] {
     const isOf = ({ kept, parsed }: GivenReceipt) =>
       parsed.stream === stream || this.#elsewhere.get(kept)?.stream === stream;
@@ -143,7 +142,7 @@ export class ReceiptChecks {
       const contradiction = problemOf(given, met, elsewhere);
       const ofCopy = elsewhere === undefined ? this.#problemOfCopy(given.parsed, terms) : undefined;
       const ofKey = this.#problemOfKey(given, terms, ofCopy === undefined ? contradiction : undefined);
-      // A restored copy of a log is another one, in which a creation that is sent again makes another chamber.
+      // A restored copy is another log, in which a creation that is sent again makes another chamber.
       const isOpen = elsewhere !== undefined && terms.logId === undefined;
       const found = isOpen
         ? { doubt: `${contradiction}: audit the service, which says which log it has` }
@@ -153,7 +152,7 @@ export class ReceiptChecks {
     });
   }
 
-  /** A file may have been written before the receipt. Nothing is asked for any more once the stream has ended, and times do not fall. */
+  /** A file may be older than the receipt, unless the stream has ended or its last line is younger. */
   #problemOfCopy({ stream, eventId, created }: ParsedReceipt, { directory }: ReceiptTerms): Problem {
     if (directory !== undefined) return undefined;
     const end = this.#ends.get(stream);
@@ -179,14 +178,14 @@ export class ReceiptChecks {
       problem === undefined
         ? `${named} is not of the key that the chamber pins: audit the service to compare its keys`
         : `${named} accuses nobody: ${problem}`;
-    // Nobody has signed what says whose key it is: a forger of lines writes the pinned key, and a service its directory.
+    // Neither list of keys is signed: a forger of lines writes the pinned key, and a service its directory.
     const isOpen = directory?.has(keyid) !== true && this.#origins.has(originOf(kept.request));
     if (contradiction !== undefined && isOpen) return { doubt: `${why}; ${contradiction}` };
     return directory === undefined ? { needs: 'service', why } : { limit: 'another service', why };
   }
 }
 
-/** The check `receipts` of a chamber; two receipts of one event are broken even where the lines are sound. */
+/** For the check `receipts` of a chamber. Two receipts of one event are broken even if the lines are sound. */
 export async function reportReceipts(
   findings: Findings,
   judged: readonly JudgedReceipt[],
@@ -197,7 +196,7 @@ export async function reportReceipts(
   await report(findings, judged, proofs);
 }
 
-/** The same of the accounts that receipts are of, by their lines. Those of a chamber's events are all that a finding names. */
+/** The same for receipts of accounts. Findings name a chamber's events only. */
 export async function reportAccountReceipts(findings: Findings, checks: ReceiptChecks, proofs: ProofFolder) {
   await report(
     findings,
@@ -222,7 +221,7 @@ interface Contradiction {
   readonly proof: Misbehaviour;
 }
 
-/** Receipts of one event with different leaves, one pair for each event. */
+/** Receipts of one event with different leaves, one pair per event. */
 export function contradictionsIn(judged: readonly JudgedReceipt[]): readonly Contradiction[] {
   const first = new Map<string, JudgedReceipt>();
   const found = new Map<string, Contradiction>();
@@ -238,7 +237,7 @@ export function contradictionsIn(judged: readonly JudgedReceipt[]): readonly Con
   return [...found.values()];
 }
 
-/** A log that names another one in every line must not fill the memory. */
+/** Bounds the memory for a log that names a new origin in every line. */
 const ORIGINS_MAX = 100;
 
 function originOf({ targetUri }: Pick<ReceiptRequest, 'targetUri'>): string {
@@ -260,7 +259,7 @@ function inWords({ stream }: Place): string {
   return typeof stream === 'number' ? `chamber ${stream}` : `the account of ${stream}`;
 }
 
-/** The signature of sig1: a proxy may have added others. */
+/** Only sig1: a proxy may have added others. */
 function signatureOf(request: ReceiptRequest): Hex | undefined {
   try {
     return toHex(parseSignature(request).signature);

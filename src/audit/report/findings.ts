@@ -1,8 +1,8 @@
 // The checks and their outcomes: every check ends as verified, broken, undecided or not evaluated, and the counts add up.
-// Undecided is what the caller can decide by an option; not evaluated is what needs more input.
+// An option of the caller decides what is undecided; further input decides what is not evaluated.
 import { canonicalJson } from '../../vocabulary/json.ts';
 
-/** The checks in the order of the report, each with what holds when it is verified. */
+/** In the order of the report, each with what a verified check means. */
 const CHECKS = {
   form: 'every line is one canonical event record',
   order: 'events are numbered 1, 2, 3 … without gaps',
@@ -17,7 +17,7 @@ const CHECKS = {
   age: 'signatures were fresh when the service accepted them',
   rules: 'every move was allowed when it was made',
   payload: 'every event matches its request',
-  'service-events': 'service events are in order and about graduated ideas only',
+  'service-events': 'service events are in order and for graduated ideas only',
   transactions: 'the signed transactions make the expected calls',
   root: 'the committed root is the root of the moves',
   preview: 'merkle-preview is the root of the moves',
@@ -28,7 +28,7 @@ const CHECKS = {
   registration: 'signers are registered with the recorded wallets',
   seen: 'the lines are those that agents had seen when they moved',
   receipts: 'the lines are those that your receipts promise',
-  checkpoint: 'the published log holds the lines',
+  checkpoint: 'the published log contains the lines',
   witnesses: 'the witnesses that you trust have cosigned the published log',
 } as const;
 
@@ -39,23 +39,38 @@ export type Verdict = 'verified' | 'broken' | 'undecided' | 'not evaluated';
 export interface Finding {
   /** Every event that the finding names, ascending. */
   readonly eventIds: readonly number[];
+  /** For people: programs read the check and the code. */
   readonly sentence: string;
+  readonly code?: FindingCode;
 }
 
+/** Tells a finding apart from the others of its check where the cause is a different one. */
+export type FindingCode =
+  /** form: a tool changed the copy, and the lines were restored before they were checked. */
+  | 'copy'
+  /** order: the line belongs further up. */
+  | 'late'
+  /** signature: the move carries no signed request. */
+  | 'unsigned'
+  /** signature: another key than the agent's signed the request. */
+  | 'another-signer'
+  /** transactions: the transaction commits another root than that of the moves, or none was due. */
+  | 'undue-commitment';
+
 /**
- * Why a subject is not evaluated, which never lowers the verdict. Nothing else excuses a check: a contradiction is broken, and what the
- * caller can decide is undecided.
+ * Why a subject is not evaluated, which never lowers the verdict. Nothing else excuses a check: a contradiction is broken, and a
+ * question that the caller can decide is undecided.
  */
 export type Reason = { readonly why: string } & (
   | { readonly needs: MissingInput }
-  /** The finding that explains it is of one of these checks; if none of them is broken, the subject is. */
+  /** A finding of one of these checks explains it; if none of them is broken, the subject is. */
   | { readonly follows: readonly CheckName[] }
   | { readonly limit: Limit }
 );
 
-/** What would decide it, or the state of things in which it can be decided. */
+/** The input that would decide it. */
 type MissingInput = 'accounts' | 'chain' | 'later lines' | 'receipts' | 'service' | 'witnesses';
-/** What no input shows. The README lists them among the things that lines can't show. */
+/** No input shows these. The README lists them among the things that lines can't show. */
 type Limit =
   | 'large log'
   | 'earlier release'
@@ -64,14 +79,13 @@ type Limit =
   | 'another service'
   | 'another contract';
 
-/** The checks that show that an event is missing, unreadable or altered: nothing after it can be judged by the state. */
+/** Checks that find a missing, unreadable or altered event: no later event can be judged by the state. */
 export const OF_LOSS = ['form', 'order', 'chain'] as const satisfies readonly CheckName[];
 
-/** What is wrong with a subject, or what the caller has to decide about it; undefined where it is right. */
+/** The problem of a subject, or a question for the caller; undefined where it is right. */
 export type Outcome = string | { readonly doubt: string } | undefined;
 export type Problem = Outcome | Reason;
 
-/** The verdict of one subject, and why it is not verified. */
 export function verdictOfProblem(problem: Problem): { readonly verdict: Verdict; readonly reason: string | null } {
   if (problem === undefined) return { verdict: 'verified', reason: null };
   if (typeof problem === 'string') return { verdict: 'broken', reason: problem };
@@ -79,7 +93,7 @@ export function verdictOfProblem(problem: Problem): { readonly verdict: Verdict;
   return { verdict: 'not evaluated', reason: problem.why };
 }
 
-/** The gravest of independent problems of one subject: none hides another one that is graver. */
+/** Independent problems of one subject: none hides a graver one. */
 export function gravest(...problems: readonly Problem[]): Problem {
   const isDoubt = (problem: Problem) => typeof problem === 'object' && 'doubt' in problem;
   return (
@@ -93,17 +107,17 @@ export interface CheckResult {
   readonly name: CheckName;
   readonly title: string;
   readonly verdict: Verdict;
-  /** How many subjects (lines, responses …) had each outcome. */
+  /** The number of subjects (lines, responses …) with each outcome. */
   readonly counts: Readonly<Record<'verified' | 'broken' | 'undecided' | 'notEvaluated', number>>;
   readonly findings: readonly Finding[];
   readonly findingsLeftOut: number;
-  /** Why something was undecided or not evaluated, or other information besides the verdict. */
+  /** Why a subject was undecided or not evaluated, or other information. */
   readonly note: string | null;
 }
 
-/** A log that is broken throughout must not fill the memory. */
+/** Bounds the memory for a log that is broken throughout. */
 const FINDINGS_MAX = 1_000;
-/** Sentences quote the log, whose texts may be of any length. */
+/** Sentences quote the log, whose texts have any length. */
 const SENTENCE_CHARS_MAX = 600;
 const VALUE_CHARS_MAX = 80;
 
@@ -114,53 +128,58 @@ class CheckTally {
   notEvaluated = 0;
   note: string | null = null;
   readonly findings: Finding[] = [];
-  /** Subjects that are excused by findings, by the checks that have to have one of them. */
+  /** Subjects that findings excuse, by the checks one of which must be broken. */
   readonly following = new Map<string, { readonly reason: Following; count: number }>();
 }
 
 type Following = Extract<Reason, { readonly follows: readonly CheckName[] }>;
 
 export interface FindingsOptions {
-  /** The findings of the lines, where these are of something else about them. */
+  /** The findings of the lines, for an audit of something that is derived from them. */
   readonly ofLines?: Findings | undefined;
-  /** Whether an earlier pass has the findings that are set aside in this one, which excuse as before. */
-  readonly isAgain?: boolean | undefined;
+  /** Whether this is a further pass: the findings that excuse subjects are those of the first. */
+  readonly isRerun?: boolean | undefined;
 }
 
 export class Findings {
   readonly #tallies = new Map(CHECK_NAMES.map((name) => [name, new CheckTally()]));
   readonly #ofLines: Findings | undefined;
-  readonly #isAgain: boolean;
+  readonly #isRerun: boolean;
 
-  constructor({ ofLines, isAgain = false }: FindingsOptions = {}) {
+  constructor({ ofLines, isRerun = false }: FindingsOptions = {}) {
     this.#ofLines = ofLines;
-    this.#isAgain = isAgain;
+    this.#isRerun = isRerun;
   }
 
-  /** Counts one subject: as broken if there is a problem, which is the finding's sentence, otherwise as verified. */
-  judge(name: CheckName, eventIds: readonly number[], problem?: string | false): void {
+  /** Counts one subject: as broken if there is a problem, which becomes the finding's sentence, otherwise as verified. */
+  judge(
+    name: CheckName,
+    eventIds: readonly number[],
+    problem?: string | false,
+    { code }: { readonly code?: FindingCode | undefined } = {},
+  ): void {
     const tally = this.#tally(name);
     if (!problem) tally.verified++;
     else tally.broken++;
     if (!problem || tally.findings.length >= FINDINGS_MAX) return;
     const ascending = [...new Set(eventIds)].sort((a, b) => a - b);
-    tally.findings.push({ eventIds: ascending, sentence: shortened(problem, SENTENCE_CHARS_MAX) });
+    const sentence = shortened(problem, SENTENCE_CHARS_MAX);
+    tally.findings.push({ eventIds: ascending, sentence, ...(code && { code }) });
   }
 
-  /** Counts one subject by what was found of it; each sentence begins with its name. */
+  /** Counts one subject by its problem; `named` begins each sentence. */
   settle(name: CheckName, eventIds: readonly number[], problem: Problem, named: string): void {
     if (typeof problem !== 'object') this.judge(name, eventIds, problem && named + problem);
     else if ('doubt' in problem) this.undecided(name, named + problem.doubt);
     else this.notEvaluated({ ...problem, why: named + problem.why }, name);
   }
 
-  /** Counts one subject as for the caller to decide; the reason names the option. */
+  /** Counts one subject that the caller can decide; the reason names the option. */
   undecided(name: CheckName, reason: string): void {
     this.#tally(name).undecided++;
     this.note(name, shortened(reason, SENTENCE_CHARS_MAX));
   }
 
-  /** Counts one subject of each of the checks as impossible to judge. */
   notEvaluated(reason: Reason, ...names: readonly CheckName[]): void {
     const why = shortened(reason.why, SENTENCE_CHARS_MAX);
     for (const name of names) {
@@ -175,7 +194,7 @@ export class Findings {
     }
   }
 
-  /** The first note of a check is kept. */
+  /** Keeps the first note of a check. */
   note(name: CheckName, note: string): void {
     this.#tally(name).note ??= note;
   }
@@ -203,14 +222,13 @@ export class Findings {
     });
   }
 
-  /** Whether a subject of the check is broken. */
   isBroken(name: CheckName): boolean {
     return this.#tally(name).broken > 0 || this.#ofLines?.isBroken(name) === true;
   }
 
   /** Subjects that no finding excuses count as broken, so that no mistake of a check makes a log sound. */
   #unexcused(following: readonly { readonly reason: Following; readonly count: number }[]) {
-    const left = this.#isAgain
+    const left = this.#isRerun
       ? []
       : following.filter(({ reason }) => !reason.follows.some((name) => this.isBroken(name)));
     return {
@@ -230,7 +248,7 @@ function verdictOf({ verified, broken, undecided, notEvaluated }: CheckResult['c
   return notEvaluated > 0 || verified === 0 ? 'not evaluated' : 'verified';
 }
 
-/** One text for each member of `expected`, and with `isExact` of `actual` too, that differs; an absent member counts as null. */
+/** One text for each member that differs: of `expected`, and with `isExact` of `actual` too. An absent member counts as null. */
 export function differences(expected: object, actual: object, isExact: boolean): readonly string[] {
   const names = new Set([...Object.keys(expected), ...(isExact ? Object.keys(actual) : [])]);
   return [...names].flatMap((name) => {

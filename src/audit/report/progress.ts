@@ -1,4 +1,4 @@
-// What people see while they wait: a bar on standard error, where that is a terminal, with the rate and the time left.
+// Progress on standard error, if that is a terminal: a bar, the rate and the remaining time.
 import { withCommas } from '../../vocabulary/values.ts';
 
 const BAR_CHARS = 30;
@@ -9,7 +9,7 @@ export class Progress {
   #drawnAt = 0;
   #startedAt: number | undefined;
 
-  /** `share` of the whole from 0 to 1; undefined where the whole is unknown. */
+  /** `share` of the whole is between 0 and 1; undefined if the whole is unknown. */
   readonly update = (lines: number, share: number | undefined): void => {
     const now = performance.now();
     this.#startedAt ??= now;

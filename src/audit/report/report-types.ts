@@ -1,5 +1,5 @@
-// The outcome of an audit, as report.schema.json describes it to other programs: members are only ever added. Types alone: the
-// package publishes them without the libraries behind the rest.
+// The outcome of an audit, as report.schema.json describes it: members are only ever added. This file holds types alone, so that
+// the package publishes them without other libraries.
 import type { Outcome } from '../../../projections/outcome.ts';
 import type { Hex } from '../../vocabulary/values.ts';
 import type { CheckResult, Finding, Verdict } from './findings.ts';
@@ -7,29 +7,27 @@ import type { CheckResult, Finding, Verdict } from './findings.ts';
 export interface ChamberReport {
   readonly source: string;
   readonly chamberId: number | null;
-  /** The log that the lines belong to, as far as a service says; null for a file. */
+  /** The log of the lines, according to the service; null for a file. */
   readonly logId: string | null;
   readonly lines: number;
-  /** The addresses that its requests were signed for. */
+  /** The addresses for which requests were signed. */
   readonly origins: readonly string[];
-  /** How many of the lines are moves, the leaves of the tree: eventCount of the service and of the commitment. */
+  /** The number of moves, the leaves of the tree: eventCount of the service and of the commitment. */
   readonly moves: number;
   /** Recomputed from the lines. */
   readonly root: Hex | null;
-  /** `verified` when nothing is broken or undecided: see `checks` for what was not evaluated. */
+  /** `verified` if nothing is broken or undecided; `checks` lists what was not evaluated. */
   readonly verdict: Exclude<Verdict, 'not evaluated'>;
-  /** Moves that nobody signed. */
   readonly unsignedMoves: number;
-  /** The numbers of checks; they add up to `total`. */
+  /** The number of checks with each outcome, and in all. */
   readonly counts: CheckResult['counts'] & { readonly total: number };
   /** Every event that a finding names, ascending. */
   readonly brokenEvents: readonly number[];
-  /** The verdict for laymen. */
   readonly sentence: string;
-  /** What everything else that is broken follows from, in the order of the log. */
+  /** All other findings follow from these; in the order of the log. */
   readonly causes: readonly { readonly eventIds: readonly number[]; readonly sentence: string }[];
   readonly checks: readonly ReportedCheck[];
-  /** What the lines say that the chamber came to, or waits for; only where it was asked for, and null where they do not say it. */
+  /** Only if requested: what the lines say that the chamber came to or waits for, null if they don't say it. */
   readonly outcome?: Outcome | null;
 }
 
@@ -38,20 +36,20 @@ export interface ReportedCheck extends CheckResult {
 }
 
 export interface ReportedFinding extends Finding {
-  /** The index of its cause; null for a consequence of the causes, and where the cause was not sought. */
+  /** The index of its cause; null for consequences and findings without a known cause. */
   readonly cause: number | null;
   readonly isConsequence: boolean;
 }
 
-/** The report of a service: what is wrong with its list, and its chambers. */
+/** The problems of the whole service, and its chambers. */
 export interface ServiceReport {
   readonly problems: readonly string[];
-  /** What only the caller can decide about it; absent of files. */
+  /** Questions for the caller; absent for files. */
   readonly doubts?: readonly string[];
   readonly chambers: readonly ChamberReport[];
 }
 
-/** The report of everything that was audited: what --json prints. */
+/** Printed by --json. */
 export interface AuditReport extends ServiceReport {
   readonly source: string;
   readonly verdict: ChamberReport['verdict'];

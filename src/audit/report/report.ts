@@ -1,4 +1,4 @@
-// The outcome of an audit as a value for programs, with its verdict in one sentence.
+// The outcome of an audit as data, with its verdict in one sentence.
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { undecidedGraduates } from '../../../projections/graduation.ts';
 import { outcomeOf } from '../../../projections/outcome.ts';
@@ -82,12 +82,11 @@ export function toReport(
   };
 }
 
-/** null where an event that it depends on is lost. */
+/** null if an event that it depends on is lost. */
 function outcomeIn({ decisions: { state, lostEventId } }: ChamberAudit, now: Millis) {
   return state === null || lostEventId !== undefined ? null : outcomeOf(state, now);
 }
 
-/** What the diagnosis says of each finding. */
 function withCauses(checks: readonly CheckResult[], { causes, consequences }: Diagnosis): readonly ReportedCheck[] {
   const causeOf = new Map(causes.flatMap(({ findings }, cause) => findings.map(({ finding }) => [finding, cause])));
   const following = new Set(consequences.map(({ finding }) => finding));
@@ -103,7 +102,7 @@ function withCauses(checks: readonly CheckResult[], { causes, consequences }: Di
 
 const OUTCOMES_MAX = 10_000;
 
-/** The report of a service with many chambers holds equal outcomes once. */
+/** A report of many chambers contains equal results once. */
 function shared(check: ReportedCheck, { outcomes }: AuditContext): ReportedCheck {
   if (check.findings.length > 0) return check;
   const key = JSON.stringify(check);
@@ -157,5 +156,5 @@ function reservationOf(audit: ChamberAudit, { now, logId }: Judged): string | un
 function waitingSentence(state: ChamberState): string | undefined {
   const waiting = undecidedGraduates(state);
   const names = waiting.map(({ ideaId }) => ideaId).join(', ');
-  return waiting.length === 0 ? undefined : `no line says what became of graduated ideas: ${names}`;
+  return waiting.length === 0 ? undefined : `no line records the outcome of graduated ideas: ${names}`;
 }

@@ -1,4 +1,4 @@
-// The report for people, in lines of 80 characters: the verdict first, then what is broken or undecided and why.
+// The report for people, in lines of 80 characters: the verdict, then what is broken or undecided and why.
 import { paint } from '../../process/terminal.ts';
 import { withCommas } from '../../vocabulary/values.ts';
 import { visibleLine } from '../../vocabulary/visible.ts';
@@ -13,10 +13,10 @@ const VERDICT_CHARS = 'not evaluated'.length;
 const NAME_CHARS = Math.max(...CHECK_NAMES.map(({ length }) => length));
 const STYLES = { verified: 'green', broken: 'red', undecided: 'yellow', 'not evaluated': 'yellow' } as const;
 const FILE_ALONE =
-  'A file alone shows neither what was cut off at its end nor what a service and a chain hold: audit the service’s URL, with --rpc and --registry.';
+  'A file alone does not show whether its end was cut off, nor the state of service and chain: audit the service’s URL, with --rpc and --registry.';
 const WORDS = { verified: 'sound', broken: 'broken', undecided: 'undecided' } as const;
 
-/** The report as text; `isVerbose` adds every check of every chamber. */
+/** `isVerbose` adds every check of every chamber. */
 export function toText(report: AuditReport, isVerbose: boolean): string {
   const { verdict, sentence, problems, doubts = [], chambers } = report;
   const [only] = chambers;
@@ -45,7 +45,7 @@ function listOf(chambers: readonly ChamberReport[], isVerbose: boolean): readonl
   return [rows.join('\n'), ...shown.map((chamber) => toBlock(chamber, isVerbose)), total];
 }
 
-/** The sentence of the only chamber is the report's. */
+/** The report has said the sentence of its only chamber already. */
 function toBlock(chamber: ChamberReport, isVerbose: boolean, isOnly = false): string {
   const { source, chamberId, lines, moves, root, causes, checks, sentence } = chamber;
   const head = `Chamber ${chamberId ?? '?'} of ${source}: ${count(lines, 'line')}, ${count(moves, 'move')}`;
@@ -55,13 +55,13 @@ function toBlock(chamber: ChamberReport, isVerbose: boolean, isOnly = false): st
     return [...rows, ...verdict, '', ...checks.flatMap(toRows), '', summary(chamber, true)].join('\n');
   }
   for (const [index, cause] of causes.slice(0, CAUSES_SHOWN_MAX).entries()) {
-    const title = causes.length === 1 ? 'What shows it:' : `${cause.sentence}:`;
+    const title = causes.length === 1 ? 'Evidence:' : `${cause.sentence}:`;
     rows.push('', wrapped(title), ...section(checks, (finding) => finding.cause === index));
   }
   const more = causes.length - CAUSES_SHOWN_MAX;
   if (more > 0) rows.push('', `And ${more} more causes; --json lists them.`);
   const consequences = section(checks, ({ isConsequence }) => isConsequence);
-  if (consequences.length > 0) rows.push('', 'What follows from it:', ...consequences);
+  if (consequences.length > 0) rows.push('', 'Consequences:', ...consequences);
   const others = section(checks, ({ cause, isConsequence }) => cause === null && !isConsequence);
   if (others.length > 0) rows.push('', 'Further findings:', ...others);
   const open = checks.filter(({ verdict }) => verdict === 'undecided');
@@ -120,7 +120,7 @@ function count(number: number, noun: string): string {
   return `${withCommas(number)} ${noun}${number === 1 ? '' : 's'}`;
 }
 
-/** Breaks the text between words; longer words stay whole. */
+/** Breaks lines between words; long words stay whole. */
 function wrapped(text: string, indent = 0): string {
   const [, start = '', rest = ''] = /^(\s*)(.*)$/su.exec(visibleLine(text)) ?? [];
   const lines: string[] = [];

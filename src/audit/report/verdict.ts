@@ -1,14 +1,14 @@
-// Tells causes from consequences: the auditor runs again with the causes set aside that it knows. Findings that vanish follow
-// from them, and further causes are sought among those that remain.
-import type { ChamberAudit, SetAside } from '../chamber/chamber-audit.ts';
+// Tells causes from consequences: the auditor runs again with the known causes set aside. Findings that vanish follow from them;
+// further causes are sought among those that remain.
+import type { Assumptions, ChamberAudit } from '../chamber/chamber-audit.ts';
 import type { Effect } from '../chamber/decisions.ts';
 import type { Leaves } from '../chamber/sequence.ts';
-import type { CheckName, CheckResult, Finding } from './findings.ts';
+import type { CheckName, CheckResult, Finding, FindingCode } from './findings.ts';
 
 export interface Cause {
-  /** Empty where no event is broken, but a response or the tree as a whole. */
+  /** Empty where a response or the whole tree is broken. */
   readonly eventIds: readonly number[];
-  /** A sentence for laymen, with a capital and without a full stop. */
+  /** For laymen, with a capital and without a full stop. */
   readonly sentence: string;
   readonly findings: readonly Located[];
 }
@@ -21,23 +21,23 @@ export interface Located {
 export interface Diagnosis {
   readonly causes: readonly Cause[];
   readonly consequences: readonly Located[];
-  /** Findings whose causes were not sought any more. */
+  /** Findings whose causes were not sought after RERUNS_MAX passes. */
   readonly others: readonly Located[];
 }
 
 /** Audits the same lines again. Resolves to undefined where they can't be read twice. */
-export type Rerun = (aside: SetAside) => Promise<ChamberAudit | undefined>;
+export type Rerun = (assumptions: Assumptions) => Promise<ChamberAudit | undefined>;
 
 /** Each costs a pass over the lines. */
 const RERUNS_MAX = 8;
 
-/** Checks of a line by itself: their findings are never consequences. */
+/** Checks of a single line: their findings are never consequences. */
 const OF_LINE: ReadonlySet<CheckName> = new Set([
   ...(['form', 'order', 'chamber', 'digest', 'signature', 'target', 'once', 'origin', 'age', 'registration'] as const),
 ]);
-/** What these find leaves the line's content as it is. */
+/** Their findings don't mean that the line's content was altered. */
 const HARMLESS: ReadonlySet<CheckName> = new Set(['origin', 'age', 'registration', 'seen', 'receipts']);
-/** Checks of a line with the state or the chain behind it. */
+/** Checks of a line against the state or the chain. */
 const OF_STATE: ReadonlySet<CheckName> = new Set([
   'rules',
   'payload',
@@ -52,29 +52,29 @@ export async function diagnose(audit: ChamberAudit, rerun: Rerun): Promise<Diagn
   let others = located(audit.findings.results());
   const causes: Cause[] = [];
   const consequences: Located[] = [];
-  const aside = { events: new Map<number, Effect>(), isTree: false };
+  const altered = { events: new Map<number, Effect>(), isTree: false };
   for (let runs = 0; others.length > 0 && runs <= RERUNS_MAX; runs++) {
     const found = nextCauses(others, audit.lineCount);
     causes.push(...found);
     const own = new Set(found.flatMap(({ findings }) => findings));
     others = others.filter((each) => !own.has(each));
-    for (const cause of found) setAside(cause, aside);
+    for (const cause of found) setAside(cause, altered);
     if (others.length === 0 || runs === RERUNS_MAX) break;
-    const again = await rerun({ ...aside, leaves: leavesOf(audit, aside.events) });
+    const again = await rerun({ ...altered, leaves: leavesOf(audit, altered.events) });
     if (again === undefined) break;
     const kept = new Set(located(again.findings.results()).map(keyOf));
-    const firstAltered = Math.min(...aside.events.keys());
+    const firstAltered = Math.min(...altered.events.keys());
     const isKept = (each: Located) =>
       isOfLine(each) ||
       isOfAccount(each) ||
-      (kept.has(keyOf(each)) && !isOf(each, aside.events) && !(isOfHistory(each) && subjectOf(each) > firstAltered));
+      (kept.has(keyOf(each)) && !isOf(each, altered.events) && !(isOfHistory(each) && subjectOf(each) > firstAltered));
     consequences.push(...others.filter((each) => !isKept(each)));
     others = others.filter(isKept);
   }
   return { causes: causes.sort((a, b) => placeOf(a) - placeOf(b)), consequences, others };
 }
 
-/** What happened to the copy, and what is outside the lines, comes after the events. */
+/** Causes outside the lines come after those in events, and changes of the copy last. */
 function placeOf({ eventIds: [eventId = Number.POSITIVE_INFINITY], findings }: Cause): number {
   return findings.every(isOfCopy) ? Number.MAX_VALUE : eventId;
 }
@@ -83,7 +83,7 @@ function located(results: readonly CheckResult[]): readonly Located[] {
   return results.flatMap(({ name, findings }) => findings.map((finding) => ({ check: name, finding })));
 }
 
-/** Sentences may differ between two runs. */
+/** Without the sentence, which may differ between two runs. */
 function keyOf({ check, finding }: Located): string {
   return `${check} ${finding.eventIds.join()}`;
 }
@@ -96,32 +96,31 @@ function leavesOf({ trueLeaves }: ChamberAudit, events: ReadonlyMap<number, unkn
   return new Map([...trueLeaves].filter(([eventId]) => events.has(eventId)));
 }
 
-function setAside({ eventIds, findings }: Cause, aside: { events: Map<number, Effect>; isTree: boolean }): void {
+function setAside({ eventIds, findings }: Cause, altered: { events: Map<number, Effect>; isTree: boolean }): void {
   if (findings.every(isHarmless)) return;
-  if (eventIds.length === 0 && findings.some(({ check }) => check === 'root')) aside.isTree = true;
-  for (const eventId of eventIds) aside.events.set(eventId, effectOf(findings));
+  if (eventIds.length === 0 && findings.some(({ check }) => check === 'root')) altered.isTree = true;
+  for (const eventId of eventIds) altered.events.set(eventId, effectOf(findings));
 }
 
-/** If body and payload agree, the author or the time was altered, and what the event did is unknown. */
+/** If body and payload agree, the author or the time was altered, and the event's effect is unknown. */
 function effectOf(findings: readonly Located[]): Effect {
   const has = (name: CheckName) => findings.some(({ check }) => check === name);
-  const isOfAnother = findings.some(({ finding }) => finding.sentence.includes('recorded as a move of'));
-  if (isOfAnother || has('chamber')) return 'unknown';
+  if (findings.some((each) => hasCode(each, 'another-signer')) || has('chamber')) return 'unknown';
   if (has('digest') || has('signature') || has('target')) return 'payload';
   return has('payload') || !has('chain') ? 'request' : 'unknown';
 }
 
-/** Two events whose accounts contradict each other are not: one of them may have been altered. */
+/** A finding about two events whose accounts contradict each other is not: either may have been altered. */
 function isOfLine({ check, finding }: Located): boolean {
   return OF_LINE.has(check) && (check !== 'registration' || finding.eventIds.length === 1);
 }
 
-/** Each leaf pins all lines before it, so these follow from whatever was altered there. */
+/** Each leaf pins all lines before it, so these findings follow from any alteration there. */
 function isOfHistory({ check }: Located): boolean {
   return check === 'seen' || check === 'receipts';
 }
 
-/** A receipt of an account, whose lines are read once. */
+/** A finding about an account's receipt: the lines of accounts are read once. */
 function isOfAccount({ check, finding }: Located): boolean {
   return check === 'receipts' && finding.eventIds.length === 0;
 }
@@ -130,12 +129,15 @@ function isHarmless(each: Located): boolean {
   return HARMLESS.has(each.check) || isOfCopy(each);
 }
 
-/** Lines are restored before they are checked. */
-export function isOfCopy({ finding }: Pick<Located, 'finding'>): boolean {
-  return finding.sentence.startsWith('the copy ');
+export function isOfCopy(each: Located): boolean {
+  return hasCode(each, 'copy');
 }
 
-/** Everything that is certain without another run, else the first event that nothing explains, else what is outside the lines. */
+function hasCode({ finding }: Located, code: FindingCode): boolean {
+  return finding.code === code;
+}
+
+/** All causes that are certain without another run, else the first event that no cause explains, else one outside the lines. */
 function nextCauses(findings: readonly Located[], lineCount: number): readonly Cause[] {
   const certain = certainCauses(findings, lineCount);
   if (certain.length > 0) return certain;
@@ -159,7 +161,7 @@ function nextCauses(findings: readonly Located[], lineCount: number): readonly C
   return [toCause([], own)];
 }
 
-/** What a check of each line itself finds, by event, and which line a broken link of the chain accuses. */
+/** The findings of single lines, by event, and the line that each broken link of the chain accuses. */
 function certainCauses(findings: readonly Located[], lineCount: number): readonly Cause[] {
   const groups = new Map<number, { readonly ids: readonly number[]; readonly own: Located[] }>();
   const add = (ids: readonly number[], each: Located) => {
@@ -186,9 +188,9 @@ function certainCauses(findings: readonly Located[], lineCount: number): readonl
 }
 
 interface Trail {
-  /** The events that checks of the line itself show to be altered. */
+  /** Events that checks of a single line show to be altered. */
   readonly altered: ReadonlySet<number>;
-  /** The events that contradict the state before them, which other lines may have altered. */
+  /** Events that contradict the state before them, which may follow from another altered line. */
   readonly suspects: ReadonlySet<number>;
   readonly broken: ReadonlySet<number>;
   readonly lineCount: number;
@@ -203,36 +205,36 @@ function accusedBy(eventId: number, trail: Trail): readonly number[] {
 }
 
 function idsOf(each: Located): readonly number[] {
-  const { check, finding } = each;
-  const isRange = check === 'order' && !finding.sentence.includes(' comes after ');
-  return isRange ? finding.eventIds : [subjectOf(each)];
+  const isRange = each.check === 'order' && !hasCode(each, 'late');
+  return isRange ? each.finding.eventIds : [subjectOf(each)];
 }
 
-/** The event that is wrong; infinite where there is none. */
+/** The event at fault; Infinity where there is none. */
 function subjectOf({ check, finding: { eventIds } }: Located): number {
   const isOfLater = check === 'once' || check === 'chain' || check === 'time';
   return (isOfLater ? eventIds.at(-1) : eventIds[0]) ?? Number.POSITIVE_INFINITY;
 }
 
-function isOfTree({ check, finding: { sentence } }: Located): boolean {
-  return check === 'root' || check === 'preview' || check === 'contract' || sentence.includes('calls commitChamber(');
+function isOfTree(each: Located): boolean {
+  const { check } = each;
+  return check === 'root' || check === 'preview' || check === 'contract' || hasCode(each, 'undue-commitment');
 }
 
-/** A root that is wrong in one place only was altered there. */
+/** A root that differs in one place only was altered there. */
 function isTreeCause(findings: readonly Located[]): boolean {
   return findings.some(({ check }) => check === 'root') && findings.filter(isOfTree).length > 1;
 }
 
-/** What a check says of its event, for laymen. */
+/** What is wrong with the event of a check, for laymen. */
 const SENTENCES: Partial<Record<CheckName, string>> = {
   origin: 'was signed for an address that is not the service’s',
   age: 'carries a signature that was not valid when it was accepted',
   registration: 'does not match the account of its agent',
   rules: 'was not allowed when it was made',
-  'service-events': 'records what was not due',
-  transactions: 'records a transaction that is not the one due',
+  'service-events': 'records an outcome that was not due',
+  transactions: 'records another transaction than the due one',
   root: 'commits another root than that of the moves',
-  claims: 'claims what the chain does not confirm',
+  claims: 'claims an outcome that the chain does not confirm',
   balances: 'records a balance that the wallet did not hold',
   seen: 'is not the one that an agent had seen',
   receipts: 'is not the one that the service promised in a receipt',
@@ -241,7 +243,7 @@ const OUTSIDE: Partial<Record<CheckName, string>> = {
   preview: 'The service’s merkle-preview is not the root of its lines',
   views: 'The service’s views do not match its lines',
   contract: 'The chain holds another root than that of the moves',
-  checkpoint: 'The log that the service publishes does not hold the lines',
+  checkpoint: 'The log that the service publishes does not contain the lines',
   witnesses: 'The log that the service publishes is not cosigned by the witnesses that you trust',
 };
 
@@ -260,7 +262,7 @@ function sentenceOf(eventIds: readonly number[], findings: readonly Located[]): 
   if (eventIds.length === 0) return OUTSIDE[check] ?? own;
   if (has('order')) return own;
   const event = `Event ${eventIds.join(' or event ')}`;
-  if (has('signature') && own.includes(' has no signature')) return `Nobody signed event ${eventIds[0]}`;
+  if (finding?.code === 'unsigned') return `Nobody signed event ${eventIds[0]}`;
   if (has('digest', 'target', 'payload') || (has('signature') && has('chain')))
     return `${event} was altered after it was signed`;
   if (has('signature')) return `${event} is not what its agent signed`;

@@ -1,5 +1,5 @@
-// Compares a chamber's lines with the log that the service publishes: its last event, which pins all before it, is under a checkpoint that the
-// log's key has signed and the witnesses have cosigned.
+// Compares a chamber's lines with the service's published log: the last event, which pins all before it, must be under a checkpoint
+// that the log's key signed and the witnesses cosigned.
 import { isPinned, type SignedCheckpoint, UNPINNED, verifyTlogProof } from '../../tlog/proof.ts';
 import { fromHex, type PinnedKeys } from '../../vocabulary/values.ts';
 import type { StreamHead, WatchedAccounts } from '../account/watched-accounts.ts';
@@ -9,14 +9,14 @@ import type { Findings, Reason } from '../report/findings.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { LogKey, ServiceLog } from './service-log.ts';
 
-/** The chambers of one service, from the oldest to the newest. */
+/** Takes the chambers of a service from the oldest to the newest. */
 export class CheckpointAudit {
   readonly #published: ServiceLog;
   readonly #checkpoints: Checkpoints;
   readonly #clock: AuditClock;
-  /** Lines of accounts that no witnesses have seen in the log. */
+  /** Account lines that are under no cosigned checkpoint. */
   readonly #uncosigned: string[] = [];
-  /** What the newest chamber that records keys records. */
+  /** The keys in the newest chamber that records any. */
   #newest: { readonly chamberId: number; readonly pinnedKeys: PinnedKeys } | undefined;
 
   constructor(published: ServiceLog, checkpoints: Checkpoints, clock: AuditClock) {
@@ -25,7 +25,7 @@ export class CheckpointAudit {
     this.#clock = clock;
   }
 
-  /** `unread` is why the entries of the log are not read. */
+  /** `unread` is the reason why the entries of the log are not read. */
   async compare(audit: ChamberAudit, chamberId: number, unread: Reason | undefined): Promise<void> {
     const { findings, pinnedKeys } = audit;
     if (pinnedKeys !== undefined) this.#newest = { chamberId, pinnedKeys };
@@ -42,7 +42,7 @@ export class CheckpointAudit {
     this.#judgeWitnesses(findings, checkpoint, { isSoFar: problem === undefined, isDue: audit.dueHead !== undefined });
   }
 
-  /** The last event that the log is shown to have, and has to have; 0 while it need not have any. */
+  /** The last event that is proved to be in the log; 0 while none must be. */
   async #prove({ head, dueHead }: ChamberAudit, chamberId: number, log: LogKey): Promise<Proved> {
     const another = this.#published.problemOfLog(log);
     if (another !== undefined) return { eventId: head.eventId, problem: another };
@@ -59,12 +59,12 @@ export class CheckpointAudit {
     return { eventId: head.eventId, problem: `event ${dueHead.eventId} ${OVERDUE}` };
   }
 
-  /** The checkpoint by which the service proves the event, for which a cosigned one is waited for; undefined without a proof. */
+  /** Waits for a proof under a cosigned checkpoint. Returns its checkpoint, undefined for an invalid proof; undefined without a proof. */
   async #proofOf(stream: number | string, { eventId, leaf }: Pick<StreamHead, 'eventId' | 'leaf'>, { key }: LogKey) {
     const open = (text: string) => verifyTlogProof(text, fromHex(leaf), key);
     const text = await this.#published.tlogProof(stream, eventId, (proof) => {
       const checkpoint = open(proof);
-      // A proof that shows nothing is broken, whoever has cosigned it.
+      // An invalid proof is broken regardless of cosignatures, so there is nothing to wait for.
       return checkpoint === undefined || this.#checkpoints.isCosigned(checkpoint);
     });
     const checkpoint = text === undefined ? undefined : open(text);
@@ -79,7 +79,7 @@ export class CheckpointAudit {
   ): void {
     const { witnessPolicy: policy } = this.#checkpoints.options;
     if (policy === undefined) {
-      const why = 'use --witnesses to name those that you trust';
+      const why = 'name the witnesses that you trust with --witnesses';
       findings.notEvaluated({ needs: 'witnesses', why }, 'witnesses');
       return;
     }
@@ -95,13 +95,13 @@ export class CheckpointAudit {
       return;
     }
     const { length } = this.#checkpoints.cosignersOf(checkpoint);
-    const problem = `the checkpoint of size ${checkpoint.size} is cosigned by ${length} of ${policy.witnesses.length} witnesses, which is no quorum`;
-    // Witnesses that have cosigned another one of the log, or need not have seen the chamber yet, may be about to.
+    const problem = `the checkpoint of size ${checkpoint.size} is cosigned by ${length} of ${policy.witnesses.length} witnesses, which is not a quorum`;
+    // Witnesses may be about to cosign it if they have cosigned another checkpoint of the log, or the chamber is not due yet.
     if (isDue && this.#checkpoints.cosignedSize === 0) findings.judge('witnesses', [], problem);
     else findings.undecided('witnesses', `${problem}: ${ASK_AGAIN}`);
   }
 
-  /** What the caller has to decide about which log it is. */
+  /** The caller's questions about the identity of the log. */
   async doubts(): Promise<readonly string[]> {
     const log = await this.#checkpoints.find();
     const { witnessPolicy } = this.#checkpoints.options;
@@ -112,16 +112,16 @@ export class CheckpointAudit {
     const doubts: string[] = [...this.#uncosigned];
     if (!isPinned(log.key, pinnedKeys))
       doubts.push(
-        `the key of the log is not the one that chamber ${chamberId}, the newest one read, records, and it is open whether it is the service’s: ${line}`,
+        `the key of the log is not the one that chamber ${chamberId}, the newest one read, records, and may not be the service’s: ${line}`,
       );
     if (witnessPolicy !== undefined)
       doubts.push(
-        `the policy of --witnesses names no log, so witnesses may have cosigned another one of the service for others, and it is open whether ${log.key.name} is its only one: ${line}`,
+        `the policy of --witnesses names no log, so the service may have several, and show others one that is cosigned as well; ${log.key.name} may not be its only one: ${line}`,
       );
     return doubts;
   }
 
-  /** What is wrong between the log and the accounts that one chamber was judged by. */
+  /** Contradictions between the log and the accounts by which one chamber was judged. */
   async problemsOfAccounts(accounts: WatchedAccounts): Promise<readonly string[]> {
     const log = await this.#checkpoints.find();
     const problems: string[] = [];
@@ -155,13 +155,13 @@ interface Proved {
 
 export const OVERDUE = 'is under no checkpoint, although it is more than a minute old';
 export const UNCOSIGNED =
-  'is under no checkpoint that the witnesses have cosigned, although it is more than a minute old, so other readers may have been shown another line: audit again in a minute';
+  'is under no checkpoint that the witnesses have cosigned, although it is more than a minute old, so other readers may see another line: audit again in a minute';
 const ASK_AGAIN = 'audit again in a minute';
 const NO_LOG =
   'the service publishes no log that witnesses could have cosigned: leave out --witnesses if it is of a release that publishes none';
 const NOT_YET = (eventId: StreamHead['eventId']) => `event ${eventId} is under no checkpoint yet`;
 
-/** Earlier releases publish no log, and record no keys. */
+/** Earlier releases publish no log and record no keys. */
 function judgeWithoutLog(findings: Findings, pinnedKeys: PinnedKeys | undefined): void {
   const why = 'the service publishes no log';
   const problem = `${why}, although event 1 records the key of its checkpoints`;
@@ -173,7 +173,7 @@ function judgeWithoutLog(findings: Findings, pinnedKeys: PinnedKeys | undefined)
 
 const TEXT_LINES_MIN = 3;
 
-/** The notes in a text, one after the other: lines, an empty one, and lines of signatures. In one pass, as the text may be hostile. */
+/** Splits concatenated notes: lines, an empty line, and lines of signatures. Takes one pass, since the text may be hostile. */
 export function splitNotes(text: string): readonly string[] {
   const notes: string[] = [];
   let lines: string[] = [];

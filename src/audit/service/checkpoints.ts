@@ -1,5 +1,5 @@
-// The checkpoints of one audit: those that the service shows, alone or within proofs, and those that the caller has kept. All of them have to be
-// of one log that only grows, and the largest is what the log is held to: an earlier one may be shown in its place.
+// The checkpoints of one audit: those that the service shows, alone or within proofs, and the caller's kept ones. All must be of
+// one log that only grows; the largest counts, since a service could show an earlier one instead.
 import { parseCheckpoint } from '../../tlog/checkpoint.ts';
 import { forkProofByTiles } from '../../tlog/misbehaviour.ts';
 import { parseNote, signatureBy, toNoteKey } from '../../tlog/note.ts';
@@ -10,7 +10,6 @@ import { type ProofFolder, provedBy } from '../receipts/proof-folder.ts';
 import { type LogKey, orUndefined, type ServiceLog } from './service-log.ts';
 
 export interface CheckpointOptions {
-  /** Checkpoints that were kept. */
   readonly keptNotes: readonly string[];
   readonly witnessPolicy?: Policy | undefined;
   readonly proofs: ProofFolder;
@@ -20,7 +19,7 @@ export class Checkpoints {
   readonly options: CheckpointOptions;
   readonly #published: ServiceLog;
   readonly #seen = new Map<string, SignedCheckpoint>();
-  /** What the caller has to decide about those that were kept. */
+  /** The caller's questions about kept checkpoints. */
   readonly doubts: string[] = [];
 
   constructor(published: ServiceLog, options: CheckpointOptions) {
@@ -28,72 +27,74 @@ export class Checkpoints {
     this.options = options;
   }
 
-  /** Returns the log that the service publishes; throws UnusableInput if the caller trusts others. */
+  /** The log that the service publishes; throws UnusableInput if the caller trusts other logs only. */
   async find(): Promise<LogKey | undefined> {
     const log = await this.#published.find();
     const known = this.options.witnessPolicy?.logs ?? [];
     if (log === undefined || known.length === 0 || this.isTrusted(log)) return log;
-    throw new UnusableInput('--witnesses names other logs than that of the service');
+    throw new UnusableInput('--witnesses does not name the service’s log');
   }
 
-  /** Whether the caller names the log by its key and its origin. */
+  /** Whether the caller names the log by key and origin. */
   isTrusted({ key }: LogKey): boolean {
     return (
       this.options.witnessPolicy?.logs.some(({ keyId, name }) => keyId === key.keyId && name === key.name) === true
     );
   }
 
-  /** Another checkpoint of this audit, or the same one with other cosignatures. */
+  /** Remembers a checkpoint of this audit, or more cosignatures of a known one. */
   take(checkpoint: SignedCheckpoint): void {
     const { text } = checkpoint.note;
     const known = this.#seen.get(text);
     if (known === undefined || !this.isCosigned(known)) this.#seen.set(text, checkpoint);
   }
 
-  /** The witnesses of the caller's policy that have cosigned it. */
+  /** The caller's witnesses that cosigned it. */
   cosignersOf({ note }: SignedCheckpoint): readonly string[] {
     const { witnesses = [] } = this.options.witnessPolicy ?? {};
     return witnesses.filter(({ key }) => signatureBy(key, note) !== undefined).map(({ name }) => name);
   }
 
-  /** Whether they are a quorum; so it is where the caller names none. */
+  /** Whether a quorum of witnesses cosigned it; true if the caller names no witnesses. */
   isCosigned(checkpoint: SignedCheckpoint): boolean {
     const { witnessPolicy } = this.options;
     return witnessPolicy === undefined || witnessPolicy.isQuorum(new Set(this.cosignersOf(checkpoint)));
   }
 
-  /** The size of the largest one that a quorum has cosigned; everything is where the caller needs no cosignature. */
+  /** The size of the largest checkpoint that a quorum cosigned; infinite if no cosignature is needed. */
   get cosignedSize(): number {
     if (this.options.witnessPolicy?.isQuorum(new Set()) !== false) return Number.POSITIVE_INFINITY;
     return Math.max(0, ...[...this.#seen.values()].filter((each) => this.isCosigned(each)).map(({ size }) => size));
   }
 
-  /** Reads the one that is served now, and returns the largest of all. A cache may have an earlier one for a second. */
+  /** Reads the current checkpoint, and returns the largest of all: a cache may serve an older one for a second. */
   async newest(log: LogKey): Promise<SignedCheckpoint | undefined> {
     await this.#readServed(log);
     const kept = this.options.keptNotes.flatMap((note) => openCheckpoint(note, log.key) ?? []);
     return largest([...kept, ...this.#seen.values()]);
   }
 
-  async #readServed(log: LogKey): Promise<string | undefined> {
+  async #readServed(log: LogKey): Promise<'served' | 'absent' | 'unsigned'> {
     const note = await this.#published.checkpoint(log).catch(orUndefined);
-    const served = note === undefined ? undefined : openCheckpoint(note, log.key);
-    if (served !== undefined) this.take(served);
-    if (note === undefined) return 'the service shows no checkpoint';
-    return served === undefined ? 'the service’s checkpoint is not signed by its key' : undefined;
+    if (note === undefined) return 'absent';
+    const served = openCheckpoint(note, log.key);
+    if (served === undefined) return 'unsigned';
+    this.take(served);
+    return 'served';
   }
 
-  /** What is wrong between them: sentences, with the file that proves each. */
+  /** Contradictions between them, each with the file that proves it. */
   async problems(): Promise<readonly string[]> {
     const { keptNotes } = this.options;
     const log = await this.find();
     if (log === undefined) return this.#problemsWithoutLog();
-    const problem = await this.#readServed(log);
+    const served = await this.#readServed(log);
     const newest = largest([...this.#seen.values()]);
     const problems: string[] = [];
-    const isUnsigned = problem !== undefined && !problem.endsWith('no checkpoint');
-    if (problem !== undefined && (isUnsigned || newest !== undefined || keptNotes.length > 0))
-      problems.push(newest === undefined ? problem : `${problem}, and has signed one of size ${newest.size}`);
+    const before = newest === undefined ? '' : `, although it has signed one of size ${newest.size}`;
+    if (served === 'unsigned') problems.push(`the service’s checkpoint is not signed by its key${before}`);
+    else if (served === 'absent' && (newest !== undefined || keptNotes.length > 0))
+      problems.push(`the service shows no checkpoint${before}`);
     for (const note of keptNotes) problems.push(...(await this.#problemsOfKept(log, note, newest)));
     for (const seen of this.#seen.values()) {
       if (newest !== undefined) problems.push(...(await this.#contradictions(log, seen, newest)));
@@ -122,10 +123,10 @@ export class Checkpoints {
     const { type, publicKey } = log.key;
     if (openCheckpoint(note, toNoteKey(origin, type, publicKey)) === undefined)
       throw new UnusableInput(
-        `--checkpoints: that of ${origin}, size ${size}, is not signed by the key of ${log.key.name}`,
+        `--checkpoints: the one of ${origin}, size ${size}, is not signed by the key of ${log.key.name}`,
       );
     this.doubts.push(
-      `the key of ${log.key.name} has signed a checkpoint of size ${size} of another log as well, ${origin}: leave out --checkpoints of that log if its operator has announced that the service continues as another one`,
+      `the key of ${log.key.name} has signed a checkpoint of size ${size} of another log as well, ${origin}: leave out --checkpoints of that log if its operator has announced that the service continues with another one`,
     );
     return [];
   }

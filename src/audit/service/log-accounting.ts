@@ -1,7 +1,7 @@
-// Whether every entry of the log is accounted for by exactly one line, of a chamber that is listed or of an account, and every line by an entry. A
-// second history of a chamber has no entry left to be in. The largest checkpoint that the service has signed counts, read again once all
-// chambers were judged; then each stream is read again: the lines have to be those of the entries, and those that were judged. A line that only
-// this second read shows must be new: an old one was kept from the checks.
+// Verifies that each entry of the log is explained by exactly one line of a listed chamber or an account, and each line by an
+// entry, so that a second history of a chamber has no entries. The largest signed checkpoint counts; it is read again after all
+// chambers were judged. Then each stream is read again: its lines must be those of the entries and of the first read. A line that
+// appears only in the second read must be new: an old one was withheld from the checks.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { entryEvidence } from '../../tlog/entry-evidence.ts';
 import { nameOfEvent, nameOfStream, type Stream } from '../../tlog/leaf-index.ts';
@@ -19,7 +19,7 @@ import { type LogKey, POLL_MS, type ServiceLog, WAIT_MS_MAX } from './service-lo
 import type { AuditedService } from './service-reader.ts';
 
 const PROBLEMS_MAX = 100;
-/** A node that is behind the one that published the checkpoint has the lines in a moment. */
+/** A node that lags behind the published checkpoint soon has the lines. */
 const READS_MAX = 3;
 const GROWTH_MS_MAX = 60_000;
 const READ_PAUSE_MS = 1_000;
@@ -30,18 +30,18 @@ interface Audited {
   readonly published: ServiceLog;
   readonly checkpoints: Checkpoints;
   readonly clock: AuditClock;
-  /** How long a log may rest that does not cover what it has to. */
+  /** How long to wait for a log that does not grow, although lines are missing. */
   readonly restMs?: number;
-  /** How long it may grow without covering it: growth by a leaf at a time must not make an audit last. */
+  /** The same for a log that grows: a log that grows one leaf at a time must not prolong the audit for ever. */
   readonly growthMs?: number;
 }
 
-/** Entries that are said to be of lines that an earlier release did not publish. */
+/** Entries that are said to be of unpublished lines of an earlier release. */
 interface Claim {
   readonly count: number;
-  /** The last of them. */
+  /** That of the last one. */
   readonly index: number;
-  /** What is wrong if it is not so. */
+  /** The problem if the claim is false. */
   readonly otherwise: Mismatch | undefined;
 }
 
@@ -50,13 +50,13 @@ export class LogAccounting {
   readonly #entries = new LogEntries();
   readonly #problems: string[] = [];
   readonly #claims: Claim[] = [];
-  /** The lines that chambers were judged by. */
+  /** The lines up to which each chamber was judged. */
   readonly #chambers = new Map<Stream, readonly StreamHead[]>();
-  /** Chambers that a later list has. */
+  /** Chambers of later lists. */
   readonly #listed = new Set<number>();
-  /** Lines that were kept from the checks. */
+  /** Lines that were withheld from the checks. */
   readonly #withheld: string[] = [];
-  /** Due lines that no witnesses have seen in the log. */
+  /** Due lines that are under no cosigned checkpoint. */
   #uncosigned: readonly string[] = [];
   #begunAt = 0;
   /** The index of the first line of a release that publishes every line. */
@@ -70,7 +70,7 @@ export class LogAccounting {
     this.#audited = audited;
   }
 
-  /** Reads what is published before the chambers are; returns why it is not compared. */
+  /** Reads the log before the chambers; returns the reason if it can't be compared. */
   async begin(): Promise<Reason | undefined> {
     this.#begunAt = this.#audited.clock.now();
     this.#log = await this.#audited.checkpoints.find();
@@ -79,24 +79,24 @@ export class LogAccounting {
     return this.#unread;
   }
 
-  /** Whether entries and index could be read so far. */
+  /** Whether entries and index could be read. */
   get isReadable(): boolean {
     return this.#log !== undefined && this.#isReadable;
   }
 
-  /** The service lists the chamber; its lines were judged up to the last of these. */
+  /** Records that the service lists the chamber, whose lines were judged up to these heads. */
   note(chamberId: number, heads: readonly StreamHead[]): void {
     this.#chambers.set(chamberId, heads);
   }
 
-  /** The service lists them now; those that were created during the audit need not be judged. */
+  /** Records a later list; chambers that were created during the audit need not be judged. */
   noteListed(chamberIds: readonly number[]): void {
     for (const chamberId of chamberIds) this.#listed.add(chamberId);
   }
 
   /**
-   * Reads what was published meanwhile, until it covers each line that was judged and is more than a minute old, or the log rests. Returns the
-   * chambers of the log that were not judged.
+   * Reads new entries until they cover each judged line that is due, or the log stops growing. Returns the log's chambers that were
+   * not judged.
    */
   async settle(accounts: WatchedAccounts): Promise<readonly number[]> {
     if (!this.isReadable) return [];
@@ -104,7 +104,7 @@ export class LogAccounting {
     const due = judged.filter(([, { at }]) => isDue(at, this.#audited.clock));
     const overdue = () => due.filter(([stream, { eventId }]) => eventId > this.#entries.countOf(stream));
     const { checkpoints } = this.#audited;
-    // Lines beyond what witnesses have cosigned may be others for other readers.
+    // Beyond the cosigned size, other readers may see other lines.
     const uncosigned = (size = checkpoints.cosignedSize) =>
       due.filter(([stream, { eventId }]) => (this.#entries.indexOf(stream, eventId) ?? 0) >= size);
     const begunAt = performance.now();
@@ -135,7 +135,7 @@ export class LogAccounting {
     for (const did of accounts.dids) for (const head of accounts.watched(did).heads) yield [did, head];
   }
 
-  /** What is wrong with the log, and with what chambers and accounts were judged by. */
+  /** The problems of the log, and of the lines by which chambers and accounts were judged. */
   async conclude(accounts: WatchedAccounts): Promise<readonly string[]> {
     const ofLog = this.isReadable ? [...this.#entries.streams, ...this.#chambers.keys()] : [];
     const streams = new Set<Stream>([...ofLog, ...accounts.dids]);
@@ -151,12 +151,12 @@ export class LogAccounting {
     return this.#problems;
   }
 
-  /** The number of entries without a line that are said to be of earlier releases, and may be. */
+  /** The number of entries without a line that may be of earlier releases. */
   get unpublished(): number {
     return this.#claims.reduce((sum, { index, count }) => (index < this.#laterFrom ? sum + count : sum), 0);
   }
 
-  /** What was kept from the checks, or from witnesses, and why the entries that were published during the audit are not compared. */
+  /** Lines withheld from checks or witnesses, and the reason if entries that were published during the audit are not compared. */
   get doubts(): readonly string[] {
     const isGrown = this.#unread !== undefined && !this.#isTooLarge;
     const [first, ...further] = new Set(this.#uncosigned);
@@ -225,11 +225,11 @@ export class LogAccounting {
     if (withheld === undefined || this.#withheld.length >= PROBLEMS_MAX) return;
     const { eventId } = withheld;
     this.#withheld.push(
-      `${nameOfEvent({ stream, eventId })} was not served when the lines were judged, although it is not dated as one that was written then, so nothing of it was checked (if your clock is wrong, say with --now what time it is)`,
+      `${nameOfEvent({ stream, eventId })} was not served when the lines were judged, although it is dated earlier or later than that, so it was not checked (if your clock is wrong, state the time with --now)`,
     );
   }
 
-  /** Two minutes from now: as far ahead as a line is due behind. */
+  /** Two minutes ahead: the margin of isDue, in the other direction. */
   get #latestAt(): Millis {
     return this.#audited.clock.now() + 2 * COVERED_SECONDS_MAX * 1_000;
   }

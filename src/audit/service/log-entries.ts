@@ -1,5 +1,5 @@
-// All entries of a log under one checkpoint, and which event the index says each is. Nobody has signed the index: it has to give every event of
-// a stream one entry, in their order and without a gap, and whoever reads the streams compares their lines with it.
+// All entries of a log under one checkpoint, with the event of each by the index. The index is unsigned: it must contain each event
+// of a stream once, in order and without gaps, and callers compare the entries with the lines.
 import { type IndexedLeaf, parseIndexedLeaf, placeProblem, type Stream } from '../../tlog/leaf-index.ts';
 import type { SignedCheckpoint } from '../../tlog/proof.ts';
 import { ENTRIES, TILE_WIDTH, type Tile, tilesBetween } from '../../tlog/tile.ts';
@@ -9,15 +9,15 @@ import { withCommas } from '../../vocabulary/values.ts';
 import { ENTRIES_MAX, type LogKey, type ServiceLog } from './service-log.ts';
 
 const INDEX_LEAVES = 1_000;
-/** Some 100 bytes each. */
+/** About 100 bytes each. */
 const STREAMS_MAX = 250_000;
 
-/** An audit does not hold as many; a mirror does. */
+/** The log exceeds the auditor's memory; a mirror reads any size. */
 export class TooLarge extends Error {}
 
-/** The entries are not those of the checkpoint, or the index is none of an honest log. */
+/** The entries don't have the checkpoint's root, or no honest log has this index. */
 export class NoHonestIndex extends Error {
-  /** The entry that has no place, where it is one. */
+  /** The misplaced entry, if there is one. */
   readonly leaf: IndexedLeaf | undefined;
 
   constructor(problem: string, leaf?: IndexedLeaf) {
@@ -30,18 +30,18 @@ export class LogEntries {
   #checkpoint: SignedCheckpoint | undefined;
   readonly #tree = new GrowingTree(0, [], TREE);
   #entries = new Uint8Array();
-  /** For each entry the index of the one before it in its stream, -1 for the first. */
+  /** For each entry, the index of its stream's previous one; -1 for the first. */
   #before = new Int32Array();
   readonly #streams = new Map<Stream, { count: number; last: number }>();
 
-  /** The one that the entries are under; undefined before the first. */
+  /** The checkpoint of all entries; undefined before the first. */
   get checkpoint(): SignedCheckpoint | undefined {
     return this.#checkpoint;
   }
 
   /**
-   * Reads on up to the checkpoint, unless it is no larger. Throws NoHonestIndex, TooLarge, and UnusableInput where entries or index are not
-   * served: then nothing more can be read.
+   * Reads entries up to a larger checkpoint. Throws NoHonestIndex, TooLarge, and UnusableInput if entries or index are not served;
+   * nothing can be read after an error.
    */
   async extend(checkpoint: SignedCheckpoint, service: ServiceLog, log: LogKey): Promise<void> {
     const { size, root } = checkpoint;
@@ -59,7 +59,7 @@ export class LogEntries {
     }
   }
 
-  /** The first tile begins with entries that are there already; the root shows that they are the same. */
+  /** The first tile repeats known entries; the root proves that they are the same. */
   async #readTile(tile: Tile, service: ServiceLog, log: LogKey): Promise<void> {
     const tree = this.#tree;
     const entries = await service.entriesIn(log, tile);
@@ -94,12 +94,11 @@ export class LogEntries {
     return this.#streams.keys();
   }
 
-  /** How many events of the stream the log has. */
   countOf(stream: Stream): number {
     return this.#streams.get(stream)?.count ?? 0;
   }
 
-  /** The index of an event's entry; undefined where it has none. */
+  /** undefined for an event without an entry. */
   indexOf(stream: Stream, eventId: number): number | undefined {
     let { count, last } = this.#streams.get(stream) ?? { count: 0, last: -1 };
     if (eventId > count) return undefined;
@@ -111,7 +110,7 @@ export class LogEntries {
     return this.#entries.subarray(index * HASH_BYTES, (index + 1) * HASH_BYTES);
   }
 
-  /** The indexes of a stream's events, in their order. */
+  /** In the order of the stream's events. */
   indexesOf(stream: Stream): Int32Array {
     const { count, last } = this.#streams.get(stream) ?? { count: 0, last: -1 };
     const indexes = new Int32Array(count);

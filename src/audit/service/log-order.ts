@@ -1,4 +1,5 @@
-// What only the chambers of one log together show: the order of their ids, and when its release began to record its keys and to name account lines.
+// Checks that need all chambers of a log: the order of their ids, and that later chambers don't omit keys or account lines that
+// earlier ones have.
 import type { Millis } from '../../vocabulary/values.ts';
 import { type AccountReference, isOfNamingType } from '../account/references.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
@@ -19,14 +20,14 @@ const PROBLEMS_MAX = 1_000;
 
 export class LogOrder {
   readonly #problems: string[] = [];
-  /** The newest creation so far. */
+  /** The newest creation. */
   #newest: Place | undefined;
-  /** The first chamber whose creation records keys, and what is wrong with a later one. */
+  /** The first chamber whose creation records keys, and the problem of a later one that records none. */
   #firstWithKeys: number | undefined;
   #withoutKeys: string | undefined;
   readonly #naming = { ofNamingTypes: new Naming(), ofOthers: new Naming() };
 
-  /** Takes the chambers from the oldest to the newest, each with its events that name accounts, or should. */
+  /** Takes the chambers from the oldest to the newest. */
   take(chamberId: number, { accountReferences, pinnedKeys }: OrderedChamber): void {
     for (const reference of accountReferences) {
       const { eventId, at } = reference;
@@ -44,7 +45,7 @@ export class LogOrder {
     return [...this.#problems, ...(this.#withoutKeys === undefined ? [] : [this.#withoutKeys]), ...omissions];
   }
 
-  /** A service that has keys records them in every creation: a log never loses them. */
+  /** A log never loses its service's keys, so each creation after the first with keys records them. */
   #takeKeys({ chamberId, eventId }: Place, hasKeys: boolean): void {
     if (hasKeys) this.#firstWithKeys ??= chamberId;
     else if (this.#firstWithKeys !== undefined)
@@ -59,7 +60,7 @@ export class LogOrder {
   }
 }
 
-/** When events of some types began to name account lines, and the last of them that names none. */
+/** For some types of events: the first that names an account line, and the last that does not. */
 class Naming {
   #first: Place | undefined;
   #lastOmission: Place | undefined;

@@ -1,5 +1,5 @@
-// Compares the lines of one stream with its entries in the log: each event that has an entry has to be served, with the line of that entry, and
-// each line holds the hash of the one before it.
+// Compares a stream's lines with its entries in the log: the service must serve each event that has an entry, with the line of that
+// entry, and each line holds the hash of the one before it.
 import { READ_LIMITS } from '../../reading/limits.ts';
 import {
   type IndexedLeaf,
@@ -20,22 +20,22 @@ const utf8 = new TextDecoder();
 
 export interface Mismatch {
   readonly problem: string;
-  /** The first entry without its line, and the line that is served for it. */
+  /** The first entry without its line, and the line that is served instead. */
   readonly leaf: IndexedLeaf;
   readonly line: string | null;
 }
 
 export class LoggedStream {
-  /** The first event that was served. */
+  /** The first event that the service serves. */
   firstEventId: number | undefined;
-  /** Of the lines after those that were judged, the ones of the earliest and the latest time: the earliest of all where a line says none. */
+  /** Of the lines after the judged ones, the earliest and the latest; a line without a time counts as the earliest. */
   readonly unjudged: Pick<StreamHead, 'eventId' | 'at'>[] = [];
   /** The index of the first line of a release that publishes every line. */
   laterFrom: number | undefined;
   readonly #entries: LogEntries;
   readonly #stream: Stream;
   readonly #indexes: Int32Array;
-  /** Events that were compared, 1 for each. */
+  /** 1 for each event that was compared. */
   readonly #seen: Uint8Array;
   readonly #served = new Map<number, Hex>();
   #firstPrev: unknown;
@@ -50,7 +50,7 @@ export class LoggedStream {
     this.#seen = new Uint8Array(this.#indexes.length);
   }
 
-  /** Reads the lines after those that were read, as far as there are entries or lines that were judged. */
+  /** Reads further lines, up to the last entry or judged line. */
   async read(service: AuditedService, heads: readonly StreamHead[]): Promise<void> {
     const { eventId: after } = this.#last;
     const wanted = Math.max(this.#indexes.length, ...heads.map(({ eventId }) => eventId));
@@ -68,12 +68,12 @@ export class LoggedStream {
     }
   }
 
-  /** The index of the event's entry; undefined for one after the checkpoint. */
+  /** undefined for an event after the checkpoint. */
   indexOf(eventId: number): number | undefined {
     return this.#indexes[eventId - 1];
   }
 
-  /** Whether lines are missing at the end that a node which is behind may have later. */
+  /** Whether lines are missing at the end, which a lagging node may have later. */
   isBehind(heads: readonly StreamHead[]): boolean {
     const last = Math.max(this.#last.eventId, this.unpublished);
     return last < this.#indexes.length || heads.some(({ eventId }) => eventId > last);
@@ -84,8 +84,8 @@ export class LoggedStream {
   }
 
   /**
-   * The number of first events that releases before schema 4 may have left unpublished: of an account that is served, whose first published line
-   * holds the hash of the last of them.
+   * The number of first events that a release before schema 4 may have left unpublished: the account is served, and its first
+   * published line holds the hash of the last of them.
    */
   get unpublished(): number {
     const { firstEventId = this.#indexes.length + 1 } = this;
@@ -95,7 +95,7 @@ export class LoggedStream {
     return isHeld ? firstEventId - 1 : 0;
   }
 
-  /** What is wrong once all lines were taken; events before `publishedFrom` need none. */
+  /** The first problem after all lines were read; lines before `publishedFrom` may be missing. */
   mismatch(publishedFrom = 1): Mismatch | undefined {
     if (this.#mismatch !== undefined) return this.#mismatch;
     const missing = this.#seen.indexOf(0, publishedFrom - 1);
@@ -105,7 +105,7 @@ export class LoggedStream {
     return { problem, leaf, line: null };
   }
 
-  /** Takes the next line; false for one that is none of the stream. */
+  /** Takes the next line; false if it is not the stream's next event. */
   #take(bytes: Uint8Array, heads: readonly StreamHead[]): boolean {
     const place = placeOfLine(utf8.decode(bytes), READ_LIMITS.jsonValuesMax);
     const { eventId: before, leaf: prev } = this.#last;

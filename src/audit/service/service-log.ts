@@ -1,4 +1,4 @@
-// The log that a service publishes (C2SP tlog-tiles), as far as audits read it. Nothing of it is trusted.
+// Reads the log that a service publishes (C2SP tlog-tiles). None of it is trusted.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { concatBytes } from '@noble/hashes/utils.js';
 import { logIdOf } from '../../tlog/misbehaviour.ts';
@@ -9,11 +9,11 @@ import { HASH_BYTES } from '../../tlog/tree.ts';
 import { UnusableInput } from '../line/input.ts';
 import type { AuditedService } from './service-reader.ts';
 
-/** For one proof, and for all of an audit: a service that proves nothing must not make it last. */
+/** Per proof and per audit, so that a service that proves nothing can't prolong an audit. */
 export const WAIT_MS_MAX = 5_000;
 const WAITS_MS_MAX = 60_000;
 export const POLL_MS = 500;
-/** Of 32 bytes each, held twice for a moment; a service may claim and serve any number. */
+/** Entries of 32 bytes, briefly held twice; a service may claim and serve any number. */
 export const ENTRIES_MAX = 500_000;
 
 export interface LogKey {
@@ -32,7 +32,7 @@ export class ServiceLog {
     this.#service = service;
   }
 
-  /** Returns the log that `GET /` names; undefined for a service that publishes none. */
+  /** The log that `GET /` names; undefined if the service publishes none. */
   find(): Promise<LogKey | undefined> {
     this.#key ??= this.#read();
     return this.#key;
@@ -49,7 +49,7 @@ export class ServiceLog {
     return prefix === `/log/${logId}` ? { prefix, key, verifierKey: checkpointKey, logId } : undefined;
   }
 
-  /** What is wrong if the lines that were read are of another log. */
+  /** The problem if the lines are of another log. */
   problemOfLog({ logId }: LogKey): string | undefined {
     const { logId: ofLines } = this.#service;
     if (ofLines === null || ofLines === logId) return undefined;
@@ -57,13 +57,13 @@ export class ServiceLog {
   }
 
   /**
-   * The proof of an event of a chamber or an account; undefined while no checkpoint covers it. One that does not do is waited for as well, for
-   * a few seconds, and returned if none comes that does.
+   * The proof of an event of a chamber or an account; undefined while no checkpoint covers it. Waits a few seconds for a proof that
+   * `suffices`, then returns any.
    */
   async tlogProof(
     stream: number | string,
     eventId: number,
-    does: (proof: string) => boolean = () => true,
+    suffices: (proof: string) => boolean = () => true,
   ): Promise<string | undefined> {
     const owner = typeof stream === 'number' ? `/chambers/${stream}` : `/agents/${stream}`;
     const path = `${owner}/events/${eventId}/tlog-proof`;
@@ -71,7 +71,7 @@ export class ServiceLog {
     for (; ; await sleep(POLL_MS)) {
       const text = await this.#service.readText(path).catch(orUndefined);
       const proof = text !== undefined && parseTlogProof(text) !== undefined ? text : undefined;
-      if (proof !== undefined && does(proof)) return proof;
+      if (proof !== undefined && suffices(proof)) return proof;
       const waitedMs = performance.now() - begunAt;
       if (waitedMs <= Math.min(WAIT_MS_MAX, this.#waitMsLeft)) continue;
       this.#waitMsLeft = Math.max(0, this.#waitMsLeft - waitedMs);
@@ -87,7 +87,7 @@ export class ServiceLog {
     return this.#service.readBytes(`${prefix}/${tilePath(tile)}`);
   }
 
-  /** The entries of the tree of `size` leaves, joined. Throws UnusableInput. */
+  /** The entries of a tree of `size` leaves, joined. Throws UnusableInput. */
   async entries(log: LogKey, size: number): Promise<Uint8Array> {
     if (size > ENTRIES_MAX) throw new UnusableInput(`a log of more than ${ENTRIES_MAX} entries is not read whole`);
     const bundles: Uint8Array[] = [];
@@ -103,7 +103,7 @@ export class ServiceLog {
     return entries;
   }
 
-  /** Which events the leaves from index `after` on are: NDJSON. */
+  /** The events of the leaves from index `after` on, as NDJSON. */
   index({ prefix }: LogKey, after: number, count: number): Promise<string> {
     return this.#service.readText(`${prefix}/index?after=${after}&limit=${count}`);
   }

@@ -1,5 +1,5 @@
-// A service as the auditor sees it: its lines, page by page, and the responses to compare them with. None of it is trusted,
-// and every response is bounded in size and time.
+// Reads a service's lines, page by page, and the responses to compare them with. None is trusted, and every response is bounded in
+// size and time.
 import * as v from 'valibot';
 import { httpInstantOf } from '../../reading/http-date.ts';
 import { LimitError, READ_LIMITS, type ReadLimits } from '../../reading/limits.ts';
@@ -28,12 +28,12 @@ const GAPS_NAMED_MAX = 1_000;
 const OK = 200;
 const CONFLICT = 409;
 const SERVER_ERROR = 500;
-/** Too many requests, and temporarily unavailable. */
+/** Too Many Requests, and Service Unavailable. */
 const BUSY: readonly number[] = [429, 503];
 const ATTEMPTS_MAX = 10;
 const WAIT_SECONDS_MAX = 30;
 const DETAIL_CHARS_MAX = 200;
-/** A response that never ends, however slowly it comes, ends after so many timeouts. */
+/** A response may take this many timeouts, however slowly it arrives. */
 const TIMEOUTS_MAX = 20;
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 /** A service may add members to its views. */
@@ -43,7 +43,7 @@ const CHAMBERS = v.array(v.object({ chamberId: id }));
 
 export interface JsonResponse {
   readonly body: JsonValue;
-  /** The service's clock by its Date header, to the second; NaN where it has none. */
+  /** The Date header, to the second; NaN without one. */
   readonly at: Millis;
 }
 
@@ -58,9 +58,9 @@ export class Rejected extends UnusableInput {
 }
 
 export class AuditedService {
-  /** The time of the last page of lines by its Date header; NaN where it has none. */
+  /** The Date header of the last page of lines; NaN without one. */
   linesServedAt: Millis = Number.NaN;
-  /** The log that the lines belong to, as far as the service says. */
+  /** The log of the lines, according to the service. */
   logId: string | null = null;
   readonly #baseUrl: string;
   readonly #limits: InputLimits;
@@ -70,22 +70,22 @@ export class AuditedService {
     this.#limits = limits;
   }
 
-  /** The lines of a chamber after the event, up to the head of the log. */
+  /** The chamber's lines after the event, up to the head. */
   lines(chamberId: number, after: number): AsyncGenerator<RawLine, void, undefined> {
     const limit = { linesMax: this.#limits.linesMax, option: '--max-lines', before: after };
     return countLimited(this.#pages(`/chambers/${chamberId}`, after), limit);
   }
 
-  /** The lines of an account after the event, up to its head. */
+  /** The account's lines after the event, up to the head. */
   accountLines(did: string, after = 0): AsyncGenerator<RawLine, void, undefined> {
     const limit = { linesMax: this.#limits.accountLinesMax, option: '--max-account-lines', before: after };
     return countLimited(this.#pages(`/agents/${did}`, after), limit);
   }
 
-  /** Reads whole pages of the log, as all readers do, so that a cache may serve them. */
+  /** Reads whole pages, as all readers do, so that a cache may serve them. */
   async *#pages(owner: string, after: number): AsyncGenerator<RawLine, void, undefined> {
     let isCacheable = true;
-    /** Since when pages end without a line. */
+    /** Since when no line arrived. */
     let stalledAt: number | undefined;
     for (let cursor = after, isHead = false; !isHead; ) {
       const limit = PAGE_LINES - (cursor % PAGE_LINES);
@@ -119,7 +119,7 @@ export class AuditedService {
         continue;
       }
       stalledAt = undefined;
-      // A cache may have the last page of a chamber that was over as it was then: the service itself is asked for what came after.
+      // A cache may hold an old last page of an ended chamber, so the service itself is asked for later lines.
       const isEnd = response.headers.get('stream-end') === 'true';
       isHead = cursor - before < limit && !(isEnd && isCacheable);
       isCacheable = !isEnd;
@@ -141,7 +141,7 @@ export class AuditedService {
     return await this.#read(path, { ...READ_LIMITS, ...this.#limits }).catch((error) => this.#fail(error));
   }
 
-  /** A response that repeats what the lines say, in so many characters of JSON. A longer one throws UnusableInput. */
+  /** For a response that repeats what the lines say, in about this many characters of JSON. Throws UnusableInput if it is much longer. */
   async readView(path: string, expectedChars: number): Promise<JsonResponse> {
     const limits = {
       responseBytesMax: VIEW_BYTES_MIN + BYTES_PER_CHAR_MAX * expectedChars,
@@ -169,7 +169,7 @@ export class AuditedService {
     }
   }
 
-  /** Every chamber that the service lists, oldest first: ids fall by one to 1, unless they may be skipped. The problems are sentences. */
+  /** All listed chambers, oldest first: ids fall by one down to 1, unless ids may be skipped. The problems are sentences. */
   async chambers({
     allowSkippedIds = false,
   }: AuditPolicy = {}): Promise<{ readonly chamberIds: readonly number[]; readonly problems: readonly string[] }> {
@@ -198,7 +198,7 @@ export class AuditedService {
     return { chamberIds: chamberIds.reverse(), problems };
   }
 
-  /** Repeats a request while the service can't be reached, as during its restart, until the patience ends. */
+  /** Repeats a request that can't reach the service, as during a restart, until the patience ends. */
   async #patiently<Result>(request: () => Promise<Result>): Promise<Result> {
     const until = performance.now() + this.#limits.patienceMillis;
     for (let failures = 0; ; failures++) {
@@ -212,7 +212,7 @@ export class AuditedService {
     }
   }
 
-  /** A busy service says when to retry. */
+  /** Repeats a request after the busy service's Retry-After. */
   async #get(path: string): Promise<OpenResponse> {
     for (let attempt = 1; ; attempt++) {
       const response = await this.#open(path);
@@ -270,12 +270,12 @@ function detailOf(text: string): string {
     const { detail } = parseJson(text, READ_LIMITS.jsonValuesMax) as { readonly detail?: unknown };
     if (typeof detail === 'string') return detail.slice(0, DETAIL_CHARS_MAX);
   } catch {
-    // The body is not a problem document of ours: it is reported as it is.
+    // The body is not one of our errors: it is reported unchanged.
   }
   return text.slice(0, DETAIL_CHARS_MAX);
 }
 
-/** Names the host alone: the rest of a URL may hold credentials. */
+/** Names only the host: the rest of a URL may hold credentials. */
 function toUnreachable(url: string, error: unknown): Unreachable {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const reason = cause instanceof Error ? cause.message || cause.name : String(cause);

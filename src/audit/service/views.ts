@@ -1,4 +1,4 @@
-// Compares the responses of a service with its lines: only this shows a service with right lines and wrong views.
+// Compares the service's responses with its lines.
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { outcomeOf } from '../../../projections/outcome.ts';
 import { allocationsView, chamberView, ideaViews } from '../../../projections/views.ts';
@@ -15,11 +15,11 @@ const ATTEMPTS_MAX = 5;
 interface Compared {
   readonly service: AuditedService;
   readonly chamberId: number;
-  /** When the first read of the lines began, by the clock of the audit. */
+  /** When the first read of the lines began, by the audit's clock. */
   readonly readFrom: Millis;
 }
 
-/** Reads the views and the preview until no event came in between; the audit takes the events that do, which have to be new. */
+/** Reads the views until no event came in between; the audit takes new events, which must not be older than the first read. */
 export async function compareViews(audit: ChamberAudit, { service, chamberId, readFrom }: Compared): Promise<void> {
   const withheld = new WithheldLines({ readFrom, servedAt: service.linesServedAt });
   let isCompared = false;
@@ -47,7 +47,7 @@ export async function compareViews(audit: ChamberAudit, { service, chamberId, re
 type Responses = Awaited<ReturnType<typeof readResponses>>;
 type Response = Responses['chamber'];
 
-/** Reads all of them at once: an audit of small chambers mostly waits for responses. */
+/** Reads them all at once, since an audit of small chambers mostly waits for responses. */
 async function readResponses(service: AuditedService, chamberPath: string, state: ChamberState | null) {
   const read = async (path: string, expected?: object | null) => {
     const { length } = JSON.stringify(expected ?? null);
@@ -65,7 +65,7 @@ async function readResponses(service: AuditedService, chamberPath: string, state
   return { chamber, ideas, allocations, preview, settled };
 }
 
-/** Rethrows anything but a response that is not the one due. */
+/** Rethrows all but errors of the response itself. */
 function problemOf(error: unknown): UnusableInput {
   if (error instanceof UnusableInput) return error;
   throw error;
@@ -73,7 +73,7 @@ function problemOf(error: unknown): UnusableInput {
 
 const NOT_FOUND = 404;
 
-/** A service of an earlier release has the chamber, and no such path; nor has it keys, which the creation would record. */
+/** An earlier release has the chamber but no such path, and the creation records no keys. */
 function isOfEarlierRelease({ json }: Response, { pinnedKeys }: ChamberAudit): boolean {
   return pinnedKeys === undefined && json instanceof Rejected && json.status === NOT_FOUND;
 }
@@ -114,25 +114,22 @@ function compare(audit: ChamberAudit, { chamber, ideas, allocations, preview, se
   }
 }
 
-/** Phases end by the service's time: views may not be of a later one than lines may. */
+/** Phases end by the service's time, so views must not be later than lines may be. */
 const AHEAD = (at: Millis) =>
-  `the service’s responses are of the future, ${toTimestamp(at)}: if your clock is wrong, say with --now what time it is`;
+  `the service’s responses are dated in the future, ${toTimestamp(at)}: if your clock is wrong, state the time with --now`;
 
-/** The latest time that the views state, in themselves or in their headers. */
+/** The latest time in the views and in their headers. */
 function latestOf(stated: Millis, ...responses: readonly Response[]): Millis {
   const times = responses.map(({ json }) => (json instanceof UnusableInput ? Number.NaN : json.at));
   return Math.max(...[stated, ...times].filter((time) => !Number.isNaN(time)));
 }
 
 const STEP_MILLIS = 250;
-/** A Date header is to the second and may be a second old. */
+/** A Date header is in seconds and may be a second old. */
 const EARLIER_MILLIS = 1_500;
 const LATER_MILLIS = 2_500;
 
-/**
- * Phase and turn follow the clock: the response is right if it was so at any time around its Date header, or at the time that
- * the chamber's view states.
- */
+/** Phase and turn depend on the time: the response must be right for some time around its Date header, or for the view's own. */
 function leastDifferences(
   viewAt: (now: Millis) => object,
   { state, stated }: { readonly state: ChamberState | null; readonly stated: Millis },
@@ -148,7 +145,7 @@ function leastDifferences(
     const isList = Array.isArray(expected);
     if (typeof body !== 'object' || body === null || Array.isArray(body) !== isList)
       return [`it is not ${isList ? 'a list' : 'an object'}`];
-    // The known members of an object count, and every item of a list.
+    // Only known members of an object are compared, but every item of a list.
     const differing = differences(expected, body, isList);
     if (least === undefined || differing.length < least.length) least = differing;
     if (least.length === 0) break;
@@ -156,7 +153,7 @@ function leastDifferences(
   return least ?? [];
 }
 
-/** The time for which the chamber's view says that it holds; NaN if it says none. */
+/** The time that the chamber's view states; NaN without one. */
 function statedTime(body: unknown): Millis {
   const { now } = Object(body) as { readonly now?: unknown };
   return typeof now === 'string' ? instantOf(now) : Number.NaN;

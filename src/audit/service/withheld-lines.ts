@@ -1,5 +1,5 @@
-// Lines of a chamber that came while its views were compared. They have to be new: an old one was withheld from the first read, so that the
-// views would never be compared with all lines.
+// Finds lines that a service withheld from the first read, so that its views would never be compared with all lines: lines that
+// appear later must be new.
 import { READ_LIMITS } from '../../reading/limits.ts';
 import { placeOfLine } from '../../tlog/leaf-index.ts';
 import { instantOf, type Millis } from '../../vocabulary/values.ts';
@@ -10,9 +10,9 @@ import type { Findings } from '../report/findings.ts';
 const utf8 = new TextDecoder();
 
 interface FirstRead {
-  /** When it began, by the clock of the audit. */
+  /** When it began, by the audit's clock. */
   readonly readFrom: Millis;
-  /** When its last page was served, by the service's own clock; NaN where the service says none. */
+  /** When its last page was served, by the service's clock; NaN if unknown. */
   readonly servedAt: Millis;
 }
 
@@ -25,7 +25,7 @@ export class WithheldLines {
     this.#first = first;
   }
 
-  /** A line of the last minute before may have become visible since. */
+  /** A line of the last minute before may have become visible later. */
   take({ bytes }: RawLine): void {
     const place = placeOfLine(utf8.decode(bytes), READ_LIMITS.jsonValuesMax);
     const at = typeof place?.ts === 'string' ? instantOf(place.ts) : Number.NaN;
@@ -33,7 +33,7 @@ export class WithheldLines {
     const withheld = `event ${place?.eventId} was not served at first, although it is dated more than a minute before`;
     if (isDue(at, { now: () => servedAt })) this.#contradiction ??= `${withheld}, by the service’s own clock`;
     else if (isDue(at, { now: () => readFrom }))
-      this.#doubt ??= `${withheld} by your clock: if that is wrong, say with --now what time it is`;
+      this.#doubt ??= `${withheld} by your clock: if that is wrong, state the time with --now`;
   }
 
   report(findings: Findings): void {

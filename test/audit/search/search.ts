@@ -2,17 +2,14 @@
 // only in what lines can't show.
 import { type Accounts, listedAccounts } from '../../../src/audit/account/accounts.ts';
 import { compareAccounts } from '../../../src/audit/account/compare-accounts.ts';
-import { readTransaction } from '../../../src/audit/chain/contracts.ts';
 import { ChamberAudit } from '../../../src/audit/chamber/chamber-audit.ts';
 import { type AuditContext, auditContext } from '../../../src/audit/context.ts';
 import { readLines, UnusableInput } from '../../../src/audit/line/input.ts';
 import { ProofFolder } from '../../../src/audit/receipts/proof-folder.ts';
 import { ReceiptChecks, reportAccountReceipts, reportReceipts } from '../../../src/audit/receipts/receipt-checks.ts';
 import { CHECK_NAMES } from '../../../src/audit/report/findings.ts';
-import { isSignedBy, type VerifyingKey } from '../../../src/crypto/verify.ts';
-import type { Hex } from '../../../src/vocabulary/values.ts';
 import { Random } from '../../kit/random.ts';
-import type { Line } from '../forge.ts';
+import { keys, type Line, readOnce, verifyOnce } from '../forge.ts';
 import { type Change, changesOf } from './changes.ts';
 import { differencesOf } from './differences.ts';
 import { Draft } from './draft.ts';
@@ -146,27 +143,6 @@ function parsed(text: string): Line[] {
     .split('\n')
     .slice(0, -1)
     .map((line) => JSON.parse(line) as Line);
-}
-
-// Most changes share their keys, signatures and transactions, each of which costs a millisecond of curve arithmetic.
-const keys = new Map<string, VerifyingKey>();
-const verdicts = new Map<string, boolean>();
-const transactions = new Map<Hex, ReturnType<typeof readTransaction>>();
-const KEPT_MAX = 20_000;
-
-function verifyOnce(key: VerifyingKey, message: Uint8Array, signature: Uint8Array): boolean {
-  const question = [key.bytes, message, signature].map((bytes) => Buffer.from(bytes).toString('latin1')).join('|');
-  const verdict = verdicts.get(question) ?? isSignedBy(key, message, signature);
-  if (verdicts.size >= KEPT_MAX) verdicts.clear();
-  verdicts.set(question, verdict);
-  return verdict;
-}
-
-function readOnce(raw: Hex): ReturnType<typeof readTransaction> {
-  const transaction = transactions.get(raw) ?? readTransaction(raw);
-  if (transactions.size >= KEPT_MAX) transactions.clear();
-  transactions.set(raw, transaction);
-  return transaction;
 }
 
 const NOWHERE = new ProofFolder('/nonexistent');

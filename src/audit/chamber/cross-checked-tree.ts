@@ -1,14 +1,13 @@
-// The Merkle root of the moves by merkletreejs, in flat memory, as a second opinion on the accumulator's. The tree has the
-// shape of RFC 9162, so a block whose size is a power of two is a complete subtree, and the tree over the roots of the blocks
-// has the root of the whole.
+// Cross-checks the accumulator's root of the moves with merkletreejs, in constant memory. The tree has the shape of RFC 9162: a
+// block whose size is a power of two is a complete subtree, so the tree over the roots of the blocks has the root of all moves.
 import { Buffer } from 'node:buffer';
 import { MerkleTree } from 'merkletreejs';
 import { keccak256 } from '../../crypto/keccak.ts';
 import { type Hex, toHex } from '../../vocabulary/values.ts';
 import { MoveAccumulator, type MoveTree } from './move-tree.ts';
 
-/** Throws an Error from `root` if the two differ, which no input can cause. */
-export class TwofoldTree implements MoveTree {
+/** `root` throws an Error if the two differ, which no input can cause. */
+export class CrossCheckedTree implements MoveTree {
   readonly #accumulator = new MoveAccumulator();
   readonly #second = new MerkleTreeJs();
 
@@ -29,7 +28,7 @@ export class TwofoldTree implements MoveTree {
   }
 }
 
-/** merkletreejs keeps about 200 bytes for a leaf. */
+/** merkletreejs takes about 200 bytes for each leaf. */
 const BLOCK_LEAVES = 1_024;
 
 export class MerkleTreeJs implements MoveTree {
@@ -57,10 +56,7 @@ export class MerkleTreeJs implements MoveTree {
   }
 }
 
-/**
- * merkletreejs works on Buffers. The root is copied, because a small Buffer keeps alive the 64 KiB that Node cut it from.
- * @noble/hashes computes a sample of the leaves again: see leafOf.
- */
+/** merkletreejs needs Buffers. The root is copied because a small Buffer retains the 64 KiB of Node's pool. */
 function rootOf(nodes: readonly Uint8Array[]): Uint8Array {
   const leaves = nodes.map((node) => Buffer.from(node));
   const hash = (data: Buffer) => Buffer.from(keccak256(data));
