@@ -144,7 +144,8 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     for (const chamberId of late) await judge(chamberId);
     // Their proofs may be under a larger checkpoint, and the log must contain their members' accounts.
     if (late.length > 0) await created();
-    const others = (await receipts?.judgeOthers(only === undefined ? new Set(chamberIds) : 'accounts alone')) ?? [];
+    const others =
+      (await receipts?.judgeOthers(only === undefined ? new Set([...chamberIds, ...late]) : 'accounts alone')) ?? [];
     const ofReceipts = (of: JudgedReceipt['verdict']) =>
       others.flatMap(({ verdict, reason, parsed }) => (verdict === of ? [`${parsed.stream}: ${reason}`] : []));
     const proved = (await receipts?.prove(judged, others, options)) ?? [];

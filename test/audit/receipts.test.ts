@@ -1,4 +1,4 @@
-// Receipts that an agent keeps, compared with lines and with a service; and what agents say that they have seen.
+// Compares an agent's receipts with lines and with a service, and the events that agents say they have seen.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -16,7 +16,7 @@ const SLOW = { timeout: 180_000 };
 
 let clock: AdvancedClock;
 
-/** One agent has made four moves, and has a receipt of each. */
+/** An agent has made four moves, and has a receipt of each. */
 async function played() {
   const world = new ForkedService();
   clock = world.clock;
@@ -98,7 +98,7 @@ describe('receipts', () => {
     const { lines, file } = await played();
     const [created, joined] = parse(readFileSync(lines, 'utf8').trimEnd().split('\n')) as [Line, Line];
     const { chamberId = null } = created;
-    // An hour after the last deadline: no block is younger than the line, and no receipt either.
+    // An hour after the last deadline, later than any move or receipt.
     const { deadlines } = created['payload'] as { readonly deadlines: { readonly allocateRevealDeadline: string } };
     const at = Date.parse(deadlines.allocateRevealDeadline) + 3_600_000;
     const before = toText(rechained([created, joined]));
@@ -115,7 +115,7 @@ describe('receipts', () => {
       3,
       { verified: 2, broken: 2, undecided: 0, notEvaluated: 0 },
     ]);
-    // A line that is over a minute younger than a receipt shows as much.
+    // A line over a minute younger than a receipt proves the same.
     writeFileSync(lines, toText(rechained([created, { ...joined, ts }])));
     expect((await audit(lines, file)).checkOf('receipts').counts).toMatchObject({ verified: 1, broken: 3 });
   });
@@ -217,6 +217,23 @@ describe('receipts', () => {
     });
   });
 
+  it('of a chamber that is listed only during the audit are compared with its lines', SLOW, async () => {
+    const world = new ForkedService();
+    const service = await world.open('one');
+    const agent = await world.agent('ann');
+    for (let chambers = 0; chambers < 2; chambers++) await agent.createChamber(newChamber(world.clock.read()));
+    await covered(service);
+    const between = await openGoBetween(service.url, world.clock.read);
+    atEnd(() => between.close());
+    let lists = 0;
+    const isFirstList = (path: string) => path.startsWith('/chambers?') && lists++ === 0;
+    between.lie = (path, text) => (isFirstList(path) ? JSON.stringify(JSON.parse(text).slice(1)) : text);
+    const options = [`--receipts=${world.keyFile('ann')}.receipts`, `--proofs=${join(temporaryFolder(), 'proofs')}`];
+    const now = `--now=${new Date(world.clock.read()).toISOString()}`;
+    const { exitCode, out } = await runCli(['audit', between.url, ...options, now, '--json']);
+    expect([exitCode, JSON.parse(out).problems]).toEqual([0, []]);
+  });
+
   it('of a folder are those of all its files, and one without a line break at its end is whole', SLOW, async () => {
     const { lines, file, receipts } = await played();
     const folder = temporaryFolder();
@@ -243,14 +260,14 @@ describe('receipts', () => {
     expect(broken.map(({ eventId }: { eventId: number }) => eventId)).toEqual([3, 4]);
   });
 
-  it('are not switched off by a first line that pins no keys, nor by a line before it', SLOW, async () => {
+  it('are not disabled by a first line that pins no keys, nor by a line before it', SLOW, async () => {
     const { lines, file } = await played();
     const records = parse(readFileSync(lines, 'utf8').trimEnd().split('\n'));
     const [created = {}, ...rest] = records;
     const { serviceKeys: _, ...payload } = created['payload'] as Line;
     writeFileSync(lines, toText(rechained([{ ...created, payload }, ...rest])));
     const unpinned = await audit(lines, file);
-    // The later moves say what their agents had seen, too.
+    // The later moves name seen events too.
     expect([unpinned.exitCode, unpinned.checkOf('receipts').verdict]).toEqual([3, 'undecided']);
     const { chamberId = null, ts = null } = created;
     const failure = { ideaId: 'idea-1', txHash: null, reason: 'none' };
@@ -284,14 +301,14 @@ describe('receipts', () => {
     expect(err).toContain(`--receipts: line 1 of ${changed}`);
   });
 
-  it('whose last line a crash has cut off are read up to it', SLOW, async () => {
+  it('are read up to a last line that a crash has cut off', SLOW, async () => {
     const { lines, file } = await played();
     writeFileSync(file, readFileSync(file, 'utf8').slice(0, -10));
     const { exitCode, checkOf } = await audit(lines, file);
     expect([exitCode, checkOf('receipts')?.counts.verified]).toEqual([0, 3]);
   });
 
-  it('behind one that a crash has cut off, on its line, are read', SLOW, async () => {
+  it('are read after one on the same line that a crash has cut off', SLOW, async () => {
     const { lines, file, receipts } = await played();
     const [first = '', second = '', ...others] = receipts;
     writeFileSync(file, `${[first.slice(0, 300) + first.slice(0, -10) + second, ...others].join('\n')}\n`);
@@ -299,7 +316,7 @@ describe('receipts', () => {
     expect([exitCode, checkOf('receipts')?.counts.verified]).toEqual([0, 3]);
   });
 
-  it('that are not there are one sentence', async () => {
+  it('in a missing file are reported in one sentence', async () => {
     const missing = join(temporaryFolder(), 'agent.json');
     const listed = await runCli(['receipts', `--key=${missing}`]);
     expect([listed.exitCode, listed.err]).toEqual([2, expect.stringContaining('no receipts are kept beside that key')]);
