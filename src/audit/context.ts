@@ -162,7 +162,7 @@ export class BlockHeights {
     const first = place === undefined ? blockNumber : this.#heights[place - 1];
     return first === blockNumber
       ? undefined
-      : `gives ${blockHash} the height ${blockNumber}, and another line gives it ${first}`;
+      : `names ${blockHash} as block ${blockNumber}, and another line as block ${first}`;
   }
 }
 

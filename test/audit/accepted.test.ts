@@ -1,4 +1,4 @@
-// What the service accepts, however unusual the request, the auditor verifies: an honest log is never called broken.
+// The auditor verifies every request that the service accepts, however unusual: it never calls an honest log broken.
 import { get } from 'node:http';
 import { expect, test } from 'vitest';
 import { baseOf } from '../../src/audit/line/evidence.ts';

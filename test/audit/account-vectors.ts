@@ -1,4 +1,4 @@
-// Vectors of a chamber that says who may join, and of its members' accounts, made from the sample log with both.
+// Vectors of a chamber that restricts admission, and of its members' accounts, made from the sample log with both.
 import { readFileSync } from 'node:fs';
 import { leafHash } from '../../src/crypto/merkle.ts';
 import { canonicalJson } from '../../src/vocabulary/json.ts';
@@ -44,7 +44,7 @@ const recordIn = (lines: readonly Line[], eventId: number) => lines[eventId - 1]
 const atOf = (lines: readonly Line[], eventId: number) => Date.parse(String(recordIn(lines, eventId)['ts']));
 const iso = (millis: number) => new Date(millis).toISOString();
 
-/** Lines of which one lacks a member of its payload. */
+/** The lines, one of which lacks a member of its payload. */
 function without(lines: readonly Line[], eventId: number, member: string): Line[] {
   const { [member]: _, ...payload } = payloadOf(recordIn(lines, eventId));
   return lines.with(eventId - 1, { ...recordIn(lines, eventId), payload }) as Line[];
@@ -55,7 +55,7 @@ const tokenWith = (eventId: number, changes: Line): Line => ({
   token: { ...(payloadOf(recordIn(moves, eventId))['token'] as Line), ...changes },
 });
 
-/** Accounts with numbers and hashes set right. */
+/** Accounts with correct numbers and hashes. */
 const accountsOf = ({ of = ann, and = bob }: { readonly of?: readonly Line[]; readonly and?: readonly Line[] }) =>
   rewritten(of) + rewritten(and);
 const ofAnn = (eventId: number, payload: Line, members: Line = {}) =>
@@ -88,13 +88,13 @@ interface Registering {
   readonly issuedAt?: number;
   readonly origin?: string;
   readonly service?: string;
-  /** The text that replaces the signature of the wallet. */
+  /** Replaces the wallet's signature. */
   readonly signature?: string;
-  /** What a line records of a contract. */
+  /** The recorded block of a contract's acceptance. */
   readonly accepted?: Line;
 }
 
-/** BOB's account, whose registration was made otherwise. */
+/** BOB's account with another registration. */
 async function bobRegistered(how: Registering): Promise<string> {
   const { at, acceptedAt = at, issuedAt = at, origin = PUBLIC_URL, service = PUBLIC_URL, accepted = {} } = how;
   const proof = await proofBy(SECOND, BOB.did, { issuedAt: iso(issuedAt), service });
@@ -109,7 +109,7 @@ async function bobRegistered(how: Registering): Promise<string> {
   return accountsOf({ and: bob.with(PROVEN - 1, { ...line, ts: iso(acceptedAt) }) });
 }
 
-/** BOB's account, whose registration brought the time of a proof, and no signature of a wallet. */
+/** BOB's account, whose registration brought only the time of a wallet proof. */
 function bobHalfProven(): string {
   const at = atOf(bob, PROVEN);
   const content = { pubkeyHex: BOB.pubkeyHex, walletAddress: SECOND.address, personality: {} };
@@ -121,7 +121,7 @@ function bobHalfProven(): string {
   return accountsOf({ and: bob.with(PROVEN - 1, line) });
 }
 
-/** BOB's account, retired by what a wallet signed. */
+/** BOB's account, retired by a wallet's signature. */
 async function bobRetired(
   wallet: typeof SECOND,
   {
@@ -136,7 +136,7 @@ async function bobRetired(
   return ofBob(RETIRED, { walletAddress, walletProof });
 }
 
-/** BOB's account, whose wallet is a contract and has retired the key by a signature of so many bytes. */
+/** BOB's account, whose contract wallet has retired the key by a signature of so many bytes. */
 async function bobRetiredByContract(bytes: number): Promise<string> {
   const contract = await bobRegistered({ at: atOf(bob, PROVEN), signature: OF_CONTRACT, accepted: BLOCK });
   const lines = parse(contract.trimEnd().split('\n')).filter(({ did }) => did === BOB.did);
@@ -144,7 +144,7 @@ async function bobRetiredByContract(bytes: number): Promise<string> {
   return accountsOf({ and: altered(lines, RETIRED, { walletProof: proof }) });
 }
 
-/** Of ANN's account the retirement alone, whose body is another one. */
+/** Only the retirement of ANN's account, with another body. */
 function retiredAlone(body: Line): string {
   const line = { by: ANN, at: atOf(ann, RETIRED), type: 'agent.retired', path: '/me/retire', body };
   const retired = signedAccountLine({ ...line, payload: { by: 'key' } });
@@ -165,7 +165,7 @@ function inCapitals(hex: string): string {
   return `0x${hex.slice(2).toUpperCase()}`;
 }
 
-/** BOB's account from its second line on, which holds the hash of none. */
+/** BOB's account from its second line on, with a `prev` of zeros. */
 function withoutBefore(): string {
   let prev: Json = NO_PREVIOUS;
   const given = bob.slice(PROVEN - 1).map((line) => {
@@ -176,14 +176,14 @@ function withoutBefore(): string {
   return rewritten(ann) + toText(given);
 }
 
-/** BOB's account, whose wallet is a contract that was asked at a block that the joins name by another number. */
+/** BOB's account, whose contract wallet was asked at a block that the joins name with another height. */
 async function bobAtOtherHeight(): Promise<string> {
   const { blockHash = null, blockNumber } = payloadOf(recordIn(moves, BOB_JOINED))['token'] as Line;
   const accepted = { chainId: 31_337, blockHash, blockNumber: Number(blockNumber) + 1 };
   return await bobRegistered({ at: atOf(bob, PROVEN), signature: OF_CONTRACT, accepted });
 }
 
-/** BOB's moves and account, whose registration was made otherwise and is followed by one that nobody signed, of the same wallet, which his moves name. */
+/** BOB's moves and account: another registration, and an unsigned one of the same wallet, which his moves name. */
 async function bobUnsigned(how: Registering): Promise<readonly [text: string, accounts: string]> {
   const later = moves.map((move) => {
     const { accountEventId, ...payload } = payloadOf(move);
@@ -199,10 +199,10 @@ async function bobUnsigned(how: Registering): Promise<readonly [text: string, ac
 }
 
 const BLOCK = { chainId: 31_337, blockNumber: 41, blockHash: `0x${'c3'.repeat(32)}` };
-/** No private key makes it: only a contract accepts it. */
+/** Only a contract can accept it. */
 const OF_CONTRACT = `0x${'c0'.repeat(65)}`;
 
-/** The moves with another height of the block that the creation and the joins name. */
+/** The moves with another height of the block of the creation and the joins. */
 function inBlock(blockNumber: number): Line[] {
   return [CREATED, ANN_JOINED, BOB_JOINED].reduce<Line[]>(
     (lines, eventId) => altered(lines, eventId, tokenWith(eventId, { blockNumber })),
@@ -319,7 +319,7 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
   const retiredAt = atOf(ann, RETIRED);
   const [, second = '', ...rest] = accountLines;
   return [
-    // What the moves say of the accounts.
+    // Records of the accounts in moves.
     [
       'a move that names an account line that does not exist',
       ofMoves(LAST_OF_BOB, { accountEventId: 5 }),
@@ -344,7 +344,6 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
       registeredOpen(THIRD.address),
       JOINED_OPEN,
     ],
-    // The lines of an account.
     ['an account line left out', text, toText([...accountLines.slice(0, 1), ...rest]), ...OF_ANN],
     ['an account line twice', text, toText([...accountLines.slice(0, 2), second, ...rest]), ...OF_ANN],
     [
@@ -359,7 +358,7 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
     ['another agentId than the key has', text, ofAnn(REGISTERED, { agentId: 'agent-x' }), ...OF_ANN],
     ['a registration of another key', text, ofAnn(REGISTERED, { pubkeyHex: CAT.pubkeyHex }), ...OF_ANN],
     ['a line after the retirement', text, accountsOf({ and: [...bob, afterRetirement()] }), ...OF_BOB],
-    // What was signed.
+    // Signed requests.
     ['another wallet than was signed', text, ofAnn(PROVEN, { walletAddress: THIRD.address }), ...OF_ANN],
     ['another label than was signed', text, ofAnn(PROVEN, { label: 'Eve' }), ...OF_ANN],
     ['the request of another agent', text, ofAnn(PROVEN, {}, { request: requestOf(recordIn(bob, PROVEN)) }), ...OF_ANN],
@@ -372,7 +371,7 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
       await bobRegistered({ at: at - 86_401_000, acceptedAt: at }),
       ...OF_BOB,
     ],
-    // The proofs of wallets.
+    // Wallet proofs.
     ['a proof left out', text, accountsOf({ of: without(ann, PROVEN, 'walletProof') }), ...OF_ANN],
     ['a proof in a line without a request', text, ofAnn(REGISTERED, { walletProof: proofIn(ann, PROVEN) }), ...OF_ANN],
     ['a proof with another signature', text, withProof({ signature: `0x${'11'.repeat(64)}1b` }), ...OF_ANN],
@@ -389,7 +388,6 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
       ...OF_BOB,
     ],
     ['a proof of which the request brought half', text, bobHalfProven(), ...OF_BOB],
-    // Retirements.
     [
       'a retirement by a key, with the block of a contract',
       text,
@@ -416,7 +414,7 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
       await bobRetired(SECOND, { accepted: { signature: '0xdead', ...BLOCK } }),
       ...OF_BOB,
     ],
-    // What was signed, where no registration is given.
+    // Signed requests without a given registration.
     [
       'another patch than was signed, before any registration',
       text,
@@ -429,9 +427,9 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
       patchAlone({ personality: { style: 'loud' } }),
       ...OF_BOB,
     ],
-    // A claim of which no line is given that proves it.
+    // A claim without the line that proves it.
     ['a proven wallet, of whose account a later line alone is given', text, withoutRegistrations(), BOB_JOINED],
-    // The forms of what a service accepts.
+    // Forms that a service rejects.
     ...(await Promise.all(
       [
         ['a time without a T, and with a name of its zone', '2030-01-01 04:31:00 UTC'],
@@ -456,7 +454,7 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
   ];
 }
 
-/** The same r with the order of the curve less s, which recovers the same key. */
+/** The same r with the order of the curve minus s, which recovers the same key. */
 function withLargerS({ signature }: Line): string {
   const [, r = '', s = '', v = ''] = /^0x(.{64})(.{64})(.{2})$/.exec(String(signature)) ?? [];
   const larger = (CURVE_ORDER - BigInt(`0x${s}`)).toString(16).padStart(64, '0');
@@ -480,7 +478,7 @@ function registeredCat(): Line {
   return signedAccountLine({ ...line, payload: { agentId, ...content } });
 }
 
-/** BOB's account in the sample log without admission: a registration with an e-mail address, whose line holds no request. */
+/** BOB's account in the sample log without admission: a registration with an e-mail address and without a request. */
 function registeredOpen(wallet = payloadOf(recordIn(openRecords, JOINED_OPEN))['walletAddress'] ?? null): string {
   return rewritten(altered(bob, REGISTERED, { walletAddress: wallet }).slice(0, REGISTERED));
 }
@@ -494,7 +492,7 @@ function madeAgain(): string {
   return accountsOf({ of: [...ann.slice(0, CHANGED), again] });
 }
 
-/** The accounts, of BOB's only the line after his proof, with another payload. */
+/** The accounts, with only the line after BOB's proof, which has another payload. */
 function patchAlone(payload: Line): string {
   return toText([
     ...accountLines.slice(0, ann.length),
@@ -502,7 +500,7 @@ function patchAlone(payload: Line): string {
   ]);
 }
 
-/** The accounts, of BOB's only the line after his proof. */
+/** The accounts, with only the line after BOB's proof. */
 function withoutRegistrations(): string {
   return toText([
     ...accountLines.slice(0, ann.length),
@@ -516,7 +514,7 @@ function afterRetirement(): Line {
   return { ...recordIn(bob, CHANGED), ts: iso(at), payload };
 }
 
-/** Lines of both agents in turn, each agent's in their order. */
+/** Lines of both agents alternately, each agent's in order. */
 function interleaved(): string {
   const [ofAnn, ofBob] = [accountLines.slice(0, ann.length), accountLines.slice(ann.length)];
   return toText(ofAnn.flatMap((line, index) => [line, ...ofBob.slice(index, index + 1)]));

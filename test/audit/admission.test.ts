@@ -1,4 +1,4 @@
-// Who took part, as an auditor judges it from the lines, the accounts and the chain; and what a service may have made of it.
+// Audits who could join: by the lines, the accounts and the chain, with forgeries by a service.
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { compareBalances } from '../../src/audit/chain/balances.ts';
 import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
@@ -21,7 +21,7 @@ let token: Contract;
 let lines: Line[] = [];
 let accounts = '';
 
-/** The places of the lines in their log. */
+/** Indexes of the lines. */
 const [ANN_JOINED, PROPOSED] = [2, 4] as const;
 
 beforeAll(async () => {
@@ -39,7 +39,7 @@ beforeEach(async () => {
   if (lines.length === 0) await play();
 });
 
-/** ANN lists herself and admits BOB; both hold the token. When she proposes, she has another wallet than at her join. */
+/** ANN lists herself and admits BOB; both hold the token. Before she proposes, she changes her wallet. */
 async function play(): Promise<void> {
   const service = new TestService();
   const reader = new TokenReader({ rpcUrl: anvil.rpcUrl, chainId: 31_337 });
@@ -65,7 +65,7 @@ async function accountOf(service: TestService, { did }: Signer): Promise<string>
 
 const joined = () => payloadOf(lines[ANN_JOINED] as Line);
 
-/** The log with another payload in ANN's join, and numbers and hashes set right. */
+/** The log with another payload in ANN's join, and correct numbers and hashes. */
 function forged(payload: Line): string {
   return toText(rechained(lines.with(ANN_JOINED, { ...lines[ANN_JOINED], payload }) as Line[]));
 }
@@ -101,7 +101,7 @@ describe('by the chain', () => {
     expect(await balances(toText(rechained(lines)))).toMatchObject({ verdict: 'verified', counts: { verified: 2 } });
   });
 
-  test('an altered balance is found, though the rule would allow it', async () => {
+  test('an altered balance that the rule would allow is found', async () => {
     const text = forged({ ...joined(), token: { ...(joined()['token'] as Line), balance: '8' } });
     expect((await audit(text, { accounts })).broken).toEqual([]);
     expect(await balances(text)).toEqual({
@@ -116,14 +116,14 @@ describe('by the chain', () => {
     expect((await balances(text)).sentence).toContain('shows a balance of 0');
   });
 
-  test('a balance of no wallet is found', async () => {
+  test('a balance without a wallet is found', async () => {
     const { walletAddress: _, ...payload } = joined();
     expect((await balances(forged(payload))).sentence).toContain('records a balance of 7, and no wallet');
   });
 
   test.each([
     ['another chain', (method: string) => method === 'eth_chainId' && '0x1', 'serves chain 1'],
-    ['another block at that height', (method: string) => method === 'eth_getBlockByNumber' && 'other', 'and not 0x'],
+    ['another block at that height', (method: string) => method === 'eth_getBlockByNumber' && 'other', ', not 0x'],
     ['no such block', (method: string) => method === 'eth_getBlockByNumber' && null, 'is not known there'],
   ] as const)('is undecided where the RPC has %s', async (_what, result, note) => {
     const proxy = await openFaultProxy(anvil.rpcUrl);

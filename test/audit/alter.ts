@@ -1,9 +1,9 @@
-// Every value of a record, and a record in which one was changed.
+// Finds every value of a record, and changes one.
 import type { Json, Line } from './forge.ts';
 
 export type Path = readonly string[];
 
-/** The way to every value of a record that holds no others. */
+/** The paths of all values without members. */
 export function leaves(value: Json, path: Path = []): Path[] {
   if (typeof value !== 'object' || value === null) return [path];
   return Object.entries(value).flatMap(([name, member]) => leaves(member, [...path, name]));
@@ -17,7 +17,7 @@ export function changed(value: Json, path: Path, change: (value: Json) => Json):
   return copy;
 }
 
-/** A value of the same type that is easily overlooked. */
+/** A value of the same type that differs slightly. */
 export function slightly(value: Json): Json {
   if (typeof value === 'number') return value + 1;
   if (value === null) return 'null';

@@ -1,4 +1,4 @@
-// The address of a service, in the one form in which requests, options and proofs of wallets are compared.
+// The normal form of a service's address, in which requests, options and wallet proofs are compared.
 import { expect, test } from 'vitest';
 import { baseOf, normalBase } from '../../src/audit/line/evidence.ts';
 
@@ -20,7 +20,7 @@ test.each([
   expect(normalBase(base)).toBe(base);
 });
 
-test('an encoding that is not of UTF-8 is no address', () => {
+test('a URL with an encoding that is not UTF-8 is not an address', () => {
   expect([baseOf(`https://h.example/%E9${PATH}`, PATH), normalBase('https://h.example/%E9')]).toEqual([
     undefined,
     undefined,

@@ -1,4 +1,4 @@
-// The auditor's core as a browser gets it, run where nothing of Node is: no import, no Buffer, no process.
+// Runs the auditor's core without anything of Node, as in a browser: no import, no Buffer, no process.
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { rolldown } from 'rolldown';
@@ -8,7 +8,7 @@ import type { CheckResult } from '../../src/audit/report/findings.ts';
 const CORE = fileURLToPath(new URL('../../src/audit/core.ts', import.meta.url));
 const CORE_AND_READER = fileURLToPath(new URL('browser-entry.ts', import.meta.url));
 
-/** One file for the browser, without stand-ins for anything. */
+/** One file for the browser, without polyfills. */
 export async function bundleCore(input = CORE) {
   const bundle = await rolldown({ input, platform: 'browser', onLog: () => undefined });
   const { output } = await bundle.generate({ format: 'esm', codeSplitting: false });
@@ -16,8 +16,8 @@ export async function bundleCore(input = CORE) {
 }
 
 /**
- * Everything of Node that a browser lacks is removed before the core is loaded; requests come over a port of their own. Most of a
- * thousand audits share their keys and transactions, whose curve arithmetic would be most of the work.
+ * Removes everything of Node that a browser lacks before it loads the core; requests come over a message port. Most of a thousand
+ * audits share their keys and transactions, whose curve arithmetic would be most of the work.
  */
 const PROGRAM = `
   import { parentPort, workerData } from 'node:worker_threads';
@@ -52,10 +52,9 @@ interface Request {
 type Answer = readonly CheckResult[] | string;
 
 let worker: Promise<Worker> | undefined;
-/** The requests in order, which is that of the responses. */
+/** In the order of the responses. */
 const waiting: ((answer: Answer) => void)[] = [];
 
-/** The findings of the core in a worker. */
 export async function auditInBrowser(request: Request): Promise<readonly CheckResult[]> {
   worker ??= startWorker();
   const started = await worker;

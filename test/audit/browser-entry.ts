@@ -1,4 +1,4 @@
-// What the browser's core is made of here: the core, and the reader of transactions that it loads for itself.
+// The bundle for the browser: the core, and the reader of transactions that the core loads dynamically.
 
 export { readTransaction } from '../../src/audit/chain/contracts.ts';
 export * from '../../src/audit/core.ts';

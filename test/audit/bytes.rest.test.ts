@@ -1,5 +1,5 @@
-// Every third byte of a good export but those of its last line, changed (BYTES=all changes every one): the event is named. What of the last line only the chain
-// or the service's clock knows, no other line vouches for.
+// Changes every third byte of a good export (every one with BYTES=all): a finding names the event. Excludes values of the last line
+// that only the chain or the service's clock can verify.
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ const bytes = readFileSync(new URL('../../fixtures/logs/chamber.ndjson', import.
 
 const STRIDE = process.env['BYTES'] === 'all' ? 1 : 3;
 
-/** The offsets at which the lines start, and at last the one at which the text ends. */
+/** The offset of each line, and of the end of the text. */
 const starts = [0, ...[...bytes.keys()].filter((at) => bytes[at] === LINE_BREAK).map((at) => at + 1)];
 const LAST = starts.length - 1;
 const lines = Array.from({ length: LAST - 1 }, (_, index) => index + 1);

@@ -1,60 +1,24 @@
-// What the auditor says of the log that a service publishes: that it holds the lines, extends what was kept, and is cosigned.
+// Audits the published log: it contains the lines, extends kept checkpoints, and is cosigned.
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { auditMain } from '../../src/audit/main.ts';
-import type { AuditReport } from '../../src/audit/report/report-types.ts';
+import { describe, expect, it } from 'vitest';
 import { rotateKeyFile } from '../../src/keys/key-file.ts';
 import { parseMisbehaviour, verifyMisbehaviour } from '../../src/tlog/misbehaviour.ts';
 import { formatVerifierKey, parseVerifierKey, toNoteKey } from '../../src/tlog/note.ts';
-import { debating, newAgent, type Running, run } from '../kit/service.ts';
+import { debating, newAgent, run } from '../kit/service.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
-import { eventually } from '../kit/until.ts';
 import { openGoBetween } from './go-between.ts';
+import { audit, covered, logOf, type PublishedLog } from './running-audit.ts';
 
-let printed = '';
-beforeEach(() => {
-  vi.spyOn(console, 'log').mockImplementation((text: string) => {
-    printed = text;
-  });
-});
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
-async function audit(running: Running, options = {}) {
-  const exitCode = await auditMain({ target: running.url, json: true, now: running.clock.read, ...options });
-  const report = JSON.parse(printed) as AuditReport;
-  const checkOf = (name: string) => report.chambers[0]?.checks.find((check) => check.name === name);
-  return { exitCode, report, checkOf };
-}
-
-async function covered({ service }: Running): Promise<string> {
-  const { log, tree } = service.forum.store;
-  return eventually(async () => {
-    const checkpoint = await tree.checkpoint();
-    expect(checkpoint?.size).toBe(await log.lastPlace());
-    return checkpoint?.note ?? '';
-  }, 20_000);
-}
-
-async function keyOf({ url }: Running): Promise<string> {
-  return ((await (await fetch(url)).json()) as { readonly log: { readonly checkpointKey: string } }).log.checkpointKey;
-}
-
-interface Log {
-  readonly checkpointKey: string;
-}
-
-/** The same key, in the name of another log. */
-function ofAnotherLog(log: Log): object {
+/** The same key with the name of another log. */
+function ofAnotherLog(log: PublishedLog): object {
   const prefix = `/log/${'0'.repeat(32)}`;
   const { publicKey, type } = parseVerifierKey(log.checkpointKey) ?? expect.fail('no key');
   return { ...log, prefix, checkpointKey: formatVerifierKey(toNoteKey(`forum.test${prefix}`, type, publicKey)) };
 }
 
 describe('the published log', () => {
-  it('holds the lines, and extends every checkpoint that was kept', { timeout: 60_000 }, async () => {
+  it('contains the lines, and extends every kept checkpoint', { timeout: 60_000 }, async () => {
     const running = await run({ DATABASE_PATH: temporaryDatabase() });
     const { debate } = await debating(running);
     const kept = [await covered(running)];
@@ -69,7 +33,7 @@ describe('the published log', () => {
     expect(checkOf('witnesses')?.verdict).toBe('not evaluated');
   });
 
-  it('that does not extend a checkpoint that was kept is broken, and a file proves it', {
+  it('that does not extend a kept checkpoint is broken, and a file proves it', {
     timeout: 60_000,
   }, async () => {
     const path = temporaryDatabase();
@@ -95,7 +59,7 @@ describe('the published log', () => {
     expect(report.problems).toEqual([expect.stringMatching(/has signed a checkpoint of size 4 .* and one of size 5/)]);
     const [file = ''] = readdirSync(proofs);
     const proof = parseMisbehaviour(readFileSync(join(proofs, file), 'utf8'));
-    expect(await verifyMisbehaviour(proof)).toMatchObject({ checkpointKeys: [await keyOf(other)] });
+    expect(await verifyMisbehaviour(proof)).toMatchObject({ checkpointKeys: [(await logOf(other)).checkpointKey] });
   });
 
   it('is not evaluated where its key is not the one that the chamber records', { timeout: 60_000 }, async () => {
@@ -133,7 +97,7 @@ describe('the published log', () => {
       ]);
     }
     const witnesses = join(temporaryFolder(), 'policy');
-    writeFileSync(witnesses, `log ${await keyOf(after)}\nquorum none\n`);
+    writeFileSync(witnesses, `log ${(await logOf(after)).checkpointKey}\nquorum none\n`);
     expect(await audit(after, { witnesses })).toMatchObject({ exitCode: 0, report: { doubts: [] } });
   });
 
@@ -147,7 +111,7 @@ describe('the published log', () => {
     expect([exitCode, report.doubts]).toEqual([4, [expect.stringMatching(/^the policy of --witnesses names no log/)]]);
   });
 
-  it.each<[string, (log: Log) => object]>([
+  it.each<[string, (log: PublishedLog) => object]>([
     ['that GET / does not name', () => ({})],
     ['with another prefix than its origin', (log) => ({ log: { ...log, prefix: `/log/${'0'.repeat(32)}` } })],
     ['that is not the one of the lines', (log) => ({ log: ofAnotherLog(log) })],
@@ -193,7 +157,7 @@ describe('the published log', () => {
       atEnd(() => between.close());
       between.lie = (path, text) => (path === '/' ? '{}' : text);
       const witnesses = join(temporaryFolder(), 'policy');
-      writeFileSync(witnesses, `${is === 'named' ? `log ${await keyOf(running)}\n` : ''}quorum none\n`);
+      writeFileSync(witnesses, `${is === 'named' ? `log ${(await logOf(running)).checkpointKey}\n` : ''}quorum none\n`);
       const { report } = await audit({ ...running, url: between.url }, { witnesses });
       expect(report).toMatchObject(expected);
     },

@@ -1,4 +1,4 @@
-// The members' accounts, next to a chamber's lines: which wallet a key was bound to, and what a service may have made of it.
+// Compares members' accounts with a chamber's lines: when a key was bound to which wallet, with forgeries by a service.
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -33,7 +33,7 @@ async function register(by: Signer, walletAddress: string) {
   await service.must('POST', '/register', { by, body: { ...content, walletAddress } });
 }
 
-/** ANN registers, signs her registration, and proposes; a minute later she takes another wallet. */
+/** ANN registers, signs her registration, and proposes; a minute later she changes her wallet. */
 beforeEach(async () => {
   service = new TestService();
   ann = await service.agent();
@@ -159,7 +159,7 @@ describe('a service is caught that', () => {
     expect((await audit(toText(rechained(older)))).broken).toEqual(['registration']);
   });
 
-  test('leaves out all account lines and takes a wallet that the account did not bind before', async () => {
+  test('leaves out all account lines and names a wallet that the account had not bound', async () => {
     const older = (creatorWallet: Json) =>
       moves.map(({ payload, ...line }) => {
         const { accountEventId: _, walletAddress: __, walletProven: ___, ...rest } = payload as Line;
@@ -208,10 +208,10 @@ test('agents without a signed line are named', async () => {
   const lines = toText(await service.lines(2));
   const { broken, check } = await audit(lines, { accounts });
   expect([broken, check('registration').verdict]).toEqual([[], 'not evaluated']);
-  expect(check('registration').note).toContain(`no signed line shows the wallet of 1 agents: ${bob.did}`);
+  expect(check('registration').note).toContain(`no signed line shows the wallet of 1 agent: ${bob.did}`);
 });
 
-test('lines that are not published, before the first one, count as unsigned', async () => {
+test('unpublished lines before the first one count as unsigned', async () => {
   const { broken, check } = await audit(toText(rechained(moves)), { accounts: toText(rechained(account).slice(2)) });
   expect([broken, check('registration').verdict]).toEqual([[], 'not evaluated']);
 });

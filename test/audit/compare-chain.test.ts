@@ -1,4 +1,4 @@
-// What a log claims about the chain, against the chain: a token, and a deployment that fails. Forged logs are chained again.
+// Compares a log's claims with a real chain: a token, and a deployment that fails. Forged logs are chained again.
 import { encodeFunctionData, toFunctionSelector } from 'viem';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
@@ -30,7 +30,7 @@ let chain: AuditedChain;
 let deployed: readonly Line[];
 let failed: readonly Line[];
 
-/** Chamber 1 gets its token; the factory refuses the idea of chamber 2, whose proposer has no wallet. */
+/** Chamber 1 gets its token; the factory rejects the idea of chamber 2, whose proposer has no wallet. */
 beforeAll(async () => {
   live = await openLiveService({ CHAIN: '' });
   await playChamber(live);
@@ -64,10 +64,10 @@ async function linesOf(chamberId: number): Promise<readonly Line[]> {
   return parse(text.trimEnd().split('\n'));
 }
 
-/** The chain's time is that of the machine, and the service's was moved ahead. */
+/** The service's clock was moved ahead of the chain's. */
 const maxSkewSeconds = 7 * 86_400;
 
-/** The check `claims` of the lines as given, with numbers and hashes set right. */
+/** The check `claims` of the lines, with correct numbers and hashes. */
 async function claims(lines: readonly Line[], policy: AuditPolicy = {}, asked = chain) {
   const audit = await auditLines(toText(rechained(lines)), { maxSkewSeconds, ...policy });
   await compareChain(audit, asked, audit.decisions.state?.chamberId);
@@ -97,12 +97,12 @@ function denied(txHash: Json): Line[] {
   );
 }
 
-/** Gives the payload of the events of a type other members. */
+/** Changes members in the payloads of all events of a type. */
 function altered(type: string, changes: Line): Line[] {
   return deployed.map((line) => (typeIs(type)(line) ? withPayload(line, changes) : line));
 }
 
-/** What is found while the factory's relayer is another account than the one that committed. */
+/** Calls `find` while another account than the committing one is the factory's relayer. */
 async function afterRotation<Found>(find: (rpc: ReturnType<typeof openRpc>) => Promise<Found>): Promise<Found> {
   const rpc = openRpc(info.rpcUrl ?? '');
   const before = await rpc.request('evm_snapshot', []);
@@ -118,7 +118,7 @@ async function afterRotation<Found>(find: (rpc: ReturnType<typeof openRpc>) => P
   }
 }
 
-describe('what happened', () => {
+describe('an honest log', () => {
   test('a token is verified', async () => {
     expect(await claims(deployed)).toEqual(['verified', `factory ${info.factoryAddress.toLowerCase()}`]);
   });
@@ -163,14 +163,14 @@ describe('a service that denies an idea its token is caught', () => {
     expect(await claims(denied(`0x${'12'.repeat(32)}`))).toEqual(['broken', expect.stringContaining('does not know')]);
   });
 
-  test('without a trace of the factory, once that is named', async () => {
+  test('without a logged call of the factory, once --factory names it', async () => {
     const lines = denied(null).filter((line) => !typeIs('relay.deploy_submitted')(line));
     expect(await claims(lines)).toEqual(['not evaluated', expect.stringContaining('use --factory')]);
     const [verdict] = await claims(lines, { factories: [info.factoryAddress] });
     expect(verdict).toBe('broken');
   });
 
-  test('that it never deployed, because the call succeeds', async () => {
+  test('that it never deployed, since the call succeeds', async () => {
     const wallet = `0x${'11'.repeat(20)}`;
     const lines = failed.map((line) =>
       typeIs('chamber.proposed')(line) ? withPayload(line, { creatorWallet: wallet }) : line,
@@ -184,7 +184,7 @@ describe('a service that denies an idea its token is caught', () => {
     const policy = () => ({ factories: [info.factoryAddress] });
     const idea = { ideaId: 'idea-1', name: 'None', ticker: 'NONE', description: '', creatorWallet };
     const data = () => deployData(2, idea as Parameters<typeof deployData>[1]);
-    /** The log of chamber 2, whose proposer has a wallet after all. */
+    /** The log of chamber 2 with a wallet for its proposer. */
     const denying = (...relayed: readonly Line[]) =>
       failed.flatMap((line) => {
         if (typeIs('chamber.proposed')(line)) return [withPayload(line, { creatorWallet })];
@@ -297,7 +297,7 @@ describe('after the owner appointed another relayer of the factory,', () => {
       await rpc.request('anvil_setCode', [info.factoryAddress, code]);
       return await claims(failed, policy());
     });
-    expect(result).toEqual(['undecided', expect.stringContaining('from none of the accounts that are known')]);
+    expect(result).toEqual(['undecided', expect.stringContaining('from no known account')]);
   });
 
   test('a token that the new one deployed is verified', async () => {
@@ -366,7 +366,7 @@ describe('a token', () => {
       .filter((line) => !typeIs('relay.deploy_submitted')(line))
       .map((line) => (typeIs('chamber.proposed')(line) ? { ...line, request: null } : line));
     const [verdict, sentence] = await claims(lines);
-    expect([verdict, sentence]).toEqual(['broken', expect.stringContaining('deployed something else than idea-1')]);
+    expect([verdict, sentence]).toEqual(['broken', expect.stringContaining('did not deploy idea-1')]);
   });
 
   test('of another address is named', async () => {
@@ -374,7 +374,7 @@ describe('a token', () => {
     expect(await claims(lines)).toEqual(['broken', expect.stringContaining(`did not deploy 0x${'22'.repeat(20)}`)]);
   });
 
-  test('of another factory than those named is named', async () => {
+  test('of another factory than --factory names is found', async () => {
     const [verdict, sentence] = await claims(deployed, { factories: [info.registryAddress] });
     expect([verdict, sentence]).toEqual([
       'broken',

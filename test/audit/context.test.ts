@@ -1,4 +1,4 @@
-// What the chambers of one log share in an audit.
+// The state that the audits of a log's chambers share.
 import { describe, expect, test } from 'vitest';
 import { BlockHeights, Candidates, Subjects } from '../../src/audit/context.ts';
 import type { Hex } from '../../src/vocabulary/values.ts';
@@ -8,7 +8,7 @@ const COMMITMENT = { chamberId: 1, ideaId: undefined };
 const IDEA = { chamberId: 1, ideaId: 'idea-2' };
 
 describe('the transactions of a log', () => {
-  test('belong to the commitment or the idea that had them first', () => {
+  test('belong to the commitment or the idea that named them first', () => {
     const subjects = new Subjects();
     expect(subjects.conflict(hashOf(1), COMMITMENT)).toBeUndefined();
     expect(subjects.conflict(hashOf(1), COMMITMENT)).toBeUndefined();
@@ -18,7 +18,7 @@ describe('the transactions of a log', () => {
     expect(subjects.of(hashOf(2), COMMITMENT)).toEqual(IDEA);
   });
 
-  test('are all known, however many follow', () => {
+  test('are all remembered', () => {
     const subjects = new Subjects();
     for (let index = 1; index <= 100_001; index++) subjects.conflict(hashOf(index), { ...IDEA, chamberId: index });
     expect(subjects.of(hashOf(1), COMMITMENT)).toEqual(IDEA);

@@ -1,48 +1,17 @@
-// What the auditor says of cosignatures, for which it waits some seconds each time.
+// Audits cosignatures, for which the audit waits some seconds each time.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { auditMain } from '../../src/audit/main.ts';
-import type { AuditReport } from '../../src/audit/report/report-types.ts';
+import { describe, expect, it } from 'vitest';
 import { formatVerifierKey } from '../../src/tlog/note.ts';
-import { call, createChamber, debating, newAgent, type Running, run } from '../kit/service.ts';
+import { call, createChamber, debating, newAgent, run } from '../kit/service.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { eventually } from '../kit/until.ts';
 import { Witness } from '../kit/witness.ts';
 import { openGoBetween } from './go-between.ts';
-
-let printed = '';
-beforeEach(() => {
-  vi.spyOn(console, 'log').mockImplementation((text: string) => {
-    printed = text;
-  });
-});
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
-async function audit(running: Running, options = {}) {
-  const exitCode = await auditMain({ target: running.url, json: true, now: running.clock.read, ...options });
-  const report = JSON.parse(printed) as AuditReport;
-  const checkOf = (name: string) => report.chambers[0]?.checks.find((check) => check.name === name);
-  return { exitCode, report, checkOf };
-}
-
-async function covered({ service }: Running): Promise<string> {
-  const { log, tree } = service.forum.store;
-  return eventually(async () => {
-    const checkpoint = await tree.checkpoint();
-    expect(checkpoint?.size).toBe(await log.lastPlace());
-    return checkpoint?.note ?? '';
-  }, 20_000);
-}
-
-async function keyOf({ url }: Running): Promise<string> {
-  return ((await (await fetch(url)).json()) as { readonly log: { readonly checkpointKey: string } }).log.checkpointKey;
-}
+import { audit, covered, logOf } from './running-audit.ts';
 
 describe('the published log', () => {
-  it('is cosigned by the witnesses asked for, or broken', { timeout: 180_000 }, async () => {
+  it('is cosigned by the required witnesses, or broken', { timeout: 180_000 }, async () => {
     const witness = new Witness();
     const absent = new Witness('witness.test/w2', new Uint8Array(32).fill(6));
     const [policy, strict] = [join(temporaryFolder(), 'policy'), join(temporaryFolder(), 'strict')];
@@ -50,7 +19,7 @@ describe('the published log', () => {
     writeFileSync(policy, `${line}quorum W1\n`);
     writeFileSync(strict, `${line}witness W2 ${formatVerifierKey(absent.key)}\ngroup both all W1 W2\nquorum both\n`);
     const running = await run({ WITNESS_POLICY_FILE: policy });
-    witness.watch(await keyOf(running));
+    witness.watch((await logOf(running)).checkpointKey);
     const { by, id } = await debating(running);
     await eventually(async () => expect(await covered(running)).toContain('witness.test/w1'), 30_000);
     expect((await audit(running, { witnesses: policy })).checkOf('witnesses')?.verdict).toBe('verified');
@@ -67,7 +36,7 @@ describe('the published log', () => {
     expect(checkOf('witnesses')?.findings[0]?.sentence).toMatch('cosigned by 1 of 2 witnesses');
     // The log is named, and its chamber is old enough.
     const named = join(temporaryFolder(), 'named');
-    writeFileSync(named, `log ${await keyOf(running)}\n${line}quorum W1\n`);
+    writeFileSync(named, `log ${(await logOf(running)).checkpointKey}\n${line}quorum W1\n`);
     for (const options of [{}, { chamber: id }])
       expect(await audit(running, { witnesses: named, ...options })).toMatchObject({
         exitCode: 0,
@@ -75,7 +44,7 @@ describe('the published log', () => {
       });
     const proofPath = `/chambers/${id}/events/2/tlog-proof`;
     const cosigned = await (await fetch(running.url + proofPath)).text();
-    // What follows, no witness sees: a change of the member's account, which is not the same for other readers.
+    // No witness sees the following lines: a change of the member's account could differ for other readers.
     witness.isAway = true;
     await call(running, by, ['PUT', '/personality', { patch: { style: 'dry' } }]);
     await covered(running);

@@ -1,4 +1,4 @@
-// What a hostile service or chain costs the auditor: bounded memory, one request and a bounded time.
+// A hostile service or chain costs the auditor bounded memory, one request and bounded time.
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { AGAIN, Costs, casesOf, expectCheap, TOO_LARGE } from '../client/cost.ts';
@@ -35,7 +35,7 @@ describe('the auditor', AGAIN, () => {
   );
 });
 
-/** Each ends by a limit of time, the auditor's at 20 times its timeout: they wait side by side. */
+/** Each ends by a time limit, the auditor's after 20 timeouts, so they run concurrently. */
 describe('bytes that drip', AGAIN, () => {
   it.concurrent.each([
     ['chamber list', (url: string) => costs.runCli(['chamber', 'list', `--url=${url}`])],

@@ -1,4 +1,4 @@
-// What excuses a check: only a finding, or an input that is missing.
+// Only a finding or a missing input excuses a check.
 import { describe, expect, test } from 'vitest';
 import { Findings, gravest, OF_LOSS } from '../../src/audit/report/findings.ts';
 
@@ -9,7 +9,7 @@ function check(findings: Findings, name: string) {
 }
 
 describe('a check that follows from a finding', () => {
-  test('is not evaluated where the finding is', () => {
+  test('is not evaluated if there is the finding', () => {
     const findings = new Findings();
     findings.notEvaluated(LOST, 'rules');
     findings.judge('order', [2], 'event 2 is missing');
@@ -19,7 +19,7 @@ describe('a check that follows from a finding', () => {
     });
   });
 
-  test('is broken where nothing explains it', () => {
+  test('is broken if no finding explains it', () => {
     const findings = new Findings();
     findings.judge('order', [1]);
     findings.notEvaluated(LOST, 'rules', 'views');
@@ -32,7 +32,7 @@ describe('a check that follows from a finding', () => {
     expect(check(findings, 'views')?.verdict).toBe('broken');
   });
 
-  test('may follow from the findings of the lines, where it is of something else about them', () => {
+  test('may follow from findings of the lines, in an audit that is derived from them', () => {
     const ofLines = new Findings();
     const findings = new Findings({ ofLines });
     findings.notEvaluated(LOST, 'claims');
@@ -42,7 +42,7 @@ describe('a check that follows from a finding', () => {
   });
 });
 
-test('of independent problems the gravest counts, whatever the order', () => {
+test('the gravest of independent problems counts, in any order', () => {
   const open = { needs: 'chain', why: 'only the chain shows it' } as const;
   const doubt = { doubt: 'say which' };
   expect(gravest(undefined, open, doubt, 'it is wrong')).toBe('it is wrong');

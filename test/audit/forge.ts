@@ -1,4 +1,4 @@
-// What forgers do to an export: lines taken apart, altered, and put together again with right numbers and hashes.
+// Forges exports: parses lines, alters them, and restores correct numbers and hashes.
 import { expect } from 'vitest';
 import { type Accounts, listedAccounts } from '../../src/audit/account/accounts.ts';
 import { compareAccounts } from '../../src/audit/account/compare-accounts.ts';
@@ -36,14 +36,14 @@ export async function accountOf(service: TestService, { did }: Signer): Promise<
   return parse(ndjson.toString().trimEnd().split('\n'));
 }
 
-/** Lines of which one has other members, in itself and in its payload. */
+/** The lines, one of which has other members, in itself and in its payload. */
 export function altered(lines: readonly Line[], eventId: number, payload: Line, members: Line = {}): Line[] {
   const before = lines[eventId - 1] as Line;
   const changed = { ...before, ...members, payload: { ...(before['payload'] as Line), ...payload } };
   return lines.with(eventId - 1, changed) as Line[];
 }
 
-/** The lines with numbers and hashes set right, as a service would that rewrites its log. */
+/** The lines with correct numbers and hashes, like those of a service that rewrites its log. */
 export function rechained(records: readonly Line[]): string[] {
   const lines: string[] = [];
   for (const [index, record] of records.entries()) {
@@ -57,26 +57,26 @@ export function rechained(records: readonly Line[]): string[] {
 export interface ForgedMove {
   readonly by: Signer;
   readonly type: string;
-  /** Behind the chamber's path, e.g. `join`; from the root where it begins with `/`. */
+  /** Below the chamber's path, e.g. `join`; absolute if it begins with `/`. */
   readonly path: string;
   readonly at: number;
   readonly body?: Json;
-  /** The payload without accountEventId, which is 1 unless it is given. */
+  /** Without accountEventId, which defaults to 1. */
   readonly payload: Line;
-  /** The service's address; PUBLIC_URL by default. */
+  /** The service's address; defaults to PUBLIC_URL. */
   readonly origin?: string;
   /** Seconds after its creation. */
   readonly expires?: number;
 }
 
-/** A line with a right signature, whether or not the move is allowed. */
+/** A line with a valid signature, whether or not the move is allowed. */
 export function signedLine({ type, path, payload, origin = PUBLIC_URL, ...move }: ForgedMove): Line {
   const targetUri = origin + (path.startsWith('/') ? path : `/chambers/1/${path}`);
   const request = signedRequest({ ...move, type, targetUri });
   return lineOf(1, { ...move, type, request, payload: { accountEventId: 1, ...payload } });
 }
 
-/** A line of an account, likewise; `path` is the whole path. */
+/** The same for an account's line; `path` is the whole path. */
 export function signedAccountLine({ type, path, payload, origin = PUBLIC_URL, ...move }: ForgedMove): Line {
   const request = signedRequest({ ...move, type, targetUri: origin + path });
   return lineOf(null, { ...move, type, request, payload });
@@ -114,11 +114,11 @@ interface Rules extends AuditPolicy {
   readonly verify?: typeof isSignedBy;
   /** The lines of accounts. */
   readonly accounts?: string;
-  /** Is asked about contracts' signatures. */
+  /** Answers whether contracts accept signatures. */
   readonly chain?: AuditedChain;
 }
 
-/** Audits what is in the text; with its true signatures, the core in a browser finds the same. */
+/** Audits the text. If signatures are verified, compares the findings with those of the core in a browser. */
 export async function audit(
   text: string | Uint8Array,
   { verify = verifyOnce, accounts, chain, ...policy }: Rules = {},
@@ -147,10 +147,10 @@ interface Lenient extends Pick<AuditOptions, 'assumptions' | 'context'> {
   readonly verify?: typeof isSignedBy;
 }
 
-/** After all lines: clocks that are behind are no subject of forgeries. */
+/** Later than all lines, so that the clock never matters. */
 const LATER: AuditClock = { now: () => Date.UTC(9999, 0, 1), isStated: false };
 
-/** The audit of the lines alone. */
+/** Audits the lines alone. */
 export async function auditLines(text: string | Uint8Array, policy: AuditPolicy, more: Lenient = {}) {
   const { verify = verifyOnce, assumptions, context = { ...auditContext(policy, verify, LATER), keys } } = more;
   const chamberAudit = new ChamberAudit({
@@ -164,7 +164,7 @@ export async function auditLines(text: string | Uint8Array, policy: AuditPolicy,
   return chamberAudit;
 }
 
-/** The report as the command makes it. */
+/** As the command creates it. */
 export async function report(
   text: string | Uint8Array,
   { now = 0, ...policy }: AuditPolicy & { readonly now?: number } = {},
@@ -211,7 +211,7 @@ export function toText(lines: readonly string[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** Splits the bytes into pieces that end anywhere, as a network delivers them. */
+/** Splits the bytes at arbitrary places, like a network. */
 async function* chunksOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   for (let start = 0; start < bytes.length; start += CHUNK_BYTES) yield bytes.subarray(start, start + CHUNK_BYTES);
 }

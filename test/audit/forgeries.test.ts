@@ -62,7 +62,7 @@ describe('a transaction to another contract', () => {
   const FIRST_COMMIT = records.findIndex(isOf('relay.commit_submitted')) + 1;
   const DEPLOY = records.findIndex(isOf('relay.deploy_submitted')) + 1;
 
-  test('is undecided together with one to the registry, and broken once the registry is named', async () => {
+  test('is undecided together with one to the registry, and broken with --registry', async () => {
     const text = toText(rechained(await withTarget(FIRST_COMMIT)));
     const { broken, check } = await audit(text);
     expect([broken, check('transactions').verdict]).toEqual([[], 'undecided']);
@@ -71,7 +71,7 @@ describe('a transaction to another contract', () => {
     expect([decided.broken, [...decided.named]]).toEqual([['transactions'], [FIRST_COMMIT]]);
   });
 
-  test('is named where it is the only one, and broken once the factory is named', async () => {
+  test('is noted if it is the only one, and broken with --factory', async () => {
     const honestNote = (await audit(text)).check('transactions').note;
     expect(honestNote).toContain(`registry ${REGISTRY.toLowerCase()}, factory ${FACTORY.toLowerCase()}`);
     const records = await withTarget(DEPLOY);
@@ -101,7 +101,7 @@ describe('an altered chamber', () => {
     expect(sentences).toContain('event 1 reuses the signature that created chamber 1');
   });
 
-  test('an outcome by the transaction of another is named, although its own is not logged', async () => {
+  test('an outcome by another idea’s transaction is found, even if its own is not logged', async () => {
     const { txHash = null } = payloadOf(records[17] as Line);
     for (const [left, id] of [
       [20, 20],
@@ -128,19 +128,19 @@ describe('an altered chamber', () => {
     return { ...ofType(type), ts };
   };
 
-  test.each(SENDINGS)('%s after the outcome is what a reorganisation makes of it', async (type) => {
+  test.each(SENDINGS)('%s after the outcome may follow a reorganization', async (type) => {
     const { broken } = await audit(toText(rechained([...records, atTheEnd(type)])));
     expect(broken).toEqual([]);
   });
 
-  test.each(SENDINGS)('%s after the outcome is named where nothing had been sent before it', async (type, sentence) => {
+  test.each(SENDINGS)('%s after the outcome is found if none was sent before it', async (type, sentence) => {
     const unsent = records.filter(({ type: its }) => its !== type);
     const { broken, findings } = await audit(toText(rechained([...unsent, atTheEnd(type)])));
     expect(broken).toEqual(['service-events']);
     expect(findings('service-events')[0]?.sentence).toContain(sentence);
   });
 
-  test('any of very many transactions may be the one that succeeded, and few of them are kept', async () => {
+  test('any of very many transactions may be the successful one, and few of them are kept', async () => {
     const committed = records.indexOf(ofType('chamber.committed'));
     const { ts = null } = records[committed - 1] ?? {};
     const more = new Array<Line>(300).fill({ ...ofType('relay.commit_submitted'), ts });

@@ -1,4 +1,4 @@
-// Forged exports, each of which the auditor names: well-signed moves that break a rule, wrong evidence, and altered chambers.
+// Forged exports that the auditor must find: signed moves that break a rule, wrong evidence, and altered chambers.
 import { readFileSync } from 'node:fs';
 import { chamberMoves } from '../../src/moves/registry.ts';
 import { HOUR, START } from '../kit/clock.ts';
@@ -12,7 +12,7 @@ export const MOVES = 16;
 export const moves = records.slice(0, MOVES);
 const EVE = new Signer(Buffer.alloc(32, 4));
 
-/** The export's moves alone, with a line put in as event `eventId`. */
+/** The export's moves, with a line inserted as event `eventId`. */
 export function withLine(eventId: number, line: Line): string {
   return toText(rechained(moves.toSpliced(eventId - 1, 0, line)));
 }
@@ -39,7 +39,7 @@ const other = { allocations: [{ ideaId: 'idea-3', bps: 9_999 }], salt: ALLOCATIO
 
 type Content = Pick<ForgedMove, 'body' | 'payload'>;
 
-/** Its place, the rule that it breaks, and who makes which move, in which hour. */
+/** Its event id, the broken rule, and who makes which move in which hour. */
 type Row = readonly [title: string, eventId: number, code: string, by: Signer, path: string, hour: number, Content];
 
 const ROWS: readonly Row[] = [
@@ -103,7 +103,7 @@ export const WRONG_EVIDENCE: readonly [title: string, forged: Line, checks: read
   ['a request that is not of HTTP', signedLine({ ...honest, origin: 'ftp://forum.test' }), ['target']],
 ];
 
-/** The whole export, one of its payloads altered. */
+/** The whole export with one altered payload. */
 export function altered(eventId: number, payload: Line): string {
   return toText(
     rechained(

@@ -1,5 +1,5 @@
-// A service that lies is found out at the first move that crosses from one of its histories to the other, and each kind of proof convicts
-// it alone: offline, by another program in another language.
+// A service with two histories is found out at the first move that crosses from one to the other. Each kind of proof convicts it
+// alone, offline, also by a program in another language.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -50,7 +50,7 @@ async function audit(target: string, options: readonly string[]) {
   return { exitCode, report: JSON.parse(out), files };
 }
 
-/** It convicts by the command line and by a program in Python, and with any of its texts changed it does not. */
+/** The command and a program in Python accept it, and reject it with any of its texts changed. */
 async function expectProof(file: string, kind: string, service: Service): Promise<void> {
   const keys = await publishedKeys(service);
   const { exitCode, out } = await runCli(['proof', file, '--json']);
@@ -70,14 +70,14 @@ async function expectProof(file: string, kind: string, service: Service): Promis
   }
   if (!hasPython) return;
   expect(execFileSync('python3', [CHECKER, file, ...keys], { encoding: 'utf8' })).toBe(`${kind}\n`);
-  // The text follows the format and the kind, so that what is signed differs.
+  // Only texts after the format and the kind, so that signed content differs.
   const [, , altered] = alterations(proof);
   const forged = join(temporaryFolder(), 'forged.json');
   writeFileSync(forged, JSON.stringify(altered));
   expect(() => execFileSync('python3', [CHECKER, forged, ...keys], { stdio: 'ignore' })).toThrow();
 }
 
-/** The proof with one of its texts changed in the middle, for each of them. */
+/** Copies of the proof, each with one text changed in the middle. */
 function alterations(value: unknown): readonly unknown[] {
   if (typeof value === 'string') {
     const middle = Math.floor(value.length / 2);
@@ -170,7 +170,7 @@ describe('a service with two histories', () => {
       problems: [],
       named: [
         ['verified', 'verified'],
-        // Nobody had seen anything of the second chamber when its only move was made.
+        // When its only move was made, nobody had seen anything of the second chamber.
         ['not evaluated', 'verified'],
       ],
     });

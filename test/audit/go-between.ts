@@ -1,21 +1,21 @@
-// Stands before a real service and changes what it answers: a service that lies.
+// A proxy that changes a real service's responses: a service that lies.
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface GoBetween {
   readonly url: string;
-  /** Returns the text to respond with instead of the service's own, by the path requested. */
+  /** Returns the text of the response, by the requested path. */
   lie: (path: string, text: string) => string;
-  /** Resolves when the request may be passed on. */
+  /** Resolves when the request may be forwarded. */
   wait: (path: string) => Promise<void>;
-  /** Returns the status to respond with instead, by the path requested. */
+  /** Returns the status to respond with, by the requested path. */
   refuseOf: (path: string) => number | undefined;
-  /** Answers the next requests with this status and Retry-After: 0. */
+  /** The statuses of the next responses, with Retry-After: 0. */
   refuse: number[];
   close(): Promise<void>;
 }
 
-/** `now` is the service's clock, which its Date header shows. */
+/** `now` is the service's clock, shown in the Date header. */
 export async function openGoBetween(serviceUrl: string, now: () => number): Promise<GoBetween> {
   const server = createServer(async (request, response) => {
     const status = between.refuse.shift() ?? between.refuseOf(request.url ?? '');
@@ -31,7 +31,7 @@ export async function openGoBetween(serviceUrl: string, now: () => number): Prom
     const told = between.lie(path, text);
     const logId = answer.headers.get('log-id');
     const headers = { Date: new Date(now()).toUTCString(), ...(logId === null ? {} : { 'Log-Id': logId }) };
-    // Tiles are no text.
+    // Tiles are binary.
     response.writeHead(answer.status, headers).end(told === text ? bytes : told);
   });
   const between: GoBetween = {

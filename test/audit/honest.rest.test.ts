@@ -1,5 +1,5 @@
-// Honest logs are sound: random chambers of a real forum, whose roots and tokens the real relayer brings onto a chain that
-// delays, raises fees, refuses deployments and reorganizes. HONEST_CHAMBERS=200 plays more of them, HONEST_SEED others.
+// Honest logs are sound: random chambers of a real forum, whose roots and tokens the real relayer submits to a chain that delays,
+// raises fees, rejects deployments and reorganizes. HONEST_CHAMBERS=200 plays more of them, HONEST_SEED other ones.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { isClosed, phaseAt } from '../../projections/phase.ts';
 import { turnHolderAt } from '../../projections/turn.ts';
@@ -19,7 +19,7 @@ import { until } from '../kit/until.ts';
 import { recordingLogger } from '../relayer/relayer-chain.ts';
 import { accountsOf, auditLines, report, toText } from './forge.ts';
 
-/** These need a service, receipts, a chamber that asks for balances, or agents that say what they have seen. */
+/** These need a service, receipts, a token rule, or agents that say what they have seen. */
 const NEED_MORE = ['preview', 'views', 'balances', 'seen', 'receipts', 'checkpoint', 'witnesses'];
 
 const { HONEST_CHAMBERS = '12', HONEST_SEED = '1' } = process.env;
@@ -50,7 +50,7 @@ class World {
     this.#agents = Array.from({ length: AGENTS }, () => new Signer(this.#random.bytes(32)));
   }
 
-  /** Every third wallet gets no token: the factory refuses it. */
+  /** The factory rejects every third wallet. */
   async register(): Promise<void> {
     for (const [index, by] of this.#agents.entries()) {
       const { operatorEmail: _, ...registration } = registrationOf(by);
@@ -71,7 +71,7 @@ class World {
     }
   }
 
-  /** Phases without any time are skipped. */
+  /** Phases of no length are skipped. */
   async #create(chamberId: number): Promise<void> {
     const hours = Array.from({ length: 5 }, (_, index) => this.#random.pick([index === 1 ? 1 : 0, 0.5, 1, 1]));
     const ends = hours.map((_, index) => hours.slice(0, index + 1).reduce((sum, hour) => sum + hour, 0.5));
@@ -85,7 +85,7 @@ class World {
     await this.service.must('POST', '/chambers', { by: this.#random.pick(this.#agents), body });
   }
 
-  /** Some moves that the rules allow, and some that they may not; false once the chamber has ended. */
+  /** Makes allowed moves and some that may be rejected; false once the chamber has ended. */
   async #act(chamberId: number): Promise<boolean> {
     for (let count = this.#random.below(4); count > 0; count--) {
       const state = (await this.service.forum.chamber(chamberId))?.state;
@@ -123,7 +123,7 @@ class World {
   }
 }
 
-/** Everything onto the chain: at first nothing is mined, so that fees are raised, and blocks are reorganized away. */
+/** Submits everything to the chain: at first nothing is mined, so that fees are raised, and blocks are reorganized away. */
 async function relay({ service }: World): Promise<void> {
   const lease = service.store.nodes?.lease('relayer') ?? SOLE_LEASE;
   const forum = relayerForum(service.forum, () => lease);
@@ -160,7 +160,7 @@ async function relay({ service }: World): Promise<void> {
   }
 }
 
-/** How many transactions replaced another at its nonce. */
+/** The number of transactions that replaced another at the same nonce. */
 async function raisedFees(service: TestService): Promise<number> {
   const sent = (await eventsOf(service)).filter(({ type }) => type === 'relay.commit_submitted');
   return sent.length - new Set(sent.map(({ payload }) => payload.nonce)).size;

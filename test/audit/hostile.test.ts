@@ -1,4 +1,4 @@
-// Services, chains and files that mean harm: every audit ends, with one sentence and exit code 2 or 6.
+// Hostile services, chains and files: every audit ends with one sentence and exit code 2 or 6.
 import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,9 +12,9 @@ const SAMPLE = new URL('../../fixtures/logs/chamber.ndjson', import.meta.url).pa
 const lines = readFileSync(SAMPLE, 'utf8');
 const page = lines.split('\n')[0]?.concat('\n').repeat(1_000) ?? '';
 
-/** The limits are so small that hostile responses exceed them at once. */
+/** So small that hostile responses exceed them at once. */
 const LIMITS = { lineBytesMax: 100_000, linesMax: 2_500, responseBytesMax: 100_000, timeoutSeconds: 60 };
-/** The limits for services that are silent. */
+/** For silent services. */
 const SILENT = { ...LIMITS, timeoutSeconds: 0.2 };
 
 let server: Server;
@@ -51,7 +51,7 @@ async function run(args: Partial<AuditArguments>): Promise<{ readonly exitCode: 
   }
 }
 
-/** Repeats the text as fast as it is read, for ever. */
+/** Repeats the text for ever, as fast as it is read. */
 function endlessly(response: ServerResponse, text: string, status = 200): void {
   response.writeHead(status);
   const push = () => {

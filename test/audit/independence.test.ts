@@ -1,4 +1,4 @@
-// The auditor's own arithmetic against the service's: the same answers from other code.
+// Compares the auditor's own arithmetic with the service's.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { CrossCheckedTree } from '../../src/audit/chamber/cross-checked-tree.ts';
@@ -24,7 +24,7 @@ function codeOf(path: string): string {
 describe('the root of the moves', () => {
   const BLOCK = 1_024;
 
-  test('is the accumulator’s at every size, also where a block of leaves ends', () => {
+  test('equals the accumulator’s at every size, also at the end of a block of leaves', () => {
     const compared = new Set([1, 2, 3, 5, 64, 100, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 77]);
     const moves = new CrossCheckedTree();
     let tree = EMPTY_TREE;
@@ -38,7 +38,7 @@ describe('the root of the moves', () => {
     }
   });
 
-  test('takes no memory for what lies behind', async () => {
+  test('takes constant memory', async () => {
     const moves = new CrossCheckedTree();
     const before = await buffersHeld();
     for (let size = 1; size <= 40 * BLOCK; size++) moves.push(new Uint8Array(32).fill(size));
@@ -46,7 +46,7 @@ describe('the root of the moves', () => {
     expect(moves.size).toBe(40 * BLOCK);
   });
 
-  test('is of leaves that both hash alike', () => {
+  test('has leaves that both hash alike', () => {
     const line = Buffer.from('{"eventId":1}');
     expect(leafOf(line)).toEqual(leafHash(line));
   });

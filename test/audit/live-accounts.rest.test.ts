@@ -1,4 +1,4 @@
-// LIVE_AUDITS=10 audits of a service under load, each of which has to be sound.
+// LIVE_AUDITS=10 sets the number of audits of a service under load: each must be sound.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { auditService } from '../../src/audit/audit.ts';
@@ -28,7 +28,7 @@ test(`${AUDITS} audits of a service under load are sound`, { timeout: AUDITS * M
   stopped.abort();
   await Promise.all(load);
 
-  /** Changes its personality, creates a chamber now and then, and joins what is open. */
+  /** Changes its personality, sometimes creates a chamber, and joins open ones. */
   async function play(agent: Agent, random: Random): Promise<void> {
     for (let count = 0; !stopped.signal.aborted; count++) {
       await agent.changePersonality({ style: `style ${count}` });

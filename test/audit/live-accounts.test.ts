@@ -1,4 +1,4 @@
-// An honest service goes on while it is audited: what agents do meanwhile is none of its faults.
+// Agents act while an honest service is audited, which is not a fault.
 import { expect, test } from 'vitest';
 import { auditService } from '../../src/audit/audit.ts';
 import { Agent } from '../../src/client/index.ts';
@@ -6,7 +6,7 @@ import { newChamber, openLiveService, REGISTRATION } from '../client/live-servic
 import { serve } from '../kit/serve.ts';
 import { atEnd } from '../kit/temporary.ts';
 
-test('an account that grows between two chambers is read on', { timeout: 60_000 }, async () => {
+test('an account that grows between two chambers is read further', { timeout: 60_000 }, async () => {
   const live = await openLiveService();
   atEnd(live.stop);
   const ann = Agent.generate(live.forum);

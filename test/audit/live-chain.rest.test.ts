@@ -1,4 +1,4 @@
-// A chamber that is settled while it is audited is none of the service's faults.
+// A chamber that is settled during the audit is sound.
 import { expect, test, vi } from 'vitest';
 import { auditService } from '../../src/audit/audit.ts';
 import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
@@ -30,7 +30,7 @@ test('a root that comes after the lines were read is not compared with them', { 
   };
   const between = await openGoBetween(live.baseUrl, live.now);
   atEnd(() => between.close());
-  // Views were compared by then.
+  // By then the views were compared.
   between.wait = async (path) => {
     if (!path.endsWith('/tlog-proof')) return;
     settled ??= settle();

@@ -1,4 +1,4 @@
-// The auditor of a service accounts for every entry of its log: one line of a listed chamber or of an account, and no other.
+// The audit of a service finds exactly one line of a listed chamber or an account for each entry of its log.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
 import type { AccountLog } from '../../src/audit/account/accounts.ts';
@@ -30,7 +30,7 @@ function chain(...streams: readonly LoggedLine['stream'][]): readonly LoggedLine
 
 const OTHER_ACCOUNT = new Signer(new Uint8Array(32).fill(8)).did;
 const HONEST = chain(ACCOUNT, 1, 1, 2, 1, ACCOUNT);
-/** What other readers are shown as event 3 of chamber 1. */
+/** Other readers see this as event 3 of chamber 1. */
 const HIDDEN = lineAfter(HONEST.slice(0, 3), 1, { other: true, ts: '2026-01-01T00:00:00.000Z' });
 const TWO_HISTORIES = [...HONEST, HIDDEN];
 
@@ -39,7 +39,7 @@ interface Given {
   readonly chamberIds?: readonly number[];
   readonly accounts?: WatchedAccounts;
   readonly keptNotes?: readonly string[];
-  /** How old the lines are that chambers were judged by. */
+  /** The age of the lines by which chambers were judged. */
   readonly ageMs?: number;
   /** The last event of chamber 1 that was served when it was judged. */
   readonly judgedTo?: number;
@@ -52,7 +52,7 @@ const NOW = Date.UTC(2030, 0, 1);
 const CLOCK = { now: () => NOW, isStated: true };
 const NOBODY = new WatchedAccounts({ of: async () => undefined }, { clock: CLOCK });
 
-/** What the auditor says of the log, once it has judged these chambers by the lines that are served. */
+/** Audits the log after these chambers were judged by the served lines. */
 async function audited(log: StaticLog, given: Given = {}) {
   const {
     chamberIds = [1, 2],
@@ -98,7 +98,7 @@ describe('the entries of a log', () => {
     expect((await problemsOf({ entries: HONEST })).problems).toEqual([]);
   });
 
-  it('are not those of two histories, whatever the index calls the other one', async () => {
+  it('never contain two histories, whatever the index calls the other one', async () => {
     for (const [index, served, problem] of [
       [undefined, HONEST, /^the log has event 3 of chamber 1 twice: again at index 6: /],
       [{ stream: 1, eventId: 5 }, HONEST, /^the log has event 5 of chamber 1 at index 6, and event 4 of chamber 1 not/],
@@ -129,7 +129,7 @@ describe('the entries of a log', () => {
     }
   });
 
-  it('show a line that is served instead of another one', async () => {
+  it('reveal a line that is served in place of another', async () => {
     const other = { ...HONEST[2], line: lineAfter(HONEST.slice(0, 2), 1, { other: true }).line } as LoggedLine;
     const { problems } = await problemsOf({ entries: HONEST, served: HONEST.with(2, other) });
     expect(problems).toEqual([
@@ -162,7 +162,7 @@ describe('the entries of a log', () => {
   });
 });
 
-describe('a log that shows a checkpoint of before', () => {
+describe('a log that shows an old checkpoint', () => {
   const HIDING = [...HONEST, { ...HIDDEN, stream: 9, eventId: 1 }];
   const UNLISTED = /^the log has chamber 9, which the service does not list: /;
 
@@ -188,7 +188,7 @@ describe('a log that shows a checkpoint of before', () => {
     },
   );
 
-  it('need not have lines of the last minute', async () => {
+  it('may lack lines of the last minute', async () => {
     expect((await audited({ entries: HONEST, sizes: [2] }, { ageMs: 59_000 })).problems).toEqual([]);
     expect((await audited({ entries: HONEST, sizes: [2] }, { ageMs: 60_000 })).problems).toHaveLength(2);
   });
@@ -199,7 +199,7 @@ describe('a log that shows a checkpoint of before', () => {
     expect((await audited(log, { restMs: HOUR, growthMs: 0 })).problems).toHaveLength(2);
   });
 
-  it('is held to a larger one that was kept', async () => {
+  it('is compared with a larger kept one', async () => {
     const { problems } = await audited(
       { entries: HIDING, served: HONEST, sizes: [HONEST.length] },
       { keptNotes: [noteOver(HIDING)] },
@@ -243,12 +243,12 @@ describe('a line that is served only after its chamber was judged', () => {
     },
   );
 
-  it('is named where it was not under the first checkpoint either', async () => {
+  it('is found if it was not under the first checkpoint either', async () => {
     const log = { ...grown(seconds(-60)), sizes: [HONEST.length, HONEST.length + 1] };
     expect((await audited(log, { judgedTo: 3 })).doubts).toEqual([expect.stringMatching(WITHHELD)]);
   });
 
-  it('is named behind a newer one', async () => {
+  it('is found before a newer one', async () => {
     const first = lineAfter(HONEST, 1, { ts: seconds(0) });
     const entries = [...HONEST, first, lineAfter([...HONEST, first], 1, { ts: seconds(-3_600) })];
     const { doubts } = await audited({ entries }, { judgedTo: 3 });
@@ -259,7 +259,7 @@ describe('a line that is served only after its chamber was judged', () => {
     expect(await audited(grown(ts), { judgedTo: 3 })).toMatchObject({ problems: [], doubts: [] });
   });
 
-  it('is named of an account, too', async () => {
+  it('is found in an account, too', async () => {
     const judged = { entries: [], firstEventId: 1 } as unknown as AccountLog;
     const accounts = new WatchedAccounts({ of: async () => judged }, { clock: CLOCK });
     await accounts.of(ACCOUNT);
@@ -328,7 +328,7 @@ describe('entries of accounts without a line', () => {
     expect([problems, unpublished]).toEqual([[expect.stringMatching(/^no line explains the entry at index \d /)], 0]);
   });
 
-  it('hide no second chamber silently, though it is before all marks of a later release', async () => {
+  it('never silently hide a second chamber, even before all lines of a later release', async () => {
     const history = chain(7, 7, 7).map((line, i) => ({ line, row: { stream: OTHER_ACCOUNT, eventId: i + 1 } }));
     const later = lineAfter([], 1, { payload: { serviceKeys: {} } });
     const entries = [...history.map(({ line }) => line), later];
@@ -338,7 +338,7 @@ describe('entries of accounts without a line', () => {
   });
 });
 
-describe('the accounts that chambers were judged by', () => {
+describe('the accounts by which chambers were judged', () => {
   const entries = chain(ACCOUNT, ACCOUNT, ACCOUNT, 1);
   const account = (lines: readonly LoggedLine[]): AccountLog => {
     const ofLine = ({ line }: LoggedLine) => ({ leaf: toHex(leafHash(Buffer.from(line))), at: NOW - HOUR });
@@ -353,7 +353,7 @@ describe('the accounts that chambers were judged by', () => {
   const own = entries.slice(0, 3);
   const other = lineAfter(own.slice(0, 2), ACCOUNT, { other: true });
 
-  it('are those of the log', async () => {
+  it('match the log', async () => {
     expect((await audited({ entries }, { accounts: await watching(own) })).problems).toEqual([]);
   });
 
@@ -388,7 +388,7 @@ describe('the accounts that chambers were judged by', () => {
     expect(problems[0]).toMatch(problem);
   });
 
-  it('have to be in the log once they are a minute old, whatever follows', async () => {
+  it('must be in the log once they are a minute old, even if more lines follow', async () => {
     const hidden = lineAfter(own, ACCOUNT);
     const served = [...entries, hidden];
     const { problems } = await audited({ entries, served }, { accounts: await watching([...own, hidden]) });

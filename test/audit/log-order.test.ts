@@ -26,7 +26,7 @@ function problemsOfKeys(...hasKeys: readonly boolean[]): readonly string[] {
   return order.problems();
 }
 
-test('chambers are as old as their ids say, as far as clocks agree', () => {
+test('chambers are in the order of their ids, within the difference of clocks', () => {
   expect(problemsOf(0, 0, 5 * MINUTE, 4 * MINUTE, 9 * MINUTE)).toEqual([]);
 });
 
@@ -45,7 +45,7 @@ test('creations of earlier releases record no keys, and every one after the firs
   ]);
 });
 
-test('a chamber without a creation is not said to lack keys', () => {
+test('a chamber without a creation does not lack keys', () => {
   const order = new LogOrder();
   order.take(1, { accountReferences: [CREATION], pinnedKeys: KEYS });
   order.take(2, { accountReferences: [], pinnedKeys: undefined });

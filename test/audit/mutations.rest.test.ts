@@ -1,4 +1,4 @@
-// Every change of a single line of a good export is found, and the event is named.
+// The auditor finds every change of a single line of a good export, and names the event.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { canonicalJson } from '../../src/vocabulary/json.ts';
@@ -9,7 +9,7 @@ const text = readFileSync(new URL('../../fixtures/logs/chamber.ndjson', import.m
 const lines = text.trimEnd().split('\n');
 const LAST = lines.length;
 
-/** What no other line of the export vouches for: of the last line what only the chain or the service's clock knows. */
+/** Values of the last line that only the chain or the service's clock can verify. */
 const BEYOND_LINES = new Set([`${LAST} ts`, `${LAST} payload.reason`]);
 
 const mutants = parse(lines).flatMap((record, index) =>
@@ -92,7 +92,7 @@ describe('a line', () => {
     const swapped = [lines[index + 1] as string, lines[index] as string];
     const { findings } = await audit(toText(lines.toSpliced(index, 2, ...swapped)));
     const sentence = `event ${index + 1} comes after event ${index + 2}`;
-    expect(findings('order')).toEqual([{ eventIds: [index + 1, index + 2], sentence }]);
+    expect(findings('order')).toEqual([{ eventIds: [index + 1, index + 2], sentence, code: 'late' }]);
   });
 
   test('put far away is named', async () => {

@@ -1,4 +1,4 @@
-// Vectors of what only the chambers of one log together show: a second chamber, judged after the one of the sample, or of an earlier release.
+// Vectors about several chambers of one log: a second chamber, judged after the sample's or one of an earlier release.
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
 import { type Line, rechained, signedLine, toText } from './forge.ts';
@@ -14,7 +14,7 @@ const EARLIER = 'rule-honest-01.ndjson';
 const FIRST = records[0] as Line;
 const CREATED = Date.parse(String(FIRST['ts']));
 
-/** The creation of chamber 2, with such members in its payload beside those of its body. */
+/** The creation of chamber 2, whose payload has these additional members. */
 function second(at: number, stored: Line): string {
   const deadlines = deadlinesFrom(START + HOUR);
   const members = { name: 'A second one', minBackersForGraduation: 1 };

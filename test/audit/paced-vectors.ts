@@ -1,4 +1,4 @@
-// Vectors of a chamber with rounds, made from its sample log: phases that end as soon as nothing is left to come.
+// Vectors of a chamber with rounds, made from its sample log: phases that end early because no event can follow.
 import { readFileSync } from 'node:fs';
 import { START } from '../kit/clock.ts';
 import { Signer } from '../kit/signer.ts';
@@ -22,7 +22,7 @@ const walletOf = ({ did }: Signer) =>
   ] ?? OTHER_WALLET;
 
 const STARTED = 5;
-/** The last pass of PROPOSAL: the turn after it runs out, and DEBATE begins. */
+/** The last pass of PROPOSAL: the turn after it times out, and DEBATE begins. */
 const LAST_PROPOSAL = 13;
 const DEBATE_BEGINS = START + 73_000;
 const FIRST_COMMENT = 14;
@@ -107,7 +107,7 @@ export const BROKEN: readonly Row[] = [
   ['a transaction while a reveal is awaited', rewritten([...moves.slice(0, MOVES - 1), records[MOVES] as Line]), MOVES],
 ];
 
-/** CAT ends PROPOSAL by a pass, and the turn that DEBATE starts with is said to be BOB's. */
+/** CAT ends PROPOSAL by a pass, whose payload names BOB for DEBATE's first turn. */
 function namesNextMember(): string {
   return then(LAST_PROPOSAL, pass(CAT, DEBATE_BEGINS - 1, BOB));
 }

@@ -1,5 +1,5 @@
-// What a line says of the chain at a block that it names, on a real chain: the block was the newest when the line was written, and a contract was
-// at the address that accepted a signature.
+// Judges recorded blocks on a real chain: the block was the newest when the line was written, and a contract accepted the
+// signature.
 import type { Hex } from 'viem';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
@@ -29,7 +29,7 @@ beforeAll(async () => {
   anvil = await spawnAnvil(['--timestamp', String(AT / 1000 - 10_000), '--no-mining']);
   rpc = openRpc(anvil.rpcUrl);
   chain = new AuditedChain(anvil.rpcUrl, []);
-  // Returns the magic value of EIP-1271 whatever it is asked; returns what it was sent.
+  // One contract always returns the magic value of EIP-1271, the other echoes its input.
   await rpc.request('anvil_setCode', [WALLET, '0x631626ba7e60e01b60005260206000f3']);
   await rpc.request('anvil_setCode', [ECHO, '0x366000600037366000f3']);
   await mineAt(AT);
@@ -49,7 +49,7 @@ async function mineAt(at: number): Promise<void> {
 interface Asked {
   readonly wallet?: string;
   readonly signature?: Hex;
-  /** The time of the line, counted from that of the block, or from that of the next one. */
+  /** The line's time, relative to that of the block or of the next one. */
   readonly seconds?: number;
   readonly newerSeconds?: number;
   readonly policy?: AuditPolicy;
@@ -85,12 +85,12 @@ describe('a block that a line names', () => {
     expect(await judged(asked)).toContain(problem);
   });
 
-  it('is right within the limits that the caller gives, which are never below the defaults', async () => {
+  it('is right within the caller’s limits, which are never below the defaults', async () => {
     expect(await judged({ newerSeconds: 900, policy: { maxAgeSeconds: 900 } })).toBeUndefined();
     expect(await judged({ newerSeconds: 300, policy: { maxAgeSeconds: 10 } })).toBeUndefined();
   });
 
-  it('hides no answer of the chain that is wrong', async () => {
+  it('does not hide a wrong answer of the chain', async () => {
     const wallet = `0x${'a3'.repeat(20)}`;
     expect(await judged({ wallet, newerSeconds: 301 })).toContain('does not accept the recorded signature');
   });
@@ -104,7 +104,7 @@ describe('a signature of a contract', () => {
     expect(await judged(asked)).toContain('does not accept the recorded signature');
   });
 
-  it('is none of an account without code, by whose key the validator takes it', async () => {
+  it('does not count for an account without code, whose key the validator accepts', async () => {
     const owner = walletOf(0);
     const signature = await owner.signMessage({ message: 'text' });
     expect(await judged({ wallet: owner.address, signature })).toContain('no contract is at');

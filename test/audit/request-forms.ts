@@ -1,18 +1,18 @@
-// Forms in which a request may be signed, and forms in which it may not: service, auditor and vectors decide alike.
+// Valid and invalid forms of a signed request: service, auditor and vectors agree.
 import { digestOf, type Signer } from '../kit/signer.ts';
 
 export interface RequestForm {
-  /** Behind the service's address. */
+  /** Below the service's address. */
   readonly path?: string;
   readonly body?: string;
   readonly digest?: (body: string) => string;
-  /** What is signed as "@signature-params". */
+  /** Signed as "@signature-params". */
   readonly params?: (created: number, did: string) => string;
-  /** Both fields, of what was signed and the signature in base64. */
+  /** Both header fields, from the signed parameters and the signature in base64. */
   readonly fields?: (params: string, base64: string) => { readonly signatureInput: string; readonly signature: string };
 }
 
-/** As it stands in a line. */
+/** As in a line. */
 export interface FormedRequest {
   readonly body: string;
   readonly contentDigest: string;
@@ -43,7 +43,7 @@ export function inForm(form: RequestForm, by: Signer, { url = '', body = '', cre
 const OTHER_DIGEST = `sha-512=:${'A'.repeat(86)}==:`;
 const FOREIGN_SIGNATURE = `:${'A'.repeat(86)}==:`;
 
-/** Both fields with labels of others in addition. */
+/** Both fields with additional labels. */
 function withLabels(labels: readonly string[], input = '("@method");created=1;keyid="proxy"') {
   return (params: string, base64: string) => ({
     signatureInput: [...labels.map((label) => `${label}=${input}`), `sig1=${params}`].join(', '),
@@ -51,7 +51,7 @@ function withLabels(labels: readonly string[], input = '("@method");created=1;ke
   });
 }
 
-/** As it is usual, but for one thing. */
+/** The usual form with one change. */
 const changed = (from: string | RegExp, to: string) => (created: number, did: string) =>
   usual(created, did).replace(from, to);
 const padded = (covered: string, params = '') => ({
@@ -89,7 +89,7 @@ export const ACCEPTED: readonly (readonly [title: string, form: RequestForm])[] 
   ['text at the edge of Unicode', { body: JSON.stringify({ comment: '\u0000\u2028\u{10ffff}\ufeff' }) }],
 ];
 
-/** The last digit of 32 bytes in base64 has two bits to spare, which must be 0. */
+/** The last digit of 32 bytes in base64 has two spare bits, which must be 0. */
 function withSpareBits(digest: string): string {
   const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
   return digest.replace(/(.)=:$/, (_, last: string) => `${digits[digits.indexOf(last) + 1]}=:`);

@@ -1,4 +1,4 @@
-// Vectors of rules that the sample logs do not meet: creations, a full chamber, allocations, and forms of signed requests.
+// Vectors of rules that the sample logs do not reach: creations, a full chamber, allocations, and forms of signed requests.
 import { commitmentHash } from '../../src/crypto/commitment.ts';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
@@ -15,7 +15,7 @@ const BY_DEFAULT = { name: 'A shed', minBackersForGraduation: 1, turnSeconds: nu
 const WITH_TURNS = { turnSeconds: 60 };
 const iso = (hours: number) => new Date(START + hours * HOUR).toISOString();
 
-/** The line of a creation with such members in its body, and in its payload as a service would store them. */
+/** A creation with these members in its body, and the stored ones in its payload. */
 function creation(members: Line, stored: Line = {}): Line {
   const body: Line = { name: BY_DEFAULT.name, ...deadlinesFrom(START), ...members };
   const isDeadline = (name: string) => name.endsWith('Deadline');
@@ -57,7 +57,7 @@ export function joinedIn(createdAt: number, at: number): string {
 const joined = (maxMembers: number) =>
   rewritten([creation({ maxMembers }), ...[ANN, BOB, CAT].map((member, index) => join(member, index))]);
 
-/** The moves, in which CAT committed to such an allocation, and reveals it. */
+/** The moves with CAT's commitment to these allocations and her reveal. */
 function revealing(allocations: Line[], salt = ALLOCATIONS.cat.reveal.salt as string): string {
   const terms = { chamberId: 1, did: CAT.did, allocations, salt } as unknown as Parameters<typeof commitmentHash>[0];
   const commitment = { commitment: commitmentHash(terms) };
@@ -77,7 +77,7 @@ function revealing(allocations: Line[], salt = ALLOCATIONS.cat.reveal.salt as st
 }
 const share = (ideaId: string, bps: number): Line => ({ ideaId, bps });
 
-/** One more comment, its request in that form. */
+/** One more comment, with its request in that form. */
 function formed(form: RequestForm): string {
   const { path = '/chambers/1/debate', body = String(request['body']) } = form;
   const { comment = '', refinement = null } = JSON.parse(body) as Line;
@@ -89,7 +89,7 @@ function formed(form: RequestForm): string {
   });
 }
 
-/** One more comment, whose refinement is an object around that many arrays, one in another. */
+/** One more comment, whose refinement nests that many arrays. */
 const around = (arrays: number) =>
   formed({ body: `{"comment":"x","refinement":{"a":${'['.repeat(arrays)}${']'.repeat(arrays)}}}` });
 
@@ -102,14 +102,14 @@ const INNER: Readonly<Record<string, Line>> = {
 
 const TOKEN = `0x${'11'.repeat(20)}`;
 
-/** A creation with a rule about a token, and what the service stores of it. */
+/** A creation with a token rule, and the token that the service stores. */
 function ofToken(minBalance: Json, token: Line): string {
   const sent = creation({ admission: { token: { address: TOKEN, minBalance } } });
   const stored = { address: TOKEN, minBalance: String(minBalance), at: 'join' };
   return rewritten([{ ...sent, payload: { ...payloadOf(sent), admission: { token: stored }, token } }]);
 }
 
-/** The moves, CAT's reveal among them, without CAT's commitment. */
+/** The moves with CAT's reveal, without her commitment. */
 function uncommitted(): string {
   const reveal = ALLOCATIONS.cat.reveal as unknown as Line;
   return rewritten([

@@ -1,5 +1,5 @@
-// The sample log of a chamber that says who may join, with the accounts of its members: proven wallets, a token, an admission, and
-// keys that were retired. As fixed as the other samples, and written again by the same command.
+// The sample log of a chamber that restricts admission, with its members' accounts: proven wallets, a token, an admission, and
+// retired keys. It is reproducible and is written by the same command as the other samples.
 import type { ChainAnswer, ChainQuestion } from '../../src/moves/chain-question.ts';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom } from '../kit/chambers.ts';
@@ -31,7 +31,7 @@ interface SampleWithAccounts extends Sample {
 
 export async function playAdmissionSample(): Promise<SampleWithAccounts> {
   const service = new TestService({ keys: fixedKeys });
-  // Every wallet holds 7 of the token in that block, so that the sample needs no chain to be written.
+  // Every wallet holds 7 of the token in that block, so that the sample can be written without a chain.
   service.forum.useChain({ answer: async (question) => answerTo(question) });
   await play(service);
   const accounts = [...(await accountOf(service, ANN)), ...(await accountOf(service, BOB))];
@@ -51,7 +51,7 @@ async function accountOf(service: TestService, { did }: Signer): Promise<readonl
 async function play(service: TestService): Promise<void> {
   const move = moverOf(service, '');
   const now = () => toTimestamp(service.clock.read());
-  // Both register with an e-mail address, which the line does not show, and sign their registrations again without.
+  // Both register with an e-mail address, which the line omits, and sign their registrations again without one.
   for (const by of [ANN, BOB]) await service.must('POST', '/register', { body: registrationOf(by) });
   await move(0, ANN, '/register', { ...(await provenRegistration(service, ANN, FIRST)), label: 'Ann' });
   await move(0, BOB, '/register', await provenRegistration(service, BOB, SECOND));

@@ -28,7 +28,7 @@ describe.each([
     await expect(`${JSON.stringify(expected, null, 2)}\n`).toMatchFileSnapshot(EXPECTED);
   });
 
-  test('is verified in all that lines alone can show', async () => {
+  test('is verified by all checks of lines', async () => {
     const report = await auditFile(pathOf(LINES), {});
     const open = report.checks.filter(({ verdict }) => verdict !== 'verified').map(({ name }) => name);
     expect(open).toEqual([

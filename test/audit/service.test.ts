@@ -1,4 +1,4 @@
-// The audit of a running service with its own chain, honest and lying, and the exit codes of the command.
+// Audits of a running service with a real chain, honest and lying, and the command's exit codes.
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -71,14 +71,14 @@ async function run(args: Partial<AuditArguments>): Promise<number> {
   return exitCode;
 }
 
-/** The time of the audit, which is that of the service. */
+/** The service's time, as the time of the audit. */
 const atNow = () => `--now=${new Date(live.now()).toISOString()}`;
 const chambers = () => (JSON.parse(printed) as { readonly chambers: readonly ChamberReport[] }).chambers;
 const verdictOf = (name: string) => chambers()[0]?.checks.find((check) => check.name === name)?.verdict;
 const ofChain = () => ({ rpc: chain.rpcUrl ?? '', registries: [chain.registryAddress] });
 
 describe('an honest service', () => {
-  test('is verified in all, its chain and its accounts included', async () => {
+  test('is verified by all checks, with its chain and its accounts', async () => {
     expect(await run({ chamber: 1, ...ofChain() })).toBe(0);
     expect(chambers()).toMatchObject([
       { verdict: 'verified', counts: { verified: 23, broken: 0, undecided: 0, notEvaluated: 3, total: 26 } },
@@ -93,7 +93,7 @@ describe('an honest service', () => {
     ]);
   });
 
-  test('is given time when it is busy', async () => {
+  test('is asked again later when it is busy', async () => {
     between.refuse = [429, 503];
     expect(await run({ chamber: 1 })).toBe(0);
   });
@@ -112,7 +112,7 @@ describe('an honest service', () => {
   });
 });
 
-/** Changes the first match of the answer to that path. */
+/** Replaces the first match in the response to that path. */
 const lie = (of: string, from: RegExp, to: string) => {
   between.lie = (path, text) => (path === of ? text.replace(from, to) : text);
 };
@@ -170,11 +170,11 @@ describe('a service whose responses are of another time', () => {
   const noteOf = (name: string) => chambers()[0]?.checks.find((check) => check.name === name)?.note;
   const FUTURE = /^the service’s responses are dated in the future, \d{4}-.* state the time with --now$/;
 
-  /** The chamber is over: nothing of its view but the time follows the clock. */
+  /** The chamber is over: only the time in its view depends on the clock. */
   const stateLater = (millis: number) =>
     lie('/chambers/1', /"now":"[^"]*"/, `"now":"${new Date(live.now() + millis).toISOString()}"`);
 
-  test('that its chamber states is undecided, as lines of that time are', async () => {
+  test('that its chamber states is undecided, like lines of that time', async () => {
     stateLater(3 * HOUR);
     expect(await run({ chamber: 1 })).toBe(4);
     expect([verdictOf('views'), noteOf('views')]).toEqual(['undecided', expect.stringMatching(FUTURE)]);
@@ -188,7 +188,7 @@ describe('a service whose responses are of another time', () => {
     expect(await run({ chamber: 1, maxSkewSeconds: 3_700 })).toBe(0);
   });
 
-  test('as far as clocks may be apart is sound', async () => {
+  test('within the difference of clocks is sound', async () => {
     setBack = -50_000;
     stateLater(50_000);
     expect(await run({ chamber: 1 })).toBe(0);
@@ -294,7 +294,7 @@ test('a service that leaves the account of a member out of its log is caught', a
 });
 
 describe('a service whose accounts', () => {
-  test('are not there is caught', async () => {
+  test('are missing is caught', async () => {
     between.lie = (path, text) => (path.startsWith('/agents/') ? '{"detail":"agent not found"}' : text);
     expect(await run({ chamber: 1 })).toBe(3);
     expect(verdictOf('registration')).toBe('broken');
@@ -334,7 +334,7 @@ describe('exported lines', () => {
     expect(verdictOf('claims')).toBe('verified');
   });
 
-  test('with an open question end with exit code 4, and its answer with 0 or 3', async () => {
+  test('with an open question end with exit code 4, and with 0 or 3 once it is answered', async () => {
     const first = await (await fetch(`${live.baseUrl}/chambers/1/events`)).text();
     const path = join(folder, 'open.ndjson');
     const [line = ''] = first.split('\n');
@@ -353,7 +353,7 @@ describe('a report that is kept as a file', () => {
     runCommand(['audit', live.baseUrl, '--chamber=1', `--report=${path}`, atNow(), ...words]);
   const readReport = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
 
-  test('says what was audited, by whom, when and with which options', async () => {
+  test('names the audited source, the version, the time and the options', async () => {
     const path = join(folder, 'report.json');
     expect(await keep(path, `--rpc=${chain.rpcUrl}`, `--registry=${chain.registryAddress}`)).toMatchObject({
       exitCode: 0,
@@ -371,7 +371,7 @@ describe('a report that is kept as a file', () => {
     });
   });
 
-  test('replaces no other file, and leaves it as it was where the audit fails', async () => {
+  test('replaces no other file, and leaves it unchanged if the audit fails', async () => {
     const path = join(folder, 'kept.json');
     writeFileSync(path, 'kept');
     expect(await keep(path)).toMatchObject({ exitCode: 5, err: expect.stringContaining('already exists') });
@@ -383,7 +383,7 @@ describe('a report that is kept as a file', () => {
   });
 });
 
-describe('a log that is not what the chain holds', () => {
+describe('a log that differs from the chain', () => {
   test.each([
     ['blockNumber', /"blockNumber":\d+/, '"blockNumber":999'],
     ['committedAt', /("committedAt":"[^"]+)\.000Z/, '$1.009Z'],
@@ -399,7 +399,7 @@ describe('a log that is not what the chain holds', () => {
     expect(verdictOf('claims')).toBe('verified');
   });
 
-  test('is caught when its root is another', async () => {
+  test('is caught when its root differs', async () => {
     expect(await run({ target: SAMPLE, ...ofChain() })).toBe(3);
     expect(['contract', 'claims'].map(verdictOf)).toEqual(['broken', 'broken']);
   });
@@ -450,7 +450,7 @@ describe('input that cannot be audited', () => {
     expect(JSON.parse(complained)).toEqual({ error: 'usage', detail: expect.stringContaining(sentence), exitCode: 2 });
   });
 
-  test('a chamber that is not there is reported as by every command', async () => {
+  test('a missing chamber is reported as by every command', async () => {
     expect(await run({ chamber: 9 })).toBe(2);
     const detail = `chamber 9 not found at ${between.url}`;
     expect(JSON.parse(complained)).toEqual({ error: 'FORUM_ERR_NOT_FOUND', detail, exitCode: 2 });

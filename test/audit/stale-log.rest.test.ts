@@ -1,23 +1,12 @@
-// A service that keeps lines out of its log: the audit waits some seconds for each proof that does not come.
-import { afterEach, describe, expect, it, vi } from 'vitest';
-import { auditMain } from '../../src/audit/main.ts';
-import type { AuditReport } from '../../src/audit/report/report-types.ts';
-import { call, debating, type Running, run } from '../kit/service.ts';
-import { atEnd, temporaryFolder } from '../kit/temporary.ts';
-import { eventually } from '../kit/until.ts';
+// A service that withholds lines from its log: the audit waits some seconds for each missing proof.
+import { describe, expect, it } from 'vitest';
+import { call, debating, run } from '../kit/service.ts';
+import { atEnd } from '../kit/temporary.ts';
 import { openGoBetween } from './go-between.ts';
+import { audit as auditRunning, covered, logOf } from './running-audit.ts';
 
 const SLOW = { timeout: 180_000 };
 const MINUTE = 60_000;
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
-async function covered({ service }: Running): Promise<void> {
-  const { log, tree } = service.forum.store;
-  await eventually(async () => expect((await tree.checkpoint())?.size).toBe(await log.lastPlace()), 20_000);
-}
 
 /** A chamber whose events 1 to 3 are in the log; the fourth is a minute old, and the fifth is new. */
 async function played() {
@@ -25,7 +14,7 @@ async function played() {
   const { debate } = await debating(running);
   await debate('in the log');
   await covered(running);
-  const stale = await (await fetch(`${running.url}${(await prefixOf(running)).prefix}/checkpoint`)).text();
+  const stale = await (await fetch(`${running.url}${(await logOf(running)).prefix}/checkpoint`)).text();
   await debate('kept out of the log');
   running.clock.advance(MINUTE + 1_000);
   await debate('new');
@@ -35,18 +24,9 @@ async function played() {
   return { running, between, stale };
 }
 
-async function prefixOf({ url }: Running): Promise<{ readonly prefix: string }> {
-  return ((await (await fetch(url)).json()) as { readonly log: { readonly prefix: string } }).log;
-}
-
 async function audit({ running, between }: Awaited<ReturnType<typeof played>>, options = {}) {
-  const printed: string[] = [];
-  vi.spyOn(console, 'log').mockImplementation((text: string) => void printed.push(text));
-  const now = running.clock.read;
-  const exitCode = await auditMain({ target: between.url, json: true, proofs: temporaryFolder(), now, ...options });
-  const report = JSON.parse(printed[0] ?? '') as AuditReport;
-  const checkpoint = report.chambers[0]?.checks.find(({ name }) => name === 'checkpoint');
-  return { exitCode, report, sentences: checkpoint?.findings.map(({ sentence }) => sentence) };
+  const { checkOf, ...audited } = await auditRunning({ url: between.url, clock: running.clock }, options);
+  return { ...audited, sentences: checkOf('checkpoint')?.findings.map(({ sentence }) => sentence) };
 }
 
 const OVERDUE = 'event 4 is under no checkpoint, although it is more than a minute old';
@@ -83,9 +63,9 @@ describe('a chamber that is listed only once the log was read', () => {
     await debating(running);
     const { debate, id } = await debating(running);
     await covered(running);
-    const { prefix } = await prefixOf(running);
+    const { prefix } = await logOf(running);
     const stale = await (await fetch(`${running.url}${prefix}/checkpoint`)).text();
-    // The older chamber is proved by what is shown as the newest checkpoint.
+    // The alleged newest checkpoint proves the older chamber.
     const proofPath = '/chambers/1/events/2/tlog-proof';
     const proof = await (await fetch(running.url + proofPath)).text();
     await debate('of one history');
@@ -117,7 +97,7 @@ describe('a chamber that is listed only once the log was read', () => {
     await debating(running);
     const { by, id } = await debating(running);
     await covered(running);
-    const { prefix } = await prefixOf(running);
+    const { prefix } = await logOf(running);
     const paths = [`${prefix}/checkpoint`, `/chambers/1/events/2/tlog-proof`, `/chambers/${id}/events/2/tlog-proof`];
     const before = new Map<string, string>();
     for (const path of paths) before.set(path, await (await fetch(running.url + path)).text());

@@ -1,4 +1,4 @@
-// A logged transaction in forms that the relayer does not write, each with the hash of its bytes.
+// A logged transaction in forms that the relayer never writes, each with the hash of its bytes.
 import { concat, fromRlp, type Hex, keccak256, numberToHex, parseTransaction, slice, toRlp, trim } from 'viem';
 import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
 import { RELAYER } from './sample.ts';

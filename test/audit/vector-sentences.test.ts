@@ -1,4 +1,4 @@
-// What the auditor says of some vectors, as a command and in a browser.
+// The auditor's sentences about some vectors, in the command and in a browser.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -10,11 +10,11 @@ const folder = fileURLToPath(new URL('../../fixtures/logs/vectors', import.meta.
 const read = (name: string) => readFileSync(`${folder}/${name}`, 'utf8');
 const index = JSON.parse(read('index.json')) as readonly Vector[];
 
-/** A part of what a check says of a vector: of a finding, or of the note that names the option. */
+/** A part of a finding, or of the note that names the option. */
 const SENTENCES: readonly (readonly [title: string, check: string, sentence: string])[] = [
   ...ILLEGAL.map(({ title, code }) => [title, 'rules', `FORUM_ERR_${code}`] as const),
   ...ALTERED.map(([title, eventId, _, check]) => [title, check, `event ${eventId}`] as const),
-  // A late reveal is not said to be in the phase that it was expected in.
+  // A late reveal's error does not name the phase that was expected.
   [
     'a late reveal',
     'rules',
@@ -79,7 +79,7 @@ test('each sentence is about a vector', () => {
 const isNamed = ({ title }: Vector) => SENTENCES.some(([of]) => of === title);
 
 test.each(index.filter(isNamed))('$title ($file)', async ({ file, accounts, title }) => {
-  // It compares what the core finds in a browser.
+  // Also compares the findings with those of the core in a browser.
   const { check } = await audit(read(file), accounts ? { accounts: read(accounts) } : {});
   for (const [, name, sentence] of SENTENCES.filter(([of]) => of === title)) {
     const { findings, note } = check(name as Parameters<typeof check>[0]);

@@ -1,4 +1,5 @@
-// The vectors in fixtures/logs are those that the tests make. The auditor comes to the verdict of each, and its first finding names an event of it.
+// The vectors in fixtures/logs are those that the tests create. The auditor agrees with each verdict, and its first finding names
+// one of the vector's events.
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -14,7 +15,7 @@ const VERDICTS = { verified: 'sound', broken: 'broken', undecided: 'undecided' }
 
 const index = JSON.parse(readFileSync(`${folder}/index.json`, 'utf8')) as readonly Vector[];
 
-/** Of each vector: the checks that are broken, and all events that findings name. */
+/** The broken checks of each vector, and all events in findings. */
 const broken = new Map<string, string>();
 
 test.each(index.filter(({ after }) => after === undefined))('$title: $verdict ($file)', async (vector) => {

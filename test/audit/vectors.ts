@@ -1,5 +1,5 @@
-// Vectors for other auditors: honest logs, and logs altered in every way that forgers are known for, with the expected verdict and
-// the event that the first finding names. They are written from the sample log by `npm test -- vector -u`.
+// Vectors for other auditors: honest logs, and logs with every known kind of forgery, with the expected verdict and the events of
+// the first finding. `npm test -- vector -u` writes them from the sample log.
 import { encodeFunctionData, type Hex, parseAbi, parseTransaction } from 'viem';
 import { toDid } from '../../src/crypto/did-key.ts';
 import { leafHash } from '../../src/crypto/merkle.ts';
@@ -40,13 +40,13 @@ import { wrongForms } from './transaction-forms.ts';
 
 export interface Vector {
   readonly file: string;
-  /** The file of the members' accounts, where it belongs to the vector. */
+  /** The file of the members' accounts, if the vector has one. */
   readonly accounts?: string;
-  /** The files of the earlier chambers of the same log, from the oldest to the newest. */
+  /** The files of the log's earlier chambers, from the oldest to the newest. */
   readonly after?: readonly string[];
   readonly title: string;
   readonly verdict: 'sound' | 'broken' | 'undecided';
-  /** Those that the first finding of a broken log may name: any of them, where two lines contradict each other. */
+  /** The events that the first finding of a broken log may name: any of them if two lines contradict each other. */
   readonly eventIds: readonly number[];
 }
 
@@ -60,7 +60,7 @@ type RowWithAccounts = readonly [title: string, text: string, accounts: string, 
 
 const LINES = text.trimEnd().split('\n');
 const OTHER_HASH = `0x${'12'.repeat(32)}` as const;
-/** The wallet of the proposer, with one letter in the other case. */
+/** The proposer's wallet with one letter in the wrong case. */
 const WRONG_CHECKSUM = '0x15d34AAf54267DB7D7c367839AAf71A00a2c6A65';
 const OTHER_WALLET = `0x${'11'.repeat(20)}`;
 const DEAD = `0x${'00'.repeat(18)}dEaD` as const;
@@ -74,12 +74,12 @@ const rewritten = (lines: readonly Line[]) => toText(rechained(lines));
 const lineOf = (eventId: number) => LINES[eventId - 1] as string;
 const recordOf = (eventId: number) => records[eventId - 1] as Line;
 const iso = (millis: number) => new Date(millis).toISOString();
-/** The log with one line replaced as it is, and no hash set right. */
+/** The log with one line replaced, without correct hashes. */
 const replaced = (eventId: number, other: string) => raw(LINES.with(eventId - 1, other));
-/** The log with members of one record replaced, and all hashes set right. */
+/** The log with members of one record replaced, with correct hashes. */
 const withMembers = (eventId: number, members: Line) =>
   rewritten(records.with(eventId - 1, { ...recordOf(eventId), ...members }));
-/** The moves alone with members of one payload replaced, and all hashes set right: no root differs. */
+/** The moves alone with members of one payload replaced, and correct hashes: no root differs. */
 const ofMoves = (eventId: number, payload: Line) =>
   rewritten(
     moves.with(eventId - 1, { ...recordOf(eventId), payload: { ...payloadOf(recordOf(eventId)), ...payload } }),
@@ -88,16 +88,16 @@ const withRequest = (members: Line) => withLine(AFTER_HONEST, { ...line, request
 const debateAt = (by: ForgedMove['by'], at: number) => withLine(AFTER_HONEST - 1, signedLine({ ...honest, by, at }));
 
 const leafHex = (eventId: number) => toHex(leafHash(Buffer.from(lineOf(eventId))));
-/** One more comment, whose body says what its agent has seen. */
+/** One more comment, whose body names a seen event. */
 function withSeen(seen: Line): string {
   return withLine(AFTER_HONEST, signedLine({ ...honest, body: { ...(honest.body as Line), seen } }));
 }
 
-/** The turn of BOB, who is given 1,800 s from the pass before it. */
+/** BOB's turn, with 1,800 s from the pass before it. */
 const BOBS_TURN = Date.parse(recordOf(10)['ts'] as string);
 const TURN_MILLIS = 1_800_000;
 
-/** All that named an account line in an earlier release. */
+/** All types of events that named an account line in an earlier release. */
 const NAMING = ['chamber.created', 'chamber.joined', 'chamber.proposed'];
 
 const HONEST: readonly Row[] = [
@@ -151,7 +151,7 @@ const UNDECIDED: readonly Row[] = [
   ],
 ];
 
-/** Of a chamber that began before any audit. */
+/** A chamber that is older than any audit. */
 const AHEAD: readonly Row[] = [
   ['a join dated in the future', rules.joinedIn(Date.UTC(2020, 0, 1), Date.UTC(9998, 0, 1))],
 ];
@@ -185,7 +185,7 @@ const failed = (txHash: Json) =>
     }),
   );
 
-/** What a service says of the chain, which lines alone neither confirm nor contradict. */
+/** A service's claims about the chain, which lines neither confirm nor contradict. */
 const OF_CHAIN: readonly Row[] = [
   ['of the chain: another block', altered(COMMITTED, { blockNumber: 41 })],
   ['of the chain: another time of the commitment', altered(COMMITTED, { committedAt: '2030-01-01T05:00:05.000Z' })],
@@ -197,7 +197,7 @@ const OF_CHAIN: readonly Row[] = [
   ['of the chain: a token that is not recorded', raw(LINES.slice(0, DEPLOY))],
 ];
 
-/** What only the chain can decide. */
+/** Only the chain can decide these. */
 const UNDECIDED_CHAIN: readonly Row[] = [
   ['of the chain: a failure by a transaction that is not logged', altered(LAST, { txHash: OTHER_HASH })],
   ['of the chain: a token denied, with a transaction that is not logged', failed(OTHER_HASH)],
@@ -425,7 +425,7 @@ async function transactions(): Promise<readonly Row[]> {
   return forms.map(([title, forged]): Row => [title, altered(DEPLOY, { ...forged }), DEPLOY]);
 }
 
-/** A call of another contract than the one before it. */
+/** A call of another contract than the call before it. */
 async function secondRegistry(): Promise<string> {
   const raised = MOVES + 2;
   const { rawTransaction } = payloadOf(recordOf(raised)) as unknown as RelayTransaction;
@@ -444,12 +444,12 @@ function beforeCreation(eventId: number): Line {
   return { ...recordOf(eventId), ts: recordOf(1)['ts'] as string };
 }
 
-/** A service event once more, at the end of the log. */
+/** Repeats a service event at the end of the log. */
 function later(eventId: number): Line {
   return { ...recordOf(eventId), ts: recordOf(LAST)['ts'] as string };
 }
 
-/** The log with an event and the one after it in each other's place, each at the time that it had. */
+/** Swaps an event with the next one; both keep their times. */
 function changedPlaces(eventId: number): Line[] {
   const [first, second] = [recordOf(eventId), recordOf(eventId + 1)];
   const [at, after] = [first['ts'] as string, second['ts'] as string];
@@ -459,13 +459,13 @@ function changedPlaces(eventId: number): Line[] {
 const COMMIT = parseAbi(['function commitChamber(uint256 chamberId, bytes32 root)']);
 const rootOf = (record: Line) => payloadOf(record)['merkleRoot'] as Hex;
 
-/** The log whose first transaction commits that. */
+/** The log whose first transaction makes this commitment. */
 async function committing(chamberId: bigint, root: Hex, to: Hex = REGISTRY): Promise<string> {
   const data = encodeFunctionData({ abi: COMMIT, functionName: 'commitChamber', args: [chamberId, root] });
   return altered(MOVES + 1, { ...(await signed(to, data, { nonce: 7, fee: 100n })) });
 }
 
-/** The log whose first deployment has another nonce, and whose token is by that. */
+/** The log whose first deployment has another nonce, and whose token names it. */
 async function deployedAt(nonce: number): Promise<string> {
   const { rawTransaction } = payloadOf(recordOf(DEPLOY)) as unknown as RelayTransaction;
   const { data = '0x', maxFeePerGas: fee = 0n } = parseTransaction(rawTransaction);
@@ -478,7 +478,7 @@ async function deployedAt(nonce: number): Promise<string> {
   );
 }
 
-/** The log in which two outcomes name one transaction that no line logs. */
+/** The log in which two outcomes name one unlogged transaction. */
 function namedTwice(...eventIds: readonly number[]): string {
   const naming = (record: Line) => ({ ...record, payload: { ...payloadOf(record), txHash: OTHER_HASH } });
   return rewritten(records.map((record) => (eventIds.includes(Number(record['eventId'])) ? naming(record) : record)));
@@ -490,7 +490,7 @@ const committedAt = (millis: number) => altered(COMMITTED, { committedAt: iso(ts
 const graduatedAt = (millis: number) =>
   altered(DEPLOY + 1, { graduatedAt: iso(timeOf(COMMITTED, 'committedAt') + millis) });
 
-/** What contradicts itself on a chain that works, and what its service may have read from one that does not, or was reorganized. */
+/** Contradictions that no working chain has, and that a service may have read from a failing or reorganized one. */
 async function contradictions(): Promise<readonly Row[]> {
   return [
     ['a commitment in a block 16 s younger than its line', committedAt(16_000)],
@@ -502,7 +502,7 @@ async function contradictions(): Promise<readonly Row[]> {
   ];
 }
 
-/** A move left out by a service that rewrites its log, root and count set right, with the transactions that would show it. */
+/** The log of a service that omits a move, with correct root and count, without the transactions that would show it. */
 async function rewrittenWithout(isLeftOut: (type: string) => boolean): Promise<string> {
   const kept = records.toSpliced(AFTER_HONEST - 2, 1).filter(({ type }) => !isLeftOut(String(type)));
   const { moves: tree } = await auditLines(rewritten(kept.slice(0, MOVES - 1)), {});
@@ -640,7 +640,7 @@ function inputWith(pattern: RegExp, change: (value: string) => string): string {
   return String(request['signatureInput']).replace(pattern, (_, value: string) => change(value));
 }
 
-/** The lines from that event on with numbers that are higher by one, and the hashes that follow. */
+/** The lines from that event on, with numbers higher by one and correct hashes. */
 function skipped(eventId: number): string {
   const lines: string[] = [];
   for (const record of records) {
@@ -657,7 +657,7 @@ function lacking(eventId: number, member: string): Line {
   return { payload };
 }
 
-/** The moves as an earlier release wrote them, of which one join has a label. */
+/** The moves of an earlier release, with one label in a join. */
 function labelled(): string {
   const bare = moves.map(withoutAccount);
   const joined = bare[2] as Line;
@@ -686,7 +686,7 @@ function capitalPrev(eventId: number): string {
   return lineOf(eventId).replace(/"prev":"0x([0-9a-f]{64})"/, (_, hash: string) => `"prev":"0x${hash.toUpperCase()}"`);
 }
 
-/** Another value of the first member that a request states, or that the service assigns. */
+/** Changes the first member that the request states or the service assigns. */
 function slightlyAltered(record: Line): Line {
   const payload = payloadOf(record);
   const changes: Readonly<Record<string, Json>> = {

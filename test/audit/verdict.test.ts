@@ -171,8 +171,8 @@ describe('the printed report', () => {
       16 verified, 0 broken, 10 not evaluated of 26 checks.
       Not evaluated (--verbose says why): preview, views, contract, claims, balances,
       registration, seen, receipts, checkpoint, witnesses.
-      A file alone shows neither what was cut off at its end nor what a service and a
-      chain hold: audit the service’s URL, with --rpc and --registry."
+      A file alone does not show whether its end was cut off, nor the state of service
+      and chain: audit the service’s URL, with --rpc and --registry."
     `);
   });
 
@@ -183,11 +183,11 @@ describe('the printed report', () => {
       Chamber 1 of text: 22 lines, 16 moves
       root 0x531a61c85c02817232812bfba5376b81a8b97eda35b7dc40e314a392eb127820
 
-      What shows it:
+      Evidence:
         payload         event 11 (chamber.debated) does not match its request: comment
                         is "Walls!" and not "No walls.\\n\\u0001 \\"quoted\\""
 
-      What follows from it:
+      Consequences:
         transactions    event 17: rawTransaction calls
                         commitChamber([1,"0xa365c27310bf28731010a5a8e0b5cae745a0b0dbf671e69f861fe40f9a73f013"]),
                         which was not due

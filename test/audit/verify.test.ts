@@ -1,4 +1,4 @@
-// A fast verifier is believed in what it accepts, but for a sample, and in nothing that it refuses.
+// A fast verifier is trusted for accepted signatures, except for a sample, and never for rejected ones.
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { checkedVerify, createWebVerify, type FastVerify } from '../../src/audit/line/verify.ts';
 import { parseDid } from '../../src/crypto/did-key.ts';

@@ -1,4 +1,4 @@
-// Proofs of wallets and retirements, found again from the lines alone, and what a service may have made of them.
+// Wallet proofs and retirements, verified from the lines alone, with forgeries by a service.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { compareAccounts } from '../../src/audit/account/compare-accounts.ts';
 import type { CheckResult } from '../../src/audit/report/findings.ts';
@@ -197,7 +197,7 @@ describe('with --allow-unsigned', () => {
 describe('behind a registration that nobody signed, which the moves name', () => {
   const BLOCK = { chainId: 31_337, blockNumber: 41, blockHash: `0x${'c3'.repeat(32)}` };
 
-  /** ANN's account ends with a registration of the same wallet, whose request held an e-mail address; the proof is of a contract. */
+  /** ANN's account ends with a registration of the same wallet, whose request held an e-mail address; a contract made the proof. */
   async function auditedWith(outcome: string | { readonly doubt: string } | undefined): Promise<CheckResult> {
     account = await accountOf(service, ann);
     const { service: name, issuedAt = '' } = proofIn(PROOF) as { service: string; issuedAt: string };

@@ -1,30 +1,25 @@
-// A service that shows a chamber line by line while its views are compared: old lines were withheld, new ones are growth.
-import { afterEach, describe, expect, it, vi } from 'vitest';
-import { auditMain } from '../../src/audit/main.ts';
-import type { AuditReport } from '../../src/audit/report/report-types.ts';
+// A service that reveals a chamber line by line while its views are compared: old lines were withheld, new ones are growth.
+import { describe, expect, it } from 'vitest';
 import { runDebating } from '../kit/service.ts';
-import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { atEnd } from '../kit/temporary.ts';
 import { openGoBetween } from './go-between.ts';
+import { audit } from './running-audit.ts';
 
 const SLOW = { timeout: 60_000 };
 const COMMENTS = 8;
 
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 interface Given {
-  /** How old the lines are that come in between, by the clock of the service. */
+  /** The age of lines that appear during the comparison, by the service's clock. */
   readonly ageMs: number;
-  /** How far the clock of the audit is ahead. */
+  /** How far the audit's clock is ahead. */
   readonly aheadMs?: number;
-  /** How many lines come in all, one after each comparison. */
+  /** The number of lines revealed in all, one after each comparison. */
   readonly shown?: number;
-  /** How far the Date header is behind the time of the service. */
+  /** How far the Date header is behind the service's time. */
   readonly behindMs?: number;
 }
 
-/** The audit of a chamber of which the first read has 3 lines, and each further one has one more. */
+/** Audits a chamber whose first read has 3 lines, and each further read one more. */
 async function audited({ ageMs, aheadMs = 0, shown = COMMENTS + 2, behindMs = 0 }: Given) {
   const { running, id, debate } = await runDebating();
   for (let i = 0; i < COMMENTS; i++) await debate(`comment ${i}`);
@@ -41,19 +36,12 @@ async function audited({ ageMs, aheadMs = 0, shown = COMMENTS + 2, behindMs = 0 
         .filter((line) => line !== '' && JSON.parse(line).eventId <= count)
         .join('');
     }
-    // A lie that a comparison shows.
+    // A wrong response that only a comparison shows.
     return path === `/chambers/${id}/merkle-preview` ? '{}' : text;
   };
-  let printed = '';
-  vi.spyOn(console, 'log').mockImplementation((text: string) => {
-    printed = text;
-  });
-  const exitCode = await auditMain({
-    ...{ target: between.url, chamber: id, json: true, proofs: temporaryFolder() },
-    now: () => now() + aheadMs,
-  });
-  const report = JSON.parse(printed) as AuditReport;
-  const views = report.chambers[0]?.checks.find(({ name }) => name === 'views');
+  const clock = { read: () => now() + aheadMs };
+  const { exitCode, checkOf } = await audit({ url: between.url, clock }, { chamber: id });
+  const views = checkOf('views');
   return { exitCode, verdict: views?.verdict, note: views?.note, sentence: views?.findings.at(0)?.sentence };
 }
 

@@ -1,4 +1,4 @@
-// The rule that every verifier follows, pinned by vectors.
+// Vectors pin the rule that every verifier follows.
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import vectors from '../../fixtures/vectors/ed25519.json' with { type: 'json' };

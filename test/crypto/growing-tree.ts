@@ -13,13 +13,13 @@ import {
 export interface GrownTree {
   readonly tree: Accumulator;
   readonly leaves: readonly Uint8Array[];
-  /** What every append stored, by event id. */
+  /** The nodes that each append stored, by event id. */
   readonly stored: ReadonlyMap<number, Uint8Array>;
   /** Reads stored nodes as the log does, and fails on one that was never stored. */
   readonly read: (refs: readonly NodeRef[]) => Promise<readonly Uint8Array[]>;
 }
 
-/** The line of event `eventId` in these trees: a short canonical line, different for each event. */
+/** The line of event `eventId`: short, canonical and different for each event. */
 export function lineOf(eventId: number): Uint8Array {
   return new TextEncoder().encode(`{"eventId":${eventId}}`);
 }
@@ -36,7 +36,7 @@ export function grow(size: number, line = lineOf): GrownTree {
   return { tree, leaves, stored, read: async (refs) => refs.map((ref) => nodeAt(stored, ref)) };
 }
 
-/** The tree over the same leaves, of an independent implementation. */
+/** The tree over the same leaves by an independent implementation. */
 export function referenceTree(leaves: readonly Uint8Array[]): MerkleTree {
   const hash = (data: Buffer) => Buffer.from(keccak256(data));
   const buffers = leaves.map((leaf) => Buffer.from(leaf));

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { keccak256 } from '../../src/crypto/keccak.ts';
 import { toHex } from '../../src/vocabulary/values.ts';
 
-// Around the block of 136 bytes, where padding changes, and beyond what WebAssembly takes in one piece.
+// Around the block of 136 bytes, where padding changes, and beyond WebAssembly's chunk.
 const LENGTHS = [0, 1, 32, 64, 135, 136, 137, 271, 272, 273, 5000, 16_384, 16_385, 70_000];
 
 function sample(length: number): Uint8Array {
@@ -37,7 +37,7 @@ describe('keccak256', () => {
 
   it('is the same where there is no WebAssembly', async () => {
     vi.stubGlobal('WebAssembly', undefined);
-    // The query makes it another module.
+    // The query creates a second module.
     const { href } = new URL('../../src/crypto/keccak.ts?plain', import.meta.url);
     const plain: typeof import('../../src/crypto/keccak.ts') = await import(href);
     expect(plain.keccak256).not.toBe(keccak256);

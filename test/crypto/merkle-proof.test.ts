@@ -160,7 +160,7 @@ describe('making a proof', () => {
   });
 });
 
-/** Every proof that differs in one bit, one node more, less or short, or two nodes swapped. */
+/** Proofs with one bit changed, one node more, less or short, or two nodes swapped. */
 function changesOf(proof: readonly Uint8Array[]): readonly (readonly Uint8Array[])[] {
   const extra = leafHash(lineOf(1000));
   return [

@@ -1,4 +1,4 @@
-// What counts as the answer of a contract that accepts a signature.
+// Which results mean that a contract accepted a signature.
 import type { Hex } from 'viem';
 import { expect, test } from 'vitest';
 import { isAcceptance, validationCall } from '../../src/crypto/validation-call.ts';

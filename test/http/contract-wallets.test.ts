@@ -189,7 +189,7 @@ describe('a wallet that is a contract', () => {
     const { check } = await audit(`${(await service.lines(1)).join('\n')}\n`, { accounts: ndjson.toString() });
     expect(check('registration')).toMatchObject({
       verdict: 'not evaluated',
-      note: expect.stringContaining('only the chain shows'),
+      note: expect.stringContaining('only the chain (--rpc) shows'),
     });
   });
 });

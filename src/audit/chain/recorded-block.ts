@@ -40,7 +40,7 @@ export async function judgeAt(
   ]);
   if (served !== chainId) return { doubt: `the RPC serves chain ${served}, and the line is of ${chainId}` };
   if (block?.hash !== blockHash)
-    return { doubt: `block ${blockNumber} is ${block?.hash ?? 'unknown'} there, not ${blockHash}` };
+    return { doubt: `block ${blockNumber} is ${block?.hash ?? 'not known'} there, not ${blockHash}` };
   const result = await chain.read(call, BigInt(blockNumber));
   const ofResult =
     result === 'unknown' ? { doubt: `the RPC does not have the state of block ${blockNumber}` } : await judge(result);

@@ -1,4 +1,5 @@
-// Honest histories on a real chain: a token, a deployment that failed, and members that must hold a token; and what that chain says of forgeries.
+// Honest histories on a real chain: a token, a failed deployment, and members that must hold a token. The chain judges forgeries of
+// them.
 import { vi } from 'vitest';
 import { AuditedChain } from '../../../src/audit/chain/chain-reader.ts';
 import { compareChain } from '../../../src/audit/chain/compare-chain.ts';

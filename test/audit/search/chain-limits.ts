@@ -1,8 +1,7 @@
-// What neither the lines nor the chain that is asked show of a chamber whose root is committed, each with its reason.
+// Limits of what lines and chain show of a committed chamber, each with its reason.
 import type { Line } from '../forge.ts';
 import type { Difference } from './differences.ts';
 
-/** The limit that covers the difference. */
 export function limitOfChain(difference: Difference): string | undefined {
   return CHAIN_LIMITS.find(({ covers }) => covers(difference))?.why;
 }
@@ -13,11 +12,11 @@ const isOfService = (line: Line) => isRelay(line) || isOutcome(line);
 
 const CHAIN_LIMITS: readonly { readonly why: string; readonly covers: (difference: Difference) => boolean }[] = [
   {
-    why: 'transactions and outcomes that no line claims are on the chain alone',
+    why: 'only the chain shows transactions and outcomes that no line claims',
     covers: ({ kind, line }) => kind === 'left out' && isOfService(line),
   },
   {
-    why: 'anybody may sign transactions for the log, and need not send them',
+    why: 'anybody can sign transactions for the log without sending them',
     covers: (difference) =>
       (difference.kind === 'put in' && isRelay(difference.line)) ||
       (difference.kind === 'changed' &&
@@ -25,14 +24,14 @@ const CHAIN_LIMITS: readonly { readonly why: string; readonly covers: (differenc
         /^payload\.(nonce|txHash|rawTransaction)$/.test(difference.path)),
   },
   {
-    why: 'why a deployment failed, and by which of its transactions, its call alone shows',
+    why: 'the call alone does not show why a deployment failed, and by which transaction',
     covers: (difference) =>
       difference.kind === 'changed' &&
       difference.line['type'] === 'idea.deploy_failed' &&
       /^payload\.(reason|txHash)$/.test(difference.path),
   },
   {
-    why: 'a service dates its lines, and writes outcomes in the order that it likes',
+    why: 'a service dates its lines, and chooses the order of outcomes',
     covers: (difference) =>
       (difference.kind === 'moved' || (difference.kind === 'changed' && difference.path === 'ts')) &&
       isOfService(difference.line),

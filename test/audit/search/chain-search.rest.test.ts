@@ -1,5 +1,5 @@
-// The same search with a real chain that is asked (`--rpc`): what lines claim of it, chambers that it has settled, and balances.
-// CHAIN_FORGERIES=5000 makes so many changes, without a limit of CPU time; FORGERY_SEED other ones, FORGERY_ONLY the one that a failure printed.
+// The same search with a real chain (`--rpc`): claims in lines about it, settled chambers, and balances. CHAIN_FORGERIES=5000 sets
+// the number of changes, without a limit of CPU time; FORGERY_SEED chooses other ones, FORGERY_ONLY repeats a printed one.
 import { beforeAll, expect, test } from 'vitest';
 import { openLiveService } from '../../client/live-service.ts';
 import { playOnChain } from './chain-histories.ts';
@@ -26,7 +26,7 @@ test('each history on a chain is sound before it is changed', async () => {
 }, 60_000);
 
 test(
-  'no change of what a chain shows is called sound, but for what it can’t show',
+  'no change of a chain’s history is called sound unless the chain can’t show it',
   async () => {
     const { forgeries, limits, ...counts } = await search({
       from,
@@ -36,8 +36,8 @@ test(
       only,
     });
     console.log(counts, Object.fromEntries(limits));
-    const told = forgeries.map(({ history, seed, said, unexplained }) => ({ history, seed, said, unexplained }));
-    expect(told).toEqual([]);
+    const found = forgeries.map(({ history, seed, said, unexplained }) => ({ history, seed, said, unexplained }));
+    expect(found).toEqual([]);
     if (only === undefined) expect(counts.changes).toBeGreaterThan(200);
   },
   CHAIN_FORGERIES === undefined ? 10 * CPU_MILLIS_MAX : DAY,

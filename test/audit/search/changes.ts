@@ -1,4 +1,5 @@
-// What a forger may do to a history: lines put in, left out and moved; claims replaced, taken away and copied; requests signed again.
+// Forgers' changes of a history: inserting, dropping and moving lines; replacing, removing and copying claims; signing requests
+// again.
 import { type Hex, parseTransaction } from 'viem';
 import type { privateKeyToAccount } from 'viem/accounts';
 import { retirementText, walletProofText } from '../../../src/crypto/wallet-texts.ts';
@@ -12,14 +13,14 @@ import { FACTORY, REGISTRY, signed } from '../sample.ts';
 import type { Draft, Entry } from './draft.ts';
 import { type History, SIGNERS, STRANGER, WALLETS } from './histories.ts';
 
-/** Changes the draft; false where there is nothing that it could do. */
+/** Changes the draft; false if it is not applicable. */
 export type Change = (draft: Draft, random: Random) => boolean | Promise<boolean>;
 
 const HOUR = 3_600_000;
 const JUNK = '0xdead';
 const BLOCK = { chainId: 31_337, blockNumber: 41, blockHash: `0x${'c3'.repeat(32)}` };
 
-/** The stream that a change is made to: an account as often as the chamber, where there are any. */
+/** The stream to change: in two of five cases an account, if there are any. */
 class Stream {
   readonly name: string;
   readonly #draft: Draft;
@@ -48,7 +49,7 @@ class Stream {
 
 const typeOf = ({ line }: Entry) => String(line['type']);
 
-/** The changes, each as often as it is listed. */
+/** Each change, as often as its weight. */
 export function changesOf(histories: readonly History[]): readonly Change[] {
   const pool = histories.flatMap(({ lines, accounts }) => [
     ...lines,
@@ -66,7 +67,7 @@ export function changesOf(histories: readonly History[]): readonly Change[] {
   return [...structural, ...ofClaims, ...ofSignatures, ...ofService, capitals, refersToNone, join];
 }
 
-/** A line of any history, as old as the one before it. */
+/** A line of any history, dated like the one before it. */
 function insert(draft: Draft, random: Random, line: Line): boolean {
   const stream = new Stream(draft, random);
   const { entries } = stream;
@@ -86,7 +87,7 @@ const leaveOut: Change = (draft, random) => {
   return stream.say(`line ${place} left out`);
 };
 
-/** The beginning or the end is left out; accounts keep their numbers then. */
+/** Drops the beginning or the end; accounts keep their numbers. */
 const cut: Change = (draft, random) => {
   const stream = new Stream(draft, random);
   const { length } = stream.entries;
@@ -97,7 +98,7 @@ const cut: Change = (draft, random) => {
   return stream.say(`${isFront ? 'the first' : 'the last'} ${count} lines left out`);
 };
 
-/** Two lines change places, each at the time of the other. */
+/** Two lines swap places and times. */
 const exchange: Change = (draft, random) => {
   const stream = new Stream(draft, random);
   const { entries } = stream;
@@ -120,7 +121,7 @@ const repeat: Change = (draft, random) => {
   return stream.say(`${typeOf(again)} once more at ${place}`);
 };
 
-/** One line, or all from it on, are dated otherwise. */
+/** Dates one line, or all from it on, differently. */
 const date: Change = (draft, random) => {
   const stream = new Stream(draft, random);
   const place = random.below(stream.entries.length + 1);
@@ -154,7 +155,7 @@ function valueAt(value: Json, [name, ...rest]: Path): Json {
   return valueAt((value as Line)[name] as Json, rest);
 }
 
-/** Replaces what a line says by what another line says there, or by something that is nearly the same. */
+/** Replaces a value by another line's, or by a similar one. */
 function replaceValue(draft: Draft, random: Random, values: Values): boolean {
   return alterOne(draft, random, (line) => {
     const path = random.pick(leaves(line));
@@ -167,7 +168,7 @@ function replaceValue(draft: Draft, random: Random, values: Values): boolean {
   });
 }
 
-/** Of a claim that is true or false, the opposite; of a number, its neighbour. Few claims are of the first kind, and most of these matter. */
+/** Inverts a boolean, or changes a number by 1. Booleans are rare, and most of them matter. */
 const flip: Change = (draft, random) => {
   const kind = random.pick(['boolean', 'number']);
   const claimsIn = (line: Line) => leaves(line).filter((path) => typeof valueAt(line, path) === kind);
@@ -180,7 +181,7 @@ const flip: Change = (draft, random) => {
   return alterOne(draft, random, alter, (line) => claimsIn(line).length > 0);
 };
 
-/** A member of the payload, or of an object in it, is taken away. */
+/** Removes a member of the payload, or of an object in it. */
 const empty: Change = (draft, random) =>
   alterOne(draft, random, (line) => {
     const payload = payloadOf(line);
@@ -192,7 +193,7 @@ const empty: Change = (draft, random) =>
     return [{ ...line, payload: name === undefined ? rest : { ...payload, [name]: rest } }, 'a member taken away'];
   });
 
-/** A member that another line of the type has, and this one has not. */
+/** Adds a member that another line of the type has. */
 function copyMember(draft: Draft, random: Random, pool: readonly Line[]): boolean {
   return alterOne(draft, random, (line) => {
     const payload = payloadOf(line);
@@ -206,7 +207,7 @@ function copyMember(draft: Draft, random: Random, pool: readonly Line[]): boolea
   });
 }
 
-/** A move or an outcome without the lines that prove what it claims; half of them claim the most that they can. */
+/** Drops the lines that prove the claims of a move or an outcome; every second time, also sets the claims to true. */
 const unprove: Change = (draft, random) => {
   const claims = draft.lines.filter((entry) => proofsOf(draft, entry).size > 0);
   if (claims.length === 0) return false;
@@ -277,7 +278,7 @@ function alterOfChamber(
   return true;
 }
 
-/** The request of an agent, signed by another key, in its own name or in the agent's. */
+/** Signs an agent's request with another key, in that key's name or in the agent's. */
 const signByAnother: Change = (draft, random) =>
   alterOne(draft, random, (line) => {
     if (line['request'] === null) return undefined;
@@ -294,7 +295,7 @@ const takeRequest: Change = (draft, random) =>
     line['request'] === null ? undefined : [{ ...line, request: null }, 'request taken'],
   );
 
-/** The proof of a wallet as if a contract had accepted it. */
+/** Claims that a contract accepted a wallet proof. */
 const claimContract: Change = (draft, random) =>
   alterOne(draft, random, (line) => {
     const { walletProof, ...payload } = payloadOf(line);
@@ -306,7 +307,7 @@ const claimContract: Change = (draft, random) =>
     return [isSigned ? withBody(claimed, { walletSignature: JUNK }, signer) : claimed, 'claimed of a contract'];
   });
 
-/** The proof of a wallet for another service, or of another time, by the keys of wallet and agent. */
+/** Signs a wallet proof for another service or time, with the keys of wallet and agent. */
 const proveAgain: Change = async (draft, random) => {
   const isProven = ({ line }: Entry) => 'walletProof' in payloadOf(line);
   const [did, entries] = [...draft.accounts].find(([, all]) => all.some(isProven) && random.chance(0.6)) ?? [];
@@ -336,7 +337,7 @@ const proveAgain: Change = async (draft, random) => {
   return true;
 };
 
-/** Texts that some parser of dates takes for the same time. */
+/** Some parsers of dates read these texts as the same time. */
 const FORMS_OF_TIME: readonly ((text: string) => string)[] = [
   (text) => text.replace('T', ' ').replace('.000Z', ' UTC'),
   (text) => text.replace('T', ' ').replace('.000Z', ' ()'),
@@ -355,7 +356,7 @@ async function proofOf(
   return await wallet.signMessage({ message });
 }
 
-/** Another body of a request about an account, which its agent signs again: with an e-mail address, or with junk. */
+/** Signs an account's request again with another body: with an e-mail address, or with junk. */
 const bodyOtherwise: Change = (draft, random) =>
   alterOne(draft, random, (line) => {
     const signer = SIGNERS.get(String(line['did']));
@@ -365,7 +366,7 @@ const bodyOtherwise: Change = (draft, random) =>
     return [withBody(line, members, signer), `body with ${Object.keys(members)[0]}`];
   });
 
-/** What nobody signs: another label, blanks. */
+/** Changes unsigned parts: another label, blanks. */
 const decorate: Change = (draft, random) =>
   alterOne(draft, random, (line) => {
     if (line['request'] === null) return undefined;
@@ -381,7 +382,7 @@ const decorate: Change = (draft, random) =>
     ];
   });
 
-/** What a service says of its chain, as no chain has it. */
+/** Claims about the chain that no chain confirms. */
 const chainClaim: Change = (draft, random) => {
   const claims: Readonly<Record<string, readonly (readonly [string, Json])[]>> = {
     'chamber.committed': [
@@ -399,7 +400,7 @@ const chainClaim: Change = (draft, random) => {
   });
 };
 
-/** Another balance of the token that members must hold, or another block of it. */
+/** Changes the balance, or the block, of a join's token. */
 const balance: Change = (draft, random) => {
   const joins = draft.lines.filter(({ line }) => line['type'] === 'chamber.joined' && 'token' in payloadOf(line));
   if (joins.length === 0) return false;
@@ -415,7 +416,7 @@ const balance: Change = (draft, random) => {
 
 const EXTREME_TIMES = ['1970-01-01T00:00:00.000Z', '2020-06-01T00:00:00.000Z', '9999-12-31T23:59:59.000Z'];
 
-/** One of the relayer's transactions, signed again at another nonce, with the outcome that names it. */
+/** Signs one of the relayer's transactions again at another nonce, with the outcome that names it. */
 const nonceOf: Change = async (draft, random) => {
   const entry = random.pick(
     draft.lines.filter(({ line }) => String(line['type']).startsWith('relay.')).concat(NO_ENTRY),
@@ -438,7 +439,7 @@ const nonceOf: Change = async (draft, random) => {
 const NO_ENTRY: Entry = { line: {}, origin: undefined };
 const signedTransactions = new Map<string, ReturnType<typeof signed>>();
 
-/** undefined for bytes that are no transaction. */
+/** undefined for bytes that are not a transaction. */
 async function signedAt(raw: string, nonce: number) {
   const known = signedTransactions.get(`${raw} ${nonce}`);
   if (known !== undefined) return known;
@@ -452,7 +453,7 @@ async function signedAt(raw: string, nonce: number) {
   }
 }
 
-/** Two outcomes that name one transaction, which no line may log. */
+/** Two outcomes name one transaction, which may be logged nowhere. */
 const oneTransaction: Change = (draft, random) => {
   const outcomes = draft.lines.filter(({ line }) => OUTCOMES.includes(String(line['type'])));
   if (outcomes.length < 2) return false;
@@ -468,7 +469,7 @@ const oneTransaction: Change = (draft, random) => {
 
 const OUTCOMES = ['chamber.committed', 'idea.deployed', 'idea.deploy_failed'];
 
-/** The digits of a hexadecimal text in capitals. */
+/** Writes the digits of a hexadecimal text in capitals. */
 const capitals: Change = (draft, random) => {
   const hexIn = (line: Line) => leaves(line).filter((path) => /^0x.*[a-f]/.test(String(valueAt(line, path))));
   const alter = (line: Line) => {
@@ -479,7 +480,7 @@ const capitals: Change = (draft, random) => {
   return alterOne(draft, random, alter, (line) => hexIn(line).length > 0);
 };
 
-/** The first line that is given of an account, as if none were before it. */
+/** The first given line of an account refers to no earlier one. */
 const refersToNone: Change = (draft) => {
   for (const [did, entries] of draft.accounts) {
     const [first, ...rest] = entries;
@@ -491,7 +492,7 @@ const refersToNone: Change = (draft) => {
   return false;
 };
 
-/** An agent of the operator's joins after the others. */
+/** An agent of the operator joins after the others. */
 const join: Change = (draft) => {
   const joins = draft.lines.filter(({ line }) => line['type'] === 'chamber.joined');
   const last = joins.at(-1);
@@ -509,13 +510,13 @@ const join: Change = (draft) => {
   return true;
 };
 
-/** The line with other members in its body, which its agent signs again. */
+/** Replaces members of the line's body, which its agent signs again. */
 function withBody(line: Line, members: Line, signer: Signer): Line {
   const body = JSON.stringify({ ...membersIn(requestOf(line)['body']), ...members });
   return signedAgain({ ...line, request: { ...requestOf(line), body } }, signer);
 }
 
-/** None where the body was altered before. */
+/** None if the body was altered before. */
 function membersIn(body: Json | undefined): Line {
   try {
     return Object(JSON.parse(String(body))) as Line;

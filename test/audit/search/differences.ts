@@ -1,12 +1,12 @@
-// What a forged history says otherwise than the honest one, line by line.
+// The differences between a forged history and the honest one, line by line.
 import { leaves, type Path } from '../alter.ts';
 import type { Json, Line } from '../forge.ts';
 import type { Draft, Entry } from './draft.ts';
 
 interface Common {
-  /** undefined for the chamber, else whose account it is. */
+  /** The account's agent; undefined for the chamber. */
   readonly did: string | undefined;
-  /** The line as it was; as it is where it was put in. */
+  /** The original line, or the inserted one. */
   readonly line: Line;
 }
 
@@ -35,11 +35,11 @@ function compare(
   const met = new Set<Line>();
   let last = -1;
   for (const [place, { line, origin: known }] of entries.entries()) {
-    // What was put in may be a line that was there.
+    // An inserted line may equal an original one.
     const origin = known ?? honest.find((each) => !met.has(each) && textOf(each) === textOf(line));
-    // A line that says that it is of another agent is one of that agent's account.
+    // A line belongs to the account that it names.
     const owner = did === undefined ? undefined : String(line['did']);
-    // A line of another type says nothing of what it was.
+    // A line of another type is a different line.
     if (origin === undefined || met.has(origin) || owner !== did || origin['type'] !== line['type']) {
       found.push({ kind: 'put in', did: owner, line, place });
       continue;
@@ -62,7 +62,7 @@ function textOf({ eventId: _, prev: __, ...rest }: Line): string {
   return JSON.stringify(rest);
 }
 
-/** Whether another value there is gone when hashes, or the commitment, are set right. */
+/** Whether correct hashes, or the correct commitment, replace another value there. */
 function isSetRight({ isRechained, isResettled }: Draft, { type }: Line, path: string): boolean {
   if (isRechained && (path === 'eventId' || path === 'prev')) return true;
   if (!isResettled) return false;
@@ -71,7 +71,7 @@ function isSetRight({ isRechained, isResettled }: Draft, { type }: Line, path: s
     : type === 'chamber.committed' && /^payload\.(merkleRoot|eventCount|txHash)/.test(path);
 }
 
-/** The paths of values that one of them has and the other has not, or has otherwise. */
+/** The paths of values that differ or that only one of them has. */
 function differing(before: Line, after: Line): readonly string[] {
   const paths = new Map([...leaves(before), ...leaves(after)].map((path) => [path.join('.'), path]));
   return [...paths].filter(([, path]) => textAt(before, path) !== textAt(after, path)).map(([name]) => name);

@@ -1,4 +1,4 @@
-// A history while it is forged: which lines it has, and which honest line each was; and the texts that an auditor is given of it.
+// A history that is being forged: its lines, the honest line of each, and the auditor's input.
 import { encodeFunctionData, type Hex, parseAbi } from 'viem';
 import { MoveAccumulator } from '../../../src/audit/chamber/move-tree.ts';
 import { leafHash } from '../../../src/crypto/merkle.ts';
@@ -10,7 +10,7 @@ import { type History, isMove } from './histories.ts';
 
 export interface Entry {
   readonly line: Line;
-  /** undefined for a line that was put in. */
+  /** undefined for an inserted line. */
   readonly origin: Line | undefined;
 }
 
@@ -18,11 +18,11 @@ export class Draft {
   readonly history: History;
   lines: Entry[];
   readonly accounts: Map<string, Entry[]>;
-  /** What was done, in words. */
+  /** The changes in words. */
   readonly said: string[] = [];
-  /** Whether numbers and hashes are set right. */
+  /** Whether numbers and hashes are corrected. */
   isRechained = true;
-  /** Whether the root, the count and the transactions of the commitment are set right. */
+  /** Whether the root, the count and the transactions of the commitment are corrected. */
   isResettled = false;
 
   constructor(history: History) {
@@ -32,7 +32,7 @@ export class Draft {
     this.accounts = new Map(accounts.map(([did, lines]) => [did, lines.map((line) => ({ line, origin: line }))]));
   }
 
-  /** The lines and the accounts as they are given. */
+  /** The auditor's input. */
   async texts(): Promise<{ readonly lines: string; readonly accounts: string | undefined }> {
     const lines = this.lines.map(({ line }) => line);
     const settled = this.isResettled ? await resettled(lines) : lines;
@@ -49,7 +49,7 @@ export class Draft {
   }
 }
 
-/** The lines with numbers and hashes set right; before the first event, if it is not 1, is what it says. */
+/** The lines with correct numbers and hashes; if the first event is not 1, it keeps its `prev`. */
 function chained(lines: readonly Line[], firstEventId: number): string[] {
   let prev = firstEventId === 1 ? NO_PREVIOUS : String(lines[0]?.['prev']);
   return lines.map((line, index) => {
@@ -61,7 +61,7 @@ function chained(lines: readonly Line[], firstEventId: number): string[] {
 
 const COMMIT = parseAbi(['function commitChamber(uint256 chamberId, bytes32 root)']);
 
-/** The lines whose commitments, and the transactions for them, are of the root of their moves. */
+/** The lines, whose commitments and their transactions have the root of the moves. */
 async function resettled(lines: readonly Line[]): Promise<readonly Line[]> {
   const moves = lines.filter(isMove);
   const tree = new MoveAccumulator();
@@ -85,12 +85,12 @@ async function resettled(lines: readonly Line[]): Promise<readonly Line[]> {
 
 const commitments = new Map<string, ReturnType<typeof signed>>();
 
-/** Signing takes most of the time of a change, and most roots come again. */
+/** Signing takes most of the time of a change, and most roots recur. */
 function commitment(chamberId: number, root: string, place: number): ReturnType<typeof signed> {
   const key = `${chamberId} ${root} ${place}`;
   const known = commitments.get(key);
   if (known !== undefined) return known;
-  // What is no id commits another chamber.
+  // An invalid id commits another chamber.
   const args = [BigInt(Number.isSafeInteger(chamberId) ? chamberId : 0), root as Hex] as const;
   const data = encodeFunctionData({ abi: COMMIT, functionName: 'commitChamber', args });
   const made = signed(REGISTRY, data, { nonce: 7, fee: 100n + BigInt(place) });

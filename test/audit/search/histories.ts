@@ -1,4 +1,4 @@
-// Honest histories, from which forgeries are made: the sample logs, and a chamber whose members have accounts of every kind.
+// Honest histories for forgeries: the sample logs, and a chamber whose members have all kinds of accounts.
 import { readFileSync } from 'node:fs';
 import type { JudgeContractProof } from '../../../src/audit/account/compare-accounts.ts';
 import type { ChamberAudit } from '../../../src/audit/chamber/chamber-audit.ts';
@@ -22,12 +22,12 @@ import { ANN, BOB, CAT, fixedKeys } from '../sample.ts';
 export interface History {
   readonly name: string;
   readonly lines: readonly Line[];
-  /** The accounts by DID, where the auditor is given them. */
+  /** By DID, if the auditor is given accounts. */
   readonly accounts?: ReadonlyMap<string, readonly Line[]>;
   readonly receipts?: GivenReceipts;
-  /** A chain that knows what contracts have accepted. */
+  /** A chain that confirms the accepted signature. */
   readonly judgeProof?: JudgeContractProof;
-  /** Compares what lines claim with a real chain, where one is asked. */
+  /** Compares the claims with a real chain. */
   readonly askChain?: (audit: ChamberAudit) => Promise<void>;
   readonly policy?: AuditPolicy;
 }
@@ -36,13 +36,13 @@ const CHAMBER_ID = 1;
 const CONTRACT = { address: `0x${'c0'.repeat(20)}`, signature: `0x${'c1'.repeat(70)}` } as const;
 const BLOCK = { chainId: 31_337, blockNumber: 4_242, blockHash: `0x${'b1'.repeat(32)}` } as const;
 const signerOf = (digit: number) => new Signer(Buffer.alloc(32, digit));
-/** Has a wallet that is a contract; has no signed registration; is retired by its wallet; retires itself. */
+/** CON has a contract wallet, PER no signed registration; a wallet retires RET, and KEY retires itself. */
 export const [CON, PER, RET, KEY] = [11, 12, 13, 14].map(signerOf) as [Signer, Signer, Signer, Signer];
-/** The forger may have the keys of these, and of the wallets that they prove. */
+/** Forgers may have the keys of these agents, and of the wallets that they prove. */
 export const SIGNERS: ReadonlyMap<string, Signer> = new Map(
   [ANN, BOB, CAT, CON, PER, RET, KEY].map((signer) => [signer.did, signer]),
 );
-/** Has a key, and no part in any history. */
+/** Has a key, and is in no history. */
 export const STRANGER = signerOf(15);
 export const WALLETS = new Map([1, 2, 3].map(walletOf).map((wallet) => [wallet.address.toLowerCase(), wallet]));
 
@@ -86,7 +86,7 @@ export function isMove({ did }: Line): boolean {
   return did !== null;
 }
 
-/** As a chain that has seen what CON's wallet accepted, in that block alone. */
+/** Confirms CON's accepted signature, only in that block. */
 const judgeProof: JudgeContractProof = async ({ wallet, signature, chainId, blockNumber, blockHash }) => {
   const isAccepted =
     wallet === CONTRACT.address &&
@@ -108,19 +108,19 @@ class Play {
   readonly receipts: KeptReceipt[] = [];
   #key: KeptReceipt['key'] | undefined;
 
-  /** Sends a command a second after the one before it, and keeps the receipt. */
+  /** Sends a command a second after the previous one, and keeps the receipt. */
   async act(by: Signer, path: string, body: object = {}, method = 'POST'): Promise<void> {
     this.service.clock.advance(1_000);
     const headers = { 'accept-signature': ACCEPT_RECEIPT };
     const sent = this.service.prepare(method, path, { by, body, headers });
     const answer = await this.service.send(sent);
     if (answer.status !== 200) throw new Error(`${path}: ${JSON.stringify(answer.body)}`);
-    // A creation's receipt is not kept: its request names no chamber, so lines alone show little of it.
+    // A creation's request names no chamber, so its receipt proves little without a service.
     if (!answer.headers.has('event') || path === '/chambers') return;
     this.receipts.push({ ...receiptOf(sent, answer, PUBLIC_URL), key: await this.#receiptsKey() });
   }
 
-  /** In the chamber, having seen its last event. */
+  /** Moves in the chamber, having seen its last event. */
   async move(by: Signer, path: string, body: object = {}): Promise<void> {
     const lines = await this.service.lines(CHAMBER_ID);
     const seen = { eventId: lines.length, leaf: toHex(leafHash(Buffer.from(lines.at(-1) ?? ''))) };
@@ -175,7 +175,7 @@ async function playAccounts() {
   return { lines, accounts, receipts: givenReceipts(all) };
 }
 
-/** Registrations with an e-mail address leave no request; CON's last one has changed nothing but the label. */
+/** Registrations with an e-mail address leave no request; CON's last one changes only the label. */
 async function register(play: Play): Promise<void> {
   const { service } = play;
   for (const by of [CON, PER, RET, KEY]) await service.must('POST', '/register', { body: contentOf(by) });

@@ -1,5 +1,5 @@
-// The short list of what lines can't show, each with its reason: a forged history may be called sound only if each of its differences is
-// among these. src/audit/README.md has them in words.
+// The limits of what lines show, each with its reason: a forged history may be sound only if a limit covers each difference.
+// src/audit/README.md explains them.
 import { eventKey } from '../../../src/audit/receipts/given-receipts.ts';
 import { NO_PREVIOUS } from '../../../src/vocabulary/values.ts';
 import type { Json, Line } from '../forge.ts';
@@ -15,7 +15,6 @@ interface Limit {
   readonly covers: (difference: Difference, draft: Draft) => boolean;
 }
 
-/** The limit that covers the difference. */
 export function limitOf(difference: Difference, draft: Draft): string | undefined {
   if (isPinned(difference, draft)) return undefined;
   const isCommitted = draft.history.lines.some(({ type }) => type === 'chamber.committed');
@@ -25,7 +24,7 @@ export function limitOf(difference: Difference, draft: Draft): string | undefine
 
 const LAG_MILLIS = 5_000;
 const NAMING = ['chamber.created', 'chamber.joined', 'chamber.proposed'];
-/** What only the chain shows. */
+/** Only the chain shows these. */
 const OF_CHAIN: Readonly<Record<string, readonly string[]>> = {
   'chamber.committed': ['blockNumber', 'committedAt'],
   'idea.deployed': ['tokenAddress', 'graduatedAt'],
@@ -36,7 +35,7 @@ const OF_EARLIER = ['payload.accountEventId', ...OF_ACCOUNT.slice(0, 3)];
 
 const LIMITS: readonly Limit[] = [
   {
-    why: 'the end was cut off: a root, the service or a later line shows it',
+    why: 'a root, the service or a later line shows that the end was cut off',
     covers: ({ kind, line, did }, draft) =>
       kind === 'left out' && areLeftOut(draft, did, (all, at) => all.slice(at), line),
   },
@@ -49,7 +48,7 @@ const LIMITS: readonly Limit[] = [
       areLeftOut(draft, did, (all, at) => all.slice(0, at + 1), line),
   },
   {
-    why: 'a service may write its whole log again and omit a move: a receipt, a line that an agent has seen or the root on the chain shows it',
+    why: 'a service can rewrite its log and omit a move: a receipt, a seen event or the root on the chain shows it',
     covers: ({ kind, line, did }, draft) =>
       kind === 'left out' &&
       did === undefined &&
@@ -59,7 +58,7 @@ const LIMITS: readonly Limit[] = [
       (draft.isResettled || !draft.lines.some((entry) => entry.line['type'] === 'chamber.committed')),
   },
   {
-    why: 'moves name lines of an account by number: a service may write it again and omit one whose number another line takes',
+    why: 'moves name account lines by number: a service can rewrite the account and replace an omitted line',
     covers: ({ kind, line, did }, draft) =>
       kind === 'left out' &&
       did !== undefined &&
@@ -67,7 +66,7 @@ const LIMITS: readonly Limit[] = [
       !isClaimUnproven(draft, did, line),
   },
   {
-    why: 'what the first line that is given of an account has from missing ones is its service’s word',
+    why: 'only the service states what the first given line of an account takes from missing ones',
     covers: (difference, draft) => {
       if (difference.kind !== 'changed' || difference.did === undefined) return false;
       const { did, now, path } = difference;
@@ -78,32 +77,32 @@ const LIMITS: readonly Limit[] = [
     },
   },
   {
-    why: 'a creation alone may be that of any chamber',
+    why: 'a creation alone can be that of any chamber',
     covers: ({ kind, line }, { lines }) =>
       kind === 'put in' && line['type'] === 'chamber.created' && lines.length === 1,
   },
   {
-    why: 'accounts of agents without a move are not looked at',
+    why: 'accounts of agents without a move are not compared',
     covers: ({ did }, { lines }) => did !== undefined && !lines.some(({ line }) => line['did'] === did),
   },
   {
-    why: 'transactions and outcomes that are not recorded are on the chain alone',
+    why: 'only the chain shows transactions and outcomes that are not recorded',
     covers: ({ kind, line }) => kind === 'left out' && isOfChain(line),
   },
   {
-    why: 'transactions and outcomes that are recorded after the moves are the service’s word until the chain is asked',
+    why: 'only the chain confirms transactions and outcomes that are recorded after the moves',
     covers: (difference, draft) =>
       difference.kind === 'put in' && isOfChain(difference.line) && isAfterMoves(draft, difference.place),
   },
   {
-    why: 'blocks, times, tokens and failures are on the chain alone, but for what no chain has',
+    why: 'only the chain shows blocks, times, tokens and failures, except impossible ones',
     covers: (difference, draft) =>
       difference.kind === 'changed' &&
       OF_CHAIN[String(difference.line['type'])]?.includes(difference.path.replace('payload.', '')) === true &&
       isOfAnyChain(difference.now, draft),
   },
   {
-    why: 'any account may sign the relayer’s calls at any nonce, but for no two purposes at one, nor for a deployment before the commitment',
+    why: 'any account can sign the relayer’s calls at any nonce, except for two purposes, or a deployment before the commitment',
     covers: (difference, draft) =>
       difference.kind === 'changed' &&
       /^payload\.(nonce|txHash|rawTransaction)$/.test(difference.path) &&
@@ -111,7 +110,7 @@ const LIMITS: readonly Limit[] = [
       hasNoncesInOrder(draft),
   },
   {
-    why: 'an operator may put in agents of its own, where it writes the whole log again',
+    why: 'an operator can add its own agents when it rewrites the log',
     covers: (difference, draft) =>
       difference.kind === 'put in' &&
       difference.did === undefined &&
@@ -119,7 +118,7 @@ const LIMITS: readonly Limit[] = [
       !isReceipted(draft),
   },
   {
-    why: 'a join that says nothing of what its agent had seen is one to any chamber of that number at that address',
+    why: 'a join that names no seen event is valid for any chamber with that number at that address',
     covers: (difference, draft) =>
       difference.kind === 'put in' &&
       difference.did === undefined &&
@@ -129,7 +128,7 @@ const LIMITS: readonly Limit[] = [
       !isReceipted(draft),
   },
   {
-    why: 'what stands beside the signature, nobody has signed',
+    why: 'other parts of the signature fields are not signed',
     covers: (difference, draft) =>
       difference.kind === 'changed' &&
       /^request\.signature(Input)?$/.test(difference.path) &&
@@ -137,7 +136,7 @@ const LIMITS: readonly Limit[] = [
       (difference.did !== undefined || !isReceipted(draft)),
   },
   {
-    why: 'what comes before the first line that is given is not given: neither how many lines nor their hash',
+    why: 'number and hash of the lines before the first given one are not shown',
     covers: (difference, draft) =>
       difference.kind === 'changed' &&
       difference.did !== undefined &&
@@ -146,7 +145,7 @@ const LIMITS: readonly Limit[] = [
       difference.now['prev'] !== NO_PREVIOUS,
   },
   {
-    why: 'nobody signed the letters’ case of what a wallet sent to retire a key',
+    why: 'the letter case of a retirement by a wallet is not signed',
     covers: (difference) =>
       difference.kind === 'changed' &&
       difference.line['type'] === 'agent.retired' &&
@@ -155,14 +154,14 @@ const LIMITS: readonly Limit[] = [
         JSON.stringify(payloadOf(difference.line)).toLowerCase(),
   },
   {
-    why: 'a service dates its lines, within the ages of signatures: a receipt, or what an agent has seen, fixes them',
+    why: 'a service dates its lines within the ages of signatures: a receipt or a seen event pins the time',
     covers: (difference, draft) =>
       difference.kind === 'changed' &&
       difference.path === 'ts' &&
       (difference.did !== undefined || !isReceipted(draft)),
   },
   {
-    why: 'a stranger may create the chamber, or move, in an agent’s stead, where a service writes the whole log again: it omits one move and puts in another',
+    why: 'another agent can create the chamber or move instead when a service rewrites the log: one move is omitted, another added',
     covers: (difference, draft) =>
       difference.kind === 'changed' &&
       difference.did === undefined &&
@@ -172,16 +171,16 @@ const LIMITS: readonly Limit[] = [
       !isReceipted(draft),
   },
   {
-    why: 'no request but those of the other moves names the chamber that is created',
+    why: 'only the requests of other moves name the created chamber',
     covers: (difference, { lines }) =>
       difference.kind === 'changed' && difference.path === 'chamberId' && lines.length === 1,
   },
   {
-    why: 'a service writes lines of about the same time, and outcomes on the chain, in the order that it likes',
+    why: 'a service chooses the order of lines of about the same time, and of outcomes on the chain',
     covers: ({ kind, did }, draft) => kind === 'moved' && (did !== undefined || !isReceipted(draft)),
   },
   {
-    why: 'a registration with an e-mail address leaves no request, and shows what it says to nobody',
+    why: 'a registration with an e-mail address leaves no request, so nothing confirms it',
     covers: (difference) => {
       const { kind, did } = difference;
       const line = kind === 'changed' ? difference.now : difference.line;
@@ -193,7 +192,7 @@ const LIMITS: readonly Limit[] = [
     },
   },
   {
-    why: 'what a move says of an account is its service’s word where the account is not given, or nobody signed what it names',
+    why: 'only the service states what a move records of an account that is not given, or of an unsigned registration',
     covers: (difference, draft) => {
       if (difference.kind !== 'changed' || difference.did !== undefined) return false;
       const { path, now } = difference;
@@ -207,7 +206,7 @@ const LIMITS: readonly Limit[] = [
     },
   },
   {
-    why: 'a move may name a line of its account that was replaced at most 5 s before, or one that is not given',
+    why: 'a move may name an account line that was replaced at most 5 s before, or one that is not given',
     covers: (difference, draft) => {
       if (difference.kind !== 'changed' || difference.path !== 'payload.accountEventId') return false;
       const { now } = difference;
@@ -221,7 +220,7 @@ const LIMITS: readonly Limit[] = [
     },
   },
   {
-    why: 'lines of earlier releases lack what later ones say of accounts and keys',
+    why: 'lines of earlier releases lack members about accounts and keys',
     covers: (difference, draft) => {
       if (difference.kind !== 'changed' || difference.did !== undefined) return false;
       const { path, now } = difference;
@@ -231,7 +230,7 @@ const LIMITS: readonly Limit[] = [
     },
   },
   {
-    why: 'balances, and what contracts accept as signatures, are on the chain alone',
+    why: 'only the chain shows balances, and signatures that contracts accept',
     covers: (difference, { history }) => {
       const { kind, line, did } = difference;
       if (kind !== 'changed') return false;
@@ -244,7 +243,7 @@ const LIMITS: readonly Limit[] = [
     },
   },
   {
-    why: 'that a contract has signed a retirement, the chain alone shows, where a registration proves the wallet as a contract',
+    why: 'only the chain shows whether a contract signed a retirement, if a registration proves the wallet as a contract',
     covers: (difference, draft) => {
       const { kind, did, line } = difference;
       if (did === undefined || line['type'] !== 'agent.retired' || !isChainless(draft.history)) return false;
@@ -257,7 +256,7 @@ const LIMITS: readonly Limit[] = [
   },
 ];
 
-/** Whether a line that is given, at or after the difference, has a receipt: it pins all before it. */
+/** Whether a given line at or after the difference has a receipt, which pins all lines before it. */
 function isPinned({ did, kind, line }: Difference, draft: Draft): boolean {
   const { history } = draft;
   if (did === undefined || history.receipts === undefined) return false;
@@ -277,7 +276,7 @@ function isPinned({ did, kind, line }: Difference, draft: Draft): boolean {
   return !isFront && given.some(receipted);
 }
 
-/** A time that its line and the commitment allow, a block that holds transactions, and a token that is none of the contracts. */
+/** A time that its line and the commitment allow, a block that holds transactions, and a token that is not one of the contracts. */
 function isOfAnyChain(line: Line, { lines }: Draft): boolean {
   const { committedAt, graduatedAt, blockNumber, tokenAddress } = payloadOf(line);
   if (blockNumber === 0) return false;
@@ -290,12 +289,12 @@ function isOfAnyChain(line: Line, { lines }: Draft): boolean {
 }
 
 const LEAD_MILLIS = 15_000;
-/** The nonce at which commitments are signed when they are set right. */
+/** The nonce of corrected commitments. */
 const SETTLED_NONCE = 7;
 
 function hasNoncesInOrder({ lines, isResettled }: Draft): boolean {
   const purposes = new Map<number, string>();
-  // A deployment that no outcome names may have been signed for nothing.
+  // A deployment that no outcome names may have been signed in vain.
   const named = new Set(lines.filter(({ line }) => String(line['type']).startsWith('idea.')).map(txHashOf));
   let commitment = -1;
   for (const entry of lines) {
@@ -342,7 +341,7 @@ function isOfChain({ type }: Line): boolean {
   return /^(relay\.|idea\.)/.test(String(type));
 }
 
-/** Whether these lines of the stream, chosen around the line, are all left out. */
+/** Whether the chosen lines around this one are all left out. */
 function areLeftOut(
   draft: Draft,
   did: string | undefined,
@@ -359,7 +358,7 @@ function isAfterMoves({ lines }: Draft, place: number): boolean {
   return lines[0]?.line['type'] === 'chamber.created' && lines.slice(place).every(({ line }) => !isMove(line));
 }
 
-/** Whether the line proves a wallet that a move claims to be proven, and no line that is given proves it. */
+/** Whether a move claims a proven wallet and the line is the only proof. */
 function isClaimUnproven(draft: Draft, did: string, left: Line): boolean {
   const isProof = (line: Line) => line['type'] === 'agent.registered' && 'walletProof' in payloadOf(line);
   const given = accountOf(draft, did);
@@ -367,12 +366,12 @@ function isClaimUnproven(draft: Draft, did: string, left: Line): boolean {
   return isProof(left) && isClaimed && given.length > 0 && !given.some(({ line }) => isProof(line));
 }
 
-/** The lines that are given of an account: a line that says that it is of another agent is one of that agent's. */
+/** The account's given lines: a line belongs to the account that it names. */
 function accountOf({ accounts }: Draft, did: string): readonly Entry[] {
   return [...accounts.values()].flat().filter(({ line }) => line['did'] === did);
 }
 
-/** The registration that counts at that line; undefined where none is given. */
+/** The registration in effect at that line; undefined if none is given. */
 function bindingOf(given: readonly Entry[], accountEventId: Json | undefined): Line | undefined {
   const first = Number(given[0]?.line['eventId']);
   const past = given.slice(0, Math.max(Number(accountEventId) - first + 1, 0));

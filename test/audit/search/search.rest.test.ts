@@ -1,11 +1,12 @@
-// FORGERIES=100000 makes so many changes, without a limit of time; FORGERY_SEED other ones, FORGERY_ONLY the one that a failure printed.
+// FORGERIES=100000 sets the number of changes, without a time limit; FORGERY_SEED chooses other ones, FORGERY_ONLY repeats a
+// printed one.
 import { expect, test } from 'vitest';
 import { honestVerdicts, type Searched, search } from './search.ts';
 
 const { FORGERIES, FORGERY_SEED = '1', FORGERY_ONLY } = process.env;
-/** The part of CI that it may take. */
+/** The share of CI's time. */
 const CPU_MILLIS_MAX = 60_000;
-/** On a machine that has as much to do beside it as CI has. */
+/** Allows for a machine as busy as CI's. */
 const TEST_MILLIS_MAX = 10 * CPU_MILLIS_MAX;
 const CHANGES = 20_000;
 const [changes, cpuMillisMax] = FORGERIES === undefined ? [CHANGES, CPU_MILLIS_MAX] : [Number(FORGERIES), undefined];
@@ -17,10 +18,10 @@ test('each history is sound before it is changed', async () => {
 }, 60_000);
 
 test(
-  'no change of a history is called sound, but for what lines can’t show',
+  'no change of a history is called sound unless lines can’t show it',
   async () => {
-    const searched = await search({ seed: Number(FORGERY_SEED), changes, cpuMillisMax, only, onProgress: tell });
-    tell(searched);
+    const searched = await search({ seed: Number(FORGERY_SEED), changes, cpuMillisMax, only, onProgress: print });
+    print(searched);
     expect(searched.forgeries.map(({ seed, unexplained }) => ({ seed, unexplained }))).toEqual([]);
     if (only !== undefined) return;
     expect(searched.changes).toBeGreaterThan(1_000);
@@ -29,7 +30,7 @@ test(
   FORGERIES === undefined ? TEST_MILLIS_MAX : DAYS,
 );
 
-function tell({ changes, found, limits, turnsCompared, forgeries }: Searched): void {
+function print({ changes, found, limits, turnsCompared, forgeries }: Searched): void {
   const shown = [...limits].map(([why, count]) => `  ${count} ${why}`).join('\n');
   console.log(
     `${changes} changes, ${found} found, ${turnsCompared} turns compared, ${forgeries.length} sound forgeries\n${shown}`,

@@ -1,5 +1,5 @@
-// Searches for forgeries that the auditor calls sound: honest histories, altered at random, of which each has to be found, or to differ
-// only in what lines can't show.
+// Searches for forgeries that the auditor calls sound: it alters honest histories at random, and the auditor must find each change
+// unless lines can't show it.
 import { type Accounts, listedAccounts } from '../../../src/audit/account/accounts.ts';
 import { compareAccounts } from '../../../src/audit/account/compare-accounts.ts';
 import { ChamberAudit } from '../../../src/audit/chamber/chamber-audit.ts';
@@ -19,10 +19,10 @@ import { compareTurns } from './turns.ts';
 
 export interface Forgery {
   readonly history: string;
-  /** Makes the same change again: `only` of the search. */
+  /** Repeats the change: `only` of the search. */
   readonly seed: number;
   readonly said: readonly string[];
-  /** What no limit covers, or what the model of turns says. */
+  /** Differences that no limit covers, or a problem of the model of turns. */
   readonly unexplained: readonly string[];
   readonly texts: Texts;
 }
@@ -30,27 +30,26 @@ export interface Forgery {
 export interface Searched {
   readonly changes: number;
   readonly found: number;
-  /** How often each limit was the reason that a change is not found. */
+  /** How often each limit covered an undetected change. */
   readonly limits: ReadonlyMap<string, number>;
   readonly turnsCompared: number;
   readonly forgeries: readonly Forgery[];
 }
 
 interface SearchOptions {
-  /** What forgeries are made from; histories() by default. */
+  /** Defaults to histories(). */
   readonly from?: readonly History[] | undefined;
   readonly seed: number;
   readonly changes: number;
-  /** By CPU time, so that a busy machine makes as many changes as an idle one. */
+  /** In CPU time, so that a busy machine makes as many changes as an idle one. */
   readonly cpuMillisMax?: number | undefined;
-  /** Makes one change alone. */
+  /** Makes this change alone. */
   readonly only?: number | undefined;
   readonly onProgress?: ((searched: Searched) => void) | undefined;
 }
 
 type Texts = Awaited<ReturnType<Draft['texts']>>;
 
-/** Enough to see what is wrong. */
 const FORGERIES_MAX = 20;
 const PROGRESS_CHANGES = 5_000;
 
@@ -86,7 +85,6 @@ function cpuMillisSince(start: NodeJS.CpuUsage): number {
   return (user + system) / 1_000;
 }
 
-/** The verdict of each honest history. */
 export async function honestVerdicts(from?: readonly History[]): Promise<readonly (readonly [string, boolean])[]> {
   const all = from ?? (await histories());
   return await Promise.all(

@@ -1,5 +1,4 @@
-// A second opinion on phases and turns: every move of a log that the auditor calls sound has to be in the phase, and by the agent, of a
-// model that shares no code with the service.
+// Cross-checks phases and turns: an independent model must agree with every move of a log that the auditor calls sound.
 import { askOracle, type OracleChamber, PHASES as PHASES_ASKED } from '../../projections/pace-oracle.ts';
 import type { Line } from '../forge.ts';
 import { payloadOf } from '../forgeries.ts';
@@ -20,11 +19,11 @@ const IN_TURN = ['chamber.proposed', 'chamber.debated', 'chamber.passed'];
 
 export interface Compared {
   readonly count: number;
-  /** What the model says against it. */
+  /** The model's objection. */
   readonly problem: string | undefined;
 }
 
-/** Compares each move of the lines, which begin with a creation. */
+/** Compares each move; the lines begin with a creation. */
 export function compareTurns(lines: readonly Line[]): Compared {
   const [creation, ...rest] = lines.filter(isMove);
   if (creation === undefined) return { count: 0, problem: undefined };
