@@ -2,6 +2,7 @@
 // and again only to tell causes from consequences.
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createVerifier } from '../verifier/verifier.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { Hex, Millis } from '../vocabulary/values.ts';
@@ -34,7 +35,7 @@ import type { ChamberReport, ServiceReport } from './report/report-types.ts';
 import { diagnose } from './report/verdict.ts';
 import { CheckpointAudit } from './service/checkpoint.ts';
 import { type CheckpointOptions, Checkpoints } from './service/checkpoints.ts';
-import { LogAccounting } from './service/log-accounting.ts';
+import { LogAccounting, READ_PAUSE_MS, READS_MAX } from './service/log-accounting.ts';
 import { LogOrder } from './service/log-order.ts';
 import { ServiceLog } from './service/service-log.ts';
 import { AuditedService, Rejected } from './service/service-reader.ts';
@@ -48,7 +49,6 @@ export interface AuditRequest {
   readonly limits?: Partial<InputLimits> | undefined;
   /** A file of account lines; without it, a service is asked for them. */
   readonly accounts?: string | undefined;
-  /** Whether the report includes the chamber's outcome. */
   readonly asksOutcome?: boolean | undefined;
   readonly receipts?: GivenReceipts | undefined;
   /** For a service: kept checkpoints, whose cosignatures count, and the folder for proofs. */
@@ -135,7 +135,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     const created = async () => {
       const unjudged = new Set(await accounting?.settle(accounts));
       if (unjudged.size === 0) return [];
-      const later = await service.chambers(policy);
+      const later = await listWith(unjudged, service, policy);
       ofLists.push(...later.problems);
       accounting?.noteListed(later.chamberIds);
       return later.chamberIds.filter((chamberId) => chamberId > (chamberIds.at(-1) ?? 0) && unjudged.has(chamberId));
@@ -173,6 +173,16 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
   });
 }
 
+/** Reads the list again while it lacks chambers of the log: a node may lag behind the one that published the log. */
+async function listWith(wanted: ReadonlySet<number>, service: AuditedService, policy?: AuditPolicy) {
+  for (let reads = 1; ; reads++) {
+    const list = await service.chambers(policy);
+    const listed = new Set(list.chamberIds);
+    if (reads === READS_MAX || [...wanted].every((chamberId) => listed.has(chamberId))) return list;
+    await sleep(READ_PAUSE_MS);
+  }
+}
+
 function unpublishedDoubt(count: number): string {
   const [entries, are] = count === 1 ? ['1 entry of the log has', 'is'] : [`${count} entries of the log have`, 'are'];
   return `${entries} no line that the service serves, and ${are} said to be of accounts of a release before schema 4, which did not publish all lines of accounts: --allow-unpublished accepts that the service goes back to one`;
@@ -192,7 +202,6 @@ interface Source {
   /** The share of the input that this many bytes are; undefined if its size is unknown. */
   readonly shareOf: (bytes: number) => number | undefined;
   readonly compareViews: (audit: ChamberAudit) => Promise<void>;
-  /** Collects what receipts need from all chambers of a service. */
   readonly receipts?: ReceiptAudit | undefined;
 }
 

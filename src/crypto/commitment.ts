@@ -4,7 +4,6 @@ import { keccak256 } from './keccak.ts';
 
 export interface Opening {
   readonly chamberId: number;
-  /** The member's DID. */
   readonly did: string;
   /** In the order of the reveal, which the hash covers. */
   readonly allocations: readonly Allocation[];

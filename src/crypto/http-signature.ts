@@ -24,7 +24,6 @@ export interface SignatureHeaders {
 export interface SignatureInput {
   /** The value of "@signature-params": components and parameters in the order sent, canonically serialised. */
   readonly params: string;
-  /** All three, in the order sent. */
   readonly components: readonly Component[];
   /** Seconds since 1970-01-01T00:00:00Z. */
   readonly created: number;
@@ -223,7 +222,6 @@ export const HIDDEN_KEY_CHARS = 32;
 const COVERED = `"${COMPONENTS.join('" "')}"`;
 const OPENING = /^ *sig1=\(([^()]*)\)/;
 const TYPES = { created: 'number', keyid: 'string', alg: 'string', nonce: 'string', expires: 'number' } as const;
-/** As requireParameter has checked them. */
 type Parameters = Omit<SignatureInput, 'params' | 'components'> & { readonly alg: string };
 
 /** Accepts RFC 9651's optional spaces; `params` is the canonical form. */

@@ -6,7 +6,6 @@ export const HASH_BYTES = 32;
 
 /** An immutable tree, represented by the roots of its largest perfect subtrees. */
 export interface Accumulator {
-  /** The number of leaves. */
   readonly size: number;
   /** One root of 32 bytes for each bit set in size, from large to small. */
   readonly peaks: readonly Uint8Array[];
@@ -68,7 +67,6 @@ export function rootOf(tree: Accumulator): Uint8Array {
   return foldPeaks(tree.peaks);
 }
 
-/** The root over adjacent perfect subtrees, from large to small. */
 export function foldPeaks(peaks: readonly Uint8Array[], hashNodes: NodeHash = nodeHash): Uint8Array {
   if (peaks.length === 0) throw new RangeError('a tree without leaves has no root');
   return peaks.reduceRight((right, left) => hashNodes(left, right));

@@ -112,7 +112,6 @@ export type ReceiptRequest = Omit<RequestEvidence, 'body'>;
 export interface ReceiptResponse {
   readonly status: number;
   readonly contentDigest: string;
-  /** The value of the header `Event`. */
   readonly event: string;
   readonly logId: string;
 }

@@ -119,7 +119,6 @@ export function hasSmallOrderR(signature: Uint8Array): boolean {
   return SMALL_ORDER_POINTS.has(bytesToHex(signature.subarray(0, POINT_BYTES)));
 }
 
-/** Little-endian (RFC 8032). */
 function toScalar(bytes: Uint8Array): bigint {
   return BigInt(`0x${bytesToHex(bytes.toReversed())}`);
 }

@@ -255,7 +255,6 @@ export class AccountLog {
     return (question: ChainQuestion) => {
       if (question.kind !== 'signature') throw new Error('a proof asks about signatures only');
       const { wallet, hashes, signature } = question;
-      // The text names one service.
       const hash = hashes[0] as Hex;
       const block = { chainId, blockNumber, blockHash };
       if (this.contractProofs.length < CONTRACT_PROOFS_MAX)
@@ -383,7 +382,6 @@ export async function listedAccounts(
 
 const KEPT_BYTES_MAX = 16 * 1024 * 1024;
 
-/** The accounts that the audited service serves. */
 export class ServiceAccounts implements Accounts {
   readonly #context: AuditContext;
   readonly #service: AuditedService;

@@ -59,7 +59,6 @@ export class WatchedAccounts implements Accounts {
     return !this.#isGiven && this.#watched.has(did);
   }
 
-  /** The number of first lines that the service did not serve. */
   get unpublished(): number {
     if (this.#isGiven) return 0;
     const first = [...this.#watched.values()].filter(({ firstEventIds }) => firstEventIds.length > 0);
@@ -73,7 +72,6 @@ export class WatchedAccounts implements Accounts {
     this.#watched.set(did, { ...watched, firstEventIds: [...watched.firstEventIds, eventId] });
   }
 
-  /** A contradiction between two reads of the account. */
   contradictionOf(did: string): string | undefined {
     const { heads, firstEventIds } = this.watched(did);
     const twice = heads.find((one, i) => heads.findIndex(({ eventId }) => eventId === one.eventId) < i);

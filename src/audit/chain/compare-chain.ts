@@ -59,7 +59,6 @@ async function compareRoot(audit: Compared, chain: AuditedChain, chamberId: numb
 
 type EventOf<Type extends Claim['event']['type']> = Extract<Claim['event'], { type: Type }>;
 
-/** The commitment on the chain. */
 interface Committed {
   readonly transaction: Transaction;
   /** The forms of deployments that the registry's contracts take. */
@@ -124,7 +123,6 @@ class ClaimComparison {
     return { doubt: `${early}: --max-skew sets how far clocks may differ` };
   }
 
-  /** How far the clocks of chain and service may differ. */
   get #leadMillisMax(): number {
     const { maxSkewSeconds = 0 } = this.#audit.context.policy;
     return Math.max(BLOCK_LEAD_MILLIS_MAX, maxSkewSeconds * 1_000);

@@ -97,7 +97,6 @@ function known(idea: DecodedIdea): object {
   return { chamberId, ...ideaId, name, ticker, description, creator };
 }
 
-/** The call of the reference contracts. */
 export function deployData(chamberId: number, { ideaId, name, ticker, description, creatorWallet }: Idea): Hex {
   const creator = creatorWallet.toLowerCase() as Address;
   const idea = { chamberId: BigInt(chamberId), ideaId, name, ticker, description, creator };

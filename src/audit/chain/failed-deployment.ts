@@ -18,12 +18,9 @@ export interface FailedDeployment {
   readonly forms: readonly ContractForm[];
   /** Its account was the relayer's: any account can sign a transaction for the log. */
   readonly commitment: Transaction;
-  /** The transaction that the failure names. */
   readonly transaction: Transaction | undefined;
-  /** The transactions in the log. */
   readonly submitted: readonly RelayTransaction[];
   readonly factories: readonly string[];
-  /** When the failure was recorded. */
   readonly at: Millis;
 }
 

@@ -43,7 +43,6 @@ export interface Assumptions {
 export interface AuditOptions extends Pick<ServiceEventOptions, 'readTransaction'> {
   /** An empty tree; by default an accumulator. */
   readonly moves?: MoveTree | undefined;
-  /** Shared by the audits of all chambers of a log. */
   readonly context?: AuditContext | undefined;
   /** By default the chamber with the most lines. */
   readonly chamberId?: number | undefined;

@@ -14,7 +14,6 @@ export interface Position {
   readonly leaf: Uint8Array;
   /** `next` continues the log; `late` belongs further up; `repeat` was read before. */
   readonly kind: 'next' | 'late' | 'repeat';
-  /** The first missing or unreadable event before this one. */
   readonly lostEventId?: number | undefined;
   /** The event before, if this one holds another hash of it. */
   readonly alteredEventId?: number | undefined;

@@ -17,7 +17,6 @@ import type { MoveTree } from './move-tree.ts';
 
 export interface ServiceEventOptions {
   readonly context: AuditContext;
-  /** Replaces readTransaction. */
   readonly readTransaction?: typeof readTransaction | undefined;
   readonly moves: MoveTree;
 }
@@ -28,9 +27,7 @@ export class ServiceEventChecks {
   readonly #readTransaction: typeof readTransaction;
   readonly #context: AuditContext;
   readonly #relayers = new Set<string>();
-  /** The transaction that the commitment names. */
   #committed: Hex | null = null;
-  /** The kinds of contracts that this chamber's transactions call. */
   readonly #called = new Set<Candidates>();
   /** By subject, oldest first. */
   readonly #submitted = new Map<string, Signed[]>();
@@ -269,7 +266,6 @@ interface Signed {
 type SignedCall = Awaited<ReturnType<typeof readTransaction>>;
 
 interface Due {
-  /** undefined for bytes that are not a transaction. */
   readonly signed: SignedCall | undefined;
   /** The call in each accepted form; empty if none is due. */
   readonly due: readonly string[];

@@ -37,7 +37,6 @@ const OF_LINE: ReadonlySet<CheckName> = new Set([
 ]);
 /** Their findings don't mean that the line's content was altered. */
 const HARMLESS: ReadonlySet<CheckName> = new Set(['origin', 'age', 'registration', 'seen', 'receipts']);
-/** Checks of a line against the state or the chain. */
 const OF_STATE: ReadonlySet<CheckName> = new Set([
   'rules',
   'payload',
@@ -225,7 +224,6 @@ function isTreeCause(findings: readonly Located[]): boolean {
   return findings.some(({ check }) => check === 'root') && findings.filter(isOfTree).length > 1;
 }
 
-/** What is wrong with the event of a check, for laymen. */
 const SENTENCES: Partial<Record<CheckName, string>> = {
   origin: 'was signed for an address that is not the service’s',
   age: 'carries a signature that was not valid when it was accepted',

@@ -19,7 +19,6 @@ export class Checkpoints {
   readonly options: CheckpointOptions;
   readonly #published: ServiceLog;
   readonly #seen = new Map<string, SignedCheckpoint>();
-  /** The caller's questions about kept checkpoints. */
   readonly doubts: string[] = [];
 
   constructor(published: ServiceLog, options: CheckpointOptions) {
@@ -49,7 +48,6 @@ export class Checkpoints {
     if (known === undefined || !this.isCosigned(known)) this.#seen.set(text, checkpoint);
   }
 
-  /** The caller's witnesses that cosigned it. */
   cosignersOf({ note }: SignedCheckpoint): readonly string[] {
     const { witnesses = [] } = this.options.witnessPolicy ?? {};
     return witnesses.filter(({ key }) => signatureBy(key, note) !== undefined).map(({ name }) => name);

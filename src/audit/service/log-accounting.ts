@@ -20,9 +20,9 @@ import type { AuditedService } from './service-reader.ts';
 
 const PROBLEMS_MAX = 100;
 /** A node that lags behind the published checkpoint soon has the lines. */
-const READS_MAX = 3;
+export const READS_MAX = 3;
 const GROWTH_MS_MAX = 60_000;
-const READ_PAUSE_MS = 1_000;
+export const READ_PAUSE_MS = 1_000;
 const USE_MIRROR = 'chambers mirror shows whether its lines account for each entry';
 
 interface Audited {
@@ -54,7 +54,6 @@ export class LogAccounting {
   readonly #chambers = new Map<Stream, readonly StreamHead[]>();
   /** Chambers of later lists. */
   readonly #listed = new Set<number>();
-  /** Lines that were withheld from the checks. */
   readonly #withheld: string[] = [];
   /** Due lines that are under no cosigned checkpoint. */
   #uncosigned: readonly string[] = [];
@@ -79,7 +78,6 @@ export class LogAccounting {
     return this.#unread;
   }
 
-  /** Whether entries and index could be read. */
   get isReadable(): boolean {
     return this.#log !== undefined && this.#isReadable;
   }

@@ -17,7 +17,6 @@ export class TooLarge extends Error {}
 
 /** The entries don't have the checkpoint's root, or no honest log has this index. */
 export class NoHonestIndex extends Error {
-  /** The misplaced entry, if there is one. */
   readonly leaf: IndexedLeaf | undefined;
 
   constructor(problem: string, leaf?: IndexedLeaf) {

@@ -14,13 +14,11 @@ type OrderedChamber = Pick<ChamberAudit, 'pinnedKeys'> & {
   readonly accountReferences: Iterable<AccountReference>;
 };
 
-/** The clocks of several nodes differ. */
 const CLOCKS_MILLIS = 60_000;
 const PROBLEMS_MAX = 1_000;
 
 export class LogOrder {
   readonly #problems: string[] = [];
-  /** The newest creation. */
   #newest: Place | undefined;
   /** The first chamber whose creation records keys, and the problem of a later one that records none. */
   #firstWithKeys: number | undefined;

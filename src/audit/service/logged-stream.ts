@@ -26,7 +26,6 @@ export interface Mismatch {
 }
 
 export class LoggedStream {
-  /** The first event that the service serves. */
   firstEventId: number | undefined;
   /** Of the lines after the judged ones, the earliest and the latest; a line without a time counts as the earliest. */
   readonly unjudged: Pick<StreamHead, 'eventId' | 'at'>[] = [];

@@ -49,7 +49,6 @@ export class ServiceLog {
     return prefix === `/log/${logId}` ? { prefix, key, verifierKey: checkpointKey, logId } : undefined;
   }
 
-  /** The problem if the lines are of another log. */
   problemOfLog({ logId }: LogKey): string | undefined {
     const { logId: ofLines } = this.#service;
     if (ofLines === null || ofLines === logId) return undefined;

@@ -28,7 +28,6 @@ const GAPS_NAMED_MAX = 1_000;
 const OK = 200;
 const CONFLICT = 409;
 const SERVER_ERROR = 500;
-/** Too Many Requests, and Service Unavailable. */
 const BUSY: readonly number[] = [429, 503];
 const ATTEMPTS_MAX = 10;
 const WAIT_SECONDS_MAX = 30;
@@ -47,7 +46,6 @@ export interface JsonResponse {
   readonly at: Millis;
 }
 
-/** A response other than 200. */
 export class Rejected extends UnusableInput {
   readonly status: number;
 
@@ -70,13 +68,11 @@ export class AuditedService {
     this.#limits = limits;
   }
 
-  /** The chamber's lines after the event, up to the head. */
   lines(chamberId: number, after: number): AsyncGenerator<RawLine, void, undefined> {
     const limit = { linesMax: this.#limits.linesMax, option: '--max-lines', before: after };
     return countLimited(this.#pages(`/chambers/${chamberId}`, after), limit);
   }
 
-  /** The account's lines after the event, up to the head. */
   accountLines(did: string, after = 0): AsyncGenerator<RawLine, void, undefined> {
     const limit = { linesMax: this.#limits.accountLinesMax, option: '--max-account-lines', before: after };
     return countLimited(this.#pages(`/agents/${did}`, after), limit);

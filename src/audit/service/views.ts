@@ -118,7 +118,6 @@ function compare(audit: ChamberAudit, { chamber, ideas, allocations, preview, se
 const AHEAD = (at: Millis) =>
   `the service’s responses are dated in the future, ${toTimestamp(at)}: if your clock is wrong, state the time with --now`;
 
-/** The latest time in the views and in their headers. */
 function latestOf(stated: Millis, ...responses: readonly Response[]): Millis {
   const times = responses.map(({ json }) => (json instanceof UnusableInput ? Number.NaN : json.at));
   return Math.max(...[stated, ...times].filter((time) => !Number.isNaN(time)));
