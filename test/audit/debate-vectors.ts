@@ -32,7 +32,7 @@ const DEPLOY = 23;
 
 const rewritten = (lines: readonly Line[]) => toText(rechained(lines));
 const atOf = (eventId: number) => Date.parse(String(records[eventId - 1]?.['ts']));
-/** The moves up to an event, and others, a second apart; what follows the last one of PROPOSAL is in DEBATE. */
+/** The moves up to an event, and more, a second apart; after the last one of PROPOSAL they are in DEBATE. */
 const then = (eventId: number, ...forged: readonly ((at: number) => ForgedMove)[]) => {
   const after = eventId === BOBS_PASS ? START + 2 * HOUR : atOf(eventId);
   return rewritten([
@@ -71,7 +71,7 @@ const commit = (by: Signer, allocation: ReturnType<typeof allocationOf>) => (at:
 
 const better = { name: 'Better' };
 
-/** Versions up to the 16th of the first idea, in as many turns of four moves as that takes. */
+/** The versions up to the 16th of the first idea, in turns of four moves. */
 function versions(count: number): readonly ((at: number) => ForgedMove)[] {
   return Array.from({ length: count }, (_, index) => {
     const version = index + 3;
@@ -80,7 +80,7 @@ function versions(count: number): readonly ((at: number) => ForgedMove)[] {
   }).flat();
 }
 
-/** A chamber of which only ANN is a member at the end of LOBBY, and its root on the chain from then on. */
+/** A chamber in which only ANN is a member at the end of LOBBY, with its root on the chain from then on. */
 async function withoutCompany(millisAfterLobby = 1_000): Promise<string> {
   const service = await openService([ANN, BOB]);
   const send = async (path: string, body: object) => {
@@ -130,7 +130,7 @@ export async function sound(): Promise<readonly Row[]> {
 
 const NAMES_WITHDRAWN = allocationOf(CHAMBER_ID, BOB, { 'idea-1': 5_000, 'idea-2': 0 });
 
-/** BOB commits to the withdrawn idea, and reveals that. */
+/** BOB commits to the withdrawn idea, and reveals it. */
 function namesWithdrawn(): string {
   const revealed = signedLine({
     ...{ by: BOB, at: atOf(LAST_COMMITMENT + 1), type: 'allocation.revealed', path: 'allocate/reveal' },

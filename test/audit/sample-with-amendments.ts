@@ -1,5 +1,5 @@
-// The sample log of a chamber that needs two members, and whose ideas are amended, withdrawn, polled and replied to. As fixed as the other
-// samples, and written by the same command.
+// The sample log of a chamber that needs two members, and whose ideas are amended, withdrawn, polled and replied to. It is
+// reproducible and is written by the same command as the other samples.
 import { allocationOf, deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
 import {

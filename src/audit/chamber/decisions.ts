@@ -32,7 +32,7 @@ export class Decisions {
   /** Whether all moves of the log were read, so that their root can be judged. */
   isTreeKnown = true;
   #rejectedEventId: number | undefined;
-  /** The events that later ones may reply to, as long as none is lost. */
+  /** The events that may be replied to, while none is lost. */
   readonly #repliedTo = new EventIds();
   readonly #findings: Findings;
 
@@ -56,7 +56,7 @@ export class Decisions {
 
   /** Takes the effect of an altered move from its request or its payload. */
   assume(event: MoveEvent, effect: Effect): void {
-    // What was altered may be its type.
+    // The event's type may be the altered part.
     if (this.lostEventId === undefined) this.#repliedTo.add(event.eventId);
     for (const bodyOf of SOURCES[effect]) {
       const payload = attempt(() => this.#decide(event, bodyOf(event)));

@@ -1,4 +1,4 @@
-// A set of event ids that follow each other closely: a bit for each.
+// A compact set of event ids, one bit each.
 const CHUNK_BYTES = 1_024;
 const BITS = 8;
 

@@ -227,6 +227,8 @@ const unprove: Change = (draft, random) => {
 
 const PROVEN_BY: Readonly<Record<string, string>> = {
   'chamber.debated': 'chamber.proposed',
+  'chamber.amended': 'chamber.proposed',
+  'chamber.withdrawn': 'chamber.proposed',
   'allocation.revealed': 'allocation.committed',
   'chamber.committed': 'relay.commit_submitted',
   'idea.deployed': 'relay.deploy_submitted',

@@ -63,6 +63,7 @@ export async function histories(): Promise<readonly History[]> {
     { name: 'the sample', lines: open },
     { name: 'the moves of the sample', lines: open.filter(isMove) },
     { name: 'a chamber with rounds', lines: read('chamber-with-rounds') },
+    { name: 'a chamber with amendments', lines: read('chamber-with-amendments') },
     { name: 'a chamber that says who may join', lines: closed, accounts },
     { name: 'its moves', lines: closed.filter(isMove), accounts },
     { name: 'accounts of every kind', lines, accounts: all.accounts },

@@ -11,11 +11,13 @@ const PHASES_OF: Readonly<Record<string, readonly string[]>> = {
   'chamber.started': [LOBBY],
   'chamber.proposed': [PROPOSAL],
   'chamber.debated': [DEBATE],
+  'chamber.amended': [DEBATE],
+  'chamber.withdrawn': [PROPOSAL, DEBATE],
   'chamber.passed': [PROPOSAL, DEBATE],
   'allocation.committed': [COMMIT],
   'allocation.revealed': [REVEAL],
 };
-const IN_TURN = ['chamber.proposed', 'chamber.debated', 'chamber.passed'];
+const IN_TURN = ['chamber.proposed', 'chamber.debated', 'chamber.amended', 'chamber.withdrawn', 'chamber.passed'];
 
 export interface Compared {
   readonly count: number;
