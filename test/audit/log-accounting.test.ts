@@ -101,7 +101,11 @@ describe('the entries of a log', () => {
   it('never contain two histories, whatever the index calls the other one', async () => {
     for (const [index, served, problem] of [
       [undefined, HONEST, /^the log has event 3 of chamber 1 twice: again at index 6: /],
-      [{ stream: 1, eventId: 5 }, HONEST, /^the log has event 5 of chamber 1 at index 6 without event 4 of chamber 1 before it/],
+      [
+        { stream: 1, eventId: 5 },
+        HONEST,
+        /^the log has event 5 of chamber 1 at index 6 without event 4 of chamber 1 before it/,
+      ],
       [{ stream: 1, eventId: 4 }, HONEST, /^no line explains the entry at index 6 .* event 4 of chamber 1: /],
       [{ stream: 9, eventId: 1 }, HONEST, /^the log has chamber 9, which the service does not list: /],
       [

@@ -75,7 +75,7 @@ function insert(draft: Draft, random: Random, line: Line): boolean {
   const neighbour = entries[Math.max(place - 1, 0)]?.line ?? line;
   const { chamberId = null, ts = null } = neighbour;
   const put = { ...line, chamberId, ts: random.chance(0.8) ? ts : (line['ts'] ?? null) };
-  stream.entries = entries.toSpliced(place, 0, { line: put, origin: undefined });
+  stream.entries = entries.toSpliced(place, 0, { line: put, origin: undefined, source: line });
   return stream.say(`${String(line['type'])} put in at ${place}`);
 }
 

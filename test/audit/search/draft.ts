@@ -12,6 +12,8 @@ export interface Entry {
   readonly line: Line;
   /** undefined for an inserted line. */
   readonly origin: Line | undefined;
+  /** The honest line, mostly of another history, from which an inserted line was made. */
+  readonly source?: Line;
 }
 
 export class Draft {

@@ -118,11 +118,11 @@ const LIMITS: readonly Limit[] = [
       !isReceipted(draft),
   },
   {
-    why: 'a join that names no seen event is valid for any chamber with that number at that address',
+    why: 'a move that names no seen event is valid for any chamber with that number at that address',
     covers: (difference, draft) =>
       difference.kind === 'put in' &&
       difference.did === undefined &&
-      difference.line['type'] === 'chamber.joined' &&
+      (difference.line['type'] === 'chamber.joined' || isHonestElsewhere(difference.line, draft)) &&
       difference.line['request'] !== null &&
       !String((difference.line['request'] as Line)['body']).includes('seen') &&
       !isReceipted(draft),
@@ -335,6 +335,14 @@ function isByContract(given: readonly Entry[], retirement: Line): boolean {
   return (
     isOfContract(retirement) && given.some((entry) => isProof(entry) && walletOf(entry.line) === walletOf(retirement))
   );
+}
+
+/** Whether an inserted line is a move of another history, with its agent's signed request. */
+function isHonestElsewhere(line: Line, { lines }: Draft): boolean {
+  const source = lines.find((entry) => entry.line === line)?.source;
+  const textOf = ({ type = null, did = null, payload = null, request = null }: Line) =>
+    JSON.stringify([type, did, payload, request]);
+  return source !== undefined && isMove(source) && textOf(source) === textOf(line);
 }
 
 function isOfChain({ type }: Line): boolean {
