@@ -112,12 +112,16 @@ export class Commands {
   #move(phase: Phase, chamberId: number, by: Signer): Move {
     const { commit, reveal } = allocationOf(chamberId, by, { 'idea-1': 6_000 });
     const text = `${this.#random.below(10 ** 9)} 漢\u2028`;
+    const slot = 1 + this.#random.below(4);
     const moves: Readonly<Record<Phase, readonly Move[]>> = {
       LOBBY: [['join']],
       PROPOSAL: [['propose', { name: text, ticker: `T${this.#random.below(9)}`, description: text }], ['pass']],
       DEBATE: [
         ['debate', { comment: text, refinement: { n: 1.5 } }],
         ['debate', { comment: text }],
+        ['amend', { ideaId: `idea-${slot}`, description: text }],
+        // Allocations name the first idea.
+        ['withdraw', { ideaId: `idea-${slot + 1}` }],
         ['pass', {}],
       ],
       ALLOCATE_COMMIT: [['allocate/commit', commit]],

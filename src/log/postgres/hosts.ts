@@ -30,7 +30,7 @@ export class Hosts {
   readonly #onEnd: (client: pg.Client) => void;
   /** The open connections, with the URL of each. */
   readonly #open = new Map<pg.Client, string>();
-  #next = 0;
+  #lastGood = 0;
   #isClosed = false;
 
   /** `onEnd` is called once for each connection that ends or is dropped. */
@@ -43,14 +43,15 @@ export class Hosts {
   /** Tries each host once, the last good one first. A trial leaves the session unchanged. */
   async connect(isTrial = false): Promise<pg.Client> {
     let problem: unknown;
-    for (const _ of this.#urls) {
+    for (const url of [...this.#urls.slice(this.#lastGood), ...this.#urls.slice(0, this.#lastGood)]) {
       if (this.#isClosed) throw new CannotConnect(new Error('the log is closed'));
       try {
-        return await this.#connectTo(this.#urls[this.#next] as string, isTrial);
+        const client = await this.#connectTo(url, isTrial);
+        this.#lastGood = this.#urls.indexOf(url);
+        return client;
       } catch (error) {
         // Another log at one host is the better reason, even if the next host is gone.
         if (!(problem instanceof UnusableDatabase)) problem = error;
-        this.#next = (this.#next + 1) % this.#urls.length;
       }
     }
     throw problem;

@@ -1,6 +1,7 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { Client } from 'pg';
 import { expect, inject, it } from 'vitest';
+import { freePort } from '../../../src/demo/free-port.ts';
 import { Connections } from '../../../src/log/postgres/connections.ts';
 import { execute } from '../../kit/postgres.ts';
 import { atEnd } from '../../kit/temporary.ts';
@@ -66,6 +67,14 @@ it('opens no more connections than it may', async () => {
   const sleeps = Array.from({ length: 8 }, () => connections.run((client) => client.query('SELECT pg_sleep(0.1)')));
   await expect.poll(() => [connections.inUse, connections.awaited]).toEqual([2, 6]);
   await Promise.all(sleeps);
+});
+
+it('tries every host for each of several connections at once', async () => {
+  const { host, href } = new URL(inject('postgresUrl'));
+  const closed = `127.0.0.1:${await freePort()}`;
+  const connections = connectionsTo(href.replace(host, `${closed},${host}`), 4);
+  const opened = await Promise.allSettled(Array.from({ length: 4 }, () => connections.connect()));
+  expect(opened.map(({ status }) => status)).toEqual(Array(4).fill('fulfilled'));
 });
 
 it('opens no connection for work that waits when it is closed', async () => {
