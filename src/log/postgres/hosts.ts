@@ -5,7 +5,7 @@ import type pg from 'pg';
 import { ForumError } from '../../vocabulary/errors.ts';
 import { CannotConnect, ConnectionLost, failureOf, isSilence, UnusableDatabase } from './database-errors.ts';
 import { hostUrls } from './database-url.ts';
-import { announcedBackend, newClient, openSession, type PlanCacheMode } from './session.ts';
+import { newClient, openSession, type PlanCacheMode } from './session.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const PROBE_MS_MAX = 5_000;
@@ -24,12 +24,18 @@ export interface ConnectionOptions {
   readonly onChecked?: (problem: UnusableDatabase | undefined) => void;
 }
 
+interface OpenSession {
+  readonly url: string;
+  /** Undefined until the session is open. A pooler announces another one to the client. */
+  backend: number | undefined;
+}
+
 export class Hosts {
   readonly #urls: readonly string[];
   readonly #options: ConnectionOptions;
   readonly #onEnd: (client: pg.Client) => void;
-  /** The open connections, with the URL of each. */
-  readonly #open = new Map<pg.Client, string>();
+  /** The open connections. */
+  readonly #open = new Map<pg.Client, OpenSession>();
   #lastGood = 0;
   #isClosed = false;
 
@@ -60,13 +66,14 @@ export class Hosts {
   async #connectTo(url: string, isTrial: boolean): Promise<pg.Client> {
     const { silenceMillis = SILENCE_MS_MAX, planCacheMode = 'auto' } = this.#options;
     const client = newClient(url, { connectionTimeoutMillis: CONNECT_TIMEOUT_MS, query_timeout: silenceMillis });
-    this.#open.set(client, url);
+    const session: OpenSession = { url, backend: undefined };
+    this.#open.set(client, session);
     // The loss of an idle connection would end the process if nothing listened.
     client.on('error', () => this.drop(client));
     client.on('end', () => this.drop(client));
     try {
       await client.connect();
-      await openSession(client, planCacheMode, isTrial);
+      session.backend = await openSession(client, planCacheMode, isTrial);
       if (!isTrial) await this.#check(client);
       return client;
     } catch (error) {
@@ -98,13 +105,13 @@ export class Hosts {
 
   /** Asks the server over another connection whether it still does the work of this one. */
   async isAtWork(client: pg.Client): Promise<boolean> {
-    const url = this.#open.get(client);
-    if (url === undefined) return false;
-    const probe = newClient(url, { connectionTimeoutMillis: PROBE_MS_MAX, query_timeout: PROBE_MS_MAX });
+    const session = this.#open.get(client);
+    if (session === undefined) return false;
+    const probe = newClient(session.url, { connectionTimeoutMillis: PROBE_MS_MAX, query_timeout: PROBE_MS_MAX });
     probe.on('error', () => {});
     try {
       await probe.connect();
-      return (await probe.query(AT_WORK, [announcedBackend(client)])).rowCount === 1;
+      return (await probe.query(AT_WORK, [session.backend])).rowCount === 1;
     } catch {
       return false;
     } finally {

@@ -61,18 +61,25 @@ const SETTINGS = `VALUES ('synchronous_commit', ${DURABLE_LEVEL}), ('default_tra
   ('idle_in_transaction_session_timeout', '0'), ('extra_float_digits', '1'), ('jit', 'off'), ('plan_cache_mode', $1)`;
 
 /** Skips settings that the server's version lacks. */
-const OPEN = `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only,
+const OPEN = `SELECT pg_backend_pid() AS backend, pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only,
   (SELECT count(set_config(name, value, $2)) FROM (${SETTINGS}) AS needed (name, value) JOIN pg_settings USING (name)) AS set`;
 
 export type PlanCacheMode = 'auto' | 'force_generic_plan';
 
 /**
- * Prepares the session for the service; throws NotWritable. `isTrial`: the settings end with the statement, so that a session which turns
- * out to be shared is unchanged.
+ * Prepares the session for the service, and returns its backend; throws NotWritable. `isTrial`: the settings end with the statement, so that
+ * a session which turns out to be shared is unchanged.
  */
-export async function openSession(client: pg.Client, planCacheMode: PlanCacheMode, isTrial = false): Promise<void> {
-  const { rows } = await client.query<{ readonly is_read_only: boolean }>(OPEN, [planCacheMode, isTrial]);
-  if (rows[0]?.is_read_only !== false) throw new NotWritable();
+export async function openSession(client: pg.Client, planCacheMode: PlanCacheMode, isTrial = false): Promise<number> {
+  const { rows } = await client.query<OpenedRow>(OPEN, [planCacheMode, isTrial]);
+  const [{ backend, is_read_only: isReadOnly }] = rows as [OpenedRow];
+  if (isReadOnly) throw new NotWritable();
+  return backend;
+}
+
+interface OpenedRow {
+  readonly backend: number;
+  readonly is_read_only: boolean;
 }
 
 /** Begins a transaction that states its isolation and durability itself. */
@@ -111,11 +118,6 @@ export async function backendOf(client: pg.Client): Promise<number> {
   return rows[0]?.pid ?? 0;
 }
 
-/** The backend that the server announced to the client; a pooler makes it up. The types lack it. */
-export function announcedBackend(client: pg.Client): number | undefined {
-  return (client as { readonly processID?: number }).processID;
-}
-
 /** A pooler may hand out its sessions in turn, and other programs use them in between. */
 const ROUNDS = 8;
 
@@ -130,7 +132,8 @@ export async function requireOwnSession(open: () => Promise<pg.Client>): Promise
     const first = await open();
     clients.push(first);
     const own = await backendOf(first);
-    if (own === announcedBackend(first)) return;
+    // A server announces the backend to the client, a pooler makes it up. The types lack it.
+    if (own === (first as { readonly processID?: number }).processID) return;
     const second = await open();
     clients.push(second);
     const other = await backendOf(second);

@@ -1,12 +1,27 @@
 // PgBouncer in session mode between nodes and their database. The outage suite kills it, and shows that nothing starts in transaction mode.
 import { describe, expect, it } from 'vitest';
+import { Connections } from '../../../src/log/postgres/connections.ts';
 import { throughPgBouncer } from '../../kit/pgbouncer.ts';
 import { hasPgBouncer } from '../../kit/pgbouncer-process.ts';
-import { connect, openStore, ownDatabase } from '../../kit/postgres.ts';
+import { connect, execute, openStore, ownDatabase } from '../../kit/postgres.ts';
+import { atEnd } from '../../kit/temporary.ts';
 import { eventually } from '../../kit/until.ts';
 import { entry, NONE } from '../entries.ts';
 
 describe.skipIf(!hasPgBouncer())('behind PgBouncer', () => {
+  it('in session mode work that the server still does is not repeated', async () => {
+    const database = await ownDatabase();
+    const connections = new Connections(await throughPgBouncer(database), 1, { silenceMillis: 500 });
+    atEnd(() => connections.close());
+    const sleep = connections.run((client) => client.query('SELECT pg_sleep(4)'));
+    await expect(sleep).rejects.toMatchObject({ code: 'FORUM_ERR_UNAVAILABLE' });
+    expect(connections.inUse).toBe(1);
+    const sleeping = "SELECT FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(4)' AND state = 'active'";
+    expect(await execute(database, sleeping)).toHaveLength(1);
+    await eventually(() => expect(connections.inUse).toBe(0));
+    expect(await connections.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+
   it('in session mode nodes append, wake each other, and a node that is alone notifies nobody', async () => {
     const url = await throughPgBouncer(await ownDatabase());
     const [writer, reader] = [await openStore(url), await openStore(url)];
