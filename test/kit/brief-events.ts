@@ -1,4 +1,4 @@
-// Events of chambers for given(): created at START by ann, phases of an hour each, members in the order named.
+// Events of chambers for given(): created by ann at START, with phases of an hour, and members in the given order.
 import type { MoveFact } from '../../src/vocabulary/events.ts';
 import { type Deadlines, toTimestamp } from '../../src/vocabulary/values.ts';
 import { type BriefEvent, HOURS, walletOf } from './given.ts';
@@ -28,7 +28,7 @@ export function joined(...dids: readonly string[]): readonly BriefEvent[] {
   return dids.map((did, turnOrder) => [HOURS.lobby, did, { type: 'chamber.joined', payload: { turnOrder } }]);
 }
 
-/** A join with what an account said. */
+/** A join with the state of the account. */
 export function joinedWith(did: string, payload: Joined): BriefEvent {
   return [HOURS.lobby, did, { type: 'chamber.joined', payload }];
 }
@@ -55,7 +55,7 @@ export function revealed(did: string, bpsByIdea: Readonly<Record<string, number>
   return [HOURS.reveal, did, { type: 'allocation.revealed', payload: { allocations, salt: `0x${'aa'.repeat(16)}` } }];
 }
 
-/** The events on the chain at the end. */
+/** The service events after the last phase. */
 export const settled: BriefEvent = [
   HOURS.end,
   null,

@@ -1,4 +1,4 @@
-// Chambers over HTTP: phases of an hour each from the clock's now, brought to the phase that a test is about.
+// Chambers over HTTP, with phases of an hour from the clock's time on, advanced to the phase of a test.
 import { commitmentHash } from '../../src/crypto/commitment.ts';
 import { type Forum, merklePreview } from '../../src/forum/forum.ts';
 import type { ServicePayloads } from '../../src/vocabulary/service-payloads.ts';
@@ -7,13 +7,13 @@ import { HOUR } from './clock.ts';
 import type { Signer } from './signer.ts';
 import type { TestService } from './test-service.ts';
 
-/** Deadlines so many hours from `now`, in the order of the phases. */
+/** Deadlines in hours from `now`, in the order of the phases. */
 export function deadlinesFrom(now: number, hours: readonly number[] = [1, 2, 3, 4, 5]): Record<DeadlineName, string> {
   const entries = DEADLINES.map((name, index) => [name, toTimestamp(now + (hours[index] ?? 0) * HOUR)]);
   return Object.fromEntries(entries) as Record<DeadlineName, string>;
 }
 
-/** A chamber in LOBBY that the agents have joined in this order; returns its id. */
+/** Creates a chamber in LOBBY that the agents join in this order. Returns its id. */
 export async function openChamber(
   service: TestService,
   members: readonly Signer[],
@@ -38,7 +38,7 @@ export async function enterPhase(
   if (phase === 'COMMITTED') await recordCommit(service.forum, chamberId);
 }
 
-/** The chamber's root on a chain that only the log knows. */
+/** Records the root as committed on a chain that does not exist. */
 export async function recordCommit(forum: Forum, chamberId: number): Promise<void> {
   const chamber = await forum.chamber(chamberId);
   if (chamber === undefined) throw new Error(`chamber ${chamberId} not found`);
@@ -49,7 +49,7 @@ export async function recordCommit(forum: Forum, chamberId: number): Promise<voi
 
 export const SALT = `0x${'5a'.repeat(32)}` as const;
 
-/** The bodies that commit to an allocation and reveal it. */
+/** The request bodies that commit and reveal an allocation. */
 export function allocationOf(
   chamberId: number,
   { did }: Pick<Signer, 'did'>,

@@ -1,11 +1,11 @@
-// The clocks of the tests: one stands still until a test moves it, one runs with the machine's.
+// Clocks for tests: one stands still until a test moves it, another runs with the machine's clock.
 import type { TimeSource } from '../../src/forum/service-clock.ts';
 
 /** 2030-01-01T00:00:00.000Z. */
 export const START = Date.UTC(2030, 0, 1);
 export const HOUR = 3_600_000;
 
-/** A clock by which time passes too: however it is moved, it did not jump. */
+/** A clock whose moves count as time passing, never as a jump. */
 export function passing(read: () => number): TimeSource {
   return { time: read, elapsed: read };
 }
@@ -13,7 +13,7 @@ export function passing(read: () => number): TimeSource {
 /** The clock also works if a test replaces Date.now. */
 const { now: machineNow } = Date;
 
-/** The machine's clock, which a test moves ahead. */
+/** The machine's clock plus an offset of the test. */
 export class AdvancedClock {
   #aheadMillis = 0;
 
@@ -32,12 +32,12 @@ export class AdvancedClock {
   }
 }
 
-/** It is right, also while the clock of the machine that it stands for has jumped. */
+/** Stays correct while the machine's clock jumps. */
 export class TestClock {
   #millis = START;
   #jumpedMillis = 0;
 
-  /** The machine's, for a service. */
+  /** The machine's clock, for a service. */
   readonly source: TimeSource = { time: () => this.#millis + this.#jumpedMillis, elapsed: () => this.#millis };
 
   readonly read = (): number => this.#millis;
@@ -46,7 +46,7 @@ export class TestClock {
     return Math.floor(this.#millis / 1000);
   }
 
-  /** The machine's clock is set so far ahead, or back, of what is right. */
+  /** Sets the machine's clock ahead of, or behind, the correct time. */
   jumpTo(millis: number): void {
     this.#jumpedMillis = millis;
   }

@@ -9,7 +9,7 @@ export interface Refusal {
   readonly body: unknown;
 }
 
-/** An open WebSocket and the messages received, as received. */
+/** An open WebSocket and its received messages, unparsed. */
 export class Consumer {
   readonly lines: string[] = [];
   readonly socket: WebSocket;
@@ -32,7 +32,7 @@ export class Consumer {
     return this.lines.map((line) => JSON.parse(line).eventId);
   }
 
-  /** Waits until that many lines have arrived. */
+  /** Waits for this many lines. */
   async until(count: number): Promise<void> {
     while (this.lines.length < count) {
       if (this.closeCode !== undefined)
@@ -53,7 +53,7 @@ export class Consumer {
   }
 }
 
-/** Subscribes; returns the consumer together with the headers of the handshake, or the error. */
+/** Resolves to the consumer and the headers of the handshake, or to the error. */
 export function subscribe(
   { url }: Pick<Running, 'url'>,
   path: string,
@@ -87,7 +87,7 @@ export interface ServerSent {
   readonly data: string;
 }
 
-/** Opens a stream of server-sent events; once this resolves, no later event is missed. */
+/** Opens a stream of server-sent events. Once this resolves, no later event is missed. */
 export async function openSource(
   running: Pick<Running, 'url'>,
   path: string,
@@ -107,11 +107,11 @@ export async function openText(
   const accept = { accept: 'text/event-stream', ...headers };
   const response = await fetch(url + path, { headers: accept, signal: ended.signal });
   if (!response.ok || response.body === null) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-  // The body is read at once: undici cancels one that has no reader yet when the response is collected.
+  // Read at once, because undici cancels a body without a reader when the response is garbage-collected.
   return response.body.pipeThrough(new TextDecoderStream());
 }
 
-/** Every blank line ends an event, even one without fields: so do readers that are less careful than browsers. */
+/** Every blank line ends an event, even one without fields, as in readers that are less careful than browsers. */
 export async function* readEvents(chunks: ReadableStream<string>): AsyncGenerator<ServerSent> {
   let text = '';
   for await (const chunk of chunks) {

@@ -1,4 +1,4 @@
-// The contracts of fixtures/contracts on a real Anvil, sent from its first account, whose key it holds itself.
+// Deploys contracts of fixtures/contracts on Anvil, from its first account, whose key Anvil has.
 import { createRequire } from 'node:module';
 import { type Abi, type Address, encodeDeployData, encodeFunctionData, type Hex } from 'viem';
 import { readReceipt } from '../../src/relayer/chain-client.ts';
@@ -12,7 +12,7 @@ export interface Contract {
   send(functionName: string, ...args: readonly unknown[]): Promise<void>;
 }
 
-/** `name` is that of the artefact, e.g. admission/Erc20. */
+/** `name` is the artefact's, e.g. admission/Erc20. */
 export async function deployContract(rpc: Rpc, name: string, ...args: readonly unknown[]): Promise<Contract> {
   const { abi, bytecode } = require(`../../fixtures/contracts/${name}.json`) as { abi: Abi; bytecode: Hex };
   const { contractAddress } = await send(rpc, { data: encodeDeployData({ abi, bytecode, args }) });

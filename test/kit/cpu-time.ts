@@ -1,4 +1,4 @@
-// Notes with each test file how much CPU time it took, its child processes included, for the report of slow files.
+// Records the CPU time of each test file, including its child processes, for the report of slow files.
 import { readFileSync } from 'node:fs';
 import { afterEach } from 'vitest';
 
@@ -10,17 +10,17 @@ declare module 'vitest' {
 
 const TICK_MILLIS = 10;
 
-/** Since this file was loaded, which is before the test file and its imports. */
+/** Measured from the load of this file, which precedes the test file and its imports. */
 const start = cpuMillis();
 
 afterEach(({ task }) => {
   task.file.meta.cpuMillis = cpuMillis() - start;
 });
 
-/** The CPU time of this process and of its children that have ended; without /proc of this process alone. */
+/** The CPU time of this process and its ended children; without /proc, of this process alone. */
 function cpuMillis(): number {
   try {
-    // utime, stime, cutime and cstime are fields 14 to 17; the name of the program, field 2, may hold spaces.
+    // utime, stime, cutime and cstime are fields 14 to 17; the name of the program, field 2, may contain spaces.
     const [, fields = ''] = readFileSync('/proc/self/stat', 'utf8').split(') ');
     const ticks = fields.split(' ').slice(11, 15).map(Number);
     return ticks.reduce((sum, each) => sum + each, 0) * TICK_MILLIS;

@@ -1,4 +1,4 @@
-// A node of a chain without contracts, accounts or transactions.
+// An RPC of a chain without contracts, accounts or transactions.
 import { serve } from './serve.ts';
 
 /** Returns its URL. The chain's id is 31337. */

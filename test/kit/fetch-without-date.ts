@@ -1,4 +1,4 @@
-/** A fetch for services whose clock a test moves: Node sets the Date header by the machine's clock. */
+/** A fetch for services with a test's clock: Node sets the Date header from the machine's clock. */
 export async function fetchWithoutDate(url: string | URL | Request, init?: RequestInit): Promise<Response> {
   const { status, headers, body } = await original(url, init);
   const kept = new Headers(headers);

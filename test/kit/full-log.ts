@@ -1,4 +1,4 @@
-// Logs of chambers and accounts as large as the limits allow, written as the spine writes them, but unsigned.
+// Logs with chambers and accounts as large as the limits allow, written like the service's, but unsigned.
 import { EMPTY_TREE, rootOf } from '../../src/crypto/merkle.ts';
 import { type Author, type Chamber, stageAccountEvent, stageChamberEvent } from '../../src/forum/staging.ts';
 import type { EventLog, LogEntry } from '../../src/log/log.ts';
@@ -30,9 +30,9 @@ export const FAT_PERSONALITY = { loves: WORDS, hates: WORDS, expertise: WORDS, s
 
 export interface FullChamber {
   readonly chamberId: number;
-  /** The root over all its moves. */
+  /** The root over all moves. */
   readonly root: string;
-  /** Its moves; service events follow. */
+  /** The number of moves, without service events. */
   readonly moves: number;
   readonly events: number;
 }
@@ -50,14 +50,14 @@ interface Filling {
   readonly backed: number;
   /** Whether its root is on the chain. */
   readonly isCommitted?: boolean;
-  /** How many ideas have tokens, from the first on. */
+  /** The number of ideas with tokens, from the first on. */
   readonly deployed?: number;
   readonly comments?: { readonly count: number; readonly comment: string; readonly refinement: JsonObject | null };
 }
 
 const REFINEMENT_ITEMS = 10_000;
 
-/** A refinement just under the limits of size and depth, whose indented form is 26 times as long. */
+/** A refinement just below the limits of size and depth, whose indented form is 26 times as long. */
 export function deepRefinement(): JsonObject {
   let value: JsonValue = Array.from({ length: REFINEMENT_ITEMS }, () => [[0]]);
   for (let depth = 4; depth < REFINEMENT_DEPTH_MAX; depth++) value = [value];
@@ -125,7 +125,7 @@ export class FullLogWriter {
     return { chamberId, root, moves, events: entries.length };
   }
 
-  /** A chamber in DEBATE whose only member is the agent: every turn is its own. */
+  /** A chamber in DEBATE with the agent as its only member, who always has the turn. */
   async writeDebate(chamberId: number, did: string): Promise<void> {
     const ends = [1, 1, 1_000, 1_001, 1_002].map((hours) => toTimestamp(this.#now + HOUR_MS * hours));
     const deadlines = Object.fromEntries(DEADLINES.map((name, index) => [name, ends[index]])) as Deadlines;
@@ -135,7 +135,7 @@ export class FullLogWriter {
     await this.#log.append({ entries: [creation.entry, joining.entry] });
   }
 
-  /** `walletProof` is made up: nobody checks it when a log is read. */
+  /** `walletProof` is fake: reading a log does not check it. */
   async writeAccounts(agents: readonly WrittenAccount[]): Promise<void> {
     const entries = agents.map(({ did, pubkeyHex, walletProof }) => {
       const walletAddress = ACCOUNT_WALLET;

@@ -1,4 +1,4 @@
-// given(what is in the log).when(a command at a time).gives(the fact) or .rejects(code, detail): decisions without a service.
+// Tests of decisions without a service: given(events).when(command at a time).gives(fact) or .rejects(code, detail).
 import { expect, onTestFinished } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import type { ReadChain } from '../../src/moves/chain-question.ts';
@@ -16,7 +16,7 @@ import { HOUR, START } from './clock.ts';
 
 export const LIMITS: ChamberLimits = { membersMax: 256, ideasMax: 256, openChambersPerDidMax: 1_000 };
 
-/** One event in brief: when, who and what; `did` is null for the service. */
+/** An event in brief: time, agent and payload; `did` is null for the service. */
 export type BriefEvent = readonly [at: number, did: string | null, fact: MoveFact | ServiceFact];
 
 interface ChamberCommand {
@@ -29,11 +29,11 @@ export interface Attempt {
   readonly by: string;
   readonly limits?: Partial<ChamberLimits>;
   readonly account?: Partial<DecidingAccount>;
-  /** Answers what the decision asks the chain; by default it asks nothing. */
+  /** Answers the decision's questions to the chain; by default there must be none. */
   readonly readChain?: ReadChain;
 }
 
-/** Events as the log numbers them, from chamber.created on. */
+/** Events with their numbers in the log, from chamber.created on. */
 export function eventsOf(past: readonly BriefEvent[]): readonly ChamberEvent[] {
   return past.map(([at, did, fact], index) => {
     const common = { eventId: index + 1, chamberId: 7, did, ts: toTimestamp(at), prev: NO_PREVIOUS, request: null };
@@ -66,7 +66,7 @@ export function given(...past: readonly BriefEvent[]) {
         type: move.event,
         payload: move.decide(parseBody(move, { json: body }), context),
       }));
-      // A command whose outcome is not asserted would pass whatever was decided.
+      // Without an assertion about its outcome, a command would always pass.
       let isAsserted = false;
       onTestFinished(() => expect(isAsserted, `when(${operation}) is followed by gives() or rejects()`).toBe(true));
       const expectOutcome = () => {
@@ -74,7 +74,7 @@ export function given(...past: readonly BriefEvent[]) {
         return expect(outcome);
       };
       return {
-        /** Every fact names the account line that the decision read. */
+        /** Every fact names the account line on which it was decided. */
         gives: ({ type, payload }: MoveFact) =>
           expectOutcome().toEqual({ type, payload: { ...payload, accountEventId: ACCOUNT_EVENT_ID } }),
         rejects: (code: ErrorCode, detail: string | RegExp) =>
@@ -87,7 +87,7 @@ export function given(...past: readonly BriefEvent[]) {
   };
 }
 
-/** The chain of decisions that need none. */
+/** For decisions that ask the chain nothing. */
 export const noChain: ReadChain = ({ kind }) => {
   throw new Error(`the decision asks the chain: ${kind}`);
 };
@@ -112,7 +112,7 @@ export function walletOf(did: string): string {
   return `wallet of ${did}`;
 }
 
-/** An hour for each phase, from START: LOBBY is [0, 1), PROPOSAL [1, 2) and so on. */
+/** Each phase takes an hour, from START: LOBBY is [0, 1), PROPOSAL [1, 2) and so on. */
 export const HOURS: Readonly<Record<'lobby' | 'proposal' | 'debate' | 'commit' | 'reveal' | 'end', number>> = {
   lobby: START,
   proposal: START + HOUR,

@@ -1,9 +1,9 @@
-// Parts of a service with other members: methods that wait, fail, count or report something else when a test wants it.
+// Parts of a service with replaced methods, which wait, fail, count or return something else.
 import { vi } from 'vitest';
 import type { Forum } from '../../src/forum/forum.ts';
 import type { RateLimit } from '../../src/http/request-limits.ts';
 
-/** The part with other members. */
+/** Returns the part with replaced members. */
 export function withMembers<Part extends object>(part: Part, members: Partial<Part>): Part {
   return new Proxy(part, {
     get: (target, name) => {
@@ -16,7 +16,7 @@ export function withMembers<Part extends object>(part: Part, members: Partial<Pa
 
 type Method = (...args: never[]) => Promise<unknown>;
 
-/** The part with `act` before each call of the method, whose arguments it has. What it throws is thrown by the method. */
+/** Returns the part with `act` before each call of the method, with the same arguments. The method throws the errors of `act`. */
 export function actBefore<Part extends object, Name extends keyof Part>(
   part: Part,
   name: Name,
@@ -29,7 +29,7 @@ export function actBefore<Part extends object, Name extends keyof Part>(
   return withMembers(part, { [name]: method } as unknown as Partial<Part>);
 }
 
-/** How many tokens the rate limits have given out and kept, from now on. */
+/** Counts the rate-limit tokens that are taken and kept from now on. */
 export function countTokens(limits: readonly RateLimit[]): () => number {
   const taken = limits.map((limit) => vi.spyOn(limit, 'take'));
   const givenBack = limits.map((limit) => vi.spyOn(limit, 'giveBack'));
@@ -38,7 +38,7 @@ export function countTokens(limits: readonly RateLimit[]): () => number {
   return () => calls(taken) - calls(givenBack);
 }
 
-/** How many streams are followed now. */
+/** Counts the followed streams. */
 export function followed(forum: Forum): () => number {
   let count = 0;
   const follow = forum.follow.bind(forum);
@@ -53,7 +53,7 @@ export function followed(forum: Forum): () => number {
   return () => count;
 }
 
-/** The first call after the gate was closed waits until it is opened; `isClosed` says that none has come yet. */
+/** The first call after the gate was closed waits until the gate opens. `isClosed` is true until that call. */
 export class Gate {
   isClosed = false;
   open: () => void = () => {};

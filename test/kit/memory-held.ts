@@ -1,4 +1,4 @@
-// What this program takes once all garbage is collected, in bytes.
+// The memory of this program after collecting all garbage, in bytes.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 

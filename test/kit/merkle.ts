@@ -1,4 +1,4 @@
-// The Merkle root over lines as an outsider computes it: merkletreejs, and the format as src/log/README.md describes it.
+// An independent Merkle root over lines: merkletreejs, with the format in src/log/README.md.
 import { MerkleTree } from 'merkletreejs';
 import { keccak256 } from 'viem';
 

@@ -1,5 +1,4 @@
-// Loaded before a program (see clockOf): its clock is ahead by as many milliseconds as a file says, and so is its steady clock by another
-// file.
+// Loaded before a program (see clockOf): one file has the offset of its clock in milliseconds, another that of its steady clock.
 import { readFileSync } from 'node:fs';
 import { fetchWithoutDate } from './fetch-without-date.ts';
 

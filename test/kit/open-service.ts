@@ -1,9 +1,9 @@
-// Starts the service as it is shipped, on a free port of 127.0.0.1 and by the clock of its caller: a test, or a program that measures.
+// Starts the service as shipped, on a free port of 127.0.0.1, with the clock of the caller, which is a test or a benchmark.
 import { type Logger, pino } from 'pino';
 import { readConfig } from '../../src/config.ts';
 import { type Service, type ServiceOptions, startService } from '../../src/service/start.ts';
 
-/** Variables of the environment, as `npm start` reads them. */
+/** Environment variables, as for `npm start`. */
 export type Settings = Readonly<Record<string, string>>;
 
 interface OpenOptions extends Partial<Pick<ServiceOptions, 'onFatal'>> {
@@ -11,7 +11,7 @@ interface OpenOptions extends Partial<Pick<ServiceOptions, 'onFatal'>> {
   readonly logger?: Logger;
 }
 
-/** Opens a service in memory and without a chain, unless the settings say otherwise. `npm start` reads them from the environment. */
+/** Opens a service in memory and without a chain, unless the settings say otherwise. */
 export function openService(settings: Settings, { logger, onFatal, ...options }: OpenOptions): Promise<Service> {
   const store = 'DATABASE_URL' in settings ? {} : { DATABASE_PATH: ':memory:' };
   return startService({

@@ -1,4 +1,4 @@
-// Loaded before a program: it leaves the most memory that the process held, in KiB, in the file TEST_PEAK_FILE.
+// Loaded before a program: writes the peak memory of the process, in KiB, to the file TEST_PEAK_FILE.
 import { writeFileSync } from 'node:fs';
 
 const { TEST_PEAK_FILE = '' } = process.env;

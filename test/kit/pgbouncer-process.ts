@@ -1,4 +1,4 @@
-// PgBouncer in front of a PostgreSQL server, as a process that its caller ends.
+// Runs PgBouncer in front of a PostgreSQL server. The caller ends the process.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, writeFileSync } from 'node:fs';
@@ -7,17 +7,17 @@ import { join } from 'node:path';
 import { freePort } from '../../src/demo/free-port.ts';
 import { eventually } from './until.ts';
 
-/** False where the program is missing: what needs it is skipped by name. */
+/** Tests that need PgBouncer are skipped if it is not installed. */
 export function hasPgBouncer(): boolean {
   return spawnSync('pgbouncer', ['--version']).error === undefined;
 }
 
 export interface PgBouncer {
-  /** Of the same database, through the pooler. */
+  /** The same database through the pooler. */
   readonly url: string;
-  /** Kills it by SIGKILL; resolves when it has exited. */
+  /** Resolves when the process has exited after SIGKILL. */
   readonly kill: () => Promise<void>;
-  /** On the same port; resolves when it listens. */
+  /** Resolves when it listens on the same port again. */
   readonly start: () => Promise<void>;
 }
 

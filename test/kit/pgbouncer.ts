@@ -2,7 +2,7 @@
 import { startPgBouncer } from './pgbouncer-process.ts';
 import { atEnd, temporaryFolder } from './temporary.ts';
 
-/** The URL of the same database through a pooler in session mode, which ends with the test. */
+/** Returns the URL of the same database through a pooler in session mode. The pooler ends with the test. */
 export async function throughPgBouncer(databaseUrl: string): Promise<string> {
   const { url, kill } = await startPgBouncer({ databaseUrl, mode: 'session', folder: temporaryFolder() });
   atEnd(kill);

@@ -1,4 +1,4 @@
-// Starts a PostgreSQL server before the tests of a project, or takes that of TEST_DATABASE_URL.
+// Starts a PostgreSQL server before the tests of a project, or uses TEST_DATABASE_URL.
 import { once } from 'node:events';
 import { existsSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ declare module 'vitest' {
   }
 }
 
-/** The files of a run are smaller by far. */
+/** A run needs far less. */
 const FREE_BYTES_MIN = 4 * 2 ** 30;
 
 export async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
@@ -28,13 +28,13 @@ export async function setup(project: TestProject): Promise<(() => Promise<void>)
 export interface PostgresServer {
   readonly url: string;
   readonly pid: () => number;
-  /** Ends its process, and waits until it has exited. */
+  /** Resolves when the process has exited. */
   readonly kill: (signal: NodeJS.Signals) => Promise<void>;
   readonly restart: () => Promise<void>;
   readonly stop: () => Promise<void>;
 }
 
-/** Each test makes a schema and drops it: files on a disk would be synchronized hundreds of times. */
+/** In memory, because each test creates and drops a schema, which would flush files on a disk hundreds of times. */
 function folderInMemory(): string {
   const shared = '/dev/shm';
   if (!existsSync(shared)) return tmpdir();

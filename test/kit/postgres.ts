@@ -1,4 +1,4 @@
-// Databases on the PostgreSQL server of the test run: each is a schema of its own, dropped at the test's end.
+// Databases on the PostgreSQL server of the test run. Each is a schema that is dropped at the end of the test.
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { inject } from 'vitest';
@@ -22,7 +22,7 @@ export async function openStore(url: string, options: Partial<PostgresStoreOptio
   return store;
 }
 
-/** Another program's connection, which keeps nobody waiting after the test: also not the drop of its schema. */
+/** A connection of another program. It ends before the schema is dropped, so its locks never block the clean-up. */
 export async function connect(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -30,7 +30,7 @@ export async function connect(url: string): Promise<pg.Client> {
   return client;
 }
 
-/** Executes as another program would. */
+/** Executes SQL on a connection of another program. */
 export async function execute(url: string, sql: string): Promise<readonly Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -41,7 +41,7 @@ export async function execute(url: string, sql: string): Promise<readonly Record
   }
 }
 
-/** The URL of an empty database, or of a copy of the named one, as a restore would leave it. */
+/** Returns the URL of an empty database, or of a copy of the named one, as after a restore. */
 export async function ownDatabase(template = 'template0'): Promise<string> {
   const serverUrl = inject('postgresUrl');
   const name = `test_${randomBytes(6).toString('hex')}`;
@@ -52,24 +52,24 @@ export async function ownDatabase(template = 'template0'): Promise<string> {
   return url.href;
 }
 
-/** An empty database by the URL of its owner, and by that of a role that may log in and nothing else. */
+/** Returns the URLs of an empty database for its owner and for a role that may only log in. */
 export async function ownRole(): Promise<{ readonly owner: string; readonly role: string; readonly url: string }> {
   const owner = await ownDatabase();
   const role = `role_${randomBytes(6).toString('hex')}`;
   await execute(owner, `CREATE ROLE ${role} LOGIN PASSWORD 'secret'`);
-  // Before the database is dropped, which holds its rights.
+  // Before the database that has grants to the role is dropped.
   atEnd(async () => void (await execute(owner, `DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`).catch(() => {})));
   const url = new URL(owner);
   [url.username, url.password] = [role, 'secret'];
   return { owner, role, url: url.href };
 }
 
-/** Locks a table against everybody until the client ends. */
+/** Locks a table exclusively until the client ends. */
 export function holdTable(url: string, table: string): Promise<pg.Client> {
   return hold(url, `LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
 }
 
-/** Keeps everybody from creating or migrating a schema in the database until the client ends. */
+/** Blocks the creation and migration of schemas in the database until the client ends. */
 export function holdMigrations(url: string): Promise<pg.Client> {
   return hold(url, 'SELECT pg_advisory_xact_lock(4848270581)');
 }
@@ -86,12 +86,12 @@ export async function endWakeUps(url: string): Promise<void> {
   await execute(url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${sessions}`);
 }
 
-/** How many sessions wait for a lock on the table. */
+/** The number of sessions that wait for a lock on the table. */
 export async function waitersFor(url: string, table: string): Promise<number> {
   return (await execute(url, `SELECT FROM pg_locks WHERE relation = '${table}'::regclass AND NOT granted`)).length;
 }
 
-/** How many sessions wait to create or migrate a schema in the database. */
+/** The number of sessions that wait to create or migrate a schema in the database. */
 export async function migrationWaiters(url: string): Promise<number> {
   return (await execute(url, `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND ${IN_DATABASE}`))
     .length;

@@ -1,7 +1,7 @@
-// A process and its children, as Linux counts them: PostgreSQL has one for each connection.
+// A process and its children in /proc. PostgreSQL has a child for each connection.
 import { readFileSync } from 'node:fs';
 
-/** The process and its children, and theirs; those that have exited are left out. */
+/** The process and all its descendants that have not exited. */
 export function processTree(pid: number): readonly number[] {
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
@@ -20,7 +20,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Kills all at once, as a power failure would. */
+/** Kills all of them at once, like a power failure. */
 export function killTree(pid: number): void {
   signalTree(pid, 'SIGKILL');
 }
@@ -36,7 +36,7 @@ export function signalTree(pid: number, signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT
   }
 }
 
-/** CPU of the process and its children so far, also of those that have ended, in milliseconds. */
+/** The CPU time of the process and its children, including ended ones, in milliseconds. */
 export function cpuMillis(pid: number): number {
   const ticks = processTree(pid).flatMap((each) => {
     try {

@@ -1,4 +1,4 @@
-// Python for tests of its client and of proofs, which are skipped by name where Python or `cryptography` is missing.
+// Python for tests of its client and of proofs, which are skipped if Python or `cryptography` is missing.
 import { execFile, execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -14,7 +14,6 @@ function isInstalled(): boolean {
   }
 }
 
-/** Whether programs in Python can be run. */
 export const hasPython = isInstalled();
 export const python = hasPython ? it : it.skip;
 if (!hasPython) console.warn('What programs in Python test is skipped: no python3 with cryptography.');
@@ -28,7 +27,7 @@ interface PythonOptions {
   readonly input?: string;
 }
 
-/** What a program prints that may import the client. */
+/** Runs a program that may import the client, and returns its output. */
 export async function runPython(program: string, args: readonly string[], { env, input = '' }: PythonOptions = {}) {
   const running = promisify(execFile)('python3', ['-c', program, ...args], { env: { ...PYTHON_ENV, ...env } });
   running.child.stdin?.end(input);

@@ -1,11 +1,11 @@
-// Raw bytes to a server and back, for misbehaving clients.
+// Sends and receives raw bytes, for misbehaving clients.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { atEnd } from './temporary.ts';
 
 export class RawSocket {
   readonly socket: Socket;
-  /** Once the connection has ended, cleanly or not. */
+  /** Resolves when the connection has ended, cleanly or not. */
   readonly closed: Promise<void>;
   #received = '';
   #wake: () => void = () => {};
@@ -54,7 +54,7 @@ export class RawSocket {
     return new Promise((resolve) => this.socket.once('drain', resolve));
   }
 
-  /** Resolves when this was received (bytes as Latin-1); throws if the connection ends first. */
+  /** Resolves when this was received (bytes as Latin-1); rejects if the connection ends first. */
   async receive(expected: RegExp | string): Promise<string> {
     const isThere = () =>
       typeof expected === 'string' ? this.#received.includes(expected) : expected.test(this.#received);

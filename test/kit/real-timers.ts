@@ -1,4 +1,4 @@
-// Fails a file that leaves other timers behind than it found: its worker continues with other files, whose waits would never end.
+// Fails a test file that leaves fake timers behind: its worker continues with other files, whose waits would never end.
 import { afterAll, expect, vi } from 'vitest';
 
 const REAL = { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate, Date };

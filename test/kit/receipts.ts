@@ -1,4 +1,4 @@
-// Receipts as an agent gets them, and their verification by a library that knows nothing of this service.
+// Receipts as agents get them, verified by an independent library.
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import { httpbis } from 'http-message-signatures';
 import { leafHash } from '../../src/crypto/merkle.ts';
@@ -7,12 +7,12 @@ import type { PublishedKey } from '../../src/keys/service-keys.ts';
 import { fromLine } from '../../src/vocabulary/events.ts';
 import { get, type Wire, type WireAnswer } from './wire.ts';
 
-/** The value of Accept-Signature, written out as the specification has it. */
+/** The value of Accept-Signature, as in the specification. */
 export const ACCEPT_RECEIPT =
   'receipt=("@status" "content-digest" "event" "log-id" "@method";req "@target-uri";req "content-digest";req ' +
   '"signature-input";req;key="sig1" "signature";req;key="sig1");created;nonce="n-1";tag="chamber-receipt"';
 
-/** The request, which asks for a receipt: the header is not among what it signs. */
+/** Returns the request with Accept-Signature, which its signature does not cover. */
 export function askingForReceipt(request: Wire): Wire {
   return { ...request, headers: { ...request.headers, 'accept-signature': ACCEPT_RECEIPT } };
 }
@@ -21,7 +21,7 @@ export async function readKeys(url: string): Promise<readonly PublishedKey[]> {
   return (await get(url, '/.well-known/http-message-signatures-directory')).body.keys;
 }
 
-/** What the log lacks of what the receipts promise: the event, with that leaf, of that very request. */
+/** Returns the receipts whose promise the log does not keep: the event, with this leaf, of this request. */
 export function unkeptPromises(
   receipts: readonly Receipt[],
   lines: ReadonlyMap<number | string, readonly string[]>,
@@ -63,7 +63,7 @@ export function receiptOf(
   };
 }
 
-/** Verifies by http-message-signatures, node:crypto and the key directory; the library never looks at the body. */
+/** Verifies with http-message-signatures, node:crypto and the key directory. The library never checks the body. */
 export async function isValidReceipt({ request, response }: Receipt, keys: readonly PublishedKey[]): Promise<boolean> {
   const digest = createHash('sha256').update(response.body).digest('base64');
   if (response.contentDigest !== `sha-256=:${digest}:`) return false;

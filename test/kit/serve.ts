@@ -1,4 +1,4 @@
-// Servers on a free port of 127.0.0.1, which play a part that tests write.
+// Servers of tests, on a free port of 127.0.0.1.
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';

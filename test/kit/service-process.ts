@@ -1,4 +1,4 @@
-// The real service in another process: started on a file, and killed or stopped by the test.
+// The service in another process, with a database file, which the test kills or stops.
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { dirname } from 'node:path';
@@ -23,13 +23,13 @@ export interface ServiceProcess {
   readonly pid: number;
   readonly stderr: Readable;
   kill(signal: NodeJS.Signals): Promise<Exit>;
-  /** Resolves when it has exited, for any reason. */
+  /** Resolves when the process has exited, for any reason. */
   readonly exited: Promise<Exit>;
 }
 
 type Service = ChildProcessByStdio<null, Readable, Readable>;
 
-/** Runs the service; `wrapper` is a program, with its arguments, that runs node. */
+/** `wrapper` is a program, with its arguments, that runs node. */
 export async function runService(
   settings: Readonly<Record<string, string>>,
   wrapper: readonly string[] = [],
@@ -58,7 +58,7 @@ export async function runService(
   return { child, exited };
 }
 
-/** Starts the service and waits until it listens; throws with its error output if it exits first. */
+/** Resolves when the service listens; rejects with its error output if it exits first. */
 export async function startProcess(
   databasePath: string,
   settings: Readonly<Record<string, string>> = {},
@@ -76,7 +76,7 @@ export async function startProcess(
 /** Root may write everywhere. */
 export const OTHER_USER = 65_534;
 
-/** The built service as the unit and the image start it: by the script, in the folder of the package, and never as root. */
+/** Starts the built service as the unit and the image do: by the script, in the folder of the package, and not as root. */
 export async function startShipped(folder: string, env: Readonly<Record<string, string>>): Promise<{ url: string }> {
   const asUser =
     process.getuid?.() === 0 ? ['setpriv', `--reuid=${OTHER_USER}`, `--regid=${OTHER_USER}`, '--clear-groups'] : [];

@@ -1,4 +1,4 @@
-// The whole service on a free port of 127.0.0.1, without a chain, with a clock that the test moves.
+// The complete service on a free port of 127.0.0.1, without a chain, with a clock that the test moves.
 import { connect } from 'node:net';
 import { type Logger, pino } from 'pino';
 import { afterAll, beforeAll } from 'vitest';
@@ -26,7 +26,7 @@ export async function run(settings: Settings = {}, clock = new TestClock(), logg
   return running;
 }
 
-/** One for all tests of a file, or of a describe block: its members are there once it has started. Its log is in SQLite. */
+/** A service for all tests of a file or a describe block, with its log in SQLite. Its members are set once it has started. */
 export function sharedService(settings: Settings = {}): Running {
   const shared = {} as Running;
   let end = async () => {};
@@ -57,7 +57,7 @@ async function start(settings: Settings, clock = new TestClock(), logger: Logger
   return { running: { service, url: service.url, clock, stop }, end };
 }
 
-/** Sends a signed request, which must succeed, and returns the body of the response. */
+/** Sends a signed request that must succeed. Returns the body of the response. */
 export async function call(
   { url, clock }: Running,
   by: Signer,
@@ -85,7 +85,7 @@ export async function createChamber(running: Running, by: Signer, changes: objec
   return (await call(running, by, ['POST', '/chambers', body])).chamberId;
 }
 
-/** A chamber with one member, who holds the turn, brought into DEBATE; events 1 and 2 are there. */
+/** Creates a chamber in DEBATE with one member, who has the turn, and two events. */
 export async function debating(
   running: Running,
 ): Promise<{ by: Signer; id: number; debate: (comment: string) => Promise<number> }> {
@@ -105,7 +105,7 @@ export async function runDebating(settings?: Settings) {
   return { running, ...(await debating(running)) };
 }
 
-/** Writes bytes to the service and returns all that it sends until it closes the connection. */
+/** Writes bytes to the service, and returns everything that it sends until it closes the connection. */
 export function sendRaw(url: string, bytes: string): Promise<string> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {

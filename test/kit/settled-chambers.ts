@@ -1,5 +1,5 @@
-// Random chambers from creation to settlement, the same for the same seed: with and without rounds, members who say nothing, commit and
-// do not reveal, or spread their allocation evenly, and deployments that fail. All go through each phase together.
+// Random chambers from creation to settlement, reproducible from a seed: with and without rounds, with members who are silent, do not reveal, or spread
+// their allocation evenly, and with failing deployments. All go through each phase together.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { graduates } from '../../projections/graduation.ts';
 import { isClosed, phaseAt } from '../../projections/phase.ts';
@@ -13,10 +13,10 @@ import { Signer } from './signer.ts';
 import { registrationOf, type TestService } from './test-service.ts';
 
 const AGENTS = 5;
-/** The number of chambers in which moves are under way at once. */
+/** The number of chambers with concurrent moves. */
 const CHAMBERS_AT_ONCE = 50;
 
-/** Returns the ids of the chambers, of which none has anything left to come. */
+/** Returns the ids of the settled chambers. */
 export async function playToSettlement(service: TestService, count: number, seed: number): Promise<readonly number[]> {
   const random = new Random(seed);
   const agents = Array.from({ length: AGENTS }, () => new Signer(random.bytes(32)));
@@ -53,7 +53,7 @@ class Player {
   readonly #committing: readonly Signer[];
   readonly #revealing: readonly Signer[];
   readonly #allocations = new Map<string, ReturnType<typeof allocationOf>>();
-  /** Turns left in each phase that has them. */
+  /** The turns left in each phase with turns. */
   readonly #turnsLeft = { PROPOSAL: 8, DEBATE: 8 };
 
   constructor(service: TestService, agents: readonly Signer[], random: Random) {
@@ -84,7 +84,7 @@ class Player {
     if (isPaced) await this.#move(this.#creator, 'start');
   }
 
-  /** Makes every move that can be made now. */
+  /** Makes every possible move. */
   async playOn(): Promise<void> {
     for (;;) {
       const state = await this.#state();
@@ -119,7 +119,7 @@ class Player {
     return by && [by, 'allocate/reveal', this.#allocationOf(by, state).reveal];
   }
 
-  /** Even shares of what is given, so that ideas often tie; sometimes nothing, or a bps of 0. */
+  /** Even shares, so that ideas often tie; sometimes nothing, or 0 bps. */
   #allocationOf({ did }: Signer, { ideas }: ChamberState) {
     const known = this.#allocations.get(did);
     if (known !== undefined) return known;
@@ -160,7 +160,7 @@ function failed(ideaId: string): ServiceFact {
   return { type: 'idea.deploy_failed', payload: { ideaId, txHash: null, reason: 'the ticker is “taken”' } };
 }
 
-/** Each token has an address and a transaction of its own. */
+/** Each token has a unique address and transaction. */
 function deployed(
   ideaId: string,
   { chamberId, now }: { readonly chamberId: number; readonly now: number },

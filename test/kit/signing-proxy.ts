@@ -1,5 +1,4 @@
-// A proxy that signs what it forwards under a label of its own, as gateways and platforms of hosted agents do (RFC 9421, 4.3). It shares
-// no code with src.
+// A proxy that adds its own signature to forwarded requests, as gateways and agent platforms do (RFC 9421, 4.3). It shares no code with src.
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request } from 'node:http';
@@ -8,13 +7,13 @@ import { atEnd } from './temporary.ts';
 
 export interface SigningProxy {
   readonly url: string;
-  /** What it forwarded: the signature headers as it sent them. */
+  /** The signature headers of the forwarded requests. */
   readonly forwarded: { readonly method: string; readonly path: string; readonly signatureInput: string }[];
   /** Names the service behind it. */
   forwardTo(url: string): void;
 }
 
-/** The proxy's label comes in header lines of its own with `hasOwnLine`, otherwise behind what the client sent. */
+/** With `hasOwnLine` the proxy's signature is in separate header lines; otherwise it follows the client's in the same line. */
 export async function openSigningProxy({ hasOwnLine = false } = {}): Promise<SigningProxy> {
   const { privateKey } = generateKeyPairSync('ed25519');
   const forwarded: { method: string; path: string; signatureInput: string }[] = [];
@@ -38,7 +37,7 @@ export async function openSigningProxy({ hasOwnLine = false } = {}): Promise<Sig
     incoming.pipe(onward);
   });
 
-  /** Signs method, host and what the client signed. */
+  /** Signs the method, the host and the client's signature. */
   function signed({ method, headers }: IncomingMessage) {
     const covered = ['"@method"', '"@authority"'];
     const lines = [`"@method": ${method}`, `"@authority": ${headers.host}`];

@@ -1,8 +1,8 @@
-// Reports slow files of the fast set, and fails the run for those that belong into the rest.
+// Reports slow files of the fast set, and fails the run for files that belong in the slow set.
 import type { Reporter, TestModule } from 'vitest/node';
 
 const REPORTED_SECONDS = 5;
-/** By CPU time: the clock of a busy machine says little. */
+/** In CPU time, because elapsed time depends on the machine's load. */
 const CPU_SECONDS_MAX = 20;
 
 export class SlowFiles implements Reporter {

@@ -3,7 +3,7 @@
 import { mountSmallDisk, unmount } from './small-file-system.ts';
 import { atEnd, temporaryFolder } from './temporary.ts';
 
-/** A small file system in memory, unmounted at the test's end; undefined where this user may not mount one. */
+/** Mounts a small file system in memory until the end of the test. Returns undefined if this user may not mount one. */
 export function smallDisk(size: string): string | undefined {
   const folder = temporaryFolder();
   if (!mountSmallDisk(folder, size)) return undefined;

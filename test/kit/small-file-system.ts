@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { appendFileSync } from 'node:fs';
 
-/** A small one in memory, on the folder; false where this user may not mount one. */
+/** Mounts a small file system in memory on the folder. Returns false if this user may not mount one. */
 export function mountSmallDisk(folder: string, size: string): boolean {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', folder], { stdio: 'ignore' });
@@ -17,7 +17,7 @@ export function unmount(folder: string): void {
   execFileSync('umount', [folder]);
 }
 
-/** Takes what room there is. */
+/** Fills the file system. */
 export function fill(path: string): void {
   try {
     for (;;) appendFileSync(path, Buffer.alloc(4_096));

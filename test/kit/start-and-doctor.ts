@@ -1,4 +1,4 @@
-// A start and doctor on the same environment, which must say the same.
+// Runs a start and doctor with the same environment. Both must report the same.
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { expect } from 'vitest';
@@ -14,11 +14,11 @@ const ENOUGH = { CHAIN: 'none', PORT: '0', LOG_LEVEL: 'silent' };
 interface Ended {
   readonly exitCode: number;
   readonly message: string;
-  /** What it logged as a warning. */
+  /** Logged warnings. */
   readonly warnings: readonly string[];
 }
 
-/** As main.ts ends; a service that starts is stopped. */
+/** Resolves to the exit code of main.ts. Stops a service that has started. */
 export async function start(env: Environment): Promise<Ended> {
   const warnings: string[] = [];
   const logger = pino({ level: 'warn' }, { write: (line: string) => void warnings.push(JSON.parse(line).msg) });
@@ -33,7 +33,7 @@ export async function start(env: Environment): Promise<Ended> {
   }
 }
 
-/** `sentence` is a part of what both say. Returns the path of the database, unless the environment names another one. */
+/** Both must report `sentence`. Returns the path of the database, unless the environment names another one. */
 export async function expectSame(made: Environment, exitCode: number, sentence: string | RegExp): Promise<string> {
   const path = join(temporaryFolder(), 'chambers.db');
   const env = { ...ENOUGH, ...(made['DATABASE_URL'] === undefined && { DATABASE_PATH: path }), ...made };

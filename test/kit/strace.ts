@@ -1,10 +1,10 @@
-// Programs under strace, where it is installed.
+// Runs programs under strace, if it is installed.
 import { execFileSync } from 'node:child_process';
 import { isInstalled } from './programs.ts';
 
 export const hasStrace = isInstalled('strace');
 
-/** Runs a program whose links all fail with this error, as on file systems that have none; returns what it prints. */
+/** Runs a program in which every link fails with this error, as on file systems without links. Returns its output. */
 export function runWithoutLinks(
   error: string,
   program: readonly string[],

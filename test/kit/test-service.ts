@@ -1,4 +1,4 @@
-// The service in process, without a port: the composition that is shipped, on a real log, with a clock that the test moves.
+// The service in process, without a port: the shipped composition on a real log, with a clock that the test moves.
 import { pino } from 'pino';
 import { expect } from 'vitest';
 import { readConfig } from '../../src/config.ts';
@@ -32,7 +32,7 @@ export interface TestServiceOptions {
   /** The keys; new ones by default. */
   readonly keys?: (logId: string) => ServiceKeys;
   readonly settings?: Settings;
-  /** What /health says of a chain; none by default. */
+  /** The chain's status in /health; none by default. */
   readonly chain?: ChainLink;
   readonly verify?: SignatureVerifierPool['verify'];
   /** Wraps the log, to make it fail. */
@@ -49,7 +49,7 @@ export interface Call {
   readonly created?: number;
 }
 
-/** A request ready to be sent, any number of times, byte for byte. */
+/** A request that can be sent any number of times with the same bytes. */
 export interface Prepared {
   readonly method: string;
   readonly path: string;
@@ -64,7 +64,7 @@ export interface Answer {
   readonly headers: Headers;
 }
 
-/** The verifier has no threads: it is shared, and needs no end. */
+/** The verifier is shared and never closed, because it has no threads. */
 const verifier = createVerifier({ threads: 0 });
 
 export class TestService {
@@ -74,7 +74,7 @@ export class TestService {
   readonly composed: Composition;
   readonly forum: Forum;
   readonly app: ForumApp;
-  /** Errors that no client should have been able to cause. */
+  /** Internal errors. */
   readonly defects: unknown[] = [];
   readonly #baseUrl: string;
   #closing: Promise<void> | undefined;
@@ -154,7 +154,7 @@ export class TestService {
     return signer;
   }
 
-  /** Publishes what is new; a node may first have to get the lease. */
+  /** Publishes a checkpoint; a node may first have to take the lease. */
   async publish(): Promise<void> {
     const last = await this.log.lastPlace();
     for (let size = -1; size < last; size = (await this.store.tree.checkpoint())?.size ?? 0) {
@@ -183,7 +183,7 @@ export class TestService {
   }
 }
 
-/** What a rejected request gets, for toMatchObject; `detail` is a part of it. */
+/** The response to a rejected request, for toMatchObject; `detail` may be a part. */
 export function refusal(status: number, error: ErrorCode, detail: string | RegExp = '') {
   const isPart = typeof detail === 'string' ? expect.stringContaining(detail) : expect.stringMatching(detail);
   return { status, body: { error, detail: isPart } };

@@ -1,12 +1,12 @@
-// Waits that end: a loop without a deadline fails only with the limit of its test, which does not say what was awaited.
+// Waits with a deadline: a loop without one fails only at the time limit of its test, which does not name the condition.
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const TIMEOUT_MILLIS = 25_000;
 const POLL_MILLIS = 10;
-/** A wait that may be longer is checked more rarely the longer it lasts, since checks take CPU time: it lasts some 5 % longer at most. */
+/** Because checks take CPU time, the interval grows with the wait, which lasts at most 5 % longer. */
 const LONG_POLL_MILLIS = { max: 250, share: 0.05 };
 
-/** Repeats the check until it does not throw, and returns its value; when the time is up, throws what the check threw last. */
+/** Repeats the check until it does not throw, and resolves to its value. After the timeout, rejects with the check's last error. */
 export async function eventually<T>(check: () => T | Promise<T>, millis = TIMEOUT_MILLIS): Promise<T> {
   const start = performance.now();
   for (;;) {
@@ -20,7 +20,7 @@ export async function eventually<T>(check: () => T | Promise<T>, millis = TIMEOU
   }
 }
 
-/** Polls until the condition holds. */
+/** Polls until the condition is true. */
 export function until(condition: () => boolean | Promise<boolean>, millis = TIMEOUT_MILLIS): Promise<void> {
   return eventually(async () => {
     if (!(await condition())) throw new Error(`did not hold within ${millis} ms: ${condition}`);

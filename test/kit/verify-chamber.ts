@@ -1,4 +1,4 @@
-// Compares all that a service shows with what its lines alone say: a fresh fold, a root of merkletreejs, a chain of hashes.
+// Compares a service's responses with its lines alone: a fresh fold, a root by merkletreejs, and the chain of hashes.
 import { expect } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { outcomeOf } from '../../projections/outcome.ts';
@@ -13,7 +13,7 @@ export interface VerifiedChamber {
   readonly lines: readonly string[];
 }
 
-/** The chamber as its lines have it, after every response about it has been compared with them. */
+/** Resolves to the chamber, folded from its lines, after comparing every response about it. */
 export async function verifyChamber(service: TestService, chamberId: number): Promise<VerifiedChamber> {
   const lines = await service.lines(chamberId);
   const events = lines.map((line) => JSON.parse(line) as ChamberEvent);
@@ -53,7 +53,7 @@ function expectSound(lines: readonly string[], events: readonly ChamberEvent[]):
   if (firstOfService !== -1) expect(events.slice(firstOfService).some(isMove)).toBe(false);
 }
 
-/** Compares the lists, which are read from the derived tables, with the chambers as they were verified. */
+/** Compares the lists, which come from derived tables, with the verified chambers. */
 export async function verifyLists(service: TestService, chambers: readonly ChamberState[]): Promise<void> {
   const now = service.forum.now();
   const items = [...chambers].reverse().map((state) => {

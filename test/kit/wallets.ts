@@ -1,9 +1,9 @@
-// Wallets as a person's software has them: viem signs the text of the specification, which is written out here once more.
+// Wallets of users: viem signs the text of the specification, which is repeated here independently.
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
 import type { Signer } from './signer.ts';
 import { PUBLIC_URL, registrationOf, type TestService } from './test-service.ts';
 
-/** Accounts 0, 1, 2 …, always the same. */
+/** Deterministic accounts 0, 1, 2 … */
 export function walletOf(index: number): PrivateKeyAccount {
   return privateKeyToAccount(`0x${(index + 1).toString(16).padStart(64, '0')}`);
 }
@@ -38,7 +38,7 @@ export async function retirementBy(
   return { walletAddress: wallet.address, walletSignature: await wallet.signMessage({ message }), issuedAt };
 }
 
-/** The body of a registration that brings the proof of this wallet. */
+/** The body of a registration with the proof of this wallet. */
 export async function provenRegistration(service: TestService, by: Signer, wallet: PrivateKeyAccount) {
   const { operatorEmail: _, ...content } = registrationOf(by);
   const proof = await proofBy(wallet, by.did, { issuedAt: new Date(service.clock.read()).toISOString() });

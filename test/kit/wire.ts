@@ -1,4 +1,4 @@
-// Requests over a real socket: signed once, sent any number of times byte for byte.
+// Requests over a real socket, signed once and sent any number of times with the same bytes.
 import type { Signer } from './signer.ts';
 
 export interface Wire {

@@ -1,14 +1,14 @@
-// Every way in which one member of a JSON value may be missing or of another type.
+// Every variant of a JSON value in which one member is missing or has another type.
 
 export interface WrongShape {
-  /** The path of the member, as errors name it; empty for the whole. */
+  /** The path of the member, as in error texts; empty for the whole value. */
   readonly path: string;
   readonly value: unknown;
 }
 
 const WRONG: readonly unknown[] = [null, 1.5, 'wrong', {}, [null]];
 
-/** Each is the value with one member removed, or replaced by something else. */
+/** Returns variants of the value, each with one member removed or replaced. */
 export function* wrongShapes(value: unknown, path = ''): Generator<WrongShape> {
   for (const wrong of WRONG) yield { path, value: wrong };
   if (typeof value !== 'object' || value === null) return;
