@@ -1,6 +1,6 @@
-// The service killed under signed load: an answered move is a promise, and its receipt proves it; an unanswered one is all or nothing. The
-// simulation's checker judges the history of all rounds, before and after the retries. A kill comes after so many answers, however fast the
-// machine is. CRASH_SEED brings a run back.
+// Kills the service under signed load. A move with a response must survive, and its receipt proves it; a move without one is accepted completely or not
+// at all. The simulation's checker judges the history of all rounds, before and after the retries. A kill comes after a number of responses,
+// independent of the machine's speed. CRASH_SEED repeats a run.
 import { copyFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { bequeathKeyFile, defaultKeyFile } from '../../src/keys/key-file.ts';
@@ -17,11 +17,11 @@ import { type Attempt, attempt, historyOf, Load, type Player, seatPlayers } from
 import { seededBy } from './seed.ts';
 
 export const PLAYERS = 8;
-/** Kills that come at random come after at most so many. */
+/** The limit of responses before a random kill. */
 const ANSWERS_MAX = 200;
 const SETTINGS = { IDEAS_MAX: '100000', VERIFIER_THREADS: '1' };
 
-/** Kills the service after so many answers, in each round, or after a random number. */
+/** Kills the service after this number of responses in each round, or after a random number. */
 export async function expectCrashesKeepMoves(rounds: number, killAfterAnswers: readonly number[]): Promise<void> {
   const random = seededBy('CRASH_SEED');
   const path = temporaryDatabase();
@@ -63,7 +63,7 @@ export async function expectCrashesKeepMoves(rounds: number, killAfterAnswers: r
   }
 }
 
-/** Every signed request that was answered has one that a library of others verifies. */
+/** Expects a receipt for every signed request with a response, which an independent library verifies. */
 async function expectValidReceipts({ url }: ServiceProcess, attempts: readonly Attempt[]): Promise<number> {
   const keys = await readKeys(url);
   const receipts = attempts.flatMap(({ receipt }) => receipt ?? []);
@@ -71,7 +71,7 @@ async function expectValidReceipts({ url }: ServiceProcess, attempts: readonly A
   return receipts.length;
 }
 
-/** The lines, which are what the history and its receipts allow; fsck finds nothing. */
+/** Expects lines that agree with the history and its receipts, and no findings of fsck. Returns the lines. */
 async function expectRight(
   path: string,
   attempts: readonly Attempt[],

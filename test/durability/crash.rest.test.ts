@@ -1,4 +1,4 @@
-// CRASH_ROUNDS sets the number of kills; 100 of them are some 10,000 moves.
+// CRASH_ROUNDS sets the number of kills; 100 kills take some 10,000 moves.
 import { it } from 'vitest';
 import { expectCrashesKeepMoves, PLAYERS } from './crash-rounds.ts';
 

@@ -1,4 +1,4 @@
-// Disks that fail: a full one is waited out, and a damaged one ends the process rather than let memory and disk differ.
+// Failing disks: the service waits for space on a full disk, and ends on a damaged disk, so that memory and disk never differ.
 
 import { copyFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ function longDebate(player: Player): Wire {
 }
 
 describe('a full disk', () => {
-  it('rejects moves with 503 while reads go on, and takes them again when there is room', async ({ skip }) => {
+  it('rejects moves with 503 while reads continue, and accepts moves again once there is space', async ({ skip }) => {
     const folder = smallDisk('4m');
     if (folder === undefined) return skip();
     const path = join(folder, 'chambers.db');
@@ -55,7 +55,7 @@ describe('a full disk', () => {
     expect(await faultsOf(path)).toEqual([]);
   });
 
-  it('is reported by /ready before a move was tried, and its end too', async ({ skip }) => {
+  it('is reported by /ready without any move, and so is its end', async ({ skip }) => {
     const folder = smallDisk('4m');
     if (folder === undefined) return skip();
     const path = join(folder, 'chambers.db');
@@ -92,13 +92,13 @@ describe('a full disk', () => {
 });
 
 describe('a damaged disk', () => {
-  it('ends the process with 1 when a read meets corruption', async () => {
+  it('ends the process with exit code 1 when a read finds corruption', async () => {
     const path = temporaryDatabase();
     const player = await newPlayer(path);
     const first = await startProcess(path);
     for (let move = 0; move < 50; move++) await must(first.url, longDebate(player));
     await first.kill('SIGTERM');
-    // Indexes every event: the start would meet the damage in those that are not.
+    // Indexes every event, because the start would find the damage in events without an index.
     await rebuildLog(path);
     damage(path, COMMENT);
 
@@ -110,7 +110,7 @@ describe('a damaged disk', () => {
     expect(stderr).toContain('SQLITE_CORRUPT');
   });
 
-  it('ends the process with 1 when the file is gone from under it', async () => {
+  it('ends the process with exit code 1 when the file is removed', async () => {
     const path = temporaryDatabase();
     const player = await newPlayer(path);
     const service = await startProcess(path);
@@ -128,7 +128,7 @@ describe('a damaged disk', () => {
     ['-wal', 'truncated', truncateSync],
     ['-shm', 'deleted', rmSync],
     ['-shm', 'truncated', truncateSync],
-    // The operating system may end the process first, where it reads what is no longer there.
+    // The operating system may end the process first, when it reads a missing page.
   ] as const)(
     'ends the process with 1 before the next answer when the %s was %s',
     {
@@ -149,8 +149,8 @@ describe('a damaged disk', () => {
   );
 });
 
-describe('a -wal that was deleted', () => {
-  it('costs no accepted move: the process saves them before it ends, and the next start has them', async () => {
+describe('a deleted -wal', () => {
+  it('loses no accepted move: the process saves them before it ends, and the next start reads them', async () => {
     const path = temporaryDatabase();
     const player = await newPlayer(path);
     const service = await startProcess(path);
@@ -167,7 +167,7 @@ describe('a -wal that was deleted', () => {
 
 const PAGE_BYTES = 4_096;
 
-/** Makes nonsense of the pages that hold the text, except the first and the later ones, which the start reads. */
+/** Corrupts the pages with the text, except for the first and the last ones, which the start reads. */
 function damage(path: string, text: string): void {
   const bytes = readFileSync(path);
   const needle = Buffer.from(text.slice(0, 1_000));

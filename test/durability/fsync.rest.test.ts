@@ -1,4 +1,4 @@
-// The answer to a move leaves the process after its line has reached the disk: read off the system calls.
+// Checks in the system calls that the response to a move is sent after its line has reached the disk.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -33,12 +33,12 @@ it('a response follows the fsync of its move', { timeout: 180_000 }, async ({ sk
 
   const steps = stepsOf(await traced(trace, service.pid));
   expect(steps.match(/A/g)?.length).toBeGreaterThanOrEqual(MOVES);
-  // One connection, one request at a time: between two answers there is the fsync of the second's move.
+  // One request at a time: between two responses there must be the fsync of the second move.
   expect(steps).not.toMatch(/AA/);
   expect(steps).toMatch(/^S/);
 });
 
-/** The trace, once strace has written the end of the process. */
+/** Resolves to the trace once strace has recorded the end of the process. */
 async function traced(path: string, pid: number): Promise<string> {
   const end = new RegExp(`^${pid} +\\+\\+\\+ exited`, 'm');
   let text = '';
@@ -49,7 +49,7 @@ async function traced(path: string, pid: number): Promise<string> {
   return text;
 }
 
-/** S for each sync that returned, A for each answer of 200 that was sent, in their order. */
+/** Returns S for each completed sync and A for each 200 sent, in order. */
 function stepsOf(trace: string): string {
   const sync = /(?:fsync|fdatasync)(?:\(\d+\)| resumed>\)) += 0$/;
   const answer = /(?:write|writev|sendto|sendmsg)\(.*HTTP\/1\.1 200 /;

@@ -1,4 +1,4 @@
-// What a database holds, read while the service runs.
+// Reads a database while the service runs.
 import { readWholeLog, writeWholeLog } from '../../src/log/open-log.ts';
 import { fsck } from '../../src/log/sql/fsck.ts';
 import { rebuild } from '../../src/log/sql/maintenance.ts';
@@ -20,7 +20,7 @@ export function readLines(path: string): ReadonlyMap<Stream, readonly string[]> 
   return lines;
 }
 
-/** The events by the Signature header of their requests; a signature that is in the log twice throws. */
+/** The events by the Signature header of their requests. Throws if the log has a signature twice. */
 export function eventsBySignature(path: string): ReadonlyMap<string, ForumEvent> {
   const events = new Map<string, ForumEvent>();
   for (const event of readEvents(path)) {
@@ -42,7 +42,7 @@ export function readEvents(path: string): readonly ForumEvent[] {
   }
 }
 
-/** What fsck finds in a file or a database by its URL. */
+/** The findings of fsck in a file, or in the database of a URL. */
 export async function faultsOf(place: string): Promise<readonly Fault[]> {
   const faults: Fault[] = [];
   await fsckLog(place, (fault) => faults.push(fault));

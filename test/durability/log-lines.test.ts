@@ -1,4 +1,4 @@
-// Everything on standard error is a line of the log, also what Node and libraries would print by themselves.
+// Everything on standard error is a line of the log, including output of Node and libraries.
 import { once } from 'node:events';
 import { expect, it } from 'vitest';
 import { runService, startProcess } from '../kit/service-process.ts';
@@ -6,7 +6,7 @@ import { temporaryDatabase } from '../kit/temporary.ts';
 import { flipBit } from '../log/entries.ts';
 import { seatPlayers } from './players.ts';
 
-/** Code that runs in the service before its own. */
+/** Code that runs in the service first. */
 function preload(code: string): Readonly<Record<string, string>> {
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` };
 }
@@ -24,7 +24,7 @@ function parsed(stderr: string): readonly LogLine[] {
   return lines.map((line) => JSON.parse(line));
 }
 
-it('a warning is logged without the objects that it names', async () => {
+it('a warning is logged without its objects', async () => {
   const code = `process.once("SIGUSR2", () => process.emitWarning(Object.assign(new Error("leak"), { emitter: { headers: ["sec" + "ret"] } })))`;
   const service = await startProcess(':memory:', preload(code));
   process.kill(service.pid, 'SIGUSR2');
@@ -51,7 +51,7 @@ it.each([
     'a failure of work in the background',
     'import("DETACH").then(({ detach }) => detach(Promise.reject(new Error("one"))))',
   ],
-])('%s is one line, and the process goes on', async (_title, statement) => {
+])('%s is one line, and the process continues', async (_title, statement) => {
   const code = statement.replace('DETACH', new URL('../../dist/src/process/detach.js', import.meta.url).href);
   const service = await startProcess(':memory:', preload(`process.once("SIGUSR2", () => void ${code})`));
   process.kill(service.pid, 'SIGUSR2');
@@ -90,7 +90,7 @@ it('a stream of server-sent events that fails is one line', async () => {
   ]);
 });
 
-it('a start that cannot succeed says why in one line, with every wrong variable', async () => {
+it('a failing start reports every invalid variable in one line', async () => {
   const { exited } = await runService({ PORT: 'x', HEADER_BYTES_MAX: '1', LOG_LEVEL: 'silent' });
   const { stderr } = await exited;
   const [line, ...others] = parsed(stderr);

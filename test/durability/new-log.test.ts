@@ -1,4 +1,4 @@
-// A database restored behind what was published: the service does not start on it, and goes on as another log.
+// A database that was restored to before the published checkpoint: the service does not start on it, and can continue as another log.
 import { copyFileSync, existsSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -21,7 +21,7 @@ async function logOf({ url }: Running): Promise<Log> {
   return ((await (await fetch(url)).json()) as { readonly log: Log }).log;
 }
 
-/** The note that covers so many lines. */
+/** Resolves to a checkpoint over this number of lines. */
 async function published({ url }: Running, { prefix, checkpointKey }: Log, size: number): Promise<string> {
   const key = parseVerifierKey(checkpointKey) ?? expect.fail('no verifier key');
   return eventually(async () => {
@@ -31,7 +31,7 @@ async function published({ url }: Running, { prefix, checkpointKey }: Log, size:
   }, 20_000);
 }
 
-it('does not start on an old copy, and goes on as a new log that publishes the old one’s last checkpoint', async () => {
+it('does not start on an old copy, and continues as a new log that publishes the old log’s last checkpoint', async () => {
   const path = temporaryDatabase();
   const settings = { DATABASE_PATH: path };
   const first = await run(settings);
@@ -71,7 +71,7 @@ it('does not start on an old copy, and goes on as a new log that publishes the o
   expect(keys.map(({ x }) => x)).toContain(Buffer.from(oldKey).toString('base64url'));
 });
 
-it('does not take an empty database for a copy of the log that was lost', async () => {
+it('does not accept an empty database in place of a lost log', async () => {
   const path = temporaryDatabase();
   const settings = { DATABASE_PATH: path, SERVICE_KEY_FILE: `${path}.keys.json` };
   const first = await run(settings);
@@ -79,7 +79,7 @@ it('does not take an empty database for a copy of the log that was lost', async 
   await first.stop();
   for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });
   await expect(run(settings)).rejects.toThrow(/it has the keys of log .*: restore the lost database/);
-  // The start has made none.
+  // The start has created no keys.
   expect(existsSync(path)).toBe(false);
   await openSqliteStore(path).close();
   await expect(run(settings)).rejects.toThrow(/it has the keys of log .*: restore the lost database/);
@@ -90,7 +90,7 @@ it('does not take an empty database for a copy of the log that was lost', async 
   });
 });
 
-it('changes nothing where the keys can’t be written: the log starts as before', async () => {
+it('changes nothing if the keys can’t be written: the log still starts', async () => {
   const path = temporaryDatabase();
   const first = await run({ DATABASE_PATH: path });
   await newAgent(first);
@@ -103,7 +103,7 @@ it('changes nothing where the keys can’t be written: the log starts as before'
   expect(await logOf(again)).toMatchObject({ logId });
 });
 
-it('does not start with new keys for a log that has others: a backup, or one whose key file is gone', async () => {
+it('does not start with new keys for a log that has others: a backup, or a log without its key file', async () => {
   const path = temporaryDatabase();
   const first = await run({ DATABASE_PATH: path });
   await newAgent(first);

@@ -1,4 +1,4 @@
-// The service's own log where it can't be written: lines are lost and counted, and nothing else is affected.
+// The service's own log, if it can't be written: lines are lost and counted, and nothing else is affected.
 
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, copyFileSync, openSync, readFileSync, readSync, rmSync, truncateSync } from 'node:fs';
@@ -18,12 +18,12 @@ const LOST = /log lines were lost/;
 
 interface Logging {
   readonly service: ServiceProcess;
-  /** Sends requests, each with its line, and returns how many were sent. */
+  /** Sends requests, which are logged with a line each. Returns their number. */
   readonly request: (count: number) => Promise<number>;
   readonly lostLines: () => Promise<number>;
 }
 
-/** A service that logs every request to the path. */
+/** Starts a service that logs every request to the path. */
 async function logging(path: string, settings: Readonly<Record<string, string>> = {}): Promise<Logging> {
   const port = await freePort();
   const own = { LOG_LEVEL: 'debug', LOG_BUFFER_BYTES_MAX: String(BUFFER_BYTES), METRICS_PORT: String(port) };
@@ -43,7 +43,7 @@ async function logging(path: string, settings: Readonly<Record<string, string>> 
   return { service, request, lostLines };
 }
 
-/** Sends requests until lines are lost, and returns how many were sent. */
+/** Sends requests until lines are lost. Returns their number. */
 async function untilLost({ request, lostLines }: Logging): Promise<number> {
   let sent = 0;
   while ((await lostLines()) === 0) sent += await request(100);
@@ -64,7 +64,7 @@ function parsed(text: string): readonly LogLine[] {
     .map((line) => JSON.parse(line));
 }
 
-/** Every request has its line, or is counted as lost in one line. */
+/** Expects a line for every request, or a count of lost lines in one line. */
 function expectAccounted(lines: readonly LogLine[], sent: number): void {
   const written = lines.filter(({ msg }) => msg === 'request').length;
   const lost = lines.filter(({ msg }) => LOST.test(msg)).map((line) => line.lines ?? 0);
@@ -73,7 +73,7 @@ function expectAccounted(lines: readonly LogLine[], sent: number): void {
 }
 
 describe('a log on a full disk', () => {
-  it('loses lines and counts them while the service goes on, and says how many when there is room', async ({
+  it('loses and counts lines while the service continues, and reports the number once there is space', async ({
     skip,
   }) => {
     const folder = smallDisk('128k');
@@ -89,7 +89,7 @@ describe('a log on a full disk', () => {
     expect(await service.kill('SIGTERM')).toMatchObject({ code: 0, signal: null });
   });
 
-  it('loses lines for people alike', async ({ skip }) => {
+  it('also loses lines in the format for people', async ({ skip }) => {
     const folder = smallDisk('128k');
     if (folder === undefined) return skip();
     const [path, ballast] = [join(folder, 'log'), join(folder, 'ballast')];
@@ -102,15 +102,15 @@ describe('a log on a full disk', () => {
   });
 });
 
-describe('a log whose reader stands still', () => {
-  it('loses lines beyond its buffer, and keeps neither the service nor its stop waiting', async () => {
+describe('a log whose reader hangs', () => {
+  it('loses lines beyond its buffer, and delays neither the service nor its stop', async () => {
     const { path } = standstill();
     const running = await logging(path);
     await untilLost(running);
     expect(await running.service.kill('SIGTERM')).toMatchObject({ code: 0, signal: null });
   });
 
-  it('is whole but for the lines that are counted when the reader goes on', async () => {
+  it('is complete except for the counted lines once the reader resumes', async () => {
     const { path, read } = standstill();
     const running = await logging(path);
     const sent = await untilLost(running);
@@ -123,7 +123,7 @@ describe('a log whose reader stands still', () => {
     expectAccounted(parsed(text), sent);
   });
 
-  it('of a socket is the same', async () => {
+  it('may also be a socket', async () => {
     const service = await startProcess(':memory:', { LOG_LEVEL: 'debug', LOG_BUFFER_BYTES_MAX: String(BUFFER_BYTES) });
     service.stderr.pause();
     for (let sent = 0; sent < MORE_THAN_SOCKETS_HOLD; sent++) await (await fetch(`${service.url}/health`)).text();
@@ -136,7 +136,7 @@ describe('a log whose reader stands still', () => {
   });
 });
 
-/** A pipe that is read by `read` only. */
+/** A pipe that only `read` reads. */
 function standstill() {
   const path = join(temporaryFolder(), 'pipe');
   execFileSync('mkfifo', [path]);
@@ -154,7 +154,7 @@ function standstill() {
   return { path, read };
 }
 
-it('a log that is copied and truncated starts again at the beginning of its file', async () => {
+it('a log that is copied and truncated continues at the beginning of its file', async () => {
   const path = join(temporaryFolder(), 'log');
   const { request } = await logging(path);
   await request(10);

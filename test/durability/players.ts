@@ -1,4 +1,4 @@
-// Signed load against a service that may die at any moment: every request is kept with what became of it.
+// Signed load against a service that may die at any moment. Records every request with its result.
 import type { Receipt } from '../../src/crypto/receipt.ts';
 import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { DEADLINES } from '../../src/vocabulary/values.ts';
@@ -14,16 +14,16 @@ import { prepare, send, type Wire, type WireAnswer } from '../kit/wire.ts';
 
 export interface Attempt {
   readonly request: Wire;
-  /** The body of the 200 that was received, if one was: an event, an idea or an account. */
+  /** The body of the response with 200, if there was one: an event, an idea or an account. */
   readonly answer: Partial<Pick<ForumEvent, 'did' | 'eventId' | 'chamberId'>> | undefined;
-  /** What came with the answer; a signed request asks for it. */
+  /** The receipt, which signed requests ask for. */
   readonly receipt: Receipt | undefined;
   /** The time by performance.now(). */
   readonly sentAt: number;
   readonly endedAt: number;
 }
 
-/** An agent alone in a chamber in PROPOSAL and in one in DEBATE, so that every turn is its own. */
+/** The only member of a chamber in PROPOSAL and of one in DEBATE, so that it always has the turn. */
 export interface Player {
   readonly signer: Signer;
   readonly proposing: number;
@@ -32,7 +32,7 @@ export interface Player {
 
 const HOUR_MS = 3_600_000;
 
-/** Writes the players and their chambers into a new database, an hour ago: no phase is waited for, and none ends in a test. */
+/** Writes the players and their chambers into a new database, dated an hour ago, so that no phase begins or ends during a test. */
 export async function seatPlayers(databasePath: string, count: number): Promise<readonly Player[]> {
   const clock = new TestClock();
   clock.set(Date.now() - HOUR_MS);
@@ -66,9 +66,9 @@ export function debateOf({ signer, debating }: Player, body: Readonly<Record<str
   return prepare('POST', `/chambers/${debating}/debate`, { by: signer, body, publicUrl: PUBLIC_URL });
 }
 
-/** Players at play, each with one request under way at any time, until the service no longer answers. */
+/** Runs the players, each with one request at a time, until the service no longer responds. */
 export class Load {
-  /** Every request so far that has been answered, or will not be. */
+  /** Every request that has a response, or will get none. */
   readonly attempts: Attempt[] = [];
   /** The moves of each player; rejects if the service returns an error. */
   readonly playing: readonly Promise<void>[];
@@ -82,7 +82,7 @@ export class Load {
     this.playing = players.map((player) => this.#play(player));
   }
 
-  /** Waits until that many requests have been answered; throws if the players end before. */
+  /** Waits for this number of responses; rejects if the players end first. */
   async answered(count: number): Promise<void> {
     const early = Promise.all(this.playing).then(() => Promise.reject(new Error('the service ended early')));
     early.catch(() => {});
@@ -110,7 +110,7 @@ export async function attempt(url: string, request: Wire): Promise<Attempt> {
   const sentAt = performance.now();
   const isSigned = request.headers['signature'] !== undefined;
   const answer = await mustAnswer(url, isSigned ? askingForReceipt(request) : request).catch((error) => {
-    // fetch fails by TypeError when the connection does.
+    // A failed connection is a TypeError of fetch.
     if (!(error instanceof TypeError || error instanceof DOMException)) throw error;
   });
   const receipt = answer && isSigned ? receiptOf(request, answer, PUBLIC_URL) : undefined;
@@ -141,13 +141,13 @@ async function mustAnswer(url: string, request: Wire): Promise<WireAnswer> {
   throw new Error(`${request.method} ${request.path}: ${answer.status} ${JSON.stringify(answer.body)}`);
 }
 
-/** The attempts as the checker of histories reads them. */
+/** Converts the attempts for the checker of histories. */
 export function historyOf(attempts: readonly Attempt[]): readonly HistoryRequest[] {
   return attempts.map(({ request, answer, sentAt, endedAt }) => {
     const asked = askedBy(request);
     const id = `${request.path} ${asked.signature}`;
     if (answer === undefined) return { id, asked, invokedAt: sentAt };
-    // A registration is answered with the account; each is the first event of a new key. An idea is answered without its eventId.
+    // The response to a registration has no eventId, but each is the first event of a new key. The response to a proposal has none either.
     const { eventId = asked.operation === 'register' ? 1 : undefined, chamberId, did = null } = answer;
     const outcome = { is: 'accepted', event: { eventId, chamberId } } as const;
     return { id, asked: { ...asked, did: asked.did ?? did }, invokedAt: sentAt, respondedAt: endedAt, outcome };

@@ -1,5 +1,4 @@
-// A user's quota: SQLite reports it as an I/O error, like a disk that fails. The limit on the size of files, which any user may lower, is
-// reported in the same way.
+// A user's quota: SQLite reports it as an I/O error, like a failing disk. The limit on file sizes, which any user may lower, is reported alike.
 import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { startProcess } from '../kit/service-process.ts';

@@ -1,5 +1,5 @@
-// What the service says when it cannot start: one clear line, and exit code 1, or 78 for a wrong configuration. It prints the error of the log as it is, so most
-// rows only ask the log.
+// Failing starts: one clear line, and exit code 1, or 78 for an invalid configuration. The service prints the error of the log unchanged, so most tests only
+// open the log.
 import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -42,7 +42,7 @@ function expectOneLine({ code, stdout, stderr }: Exit, text: string, expected = 
   expect(stderr.trimEnd().split('\n')).toEqual([expect.stringContaining(text)]);
 }
 
-/** The log does not open, and says why in one line. Where another store has it, that takes the seconds for which the log waits. */
+/** Expects the log to be rejected with one line. If another store has it open, that takes as long as the log waits for the lock. */
 function expectRejected(databasePath: string, text: string): void {
   let problem = '';
   try {
@@ -53,7 +53,7 @@ function expectRejected(databasePath: string, text: string): void {
   expect(problem.split('\n')).toEqual([expect.stringContaining(text)]);
 }
 
-/** Open in this process, as the service opens it, until the test ends. */
+/** Opens the log in this process, as the service does, until the test ends. */
 function hold(databasePath: string): void {
   const store = openSqliteStore(databasePath);
   atEnd(() => store.close());
@@ -76,14 +76,14 @@ function foreignRow(line: string, eventId = 1): string {
   return `INSERT INTO events (position, chamber_id, event_id, line) VALUES (1, 1, ${eventId}, '${line}')`;
 }
 
-/** A symbolic link in another folder, relative as `ln -s` makes most. */
+/** Creates a relative symbolic link in another folder. */
 function linkTo(path: string): string {
   const link = join(temporaryFolder(), 'link.db');
   symlinkSync(relative(dirname(link), path), link);
   return link;
 }
 
-describe('a start that cannot succeed', () => {
+describe('a failing start', () => {
   it('is rejected while another process serves the file, which continues', async () => {
     const path = temporaryDatabase();
     const first = await startProcess(path);
@@ -119,7 +119,7 @@ describe('a start that cannot succeed', () => {
     expectRejected(path, 'the file has 2 names (hard links)');
   });
 
-  it('is rejected where the file is missing or empty and its write-ahead log is not, which stays', async () => {
+  it('is rejected if the file is missing or empty but its write-ahead log is not, and keeps that', async () => {
     const path = temporaryDatabase();
     const running = temporaryDatabase();
     hold(running);
@@ -140,7 +140,7 @@ describe('a start that cannot succeed', () => {
     expect((await fetch(`${url}/health`)).status).toBe(200);
   });
 
-  it('names a folder that is missing', () => {
+  it('names a missing folder', () => {
     expectRejected(join(temporaryFolder(), 'missing', 'chambers.db'), 'does not exist');
   });
 
@@ -149,7 +149,7 @@ describe('a start that cannot succeed', () => {
     expectRejected(path, 'the file has schema 99, newer than');
   });
 
-  it('names a database of another program, and leaves it as it was', () => {
+  it('names a database of another program, and does not change it', () => {
     const path = databaseOf((db) => db.exec('CREATE TABLE other (x)'));
     expectRejected(path, 'the file is a database of another program');
     const db = new Database(path, { readonly: true });
@@ -157,7 +157,7 @@ describe('a start that cannot succeed', () => {
     db.close();
   });
 
-  it('names a file that is no database', () => {
+  it('names a file that is not a database', () => {
     const path = temporaryDatabase();
     writeFileSync(path, 'Dear diary, today I was opened as a database. '.repeat(100));
     expectRejected(path, 'file is not a database');
@@ -169,7 +169,7 @@ describe('a start that cannot succeed', () => {
     expectRejected(path, `cannot open the database ${path}: not a regular file`);
   });
 
-  it('names a link that leads to itself', () => {
+  it('names a circular link', () => {
     const path = temporaryDatabase();
     symlinkSync(path, path);
     expectRejected(path, `cannot open the database ${path}: ELOOP`);
@@ -211,12 +211,12 @@ describe('a start that cannot succeed', () => {
   it.each([
     ['a variable', { PORT: 'x' }, 'PORT: must be an integer'],
     ['a ban list that is missing', { BAN_LIST_FILE: '/nowhere/banned' }, 'cannot read the access list /nowhere/banned'],
-  ])('names %s, with an exit code of its own', async (_title, settings, text) => {
+  ])('names %s, with exit code 78', async (_title, settings, text) => {
     const { exited } = await runService({ DATABASE_PATH: ':memory:', ...settings });
     expectOneLine(await exited, text, EXIT_CONFIG);
   });
 
-  it('names settings of contracts that are missing, as part of the configuration', async () => {
+  it('names missing settings of contracts, as part of the configuration', async () => {
     await expect(openService(QUORUM, { clock: passing(Date.now) })).rejects.toMatchObject({
       name: 'ConfigError',
       message: expect.stringContaining('CONTRACTS_FILE'),
@@ -229,7 +229,7 @@ describe('a start that cannot succeed', () => {
     expectOneLine(await exited, `the limit of open files is ${limit}`, EXIT_CONFIG);
   });
 
-  it('names what is in the way of the port', async () => {
+  it('names the address of a port in use', async () => {
     const url = await serve(() => {});
     const { exited } = await runService({ DATABASE_PATH: ':memory:', PORT: new URL(url).port });
     expectOneLine(await exited, 'cannot listen on 127.0.0.1');

@@ -1,4 +1,4 @@
-// SIGTERM: nothing new is let in, what runs is answered, streams end with 1012, and the process is gone within ten seconds.
+// SIGTERM: the service accepts nothing new, completes open requests, ends streams with 1012, and exits within ten seconds.
 import { execFileSync, spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -28,7 +28,7 @@ const CONTRACTS = {
   CHAMBER_REGISTRY_ADDRESS: `0x${'11'.repeat(20)}`,
   IDEA_FACTORY_ADDRESS: `0x${'22'.repeat(20)}`,
 };
-/** Moves that the service has answered before it is stopped. */
+/** The number of responses to moves before the stop. */
 const ANSWERS = 100;
 const HANDSHAKE =
   'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==';
@@ -43,7 +43,7 @@ async function inTime(stopped: Promise<Exit>): Promise<Exit> {
   return Promise.race([stopped, late]);
 }
 
-/** A port 53 that never answers, and the words that run a program with it as its name server; undefined where that is not allowed. */
+/** A port 53 that never responds, and the words that run a program with it as name server; undefined if that is not allowed. */
 async function silentNameServer(): Promise<readonly string[] | undefined> {
   const address = '127.0.5.3';
   const socket = createSocket('udp4');
@@ -68,7 +68,7 @@ async function withChamber() {
 }
 
 describe('SIGTERM', { timeout: 180_000 }, () => {
-  it('loses no accepted move under load, and every other gets a response', async () => {
+  it('loses no accepted move under load, and every other move gets a response', async () => {
     const random = seededBy('STOP_SEED');
     const path = temporaryDatabase();
     const players = await seatPlayers(path, 8);
@@ -77,14 +77,14 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
     await load.answered(ANSWERS);
     await expectGoodEnd(service);
     for (const played of await Promise.allSettled(load.playing)) {
-      // A move after the signal is refused with 503, or with the connection.
+      // A move after the signal is rejected with 503, or its connection is refused.
       if (played.status === 'rejected') expect(String(played.reason)).toContain('503');
     }
     const history = { requests: historyOf(load.attempts), lines: readLines(path), limits: NO_LIMITS };
     expect(new Checker().check({ ...history, isComplete: false })).toEqual([]);
   });
 
-  it('responds to the request that is under way', async () => {
+  it('completes an open request', async () => {
     const service = await startProcess(':memory:');
     const body = JSON.stringify(registrationOf(new Signer()));
     const head = `POST /register HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
@@ -107,7 +107,7 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
     expect((await closed)[0]).toBe(1012);
   });
 
-  it('ends server-sent events where a line ends', async () => {
+  it('ends server-sent events at the end of a line', async () => {
     const { service, chamberId } = await withChamber();
     const headers = { accept: 'text/event-stream' };
     const response = await fetch(`${service.url}/chambers/${chamberId}/stream?after=0`, { headers });
@@ -138,7 +138,7 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
     await expectGoodEnd(service);
   });
 
-  it('is not delayed by a development chain that stands still, and leaves none behind', async () => {
+  it('is not delayed by a frozen development chain, and leaves no process behind', async () => {
     const service = await startProcess(temporaryDatabase(), { CHAIN: '' });
     const anvil = processTree(service.pid).find((pid) => readFileSync(`/proc/${pid}/comm`, 'utf8') === 'anvil\n') ?? 0;
     process.kill(anvil, 'SIGSTOP');
@@ -146,7 +146,7 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
     await expect.poll(() => isAlive(anvil)).toBe(false);
   });
 
-  it('is not delayed by a name server that is silent', async ({ skip }) => {
+  it('is not delayed by a name server that does not respond', async ({ skip }) => {
     const resolver = await silentNameServer();
     if (resolver === undefined) console.log('skipped: no right to set a name server, which only root has');
     if (resolver === undefined) return skip();
@@ -172,7 +172,7 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
   });
 });
 
-/** A request sent after others has been answered: so those have been seen. */
+/** Waits for the response to a later request, so that the service has received the earlier ones. */
 async function settled(url: string): Promise<void> {
   await (await fetch(`${url}/health`)).text();
 }
