@@ -128,7 +128,7 @@ function growTree(event: ForumEvent, leaf: Uint8Array, tree: Accumulator, stored
   const isLeaf = event.chamberId !== null && isMove(event);
   const grown = isLeaf ? appendLeaf(tree, leaf) : { tree, nodes: null };
   const isSame = grown.nodes === null || stored === null ? grown.nodes === stored : stored.equals(grown.nodes);
-  if (!isSame) throw new Error('column nodes does not match what the event adds to the Merkle tree');
+  if (!isSame) throw new Error('column nodes does not match the nodes that the event adds to the Merkle tree');
   return grown.tree;
 }
 

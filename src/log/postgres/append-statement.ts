@@ -10,7 +10,7 @@
 //    if it becomes known during the statement, its writer is a competitor, which has taken the lead's key.
 // 4. Nothing deadlocks. Only leads wait, and every node inserts them in the same order; the rest of a chain can't meet a competitor, which
 //    would need the lead's key. After the events, rows of registrations and contacts are written in order of their keys.
-// 5. What a lease's holder decided is written only while it is the holder: the statement locks the lease's row against a new holder, or
+// 5. Decisions under a lease are written only while their node holds it: the statement locks the lease's row against a new holder, or
 //    waits for one and writes nothing. So a new holder sees all that was written before, and nothing of the former one comes after.
 // 6. A move is decided on its signer's account too. Its lead is inserted only if no event follows the one that the decision read. So a move
 //    may be decided without reading the log: every written move was decided on heads.

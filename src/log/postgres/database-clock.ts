@@ -65,7 +65,10 @@ export class DatabaseClock {
     this.#measureLater(INTERVAL_MS);
   }
 
-  /** Begins a reading with other work; call the function with the database's time that the work returned. It measures again if that contradicts this clock. */
+  /**
+   * Begins a reading with other work. Call the function with the database's time that the work returned: it measures again if that
+   * contradicts this clock.
+   */
   beginReading(): (time: Millis) => void {
     const askedAt = this.#elapsed();
     return (time) => {

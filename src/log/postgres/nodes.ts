@@ -23,7 +23,10 @@ interface Parts {
 
 const STANDBY_INTERVAL_MS = 10_000;
 
-/** Whether a standby is attached that no commit waits for: once promoted, it may lack answered moves. Copies of pg_basebackup and pg_receivewal are never promoted. */
+/**
+ * Whether a standby is attached that no commit waits for: once promoted, it may lack answered moves. Copies of pg_basebackup and
+ * pg_receivewal are never promoted.
+ */
 const ASYNCHRONOUS = `
 SELECT current_setting('synchronous_standby_names') = '' AND EXISTS (
   SELECT FROM pg_stat_replication

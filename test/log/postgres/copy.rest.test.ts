@@ -98,7 +98,7 @@ async function expectSame(
 const MOVED = /its log has moved to (postgres:\/\/|\/).*; if there is none, repeat chambers copy$/;
 
 describe('a copy', () => {
-  it('from SQLite to PostgreSQL and back has the same bytes, and its source takes no more', async () => {
+  it('from SQLite to PostgreSQL and back has the same bytes, and its source takes no more events', async () => {
     const [first, second, third] = [temporaryDatabase(), await temporaryPostgres(), join(temporaryFolder(), 'back.db')];
     // Enough for a snapshot.
     const written = await write(first, 1_000);

@@ -1,4 +1,4 @@
-// What operators see of a node among others.
+// The metrics of a node among others.
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { dashboardExpressions, missingMetrics } from '../../deploy/metric-names.ts';
@@ -7,7 +7,7 @@ import { endWakeUps, holdTable, temporaryPostgres } from '../../kit/postgres.ts'
 import { call, debating, run } from '../../kit/service.ts';
 import { eventually } from '../../kit/until.ts';
 
-it('the dashboard asks of several nodes only for metrics that they export', async () => {
+it('the dashboard for several nodes uses only metrics that they export', async () => {
   const settings = { DATABASE_PATH: '', DATABASE_URL: await temporaryPostgres() };
   expect(await missingMetrics(dashboardExpressions().nodes.join('\n'), settings)).toEqual([]);
 });
@@ -38,7 +38,7 @@ it('metrics count conflicts, moves decided again, catch-ups and lost wake-ups of
   expect(await metric('chambers_database_connections_awaited')).toBe(0);
   const lock = await holdTable(DATABASE_URL, 'unplaced_events');
   const waiting = call(one, by, ['POST', `/chambers/${id}/debate`, { comment: 'waits' }]);
-  // Two, where the node happens to place events too.
+  // Two, if the node happens to place events too.
   await eventually(async () => expect(await metric('chambers_database_connections_used')).toBeGreaterThan(0), 10_000);
   await lock.end();
   await waiting;

@@ -1,4 +1,4 @@
-// Several nodes on one log, without affinity: no gap, no duplicate, and every node shows what any of them has answered.
+// Several nodes on one log, without affinity: no gap, no duplicate, and every node shows every answered move.
 import { describe, expect, it, vi } from 'vitest';
 import { leafHash } from '../../../src/crypto/merkle.ts';
 import { ALL_CHAMBERS, type AppendBatch, type EventLog } from '../../../src/log/log.ts';
@@ -24,7 +24,7 @@ import { verifyChamber, verifyLists } from '../../kit/verify-chamber.ts';
 import { newSignatureKey } from '../entries.ts';
 
 const NODES = 3;
-/** The rounds have eight requests each, and each request is sent to all nodes. */
+/** Each round sends eight requests, each to all nodes. */
 const { REQUEST_ROUNDS = '25' } = process.env;
 const ROUNDS = Number(REQUEST_ROUNDS);
 
@@ -38,7 +38,7 @@ async function openNodes(options: TestServiceOptions = {}) {
   return { url, clock, nodes, first: nodes[0] as TestService, everywhere };
 }
 
-/** Two nodes, of which the second reads pages through a gate, and two chambers in DEBATE whose member debates at either node. */
+/** Two nodes, the second of which reads pages through a gate, and two chambers in DEBATE whose member debates at either node. */
 async function openGated() {
   const { url, clock, first } = await openNodes();
   const gate = new Gate();
@@ -93,13 +93,13 @@ describe('the same signed request at every node at once', () => {
       const by = await first.agent();
       const create = (name: string) =>
         first.prepare('POST', '/chambers', { by, body: { name, ...deadlinesFrom(clock.read()) } });
-      // The other node then has no reason to wait but the gate.
+      // After this the other node waits only for the gate.
       await other.must('GET', '/me', { by });
       gate.isClosed = true;
       return { first, other, create, gate };
     }
 
-    it('is no other chamber to the node that counts them after its commit', async () => {
+    it('is not counted as another chamber by a node that counts after its commit', async () => {
       const { first, other, create, gate } = await openGatedNodes((store, gate) => ({
         ...store,
         lists: actBefore(store.lists, 'countOpenChambers', gate.pass),
@@ -114,7 +114,7 @@ describe('the same signed request at every node at once', () => {
       expect(seen(await late)).toBe(seen(answer));
     });
 
-    it('is not rejected for a chamber that another node was faster than', async () => {
+    it('is not rejected because of a chamber that lost against another node', async () => {
       const { first, other, create, gate } = await openGatedNodes((store, gate) => ({
         ...store,
         log: appendsThrough(gate)(store.log),
@@ -133,13 +133,13 @@ describe('the same signed request at every node at once', () => {
 });
 
 describe('a chamber with rounds, in which nodes decide at once,', () => {
-  it('has one end of each phase, which every node goes by', async () => {
+  it('has one end of each phase for all nodes', async () => {
     const { nodes, first } = await openNodes();
     const agents = [await first.agent(), await first.agent(), await first.agent()];
     const pace = { turnSeconds: 3_600, rounds: { proposal: 1, debate: 1 }, maxMembers: agents.length };
     const id = await openChamber(first, agents, pace);
     const phases: unknown[] = [];
-    /** Each agent does it at its own node; each is tried until its turn, or its phase, has come. */
+    /** Each agent moves at its own node, and tries until its turn, or the phase, has come. */
     const allAtOnce = async (path: string, bodyOf: (by: Signer) => object = () => ({})) => {
       const tries = agents.map(async (by, at) => {
         const node = nodes[at] as TestService;
@@ -168,7 +168,7 @@ describe('a chamber with rounds, in which nodes decide at once,', () => {
 });
 
 describe('a read', () => {
-  it('shows at any node what another one has confirmed', async () => {
+  it('shows at any node the moves that another one has answered', async () => {
     const { nodes, first } = await openNodes();
     const by = await first.agent();
     const id = await openChamber(first, [by]);
@@ -193,7 +193,7 @@ describe('a read', () => {
   });
 });
 
-it('moves need no read of the database, and those that come while one is written share one append', async () => {
+it('moves need no read of the database, and those that arrive during an append share the next one', async () => {
   const gate = new Gate();
   let isSilent = false;
   const silent = async () => {
@@ -260,7 +260,7 @@ describe('a batch', () => {
     const wrapLog = (log: EventLog) =>
       actBefore(log, 'append', async ({ entries }) => {
         batches.push(entries.length);
-        // Longer than it takes for a timer to be worth it.
+        // Long enough for a timer to pay off.
         for (const start = performance.now(); performance.now() < start + 3; ) await new Promise(setImmediate);
       });
     const service = new TestService({ store: await openStore(await temporaryPostgres()), wrapLog });
@@ -298,14 +298,14 @@ async function someTurns(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
 }
 
-describe('a move that a node decides on what it has in memory', () => {
+describe('a move that a node decides on its memory', () => {
   async function openDebate(options: TestServiceOptions = {}) {
     const { nodes, first } = await openNodes(options);
     const other = nodes[1] as TestService;
     const [ann, bob] = [await first.agent(), await first.agent()];
     const id = await openChamber(first, [ann, bob]);
     await enterPhase(first, id, 'PROPOSAL');
-    // Both have the chamber and its agents in memory from now on, and the other one lacks what the first one appends.
+    // From now on both have the chamber and its agents in memory, and the other one lacks the appends of the first.
     for (const by of [ann, bob]) {
       await other.must('POST', `/chambers/${id}/propose`, { by, body: idea(by.did) });
       await other.must('POST', `/chambers/${id}/pass`, { by, body: {} });
@@ -314,7 +314,7 @@ describe('a move that a node decides on what it has in memory', () => {
   }
   const idea = (ticker: string) => ({ name: 'Idea', ticker: ticker.slice(-8) });
 
-  it('is neither rejected nor accepted for what another node has changed', async () => {
+  it('is neither rejected nor accepted on state that another node has changed', async () => {
     const { first, other, ann, bob, id } = await openDebate();
     await enterPhase(first, id, 'DEBATE');
     const post = (service: TestService, by: Signer, path: string, body: object = {}) =>
@@ -326,7 +326,7 @@ describe('a move that a node decides on what it has in memory', () => {
     expect(await post(other, ann, 'pass')).toMatchObject({ status: 403 });
   });
 
-  it('may name what its agent has seen at another node, which this one has not', async () => {
+  it('may name an event that its agent has seen at another node, and this one has not', async () => {
     const { first, other, ann, id } = await openDebate();
     const propose = (service: TestService, ticker: string, seen: object) =>
       service.request('POST', `/chambers/${id}/propose`, { by: ann, body: { ...idea(ticker), seen } });
@@ -335,7 +335,7 @@ describe('a move that a node decides on what it has in memory', () => {
       return { eventId: lines.length, leaf: toHex(leafHash(Buffer.from(lines.at(-1) ?? ''))) };
     };
     for (let round = 0; round < 5; round++) {
-      // Each is behind by the other's move when it gets this one.
+      // Each node lacks the other's move when it gets this one.
       for (const service of [first, other]) {
         const seen = await newest();
         const wrong = { ...seen, leaf: `0x${'ab'.repeat(32)}` };
@@ -345,13 +345,13 @@ describe('a move that a node decides on what it has in memory', () => {
         expect(await propose(service, ticker, seen)).toMatchObject({ status: 200 });
       }
     }
-    // They come at once: one of them is decided again on the other.
+    // They arrive at once: one of them is decided again after the other.
     const seen = await newest();
     const both = await Promise.all([propose(first, 'C1', seen), propose(other, 'C2', seen)]);
     expect(both.map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  it('stands on the account as it is in the log', async () => {
+  it('is based on the account in the log', async () => {
     const { first, other, ann, id } = await openDebate();
     const walletAddress = `0x${'cd'.repeat(20)}`;
     await first.must('POST', '/register', { by: ann, body: { ...registrationOf(ann), walletAddress } });
@@ -372,7 +372,7 @@ describe('a move that a node decides on what it has in memory', () => {
     expect(await late).toMatchObject({ eventId: 4 + events });
   });
 
-  it('delays no other while its chamber, read for it once, is read again after another node’s many moves', async () => {
+  it('delays no other move while its chamber is read again after many moves of another node', async () => {
     const { first, second: cold, gate, chamberIds, debate } = await openGated();
     const [busy, other] = chamberIds;
     await debate(cold, other);
@@ -389,7 +389,7 @@ describe('a move that a node decides on what it has in memory', () => {
     expect(await late).toMatchObject({ eventId: 132 });
   });
 
-  it('takes nothing from the moves under way when it is sent again', async () => {
+  it('does not affect moves in progress when it is sent again', async () => {
     const gate = new Gate();
     const service = new TestService({
       store: await openStore(await temporaryPostgres()),
@@ -406,7 +406,7 @@ describe('a move that a node decides on what it has in memory', () => {
     gate.isClosed = true;
     const held = service.send(prepare('held'));
     await eventually(() => expect(gate.isClosed).toBe(false));
-    // One batch holds them all.
+    // One batch contains them all.
     const beside = [request, prepare('beside'), request].map((each) => service.send(each));
     await new Promise((resolve) => setTimeout(resolve, 100));
     const { open } = gate;
@@ -419,12 +419,12 @@ describe('a move that a node decides on what it has in memory', () => {
     const [replay, honest, another] = await Promise.all(beside);
     expect([replay, another].map((each) => seen(each as Answer))).toEqual([seen(answer), seen(answer)]);
     expect(honest).toMatchObject({ status: 200, body: { eventId: 6 } });
-    // It was written by the append that looked the replays up.
+    // The append that looked up the replays wrote it.
     expect(gate.isClosed).toBe(true);
     expect(await service.events(id)).toHaveLength(6);
   });
 
-  it('waits for no end of others that would be rejected for what another node has changed', async () => {
+  it('does not wait for others that would be rejected on state that another node has changed', async () => {
     const { url, clock, first } = await openNodes();
     const [ann, bob] = [await first.agent(), await first.agent()];
     const id = await openChamber(first, [ann, bob]);
@@ -445,7 +445,7 @@ describe('a move that a node decides on what it has in memory', () => {
     await stale.must('POST', `/chambers/${id}/pass`, { by: bob, body: {} });
     await first.must('POST', `/chambers/${id}/pass`, { by: ann, body: {} });
     appends = 0;
-    // It is the other agent's turn in this node's memory.
+    // In this node's memory it is the other agent's turn.
     expect(await debate()).toMatchObject({ did: bob.did });
     expect(appends).toBeLessThan(10);
     appends = 50;
@@ -470,7 +470,7 @@ describe('a move that a node decides on what it has in memory', () => {
   });
 });
 
-describe('a move that comes while a batch is written', () => {
+describe('a move that arrives while a batch is written', () => {
   async function openHeld({ wrapLog = (log) => log, ...options }: TestServiceOptions = {}) {
     const gate = new Gate();
     const reads: StreamId[] = [];
@@ -493,7 +493,7 @@ describe('a move that comes while a batch is written', () => {
     return { gate, reads, service, url, clock, ann, bob, chamberId, submit };
   }
 
-  it('is decided on it, without a read of the log, and written by the next append', async () => {
+  it('is decided on that batch, without a read of the log, and written by the next append', async () => {
     const { gate, reads, service, ann, bob, chamberId, submit } = await openHeld();
     const signature = `\0\0\0\0${'a'.repeat(68)}`;
     const first = submit('pass', ann, signature);
@@ -522,7 +522,7 @@ describe('a move that comes while a batch is written', () => {
     await verifyChamber(service, chamberId);
   });
 
-  it('stays written if another node was first with the account that it was decided on', async () => {
+  it('stays written if another node was first to extend the account that it was decided on', async () => {
     const lost = new Set<StreamId>();
     // The other node commits after the statement's snapshot and before its insert.
     const wrapLog = (log: EventLog) => {
@@ -555,7 +555,7 @@ describe('a move that comes while a batch is written', () => {
     await verifyChamber(service, chamberId);
   });
 
-  it('is decided again if that one fails', async () => {
+  it('is decided again if that batch fails', async () => {
     let isBroken = false;
     const wrapLog = (log: EventLog) =>
       actBefore(log, 'append', async () => {
@@ -579,7 +579,7 @@ describe('a move that comes while a batch is written', () => {
   });
 });
 
-describe('a move that stands on its agent’s account', () => {
+describe('a move that is based on its agent’s account', () => {
   it('names an account event that is in the log, however the nodes compete for the account', async () => {
     const { nodes, first, clock } = await openNodes();
     const by = await first.agent();
@@ -614,7 +614,9 @@ describe('a move that stands on its agent’s account', () => {
 });
 
 describe('random moves', () => {
-  it('through any node leave streams without gaps, whose folds every node shows', { timeout: 120_000 }, async () => {
+  it('through any node leave streams without gaps, with the same folds at every node', {
+    timeout: 120_000,
+  }, async () => {
     const { nodes, first, clock } = await openNodes();
     const random = new Random(7);
     const agents: Signer[] = [];

@@ -1,4 +1,4 @@
-// Opening a database: its log is created once, and never in a database that can't hold it.
+// Opening a database: its log is created once, and never in an unfit database.
 import { describe, expect, it } from 'vitest';
 import { findPostgresLog } from '../../../src/log/postgres/found-log.ts';
 import { openPostgresStore } from '../../../src/log/postgres/store.ts';
@@ -82,7 +82,7 @@ describe('a start', () => {
     expect(await problem(server.url)).toMatch('fsync=off');
   });
 
-  it('takes the first of several hosts that takes writes', async () => {
+  it('uses the first of several hosts that accepts writes', async () => {
     const url = await temporaryPostgres();
     const store = await openStore(url.replace(/@([^/]+)\//, '@127.0.0.1:1,$1/'));
     expect(await store.log.append({ entries: [entry(1, 1)] })).toEqual({ moved: new Map(), found: new Map() });

@@ -1,4 +1,4 @@
-// Certificates of servers: of an IP address, of another name, of an authority that is not trusted.
+// Certificates of servers: for an IP address, for another name, by an untrusted authority.
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ function hasOpenssl(): boolean {
   }
 }
 
-/** A server that makes a certificate for the subject itself, and the URL that verifies it. */
+/** A server with a self-signed certificate for the subject, and the URL that verifies it. */
 async function startWithTls(subject: string): Promise<string> {
   const server = await startPostgres();
   atEnd(server.stop);

@@ -1,4 +1,4 @@
-// Databases on a server that can't hold the log: doctor and start say the same sentence, with the same exit code.
+// Databases that are unfit for the log: doctor and start report the same sentence, with the same exit code.
 import { it } from 'vitest';
 import { execute, ownDatabase, ownRole } from '../../kit/postgres.ts';
 import { type Environment, expectSame } from '../../kit/start-and-doctor.ts';
