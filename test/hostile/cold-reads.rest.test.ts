@@ -1,5 +1,4 @@
-// D2: reads and moves of chambers that are not in memory do not wait for those who read whole logs. Before, all of them took turns
-// in one queue, so that each page of a fold waited for a page of every bulk reader.
+// Reads and moves of chambers that are not in memory do not wait behind readers of whole logs.
 import { connect } from 'node:net';
 import { expect, it, vi } from 'vitest';
 import { appendDebates } from '../kit/debates.ts';
@@ -54,7 +53,7 @@ it(
   },
 );
 
-/** Asks for the log again and again. */
+/** Requests the log repeatedly. */
 function readInBulk(url: string, path: string): void {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);

@@ -1,4 +1,4 @@
-// Clients that send too much, too slowly or without end: each gets a response or is disconnected, and all others are served.
+// Clients that send too much, too slowly or endlessly: each gets a response or is disconnected, and all other clients are served.
 import { afterEach, describe, expect, it } from 'vitest';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { type Running, run } from '../kit/service.ts';
@@ -29,7 +29,7 @@ describe('a body of ten megabytes', () => {
     }
   });
 
-  it('is rejected in chunks too, which is known only while it comes', async () => {
+  it('is also rejected in chunks, while it arrives', async () => {
     const url = await start();
     const body = new ReadableStream({
       start: (controller) => {
@@ -43,7 +43,7 @@ describe('a body of ten megabytes', () => {
   });
 });
 
-describe('a body without end', () => {
+describe('an endless body', () => {
   it('is cut off soon after its limit', async () => {
     const url = await start();
     const socket = await RawSocket.open(url);
@@ -64,7 +64,7 @@ describe('a body without end', () => {
   });
 });
 
-describe('a head without end', () => {
+describe('an endless head', () => {
   it('is cut off at its limit', async () => {
     const url = await start();
     const socket = await RawSocket.open(url);
@@ -103,7 +103,7 @@ describe('a preflight', () => {
 });
 
 describe('requests in one write', () => {
-  it('get a response each, in their order', async () => {
+  it('get one response each, in order', async () => {
     const url = await start();
     const socket = await RawSocket.open(url);
     const paths = Array.from({ length: 200 }, (_, index) => `/nowhere-${index}`);
@@ -114,7 +114,7 @@ describe('requests in one write', () => {
 });
 
 describe('many silent connections', () => {
-  it('are closed in time, and keep no client out', async () => {
+  it('are closed in time, and do not lock out other clients', async () => {
     const url = await start();
     const sockets = await Promise.all(Array.from({ length: 500 }, () => RawSocket.open(url)));
     expect((await get(url, '/health')).status).toBe(200);

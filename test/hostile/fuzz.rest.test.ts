@@ -1,5 +1,5 @@
-// Every endpoint under made-up requests: each gets a response below 500 in the usual form. FUZZ_RUNS makes it longer;
-// a failure prints the seed that brings it back.
+// Fuzzes every endpoint: each request gets a response below 500 in the documented form. FUZZ_RUNS sets the number of requests; a failure prints the seed
+// that repeats it.
 import { Agent as HttpAgent, type IncomingHttpHeaders, request } from 'node:http';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -94,7 +94,7 @@ const { tree } = fc.letrec((tie) => ({
     fc.constantFrom(0, -0, 1, 10_000, 10_001, 2 ** 53, 1e308, null, true),
   ),
 }));
-/** What some command takes, or nearly. */
+/** Valid and almost valid bodies of commands. */
 const nearlyRight = fc.record(
   {
     name: fc.constantFrom('Idea', '', 'x'.repeat(121)),
@@ -205,7 +205,7 @@ const HOURS_BY_PHASE = [
   [1, 1, 1, 1, 99],
 ];
 
-/** A service with a chamber in each phase, 1 in LOBBY and so on, in all of which the agent has the turn. */
+/** A service with a chamber in each phase, 1 in LOBBY and so on. The agent has the turn in all of them. */
 async function open(): Promise<{ running: Running; agent: Signer }> {
   const running = await run({ RATE_PER_ADDRESS_PER_SECOND: '1000000', RATE_PER_DID_PER_SECOND: '1000000' });
   const agent = await newAgent(running);
@@ -224,7 +224,7 @@ interface Received {
   readonly text: string;
 }
 
-/** The target goes out as it is, which fetch would not allow; of an endless answer only the head is read. */
+/** Sends the target unchanged, which fetch would not, and reads only the head of an endless response. */
 function exchange(
   url: string,
   agent: HttpAgent,
@@ -277,7 +277,7 @@ it('every endpoint responds to every request as documented', { timeout: 120_000 
   });
   await fc.assert(property, { numRuns: RUNS });
   connections.destroy();
-  // A failure means that the requests were too strange to get anywhere.
+  // A failure means that too few requests were valid.
   expect([...statuses]).toEqual(expect.arrayContaining([200, 204, 400, 401, 403, 404, 405, 415]));
   const health = await fetch(`${service.running.url}/health`);
   expect(health.status).toBe(200);

@@ -1,6 +1,5 @@
-// D1: what the service holds is bounded in bytes. Full chambers and fat accounts, many times what the heap could hold, are read
-// through every read endpoint by 50 clients at once, and every response is right. With a bound on their number, as before, the
-// process aborts within the first hundred reads. HEAP_TEST=full makes it a heap of 256 MB, 100 chambers and 20,000 accounts.
+// The service's caches are bounded in bytes. 50 concurrent clients read full chambers and large accounts, many times the size of the heap, through every
+// read endpoint, and every response is correct. HEAP_TEST=full means a heap of 256 MB, 100 chambers and 20,000 accounts.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Agent as HttpAgent, get as httpGet } from 'node:http';
@@ -35,7 +34,7 @@ it(
       const { code, signal, stderr } = await service.kill('SIGKILL');
       throw new Error(`a read failed, and the service ended with ${code ?? signal}: ${stderr}`, { cause });
     });
-    // The most that it ever was.
+    // The peak.
     expect(peakResidentBytes(service.pid)).toBeLessThan(residentBytesMax);
     expect(await service.kill('SIGTERM')).toMatchObject({ code: 0, stderr: '' });
   },
@@ -59,7 +58,7 @@ function signer(index: number): Signer {
   return new Signer(createHash('sha256').update(`account ${index}`).digest());
 }
 
-/** A request and what its response has to be. */
+/** A request and its expected response. */
 interface Read {
   readonly path: string;
   readonly by?: Signer;

@@ -1,5 +1,4 @@
-// Long lists are read in pages that take turns with all other reads. Before, each was read and written at once, 25 ms of the main
-// thread for 100 long ideas, so that 50 readers of lists held up every move for a second.
+// Long lists are read in pages that take turns with all other reads, so that readers of lists do not delay moves.
 import { expect, it, vi } from 'vitest';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { FullLogWriter } from '../kit/full-log.ts';

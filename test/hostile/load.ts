@@ -1,6 +1,5 @@
-// Mixed hostile load together with honest agents, on a service with a heap of 512 MB and the limits of production:
-// `npm run test:load -- --minutes 20`. Fails unless memory is flat, every honest move is answered within a second and is in the
-// log once. Each kind of attack comes from a loopback address of its own, as real ones do.
+// Hostile load together with honest agents, on a service with a heap of 512 MB and production limits: `npm run test:load -- --minutes 20`. Fails unless
+// memory stays flat and every honest move gets a response within a second and is in the log once. Each kind of attack has its own loopback address.
 import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -20,16 +19,16 @@ import { chamberOf, FULL_CHAMBERS, HONEST_AGENTS, openStore, PUBLIC_URL, writeSc
 
 const HEAP_MEGABYTES = 512;
 const ANSWER_MILLIS_MAX = 1_000;
-/** The honest agents have played so long when the first attacker starts; each starts so long after the one before it. */
+/** The delay before the first attacker, and between attackers. */
 const START_MS = 1_000;
-/** Attackers must not take the processors from the service, not even while they start. */
+/** Attackers must not take CPU time from the service, not even at their start. */
 const NICENESS = 10;
-/** The growth between the median of the second quarter and that of the last. */
+/** The growth from the median of the second quarter to that of the last. */
 const GROWTH_MAX = 1.15;
 const SAMPLE_MS = 1_000;
 const LINES_PRINTED = 20;
 
-/** The rounds of an attack that is played alone. */
+/** The rounds of an attack that runs alone. */
 const ROUNDS = 3;
 const CALM_MS = 5_000;
 const ATTACK_MS = 8_000;
@@ -37,9 +36,9 @@ const ALONE_SAMPLE_MS = 200;
 const SLOWER_MAX = 5;
 /** One address's share of the main thread, after its burst: a quarter, and what is noise. */
 const SHARE_MAX = 0.3;
-/** The least that the manual asks for. */
+/** The minimum in the manual. */
 const RESIDENT_MEGABYTES_MAX = 512;
-/** Readers that do not read cost at most this, on top of what the service needs without them. */
+/** The additional memory for readers that do not read. */
 const UNREAD_MEGABYTES_MAX = 150;
 
 const { values } = parseArgs({
@@ -149,7 +148,7 @@ async function playRound(kind: string): Promise<Round> {
   const attacker = fork(program('attacker.ts'), [kind, url, '127.0.0.2']);
   if (attacker.pid !== undefined) setPriority(attacker.pid, NICENESS);
   let most = before;
-  // The address has spent its burst by then.
+  // By then the address has used its burst.
   let sustained = { millis: attackedFrom, at: attackedAt };
   setTimeout(() => {
     sustained = { millis: mainThreadMillis(service), at: Date.now() };
@@ -202,7 +201,7 @@ function residentMegabytes({ pid }: ChildProcess): number {
   return Math.round(Number(kibibytes) / 1_000);
 }
 
-/** What Linux counts for the main thread, in hundredths of a second; 0 once the process has ended. */
+/** The CPU time of the main thread in hundredths of a second; 0 once the process has ended. */
 function mainThreadMillis({ pid }: ChildProcess): number {
   const path = `/proc/${pid}/task/${pid}/stat`;
   if (!existsSync(path)) return 0;
@@ -230,7 +229,7 @@ function answerProblems({ millis, errors }: HonestReport, load = ''): readonly s
   ];
 }
 
-/** Each move that was answered is in the log once, as the event of the answer. */
+/** Expects each move with a response once in the log, as the event in the response. */
 async function logProblems(answered: readonly Answered[]): Promise<readonly string[]> {
   const found = new Map<string, number[]>();
   const { log, close } = await openStore(store);

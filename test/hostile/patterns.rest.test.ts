@@ -1,6 +1,5 @@
-// Every pattern that meets a header, a query, a path or a body is linear. Before, an If-None-Match header of 15,500 blanks took 90 ms
-// of the main thread. Each place gets, at its limit of size, what makes patterns backtrack: a repeated text, after something that begins
-// a match and before something that ends it in vain. It may take little longer than as many letters.
+// Every pattern that is applied to a header, a query, a path or a body is linear. Each input gets, at its size limit, a text that makes patterns
+// backtrack: a repeated text after the beginning of a match and before the end of a failed one. It must take little longer than the same number of letters.
 import { describe, expect, it } from 'vitest';
 import { splitNotes } from '../../src/audit/service/checkpoint.ts';
 import { parseEventField, wantedReceipt } from '../../src/crypto/receipt.ts';
@@ -23,7 +22,7 @@ const BODY_CHARS = 60_000;
 /** A quadratic pattern takes some 90 ms for a header, and a second for a body. */
 const SLOWER_MAX = 8;
 const SLACK_MS = 40;
-/** The fastest counts: this machine does other things. */
+/** The fastest run counts, because the machine does other work. */
 const TRIES_MAX = 12;
 
 const REPEATED = [
@@ -69,13 +68,13 @@ const REPEATED = [
   'W/"a"',
 ];
 
-/** The worst texts between what begins and what ends it. */
+/** The worst texts between the beginning and the end of a match. */
 function worst(text: string, chars: number): readonly string[] {
   const repeated = text.repeat(Math.ceil(chars / text.length)).slice(0, chars);
   return [`x${repeated}x`, `;${repeated}!`, `"${repeated}`];
 }
 
-/** In milliseconds of the processor: a busy machine does not count. */
+/** In milliseconds of CPU time, independent of the machine's load. */
 async function fastest(act: () => Promise<unknown>, enough: number): Promise<number> {
   let best = Number.POSITIVE_INFINITY;
   for (let attempt = 0; attempt < TRIES_MAX && best > enough; attempt++) {
@@ -92,7 +91,7 @@ const isTried = (index: number) =>
   process.env['PATTERNS'] === 'all' ||
   index % TEXTS_PER_REPEATED === Math.floor(index / TEXTS_PER_REPEATED) % TEXTS_PER_REPEATED;
 
-/** The texts that take longer than letters do. */
+/** Returns the texts that take longer than letters. */
 async function slowTexts(chars: number, send: (text: string) => Promise<unknown>): Promise<readonly string[]> {
   const letters = await fastest(() => send('x'.repeat(chars)), 0);
   const enough = SLOWER_MAX * letters + SLACK_MS;
@@ -177,7 +176,7 @@ describe('the longest', () => {
   it.each(HEADERS)('%s with the header %s takes no longer whatever it holds', async (request, name) => {
     const running = await run({ TRUSTED_PROXIES: '127.0.0.0/8', DEV_ALLOW_UNSIGNED: 'true' });
     await debating(running);
-    // The other header would not be read without what a Signature needs.
+    // Signature and Signature-Input are read only together.
     const other = name === 'Signature-Input' ? 'Signature: sig1=:x:\r\n' : '';
     const signed = `Signature-Input: ${SIGNATURE_INPUT}\r\nSignature: sig1=:${'A'.repeat(86)}==:\r\n`;
     const beside =
@@ -233,7 +232,7 @@ describe('the longest text of an agent', () => {
 
 const WITNESS_KEY = formatVerifierKey(toNoteKey('a', NOTE_KEY_TYPES.cosignature, publicKeyOf(new Uint8Array(32))));
 
-/** What others write of a log and its witnesses. Each reader gets the worst texts where they may begin to match. */
+/** Parsers of untrusted texts about logs and witnesses. Each gets the worst texts where a match may begin. */
 const READERS: readonly (readonly [name: string, read: (text: string) => unknown])[] = [
   ['Accept-Signature', wantedReceipt],
   ['components of an Accept-Signature', (text) => wantedReceipt(`a=(${text})`)],
@@ -259,7 +258,7 @@ const READERS: readonly (readonly [name: string, read: (text: string) => unknown
   ['text of several lines that is shown', visibleText],
   ['JSON that is shown', escapeInvisible],
 ];
-/** A linear one takes less than 60 ms, a quadratic one two seconds and more. */
+/** A linear pattern takes less than 60 ms, a quadratic one two seconds and more. */
 const READER_CPU_MS_MAX = 500;
 const REPEATED_IN_TEXTS = [
   '\n',
@@ -283,7 +282,7 @@ describe('the longest text', () => {
   });
 });
 
-/** The time of the processor: a reader waits for nothing, and a busy machine does not count. */
+/** In CPU time, because a parser never waits. */
 function cpuMillis(act: () => unknown): number {
   const before = process.cpuUsage();
   act();

@@ -1,5 +1,4 @@
-// P1: thousands of requests in one write that nobody reads the answers of cost what one request costs. Before, each was begun at
-// once and held its first page: the count below was that of the requests, and the process grew by more than a gigabyte.
+// Thousands of pipelined requests whose responses nobody reads cost no more than one request.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, vi } from 'vitest';
 import { appendDebates } from '../kit/debates.ts';
@@ -10,13 +9,13 @@ import { get } from '../kit/wire.ts';
 
 const CONNECTIONS = 4;
 const REQUESTS = 3_000;
-/** The events have 60 KB each: some 18 MB, far more than the buffers of two sockets hold. */
+/** Events of 60 KB: some 18 MB, far more than the buffers of two sockets. */
 const EVENTS = 300;
 const QUIET_MS = 500;
-/** The buffers of two sockets hold some 10 MB. */
+/** The buffers of two sockets have some 10 MB. */
 const PAGES_PER_CONNECTION_MAX = 60;
 
-it('a connection has one request under way, and no page is read before its response is the current one', async () => {
+it('a connection executes one request at a time, and reads no page before the response is the current one', async () => {
   const { running, by, id } = await runDebating();
   await appendDebates(running, { did: by.did, chamberId: id, count: EVENTS, bulk: 'x'.repeat(60_000) });
   const reading = vi.spyOn(running.service.forum.store.log, 'readPage');

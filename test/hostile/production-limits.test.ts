@@ -1,5 +1,4 @@
-// D9: the limits of production limit. Before, one agent could take the whole capacity and open 100,000 chambers, unsigned
-// registrations were counted like reads, and behind a proxy all callers were one.
+// Production limits for agents, addresses and registrations, also behind a proxy.
 import { expect, it } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { type Running, run } from '../kit/service.ts';
@@ -8,10 +7,10 @@ import { registrationOf } from '../kit/test-service.ts';
 import { prepare, send, type WireOptions } from '../kit/wire.ts';
 
 const PUBLIC_URL = 'https://forum.test';
-/** The tests count what comes at once; what a bucket gets back meanwhile is on top. */
+/** The tests count concurrent requests; a bucket may refill by this much meanwhile. */
 const SLOW_REFILL = { RATE_PER_DID_PER_SECOND: '1', RATE_PER_ADDRESS_PER_SECOND: '1' };
 
-/** They count requests, whatever these cost on the machine that runs them. */
+/** The tests count requests, whatever their cost on this machine. */
 const ANY_WORK = { WORK_MS_PER_ADDRESS_BURST: '100000' };
 
 function production(settings: Readonly<Record<string, string>> = {}): Promise<Running> {
@@ -35,7 +34,7 @@ async function newAgent(running: Running): Promise<Signer> {
   return by;
 }
 
-it('one agent has 200 requests at once, and the next agent its own', async () => {
+it('each agent may make 200 requests at once', async () => {
   const running = await production(SLOW_REFILL);
   const [busy, other] = [await newAgent(running), await newAgent(running)];
   const flood = await statuses(Array.from({ length: 300 }, () => request(running, 'GET', '/me', { by: busy })));
@@ -45,7 +44,7 @@ it('one agent has 200 requests at once, and the next agent its own', async () =>
   expect((await request(running, 'GET', '/me', { by: other })).status).toBe(200);
 });
 
-it('one agent has 100 open chambers', async () => {
+it('an agent may have 100 open chambers', async () => {
   const running = await production();
   const by = await newAgent(running);
   const body = { name: 'One of many', ...deadlinesFrom(running.clock.read()) };
@@ -53,7 +52,7 @@ it('one agent has 100 open chambers', async () => {
   expect(await statuses(created)).toEqual({ 200: 100, 409: 10 });
 });
 
-it('one address has 100 unsigned registrations at once', async () => {
+it('an address may make 100 unsigned registrations at once', async () => {
   const running = await production({ REGISTRATIONS_PER_ADDRESS_PER_MINUTE: '1' });
   const registering = Array.from({ length: 120 }, () => {
     return request(running, 'POST', '/register', { body: registrationOf(new Signer()) });
@@ -61,7 +60,7 @@ it('one address has 100 unsigned registrations at once', async () => {
   expect(await statuses(registering)).toEqual({ 200: 100, 429: 20 });
 });
 
-it('behind a trusted proxy each caller has limits of its own, and a header from elsewhere counts for nothing', async () => {
+it('behind a trusted proxy each caller has its own limits, and headers from other addresses are ignored', async () => {
   const settings = { ...SLOW_REFILL, RATE_PER_ADDRESS_BURST: '5' };
   const callAs = (running: Running, address: string) =>
     fetch(`${running.url}/health`, { headers: { 'x-forwarded-for': address } });
@@ -75,7 +74,7 @@ it('behind a trusted proxy each caller has limits of its own, and a header from 
   expect(forged[429]).toBeGreaterThan(10);
 });
 
-it('moves beyond COMMIT_QUEUE_MAX that wait get 503 and are not in the log', async () => {
+it('waiting moves beyond COMMIT_QUEUE_MAX get 503 and are not in the log', async () => {
   const running = await run({ COMMIT_QUEUE_MAX: '3' });
   const by = await newAgent(running);
   const { forum } = running.service;

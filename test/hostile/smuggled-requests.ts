@@ -1,5 +1,5 @@
-// Requests that two parsers may cut in different places, after public collections (smuggler, HTTP Request Smuggler, http-garden,
-// "Funky chunks"). Where a parser takes the wrong end, it reads a request for the idea SMUGGLED.
+// Requests that two parsers may split differently, from public collections (smuggler, HTTP Request Smuggler, http-garden, "Funky chunks"). A parser that
+// finds the wrong end reads a request for the idea SMUGGLED.
 
 const HIDDEN = 'GET /ideas/SMUGGLED HTTP/1.1\r\nHost: forum.test\r\n\r\n';
 
@@ -14,7 +14,7 @@ interface Framing {
   readonly version?: string;
 }
 
-/** `host` is in the request that all parsers see. */
+/** `host` is in the request that all parsers read. */
 export function smuggledRequests(host: string): readonly SmuggledRequest[] {
   const whole = ([title, { headers, body, version = 'HTTP/1.1' }]: readonly [string, Framing]) => ({
     title,
@@ -23,7 +23,7 @@ export function smuggledRequests(host: string): readonly SmuggledRequest[] {
   return [...bothHeaders(), ...lengths(), ...chunks(), ...lines()].map(whole);
 }
 
-/** Spellings of `Transfer-Encoding: chunked` that one parser may know and another may not. */
+/** Spellings of `Transfer-Encoding: chunked` that only some parsers accept. */
 const ENCODINGS: readonly string[] = [
   'Transfer-Encoding: chunked',
   'TrAnSFer-EnCODinG: cHuNkeD',
@@ -77,7 +77,7 @@ const ENCODINGS: readonly string[] = [
   }),
 ];
 
-/** Both a length and an encoding. By its length the body is the whole rest, by the encoding it ends before the hidden request. */
+/** Both a length and an encoding. By the length the body is the whole rest, by the encoding it ends before the hidden request. */
 function bothHeaders(): readonly (readonly [string, Framing])[] {
   const body = `0\r\n\r\n${HIDDEN}`;
   const length = `Content-Length: ${body.length}`;
@@ -91,7 +91,7 @@ function bothHeaders(): readonly (readonly [string, Framing])[] {
   ]);
 }
 
-/** Lengths of 2 or of the whole rest, depending on who reads them; never both headers. */
+/** A length that different parsers read as 2 or as the whole rest, without Transfer-Encoding. */
 function lengths(): readonly (readonly [string, Framing])[] {
   const body = `{}${HIDDEN}`;
   const all = body.length;
@@ -125,18 +125,18 @@ function lengths(): readonly (readonly [string, Framing])[] {
   ].map((headers) => [JSON.stringify(headers), { headers, body }]);
 }
 
-/** Chunked bodies whose chunks end elsewhere for a lenient parser. By none of the strict readings is there a second request. */
+/** Chunked bodies whose chunks end elsewhere for a lenient parser. No strict parser finds a second request. */
 function chunks(): readonly (readonly [string, Framing])[] {
   const headers = 'Transfer-Encoding: chunked';
   const size = HIDDEN.length.toString(16);
   const tricks: readonly string[] = [
-    // The line of a size ends at a bare line feed for some.
+    // Some parsers end the line of a size at a bare line feed.
     `2;\n{}\r\n0\r\n\r\n${HIDDEN}`,
     `2;x\n${'y'.repeat(size.length)}\r\n${HIDDEN}\r\n0\r\n\r\n`,
     `2\n{}\n0\n\n${HIDDEN}`,
     `2\r{}\r0\r\r${HIDDEN}`,
     `2;a=\0\n{}\r\n0\r\n\r\n${HIDDEN}`,
-    // Sizes that are no numbers, or others for some.
+    // Invalid or ambiguous sizes.
     `0x2\r\n{}\r\n0\r\n\r\n${HIDDEN}`,
     `+2\r\n{}\r\n0\r\n\r\n${HIDDEN}`,
     `-2\r\n{}\r\n0\r\n\r\n${HIDDEN}`,
@@ -147,7 +147,7 @@ function chunks(): readonly (readonly [string, Framing])[] {
     `ffffffffffffffff2\r\n{}\r\n0\r\n\r\n${HIDDEN}`,
     `10000000000000002\r\n{}\r\n0\r\n\r\n${HIDDEN}`,
     `;\r\n\r\n${HIDDEN}`,
-    // Data longer or shorter than its size.
+    // Data that is longer or shorter than its size.
     `2\r\n{}XX0\r\n\r\n${HIDDEN}`,
     `2\r\n{}X\r\n0\r\n\r\n${HIDDEN}`,
     `2\r\n{}\n0\r\n\r\n${HIDDEN}`,

@@ -1,5 +1,5 @@
-// Requests made for parsers that disagree. The service reads none of them as two. The proxies of deploy/ read some as two requests of
-// one client, but what they send on is what the service reads: clients that share its connections get their own responses.
+// Request smuggling. The service reads none of these requests as two. The proxies of deploy/ read some as two requests of one client, but the service
+// agrees with what they forward, so other clients on the same connections get their own responses.
 
 import { once } from 'node:events';
 import { request } from 'node:https';
@@ -15,9 +15,9 @@ import { run } from '../kit/service.ts';
 import { atEnd } from '../kit/temporary.ts';
 import { type SmuggledRequest, smuggledRequests } from './smuggled-requests.ts';
 
-/** Attackers at a time, and clients after them. */
+/** Concurrent attackers, and clients after them. */
 const BATCH = 48;
-/** A proxy that waits for the rest of a request says nothing. */
+/** A proxy that waits for the rest of a request sends nothing. */
 const SILENT_MILLIS = 400;
 
 const STATUSES = /HTTP\/1\.1 \d+/g;
@@ -32,7 +32,7 @@ it('the service rejects each of them, and reads nothing behind it', async () => 
         const socket = await RawSocket.open(url);
         socket.write(Buffer.from(bytes, 'latin1'));
         await socket.receive(/\r\n\r\n.*\}$/s);
-        // A body of known length was read to its end, so the connection may go on.
+        // A body of known length was read to its end, so the connection may continue.
         socket.write(NEXT);
         await socket.closed;
         const [first, ...others] = socket.received.match(STATUSES) ?? [];
@@ -86,7 +86,7 @@ describe.each(PROXIES)('behind %s', { timeout: 180_000 }, (name) => {
   });
 });
 
-/** How many requests for an idea the service has read. */
+/** The number of requests for an idea that the service has read. */
 async function ideasRead(metricsPort: number): Promise<number> {
   const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
   const counts = metrics.matchAll(

@@ -1,12 +1,11 @@
-// D7: a request by an unknown key costs no arithmetic on the curve. Before, each had its key decompressed on the main thread,
-// 0.78 ms, before the service asked whether it is registered: the count below was that of the requests.
+// A request with an unknown key costs no curve arithmetic, because the service first checks whether the key is registered.
 import { Point } from '@noble/ed25519';
 import { expect, it, vi } from 'vitest';
 import { Signer } from '../kit/signer.ts';
 import { atEnd } from '../kit/temporary.ts';
 import { registrationOf, TestService } from '../kit/test-service.ts';
 
-it('the curve is checked for registrations alone', async () => {
+it('only registrations check the key’s point on the curve', async () => {
   const service = new TestService();
   const decompressing = vi.spyOn(Point, 'fromBytes');
   atEnd(() => decompressing.mockRestore());

@@ -1,4 +1,4 @@
-// Handshakes and frames that no client of ours would send: refused or closed, and the stream's other consumers go on.
+// Invalid handshakes and frames: they are rejected or closed, and other consumers of the stream are not affected.
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -36,11 +36,11 @@ const handshake = (extra = '', version = '13', key = randomBytes(16).toString('b
   `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
   `Sec-WebSocket-Version: ${version}\r\nSec-WebSocket-Key: ${key}\r\n${extra}\r\n`;
 
-/** All streams but the witness's are free again. */
+/** Waits until only the witness's stream is left. */
 async function expectNoneLeft(): Promise<void> {
   const fresh: Consumer[] = [];
   while (fresh.length < STREAMS_MAX - 1) {
-    // The service may hear of an end a moment after the test.
+    // The service may notice the end a moment after the test.
     const consumer = await consume(running, path).catch(() => undefined);
     if (consumer !== undefined) fresh.push(consumer);
   }
@@ -65,13 +65,13 @@ describe('a handshake', () => {
   it.each([
     ['without a key', () => handshake('', '13', '')],
     ['for a chamber that is not there', () => handshake().replace('chambers/1', 'chambers/9')],
-  ])('%s is over soon for a client that does not hang up', async (_title, bytes) => {
+  ])('%s is closed soon if the client does not hang up', async (_title, bytes) => {
     const { hostname, port } = new URL(running.url);
     const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
     atEnd(() => void socket.destroy());
     socket.on('error', () => {}).write(bytes());
     await once(socket.resume(), 'end');
-    // A socket is reset if it is written to while the other side has closed it.
+    // Writing to a socket that the other side has closed resets it.
     const closed = new Promise((resolve) => socket.once('close', resolve));
     const writing = setInterval(() => socket.write('x'), 100);
     await closed;
@@ -117,7 +117,7 @@ function frame(opcode: number, payload: Uint8Array, { isFinal = true, reserved =
         : [127, 0, 0, 0, 0, 0, length >> 16, (length >> 8) & 255, length & 255];
   const [first = 0, ...rest] = size;
   const head = Buffer.from([(isFinal ? 0x80 : 0) | (reserved << 4) | opcode, (isMasked ? 0x80 : 0) | first, ...rest]);
-  // A mask of zeros leaves the payload as it is.
+  // A mask of zeros leaves the payload unchanged.
   return Buffer.concat([head, isMasked ? Buffer.alloc(4) : Buffer.alloc(0), payload]);
 }
 
@@ -148,7 +148,7 @@ describe('a frame', () => {
     await expectNoneLeft();
   });
 
-  it('in a thousand fragments of a byte is closed at the limit, not gathered for ever', async () => {
+  it('in a thousand fragments of a byte is closed at the limit instead of buffered', async () => {
     const socket = await RawSocket.open(running.url);
     socket.write(handshake());
     await socket.receive(/"eventId":2/);
@@ -161,7 +161,7 @@ describe('a frame', () => {
     await expectNoneLeft();
   });
 
-  it('after frame of chatter disturbs no other stream', async () => {
+  it('after frame disturbs no other stream', async () => {
     const socket = await RawSocket.open(running.url);
     socket.write(handshake());
     for (let message = 0; message < 5_000; message++) socket.write(frame(0x1, Buffer.from('chatter')));
