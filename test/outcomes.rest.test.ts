@@ -20,7 +20,17 @@ it(`the outcomes of ${OUTCOMES} random chambers are the same bytes for all (OUTC
   const service = new TestService({ path });
   const chamberIds = await playToSettlement(service, Number(OUTCOMES), Number(OUTCOMES_SEED));
   const first = await outcomesOf(service, chamberIds);
-  const kinds = { failures: 0, tokens: 0, ties: 0, unrevealed: 0, empty: 0, paced: 0 };
+  const kinds = {
+    failures: 0,
+    tokens: 0,
+    ties: 0,
+    unrevealed: 0,
+    empty: 0,
+    paced: 0,
+    amended: 0,
+    withdrawn: 0,
+    withoutCompany: 0,
+  };
   const folder = temporaryFolder();
   for (const [index, chamberId] of chamberIds.entries()) {
     const lines = await service.lines(chamberId);
@@ -33,13 +43,16 @@ it(`the outcomes of ${OUTCOMES} random chambers are the same bytes for all (OUTC
     const audited = await auditFile(file, { asksOutcome: true });
     expect(audited.causes).toEqual([]);
     expect(audited.outcome).toEqual(outcome);
-    const { ideas, revealed, members } = outcome.view;
+    const { ideas, revealed, members, quorate } = outcome.view;
     kinds.failures += ideas.filter(({ failure }) => failure !== null).length;
     kinds.tokens += ideas.filter(({ tokenAddress }) => tokenAddress !== null).length;
     kinds.ties += new Set(ideas.map(({ totalBps }) => totalBps)).size < ideas.length ? 1 : 0;
     kinds.unrevealed += revealed === 0 ? 1 : 0;
     kinds.empty += members.length === 0 ? 1 : 0;
     kinds.paced += state.rounds === null ? 0 : 1;
+    kinds.amended += ideas.filter(({ version, graduated }) => version > 1 && graduated).length;
+    kinds.withdrawn += ideas.filter(({ withdrawn }) => withdrawn).length;
+    kinds.withoutCompany += quorate === false ? 1 : 0;
   }
   for (const count of Object.values(kinds)) expect(count, JSON.stringify(kinds)).toBeGreaterThan(0);
   await service.close();

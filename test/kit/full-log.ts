@@ -11,6 +11,8 @@ import {
   type JsonObject,
   type JsonValue,
   type Millis,
+  STANCES,
+  type Stance,
   toHex,
   toTimestamp,
 } from '../../src/vocabulary/values.ts';
@@ -52,6 +54,10 @@ interface Filling {
   readonly isCommitted?: boolean;
   /** The number of ideas with tokens, from the first on. */
   readonly deployed?: number;
+  /** How many versions each idea has, each with `text` and a number. */
+  readonly versions?: number;
+  /** On how many ideas every member takes a stance, from the first on. */
+  readonly polled?: number;
   readonly comments?: { readonly count: number; readonly comment: string; readonly refinement: JsonObject | null };
 }
 
@@ -77,7 +83,7 @@ export class FullLogWriter {
   /** Every member has proposed an idea, committed to an allocation and revealed it. */
   async writeChamber(
     chamberId: number,
-    { text, backed, isCommitted = false, deployed = 0, comments }: Filling,
+    { text, backed, isCommitted = false, deployed = 0, comments, versions = 1, polled = 0 }: Filling,
   ): Promise<FullChamber> {
     const entries: LogEntry[] = [];
     let chamber: Chamber | undefined;
@@ -103,6 +109,18 @@ export class FullLogWriter {
       stage(did, { type: 'chamber.proposed', payload });
       stage(did, { type: 'allocation.committed', payload: { commitment: `0x${'cd'.repeat(32)}` } });
       stage(did, { type: 'allocation.revealed', payload: { allocations, salt: `0x${'ef'.repeat(16)}` } });
+    }
+    for (const [index, did] of dids.entries()) {
+      const ideaId = `idea-${index + 1}`;
+      for (let version = 2; version <= versions; version++) {
+        const description = `${version}${text}`.slice(0, text.length);
+        stage(did, { type: 'chamber.amended', payload: { ideaId, version, description } });
+      }
+    }
+    for (let at = 0; at < polled * MEMBERS; at++) {
+      const said = { ideaId: `idea-${1 + Math.floor(at / MEMBERS)}`, comment: 'hm', refinement: null };
+      const payload = { ...said, stance: STANCES[at % STANCES.length] as Stance, version: versions };
+      stage(dids[at % MEMBERS] as string, { type: 'chamber.debated', payload });
     }
     for (let at = 0; at < (comments?.count ?? 0); at++) {
       const { comment = '', refinement = null } = comments ?? {};

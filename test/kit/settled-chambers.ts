@@ -1,11 +1,11 @@
 // Random chambers from creation to settlement, reproducible from a seed: with and without rounds, with members who are silent, do not reveal, or spread
-// their allocation evenly, and with failing deployments. All go through each phase together.
+// their allocation evenly, with ideas that are amended and withdrawn, too few members, and failing deployments. All go through each phase together.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { graduates } from '../../projections/graduation.ts';
 import { isClosed, phaseAt } from '../../projections/phase.ts';
 import { turnHolderAt } from '../../projections/turn.ts';
 import type { ServiceFact } from '../../src/vocabulary/events.ts';
-import { BPS_TOTAL, toTimestamp } from '../../src/vocabulary/values.ts';
+import { BPS_TOTAL, STANCES, toTimestamp } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, recordCommit } from './chambers.ts';
 import { HOUR } from './clock.ts';
 import { Random } from './random.ts';
@@ -70,7 +70,8 @@ class Player {
 
   async create(): Promise<void> {
     const random = this.#random;
-    const isPaced = this.#members.length > 0 && random.chance(0.4);
+    const minMembers = random.chance(0.3) ? 1 + random.below(AGENTS) : undefined;
+    const isPaced = this.#members.length >= (minMembers ?? 1) && random.chance(0.4);
     const pace = isPaced ? { rounds: { proposal: 1, debate: 2 }, turnSeconds: 600 } : {};
     const body = {
       name: random.pick(['Garden', 'Räte "🏛"', '\u2028 = \\']),
@@ -78,6 +79,7 @@ class Player {
       minBackersForGraduation: 1 + random.below(3),
       ...(random.chance(0.5) && { topic: 'What to build' }),
       ...pace,
+      ...(minMembers !== undefined && { minMembers }),
     };
     this.chamberId = (await this.#service.must('POST', '/chambers', { by: this.#creator, body })).chamberId;
     for (const by of this.#members) await this.#move(by, 'join');
@@ -107,6 +109,8 @@ class Player {
         const ticker = `T${state.ideas.length}`;
         return [holder, 'propose', { name: `Idea ${ticker} 漢`, ticker, description: '' }];
       }
+      const change = this.#changeBy(holder, state, phase);
+      if (change !== undefined) return [holder, ...change];
       this.#turnsLeft[phase]--;
       return [holder, 'pass'];
     }
@@ -119,11 +123,29 @@ class Player {
     return by && [by, 'allocate/reveal', this.#allocationOf(by, state).reveal];
   }
 
+  /** What the holder of the turn does to an idea, if anything. */
+  #changeBy(
+    { did }: Signer,
+    { ideas }: ChamberState,
+    phase: 'PROPOSAL' | 'DEBATE',
+  ): readonly [string, Body] | undefined {
+    const random = this.#random;
+    const alive = ideas.filter(({ isWithdrawn }) => !isWithdrawn);
+    const own = alive.find(({ creatorDid }) => creatorDid === did);
+    if (own !== undefined && random.chance(0.1)) return ['withdraw', { ideaId: own.ideaId }];
+    if (phase === 'PROPOSAL' || alive.length === 0) return undefined;
+    const { ideaId, name, versions } = own ?? random.pick(alive);
+    if (own !== undefined && versions.length < 16 && random.chance(0.3)) return ['amend', { ideaId, name: `${name}'` }];
+    if (random.chance(0.6)) return undefined;
+    const [{ eventId: replyTo }] = versions;
+    return ['debate', { ideaId, comment: 'hm', stance: random.pick(STANCES), ...(random.chance(0.5) && { replyTo }) }];
+  }
+
   /** Even shares, so that ideas often tie; sometimes nothing, or 0 bps. */
   #allocationOf({ did }: Signer, { ideas }: ChamberState) {
     const known = this.#allocations.get(did);
     if (known !== undefined) return known;
-    const chosen = ideas.filter(() => this.#random.chance(0.7));
+    const chosen = ideas.filter(({ isWithdrawn }) => !isWithdrawn && this.#random.chance(0.7));
     const given = this.#random.pick([0, 5_000, BPS_TOTAL]);
     const share = chosen.length === 0 ? 0 : Math.floor(given / chosen.length);
     const allocation = allocationOf(

@@ -80,3 +80,31 @@ it('a page that fits shows all of it, as it is at that moment', async () => {
   const after = (await pageOf(service, id)).toString();
   expect(after).toContain(`title="${other.did}"`);
 });
+
+describe('a chamber of 256 ideas, each with 16 of the longest texts and a stance of every member on some', () => {
+  const VERSIONS = 16;
+  const POLLED = 32;
+
+  async function amendedService(): Promise<TestService> {
+    const [clock, store] = [new TestClock(), openTestStore(undefined)];
+    const filling = { text: LONGEST, backed: 250, versions: VERSIONS, polled: POLLED };
+    await new FullLogWriter(store.log, clock.read()).writeChamber(1, filling);
+    return new TestService({ clock, store });
+  }
+
+  it('has a page, a view, ideas and transcripts no longer than with one text each', { timeout: 300_000 }, async () => {
+    const service = await amendedService();
+    expect((await pageOf(service, 1)).length).toBeLessThan(PAGE_BYTES_MAX);
+    const bytesOf = async (path: string) => (await (await service.app.request(path, {}, {})).arrayBuffer()).byteLength;
+    expect(await bytesOf('/chambers/1')).toBeLessThan(100_000);
+    // 256 texts of 8,192 characters, the latest alone, and where the 16 versions of each are.
+    expect(await bytesOf('/chambers/1/ideas')).toBeLessThan(MEMBERS * (8_192 + 2_000));
+    for (const after of [0, 1_100, 4_800, 4_900]) {
+      expect(await bytesOf(`/chambers/1/transcript?after=${after}&maxBytes=65536`)).toBeLessThanOrEqual(65_536);
+    }
+    const [idea, , last] = await service.must('GET', '/chambers/1/ideas');
+    expect(idea).toMatchObject({ version: VERSIONS, stances: { for: 86, against: 85, undecided: 85, outdated: 0 } });
+    expect(idea.versions).toHaveLength(VERSIONS);
+    expect(last.description.startsWith(`${VERSIONS}&`)).toBe(true);
+  });
+});

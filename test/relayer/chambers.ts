@@ -12,6 +12,8 @@ export interface IdeaSketch {
   readonly backers: 0 | 1 | 2;
   readonly creatorWallet?: string;
   readonly description?: string;
+  /** The name that an amendment gives it. */
+  readonly amendedName?: string;
 }
 
 /** Adds a chamber whose reveal deadline passes `closesInMillis` from now; one backer makes a graduate. */
@@ -31,6 +33,10 @@ export function addChamber(
     const slot = index + 1;
     const text = { name: `Idea ${ticker}`, ticker, description, creatorWallet };
     forum.move(chamberId, ANN, { type: 'chamber.proposed', payload: { ideaId: `idea-${slot}`, slot, ...text } });
+  }
+  for (const [index, { amendedName: name }] of ideas.entries()) {
+    if (name === undefined) continue;
+    forum.move(chamberId, ANN, { type: 'chamber.amended', payload: { ideaId: `idea-${index + 1}`, version: 2, name } });
   }
   for (const [index, did] of [ANN, BOB].entries()) {
     const allocations = ideas.map(({ backers }, slot) => ({

@@ -1,7 +1,9 @@
+import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem';
 import { beforeEach, expect, test } from 'vitest';
-import { deploymentOf } from '../../projections/settlement.ts';
+import { deploymentOf, isDeployed } from '../../projections/settlement.ts';
 import { readCall } from '../../src/relayer/chain-client.ts';
 import { REFERENCE } from '../../src/relayer/contracts.ts';
+import { DEADLINES, type Deadlines, type Hex, toTimestamp } from '../../src/vocabulary/values.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { expectSettledOnce, isSettled, openRelayerChain, type RelayerChain, untilRefused } from './relayer-chain.ts';
@@ -87,3 +89,29 @@ test('accepts a wallet address in upper case', async () => {
   await until(() => isSettled(forum));
   expect(forum.facts('idea.deployed')).toHaveLength(1);
 });
+
+test('deploys the token of an amended idea with its last name', async () => {
+  const { forum, rpc } = opened;
+  addChamber(forum, 1, [{ ticker: 'ONE', backers: 1, amendedName: 'A better idea' }]);
+  opened.relayer();
+  await until(() => isSettled(forum));
+  const { outcome } = deploymentOf(forum.state(1).settlement, 'idea-1');
+  const to = outcome !== null && isDeployed(outcome) ? (outcome.tokenAddress as Hex) : '0x';
+  const data = encodeFunctionData({ abi: TOKEN_ABI, functionName: 'name' });
+  const name = decodeFunctionResult({ abi: TOKEN_ABI, functionName: 'name', data: await readCall(rpc, { to, data }) });
+  expect(name).toBe('A better idea');
+});
+
+test('commits the root of a chamber that did not come about, long before its deadlines', async () => {
+  const { forum } = opened;
+  const now = Date.now();
+  const times = DEADLINES.map((deadline, index) => [deadline, toTimestamp(now + index * 3_600_000)]);
+  const deadlines = Object.fromEntries(times) as Deadlines;
+  const created = { name: 'Alone', deadlines, minBackersForGraduation: 1, turnSeconds: null, minMembers: 2 };
+  forum.move(1, 'did:key:ann', { type: 'chamber.created', payload: created });
+  opened.relayer();
+  await until(() => isSettled(forum));
+  expect(forum.state(1).settlement.committed).toMatchObject({ merkleRoot: forum.root(1), eventCount: 1 });
+});
+
+const TOKEN_ABI = parseAbi(['function name() view returns (string)']);
