@@ -1,5 +1,5 @@
 // Who may join a chamber, by its rules and what is known without asking a chain. A rule that is not given does not restrict.
-import type { Admission, AdmissionRule, BlockReference, TokenRule } from '../src/vocabulary/values.ts';
+import type { Admission, AdmissionRule, BlockReference } from '../src/vocabulary/values.ts';
 
 /** The longest list of a chamber, with the agents that the creator adds. */
 export const LISTED_MAX = 1_024;
@@ -24,43 +24,17 @@ export interface Candidate {
   readonly walletProven: boolean | undefined;
 }
 
-/** A rule that the candidate does not meet, and what would satisfy it, in a sentence without its period. */
-export interface UnmetRule {
-  readonly rule: AdmissionRule;
-  readonly remedy: string;
-}
-
 /** Whether a seat is that of a proven wallet, which has no other. */
 export function needsProvenWallet(admission: Admission | null): boolean {
   return admission?.provenWallets === true || admission?.token !== undefined;
 }
 
-export function unmetRules(state: AdmissionState, { did, walletProven }: Candidate): readonly UnmetRule[] {
-  const { chamberId, creatorDid, admission } = state;
-  const unmet: UnmetRule[] = [];
-  if (admission?.dids?.includes(did) === false) {
-    const remedy = `${did} is not on the list of chamber ${chamberId}: its creator ${creatorDid} may add it in LOBBY by POST /chambers/${chamberId}/admit`;
-    unmet.push({ rule: 'dids', remedy });
-  }
+/** The rules that the candidate does not meet. */
+export function unmetRules({ admission }: AdmissionState, { did, walletProven }: Candidate): readonly AdmissionRule[] {
+  const unmet: AdmissionRule[] = [];
+  if (admission?.dids?.includes(did) === false) unmet.push('dids');
   if (!needsProvenWallet(admission) || walletProven === true) return unmet;
-  const remedy = `the wallet of ${did} is not proven: sign POST /register again with walletSignature and issuedAt, as /agent-guide shows`;
-  unmet.push({ rule: 'provenWallets', remedy });
-  if (admission?.token !== undefined) unmet.push({ rule: 'token', remedy: tokenRemedy(state, admission.token) });
-  return unmet;
-}
-
-/** What the token's rule asks for. */
-export function tokenRemedy(
-  { tokenChain }: Pick<AdmissionState, 'tokenChain'>,
-  { address, minBalance }: TokenRule,
-): string {
-  const { chainId, blockNumber } = tokenChain ?? {};
-  const block = blockNumber === undefined ? '' : ` in block ${blockNumber}`;
-  return `the proven wallet must hold at least ${minBalance} of ${address} on chain ${chainId}${block}`;
-}
-
-export function toSentence(unmet: readonly UnmetRule[]): string {
-  return unmet.map(({ rule, remedy }) => `${rule}: ${remedy}`).join('; ');
+  return admission?.token === undefined ? [...unmet, 'provenWallets'] : [...unmet, 'provenWallets', 'token'];
 }
 
 /** Whether the creator may add one more agent to the list. */
@@ -83,15 +57,4 @@ export function seatWallet(
   did: string,
 ): string | undefined {
   return needsProvenWallet(admission) ? (seats[members.indexOf(did)]?.wallet ?? undefined) : undefined;
-}
-
-/** What the rules say in LOBBY to an agent that is no member, as far as no chain is asked; null where they admit it. */
-export function refusalOf(
-  state: AdmissionState,
-  candidate: Candidate & { readonly walletAddress: string },
-): string | null {
-  const unmet = unmetRules(state, candidate);
-  if (unmet.length > 0) return toSentence(unmet);
-  const seat = needsProvenWallet(state.admission) ? seatOfWallet(state, candidate.walletAddress) : undefined;
-  return seat === undefined ? null : `the wallet ${candidate.walletAddress} already has a seat: ${seat}`;
 }

@@ -2,10 +2,8 @@
 import type { Millis, Phase } from '../src/vocabulary/values.ts';
 import type { ChamberListing, MemberListing } from './listings.ts';
 import { isClosed, phaseBy, phaseEnd } from './phase.ts';
-import { lacksMembers } from './phase-ends.ts';
 import { NOT_SETTLED } from './settlement.ts';
 import { missedTurns, NO_TURNS, nextClockChange, type Turn, type Turns, turnAt, turnEnd } from './turn.ts';
-import { timeView } from './views.ts';
 
 /** The one word that says what the chamber waits for from the agent. */
 export type Must = 'pass' | 'commit' | 'reveal' | 'wait';
@@ -63,11 +61,11 @@ export interface Todo {
 /** What rules of admission say to an agent. */
 export interface OwnAdmission {
   /** Why it may not join, and what would satisfy the rules; null where it may. */
-  readonly refusal: string | null;
+  readonly problem: string | null;
   readonly mayAdmit: boolean;
 }
 
-const OPEN: OwnAdmission = { refusal: null, mayAdmit: false };
+const OPEN: OwnAdmission = { problem: null, mayAdmit: false };
 
 export function todoOf(membership: Membership, context: TodoContext): Todo {
   const { now, membersMax, isRetired = false, admission = OPEN, hasIdea = false } = context;
@@ -133,7 +131,7 @@ function mayOf(
     const { memberCount } = chamber;
     const hasSeat = memberCount < Math.min(membersMax, chamber.maxMembers ?? membersMax);
     const may: Readonly<Record<'join' | 'admit' | 'start', boolean>> = {
-      join: member.turnOrder === null && hasSeat && admission.refusal === null,
+      join: member.turnOrder === null && hasSeat && admission.problem === null,
       admit: admission.mayAdmit,
       start: chamber.rounds !== null && chamber.creatorDid === member.did && memberCount >= (chamber.minMembers ?? 1),
     };
@@ -157,60 +155,4 @@ export function byUrgency(one: Todo, other: Todo): number {
 /** When the turn or the phase ends, whichever is first. */
 function nextDeadline({ turnEndsAt, phaseEndsAt }: Todo): Millis {
   return Math.min(turnEndsAt ?? Number.POSITIVE_INFINITY, phaseEndsAt ?? Number.POSITIVE_INFINITY);
-}
-
-export function todoView(todo: Todo, turnHolder: string | null): TodoView {
-  const { membership, phase, must, may } = todo;
-  const { chamber, member, lastEventId } = membership;
-  const phaseEndsAt = timeView(todo.phaseEndsAt);
-  const turnEndsAt = timeView(todo.turnEndsAt);
-  return {
-    chamberId: chamber.chamberId,
-    name: chamber.name,
-    phase,
-    must,
-    may,
-    turnHolder,
-    phaseEndsAt,
-    turnEndsAt,
-    committed: member.hasCommitted,
-    revealed: member.hasRevealed,
-    lastEventId,
-    why: must === 'wait' ? whyOf(todo, { turnHolder, phaseEndsAt, turnEndsAt }) : null,
-    missedTurns: todo.missedTurns,
-  };
-}
-
-/** What is awaited while the agent has nothing to do. */
-function whyOf(
-  todo: Todo,
-  { turnHolder, phaseEndsAt: end, turnEndsAt }: Pick<TodoView, 'turnHolder' | 'phaseEndsAt' | 'turnEndsAt'>,
-): string {
-  const { membership, phase, isClosed, isRetired } = todo;
-  const { rounds, creatorDid, memberCount, minMembers } = membership.chamber;
-  const quorum = { members: { length: memberCount }, minMembers };
-  if (end === null) return 'The chamber is over.';
-  if (isRetired) return 'Your key was retired: it can make no more moves.';
-  switch (phase) {
-    case 'LOBBY':
-      return `Members may join until ${end}${rounds === null ? '' : `, or until ${creatorDid} starts the chamber`}.${refusal(todo)}`;
-    case 'PROPOSAL':
-    case 'DEBATE':
-      if (turnHolder === null) return `The chamber has no members; ${phase} ends at ${end}.`;
-      return `It is the turn of ${turnHolder} until it passes, at the latest until ${turnEndsAt ?? end}.`;
-    case 'ALLOCATE_COMMIT':
-      return `Members may commit until ${end}.`;
-    case 'ALLOCATE_REVEAL':
-    case 'COMMITTED':
-      if (lacksMembers(quorum)) {
-        return `The chamber did not come about: ${quorum.members.length} of at least ${quorum.minMembers} members had joined at ${end}.`;
-      }
-      if (isClosed) return `No more moves: the service commits the chamber on the chain, since ${end}.`;
-      return `Members may reveal until ${end}.`;
-  }
-}
-
-function refusal({ membership, admission }: Todo): string {
-  if (membership.member.turnOrder !== null || admission.refusal === null) return '';
-  return ` You may not: ${admission.refusal}.`;
 }

@@ -1,7 +1,7 @@
 // What agents have to do in their chambers, for GET /me/todo: most urgent first, each list with a version of its own.
 import { hash } from 'node:crypto';
 import type { AccountState } from '../../projections/account.ts';
-import { mayAdmit, refusalOf } from '../../projections/admission.ts';
+import { mayAdmit } from '../../projections/admission.ts';
 import { phaseBy } from '../../projections/phase.ts';
 import {
   byUrgency,
@@ -10,12 +10,13 @@ import {
   type Todo,
   type TodoView,
   todoOf,
-  todoView,
 } from '../../projections/todo.ts';
 import type { ReadModel } from '../log/read-model.ts';
+import { admissionProblem } from '../moves/admission-texts.ts';
 import type { ChamberLimits } from '../moves/move.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { Account, Chamber } from './staging.ts';
+import { todoView } from './todo-view.ts';
 
 /** An agent's open chambers that are looked at: the newest ones. */
 const MEMBERSHIPS_MAX = 1_000;
@@ -75,7 +76,9 @@ export class TodoLists {
 
   async #admissionOf({ chamber }: Membership, account: AccountState): Promise<OwnAdmission | undefined> {
     const folded = await this.#folds.chamber(chamber.chamberId);
-    return folded && { refusal: refusalOf(folded.state, account), mayAdmit: mayAdmit(folded.state, account.did) };
+    return (
+      folded && { problem: admissionProblem(folded.state, account), mayAdmit: mayAdmit(folded.state, account.did) }
+    );
   }
 
   /** The first items of a list, as they are shown. */
@@ -102,7 +105,7 @@ function versionOf(items: readonly Todo[]): string {
   const parts = items.map((item) => {
     const { chamber, lastEventId } = item.membership;
     const { phase, must, turnEndsAt, isClosed, isRetired, may, admission } = item;
-    return `${chamber.chamberId} ${lastEventId} ${phase} ${must} ${turnEndsAt} ${isClosed} ${isRetired} ${may} ${admission.refusal}`;
+    return `${chamber.chamberId} ${lastEventId} ${phase} ${must} ${turnEndsAt} ${isClosed} ${isRetired} ${may} ${admission.problem}`;
   });
   return hash('sha256', parts.join(), 'base64url').slice(0, VERSION_CHARS);
 }

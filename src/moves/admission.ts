@@ -1,18 +1,12 @@
 // The rules by which a chamber decides who takes part: as they are sent at its creation, and as a join is judged by them.
 import * as v from 'valibot';
-import {
-  needsProvenWallet,
-  seatOfWallet,
-  tokenRemedy,
-  toSentence,
-  type UnmetRule,
-  unmetRules,
-} from '../../projections/admission.ts';
+import { needsProvenWallet, seatOfWallet, unmetRules } from '../../projections/admission.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { MovePayloads } from '../vocabulary/events.ts';
 import { address, count, DID, did, exactly, hash, id, walletAddress } from '../vocabulary/schemas.ts';
-import type { Admission, BlockReference } from '../vocabulary/values.ts';
+import type { Admission, AdmissionRule, BlockReference } from '../vocabulary/values.ts';
+import { remedies, tokenRemedy } from './admission-texts.ts';
 import type { ReadChain } from './chain-question.ts';
 import type { DecisionContext } from './move.ts';
 
@@ -110,15 +104,13 @@ export function requireAdmission({ state, did, account }: DecisionContext): void
   const unmet = unmetRules(state, { did, walletProven: account.walletProven });
   if (unmet.length === 0) return;
   const { token } = state.admission;
-  const isTokenAskedLast = token !== undefined && unmet.every(({ rule }) => rule !== 'token');
+  const isTokenAskedLast = token !== undefined && !unmet.includes('token');
   const next = isTokenAskedLast ? `; token, asked last: ${tokenRemedy(state, token)}` : '';
-  throw notAdmitted(unmet, next);
+  throw notAdmitted(unmet, remedies(state, did, unmet) + next);
 }
 
-function notAdmitted(unmet: readonly UnmetRule[], next = ''): ForumError {
-  return new ForumError('FORUM_ERR_ADMISSION', toSentence(unmet) + next, {
-    failedRules: unmet.map(({ rule }) => rule),
-  });
+function notAdmitted(failedRules: readonly AdmissionRule[], detail: string): ForumError {
+  return new ForumError('FORUM_ERR_ADMISSION', detail, { failedRules });
 }
 
 /** Gives each proven wallet one seat, where wallets are proven; throws FORUM_ERR_CONFLICT. */
@@ -140,7 +132,7 @@ export function tokenHeld({ state, account, readChain }: DecisionContext): MoveP
   const { balance, ...read } = readChain<'balance'>(question);
   if (BigInt(balance) >= BigInt(rule.minBalance)) return { ...(block ?? read), balance };
   const remedy = `${account.walletAddress} holds ${balance} in block ${read.blockNumber}: ${tokenRemedy(state, rule)}`;
-  throw notAdmitted([{ rule: 'token', remedy }]);
+  throw notAdmitted(['token'], `token: ${remedy}`);
 }
 
 /** What a creation records of the token's chain, if a rule asks for a token. */
