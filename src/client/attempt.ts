@@ -2,8 +2,7 @@
 // of the way to it, whatever its status: gateways and portals respond in the service's place.
 import { acceptReceipt, RECEIPT_TAG, type Receipt, type ReceiptRequest } from '../crypto/receipt.ts';
 import { httpInstantOf } from '../reading/http-date.ts';
-import type { ReadLimits } from '../reading/limits.ts';
-import { parseModestJson } from '../reading/parse.ts';
+import { parseModestJson, type ReadLimits } from '../reading/limits.ts';
 import { type OpenResponse, openResponse } from '../reading/response.ts';
 import { listOf } from '../reading/shape.ts';
 import type { Millis } from '../vocabulary/values.ts';

@@ -1,6 +1,5 @@
 // The client's one error class: an error returned by the service, or one of the client's own (CLIENT_ERR_…).
-import type { ReadLimits } from '../reading/limits.ts';
-import { parseModestJson } from '../reading/parse.ts';
+import { parseModestJson, type ReadLimits } from '../reading/limits.ts';
 import type { ErrorCode, ErrorData } from '../vocabulary/errors.ts';
 
 export type ClientErrorCode =

@@ -1,4 +1,4 @@
-// A batch: commands that are decided one after another, each on the effects of those before it, and written by one append.
+// A batch: commands that are decided one after another, each on top of those before it, and written by one append.
 import type { AppendBatch, AppendResult, LogEntry, Registration } from '../log/log.ts';
 import type { StreamId } from '../log/stream-id.ts';
 import type { ReadChain } from '../moves/chain-question.ts';
@@ -12,7 +12,7 @@ import type { Streams } from './streams.ts';
 
 export interface OpenChambers {
   readonly count: number;
-  /** How often other processes were known, when the count began, to have created a chamber. */
+  /** How often other processes' creations had been noticed when the count began. */
   readonly createdElsewhere: number;
 }
 
@@ -63,7 +63,7 @@ export const NO_READINGS: Readings = {
   readChain: NO_ANSWER,
 };
 
-/** What the append confirms: an event, a rejection, or no change (`event` is null). */
+/** A decision that the append confirms: an event, a rejection, or no change (`event` is null). */
 export interface Outcome {
   readonly pending: PendingCommand;
   readonly event: ForumEvent | null;
@@ -74,21 +74,21 @@ export class CommitBatch implements AppendBatch {
   readonly outcomes: Outcome[] = [];
   readonly entries: LogEntry[] = [];
   readonly registrations: Registration[] = [];
-  /** Signatures of commands without an event: a rejected one may be the retry of one that was accepted. */
+  /** Signatures of commands without an event: a rejected command may be the retry of an accepted one. */
   readonly signatures: string[] = [];
-  /** The heads of streams that decisions without an event stand on, where no entry of this batch confirms them. */
+  /** The heads that decisions without an event rely on, except those that an entry of this batch confirms. */
   readonly heads = new Map<StreamId, number>();
-  /** What was accepted in this batch, by signature: the same request again gets the same event. */
+  /** Accepted events by signature: the same request again gets the same event. */
   readonly accepted = new Map<string, ForumEvent | null>();
-  /** The states after the staged events; null for a stream without events. All decisions of the batch start from one head of a stream. */
+  /** The states after the staged events; null for a stream without events. */
   readonly states = new Map<StreamId, State | null>();
   /** The heads of `states` before the staged events. */
   readonly headsBefore = new Map<StreamId, number>();
   /** The streams of the entries. */
   readonly touched = new Set<StreamId>();
-  /** The highest chamberId after the staged creations; undefined before the first one is known. */
+  /** The highest chamberId after the staged creations; undefined until it is known. */
   lastChamberId: number | undefined;
-  /** The batch that is being written, while it is. */
+  /** The batch in flight, while it is being written. */
   before: CommitBatch | undefined;
   readonly #streams: Streams;
 
@@ -104,7 +104,7 @@ export class CommitBatch implements AppendBatch {
     return event === undefined ? this.before?.accepted.get(signature) : event;
   }
 
-  /** Takes the states that the command is decided on into the batch. Returns false if something must be read first. */
+  /** Adds the states that the command is decided on to the batch. Returns false if something must be read first. */
   take({ streams, seenEventId, replyTo, readings }: PendingCommand): boolean {
     for (const stream of streams) {
       if (this.states.has(stream)) continue;
@@ -122,7 +122,6 @@ export class CommitBatch implements AppendBatch {
     return !chamber || chamber.state.lastEventId === seenEventId;
   }
 
-  /** Adds an event, and returns it. */
   stage({ after, event, entry }: Staged<State>): ForumEvent {
     const { stream } = entry;
     this.states.set(stream, after);
@@ -132,7 +131,7 @@ export class CommitBatch implements AppendBatch {
     return event;
   }
 
-  /** What was decided without an event is confirmed by the heads that it stands on, and by its signature, which may be in the log. */
+  /** A decision without an event is confirmed by the heads that it relies on, and by its signature, which may be in the log. */
   confirm({ signature, streams }: PendingCommand): void {
     if (signature !== null && !this.accepted.has(signature)) this.signatures.push(signature);
     for (const stream of streams) {

@@ -1,9 +1,9 @@
-// What commands need of the chain. It is read outside of batches, once all else about the command is decided: the decision is then
-// made again with the answer. A chain that is slow delays only those who asked.
+// Answers from the chain for commands. The chain is asked outside of batches, once nothing else rejects the command, and the decision is
+// made again with the answer. So a slow chain delays only commands that need it.
 import type { ChainAnswer, ChainQuestion, ChainReader, ReadChain } from '../moves/chain-question.ts';
 import { invalid, unavailable } from '../vocabulary/errors.ts';
 
-/** Ends a decision that needs an answer of the chain: no response, but a question. */
+/** Interrupts a decision that needs an answer from the chain. It is not a response. */
 export class NeedsChain extends Error {
   readonly question: ChainQuestion;
 
@@ -22,12 +22,12 @@ function keyOf(question: ChainQuestion): string {
   return JSON.stringify(question);
 }
 
-/** More commands would wait in vain, and take the places of moves that need no chain. */
+/** More commands would wait in vain, and fill the commit queue. */
 const READINGS_MAX = 256;
 
 export class ChainReadings {
   readonly #reader: ChainReader;
-  /** Equal questions that are under way have one answer. */
+  /** Equal concurrent questions share an answer. */
   readonly #underWay = new Map<string, Promise<ChainAnswer>>();
   #waiting = 0;
 
@@ -35,14 +35,14 @@ export class ChainReadings {
     this.#reader = reader;
   }
 
-  /** Resolves with what answers the question as the chain did, be it by an error; any other question is asked in its turn. */
+  /** Resolves with a reader that repeats the chain's answer or error, and throws NeedsChain for any other question. */
   async read(question: ChainQuestion): Promise<ReadChain> {
     const key = keyOf(question);
     const [outcome] = await Promise.allSettled([this.#ask(question, key)]);
     return (other) => {
       if (keyOf(other) !== key) throw new NeedsChain(other);
       if (outcome.status === 'rejected') throw outcome.reason;
-      // The answer to a question is of its kind.
+      // The union does not express that an answer has its question's kind.
       return outcome.value as never;
     };
   }

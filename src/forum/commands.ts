@@ -1,4 +1,4 @@
-// Commands to the forum, as data: an operation, its chamber, its body and its caller.
+// Commands to the forum: an operation, its chamber, its body and its caller.
 import type { SentBody } from '../moves/move.ts';
 import type { ChamberMoveOperation } from '../moves/registry.ts';
 import type { SignatureTimes } from '../moves/rules.ts';
@@ -9,7 +9,7 @@ import type { Hex } from '../vocabulary/values.ts';
 /** The author of a request; its signature, if it has one, has been verified. */
 export interface Caller {
   readonly did: string;
-  /** The evidence that is kept in the event; null for unsigned requests. */
+  /** Evidence for the event; null for unsigned requests. */
   readonly request: RequestEvidence | null;
   /** Identifies the signature: its signatureKey, or hiddenSignatureKey for a registration; null for unsigned requests. */
   readonly signature: string | null;
@@ -31,10 +31,10 @@ export type CreateCommand = Requested<'createChamber'>;
 export type PersonalityCommand = Requested<'changePersonality'>;
 export type RetireCommand = Requested<'retire'>;
 export interface RegisterCommand extends Requested<'register'> {
-  /** Names of the service, any of which a wallet's text may have. */
+  /** Names of the service that a wallet's text may contain. */
   readonly services: readonly string[];
 }
-/** Nobody signs the request: `caller` is the agent that it is about. */
+/** The request is not signed by an agent: `caller` is the agent that it is about. */
 export interface RetireByWalletCommand extends Requested<'retireByWallet'> {
   readonly services: readonly string[];
 }
@@ -43,7 +43,7 @@ export interface RecordCommand {
   readonly operation: 'record';
   readonly chamberId: number;
   readonly fact: ServiceFact;
-  /** What a relayer acted on. Once it has changed, the command is rejected with FORUM_ERR_CONFLICT, never decided again. */
+  /** The relayer acted on it: once it is outdated, the command is rejected with FORUM_ERR_CONFLICT and never decided again. */
   readonly basis?: RecordBasis;
 }
 
@@ -74,7 +74,6 @@ export function chamberNotFound(): ForumError {
   return new ForumError('FORUM_ERR_NOT_FOUND', 'chamber not found');
 }
 
-/** A relayer's command is not decided again: what it acted on has passed. */
 export function basisPassed(): ForumError {
   return new ForumError('FORUM_ERR_CONFLICT', 'the chamber has grown, or another node acts for it now');
 }

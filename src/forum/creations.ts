@@ -1,4 +1,4 @@
-// What creations are decided on in addition to streams: the highest chamber id, and how many chambers of the agent are open.
+// What creations depend on in addition to streams: the highest chamber id, and the agent's number of open chambers.
 import { ALL_CHAMBERS } from '../log/log.ts';
 import type { Store } from '../log/store.ts';
 import type { ChamberLimits } from '../moves/move.ts';
@@ -10,9 +10,9 @@ export class Creations {
   readonly #limits: ChamberLimits;
   /** Each agent's creations are decided one after another, each until it has its response. */
   readonly #limit = new ConcurrencyLimit({ perKeyMax: 1 });
-  /** How often other processes were found to have created a chamber. */
+  /** How often another process's creation was noticed. */
   #createdElsewhere = 0;
-  /** The last chamber in the log, as far as this process knows; undefined before the first creation. */
+  /** The last chamber that this process knows; undefined before its first creation. */
   lastChamberId: number | undefined;
 
   constructor(store: Store, limits: ChamberLimits) {
@@ -29,7 +29,7 @@ export class Creations {
   async countOpen(did: string): Promise<OpenChambers> {
     if (this.lastChamberId === undefined) {
       const last = await this.#store.log.lastEventId(ALL_CHAMBERS);
-      // If two read it at once, the first counts: the other may know of a chamber that was created after agents were counted.
+      // Of two concurrent reads the first wins: the other may include a chamber that was created after agents were counted.
       this.lastChamberId ??= last;
     }
     const createdElsewhere = this.#createdElsewhere;
@@ -37,11 +37,11 @@ export class Creations {
     return { count, createdElsewhere };
   }
 
-  /** Whether a creation may be decided in the batch: no other process is known to have created a chamber since the count. */
+  /** Whether no other process is known to have created a chamber since the count, so that a creation may be decided. */
   isCurrent(open: OpenChambers | undefined, batch: CommitBatch): boolean {
     if (open === undefined) return false;
     batch.lastChamberId ??= this.lastChamberId;
-    // The batch may have read chambers of other processes that were created after the highest one was.
+    // The batch may have read later chambers, which other processes created.
     for (let next = nextId(batch); batch.states.get(next); next = nextId(batch)) {
       batch.lastChamberId = next;
       this.noteMoved(next);

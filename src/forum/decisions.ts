@@ -1,5 +1,5 @@
-// Decides one command on the states in a batch, and stages the event there. Synchronous and without a look at the log: whether the
-// states were heads, and whether the signature was new, is for the append to say.
+// Decides one command on the states in a batch, and stages the event there. Synchronous, without reading the log: the append confirms
+// that the states were heads and the signature was new.
 import type { AccountState } from '../../projections/account.ts';
 import { rootOf } from '../crypto/merkle.ts';
 import { changePersonality } from '../moves/change-personality.ts';
@@ -40,18 +40,18 @@ import { type Account, type Chamber, stageAccountEvent, stageChamberEvent } from
 
 /** Limits how often an agent may command. */
 export interface AgentRate {
-  /** Takes one command from the agent's allowance and returns 0, or returns how long the agent must wait. */
+  /** Charges one command and returns 0, or returns how long the agent must wait. */
   take(did: string): Millis;
-  /** Gives back the charge of a command that proved to be a retry. */
+  /** Refunds a command that turned out to be a retry. */
   giveBack(did: string): void;
 }
 
 export interface DecisionOptions {
   readonly limits: ChamberLimits;
   readonly ages: SignatureAges;
-  /** Charged for each command of an agent that is no retry; without it agents are not limited. */
+  /** Charged for each command of an agent except retries; without it, agents are not limited. */
   readonly agentRate?: AgentRate;
-  /** Charged too for each of them that may change the agent's account. */
+  /** Charged in addition for commands that may change the agent's account. */
   readonly accountChangeRate?: AgentRate;
   /** Whether an agent may register, create a chamber or join one. */
   readonly permits: (did: string) => boolean;
@@ -59,10 +59,10 @@ export interface DecisionOptions {
   readonly pinnedKeys?: (now: Millis) => PinnedKeys;
 }
 
-/** The operations that a ban prevents. A banned member may finish its chambers. */
+/** Operations that a ban prevents. A banned member may finish its chambers. */
 const NEED_PERMISSION: ReadonlySet<Command['operation']> = new Set(['register', 'createChamber', 'join']);
 
-/** Any client may send these: they must not use up the rate of the agent that they are about. */
+/** Any client can send these unsigned, so they must not use up the rate of the agent that they are about. */
 const UNSIGNED: ReadonlySet<Command['operation']> = new Set(['register', 'retireByWallet']);
 
 interface ChargedRate {
@@ -72,7 +72,7 @@ interface ChargedRate {
 
 export class Decisions {
   readonly #options: DecisionOptions;
-  /** The rates of each operation; an operation that is not listed is charged `#rates`. */
+  /** Operations that are not listed are charged `#rates`. */
   readonly #ratesOf: ReadonlyMap<Command['operation'], readonly ChargedRate[]>;
   readonly #rates: readonly ChargedRate[];
 
@@ -80,7 +80,7 @@ export class Decisions {
     this.#options = options;
     this.#rates = [{ rate: options.agentRate, what: 'requests by this agent' }];
     const accountRates = [...this.#rates, { rate: options.accountChangeRate, what: 'changes of this account' }];
-    // Each adds a long line to an account; a registration counts if it is signed.
+    // Each adds a long line to an account. Only signed registrations are charged.
     this.#ratesOf = new Map([
       ['register', accountRates],
       ['changePersonality', accountRates],
@@ -88,8 +88,8 @@ export class Decisions {
   }
 
   /**
-   * The event of the command's response, staged, or none when it changes nothing; or the error that rejects it, a ForumError unless the
-   * service has a defect, with nothing staged. NeedsChain is no response: the chain has to be asked first.
+   * Returns the staged event, null for a command that changes nothing, or the error that rejects it: a ForumError, unless the service has
+   * a defect. NeedsChain is not a response: the chain must be asked first.
    */
   decide(pending: PendingCommand, batch: CommitBatch, clock: ServiceClock): Outcome {
     const { command } = pending;
@@ -114,8 +114,8 @@ export class Decisions {
   }
 
   /**
-   * What does not depend on any chamber. Retries are not charged: signed requests are public in the log, and replaying them must not use up
-   * the agent's rate. Nor are unsigned registrations, which any client can send.
+   * Checks what does not depend on a chamber. Retries are not charged: signed requests are public in the log, and replays must not use up
+   * the agent's rate. Nor are unsigned registrations.
    */
   #requireAllowed(command: AgentCommand, { pending, batch, now, at }: Context): void {
     const { operation, caller } = command;
@@ -143,7 +143,7 @@ export class Decisions {
     requireFresh(times, at, this.#options.ages);
   }
 
-  /** Gives back the charge of a command that proved to be a retry. */
+  /** Refunds a command that turned out to be a retry. */
   giveBack(pending: PendingCommand): void {
     const { command } = pending;
     if (!pending.isCharged || command.operation === 'record') return;
@@ -213,7 +213,7 @@ export class Decisions {
     if (claim !== undefined) this.#requireFreshProof(claim, context);
     if (state !== null && isUnchanged(parsed, given)) {
       if (claim !== undefined) requireProof(claim, readChain);
-      // This signature is remembered too: the request, sent again after a change, must not undo the change.
+      // The signature is remembered, so that the same request, sent again after a later change, does not undo it.
       const eventId = state.registrationEventId;
       const unchangedAt = batch.touched.has(did) ? undefined : state.lastEventId;
       if (signature !== null) batch.registrations.push({ did, eventId, signature, operatorEmail, unchangedAt });
@@ -243,7 +243,7 @@ export class Decisions {
   }
 }
 
-/** A stream whose head is in the future, after a clock that was wrong, waits; the others go on. */
+/** A stream whose head is in the future, because a clock was wrong, waits. Others are unaffected. */
 function requireCertainTime({ pending, batch, now, at }: Context, problem: ClockProblem | undefined): void {
   if (problem !== undefined) throw unavailable(problem.reason);
   if (at - now <= CLOCK_STEP_MS_MAX) return;
@@ -254,28 +254,26 @@ function requireCertainTime({ pending, batch, now, at }: Context, problem: Clock
 
 type AgentCommand = Exclude<Command, RecordCommand>;
 
-/** What a command is decided on. */
 interface Context {
   readonly pending: PendingCommand;
   readonly batch: CommitBatch;
-  /** The service's clock, by which a request is fresh. */
+  /** The service's time. Requests must be fresh by it and by `at`. */
   readonly now: Millis;
-  /** The event's `ts`: auditors judge by it, and so does every other rule; freshness by it besides. */
+  /** The event's `ts`, by which every rule and every auditor decides. */
   readonly at: Millis;
 }
 
-/** Never before the heads that the event follows, or names: with several nodes their `ts` may be ahead of this one's clock. */
+/** Never before the heads that the event follows or names: other nodes' clocks may be ahead of this one's. */
 function timestampOf({ streams }: PendingCommand, { states }: CommitBatch, now: Millis): Millis {
   return Math.max(now, ...streams.map((stream) => states.get(stream)?.state.lastAt ?? 0));
 }
 
-/** A retirement that is sent again has a rule of its own; an unsigned registration that changes nothing is a retry. */
+/** Repeated retirements have their own rule, and an unsigned registration that changes nothing is a retry. */
 function mayBeRetired({ operation, body, caller }: AgentCommand, state: AccountState): boolean {
   if (operation === 'retire' || operation === 'retireByWallet') return true;
   return operation === 'register' && caller.signature === null && repeatsRegistration(body, state);
 }
 
-/** A change that the key's holder asks for. */
 function changeAccount<Type extends keyof AccountPayloads, Body>(
   move: Move<Type, Body, { readonly state: AccountState }>,
   { body, caller }: PersonalityCommand | RetireCommand,

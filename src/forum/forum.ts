@@ -1,4 +1,4 @@
-// The forum: commands go through the pipeline, reads see what the pipeline has published, and followers are woken when the log grows.
+// The forum: the pipeline decides commands, reads see the states that it has published, and followers are woken when the log grows.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { chamberItemView } from '../../projections/listings.ts';
 import type { ListedChamber } from '../../projections/views.ts';
@@ -23,7 +23,7 @@ export interface ForumOptions extends Omit<PipelineOptions, 'streams' | 'clock' 
   readonly stateCacheBytesMax: number;
   /** Tests move it by hand. */
   readonly clock: TimeSource;
-  /** How long a clock must stand by a jump to be believed. */
+  /** How long a clock must keep the new time after a jump to be trusted. */
   readonly clockJumpMillis: Millis;
   readonly onClockProblem?: (problem: ClockProblem | undefined) => void;
 }
@@ -76,12 +76,12 @@ export class Forum {
     return this.#pipeline.submit(command) as Promise<EventOf<C>>;
   }
 
-  /** Rules that need a chain ask this one; without one they can't be set. */
+  /** The chain that decisions read; without one, chambers can't have rules that need a chain. */
   useChain(reader: ChainReader): void {
     this.#pipeline.useChain(reader);
   }
 
-  /** Rejects new commands with the error while there is one. */
+  /** New commands are rejected with the error that this returns. */
   haltIf(halted: () => ForumError | undefined): void {
     this.#pipeline.halted = halted;
   }
@@ -90,7 +90,7 @@ export class Forum {
     return this.#pipeline.halted();
   }
 
-  /** Why moves can't be accepted now; undefined if they can. */
+  /** Returns why moves can't be accepted now; undefined if they can. */
   get writeFailure(): ForumError | undefined {
     return this.haltedBy ?? this.store.meta.writeFailure;
   }
@@ -100,15 +100,15 @@ export class Forum {
     return this.#pipeline.close();
   }
 
-  /** The service's time, which never falls. */
+  /** The service's time, which never decreases. */
   readonly now = (): Millis => this.#clock.now();
 
-  /** Why the time is in doubt, and nothing is decided; undefined while it is right. */
+  /** Returns why the time is in doubt, so that nothing is decided; undefined while it is right. */
   clockProblem(): ClockProblem | undefined {
     return this.#clock.problem();
   }
 
-  /** Stores the time, so that no phase goes back after a restart with the clock set back. */
+  /** Stores the time, so that no phase reopens if the clock is set back during a restart. */
   persistClock(): Promise<void> {
     return this.store.meta.persistClock(this.now());
   }
@@ -121,7 +121,6 @@ export class Forum {
     return this.#streams.catchUps;
   }
 
-  /** The estimated size of the states in memory. */
   get cachedBytes(): number {
     return this.#streams.bytes;
   }
@@ -131,7 +130,7 @@ export class Forum {
     return this.#streams.at(chamberId);
   }
 
-  /** Maybe behind its head; undefined if it is not in memory. */
+  /** Returns a state that may be behind the head; undefined if the chamber is not in memory. */
   chamberInMemory(chamberId: number): Chamber | undefined {
     return (this.#streams.current(chamberId) as Chamber | null | undefined) ?? undefined;
   }
@@ -149,12 +148,12 @@ export class Forum {
     return this.#streams.at(did);
   }
 
-  /** The account, maybe behind its head: enough to know that a key is registered, which never changes. */
+  /** Returns the account, possibly behind its head: that a key is registered never changes. */
   async signer(did: string): Promise<Account | undefined> {
     return (this.#streams.current(did) as Account | undefined) ?? this.#streams.at(did);
   }
 
-  /** Newest first; with `member`, only those that the agent has joined. */
+  /** Newest first; with `member`, only chambers that the agent has joined. */
   async chambers({ member, ...query }: ChamberQuery): Promise<readonly ListedChamber[]> {
     const now = this.now();
     if (member !== undefined) return this.#chambersOf(member, query, now);
@@ -175,8 +174,8 @@ export class Forum {
   }
 
   /**
-   * Calls `wake` after each commit to the chamber (ALL_CHAMBERS: to any) or by the agent; returns a function that stops it.
-   * A wake-up carries no data.
+   * Calls `wake` after each commit to the chamber or account, or with ALL_CHAMBERS to any chamber, until the returned function is
+   * called. A wake-up carries no data.
    */
   follow(followed: StreamId, wake: () => void): () => void {
     const wakes = this.#followers.get(followed) ?? new Set();
@@ -188,7 +187,7 @@ export class Forum {
   }
 }
 
-/** merkle-preview (specification, Allocations). */
+/** GET /chambers/:id/merkle-preview (specification, Allocations). */
 export function merklePreview({ state, tree }: Chamber) {
   return { root: toHex(rootOf(tree)), eventCount: state.moveCount, asOfEventId: state.moveCount };
 }

@@ -1,22 +1,22 @@
-// When a batch is written. A commit costs as much as several moves, on a server as dozens. So what comes in one turn of the event loop
-// goes together; and where an append takes longer than a timer does, a batch waits for as many commands as the last one had, which are
-// likely to come: for no more than COMMANDS_AWAITED_MAX, and no longer than the last append took or GATHER_MS_MAX.
+// When a batch is written. A commit costs as much as several moves; on a database server, as dozens. So commands that arrive in one turn of
+// the event loop are committed together. Where an append takes longer than a timer, a batch waits for as many commands as the last one
+// had: at most COMMANDS_AWAITED_MAX, and no longer than the last append took or GATHER_MS_MAX.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Millis } from '../vocabulary/values.ts';
 
-/** A commit under load costs more than a turn; a command that comes alone waits for one. */
+/** A command that arrives alone waits for one turn; under load a commit costs more than two. */
 const TURNS_MAX = 2;
 const COMMANDS_AWAITED_MAX = 24;
 const GATHER_MS_MAX = 2;
 const TIMER_MS_MIN = 1;
 
 export class Gathering {
-  /** The time that the last append took. */
+  /** How long the last append took. */
   appendMillis: Millis = 0;
   #awaited = 0;
   #onGathered: (() => void) | undefined;
 
-  /** Resolves when the commands that are awaited are in the batch, or have not come in time. */
+  /** Resolves when the batch has the awaited commands, or their time is up. */
   async wait(batch: { readonly length: number }): Promise<void> {
     for (let turns = 0, before = 0; turns < TURNS_MAX && before < batch.length; turns++) {
       before = batch.length;
@@ -34,7 +34,7 @@ export class Gathering {
     this.#awaited = Math.min(batch.length, COMMANDS_AWAITED_MAX);
   }
 
-  /** The batch has so many commands now. */
+  /** Called after each command that the batch gains. */
   noteSize(commands: number): void {
     if (commands >= this.#awaited) this.#onGathered?.();
   }

@@ -46,25 +46,24 @@ import type { Streams } from './streams.ts';
 /** Bounds how long one batch keeps the process from doing anything else. */
 export const BATCH_COMMANDS_MAX = 128;
 
-/** A decision that has waited longer for its append is made again: its `ts` must not be far behind (log/postgres/append.ts, 11). */
+/** A decision that has waited longer for its append is made again, because its `ts` must not be far behind (log/postgres/append.ts, 11). */
 const DECISION_MS_MAX = 1_000;
 
-/** Moved streams under one command before it is rejected with FORUM_ERR_UNAVAILABLE. */
+/** Conflicts of one command before it is rejected with FORUM_ERR_UNAVAILABLE. */
 const CONFLICTS_MAX = 50;
 
 /**
- * What a question to the chain counts for its caller, as if it had taken so much of the main thread: the calls that answer it cost more than
- * time, and any client can sign with a new key, or send a wrong signature in the name of a wallet that is a contract.
+ * Charged for each question to the chain, as if it were time of the main thread: the calls cost more than time, and any client can sign
+ * with a new key, or send a wrong signature for a contract wallet.
  */
 const CHAIN_QUESTION_MILLIS: Millis = 50;
 
 export interface BatchReport {
   readonly commands: number;
-  /** Events written. */
   readonly events: number;
-  /** Streams that had grown, mostly since another process extended them first. */
+  /** Streams that had advanced, mostly because another process extended them first. */
   readonly conflicts: number;
-  /** Commands that are decided again because of that. */
+  /** Commands that are decided again because of conflicts. */
   readonly redecided: number;
   readonly appendMillis: number;
 }
@@ -119,9 +118,9 @@ export class Pipeline {
   #chain = new ChainReadings();
   readonly #gathering = new Gathering();
   #closing: Promise<void> | undefined;
-  /** Returns why no command is taken; undefined while commands are. */
+  /** Returns why commands are rejected; undefined while they are accepted. */
   halted: () => ForumError | undefined = () => undefined;
-  /** Once it is closed: called when a command may have been the last one. */
+  /** Called after close when a command may have been the last one. */
   #onLeft: (() => void) | undefined;
 
   constructor(options: PipelineOptions) {
@@ -284,7 +283,7 @@ export class Pipeline {
     for (const pending of waiting) this.#advance(pending);
   }
 
-  /** Publishes the states that were written, then responds, then wakes those who follow the log. */
+  /** Publishes the written states, then responds, then wakes followers. */
   #settle(batch: CommitBatch, result: AppendResult): void {
     const { moved, found } = result;
     const grown = new Set<StreamId>();
@@ -321,7 +320,7 @@ export class Pipeline {
     });
   }
 
-  /** It wrote none of the batch, or all of it without a response: a retry learns which. */
+  /** The store wrote none of the batch, or all of it without confirming: a retry learns which. */
   #fail(batch: CommitBatch, error: unknown): void {
     this.#open.before = undefined;
     for (const { pending } of batch.outcomes) pending.reject(error);
@@ -345,7 +344,7 @@ export class Pipeline {
     else pending.resolve(this.#options.meter.run(pending.payer, () => fromLine(line)));
   }
 
-  /** A command that acted on what has passed, or has met too many other writers, is rejected instead. */
+  /** A command with an outdated basis or too many conflicts is rejected instead. */
   #mayDecideAgain(pending: PendingCommand): boolean {
     if ('basis' in pending.command) pending.reject(basisPassed());
     else if (++pending.conflicts > CONFLICTS_MAX) {
@@ -354,7 +353,7 @@ export class Pipeline {
     return false;
   }
 
-  /** These commands first, which were decided before those of the open batch. */
+  /** The given commands come first: they were decided before those of the open batch. */
   #decideAgain(first: readonly PendingCommand[]): void {
     const { outcomes } = this.#open;
     this.#open = new CommitBatch(this.#streams);

@@ -1,16 +1,15 @@
-// Looks up signatures that the log probably has, apart from the appends: a replay takes no stream from the moves of a batch, and no batch
-// waits for it. What is not found is decided, and its append looks again.
+// Looks up signatures that the log probably has, apart from appends, so that replays neither conflict with the moves of a batch nor
+// delay it. Signatures that are not found are decided, and their append looks again.
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { StreamDamaged } from '../log/damage.ts';
 import type { EventLog } from '../log/log.ts';
 import { detach } from '../process/detach.ts';
 import type { MainThreadMeter } from '../process/main-thread.ts';
 
-/** Lines are public, so any client can send them again: looking them up takes no more of the process's time than these allow. */
+/** Lines are public, so any client can replay them: these bound how much of the process's time look-ups take. */
 const LOOK_UPS_MAX = 16;
 const LOOK_UP_PAUSE_MS = 5;
 
-/** What a signature led to. */
 export type FoundLine = string | StreamDamaged;
 
 interface Asked {
@@ -30,7 +29,7 @@ export class LookUps {
     this.#meter = meter;
   }
 
-  /** Looks it up together with those that come meanwhile. */
+  /** Resolves with the signature's line. Signatures that arrive together are looked up together. */
   find(signature: string): Promise<FoundLine | undefined> {
     const { promise, resolve, reject } = Promise.withResolvers<FoundLine | undefined>();
     this.#waiting.push({ signature, resolve, reject });

@@ -1,39 +1,38 @@
-// The service's clock: every rule asks it, and nothing else does. It follows its source (the machine's clock, or the database's) as long
-// as that goes as time goes by. Why neither a wrong clock nor a wrong answer of a time server locks agents out:
+// The service's clock, by which every rule decides. It follows its source (the machine's clock, or the database's) as long as the source
+// advances with elapsed time. Why neither a wrong clock nor a wrong time server locks agents out:
 //
-// 1. It never falls, and is never before what the log has shown: no phase is reopened.
-// 2. A step of the source that is no longer than CLOCK_STEP_MS_MAX is followed: agents' signatures tolerate it.
-// 3. A longer one is a jump: of a wrong clock, or of time that passed unseen, as for a virtual machine that was paused. Nothing here can
-//    tell which, so the clock goes on as time goes by, nothing is decided, and the jump is shown. It is over once the source is back; or
-//    once it has stood by it for so long that it is believed. Sleep of the machine is no jump (elapsed-time.ts).
-// 4. A source that is believed, and is behind what was shown, is waited for: nothing is decided meanwhile. An operator who knows the log's
-//    time to be wrong resets it (log/clock-reset.ts).
-// 5. So no line is written at a time that is in doubt, and none that a client with the right time, or an auditor, could not accept.
+// 1. The clock never falls, and is never before the log's latest time: no phase is reopened.
+// 2. It follows steps of the source up to CLOCK_STEP_MS_MAX, which agents' signatures tolerate.
+// 3. A longer step is a jump: the source is wrong, or time passed unseen, as in a paused virtual machine. The service can't tell which, so
+//    the clock advances with elapsed time, nothing is decided, and the jump is reported. It ends when the source returns, or when the
+//    source has kept the new time long enough to be trusted. Sleep of the machine is not a jump (elapsed-time.ts).
+// 4. While a trusted source is behind the log, nothing is decided. An operator who knows that the log's time is wrong resets it
+//    (log/clock-reset.ts).
+// 5. So no line gets a doubtful time, nor one that a client with the right time or an auditor would reject.
 import type { Millis } from '../vocabulary/values.ts';
 
-/** How far a clock may be set at once, or a stream's head be ahead, without a doubt about it. */
+/** A longer step of the source, or a head that is further ahead, makes the time doubtful. */
 export const CLOCK_STEP_MS_MAX = 30_000;
 
 export interface TimeSource {
   readonly time: () => Millis;
-  /** The time that has passed since any moment; never falls, and follows no change of `time`. */
+  /** Monotonic; changes of `time` don't affect it. */
   readonly elapsed: () => Millis;
 }
 
 export interface ClockProblem {
-  /** What the source is ahead of the service's time; negative if it is behind. */
+  /** How far the source is ahead of the service's time; negative if it is behind. */
   readonly aheadMillis: Millis;
-  /** A sentence. */
   readonly reason: string;
 }
 
 interface ServiceClockOptions {
   readonly source: TimeSource;
-  /** The latest time that the log has shown. */
+  /** The latest time in the log. */
   readonly lastAt: Millis;
-  /** How long a source must stand by a jump to be believed. */
+  /** How long a source must keep the new time after a jump to be trusted. */
   readonly jumpMillis: Millis;
-  /** Called when a problem begins or changes its kind, and when it is over. */
+  /** Called when a problem begins, changes its kind or ends. */
   readonly onProblem?: ((problem: ClockProblem | undefined) => void) | undefined;
 }
 
@@ -44,7 +43,7 @@ interface Jump {
 
 export class ServiceClock {
   readonly #options: ServiceClockOptions;
-  /** What the time is ahead of the time that has passed. */
+  /** The service's time minus the elapsed time. */
   #lead: Millis;
   #latest: Millis;
   #jump: Jump | undefined;
@@ -67,7 +66,7 @@ export class ServiceClock {
     return this.#latest;
   }
 
-  /** Why nothing can be decided now; undefined while the clock is right. */
+  /** Returns why nothing can be decided now; undefined while the clock is right. */
   problem(): ClockProblem | undefined {
     this.now();
     return this.#problemAt(this.#options.source.elapsed());

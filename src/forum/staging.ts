@@ -19,14 +19,14 @@ import {
 import { fromHex, type Hex, type Millis, NO_PREVIOUS, toHex, toTimestamp } from '../vocabulary/values.ts';
 import type { Caller } from './commands.ts';
 
-/** A chamber as its log has it: immutable, replaced as a whole by each event. */
+/** Immutable: each event replaces the whole chamber. */
 export interface Chamber {
   readonly state: ChamberState;
   /** The tree over the moves: events 1 to state.moveCount. */
   readonly tree: Accumulator;
   /** Leaf hash of the last event: `prev` of the next. */
   readonly headHash: Hex;
-  /** An estimate of what the state takes in memory. */
+  /** The estimated size of the state in memory. */
   readonly bytes: number;
 }
 
@@ -36,7 +36,6 @@ export interface Account {
   readonly bytes: number;
 }
 
-/** What a stream's events have led to. */
 export type State = Chamber | Account;
 
 /** The author of an event; `did` is null for the service, which may act under a lease. */
@@ -47,7 +46,7 @@ export type Author = Pick<Caller, 'request' | 'signature'> & {
 
 export interface Circumstances {
   readonly author: Author;
-  /** The author's, if the decision read it and may be made on an old one. */
+  /** The author's account, if the decision read it: the event then names its head. */
   readonly account?: AccountState;
   /** The event's `ts`, by which it was decided. */
   readonly at: Millis;
@@ -67,7 +66,7 @@ export function stageChamberEvent(
   { author: { did, request, signature, lease }, account, at }: Circumstances,
 ): Staged<Chamber> {
   requireNotBefore(before, at);
-  // The type and its payload come from one slice, which a union can't express. Written out: this runs for every move.
+  // The cast is needed because a union can't express that type and payload come from the same slice.
   const event = {
     eventId: (before?.state.lastEventId ?? 0) + 1,
     chamberId,
@@ -117,7 +116,7 @@ export function stageAccountEvent(
     type,
     payload,
   } as AccountEvent);
-  // Read back from the line for the order of its members: after a retry or a restart the response has the same bytes.
+  // Parsed from the line, so that the members have the same order as after a retry or a restart.
   const event = fromLine(text) as AccountEvent;
   const line = Buffer.from(text);
   const after = grownAccount(before, event, leafHash(line));
@@ -126,13 +125,12 @@ export function stageAccountEvent(
   return { after, event, entry };
 }
 
-/** What was decided by an earlier `ts` than the head's was not decided by the time of its line. */
 function requireNotBefore(before: State | undefined, at: Millis): void {
   if (before !== undefined && at < before.state.lastAt)
     throw new Error(`an event of ${toTimestamp(at)} can't follow one of ${toTimestamp(before.state.lastAt)}`);
 }
 
-/** The chamber after the event, and the tree nodes that it completes; null for events of the service. */
+/** Returns the chamber after the event, and the tree nodes that the event completes: null for events of the service. */
 export function grownChamber(
   before: Chamber | undefined,
   event: ChamberEvent,
@@ -158,7 +156,7 @@ export function grownAccount(before: Account | undefined, event: AccountEvent, l
 
 /** A state without texts: objects, maps and the entry in the cache. */
 const STATE_BYTES_MIN = 2_048;
-/** A line in memory: strings of two bytes a character at worst, and the objects that hold them. */
+/** In memory, strings take up to two bytes a character. */
 const MEMORY_BYTES_PER_LINE_BYTE = 2;
 
 /** Every member may take a stance on every idea. */
@@ -169,11 +167,10 @@ export function restoredBytes(text: string): number {
   return STATE_BYTES_MIN + MEMORY_BYTES_PER_LINE_BYTE * Buffer.byteLength(text);
 }
 
-/** A string in memory: its characters at worst, and what holds it. */
 const BYTES_PER_CHARACTER = 2;
 const BYTES_PER_STRING = 32;
 
-/** The bytes of the state, not of its lines: what a change replaces takes no memory any more. */
+/** Counts the state and not its lines: replaced texts take no memory. */
 export function accountBytes({ personality, registeredPersonality }: AccountState): number {
   let bytes = STATE_BYTES_MIN;
   for (const text of [personality, registeredPersonality].flatMap((texts) => Object.values(texts).flat())) {
@@ -182,7 +179,6 @@ export function accountBytes({ personality, registeredPersonality }: AccountStat
   return bytes;
 }
 
-/** The snapshot of a stream for which one is due. */
 export function snapshotOf({ state, headHash }: State): Snapshot {
   return { eventId: state.lastEventId, leaf: fromHex(headHash), state: encodeState(state) };
 }

@@ -1,6 +1,6 @@
-// The streams in memory: each is folded from the log when first needed, a page at a time, and cached within a bound in bytes.
-// A stream is folded from its latest snapshot on; every line of a fold is checked against the hash of the one before it.
-// The log is the truth: a state that is evicted is folded again, and one that another process has left behind is folded on.
+// The streams in memory. A stream is folded when it is first needed, page by page from its latest snapshot, and cached within a bound in
+// bytes. Each line is checked against the hash of the line before it. The log is the truth: evicted states are folded again, and states
+// that other processes have left behind catch up.
 import { LRUCache } from 'lru-cache';
 import {
   ACCOUNT_SNAPSHOT_EVERY_EVENTS,
@@ -28,7 +28,7 @@ import {
   snapshotOf,
 } from './staging.ts';
 
-/** What every fold may read at once. Folds of more, each of which keeps a large state outside the cache, take a slot. */
+/** Folds that read more keep a large state outside the cache, so few of them run at once. */
 const LIGHT_FOLD_BYTES = 1_048_576;
 const HEAVY_FOLDS_MAX = 4;
 
@@ -36,16 +36,16 @@ export class Streams {
   readonly #log: EventLog;
   readonly #onCorruption: (error: LogCorruption) => void;
   readonly #cache: LRUCache<StreamId, State>;
-  /** The states of those that are held, whether the cache keeps them or not. */
+  /** Streams that pending commands need, whether or not the cache keeps them. */
   readonly #held = new Map<StreamId, Held>();
-  /** Heads that an append reported, of streams whose state in memory is older. */
+  /** The reported heads of streams whose state in memory is older. */
   readonly #behind = new Map<StreamId, number>();
   readonly #loading = new Map<StreamId, Promise<State | undefined>>();
   readonly #heavyFolds = new ConcurrencyLimit({ max: HEAVY_FOLDS_MAX });
-  /** Folds of what other processes appended to a state in memory. */
+  /** How often a state in memory was extended with other processes' events. */
   catchUps = 0;
 
-  /** `onCorruption` is called when the log no longer holds what was read from it: the process must stop. */
+  /** `onCorruption` is called when the log lacks events that were read from it: the process must stop. */
   constructor(log: EventLog, bytesMax: number, onCorruption: (error: LogCorruption) => void = () => {}) {
     this.#log = log;
     this.#onCorruption = onCorruption;
@@ -53,8 +53,8 @@ export class Streams {
   }
 
   /**
-   * The state in memory; null for a stream that is held and had no events when it was loaded. Undefined if the stream has to be loaded
-   * first: it is not in memory, known to be behind its head, or damaged.
+   * The state in memory; null for a held stream that had no events when it was loaded. Undefined if the stream must be loaded first:
+   * it is not in memory, known to be behind its head, or damaged.
    */
   current(stream: StreamId): State | null | undefined {
     const { damages } = this.#log;
@@ -80,7 +80,7 @@ export class Streams {
     };
   }
 
-  /** Takes a state whose events are in the log, unless memory has a newer one: folds and appends end in any order. */
+  /** Stores a state whose events are in the log, unless memory has a newer one: folds and appends end in any order. */
   publish(stream: StreamId, state: State): void {
     const held = this.#held.get(stream);
     const known = held?.state ?? this.#cache.get(stream);
@@ -91,7 +91,7 @@ export class Streams {
     if (head !== undefined && state.state.lastEventId >= head) this.#behind.delete(stream);
   }
 
-  /** Another process has extended the stream up to this head: a state before it decides nothing any more. */
+  /** Another process has extended the stream to this head: older states are no longer current. */
   noteHead(stream: StreamId, head: number): void {
     const held = this.#held.get(stream);
     const state = held?.state ?? this.#cache.get(stream);
@@ -105,8 +105,8 @@ export class Streams {
   }
 
   /**
-   * The stream at `head` or later, by default the log's at the moment of the call: a state in memory if it is as new, else folded on
-   * or from the beginning. Undefined for a stream without events. Throws StreamDamaged and FORUM_ERR_UNAVAILABLE.
+   * The stream at `head` or later; by default at the log's head when called. Undefined for a stream without events. Throws
+   * StreamDamaged and FORUM_ERR_UNAVAILABLE.
    */
   at(chamberId: number, head?: number): Promise<Chamber | undefined>;
   at(did: string, head?: number): Promise<Account | undefined>;
@@ -118,14 +118,13 @@ export class Streams {
     const least = head ?? (await this.#log.lastEventId(stream));
     if (least < known) throw this.#corrupted(stream, least, known);
     let state = this.current(stream) ?? undefined;
-    // A fold that was under way may end before that head.
+    // A shared fold may end before that head.
     while ((state?.state.lastEventId ?? 0) < least) state = await this.#load(stream, least);
     const held = this.#held.get(stream);
     if (state === undefined && held !== undefined) held.isLoaded = true;
     return state;
   }
 
-  /** Brings the stream into memory, so that `current` has it. */
   async load(stream: StreamId): Promise<void> {
     if (this.current(stream) === undefined) await this.at(stream, this.#behind.get(stream));
   }
@@ -171,12 +170,12 @@ export class Streams {
     }
     const { lastEventId = 0 } = state?.state ?? {};
     if (lastEventId < head) throw this.#corrupted(stream, lastEventId, head);
-    // One that can't be written now is written after another fold.
+    // A snapshot that can't be written now is written after a later fold.
     if (due !== undefined) await this.#log.writeSnapshot(stream, snapshotOf(due)).catch(() => {});
     return state;
   }
 
-  /** The state after the stream's snapshot, if that belongs to the log. */
+  /** The state of the stream's snapshot, if the snapshot belongs to the log. */
   async #restore(stream: StreamId, head: number, beginHeavy: BeginHeavy): Promise<State | undefined> {
     const isChamber = typeof stream === 'number';
     if (head < (isChamber ? SNAPSHOT_EVERY_EVENTS : ACCOUNT_SNAPSHOT_EVERY_EVENTS)) return undefined;

@@ -1,4 +1,4 @@
-// What agents have to do in their chambers, for GET /me/todo: most urgent first, each list with a version of its own.
+// Agents' pending tasks in their chambers, for GET /me/todo: most urgent first, each list with a version.
 import { hash } from 'node:crypto';
 import type { AccountState } from '../../projections/account.ts';
 import { mayAdmit } from '../../projections/admission.ts';
@@ -18,24 +18,21 @@ import type { Millis } from '../vocabulary/values.ts';
 import type { Account, Chamber } from './staging.ts';
 import { todoView } from './todo-view.ts';
 
-/** An agent's open chambers that are looked at: the newest ones. */
+/** The newest open chambers of an agent. */
 const MEMBERSHIPS_MAX = 1_000;
 const VERSION_CHARS = 22;
 
 export interface TodoList {
-  /** When it was made. */
   readonly now: Millis;
   readonly items: readonly Todo[];
   /**
-   * Differs from that of every other list of the agent. It is made of the list's content, so that all nodes agree on it, before and after
-   * restarts.
+   * Identifies the list's content, so that all nodes agree on it, also after restarts.
    */
   readonly version: string;
   /** The instant until which only an event can change the list; Infinity if nothing else can. */
   readonly validUntil: Millis;
 }
 
-/** What the rows of the lists do not hold. */
 interface Folds {
   account(did: string): Promise<Account | undefined>;
   chamber(chamberId: number): Promise<Chamber | undefined>;
@@ -52,7 +49,7 @@ export class TodoLists {
     this.#folds = folds;
   }
 
-  /** The chambers of the agent that are not committed; those that it created and did not join in LOBBY only. */
+  /** Lists the agent's uncommitted chambers; chambers that it created but did not join only while in LOBBY. */
   async of(did: string, now: Millis): Promise<TodoList> {
     const memberships = await this.#lists.listMemberships(did, MEMBERSHIPS_MAX);
     const account = (await this.#folds.account(did))?.state;
@@ -66,7 +63,7 @@ export class TodoLists {
       const admission = isRestricted ? await this.#admissionOf(membership, account) : undefined;
       const hasIdea = withIdea.has(chamberIdOf(membership));
       const item = todoOf(membership, { ...context, admission, hasIdea });
-      // A creator that did not join has nothing to do in it any more.
+      // A creator that did not join has nothing left to do.
       if (membership.member.turnOrder !== null || item.phase === 'LOBBY') items.push(item);
     }
     items.sort(byUrgency);
@@ -81,7 +78,7 @@ export class TodoLists {
     );
   }
 
-  /** The first items of a list, as they are shown. */
+  /** Returns the first items as the API shows them. */
   async views({ items }: TodoList, limit: number): Promise<readonly TodoView[]> {
     const shown = items.slice(0, limit);
     const holders = await this.#lists.listMembersAt(
@@ -95,12 +92,12 @@ function chamberIdOf({ chamber }: Membership): number {
   return chamber.chamberId;
 }
 
-/** A chamber with rules, in LOBBY, of its creator: of others nobody learns here that they may join. */
+/** Only the creator of a restricted chamber in LOBBY learns here whether it may join. */
 function mayNeedFold({ chamber, member }: Membership, now: Millis): boolean {
   return chamber.isRestricted && chamber.creatorDid === member.did && phaseBy(chamber.ends, false, now) === 'LOBBY';
 }
 
-/** Each event of a chamber raises its lastEventId; the rest is what the clock, or the agent's account, changes. */
+/** lastEventId covers the chamber's events; the other members change by the clock or the agent's account. */
 function versionOf(items: readonly Todo[]): string {
   const parts = items.map((item) => {
     const { chamber, lastEventId } = item.membership;

@@ -1,30 +1,29 @@
-// The service's metrics for Prometheus. Counting costs a request about a microsecond; gauges are read at the scrape.
+// The service's metrics for Prometheus. Counting a request takes about a microsecond; gauges are read at the scrape.
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { detach } from '../process/detach.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
-/** Read when Prometheus asks. */
 export interface Sources {
   readonly streams: () => number;
-  /** Events between the consumer farthest behind and the head of its chamber, or of the log for one of all chambers. */
+  /** The largest number of events that a consumer is behind its head. */
   readonly streamLag: () => Promise<number>;
   readonly connections: () => Promise<number>;
-  /** An estimate, in bytes. */
+  /** Estimated, in bytes. */
   readonly stateCacheBytes: () => number;
   readonly isWritable: () => boolean;
   readonly damagedStreams: () => number;
   /** undefined without a relayer. */
   readonly relayer: () => { readonly pending: number; readonly failed: number; readonly leads: boolean } | undefined;
-  /** What the relayer has signed and spent; undefined without one. */
+  /** Undefined without a relayer. */
   readonly spending: () => SpendingState | undefined;
-  /** The latest list was read, or there is none. */
+  /** Whether the latest lists were read; true without lists. */
   readonly areListsRead: () => boolean;
-  /** Unix seconds; NaN if it is not watched, 0 without one. */
+  /** Unix seconds; NaN if backups are not watched, 0 without a backup. */
   readonly lastBackupAt: () => number;
-  /** The state of a node of a shared log; undefined in a log of one process. */
+  /** Undefined if only one process uses the log. */
   readonly node: () => NodeState | undefined;
-  /** How often a state in memory was brought up to what other nodes had appended. */
+  /** How often a state in memory was extended with other nodes' events. */
   readonly catchUps: () => number;
   readonly publishing: () => PublishingState;
   /** Signed since the start. */
@@ -43,7 +42,7 @@ interface SpendingState {
   readonly attemptsMax: number;
   readonly jobEtherMax: number;
   readonly alerts: number;
-  /** NaN where they are not known. */
+  /** NaN if unknown. */
   readonly balanceEther: number;
   readonly transactionsLeft: number;
 }
@@ -51,15 +50,15 @@ interface SpendingState {
 interface PublishingState {
   /** Lines under the stored checkpoint. */
   readonly size: number;
-  /** Since there was no line that is not under it. */
+  /** Since the checkpoint last covered every line. */
   readonly lagSeconds: number;
-  /** The stored tiles are not those of the stored checkpoint: none is published before they are repaired. */
+  /** The stored tiles do not match the stored checkpoint: nothing is published before they are repaired. */
   readonly isTreeDamaged: boolean;
-  /** The log is not the one that was published: nothing is signed, and no move taken. */
+  /** The log is not the published one: nothing is signed, and moves are rejected. */
   readonly hasSecondHistory: boolean;
   /** Whether the latest attempt to publish and to copy the checkpoint succeeded. */
   readonly ok: boolean;
-  /** Whether this node publishes the next one. */
+  /** Whether this node publishes the next checkpoint. */
   readonly leads: boolean;
   /** The cosignatures of witnesses since the start. */
   readonly cosignatures: number;
@@ -79,14 +78,14 @@ const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 const APPEND_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 const BATCH_EVENTS = [1, 2, 4, 8, 16, 32, 64, 128];
 
-/** Creates a registry with Node's own metrics: memory, garbage collection, delay of the event loop. */
+/** Includes Node's default metrics: memory, garbage collection, event loop delay. */
 export function createRegistry(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   return registry;
 }
 
-/** GET /metrics alone. */
+/** Serves only GET /metrics. */
 export function createMetricsServer(registry: Registry): Server {
   return createServer((request, response) => {
     if (request.url !== '/metrics') {
@@ -102,19 +101,19 @@ export interface Answered {
   readonly incoming: IncomingMessage;
   /** 101 for an accepted upgrade. */
   readonly status: number;
-  /** The time from the request's head to the response's. */
+  /** From the request's head to the response's head. */
   readonly millis: Millis;
 }
 
-/** The pattern of the route that serves a request; undefined for a request that none serves. */
+/** Returns the pattern of the request's route; undefined if there is no route. */
 export type RouteOf = (method: string, path: string) => string | undefined;
 
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT']);
 const OTHER = 'other';
 
 /**
- * Labels are bounded: ids are replaced by the route's pattern, and unserved methods and paths are `other`. Series are cached by
- * a name of ours, because prom-client would rebuild its key each time.
+ * Labels are bounded: the route's pattern replaces ids, and unserved methods and paths are `other`. Series are cached, because
+ * prom-client would rebuild its key each time.
  */
 export function requestObserver(registry: Registry, routeOf: RouteOf): (answered: Answered) => void {
   const histogram = new Histogram({
@@ -137,7 +136,7 @@ export function requestObserver(registry: Registry, routeOf: RouteOf): (answered
   };
 }
 
-/** Requests that the limits reject reach no route. */
+/** Rejected requests reach no route. */
 export function rejectionCounter(registry: Registry): (reason: string) => void {
   const rejections = new Counter({
     name: 'chambers_requests_rejected_total',

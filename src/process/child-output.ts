@@ -1,10 +1,9 @@
-// Waits for a line of a child process's output.
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 
 /**
- * Resolves with the first line that matches; rejects when the output ends before. All of the output is read until it ends, whatever
- * happens to the promise: a pipe that nobody reads fills up, and the child blocks at its next write.
+ * Resolves with the first matching line; rejects if the output ends first. The output is read to its end in any case: an unread pipe
+ * fills up, and blocks the child's next write.
  */
 export function findLine(output: Readable, pattern: RegExp): Promise<RegExpExecArray> {
   return new Promise((resolve, reject) => {

@@ -1,15 +1,15 @@
-// The time that has passed, with that in which the machine slept: performance.now() stands still meanwhile.
+// Elapsed time, including time in which the machine slept, when performance.now() stops.
 import { uptime } from 'node:os';
 
-/** A clock that was set, or a sleep, is looked at from this length on; os.uptime() is in whole seconds on some systems. */
+/** Shorter clock changes and sleeps are ignored, because os.uptime() has whole seconds on some systems. */
 const SLEEP_MS_MIN = 2_000;
 
 export interface MachineClocks {
-  /** Milliseconds since 1970, which may be set. */
+  /** Milliseconds since 1970. The clock may be set. */
   readonly time: () => number;
   /** Milliseconds while the machine is awake. */
   readonly awake: () => number;
-  /** Milliseconds since the machine was started, asleep or awake. */
+  /** Milliseconds since the machine booted, asleep or awake. */
   readonly up: () => number;
 }
 
@@ -21,7 +21,7 @@ const MACHINE: MachineClocks = {
 
 export class ElapsedTime {
   readonly #clocks: MachineClocks;
-  /** What the time and the uptime are ahead of the time awake. */
+  /** Time and uptime minus time awake. */
   #timeLead: number;
   readonly #upLead: number;
   #slept = 0;
@@ -32,7 +32,7 @@ export class ElapsedTime {
     this.#upLead = clocks.up() - clocks.awake();
   }
 
-  /** Never falls. The uptime costs a system call, so it is read only when the time says that something has happened. */
+  /** Never decreases. The uptime costs a system call, so it is read only when the time has changed unexpectedly. */
   readonly read = (): number => {
     const { time, awake, up } = this.#clocks;
     const now = awake();

@@ -1,12 +1,12 @@
-// How the process ends: its exit codes, and an end that is not delayed.
+// Exit codes, and an exit without delay.
 
 export const EXIT_FAILURE = 1;
-/** EX_CONFIG of sysexits.h. Supervisors need not start the service again. */
+/** EX_CONFIG of sysexits.h: a restart would fail too. */
 export const EXIT_CONFIG = 78;
 
 /**
- * process.exit waits for the thread pool, where a look-up of a host name takes as long as a name server is silent. A signal ends the process
- * then: by SIGTERM if the code is 0, because supervisors take that for an orderly end.
+ * process.exit waits for the thread pool, where a host name look-up may wait for a silent name server. Then a signal ends the process:
+ * SIGTERM if the code is 0, because supervisors treat that as an orderly exit.
  */
 export function exit(code: number): never {
   if (process.getActiveResourcesInfo().includes('GetAddrInfoReqWrap')) {

@@ -78,8 +78,8 @@ export class MainThreadMeter {
   };
 
   /**
-   * How many times as long the thread is busy as it works for payers. Parsing of requests, writing of responses and collecting of garbage
-   * happen in addition, so each payer bears its part of them.
+   * The ratio of the thread's busy time to the time that was attributed. Parsing, writing to sockets and garbage collection happen
+   * outside of any context, so each payer bears a share.
    */
   #overheadAt(now: number): number {
     if (now - this.#measuredAt < OVERHEAD_EVERY_MS) return this.#overhead;

@@ -1,5 +1,5 @@
-// Exits with one sentence if Node is too old. Every program imports this first: modules are evaluated in the order of their
-// imports, and better-sqlite3 crashes an older Node without a message as soon as it is loaded.
+// Exits with one sentence if Node is too old. Every program must import it first, because better-sqlite3 crashes an older Node without a
+// message as soon as it is loaded.
 import { writeSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { EXIT_CONFIG } from './exit.ts';
@@ -10,7 +10,7 @@ const { node: running } = process.versions;
 
 if (isOlder(running, required)) {
   writeSync(process.stderr.fd, `Node ${required} or later is needed, and this is Node ${running}.\n`);
-  // Another start would fail as well.
+  // A restart would fail too.
   process.exit(EXIT_CONFIG);
 }
 

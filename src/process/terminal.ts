@@ -1,16 +1,16 @@
-// Text for people: colours if they are wanted, and the end of their output.
+// Text styles, and the end of the output.
 import { styleText } from 'node:util';
 
 type Style = Parameters<typeof styleText>[0];
 
-/** The text in a style, if standard output is a terminal and NO_COLOR is not set. */
+/** Styles the text if standard output is a terminal and NO_COLOR is not set. */
 export function paint(style: Style, text: string): string {
   const { NO_COLOR = '' } = process.env;
   const isWanted = process.stdout.isTTY === true && NO_COLOR === '';
   return isWanted ? styleText(style, text) : text;
 }
 
-/** Ends the process when its output ends: quietly after `head` has seen enough, with one sentence on a full disk. */
+/** Ends the process when its output fails: silently if the reader (`head`) has closed it, with one sentence if the disk is full. */
 export function exitWithOutput(): void {
   process.stderr.on('error', () => {});
   process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {

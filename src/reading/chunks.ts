@@ -1,11 +1,10 @@
-// Bytes that come in chunks, which a hostile sender may make of one byte each: as a list they would cost a hundred times their bytes, and
-// as the arguments of a call too many.
+// Bytes that arrive in chunks. A hostile sender may send one byte in each: kept as a list they would take a hundred times their size, and
+// would exceed the argument limit of one concatenation.
 import { concatBytes } from '@noble/hashes/utils.js';
 
 const CHUNKS_PER_BLOCK = 4_096;
 
 export class Chunks {
-  /** Their bytes. */
   length = 0;
   #blocks: Uint8Array[] = [];
   #chunks: Uint8Array[] = [];
@@ -19,7 +18,7 @@ export class Chunks {
     this.#chunks = [];
   }
 
-  /** Returns the bytes, which are no longer held. */
+  /** Returns the bytes, and forgets them. */
   take(): Uint8Array {
     const bytes = concatBytes(...this.#blocks, ...this.#chunks);
     this.length = 0;

@@ -1,10 +1,10 @@
-// Dates in the headers of responses (RFC 9110, 5.6.7), in the one form that senders may generate, and of certificates, as OpenSSL writes them.
+// Dates in response headers (RFC 9110, 5.6.7), in the only form that senders may generate, and in certificates as OpenSSL prints them.
 import type { Millis } from '../vocabulary/values.ts';
 
 const OF_CERTIFICATE = /^[A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4} GMT$/;
 const IMF_FIXDATE = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 
-/** NaN for a header that is missing, or of another form: Date.parse would read that in the time zone of the machine. */
+/** NaN for a missing header or another form: Date.parse would use the machine's time zone. */
 export function httpInstantOf(text: string | null | undefined): Millis {
   return typeof text === 'string' && IMF_FIXDATE.test(text) ? Date.parse(text) : Number.NaN;
 }

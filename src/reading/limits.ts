@@ -1,9 +1,10 @@
-// What a response of another operator's service may take of memory and time. The response is never trusted.
+// Bounds the memory and time for a response of another operator's service. Responses are never trusted.
+import { requireModestJson } from '../vocabulary/json.ts';
 
 export interface ReadLimits {
   /** The length of a response that is read whole, in bytes after decompression. */
   readonly responseBytesMax: number;
-  /** The length of a list of ideas, in bytes after decompression. It is parsed item by item, so it may be longer than other responses. */
+  /** The length of a list of ideas, in bytes after decompression. Lists are parsed item by item, so they may be longer. */
   readonly listBytesMax: number;
   /** The texts in such a list, in characters: an escaped one takes up to 6 bytes of JSON and two of memory. */
   readonly listCharsMax: number;
@@ -13,13 +14,13 @@ export interface ReadLimits {
   readonly jsonValuesMax: number;
   /** The length of a line of a log or an event of a stream, in bytes after decompression. */
   readonly lineBytesMax: number;
-  /** The length of the lines that are taken from one response, in bytes: the rest is requested again. */
+  /** The bytes of lines that are read from one response; the rest is requested again. */
   readonly pageBytesMax: number;
-  /** What a chamber's log adds to its state (ideas, members, allocations), in characters of JSON. */
+  /** The size of a chamber's state (ideas, members, allocations), in characters of JSON. */
   readonly stateCharsMax: number;
-  /** The time from the request to the last byte of the response, in milliseconds. A response that may wait gets its wait on top. */
+  /** From the request to the last byte of the response. A long poll's wait is added. */
   readonly responseMillisMax: number;
-  /** The time without a whole line or event on a stream, in milliseconds: the service sends something every 30 s. */
+  /** The time without a whole line or event on a stream: the service sends something every 30 s. */
   readonly silenceMillisMax: number;
 }
 
@@ -40,7 +41,7 @@ export const READ_LIMITS: ReadLimits = {
   silenceMillisMax: 60_000,
 };
 
-/** A response exceeds a limit: the rest of it is not read. The message is a sentence about "it", the response or the input. */
+/** A response exceeds a limit, and the rest is not read. The message is a sentence about "it", the response or the input. */
 export class LimitError extends Error {
   readonly limit: keyof ReadLimits;
 
@@ -48,5 +49,19 @@ export class LimitError extends Error {
     super(message);
     this.name = 'LimitError';
     this.limit = limit;
+  }
+}
+
+/** undefined if the text is not JSON. Throws a LimitError for JSON of too many values or levels. */
+export function parseModestJson(text: string, { jsonValuesMax }: Pick<ReadLimits, 'jsonValuesMax'>): unknown {
+  try {
+    requireModestJson(text, jsonValuesMax);
+  } catch (error) {
+    throw new LimitError('jsonValuesMax', `its JSON is not read: ${(error as Error).message}`);
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }

@@ -1,10 +1,10 @@
-// Lines of hostile input, one at a time, so that a log of any length passes through in flat memory.
+// Splits hostile input into lines, one at a time, so that a log of any length takes constant memory.
 import { withCommas } from '../vocabulary/values.ts';
 import { Chunks } from './chunks.ts';
 import { LimitError, type ReadLimits } from './limits.ts';
 
 export interface RawLine {
-  /** The line without its line break. */
+  /** Without the line break. */
   readonly bytes: Uint8Array;
   /** Whether a line break ended it; the last line of a file may be torn. */
   readonly isEnded: boolean;
@@ -31,7 +31,7 @@ export async function* splitLines(
       if (begun.length > 0) begun.add(rest);
       yield { bytes: begun.length > 0 ? begun.take() : rest, isEnded: true };
     }
-    // Nothing is left of most chunks of a live stream, and an empty part would keep the whole chunk.
+    // An empty remainder, as of most chunks of a live stream, would keep the whole chunk in memory.
     if (start === chunk.length) continue;
     requireBytes(begun.length + chunk.length - start);
     begun.add(chunk.subarray(start));

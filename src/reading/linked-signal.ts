@@ -1,4 +1,3 @@
-// A signal for one piece of work: it ends with what started the work, at its time limit, or when it is aborted.
 import { timerMillis } from './waiting.ts';
 
 /**

@@ -1,8 +1,7 @@
-// A JSON array of hostile input, parsed one item at a time: a long list costs its items and not also its whole text.
+// Parses a hostile JSON array item by item, so that the whole text of a long list is never in memory.
 
 import { withCommas } from '../vocabulary/values.ts';
-import { LimitError, type ReadLimits } from './limits.ts';
-import { parseModestJson } from './parse.ts';
+import { LimitError, parseModestJson, type ReadLimits } from './limits.ts';
 
 export type ListLimits = Pick<ReadLimits, 'listBytesMax' | 'listCharsMax' | 'itemBytesMax' | 'jsonValuesMax'>;
 
@@ -30,13 +29,13 @@ class ListParser {
   isEnded = false;
   readonly #limits: ListLimits;
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-  /** The bytes of the item that is being read. */
+  /** The bytes of the current item. */
   readonly #item: Uint8Array;
   #itemBytes = 0;
   #bytes = 0;
   #chars = 0;
   #values = 0;
-  /** 1 between the items. */
+  /** 1 between items. */
   #depth = 0;
   #isInString = false;
   #isEscaped = false;
@@ -111,7 +110,7 @@ class ListParser {
   }
 }
 
-/** The characters of all texts in a value: its memory besides the values. It is nested few levels deep. */
+/** The characters of all texts in a value, which is nested only a few levels deep. */
 function charsOf(value: unknown): number {
   if (typeof value === 'string') return value.length;
   if (typeof value !== 'object' || value === null) return 0;

@@ -1,25 +1,23 @@
-// One response, read within limits of bytes, values and time. Everything that asks another operator's service reads through it.
+// Reads a response within limits of bytes, values and time. All requests to other operators' services go through it.
 import { withCommas } from '../vocabulary/values.ts';
 import { Chunks } from './chunks.ts';
-import { LimitError, type ReadLimits } from './limits.ts';
+import { LimitError, parseModestJson, type ReadLimits } from './limits.ts';
 import { type RawLine, splitLines } from './lines.ts';
 import { linkedSignal } from './linked-signal.ts';
 import { type ListLimits, readList } from './list.ts';
-import { parseModestJson } from './parse.ts';
 import { timerMillis } from './waiting.ts';
 
-/** What is needed of `fetch`. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 interface Deadlines {
   readonly signal?: AbortSignal | undefined;
-  /** The time from now to the last byte. */
+  /** From the request to the last byte. */
   readonly wholeMillisMax?: number;
-  /** The time between two chunks of a response that is read as text, or two whole lines of one that is read as lines. */
+  /** Between two chunks of a text, or two whole lines. */
   readonly silenceMillisMax?: number;
 }
 
-/** Sends the request. Redirects are not followed by default: they lead to a URL that nobody chose or signed. */
+/** Sends the request. By default redirects are not followed: nobody chose or signed their URL. */
 export async function openResponse(
   fetch: Fetch,
   url: string,
@@ -51,14 +49,14 @@ export async function openResponse(
   }
 }
 
-/** Its body is read at most once, by one of text, json, list and lines; then, or by close, its connection and timers end. */
+/** The body is read at most once, by text, json, list or lines. That, or close, ends the connection and timers. */
 export class OpenResponse {
   readonly status: number;
   readonly ok: boolean;
   readonly headers: Headers;
   readonly close: () => void;
   readonly #body: Response['body'];
-  /** Called when something has come. */
+  /** Called when data has arrived. */
   readonly #hear: () => void;
 
   constructor({ status, ok, headers, body }: Response, hear: () => void, close: () => void) {
@@ -103,12 +101,12 @@ export class OpenResponse {
     return parseModestJson(await this.text(limits), limits);
   }
 
-  /** The items of a JSON array, undefined if it is none. Throws a LimitError beyond a limit. */
+  /** Returns the items of a JSON array; undefined if the body is not an array. Throws a LimitError. */
   async list(limits: ListLimits): Promise<readonly unknown[] | undefined> {
     return await readList(this.#chunks(), limits);
   }
 
-  /** Its lines as they come. Throws a LimitError on one beyond lineBytesMax. */
+  /** Yields lines as they arrive. Throws a LimitError for one beyond lineBytesMax. */
   async *lines(limits: Pick<ReadLimits, 'lineBytesMax'>): AsyncGenerator<RawLine, void, undefined> {
     for await (const line of splitLines(this.#chunks(), limits)) {
       this.#hear();
@@ -127,7 +125,7 @@ export class OpenResponse {
   }
 }
 
-/** A `fetch` for libraries that bring their own request: its response was read whole, within the limits. */
+/** A `fetch` for libraries that make their own requests. The whole response is read within the limits first. */
 export function limitedFetch(limits: ReadLimits, wholeMillisMax?: number): typeof fetch {
   return async (url, init = {}) => {
     const { signal, ...request } = init;
@@ -140,5 +138,5 @@ export function limitedFetch(limits: ReadLimits, wholeMillisMax?: number): typeo
   };
 }
 
-/** Options of viem's HTTP transport, whose timeout ends with the headers: its limits are those of limitedFetch. */
+/** Options for viem's HTTP transport, whose timeout covers only the headers: limitedFetch has the limits. */
 export const UNLIMITED_BY_VIEM = { timeout: 0, maxResponseBodySize: false } as const;

@@ -1,8 +1,8 @@
-// The shape of parsed JSON that another operator's service sent. What programs read is checked before they read it, so that a missing
-// member or one of another type is an error that names it. Members that no shape names may be there: later versions add some.
+// Checks the shape of parsed JSON from another operator's service before it is used, so that errors name members that are missing or have
+// the wrong type. Unknown members are allowed: later versions add some.
 import { instantOf } from '../vocabulary/values.ts';
 
-/** Returns what is wrong with a value, as a sentence that begins with the path of the member; undefined if nothing is. */
+/** Returns a sentence about what is wrong, beginning with the member's path; undefined if nothing is. */
 export type Shape = (value: unknown, path: string) => string | undefined;
 
 export const text = ofType('a string', (value) => typeof value === 'string');

@@ -1,6 +1,6 @@
-// What to do about a connection that failed because of TLS, by the code of the error.
+// Hints for connections that failed because of TLS, by error code.
 
-/** How OpenSSL takes a response of plain HTTP. */
+/** OpenSSL's errors for a plain HTTP response. */
 const WITHOUT_TLS: ReadonlySet<string> = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG']);
 const NOT_TRUSTED: ReadonlySet<string> = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
@@ -9,7 +9,7 @@ const NOT_TRUSTED: ReadonlySet<string> = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
-/** The end of a sentence about the error; undefined if it has another reason. */
+/** Returns text to append to the error's sentence; undefined for other errors. */
 export function tlsHint(code: string): string | undefined {
   if (WITHOUT_TLS.has(code)) return '. It does not speak TLS: use http:// instead of https://';
   if (NOT_TRUSTED.has(code))

@@ -1,11 +1,11 @@
-// How long to wait, for a time and before a request is sent again. Everything that asks another operator's service waits by these.
+// Waits, and the backoff before a request is sent again. All requests to other operators' services use them.
 import type { Millis } from '../vocabulary/values.ts';
 import { httpInstantOf } from './http-date.ts';
 
-/** A longer timer fires at once. */
+/** setTimeout fires at once for a longer time. */
 const TIMER_MILLIS_MAX = 2 ** 31 - 1;
 
-/** The time for one timer: a longer one fires early rather than at once. */
+/** Caps the time of one timer, which fires early rather than at once. */
 export function timerMillis(millis: Millis): Millis {
   return Math.min(millis, TIMER_MILLIS_MAX);
 }
@@ -13,7 +13,7 @@ export function timerMillis(millis: Millis): Millis {
 /** Resolves after `millis`, however long; rejects with the signal's reason if that aborts first. */
 export async function pause(millis: Millis, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
-  // A time that is not known is a long one: a short one would make a loop around it a busy one.
+  // NaN waits long: a short wait could make a loop around it busy.
   let left = Number.isNaN(millis) ? TIMER_MILLIS_MAX : millis;
   do {
     await oneTimer(timerMillis(left), signal);
@@ -37,25 +37,25 @@ function oneTimer(millis: Millis, signal?: AbortSignal): Promise<void> {
 
 const BACKOFF_FIRST_MILLIS = 200;
 const BACKOFF_MAX_MILLIS = 10_000;
-/** A longer wait that a service asks for is cut. */
+/** Caps the wait that a service requests. */
 const ASKED_MILLIS_MAX = 60_000;
 
 /**
- * The wait after failure number `failures` (from 0): doubling, with jitter so that clients do not retry in step. What the service asks
- * for comes on top: it raises the wait and never replaces it, as a gateway may ask for no wait at all.
+ * The wait after failure number `failures` (from 0): doubling, with jitter so that clients do not retry in step. The wait that the service
+ * requests is added and never replaces it, because a gateway may request none.
  */
 export function backoffMillis(failures: number, askedMillis: Millis = 0): Millis {
   const most = Math.min(BACKOFF_FIRST_MILLIS * 2 ** failures, BACKOFF_MAX_MILLIS);
   return Math.min(askedMillis, ASKED_MILLIS_MAX) + most * (0.5 + Math.random() / 2);
 }
 
-/** What a response asks for in Retry-After, seconds or a date (RFC 9110, 10.2.3); undefined without it, or for anything else. */
+/** The wait in Retry-After, as seconds or a date (RFC 9110, 10.2.3); undefined if it is absent or invalid. */
 export function retryAfterMillis(headers: Pick<Headers, 'get'>, now: Millis): Millis | undefined {
   const text = headers.get('Retry-After')?.trim() ?? '';
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1_000;
   const at = httpInstantOf(text);
   if (Number.isNaN(at)) return undefined;
-  // Both dates are of the machine that responded.
+  // Both dates come from the machine that responded.
   const respondedAt = httpInstantOf(headers.get('Date'));
   return Math.max(0, at - (Number.isNaN(respondedAt) ? now : respondedAt));
 }

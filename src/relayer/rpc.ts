@@ -2,9 +2,8 @@
 // that is not JSON-RPC.
 import * as v from 'valibot';
 import { BaseError, http, RpcRequestError } from 'viem';
-import { LimitError, READ_LIMITS } from '../reading/limits.ts';
+import { LimitError, parseModestJson, READ_LIMITS } from '../reading/limits.ts';
 import { linkedSignal } from '../reading/linked-signal.ts';
-import { parseModestJson } from '../reading/parse.ts';
 import { limitedFetch, UNLIMITED_BY_VIEM } from '../reading/response.ts';
 
 export class RpcError extends Error {

@@ -1,14 +1,11 @@
-// What the configuration says about the chain.
+// The chain's settings from the configuration.
 import { type Config, readConfigured } from '../config.ts';
 import type { RelayerConfig } from '../relayer/context.ts';
 import { type ContractProfile, quorumProfile, REFERENCE } from '../relayer/contracts.ts';
 import { readQuorumSettings } from '../relayer/quorum-settings.ts';
 import type { Hex } from '../vocabulary/values.ts';
 
-/**
- * readConfig requires addresses and key wherever it takes an RPC_URL, and checks their form. Throws ConfigError when the file of
- * CONTRACTS_FILE is wrong.
- */
+/** readConfig has required the addresses and the key together with RPC_URL. Throws ConfigError if CONTRACTS_FILE is invalid. */
 export function configuredChain(config: Config, rpcUrl: string): RelayerConfig {
   return {
     rpcUrl,
@@ -26,7 +23,7 @@ export function feeSettings({ FEE_BUMP_SECONDS, FEE_MAX_GWEI, FEE_TIP_GWEI }: Co
   return { feeBumpSeconds: FEE_BUMP_SECONDS, feeMaxWei: FEE_MAX_GWEI, tipWei: FEE_TIP_GWEI };
 }
 
-/** readConfig requires the file with the quorum contracts. Throws ConfigError. */
+/** readConfig has required the file for the quorum contracts. Throws ConfigError. */
 export function configuredContracts({
   CONTRACTS,
   CONTRACTS_FILE = '',

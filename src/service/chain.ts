@@ -1,4 +1,4 @@
-// The chain that the service commits to: the one behind RPC_URL, or its own development chain.
+// The chain that the service uses: the one behind RPC_URL, or a development chain.
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { type DevChain, startDevChain } from '../dev-chain/dev-chain.ts';
@@ -16,10 +16,9 @@ import type { ProbedChain } from './checks/check.ts';
 import { requireNone } from './checks/checks.ts';
 
 export interface ChainLink {
-  /** The name for operators. */
   readonly name: string;
   readonly status: () => ChainStatus;
-  /** Begins to relay. Called once the service listens: a service that does not start takes the lease from no other. */
+  /** Starts the relayer. Called once the service listens, so that a failed start does not take the lease from another node. */
   readonly start: () => void;
   /** Stops the relayer between two steps, then the development chain. */
   readonly stop: () => Promise<void>;
@@ -31,7 +30,7 @@ interface ChainOptions {
   readonly logger: Logger;
 }
 
-/** `checked` is the chain behind RPC_URL, as the checks of the start found it; without one the development chain is started and checked. */
+/** `checked` is the chain behind RPC_URL after the checks; without it, the development chain is started and checked. */
 export async function openChain(options: ChainOptions, checked: ProbedChain | undefined): Promise<ChainLink> {
   if (checked !== undefined) return openRelayer(options, checked);
   const { config, forum, logger } = options;
@@ -54,7 +53,7 @@ async function openRelayer(
   { config, isReached }: ProbedChain,
   devChain?: DevChain,
 ): Promise<ChainLink> {
-  // Another chain is rejected from now on.
+  // From now on, other chains are rejected.
   if (isReached) await forum.store.meta.remember(CHAIN_ID, String(config.chainId));
   let lease: Lease | undefined;
   const reader = new TokenReader({ rpcUrl: config.rpcUrl, chainId: config.chainId });
@@ -101,7 +100,7 @@ function statusOf(relayer: Relayer, config: RelayerConfig, devChain: DevChain | 
   const problem = devChain?.problem;
   const state = problem === undefined ? rest : { ...rest, reason: problem };
   const { chainId, registryAddress, factoryAddress } = config;
-  // Only the development chain's own address is public: a configured one may hold an API key.
+  // Only the development chain's address is public: a configured URL may contain an API key.
   const address = devChain === undefined ? {} : { rpcUrl: devChain.config.rpcUrl };
   return {
     ok: ok && problem === undefined,

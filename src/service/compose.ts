@@ -1,5 +1,5 @@
-// Puts the service together from its parts, without opening a store, a chain, a thread or a port: those are opened by its caller,
-// which also closes them. Nothing that is made here is shared with another service of the same process.
+// Composes the service from its parts. The caller opens and closes the store, chain, threads and ports. Services of the same process share
+// nothing.
 import type { Logger } from 'pino';
 import { type Config, readConfigured } from '../config.ts';
 import { toBlockList } from '../connections/client-address.ts';
@@ -47,7 +47,7 @@ export interface CoreOptions {
 
 export type Core = ReturnType<typeof composeCore>;
 
-/** The forum and its rules, which a relayer needs before there is an HTTP edge. */
+/** The forum, which the relayer needs before the HTTP edge exists. */
 export function composeCore({ config, logger, store, keys, clock, onFatal }: CoreOptions) {
   const observation = openObservation(config, logger);
   const { onBatch } = observation;
@@ -100,7 +100,6 @@ function openAccessList(config: Config, logger: Logger): AccessList {
   });
 }
 
-/** The chain of a service with CHAIN=none. */
 export const NO_CHAIN: ChainLink = {
   name: 'none',
   status: () => ({ ok: true, details: { chain: null } }),
@@ -112,18 +111,17 @@ interface EdgeOptions {
   readonly chain: ChainLink;
   readonly verifier: Pick<SignatureVerifierPool, 'verify' | 'sign'>;
   readonly version: string;
-  /** The log's name, once it is known: it may depend on the address that the service listens on. */
+  /** The log's name, which may depend on the address that the service listens on. */
   readonly origin: Promise<string>;
-  /** What this node knows to be published. */
   readonly history: PublishedHistory;
 }
 
 export type Composition = ReturnType<typeof composeService>;
 
-/** A service that listens nowhere yet. */
+/** A service that does not listen yet. */
 export function composeService(core: Core, options: EdgeOptions) {
   const { chain, verifier, version, origin, history } = options;
-  // A caller that awaits it gets the error.
+  // Callers that await it get the error.
   origin.catch(() => {});
   const { config, logger, forum, meter, keys, access, agentRate, observation } = core;
   forum.haltIf(() => history.problem && unavailable(NOT_AS_PUBLISHED, history.problem));
@@ -211,13 +209,12 @@ export function composeService(core: Core, options: EdgeOptions) {
   return {
     ...core,
     app,
-    /** Does nothing until it is started. */
     publishing,
     /** Serves a request that was admitted. */
     fetch: observation.observe(app.fetch, (method, path) => routeOf(app, method, path)),
     requestLimit: observation.watch(requestLimits.reject.bind(requestLimits)),
     connectionWait: requestLimits.connectionWait.bind(requestLimits),
-    /** What the composition itself knows of what metrics show. */
+    /** The sources of metrics that the composition has. */
     sources: {
       streams: () => quota.total,
       streamLag: () => streams.lag(),
@@ -242,7 +239,7 @@ export function composeService(core: Core, options: EdgeOptions) {
       streams.stop();
       todoWatches.close();
     },
-    /** To be called after drain, when requests under way were given their time. */
+    /** Called after drain, once requests under way have had their grace time. */
     close: () => {
       liveness.close();
       meter.stop();

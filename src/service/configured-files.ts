@@ -1,4 +1,4 @@
-// The files that variables name.
+// Files that the configuration names.
 import { readFileSync, statSync } from 'node:fs';
 import { type Config, readConfigured } from '../config.ts';
 import { readDids } from '../http/access-list.ts';
@@ -16,7 +16,7 @@ export function readWitnesses({ WITNESS_POLICY_FILE: path }: Config): readonly P
   return readConfigured('WITNESS_POLICY_FILE', () => parsePolicy(readFileSync(path, 'utf8'))).witnesses;
 }
 
-/** In Unix seconds. A backup touches the file once it was checked; NaN if none is configured, 0 if it is missing. */
+/** In Unix seconds; NaN if no file is configured, 0 if it is missing. A backup touches the file after its check. */
 export function lastBackupAt({ BACKUP_STAMP_FILE: path }: Config): number {
   if (path === undefined) return Number.NaN;
   return (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0) / 1000;

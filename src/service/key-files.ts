@@ -13,7 +13,7 @@ import type { Millis } from '../vocabulary/values.ts';
 
 type LogWithKeys = Pick<FoundLog, 'logId' | 'keyIds'>;
 
-/** Undefined for a log in memory, which has its keys there too, and for a log that has no id yet. */
+/** Undefined for a log in memory, whose keys are in memory too, and for a log without an id yet. */
 export function keyFileOf(
   { SERVICE_KEY_FILE: named, DATABASE_PATH: databasePath }: Config,
   logId: string | undefined,
@@ -28,8 +28,8 @@ export function checkpointCopyOf(config: Config, logId: string): string | undefi
 }
 
 /**
- * The keys in the file of a log, or of one that is still to be made; undefined if they are still to be made. Throws an Error if they
- * are not those of the log, or if the file is missing and the log has keys, which others would replace.
+ * Returns the keys from the log's file; undefined if they must be created. Throws if they are not the log's keys, or if the file is
+ * missing although the log has keys.
  */
 export function readKeys(config: Config, log: LogWithKeys | undefined): ServiceKeys | undefined {
   const path = keyFileOf(config, log?.logId);
@@ -45,7 +45,7 @@ export function readKeys(config: Config, log: LogWithKeys | undefined): ServiceK
   return keys;
 }
 
-/** The database was lost, or another one is named: the start would make an empty log, which has none of these keys. */
+/** The database was lost, or DATABASE_PATH is wrong: the start would create an empty log, which has none of these keys. */
 function requireNoKeys(path: string): undefined {
   const keys = readAnyKeyFile(path);
   if (keys === undefined) return undefined;
@@ -54,7 +54,7 @@ function requireNoKeys(path: string): undefined {
   );
 }
 
-/** A file with more keys has been rotated. One without some of them signs what clients reject. */
+/** A file with additional keys was rotated. With keys missing, clients would reject signatures. */
 export function requireRecorded({ thumbprints }: ServiceKeys, keyIds: readonly string[], path: string): void {
   const missing = keyIds.filter((keyId) => !thumbprints.includes(keyId));
   if (missing.length === 0) return;
@@ -63,7 +63,7 @@ export function requireRecorded({ thumbprints }: ServiceKeys, keyIds: readonly s
   );
 }
 
-/** As readKeys does, for a start: throws ConfigError. In production a missing file is a mistake: each node would make its own. */
+/** Like readKeys, but throws ConfigError. In production a missing file is an error: each node would create its own keys. */
 export function findKeys(config: Config, log: LogWithKeys | undefined): ServiceKeys | undefined {
   return readConfigured('SERVICE_KEY_FILE', () => {
     const keys = readKeys(config, log);
@@ -74,7 +74,7 @@ export function findKeys(config: Config, log: LogWithKeys | undefined): ServiceK
   });
 }
 
-/** Makes missing keys, and records them with the log. Throws ConfigError. */
+/** Creates missing keys, and records them in the log. Throws ConfigError. */
 export async function openKeys(config: Config, { log, meta }: Store, now: Millis): Promise<ServiceKeys> {
   const { logId } = log;
   const recorded = await meta.recall(SERVICE_KEYS);
@@ -88,12 +88,12 @@ export async function openKeys(config: Config, { log, meta }: Store, now: Millis
 function makeKeys(config: Config, logId: string, now: Millis): ServiceKeys {
   const path = keyFileOf(config, logId);
   if (path === undefined) return keysInMemory(logId, now);
-  // Only the folder of the default path is made: a configured one that is missing is more likely a mistake.
+  // Only the default folder is created: a configured one that is missing is more likely a mistake.
   if (config.SERVICE_KEY_FILE === undefined) makeFolder(dirname(path));
   return readConfigured('SERVICE_KEY_FILE', () => createKeyFile(path, logId, now));
 }
 
-/** Replaces what the log has `recorded`, and returns what it has then: if another node was faster, the keys of that node. */
+/** Replaces the `recorded` keys, and returns the log's keys: those of another node if it was faster. */
 export async function recordKeys(
   meta: LogMeta,
   keys: ServiceKeys,

@@ -1,5 +1,4 @@
-// What operators see of the service: metrics if METRICS_PORT is set, a line for each request at LOG_LEVEL=debug. With
-// neither, nothing is measured.
+// Metrics if METRICS_PORT is set, and a log line for each request at LOG_LEVEL=debug. With neither, nothing is measured.
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { BatchReport } from '../forum/pipeline.ts';
@@ -22,11 +21,11 @@ import { metricsPort } from './listen-addresses.ts';
 
 export interface Observation {
   readonly onBatch: ((report: BatchReport) => void) | undefined;
-  /** The handler, measured for metrics and the debug log. */
+  /** Wraps the handler to measure requests. */
   observe(fetch: Fetch, routeOf: RouteOf): Fetch;
-  /** The limits on requests, with their rejections counted if metrics are served. */
+  /** Wraps the request limit to count rejections. */
   watch(requestLimit: RequestLimit): RequestLimit;
-  /** Serves the metrics on a separate port, which the service's callers need not reach. */
+  /** Serves the metrics on a separate port, which need not be public. */
   serve(sources: Sources): Promise<{ close(): void }>;
 }
 
@@ -83,13 +82,13 @@ function logRequest(logger: Logger, { incoming, status, millis }: Answered): voi
   );
 }
 
-/** Logs a defect as an error, and a condition that passes by itself, such as a full disk, as a warning. */
+/** Logs a defect as an error, and a temporary condition, such as a full disk, as a warning. */
 export function logFailure(logger: Logger, { error, path, ...request }: Failure): void {
   const level = request.status === 503 ? 'warn' : 'error';
   logger[level]({ ...request, path: loggedPath(path), err: error }, 'request failed');
 }
 
-/** The path without the query, and without any part that may be an e-mail address. */
+/** Returns the path without the query and without parts that may be e-mail addresses. */
 function loggedPath(target: string): string {
   const [path = ''] = target.split('?', 1);
   return path

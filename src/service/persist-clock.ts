@@ -1,13 +1,12 @@
-// Persists the service's clock from time to time, so that it goes back by little in a crash.
+// Persists the service's clock regularly, so that a crash sets it back by little.
 import type { Logger } from 'pino';
 import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import type { Forum } from '../forum/forum.ts';
 import { detach } from '../process/detach.ts';
 
-/** The most that the service's clock can go back in a crash, and how soon a log that takes no writes is noticed without moves. */
+/** Bounds how far a crash sets the clock back, and how late a log that rejects writes is noticed without moves. */
 const CLOCK_PERSIST_INTERVAL_MS = 1_000;
 
-/** One after the other, however long one takes. */
 export function persistClockRegularly(forum: Forum, logger: Logger): NodeJS.Timeout {
   const failures = new RepeatedLog();
   let isPersisting = false;

@@ -1,4 +1,4 @@
-// Starts the service: opens its store, chain, threads and ports in this order, and closes again what it opened if a later one fails.
+// Starts the service: opens its store, chain, threads and ports in this order, and closes them again if a later step fails.
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import type { Logger } from 'pino';
@@ -28,17 +28,16 @@ import { type Core, composeCore, composeService, NO_CHAIN } from './compose.ts';
 import { checkpointCopyOf, openKeys } from './key-files.ts';
 import { servicePort } from './listen-addresses.ts';
 import { persistClockRegularly } from './persist-clock.ts';
-import { SilentConnections } from './silent-connections.ts';
-import { stopService } from './stop.ts';
+import { SilentConnections, stopService } from './stop.ts';
 
 export interface ServiceOptions {
-  /** What the configuration was read from: names in it that are nearly ours are reported. */
+  /** The environment of the configuration: misspelt names in it are reported. */
   readonly env?: CheckInput['env'];
   readonly config: Config;
   readonly logger: Logger;
   readonly version: string;
   readonly clock?: TimeSource;
-  /** Lines of the logger that could not be written. */
+  /** Log lines that could not be written. */
   readonly lostLogLines?: () => number;
   /** Memory and disk may differ: the process must stop. */
   readonly onFatal: (error: unknown) => void;
@@ -46,9 +45,7 @@ export interface ServiceOptions {
 
 export interface Service {
   readonly forum: Forum;
-  /** The address that it listens on. */
   readonly url: string;
-  /** Reads the allow-list and the ban list again. */
   reloadAccess(): void;
   /** Finishes requests under way, closes streams with 1012 and releases the log. */
   stop(): Promise<void>;
@@ -82,7 +79,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
 const MIGRATION_REPORT_MS = 5_000;
 
-/** Reports the beginning, and then from time to time the progress: a large database takes minutes. */
+/** Reports the beginning, then the progress at intervals: a large database takes minutes. */
 function reportMigration(logger: Logger): OnMigration {
   let reportedAt = Number.NEGATIVE_INFINITY;
   return (progress) => {
@@ -124,7 +121,7 @@ async function openStore({ config, logger, onFatal }: ServiceOptions) {
   return { store, source: { time: () => store.clock.now(), elapsed } };
 }
 
-/** Damage is no other log: it is reported where it is met. */
+/** Damage does not mean that it is another log, and is reported where it is found. */
 async function requirePublished(history: PublishedHistory, tree: PublishedTree): Promise<void> {
   try {
     await history.prove(tree);
@@ -150,7 +147,7 @@ interface Parts {
   readonly history: PublishedHistory;
 }
 
-/** A start that fails leaves no threads behind. */
+/** A failed start leaves no threads behind. */
 async function serve(options: ServiceOptions, parts: Parts): Promise<Service> {
   const verifier = openVerifier(options.config, options.logger);
   try {

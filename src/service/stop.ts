@@ -1,22 +1,22 @@
 // Stops the service: rejects new requests, finishes those under way, and closes the log last.
 import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
+import { onEachConnection } from '../connections/each-connection.ts';
 import type { SignatureVerifierPool } from '../verifier/verifier.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { ChainLink } from './chain.ts';
 import type { Composition } from './compose.ts';
-import type { SilentConnections } from './silent-connections.ts';
 
-/** The time from the beginning of a stop on for requests under way, stream peers, and the relayer with its chain. */
+/** For requests under way, stream peers, and the relayer with its chain, from the beginning of the stop. */
 const STOP_GRACE_MS = 5_000;
-/** The time from the beginning of a stop on for moves under way to be written. */
+/** For moves under way to be written, from the beginning of the stop. */
 const COMMITS_MS_MAX = 6_500;
-/** The time for the clock to be persisted, which the next start does without. */
+/** The next start can do without the persisted clock. */
 const CLOCK_MS_MAX = 1_000;
-/** While stopping: a keep-alive connection becomes idle only once its last response is out. */
+/** A keep-alive connection becomes idle only once its last response is sent. */
 const IDLE_SWEEP_MS = 20;
 
-/** What a running service holds open. */
 export interface Running {
   readonly composed: Composition;
   readonly server: Server;
@@ -28,8 +28,8 @@ export interface Running {
 }
 
 /**
- * What stands still is left behind, as a crash would leave it: the relayer's next start continues from there. Throws when moves under
- * way were not written in time.
+ * Work that does not end in time is abandoned as in a crash; the relayer's next start continues from there. Throws if moves under way
+ * were not written in time.
  */
 export async function stopService(running: Running): Promise<void> {
   const { composed, server, chain, verifier, metrics, clockTimer } = running;
@@ -60,4 +60,29 @@ function closeIdle({ server, silent }: Running): void {
 /** Does not keep the process alive. */
 function pause(millis: Millis): Promise<void> {
   return setTimeout(millis, undefined, { ref: false });
+}
+
+/** A client that opens a connection for a request sends it within a round trip. */
+const FIRST_REQUEST_MS_MAX = 250;
+
+/**
+ * Connections without a request yet, which browsers and undici keep in reserve. Node counts them as busy, so a stop would wait for them.
+ */
+export class SilentConnections {
+  readonly #openedAt = new Map<Socket, Millis>();
+
+  constructor(server: Server) {
+    onEachConnection(server, (socket) => {
+      this.#openedAt.set(socket, performance.now());
+      socket.once('close', () => this.#openedAt.delete(socket));
+    });
+  }
+
+  /** Unread data is lost, so it must be called right after the event loop has read its sockets. */
+  close(): void {
+    const openedBefore = performance.now() - FIRST_REQUEST_MS_MAX;
+    for (const [socket, openedAt] of this.#openedAt) {
+      if (socket.bytesRead === 0 && openedAt < openedBefore) socket.destroy();
+    }
+  }
 }

@@ -1,4 +1,4 @@
-// A subscription's pages as server-sent events: `id` is the cursor and `data` the line, so that a browser resumes by Last-Event-ID.
+// Sends a subscription's pages as server-sent events: `id` is the cursor and `data` the line, so browsers resume by Last-Event-ID.
 import { comment, type EventSink } from '../connections/event-source.ts';
 import { serverSentEventsOf } from './frames.ts';
 import type { Annotated, Subscription } from './subscription.ts';
@@ -11,7 +11,7 @@ export interface Following {
   readonly after: number | undefined;
 }
 
-/** Returns what stops it. */
+/** Returns a function that stops it. */
 export function sendLines({ write, send, end, fail }: EventSink, { subscribe, after }: Following): () => void {
   let eventId = after;
   const subscription = subscribe({

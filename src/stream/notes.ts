@@ -1,5 +1,5 @@
-// Notes on a chamber's stream, for readers that ask for them: that the reader has caught up, and each change of the phase. A phase
-// changes by an event or by the clock alone, so a note follows from the chamber's state and never from a line.
+// Notes on a chamber's stream, for readers that ask for them: that the reader has caught up, and each change of the phase. Notes follow
+// from the chamber's state and not from a line, because the clock alone may change the phase.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { phaseAt, phaseBy, phaseEnd } from '../../projections/phase.ts';
 import { phaseOf } from '../../projections/phase-ends.ts';
@@ -10,7 +10,7 @@ import { detach } from '../process/detach.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
 import { instantOf, type Millis, PHASES, type Phase, toTimestamp } from '../vocabulary/values.ts';
 
-/** The longest time that setTimeout takes. */
+/** setTimeout fires at once for a longer time. */
 const TIMER_MS_MAX = 2_147_483_647;
 
 interface NotesOptions {
@@ -21,16 +21,16 @@ interface NotesOptions {
   readonly head: number;
   /** Takes a note's JSON. */
   readonly send: (text: string) => void;
-  /** Ends the stream: a note that is due can't be made. */
+  /** Ends the stream when a note that is due can't be made. */
   readonly fail: (error: unknown) => void;
 }
 
 export class PhaseNotes {
   readonly #forum: Pick<Forum, 'chamber' | 'chamberInMemory' | 'now'>;
   readonly #options: NotesOptions;
-  /** The last event handed to the reader. */
+  /** The last event delivered to the reader. */
   #cursor: number;
-  /** The phase that was noted last; undefined until the reader has caught up. */
+  /** The latest noted phase; undefined until the reader has caught up. */
   #phase: Phase | undefined;
   /** `ts` of `chamber.committed`, which ends the last phase. */
   #committedAt: Millis | undefined;
@@ -43,7 +43,7 @@ export class PhaseNotes {
     this.#cursor = options.after;
   }
 
-  /** Resolves once the chamber's state has the lines of the page, which may be on disk before; undefined if it has them. */
+  /** Resolves once the chamber's state includes the page, which may be on disk earlier; undefined if it does already. */
   known(page: Page): Promise<unknown> | undefined {
     if (this.#phase === undefined) return undefined;
     const { chamberId } = this.#options;
@@ -52,8 +52,8 @@ export class PhaseNotes {
   }
 
   /**
-   * The page, which must go to the reader, in parts: between the lines of two phases the notes of the change. If the chamber's state has
-   * not its lines, the notes come at the head.
+   * Splits the page, all of which must be delivered: between the lines of two phases come the notes of the change. If the chamber's state
+   * does not include the page, the notes come at the head.
    */
   *partsOf(page: Page): Generator<Page | string> {
     if (this.#isStopped) return;
@@ -80,10 +80,10 @@ export class PhaseNotes {
     yield taken === 0 ? page : { ndjson: ndjson.subarray(from), count: page.count - taken };
   }
 
-  /** The reader has everything up to that event, and the log has no more. */
+  /** Called when the reader has every event of the log, up to the cursor. */
   async atHead(cursor: number): Promise<void> {
     const chamber = await this.#forum.chamber(this.#options.chamberId);
-    // A reader that is behind gets more lines, and is at the head again after them.
+    // A reader that is behind gets more lines, and reaches the head again.
     if (chamber === undefined || chamber.state.lastEventId !== cursor || this.#cursor !== cursor) return;
     if (!this.#isStopped) this.#note(chamber.state);
   }
@@ -106,7 +106,7 @@ export class PhaseNotes {
     this.#timer = setTimeout(() => detach(this.atHead(this.#cursor), fail), millis);
   }
 
-  /** One for each phase that was not empty: a phase with lines may begin and end within a millisecond. */
+  /** Yields one note for each phase that was not empty: a phase with lines may begin and end within a millisecond. */
   *#changesTo(phase: Phase, state: ChamberState): Generator<string> {
     for (let from = this.#phase as Phase; isLater(phase, from); from = this.#phase as Phase) {
       const { to: next, at } = changeAfter(from, state, this.#committedAt ?? state.lastAt);
@@ -127,7 +127,7 @@ function isLater(one: Phase, other: Phase): boolean {
 }
 
 const LINE_BREAK = 0x0a;
-/** How a line ends; no text of an agent holds unescaped quotes. */
+/** The end of a line. Agents' texts contain no unescaped quotes. */
 const TAIL = /"ts":"([^"]+)","type":"([a-z_.]+)"\}\n$/;
 const TAIL_BYTES_MAX = 100;
 
@@ -136,7 +136,7 @@ function tailOf(ndjson: Buffer, end: number): Pick<ChamberEvent, 'ts' | 'type'> 
   return { ts, type: type as ChamberEvent['type'] };
 }
 
-/** The phase after `from`, without phases that were empty, and when it began. */
+/** Returns the next phase that was not empty, and when it began. */
 function changeAfter(from: Phase, { ends }: ChamberState, committedAt: Millis): { to: Phase; at: Millis } {
   const at = phaseEnd({ ends }, from);
   if (at === null || from === 'ALLOCATE_REVEAL') return { to: 'COMMITTED', at: committedAt };

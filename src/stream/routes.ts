@@ -31,7 +31,7 @@ import { PhaseNotes } from './notes.ts';
 import { type Allowance, type Annotated, type Consumer, Subscriptions } from './subscription.ts';
 import { serveWebSocket } from './websocket.ts';
 
-/** A response of at most this many lines does not wait behind readers of whole logs. */
+/** A response of at most so many lines does not wait behind readers of whole logs. */
 const SHORT_ANSWER_LINES = 100;
 
 const NOT_A_STREAM =
@@ -44,7 +44,7 @@ interface StreamOptions {
   readonly quota: Quota;
   /** The network that a request counts against. */
   readonly networkOf: (incoming: IncomingMessage) => string;
-  /** How long nothing more should be done for the network, which took more of the main thread than it may. */
+  /** How long a network that exceeded its main-thread time must wait. */
   readonly workWait: (network: string) => Millis;
   readonly meter: MainThreadMeter;
   /** Sent with every response. */
@@ -137,7 +137,7 @@ export function streamRoutes(
     const until = Math.min(lastEventId, after + limit);
     const isShared = isSettled !== undefined && c.req.query('log') !== undefined && isSharedPage(after, limit);
     const isEnd = isShared && until === lastEventId && isSettled();
-    // The log in the query and the cursor name lines that never change; more can follow them only on a page that is not full.
+    // The query names the log and the cursor, so the lines never change; more can follow only on a page that is not full.
     const isFinal = isEnd || (isShared && until === after + limit);
     const caching = { ...(isFinal && { 'Cache-Control': IMMUTABLE }), ...(isEnd && { 'Stream-End': 'true' }) };
     return lines(c, readPages(log, { stream, after, until, lane: laneOf(until - after) }), caching);
@@ -148,7 +148,7 @@ export function streamRoutes(
     return new Response(storedLines(pages, budgetOf(c)), { headers });
   }
 
-  /** History that has begun is not rejected: a network that took too much of the main thread waits for the next page. */
+  /** History is not cut off once it has begun: a network over its budget waits before the next page. */
   function budgetOf(c: Context): () => Promise<void> {
     const { incoming } = bindingsOf(c);
     if (incoming === undefined) return async () => {};
@@ -177,7 +177,7 @@ export function streamRoutes(
   }
 }
 
-/** Node sees an ordinary request, with a response object and no socket, if there is no `Connection: Upgrade`. */
+/** Without `Connection: Upgrade`, Node treats it as an ordinary request with a response object. */
 function kindOf(c: Context): 'socket' | 'source' | 'pages' {
   if (c.req.header('upgrade')?.toLowerCase() === 'websocket' && c.env.outgoing === undefined) return 'socket';
   return accepts(c.req.header('accept'), 'text/event-stream') ? 'source' : 'pages';
@@ -191,7 +191,7 @@ function readCursor(c: Context, logId: string, lastEventId: number): number | un
   return after;
 }
 
-/** The place of a cursor over all chambers; undefined when absent. Throws as readCursor does. */
+/** Returns the place of a cursor over all chambers; undefined when absent. Throws like readCursor. */
 async function readPlace(c: Context, forum: Forum): Promise<number | undefined> {
   const { logId } = forum.store.log;
   const [name, text] = cursorText(c);
@@ -252,14 +252,14 @@ async function settledAt(forum: Forum, chamberId: number): Promise<number | unde
 }
 
 interface Published {
-  /** The event before the first one that is published. */
+  /** The event before the first published one. */
   readonly first: number;
   readonly lastEventId: number;
   /** Whether no event of the chamber will follow the last one. */
   readonly isSettled?: () => boolean;
 }
 
-/** One of the pages into which every reader divides a log alike, so that they share what a cache holds. */
+/** Whether it is one of the pages that all readers request, so that caches can share it. */
 function isSharedPage(after: number, limit: number): boolean {
   return limit === EVENTS_LIMIT.fallback && after % limit === 0;
 }
@@ -272,7 +272,7 @@ function laneOf(lines: number): 'foreground' | 'bulk' {
   return lines <= SHORT_ANSWER_LINES ? 'foreground' : 'bulk';
 }
 
-/** Each line ended by a line break. The next page is read while the socket takes the last one. */
+/** The next page is read while the socket writes the last one. */
 function storedLines(pages: AsyncGenerator<Page>, waitForBudget: () => Promise<void>): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>({
     pull: async (controller) => {
@@ -287,7 +287,7 @@ function storedLines(pages: AsyncGenerator<Page>, waitForBudget: () => Promise<v
   });
 }
 
-/** Streams are served over sockets. The request of a WebSocket has no response object. */
+/** A WebSocket request has no response object. */
 function bindingsOf(c: Context): Pick<HttpBindings, 'incoming'> & { readonly outgoing: ServerResponse | undefined } {
   return c.env;
 }

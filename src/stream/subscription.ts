@@ -1,12 +1,12 @@
-// A chamber's log as its consumers receive it. A subscription is a cursor over the log; replay and live are one loop, and a
-// consumer that is behind costs no memory. What makes it correct:
+// Delivers a chamber's log to its consumers. A subscription is a cursor over the log: replay and live are one loop, and a consumer that is
+// behind costs no memory. Why it is correct:
 //
 // - Nothing is missed. Growth raises the topic's `version` before any subscription is woken. A subscription waits only when the
 //   read that found nothing after its cursor began in the current version, and its loop ends without being suspended between
 //   that check and the wait. So growth either fails the check or finds the subscription waiting, with no loop left running.
-// - Nothing is repeated or reordered. Only its own subscription hands lines to a consumer: always those right after the cursor,
-//   one page at a time, and the cursor has moved before the consumer sees the page. While a subscription reads or waits for room
-//   it is not waiting for growth, so wake() leaves it alone.
+// - Nothing is repeated or reordered. Only a consumer's own subscription delivers lines to it: always those right after the cursor, one
+//   page at a time, and the cursor advances before the consumer sees the page. A subscription that reads or waits for backpressure is not
+//   waiting for growth, so wake() ignores it.
 // - A wake-up carries no data. Woken subscriptions read the log from their own cursor. Those at the same cursor share one read,
 //   which is dropped when the log grows or every subscription has been woken.
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -21,9 +21,9 @@ export interface Consumer {
   readonly take: (page: Page) => Promise<void> | undefined;
   /** Called once, after the last lines. */
   readonly end: (reason: EndReason) => void;
-  /** Called at the head, with the last event handed over, before `overAt`. */
+  /** Called at the head, with the last delivered event, before `overAt`. */
   readonly atHead?: ((cursor: number) => Promise<void>) | undefined;
-  /** Asked at the head: the event with which the stream is over, if it is. */
+  /** Called at the head: returns the event that ends the stream, if there is one. */
   readonly overAt?: (() => Promise<number | undefined>) | undefined;
   readonly allowance?: Allowance | undefined;
 }
@@ -36,7 +36,7 @@ export interface Allowance {
   readonly waitForBudget: () => Promise<void>;
 }
 
-/** A consumer whose connection also carries notes, which are no lines. */
+/** A consumer whose connection also carries notes, which are not lines of the log. */
 export interface Annotated extends Consumer {
   readonly note: (text: string) => void;
 }
@@ -44,7 +44,6 @@ export interface Annotated extends Consumer {
 /** An error if the lines could not be read or taken. */
 export type EndReason = 'stopped' | 'over' | { readonly error: unknown };
 
-/** What subscriptions need of the forum. */
 export type Source = Pick<Forum, 'follow'> & {
   readonly log: Pick<EventLog, 'readPage' | 'lastEventId' | 'readAll' | 'lastPlace' | 'readQueue'>;
 };
@@ -58,7 +57,7 @@ export class Subscriptions {
     this.#source = source;
   }
 
-  /** Hands over every event after `after`, in order, each once, then the live ones, until stop(); never before it returns. */
+  /** Delivers every event after `after` in order and once, then live events, until stop(); never before it returns. */
   open(chamberId: number, after: number, consumer: Consumer): Subscription {
     let topic = this.#topics.get(chamberId);
     if (topic === undefined) {
@@ -68,7 +67,7 @@ export class Subscriptions {
     return new Subscription(topic, after, consumer);
   }
 
-  /** The events between the consumer farthest behind and its head. */
+  /** The largest number of events that a consumer is behind its head. */
   async lag(): Promise<number> {
     let lag = 0;
     for (const [chamberId, { subscriptions }] of this.#topics) {
@@ -87,9 +86,9 @@ export class Subscriptions {
 }
 
 class Subscription {
-  /** The last event handed out, or the place up to which the log was read. */
+  /** The last delivered event, or the place up to which the log was read. */
   cursor: number;
-  /** Whether it is at the head, and the consumer has room. */
+  /** Whether it is at the head without backpressure. */
   isWaiting = false;
   #isStopped = false;
   /** What growth resumes is work for the request that opened the subscription. */
@@ -105,7 +104,7 @@ class Subscription {
     this.#readOn();
   }
 
-  /** The log has grown: a page that was read already is handed out at once, without being suspended. */
+  /** Called when the log has grown. A page that is in memory is delivered at once, without being suspended. */
   wake(): void {
     if (!this.isWaiting) return;
     const { allowance } = this.#consumer;
@@ -151,7 +150,7 @@ class Subscription {
     }
   }
 
-  /** Hands out a page read in that version; one that does not move the cursor is the head. Returns a promise if another follows. */
+  /** Delivers a page that was read in that version; one that does not advance the cursor is the head. Returns a promise if another follows. */
   #accept(version: number, page: Page | OrderedPage): Promise<void> | undefined {
     if (this.#isStopped) return undefined;
     const cursor = 'last' in page ? page.last : this.cursor + page.count;
@@ -165,7 +164,7 @@ class Subscription {
       // A fast consumer must not keep the process busy.
       if (isFull(page) || page.count === 0)
         return Promise.resolve(backpressure).then(this.#consumer.allowance?.waitForBudget ?? this.#topic.nextTurn);
-      // Only another read shows the end of all chambers' lines, or that the consumer is at the head.
+      // Another read is needed to see the end of all chambers' lines, or that the consumer is at the head.
       const { overAt, atHead } = this.#consumer;
       return 'last' in page || overAt || atHead ? Promise.resolve(backpressure) : backpressure;
     } catch (error) {
@@ -214,7 +213,6 @@ class ChamberTopic {
     this.#onEmpty();
   }
 
-  /** When another page may be read. */
   readonly nextTurn = (): Promise<void> => this.#source.log.readQueue.wait('bulk');
 
   async read(after: number): Promise<Page | OrderedPage> {
@@ -230,13 +228,13 @@ class ChamberTopic {
       shared.page = await shared.reading;
       return shared.page;
     } finally {
-      // A read is kept only for subscriptions about to be woken. A failure is for those that wait now, and a full page is history.
+      // A read is kept only for subscriptions about to be woken, and neither a failure nor a full page, which is history.
       const isKept = this.#isWaking && shared.page !== undefined && !isFull(shared.page);
       if (!isKept && this.reads.get(after) === shared) this.reads.delete(after);
     }
   }
 
-  /** Growth meanwhile goes out to those not yet woken, and to the others in another pass. */
+  /** Growth during a pass reaches subscriptions that were not woken yet; the others are woken in another pass. */
   async #wakeAll(): Promise<void> {
     this.#isWaking = true;
     try {
@@ -262,7 +260,7 @@ class ChamberTopic {
   }
 }
 
-/** Whether the page reached a limit, so that it is history and not the head. */
+/** A page that reached a limit is history and not the head. */
 function isFull({ ndjson, count }: Page): boolean {
   return count === PAGE_LINES_MAX || ndjson.length >= PAGE_BYTES;
 }

@@ -1,4 +1,4 @@
-// WS /chambers/:id/stream: a subscription's pages written to a socket as text frames, one for each line.
+// WS /chambers/:id/stream: writes a subscription's pages to a socket, one text frame for each line.
 import type { Socket } from 'node:net';
 import { upgradeWebSocket } from '@hono/node-server';
 import type { Context } from 'hono';
@@ -18,7 +18,7 @@ export interface WebSocketOptions {
   readonly liveness: Liveness;
 }
 
-/** Accepts the handshake; once open, the socket is served from a subscription until either ends. */
+/** Accepts the handshake, and serves the socket from a subscription until either ends. */
 export function serveWebSocket(c: Context, options: WebSocketOptions): Promise<Response> {
   return upgradeWebSocket(c, {
     onOpen: (_event, { raw }) => {
@@ -33,14 +33,13 @@ export function serveWebSocket(c: Context, options: WebSocketOptions): Promise<R
  * and pings alternate at frame boundaries.
  */
 function serve(webSocket: WebSocket, { subscribe, socket, liveness }: WebSocketOptions): void {
-  // The adapter's listeners, set by now, hold the whole request. They are not needed: consumers send nothing, and an error is
-  // followed by the close.
+  // The adapter's listeners keep the whole request in memory, and are not needed: consumers send nothing, and close follows an error.
   webSocket.removeAllListeners();
   webSocket.on('error', () => {});
   const subscription = subscribe({
     take: (page) => {
       if (webSocket.readyState === WebSocket.OPEN) return socket.write(framesOf(page)) ? undefined : drained(socket);
-      // Closing: reading on without writing would go through all history with nothing to slow it down.
+      // The socket is closing: without writes, nothing would slow down a read of all history.
       subscription.stop();
       return undefined;
     },
@@ -59,7 +58,7 @@ function serve(webSocket: WebSocket, { subscribe, socket, liveness }: WebSocketO
   webSocket.on('pong', liveness.watch({ socket, carrier: socket, answersPings: true, ping }));
 }
 
-/** Resolves when the socket has room again or has closed. */
+/** Resolves when the socket has drained or closed. */
 function drained(socket: Socket): Promise<void> | undefined {
   if (socket.destroyed) return undefined;
   return new Promise((resolve) => {

@@ -252,7 +252,7 @@ describe('the pipeline', () => {
     expect(await register(service, 'wet', unchanged)).toBeNull();
     expect([await register(service, 'dry', first), await register(service, 'wet', second)]).toEqual([dry, wet]);
     await register(other, 'dry', 'd'.repeat(32));
-    // It changed nothing, and does not now: its answer is the registration that it found.
+    // It changed nothing before, and does not now: its response is the registration that it found.
     expect(await register(service, 'wet', unchanged)).toEqual(wet);
     expect((await service.forum.account(by.did))?.state).toMatchObject({
       lastEventId: 4,
@@ -290,7 +290,7 @@ describe('the pipeline', () => {
     expect(await service.events(chamberId)).toHaveLength(7);
   });
 
-  it('decides a signature that the log only seemed to hold', async () => {
+  it('decides a signature that the log only seemed to contain', async () => {
     const wrapLog = (log: EventLog) => withMembers(log, { mayHold: () => true });
     const { service, ann, submit } = await inDebate({ wrapLog });
     const signature = newSignatureKey();
@@ -299,7 +299,7 @@ describe('the pipeline', () => {
     expect(await submit(service, 'debate', ann, signature)).toEqual(first);
   });
 
-  it('shows, responds and wakes for nothing that its append has not confirmed', async () => {
+  it('publishes, responds and wakes only after the append has confirmed the event', async () => {
     const { service, ann, submit, hold, openGate, chamberId } = await inDebate();
     const shown = async () => (await service.forum.chamber(chamberId))?.state.lastEventId;
     const seen: string[] = [];
@@ -320,7 +320,7 @@ describe('the pipeline', () => {
     expect(seen.toSorted()).toEqual(['answered', 'rejected', 'woken']);
   });
 
-  it('shows nothing of an append that fails after others were decided on it', async () => {
+  it('publishes nothing of an append that fails after others were decided on it', async () => {
     let isBroken = false;
     const wrapLog = (log: EventLog) =>
       actBefore(log, 'append', () => {
@@ -385,7 +385,7 @@ describe('the pipeline', () => {
     await Promise.all(closes);
   });
 
-  it('counts an agent’s chambers again where a batch knows of a chamber that another process has created since', async () => {
+  it('counts an agent’s chambers again when a batch has read a chamber that another process has created since', async () => {
     const settings = { CHAMBERS_OPEN_PER_DID_MAX: '1' };
     const store = openSqliteStore(':memory:');
     const clock = new TestClock();
@@ -430,7 +430,7 @@ describe('the pipeline', () => {
     expect([idOf(first), await second, idOf(await join)]).toEqual([1, 'FORUM_ERR_CONFLICT', 2]);
   });
 
-  it('counts the line of a retry for its caller, and each question to the chain', async () => {
+  it('charges the caller for the line of a retry, and for each question to the chain', async () => {
     const { service, ann, submit } = await inDebate();
     const charges: number[] = [];
     const paying = async <Result>(act: () => Promise<Result>) => {

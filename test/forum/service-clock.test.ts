@@ -1,4 +1,4 @@
-// The service's clock: what it follows, and when it is in doubt.
+// The service's clock: which changes it follows, and when the time is in doubt.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type ClockProblem, ServiceClock } from '../../src/forum/service-clock.ts';
 import { HOUR, START } from '../kit/clock.ts';
@@ -72,7 +72,7 @@ describe.each([2 * DAY, 365 * DAY, -2 * DAY])('a jump by %i ms', (millis) => {
     expect(problems.map((problem) => problem?.aheadMillis)).toEqual([millis, undefined]);
   });
 
-  it('is judged anew when the clock jumps again', () => {
+  it('is judged again when the clock jumps again', () => {
     source.time += millis;
     pass(JUMP_MILLIS - SECOND);
     source.time += DAY;
@@ -81,8 +81,8 @@ describe.each([2 * DAY, 365 * DAY, -2 * DAY])('a jump by %i ms', (millis) => {
   });
 });
 
-describe('a clock that stands by its jump', () => {
-  it('is believed when it jumped ahead', () => {
+describe('a clock that keeps its new time after a jump', () => {
+  it('is trusted when it jumped ahead', () => {
     source.time += DAY;
     pass(JUMP_MILLIS);
     expect(clock.problem()).toBeDefined();

@@ -1,4 +1,4 @@
-// What the checker says of histories of a store that does not tell when it wrote a line, as those of real nodes.
+// The checker on histories whose store does not report when it wrote a line, like those of real nodes.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
@@ -48,7 +48,7 @@ function read(lastEventId: number, invokedAt: number): HistoryRequest {
 }
 
 describe('the checker', () => {
-  it('has nothing against what happened', () => {
+  it('accepts a history that happened', () => {
     expect(problemsOf([debate(0), debate(1), read(4, 20), read(3, 10)])).toEqual([]);
   });
 
@@ -57,7 +57,7 @@ describe('the checker', () => {
     expect(problemsOf([debate(0), debate(1)], { lines: lost })).toEqual(['two was accepted, and is not in the log']);
   });
 
-  it('finds commands in another order than they were answered in', () => {
+  it('finds commands in another order than their responses', () => {
     const requests = [debate(0, { invokedAt: 20, respondedAt: 25 }), debate(1, { invokedAt: 0, respondedAt: 5 })];
     expect(problemsOf(requests)).toEqual(['event 3 of 1 was sent after event 4 had been answered']);
   });
@@ -74,7 +74,7 @@ describe('the checker', () => {
     ]);
   });
 
-  it('finds a rejection that was right at no moment, and a retry that was rejected', () => {
+  it('finds a rejection that was never right, and a retry that was rejected', () => {
     const clock = { from: START + 2 * HOUR, to: START + 2 * HOUR };
     const outcome: Outcome = { is: 'rejected', code: 'FORUM_ERR_TURN' };
     const retry = debate(0, { id: 'retry', invokedAt: 20, respondedAt: 21, clock, outcome });

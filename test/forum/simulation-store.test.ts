@@ -1,4 +1,4 @@
-// The store that the simulation runs on keeps what the ports promise.
+// The simulation's store passes the conformance tests of the ports.
 import { describePort } from '../log/conformance.ts';
 import { MemoryDatabase } from './simulation/memory-database.ts';
 import { openMemoryStore } from './simulation/memory-store.ts';

@@ -1,4 +1,4 @@
-// A cold stream is folded from its snapshot: the same state, from fewer lines; a snapshot that does not fit changes nothing.
+// A cold stream is folded from its snapshot: the same state from fewer lines. A snapshot of another log is ignored.
 import { readFileSync, writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
@@ -30,7 +30,7 @@ async function written(): Promise<string> {
   return path;
 }
 
-/** The stream as it is first loaded, and how many lines that took. */
+/** Loads the stream; returns its state and how many lines were read. */
 async function load(path: string, stream: StreamId = 1) {
   const store = openSqliteStore(path);
   const reading = vi.spyOn(store.log, 'readPage');
@@ -67,7 +67,7 @@ describe('a snapshot', () => {
     const folded = await load(path);
     expect(folded.lines).toBe(EVENTS);
     expect(state).toEqual({ ...folded.state, bytes: expect.any(Number) });
-    // The fold has left one.
+    // The fold has written one.
     expect(rows(path)).toEqual(before);
     await rebuildLog(path);
     expect(rows(path)).toEqual(before);

@@ -1,4 +1,4 @@
-// Two nodes whose clocks are apart: what one of them accepts after a line of the other holds by the `ts` of its line, which auditors know.
+// Two nodes whose clocks differ: every rule for a line that follows the other node's line is decided by the line's `ts`, which auditors know.
 import { expect, it } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START, TestClock } from '../kit/clock.ts';

@@ -1,4 +1,4 @@
-// What operators see: metrics on a port of their own, and log lines without secrets.
+// Metrics on a separate port, and log lines without secrets.
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { TestClock } from '../kit/clock.ts';

@@ -16,7 +16,7 @@ function limitOf(max: number, perKeyMax: number) {
   return { begun, begin, end };
 }
 
-it('runs so many at once, and so many of each key', async () => {
+it('runs a limited number at once, in total and for each key', async () => {
   const { begun, begin } = limitOf(3, 2);
   await begin('a', 'a', 'a', 'b', 'b');
   expect(begun).toEqual(['a', 'a', 'b']);

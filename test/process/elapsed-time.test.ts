@@ -1,4 +1,4 @@
-// What counts as time that has passed. The machine's clocks are the test's.
+// Elapsed time, on clocks that the test controls.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { ElapsedTime } from '../../src/process/elapsed-time.ts';
 
@@ -26,13 +26,13 @@ function sleep(millis: number): void {
   machine.up += millis;
 }
 
-describe('the time that has passed', () => {
-  it('is that of the monotonic clock', () => {
+describe('elapsed time', () => {
+  it('follows the monotonic clock', () => {
     pass(HOUR);
     expect(elapsed()).toBe(HOUR);
   });
 
-  it('has that in which the machine slept, each time', () => {
+  it('includes each sleep of the machine', () => {
     for (const night of [1, 2, 3]) {
       pass(HOUR);
       sleep(8 * HOUR);
@@ -57,7 +57,7 @@ describe('the time that has passed', () => {
   });
 });
 
-it('goes on by the clocks of this machine', () => {
+it('advances on the clocks of this machine', () => {
   const { read } = new ElapsedTime();
   const from = read();
   expect(read()).toBeGreaterThanOrEqual(from);

@@ -1,4 +1,4 @@
-// Dates as others write them, in one form each, whatever the time zone of the machine.
+// Dates of other programs, each in one form, whatever the machine's time zone.
 import { X509Certificate } from 'node:crypto';
 import { rootCertificates } from 'node:tls';
 import { expect, test } from 'vitest';

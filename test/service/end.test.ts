@@ -26,7 +26,7 @@ it.skipIf(!existsSync(TASKS))('a start that fails while it is composed ends its 
   await until(() => readdirSync(TASKS).length < before + (STARTS * THREADS) / 2);
 });
 
-/** The part of the 5 s that a stop grants to requests under way. */
+/** A part of the 5 s that a stop gives requests under way. */
 const STOP_MS_MAX = 1_500;
 
 it('a stop closes connections on which no request was sent', async () => {

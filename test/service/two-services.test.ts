@@ -54,7 +54,7 @@ it('the end of one leaves the other at work, with its streams and its verifier',
   await newAgent(other.running);
 });
 
-/** Each with its reason in its file: facts of the thread, of the process or of a library, not of a service. */
+/** State of the process or of a library, not of a service; each file has the reason. */
 const MAY_HOLD_STATE = [
   'src/crypto/keccak.ts',
   'src/http/response.ts',

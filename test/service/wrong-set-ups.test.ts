@@ -1,4 +1,4 @@
-// Set-ups that can't work: doctor and start say the same sentence, with the same exit code, and leave everything as it was.
+// Broken deployments: doctor and start report the same sentence and exit code, and change nothing.
 import { chmodSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -179,7 +179,7 @@ const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environme
 describe('doctor and start say the same of', () => {
   it.each(SET_UPS)('%s', async (_title, make, exitCode, sentence) => {
     const path = await expectSame(await make(), exitCode, sentence);
-    // Nothing was made.
+    // Nothing was created.
     expect(readdirSync(dirname(path))).toEqual([]);
   });
 });

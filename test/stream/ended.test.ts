@@ -11,7 +11,7 @@ import { atEnd } from '../kit/temporary.ts';
 
 const STREAMS = 2_000;
 const STREAMS_PER_ADDRESS_MAX = '2';
-/** The listeners of one kind of which Node warns. */
+/** Node warns above this number of listeners of one kind. */
 const LISTENERS_MAX = 10;
 
 /** A chamber that is over, with 3 events. */
@@ -22,7 +22,7 @@ async function overChamber(running: Running): Promise<string> {
   return `/chambers/${id}/stream?after=0&end=settled`;
 }
 
-/** The connections that the process accepts from now on. */
+/** Collects the connections that the process accepts from now on. */
 function acceptedSockets(): readonly Socket[] {
   const sockets: Socket[] = [];
   const note = (message: unknown) => void sockets.push((message as { readonly socket: Socket }).socket);
@@ -31,7 +31,7 @@ function acceptedSockets(): readonly Socket[] {
   return sockets;
 }
 
-/** The whole body of a stream that ends; throws if it is refused. */
+/** Returns the whole body of a stream that ends; throws if the request is rejected. */
 function readStream(url: string, agent: Agent): Promise<string> {
   return new Promise((resolve, reject) => {
     httpGet(url, { agent, headers: { accept: 'text/event-stream' } }, async (response) => {

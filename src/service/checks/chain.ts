@@ -1,4 +1,4 @@
-// The chain: its id, contracts that accept the relayer, and chamber ids that are still free there.
+// The chain: its id, contracts that accept the relayer, and chamber ids that are free on it.
 import { formatEther } from 'viem';
 import { ConfigError } from '../../config.ts';
 import { anvilBinary } from '../../dev-chain/anvil.ts';
@@ -24,7 +24,7 @@ export const checkChain: Check = async (state) => {
       ? [...findings, behindBlock(blockAt, time())]
       : findings;
   } catch (error) {
-    // The file of the contracts was reported.
+    // checkFiles has reported it.
     if (error instanceof ConfigError) return [];
     throw error;
   }
@@ -43,7 +43,7 @@ function checkAnvil(): readonly Finding[] {
   }
 }
 
-/** Of a log that was used before, the chain of then is expected. */
+/** A log that was used before must keep its chain. */
 export async function probe(wanted: RelayerConfig, remembered: number | undefined): Promise<ProbedChain> {
   const chainId = wanted.chainId ?? remembered;
   if (remembered !== undefined && chainId !== remembered) {
@@ -70,14 +70,14 @@ export async function probe(wanted: RelayerConfig, remembered: number | undefine
   };
 }
 
-/** Ids are looked up until there are so many free ones in a row. */
+/** The search ends after so many consecutive free ids. */
 const FREE_IDS_IN_A_ROW = 10;
-/** A copy lacks what was created after it was made. */
+/** A copy lacks chambers that were created after it was made. */
 const FREE_IDS_IN_A_ROW_OF_COPY = 100;
 const IDS_PROBED_MAX = 1_000;
 const IDS_NAMED_MAX = 10;
 
-/** A root can be committed once for each id, so a chamber with one that the registry has a root of is never committed. */
+/** A root can be committed once for each id, so chambers whose ids have a root in the registry can never be committed. */
 export const checkChamberIds: Check = async ({ config, log, isLogReadable, chain }) => {
   if (!chain?.isReached || hasMismatch(chain) || !isLogReadable) return [];
   const from = Math.max((log?.lastChamberId ?? 0) + 1, config.CHAMBER_ID_MIN);

@@ -1,5 +1,5 @@
-// The one list of what is checked before a start. The start runs it before it opens or makes anything and ends at the first problem;
-// doctor runs all of it. So both say the same, and a start that can't succeed leaves everything as it was.
+// The checks before a start. The start runs them before it opens or creates anything, and stops at the first problem; doctor runs all of
+// them. So both agree, and a failed start changes nothing.
 import type { Logger } from 'pino';
 import { ConfigError, type ConfigProblem } from '../../config.ts';
 import { EXIT_CONFIG } from '../../process/exit.ts';
@@ -42,7 +42,7 @@ export async function allFindings(input: CheckInput): Promise<readonly Finding[]
   return found;
 }
 
-/** Throws ConfigError if another start would fail as well, otherwise an Error; logs what a start goes on with. Returns the checked chain. */
+/** Throws ConfigError if a retry would fail too, otherwise Error; logs tolerable findings. Returns the checked chain. */
 export async function requireStartable(input: CheckInput, logger: Logger): Promise<ProbedChain | undefined> {
   const state = begin(input);
   const tolerable: Finding[] = [];

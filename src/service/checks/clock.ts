@@ -1,4 +1,4 @@
-// The clock, against what can't be in the future: the log's time, and its last events.
+// The clock, compared with the log's time and its last events, which can't be in the future.
 import { describeWaiting, waitingAt } from '../../log/clock-reset.ts';
 import type { Check } from './check.ts';
 import { ok, problem, warning } from './finding.ts';
@@ -6,7 +6,7 @@ import { ok, problem, warning } from './finding.ts';
 const ADVICE = 'set it right, or, if the log was written by a wrong one, run chambers admin reset-clock';
 const STREAMS_NAMED_MAX = 10;
 
-/** A start goes on: the service waits for the right time, and says so. */
+/** It does not stop a start: the service waits for the right time, and reports that it does. */
 export const checkClock: Check = ({ log, time }) => {
   const now = log?.now ?? time();
   if (log !== undefined && log.lastAt > now) {

@@ -1,4 +1,4 @@
-// The database: whether a start can open it, and what it finds there.
+// The database: whether a start can open it, and what it contains.
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type Config, VARIABLES } from '../../config.ts';
@@ -29,12 +29,12 @@ const NO_STANDBY =
   'without a synchronous standby a failover may lose lines that a checkpoint covers, and no node starts on such a log again';
 
 interface LogAndFindings {
-  /** Undefined where the start makes a new one. */
+  /** Undefined if the start will create one. */
   readonly log: FoundLog | undefined;
   readonly findings: readonly Finding[];
 }
 
-/** Throws what a start would end with. A database that is in use may be locked by a service. */
+/** Throws the error that a start would end with. A database that is in use may be locked. */
 export async function findLog(config: Config, { isInUse }: { readonly isInUse: boolean }): Promise<LogAndFindings> {
   if (config.DATABASE_URL === undefined) {
     const log = await findSqliteLog(config.DATABASE_PATH, { isInUse, isFolderMade: isDefaultPath(config) });
@@ -54,7 +54,7 @@ export function isDefaultPath({ DATABASE_URL, DATABASE_PATH }: Config): boolean 
   return DATABASE_URL === undefined && DATABASE_PATH === VARIABLES.DATABASE_PATH.fallback;
 }
 
-/** A start goes on with a full disk: it reads, and writes once there is room. */
+/** A full disk does not stop a start: the service reads, and writes once there is space. */
 export const checkSpace: Check = async ({ config: { DATABASE_PATH, DATABASE_URL }, isLogReadable }) => {
   if (DATABASE_URL !== undefined || DATABASE_PATH === ':memory:' || !isLogReadable) return [];
   const parent = dirname(DATABASE_PATH);

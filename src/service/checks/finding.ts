@@ -1,15 +1,15 @@
-// What a check finds. The start stops at a finding with an exit code, and doctor prints all.
+// Findings of checks. The start stops at a finding with an exit code; doctor prints all.
 import { type ConfigError, describeProblem } from '../../config.ts';
 import { EXIT_CONFIG } from '../../process/exit.ts';
 
 export interface Finding {
   readonly subject: 'configuration' | 'settings' | 'flags' | 'disk' | 'keys' | 'clock' | 'chain' | 'ports' | 'service';
-  /** A `problem` stops the service or defeats its purpose; a `warning` may pass or may be intended. */
+  /** A `problem` stops the service or defeats its purpose; a `warning` may be temporary or intended. */
   readonly level: 'ok' | 'warning' | 'problem';
   readonly detail: string;
-  /** The variable to set, if that fixes it. */
+  /** The variable to set, if that is the fix. */
   readonly variable: string | null;
-  /** What a start ends with; 0 if it goes on. */
+  /** The exit code of a start; 0 if the start continues. */
   readonly exitCode: number;
 }
 
@@ -21,7 +21,7 @@ export function warning(subject: Finding['subject'], detail: string, variable: s
   return { subject, level: 'warning', detail, variable, exitCode: 0 };
 }
 
-/** A start goes on with it, unless it is given an exit code. */
+/** A start continues unless there is an exit code. */
 export function problem(
   subject: Finding['subject'],
   detail: string,
@@ -36,7 +36,6 @@ export function ofConfiguration(error: ConfigError, subject: Finding['subject'] 
   );
 }
 
-/** As the last line of a start has it. */
 export function describeFinding({ variable, detail }: Finding): string {
   return describeProblem({ variable, problem: detail });
 }

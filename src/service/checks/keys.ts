@@ -1,4 +1,4 @@
-// The file of the keys that sign, and what was published with them.
+// The file of the signing keys, and what was published with them.
 
 import { ConfigError } from '../../config.ts';
 import { StreamDamaged } from '../../log/damage.ts';
@@ -10,11 +10,11 @@ import { type Check, reasonOf } from './check.ts';
 import { findLog } from './database.ts';
 import { ofConfiguration, ok, problem, warning } from './finding.ts';
 
-/** The service makes a missing file, but not in production, nor for a log that had keys. */
+/** The service creates a missing file, but not in production or for a log that had keys. */
 export const checkKeys: Check = async (state) => {
   const { config, isLogReadable, isRunning: isInUse } = state;
   if (!isLogReadable) return [];
-  // Another node may have made the log and its keys since.
+  // Meanwhile another node may have created the log and its keys.
   if (state.log === undefined && config.SERVICE_KEY_FILE !== undefined) {
     const again = await findLog(config, { isInUse }).catch(() => undefined);
     state.log = again?.log;
@@ -31,7 +31,7 @@ export const checkKeys: Check = async (state) => {
   }
 };
 
-/** The log extends what this node knows to be published of it. */
+/** The log must extend what this node knows to be published of it. */
 export const checkPublished: Check = async ({ config, log }) => {
   if (log === undefined) return [];
   const { logId } = log;
@@ -43,9 +43,9 @@ export const checkPublished: Check = async ({ config, log }) => {
     await log.proveTree((tree) => history.prove(tree));
     return [ok('keys', 'the log extends what was published of it')];
   } catch (error) {
-    // The keys were reported.
+    // checkKeys has reported it.
     if (error instanceof ConfigError) return [];
-    // Damage is no other log: the rest of it is served.
+    // A damaged log is still the same log, and the rest of it is served.
     if (error instanceof TreeDamaged || error instanceof StreamDamaged) return [warning('keys', error.message)];
     return [problem('keys', reasonOf(error), { exitCode: EXIT_FAILURE })];
   }

@@ -1,4 +1,4 @@
-// The ports, by listening on them for a moment.
+// The ports: checked by listening on them briefly.
 import { createServer, type Server } from 'node:net';
 import { CannotListen, type ListenAddress, listen } from '../../http/http-server.ts';
 import { EXIT_FAILURE } from '../../process/exit.ts';
@@ -17,14 +17,14 @@ export const checkPorts: Check = async ({ config, isRunning }) => {
     findings.push(finding);
     if (finding.level === 'ok') servers.push(server);
   }
-  // Both are held until then: one port can't serve both.
+  // Both stay open until then, since the two can't share a port.
   await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
   return findings;
 };
 
 async function tryPort(server: Server, address: ListenAddress): Promise<Finding> {
   const { port, host, variables } = address;
-  // A free one is picked, on an address of this machine.
+  // Port 0: the system picks a free one.
   try {
     await listen(server, address);
     return ok('ports', port === 0 ? `a free port of ${host}` : `${host}:${port} is free`, variables.port);

@@ -1,14 +1,14 @@
-// The settings themselves: names that were meant to be ours, files that are named, flags that are unsafe, and what is in force.
+// The settings: misspelt names, files that they name, unsafe flags, and the values in force.
+import { existsSync, readFileSync } from 'node:fs';
 import { type Config, ConfigError, misspeltNames } from '../../config.ts';
 import { describeDatabase } from '../../log/postgres/database-url.ts';
 import { nearestOf } from '../../vocabulary/suggestion.ts';
 import { configuredContracts } from '../chain-settings.ts';
 import { readLists, readWitnesses } from '../configured-files.ts';
-import { requireOpenFiles } from '../open-files.ts';
 import type { Check } from './check.ts';
 import { type Finding, ofConfiguration, ok, warning } from './finding.ts';
 
-/** A misspelt name, or a misspelt production, would be ignored. */
+/** Misspelt names, or a misspelt `production`, would be ignored silently. */
 export const checkNames: Check = ({ env, config: { NODE_ENV } }) => [
   ...misspeltNames(env).map(({ variable, problem }) => warning('configuration', problem, variable)),
   ...(NODE_ENV !== PRODUCTION && nearestOf(NODE_ENV, [PRODUCTION])
@@ -20,7 +20,21 @@ const PRODUCTION = 'production';
 
 export const checkOpenFiles: Check = () => found(requireOpenFiles);
 
-/** The files that a start reads whole, once every variable is valid. */
+/** The service itself opens some fifty. */
+const OPEN_FILES_MIN = 256;
+const LIMITS = '/proc/self/limits';
+
+/** Throws ConfigError: with fewer files, a start would fail in one of many places, or at the first connections. */
+function requireOpenFiles(): void {
+  if (!existsSync(LIMITS)) return;
+  // Node has raised the soft limit to the hard one.
+  const [, limit] = /^Max open files +(\d+)/m.exec(readFileSync(LIMITS, 'latin1')) ?? [];
+  if (limit === undefined || Number(limit) >= OPEN_FILES_MIN) return;
+  const problem = `the limit of open files is ${limit}, and must be at least ${OPEN_FILES_MIN}: raise it (ulimit -n, LimitNOFILE)`;
+  throw new ConfigError([{ variable: null, problem }]);
+}
+
+/** The files that a start reads, once every variable is valid. */
 export const checkFiles: Check = ({ config }) => {
   const read = [
     () => readLists(config),
@@ -60,7 +74,7 @@ export const checkFlags: Check = ({ config }) => {
   return unsafe.length > 0 ? unsafe : [ok('flags', 'nothing unsafe is set')];
 };
 
-/** Those with a default that fits many set-ups and not all. */
+/** Settings whose defaults do not fit every deployment. */
 const SHOWN = [
   'PUBLIC_URL',
   'TRUSTED_PROXIES',
@@ -73,7 +87,6 @@ const SHOWN = [
   'BACKUP_STAMP_FILE',
 ] as const satisfies readonly (keyof Config)[];
 
-/** What is in force. */
 export const showSettings: Check = ({ env, config }) => [
   ok('settings', `${config.NODE_ENV}, listening on ${config.HOST}:${config.PORT}`, 'NODE_ENV'),
   config.DATABASE_URL === undefined
