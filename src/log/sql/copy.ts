@@ -100,7 +100,6 @@ class RowSum {
   add(...cells: readonly SqlValue[]): void {
     const hash = createHash('sha256');
     for (const cell of cells) {
-      // SQLite has no booleans.
       const value = typeof cell === 'boolean' ? Number(cell) : cell;
       const bytes = value instanceof Uint8Array ? value : Buffer.from(String(value));
       hash.update(`${typeof value} ${bytes.length} `).update(bytes);

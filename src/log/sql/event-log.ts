@@ -26,7 +26,6 @@ export interface EventLogParts {
   readonly damages: Damages;
   /** Signatures that this process has seen in the log. */
   readonly seen: SignatureFilter;
-  /** The lowest id of a new chamber. */
   readonly chamberIdMin: number;
 }
 
@@ -37,7 +36,6 @@ export interface StoredLine {
   readonly line_crc: number | null;
 }
 
-/** The damage, if the line fails its checksum. */
 export function damageIn(
   damages: Damages,
   { stream, event_id, line, line_crc }: StoredLine,
@@ -183,7 +181,6 @@ function statementsFor({ lines, places, placedLines, listed }: Dialect) {
   };
 }
 
-/** Keeps the latest snapshot of a stream. */
 export function upsertSnapshots(source: string): string {
   return `${upsert(SNAPSHOTS, source)} WHERE snapshots.event_id <= excluded.event_id`;
 }

@@ -50,7 +50,6 @@ export const FOLDED_REGISTRATIONS: Table = table({
   columns: { stream: 'text', event_id: 'integer' },
 });
 
-/** The table's copy that only the transaction sees. */
 export function temporary<Described extends Table>(table: Described): Described {
   return { ...table, name: `folded_${table.name}` };
 }
@@ -220,7 +219,6 @@ interface SignedRegistration {
 
 const REGISTERED: Columns = { signature_hash: 'bytes', did: 'text', event_id: 'integer' };
 
-/** The registrations that are missing in the table. */
 async function unremembered(
   { dialect, query }: SqlTransaction,
   registrations: readonly SignedRegistration[],

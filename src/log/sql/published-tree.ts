@@ -19,7 +19,6 @@ export interface TreeParts {
   readonly damages: Damages;
 }
 
-/** A driver adds the writes. */
 export abstract class SqlPublishedTree implements PublishedTree {
   protected readonly parts: TreeParts;
 
@@ -31,7 +30,6 @@ export abstract class SqlPublishedTree implements PublishedTree {
   abstract confirm(): Promise<void>;
   abstract publish(publication: Publication): Promise<boolean>;
   abstract replaceNote(from: StoredCheckpoint, note: string): Promise<boolean>;
-  /** Assigns places to the lines that have none. */
   protected abstract placeLines(): Promise<unknown>;
 
   checkpoint(logId = this.parts.logId): Promise<StoredCheckpoint | undefined> {

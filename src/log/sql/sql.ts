@@ -32,7 +32,7 @@ export interface Dialect {
   readonly listed: (parameter: string, columns: Columns) => string;
   /** A stream as the column `stream` of `events` stores it: SQLite stores chamber ids as numbers, which make its keys smaller. */
   readonly streamKey: (stream: StreamId) => string | number;
-  /** The same for a column that contains a chamber id. */
+  /** The same for a column with a chamber id. */
   readonly chamberKey: (column: string) => string;
   /** An item of FROM: every line with `stream`, `event_id`, `at`, `line`, `signature`, `nodes`, `line_crc` and `nodes_crc`. */
   readonly lines: string;

@@ -11,7 +11,6 @@ export interface WholeLog extends SqlTransaction {
   readonly survivesErrors: boolean;
   /** Reports faults that only this kind of database can have. */
   checkOwn(report: (fault: Fault) => void, badStreams: ReadonlySet<StreamId>): Promise<void>;
-  /** The latest time that the log has shown. */
   lastAt(): Promise<Millis>;
   close(): Promise<void>;
 }
@@ -20,11 +19,9 @@ export interface WholeLog extends SqlTransaction {
 export interface WritableLog extends WholeLog {
   /** By the log's clock. */
   now(): Promise<Millis>;
-  /** Throws an Error of one line if a service runs on the log. */
   requireNoService(): Promise<void>;
   /** Keeps nodes from appending and publishing until the transaction ends. */
   holdAppends(): Promise<void>;
-  /** Assigns a place to every line. */
   placeLines(): Promise<void>;
   emptyDerivedTables(): Promise<void>;
   /** Whether running nodes may append after the commit. */

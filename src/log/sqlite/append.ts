@@ -15,7 +15,6 @@ import { Conflict, type Writer } from './writer.ts';
 
 export interface AppendParts {
   readonly writer: Writer;
-  /** The lowest id of a new chamber; it needs no predecessor. */
   readonly chamberIdMin: number;
   readonly lastEventId: (stream: StreamId) => Promise<number>;
   readonly find: (signatureKeys: readonly string[]) => Promise<AppendResult['found']>;

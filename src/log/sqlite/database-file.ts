@@ -39,7 +39,6 @@ export interface DatabaseFile {
   readonly db: Database.Database;
   /** Undefined in memory. */
   readonly place: DatabasePath | undefined;
-  /** Closes the connection and unlocks the file. */
   close(): void;
 }
 
@@ -51,7 +50,7 @@ export function openDatabaseFile(path: string): DatabaseFile {
   return open(path, requireCurrent);
 }
 
-/** Migrates a file with an earlier schema. Throws an Error of one line. */
+/** Throws an Error of one line. */
 export async function migrateDatabase(path: string, onMigration: OnMigration = () => {}): Promise<void> {
   if (path === ':memory:' || !existsSync(path)) return;
   const file = open(path, () => {});
@@ -191,7 +190,6 @@ function connect(path: string, requireVersion: RequireVersion): Database.Databas
   }
 }
 
-/** Opens a connection whose commits are durable. */
 export function openWriter(path: string): Database.Database {
   const db = new Database(path, { timeout: BUSY_TIMEOUT_MS });
   try {

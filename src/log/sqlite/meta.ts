@@ -1,4 +1,4 @@
-// Facts that are stored with the log, and its clock, in an SQLite file.
+// The facts and the clock of a log in an SQLite file.
 import type { Database } from 'better-sqlite3';
 import type { ForumError } from '../../vocabulary/errors.ts';
 import { instantOf, type Millis } from '../../vocabulary/values.ts';

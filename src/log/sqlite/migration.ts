@@ -66,7 +66,6 @@ function count(db: Database, source: string, condition: string): number {
   return db.prepare<[], number>(`SELECT count(*) FROM ${source} WHERE ${condition}`).pluck().get() ?? 0;
 }
 
-/** Migrates a file whose schema is known. */
 export async function migrate(db: Database, onProgress: OnMigration): Promise<void> {
   const version = db.pragma('user_version', { simple: true });
   if (version === SCHEMA_VERSION) return;
