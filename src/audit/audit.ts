@@ -133,7 +133,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     const ofLists: string[] = [];
     /** Chambers that are in the log, were created during the audit and are listed now. */
     const created = async () => {
-      const unjudged = new Set(await accounting?.settle(accounts));
+      const unjudged = new Set(await accounting?.readOn(accounts));
       if (unjudged.size === 0) return [];
       const later = await listWith(unjudged, service, policy);
       ofLists.push(...later.problems);

@@ -85,7 +85,7 @@ function judgeReference(audit: ChamberAudit, reference: AccountReference, accoun
   if (problem === undefined && !isShown(reference, account)) return;
   const named = typeof problem === 'string' ? `event ${eventId}: ` : '';
   const eventIds = accountEventId === undefined ? [eventId] : [eventId, lastEventId];
-  findings.settle('registration', eventIds, problem, named);
+  findings.assess('registration', eventIds, problem, named);
 }
 
 /** As in chambers: if the first line is dated in the future, all lines are. */

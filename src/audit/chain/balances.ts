@@ -14,10 +14,10 @@ export async function compareBalances(
 ): Promise<void> {
   const tokenChain = decisions.state?.tokenChain ?? null;
   const doubt = tokenChain === null || balanceClaims.length > 0 ? undefined : await doubtOf(tokenChain.chainId, asked);
-  if (doubt !== undefined) findings.settle('balances', [1], { doubt }, 'event 1: ');
+  if (doubt !== undefined) findings.assess('balances', [1], { doubt }, 'event 1: ');
   await forEachAtOnce(balanceClaims, async (claim) => {
     const { eventId } = claim;
-    findings.settle('balances', [eventId], await problemOf(claim, asked), `event ${eventId}: `);
+    findings.assess('balances', [eventId], await problemOf(claim, asked), `event ${eventId}: `);
   });
 }
 

@@ -80,7 +80,7 @@ class ClaimComparison {
 
   async judge({ event, eventId }: Claim): Promise<void> {
     const problem = await this.#problemOf(event);
-    this.#audit.findings.settle('claims', [eventId], problem, `event ${eventId} (${event.type}): `);
+    this.#audit.findings.assess('claims', [eventId], problem, `event ${eventId} (${event.type}): `);
   }
 
   async #problemOf(event: Claim['event']): Promise<Problem> {

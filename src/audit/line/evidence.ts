@@ -111,7 +111,7 @@ export class EvidenceChecks {
   }
 
   #checkAge(parsed: ParsedSignature, at: Millis, eventId: number): void {
-    this.#findings.settle('age', [eventId], judgeAge(parsed, at, this.#context.policy), `event ${eventId} `);
+    this.#findings.assess('age', [eventId], judgeAge(parsed, at, this.#context.policy), `event ${eventId} `);
   }
 }
 

@@ -208,7 +208,7 @@ export async function reportAccountReceipts(findings: Findings, checks: ReceiptC
 async function report(findings: Findings, judged: readonly JudgedReceipt[], proofs: ProofFolder): Promise<void> {
   const named = ({ stream, eventId }: Pick<ParsedReceipt, 'stream' | 'eventId'>) =>
     typeof stream === 'number' ? ([[eventId], ''] as const) : ([[], `of the account of ${stream}, `] as const);
-  for (const { problem, parsed } of judged) findings.settle('receipts', named(parsed)[0], problem, named(parsed)[1]);
+  for (const { problem, parsed } of judged) findings.assess('receipts', named(parsed)[0], problem, named(parsed)[1]);
   for (const { eventId, stream, proof } of contradictionsIn(judged)) {
     const kept = await proofs.keep(proof);
     if (kept !== undefined) findings.judge('receipts', named({ stream, eventId })[0], provedBy(kept));

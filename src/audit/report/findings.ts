@@ -168,7 +168,7 @@ export class Findings {
   }
 
   /** Counts one subject by its problem; `named` begins each sentence. */
-  settle(name: CheckName, eventIds: readonly number[], problem: Problem, named: string): void {
+  assess(name: CheckName, eventIds: readonly number[], problem: Problem, named: string): void {
     if (typeof problem !== 'object') this.judge(name, eventIds, problem && named + problem);
     else if ('doubt' in problem) this.undecided(name, named + problem.doubt);
     else this.notEvaluated({ ...problem, why: named + problem.why }, name);

@@ -24,6 +24,8 @@ export interface ChamberReport {
   /** Every event that a finding names, ascending. */
   readonly brokenEvents: readonly number[];
   readonly sentence: string;
+  /** What a sound chamber leaves to look at, such as a copy that is probably cut; null if there is nothing. */
+  readonly reservation: string | null;
   /** All other findings follow from these; in the order of the log. */
   readonly causes: readonly { readonly eventIds: readonly number[]; readonly sentence: string }[];
   readonly checks: readonly ReportedCheck[];

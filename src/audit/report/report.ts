@@ -26,7 +26,7 @@ export function toAuditReport(source: string, { problems, doubts = [], chambers 
     sentences.push(`${count} of ${chambers.length} chambers ${count === 1 ? 'is' : 'are'} ${verdict}.`);
     sentences.push(`Chamber ${first.chamberId}: ${first.sentence}`);
   } else if (!isBroken && doubts.length === 0) {
-    const reserved = chambers.filter(({ sentence }) => sentence !== SOUND);
+    const reserved = chambers.filter(({ reservation }) => reservation !== null);
     const [one] = reserved;
     sentences.push(
       one === undefined
@@ -57,6 +57,7 @@ export function toReport(
   const count = (verdict: Verdict) => checks.filter((check) => check.verdict === verdict).length;
   const [broken, undecided] = [count('broken'), count('undecided')];
   const named = new Set(checks.flatMap(({ findings }) => findings.flatMap(({ eventIds }) => eventIds)));
+  const reservation = broken + undecided === 0 ? (reservationOf(audit, { now, logId }) ?? null) : null;
   return {
     source,
     chamberId: chamberId ?? audit.decisions.state?.chamberId ?? null,
@@ -75,7 +76,8 @@ export function toReport(
       total: checks.length,
     },
     brokenEvents: [...named].sort((a, b) => a - b),
-    sentence: verdictOf(audit, checks, { diagnosis, now, logId }),
+    sentence: verdictOf(checks, diagnosis, reservation),
+    reservation,
     causes: diagnosis.causes.map(({ eventIds, sentence }) => ({ eventIds, sentence })),
     checks,
     ...(asksOutcome && { outcome: outcomeIn(audit, now) }),
@@ -111,13 +113,10 @@ function shared(check: ReportedCheck, { outcomes }: AuditContext): ReportedCheck
   return known;
 }
 
-type Judged = Pick<Origin, 'diagnosis' | 'now' | 'logId'>;
-
-function verdictOf(audit: ChamberAudit, checks: readonly CheckResult[], judged: Judged): string {
-  if (judged.diagnosis.causes.length > 0) return brokenSentence(judged.diagnosis);
+function verdictOf(checks: readonly CheckResult[], diagnosis: Diagnosis, reservation: string | null): string {
+  if (diagnosis.causes.length > 0) return brokenSentence(diagnosis);
   const open = checks.filter(({ verdict }) => verdict === 'undecided').map(({ note }) => note ?? '');
-  const reservation = reservationOf(audit, judged);
-  if (open.length === 0) return reservation === undefined ? SOUND : `Sound, but ${reservation}.`;
+  if (open.length === 0) return reservation === null ? SOUND : `Sound, but ${reservation}.`;
   const things = open.length === 1 ? '1 thing' : `${open.length} things`;
   return `Nothing is broken, ${things} could not be decided: ${[...new Set(open)].join('; ')}.`;
 }
@@ -141,7 +140,7 @@ function brokenSentence({ causes, consequences, others }: Diagnosis): string {
 /** A service settles a chamber within minutes. */
 const SETTLEMENT_GRACE_MILLIS = 3_600_000;
 
-function reservationOf(audit: ChamberAudit, { now, logId }: Judged): string | undefined {
+function reservationOf(audit: ChamberAudit, { now, logId }: Pick<Origin, 'now' | 'logId'>): string | undefined {
   const { unsignedMoves, decisions } = audit;
   const { state } = decisions;
   const isCopy = logId === null;

@@ -73,7 +73,7 @@ export class LogAccounting {
   async begin(): Promise<Reason | undefined> {
     this.#begunAt = this.#audited.clock.now();
     this.#log = await this.#audited.checkpoints.find();
-    await this.#readOn();
+    await this.#extend();
     this.#isTooLarge = this.#unread !== undefined;
     return this.#unread;
   }
@@ -96,7 +96,7 @@ export class LogAccounting {
    * Reads new entries until they cover each judged line that is due, or the log stops growing. Returns the log's chambers that were
    * not judged.
    */
-  async settle(accounts: WatchedAccounts): Promise<readonly number[]> {
+  async readOn(accounts: WatchedAccounts): Promise<readonly number[]> {
     if (!this.isReadable) return [];
     const judged = [...this.#judged(accounts)];
     const due = judged.filter(([, { at }]) => isDue(at, this.#audited.clock));
@@ -109,7 +109,7 @@ export class LogAccounting {
     let grewAt = begunAt;
     for (;;) {
       const before = [this.#entries.checkpoint?.size, checkpoints.cosignedSize].join();
-      await this.#readOn();
+      await this.#extend();
       if ([this.#entries.checkpoint?.size, checkpoints.cosignedSize].join() !== before) grewAt = performance.now();
       if (
         !this.#isReadable ||
@@ -167,7 +167,7 @@ export class LogAccounting {
     ];
   }
 
-  async #readOn(): Promise<void> {
+  async #extend(): Promise<void> {
     const { published, checkpoints } = this.#audited;
     if (this.#log === undefined) return;
     try {

@@ -63,9 +63,9 @@ function textOf({ eventId: _, prev: __, ...rest }: Line): string {
 }
 
 /** Whether correct hashes, or the correct commitment, replace another value there. */
-function isSetRight({ isRechained, isResettled }: Draft, { type }: Line, path: string): boolean {
+function isSetRight({ isRechained, isRecommitted }: Draft, { type }: Line, path: string): boolean {
   if (isRechained && (path === 'eventId' || path === 'prev')) return true;
-  if (!isResettled) return false;
+  if (!isRecommitted) return false;
   return type === 'relay.commit_submitted'
     ? path.startsWith('payload.')
     : type === 'chamber.committed' && /^payload\.(merkleRoot|eventCount|txHash)/.test(path);

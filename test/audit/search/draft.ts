@@ -25,7 +25,7 @@ export class Draft {
   /** Whether numbers and hashes are corrected. */
   isRechained = true;
   /** Whether the root, the count and the transactions of the commitment are corrected. */
-  isResettled = false;
+  isRecommitted = false;
 
   constructor(history: History) {
     this.history = history;
@@ -37,7 +37,7 @@ export class Draft {
   /** The auditor's input. */
   async texts(): Promise<{ readonly lines: string; readonly accounts: string | undefined }> {
     const lines = this.lines.map(({ line }) => line);
-    const settled = this.isResettled ? await resettled(lines) : lines;
+    const settled = this.isRecommitted ? await recommitted(lines) : lines;
     const accounts = [...this.accounts.values()].map((entries) => this.#textOf(entries.map(({ line }) => line)));
     return {
       lines: this.#textOf(settled, 1),
@@ -64,7 +64,7 @@ function chained(lines: readonly Line[], firstEventId: number): string[] {
 const COMMIT = parseAbi(['function commitChamber(uint256 chamberId, bytes32 root)']);
 
 /** The lines, whose commitments and their transactions have the root of the moves. */
-async function resettled(lines: readonly Line[]): Promise<readonly Line[]> {
+async function recommitted(lines: readonly Line[]): Promise<readonly Line[]> {
   const moves = lines.filter(isMove);
   const tree = new MoveAccumulator();
   for (const text of chained(moves, 1)) tree.push(leafHash(Buffer.from(text)));

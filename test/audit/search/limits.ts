@@ -55,7 +55,7 @@ const LIMITS: readonly Limit[] = [
       isMove(line) &&
       line['type'] !== 'chamber.created' &&
       !isReceipted(draft) &&
-      (draft.isResettled || !draft.lines.some((entry) => entry.line['type'] === 'chamber.committed')),
+      (draft.isRecommitted || !draft.lines.some((entry) => entry.line['type'] === 'chamber.committed')),
   },
   {
     why: 'moves name account lines by number: a service can rewrite the account and replace an omitted line',
@@ -290,9 +290,9 @@ function isOfAnyChain(line: Line, { lines }: Draft): boolean {
 
 const LEAD_MILLIS = 15_000;
 /** The nonce of corrected commitments. */
-const SETTLED_NONCE = 7;
+const RECOMMITTED_NONCE = 7;
 
-function hasNoncesInOrder({ lines, isResettled }: Draft): boolean {
+function hasNoncesInOrder({ lines, isRecommitted }: Draft): boolean {
   const purposes = new Map<number, string>();
   // A deployment that no outcome names may have been signed in vain.
   const named = new Set(lines.filter(({ line }) => String(line['type']).startsWith('idea.')).map(txHashOf));
@@ -301,7 +301,7 @@ function hasNoncesInOrder({ lines, isResettled }: Draft): boolean {
     const { line } = entry;
     if (!String(line['type']).startsWith('relay.')) continue;
     const isCommit = line['type'] === 'relay.commit_submitted';
-    const nonce = isCommit && isResettled ? SETTLED_NONCE : Number(payloadOf(line)['nonce']);
+    const nonce = isCommit && isRecommitted ? RECOMMITTED_NONCE : Number(payloadOf(line)['nonce']);
     const purpose = isCommit ? 'commitment' : String(payloadOf(line)['ideaId']);
     if ((purposes.get(nonce) ?? purpose) !== purpose) return false;
     purposes.set(nonce, purpose);

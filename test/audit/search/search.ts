@@ -109,7 +109,7 @@ async function makeChange(
   for (let wanted = random.pick([1, 1, 2, 2, 2, 3, 4]); wanted > 0; wanted--)
     await random.pick(possible)(draft, random);
   draft.isRechained = random.chance(0.9);
-  draft.isResettled =
+  draft.isRecommitted =
     draft.isRechained && random.chance(0.5) && history.lines.some(({ type }) => type === 'chamber.committed');
   const texts = await draft.texts();
   if (!(await isSound(history, texts))) {
