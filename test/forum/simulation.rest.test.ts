@@ -1,5 +1,5 @@
-// The pipeline on a store in memory whose every answer the test schedules: small cases in every order and with every single fault, large
-// ones by seed, judged by a checker that knows only the log and the history of requests and responses.
+// The pipeline on a store in memory whose results the test schedules: small cases in every order and with every single fault, large ones
+// by seed. A checker judges them that knows only the log and the history of requests and responses.
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -19,7 +19,7 @@ const EXHAUSTIVE_MS = 600_000;
 /** Enough for each planted defect. */
 const MUTANT_SEEDS = 150;
 
-/** Runs in a process of its own, since a planted defect stays where it is. The output says what was found. */
+/** Runs in a separate process, since a planted defect can't be removed. The output has the findings. */
 async function simulate(...args: readonly string[]): Promise<{ readonly code: number; readonly output: string }> {
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [PROGRAM, ...args]);

@@ -1,15 +1,15 @@
-// Judges a history of requests by the log alone, which is its linearization: shares nothing with the forum but the pure rules.
+// Checks a history of requests against the log, which is its linearization. Shares only the pure rules with the forum.
 //
-//  1. Each stream is a chain: eventIds without gaps, prev is the hash of the line before, ts never falls.
-//  2. Each signature is in the log at most once, each accepted command exactly once, as the line that it was answered with. All
-//     requests with one signature that were accepted got that line.
-//  3. Each line was asked for, and is what the rules decide on the state before it and on the account that it names, which existed and
-//     was its account's head at a moment between the request and the line.
-//  4. What was answered before something was sent stands before it in the log, per stream and for the ids of chambers.
-//  5. A read shows no less than had been answered when it was sent, no more than the log had when it was answered, and of that log.
-//     By its ts its signature was neither too old nor expired: auditors know no other time.
+//  1. Each stream is a chain: eventIds without gaps, prev is the hash of the line before, ts never decreases.
+//  2. Each signature is in the log at most once, each accepted command exactly once, as the line of its response. All accepted requests
+//     with one signature got that line.
+//  3. Each line was requested, and is what the rules decide on the state before it and on the account that it names, which was that
+//     account's head at some moment between the request and the line.
+//  4. A command whose response preceded another request precedes it in the log, per stream and in the ids of chambers.
+//  5. A read shows no less than the responses before it was sent, no more than the log at the time of its response, and that log.
+//     By the ts of a line its signature was neither too old nor expired: auditors know no other time.
 //  6. A rejection is what the rules decide at some moment between its request and its response, before a line of its signature.
-//  7. At no moment an agent has more open chambers than allowed.
+//  7. No agent ever has more open chambers than allowed.
 
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { nextClockChange } from '../../../projections/turn.ts';

@@ -1,4 +1,4 @@
-// Loads the forum for the simulation: on virtual timers, and, if one is asked for, with a mutant planted in the sources.
+// Loads the forum for the simulation, on virtual timers and with an optional mutant planted in its sources.
 import { readFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { fileURLToPath } from 'node:url';
@@ -32,7 +32,7 @@ export async function loadForum(mutant: string | undefined): Promise<typeof Foru
   return (await import('../../../src/forum/forum.ts')).Forum;
 }
 
-/** The sources change: a mutant that is planted nowhere, or in two places, would prove nothing. */
+/** A mutant whose text occurs nowhere, or twice, would prove nothing. */
 function requireOnce({ file, from }: Replacement): void {
   const found = readFileSync(fileURLToPath(`${SOURCES}${file}`), 'utf8').split(from).length - 1;
   if (found !== 1) throw new Error(`${file} has ${found} times: ${from}`);

@@ -1,5 +1,5 @@
-// Defects planted in the sources of the forum and the stores, to see that the checker finds them. The text that a mutant replaces must be
-// there exactly once.
+// Defects that are planted in the sources of the forum and the stores, to show that the checker finds them. The replaced text must occur
+// exactly once.
 
 export interface Replacement {
   /** The file in src. */
