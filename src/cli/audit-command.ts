@@ -31,7 +31,7 @@ export const auditCommand = {
       'the time of the audit (ISO 8601, UTC), if it is not that of this machine: no line may be dated after it',
     '--timeout <seconds>':
       'how long a service or a chain may be silent (default: 30; a response takes at most 20 times as long)',
-    '--patience <length>': 'how long to try while the service is away, e.g. 60s (default: not again)',
+    '--patience <length>': 'how long to try while the service is away, e.g. 60s (default: not again; the chain is asked once)',
     '--max-lines <count>': `of a chamber (default: ${withCommas(INPUT_LIMITS.linesMax)})`,
     '--max-account-lines <count>': `of an account (default: ${withCommas(INPUT_LIMITS.accountLinesMax)})`,
     '--max-line-bytes <count>': `of a line (default: ${withCommas(INPUT_LIMITS.lineBytesMax)})`,

@@ -1,8 +1,9 @@
 // A command as data, and the commander program made from all of them: parsing, help and suggestions are commander's, errors
 // are one sentence.
-import { Command } from 'commander';
+import { Command, type CommanderError, type Option } from 'commander';
 import { paint } from '../process/terminal.ts';
 import { VERSION } from '../process/version.ts';
+import { nearestOf } from '../vocabulary/suggestion.ts';
 import { CommandError, EXIT } from './output.ts';
 import { loadVariables, VARIABLES } from './variables.ts';
 
@@ -86,7 +87,7 @@ export function toProgram(specs: readonly CommandSpec[], words: readonly string[
     const { envFile } = program.opts<{ readonly envFile?: string }>();
     if (envFile !== undefined) loadVariables(envFile);
   });
-  failInOneSentence(program);
+  failInOneSentence(program, words);
   for (const spec of specs) addCommand(program, spec, words, run);
   return program.addHelpText('after', overview()).addHelpText('before', () => {
     // The overview lists the commands of every group; suggestions still come from the program's own names.
@@ -100,9 +101,9 @@ function addCommand(program: Command, spec: CommandSpec, words: readonly string[
   const { name, summary, args = {}, required = {}, options = {}, repeatable = {}, exitCodes, examples } = spec;
   const [first = '', second] = name.split(' ');
   const existing = program.commands.find((group) => group.name() === first);
-  const parent = second === undefined ? program : (existing ?? addGroup(program, first));
+  const parent = second === undefined ? program : (existing ?? addGroup(program, first, words));
   const command = parent.command(second ?? first).description(summary);
-  failInOneSentence(command);
+  failInOneSentence(command, words);
   for (const [syntax, help] of Object.entries(args)) command.argument(syntax, help);
   for (const [flags, help] of Object.entries(required)) command.requiredOption(flags, help);
   for (const [flags, help] of Object.entries(options)) command.option(flags, help);
@@ -118,18 +119,17 @@ function addCommand(program: Command, spec: CommandSpec, words: readonly string[
   });
 }
 
-function addGroup(program: Command, name: string): Command {
+function addGroup(program: Command, name: string, words: readonly string[]): Command {
   const group = program.command(name).usage(USAGE);
-  return failInOneSentence(group.description(GROUPS[name] ?? ''));
+  return failInOneSentence(group.description(GROUPS[name] ?? ''), words);
 }
 
 /** Values by option name. An option that follows another one without a value is not taken for that value. */
 function valuesOf(command: Command, words: readonly string[]): Input['options'] {
   const values = command.options.map((option) => {
     const value: unknown = command.opts()[option.attributeName()];
-    if (typeof value === 'string' && value.startsWith('--') && words.includes(value)) {
-      throw usageError(`option '${option.flags}' argument missing`, command);
-    }
+    if (typeof value === 'string' && value.startsWith('--') && words.includes(value))
+      throw missingValue(option, command);
     return [option.name(), value === true ? '' : (value as string | undefined)] as const;
   });
   return Object.fromEntries(values);
@@ -145,32 +145,89 @@ export function withoutUnknownValues(program: Command, words: readonly string[])
   });
 }
 
-function failInOneSentence(command: Command): Command {
+function failInOneSentence(command: Command, words: readonly string[]): Command {
   return command.exitOverride((error) => {
-    if (error.exitCode === EXIT.ok) throw error;
-    if (error.code === 'commander.help') {
-      const names = command.commands.map((child) => child.name()).join(', ');
-      throw usageError(`${pathOf(command)} needs a command: ${names}`, command);
-    }
-    const [, unknown] = /unknown command '(.*)'/.exec(error.message) ?? [];
-    const paths = pathsOf(rootOf(command), unknown);
-    if (paths.length > 0)
-      throw new CommandError('usage', `unknown command '${unknown}': did you mean ${paths.join(' or ')}?`);
-    const [sentence = '', hint = ''] = error.message.replace(/^error: /, '').split('\n');
-    const [, suggestion] = /^\(Did you mean (.*)\?\)$/.exec(hint) ?? [];
-    if (suggestion !== undefined) throw new CommandError('usage', `${sentence}: did you mean ${suggestion}?`);
-    throw usageError(sentence.replace('. Expected', ': expected').replace(/\.$/, ''), command);
+    throw error.exitCode === EXIT.ok ? error : wrongUse(error, command, words);
   });
+}
+
+function wrongUse({ code, message }: CommanderError, command: Command, words: readonly string[]): CommandError {
+  const { args, registeredArguments, commands } = command;
+  const [unknown = ''] = args;
+  switch (code) {
+    case 'commander.help':
+      return usageError(
+        `${pathOf(command)} needs a command: ${commands.map((child) => child.name()).join(', ')}`,
+        command,
+      );
+    case 'commander.unknownCommand':
+      return unknownError(`command '${unknown}'`, commandsLike(unknown, command), command);
+    case 'commander.unknownOption': {
+      const option = unknownOption(command, words);
+      const names = optionsOf(command).flatMap(({ long }) => long ?? []);
+      return unknownError(`option '${option}'`, nearestOf(option, names), command);
+    }
+    case 'commander.missingArgument':
+      return usageError(`missing required argument '${registeredArguments[args.length]?.name()}'`, command);
+    case 'commander.optionMissingArgument':
+      return missingValue(optionOf(words.at(-1), command), command);
+    case 'commander.missingMandatoryOptionValue': {
+      const isMissing = (option: Option) =>
+        option.mandatory && command.getOptionValue(option.attributeName()) === undefined;
+      return usageError(`required option '${command.options.find(isMissing)?.flags}' not specified`, command);
+    }
+    case 'commander.excessArguments': {
+      const expected = `${registeredArguments.length} argument${registeredArguments.length === 1 ? '' : 's'}`;
+      return usageError(
+        `too many arguments for '${command.name()}': expected ${expected} but got ${args.length}`,
+        command,
+      );
+    }
+    default:
+      return usageError(message, command);
+  }
+}
+
+/** Those of the command and of its parents, which it takes too. */
+function optionsOf(command: Command): readonly Option[] {
+  return [...command.options, ...(command.parent === null ? [] : optionsOf(command.parent))];
+}
+
+function optionOf(word: string | undefined, command: Command): Option | undefined {
+  const [name] = word?.split('=', 1) ?? [];
+  return optionsOf(command).find(({ long, short }) => name !== undefined && (name === long || name === short));
+}
+
+/** The first option that the command does not have, or that takes no value and has one. */
+function unknownOption(command: Command, words: readonly string[]): string {
+  const isUnknown = (word: string, index: number) => {
+    if (!word.startsWith('-') || optionOf(words[index - 1], command)?.required) return false;
+    const option = optionOf(word, command);
+    return option === undefined || (word.includes('=') && !option.required);
+  };
+  const unknown = words.find(isUnknown) ?? '';
+  return optionOf(unknown, command) === undefined ? (unknown.split('=', 1)[0] ?? '') : unknown;
+}
+
+/** The path of each group's command with that name, otherwise the most similar name. */
+function commandsLike(unknown: string, command: Command): string | undefined {
+  const ofGroups = rootOf(command).commands.flatMap((group) => group.commands);
+  const paths = ofGroups.filter((each) => each.name() === unknown).map(pathOf);
+  const names = command.commands.map((child) => child.name());
+  return paths.length > 0 ? paths.join(' or ') : nearestOf(unknown, names);
+}
+
+function unknownError(what: string, suggestion: string | undefined, command: Command): CommandError {
+  if (suggestion === undefined) return usageError(`unknown ${what}`, command);
+  return new CommandError('usage', `unknown ${what}: did you mean ${suggestion}?`);
+}
+
+function missingValue(option: Option | undefined, command: Command): CommandError {
+  return usageError(`option '${option?.flags}' argument missing`, command);
 }
 
 function rootOf(command: Command): Command {
   return command.parent === null ? command : rootOf(command.parent);
-}
-
-/** Of the groups' commands with that name. */
-function pathsOf(root: Command, name: string | undefined): readonly string[] {
-  const commands = root.commands.flatMap((group) => group.commands);
-  return commands.filter((command) => command.name() === name).map(pathOf);
 }
 
 function usageError(sentence: string, command: Command): CommandError {

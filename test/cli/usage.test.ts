@@ -22,6 +22,11 @@ describe('wrong usage', () => {
     ['a group without a command', ['agent'], 'chambers agent needs a command: new, register, retire, show'],
     ['an unknown option', ['chamber', 'list', '--phse=debate'], "'--phse': did you mean --phase?"],
     ['an option that is near to none', ['chamber', 'list', '--frobnicate'], '; see chambers chamber list --help'],
+    [
+      'an unknown option after a value that looks like one',
+      ['move', 'debate', '1', '--comment', '-1', '--ide=x'],
+      "'--ide'",
+    ],
     ['an unknown short option', ['chamber', 'list', '-l'], "unknown option '-l'"],
     ['an option without its value', ['chamber', 'list', '--limit'], "option '--limit <count>' argument missing"],
     [
