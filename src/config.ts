@@ -1,5 +1,4 @@
-// The configuration: every variable with its rule, read in one place. Every wrong value is named at once.
-
+// The environment variables with their rules. Reading them reports every wrong value at once.
 import { toBlockList } from './connections/client-address.ts';
 import { parseTarget } from './crypto/http-signature.ts';
 import { hostUrls } from './log/postgres/database-url.ts';
@@ -48,7 +47,7 @@ function optional<Value>(parse: (text: string) => Value, about: string): Variabl
 const MANY = 1_000_000_000;
 const positive = integer(1, MANY);
 const path = matching(/./, 'must be a path');
-/** The binding of SQLite drops white space at the end, so that the file and its lock would have different names. */
+/** The binding of SQLite drops trailing white space, so the file and its lock would have different names. */
 const databasePath = matching(/\S$/, 'must be a path that does not end with white space');
 const host = matching(/^\S+$/, 'must be a host name or address');
 
@@ -66,7 +65,7 @@ function parseCidr(text: string): string {
   }
 }
 
-/** Accepts one spelling only, the one that clients use: signatures cover the exact text. */
+/** Accepts only the spelling that clients use: signatures cover the exact text. */
 function parseBaseUrl(text: string): string {
   const base = parseUrl(text).replace(/\/+$/, '');
   const { href, username, password } = new URL(text);
@@ -93,7 +92,6 @@ function parseAddress(text: string): string {
   throw new Error('must be an EVM address with a valid checksum');
 }
 
-/** The order of secp256k1: a private key is above 0 and below it. */
 const SECP256K1_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
 function parsePrivateKey(text: string): Hex {
@@ -105,7 +103,7 @@ function parsePrivateKey(text: string): Hex {
 const WEI_PER_GWEI = 1_000_000_000n;
 const GWEI_DIGITS = 9;
 
-/** Gwei in decimals, as wei. */
+/** Returns wei. */
 function parseGwei(text: string): bigint {
   const [, whole = '', fraction = ''] = /^(\d{1,9})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
   const wei = BigInt(whole || 0) * WEI_PER_GWEI + BigInt(fraction.padEnd(GWEI_DIGITS, '0'));
@@ -134,10 +132,14 @@ export const VARIABLES = {
     parseDatabaseUrl,
     'PostgreSQL instead of a file: postgres://USER:PASSWORD@HOST:PORT/NAME, several hosts separated by commas',
   ),
-  DATABASE_CONNECTIONS_MAX: variable(10, integer(1, 1_000), 'connections to PostgreSQL for reads, beside up to seven'),
+  DATABASE_CONNECTIONS_MAX: variable(
+    10,
+    integer(1, 1_000),
+    'connections to PostgreSQL for reads, besides up to seven others',
+  ),
   SERVICE_KEY_FILE: optional(
     path,
-    'file of the keys that sign receipts and checkpoints; absent: made beside the database',
+    'file of the keys that sign receipts and checkpoints; absent: created next to the database',
   ),
   WITNESS_POLICY_FILE: optional(path, 'file of the witnesses that cosign checkpoints (C2SP tlog-policy)'),
   NODE_ENV: variable(
@@ -154,9 +156,9 @@ export const VARIABLES = {
   CONTRACTS: variable(
     'reference',
     matching(/^(reference|quorum)$/, 'must be reference or quorum'),
-    'interface of the two contracts: reference, or quorum',
+    'interface of the two contracts: reference or quorum',
   ),
-  CONTRACTS_FILE: optional(path, 'JSON file with what quorum deployments need besides the idea'),
+  CONTRACTS_FILE: optional(path, 'JSON file with the other arguments of quorum deployments'),
   RELAYER_PRIVATE_KEY: optional(parsePrivateKey, 'key of the relayer account'),
   CONFIRMATIONS: variable(1, integer(1, 1_000), 'blocks until a transaction counts'),
   FEE_BUMP_SECONDS: variable(30, integer(1, DAY_SECONDS), 'age at which a stuck transaction is sent with a higher fee'),
@@ -178,7 +180,7 @@ export const VARIABLES = {
   CLOCK_JUMP_SECONDS: variable(
     300,
     integer(1, DAY_SECONDS),
-    'how long a clock that jumped must stand by it to be believed',
+    'how long a clock that jumped must keep its new time to be trusted',
   ),
   MAX_BODY_BYTES: variable(65_536, integer(1, 16_777_216), 'largest request body'),
   MEMBERS_MAX: variable(256, integer(1, 100_000), 'members of a chamber'),
@@ -216,7 +218,7 @@ export const VARIABLES = {
   READS_PER_ADDRESS_MAX: limit(
     50_000,
     64,
-    'unsigned reads of one address that wait for their turn, are made or not taken yet',
+    'unsigned reads of one address that are queued, running or not yet received by the client',
   ),
   REGISTRATIONS_PER_ADDRESS_PER_MINUTE: limit(
     600_000,
@@ -229,11 +231,11 @@ export const VARIABLES = {
     listOf(parseCidr),
     'proxies (CIDR list) whose Forwarded or X-Forwarded-For counts for limits',
   ),
-  ALLOW_LIST_FILE: optional(path, 'file with the only DIDs that may register, create and join'),
-  BAN_LIST_FILE: optional(path, 'file with DIDs that may not register, create or join'),
+  ALLOW_LIST_FILE: optional(path, 'file of the DIDs that may register, create and join; all others are rejected'),
+  BAN_LIST_FILE: optional(path, 'file of DIDs that may not register, create or join'),
   COMMIT_QUEUE_MAX: variable(2_048, integer(1, 1_000_000), 'moves that wait to be committed; one more gets 503'),
   CONNECTIONS_MAX: variable(50_000, positive, 'open connections'),
-  WAITS_PER_DID_MAX: variable(16, positive, 'requests of one agent that wait at `/me/todo`, at a time'),
+  WAITS_PER_DID_MAX: variable(16, positive, 'concurrent waiting requests of one agent at `/me/todo`'),
   STREAMS_PER_ADDRESS_MAX: variable(20_000, positive, 'open streams of one address'),
   HEADERS_TIMEOUT_SECONDS: variable(15, integer(1, 3_600), 'time for a request head to arrive'),
   REQUEST_TIMEOUT_SECONDS: variable(30, integer(1, 3_600), 'time for a whole request to arrive'),
@@ -251,30 +253,29 @@ export const VARIABLES = {
   RESPONSE_CACHE_BYTES_MAX: variable(
     16_777_216,
     positive,
-    'memory for responses that are made once for all their readers; as much again for pages',
+    'memory for responses that all readers share; as much again for pages',
   ),
   VERIFIER_THREADS: optional(integer(1, 64), 'threads that verify signatures'),
   METRICS_PORT: optional(integer(0, 65_535), 'port for GET /metrics; absent: none'),
   METRICS_HOST: variable('127.0.0.1', host, 'address of METRICS_PORT'),
-  BACKUP_STAMP_FILE: optional(path, 'file that a good backup touches, for the metric of its time; absent: none'),
+  BACKUP_STAMP_FILE: optional(path, 'file that a checked backup touches, for the metric of its age; absent: none'),
   LOG_LEVEL: variable('info', matching(LOG_LEVEL, `must be one of ${LOG_LEVELS}`), LOG_LEVELS),
   LOG_FORMAT: variable('json', matching(/^(json|pretty)$/, 'must be json or pretty'), 'json, or pretty for people'),
   LOG_BUFFER_BYTES_MAX: variable(
     1_048_576,
     integer(16_384, MANY),
-    'log lines that wait while standard error takes none; more are lost',
+    'log lines buffered while standard error is blocked; further lines are lost',
   ),
 } as const;
 
 export type Config = { readonly [Name in keyof typeof VARIABLES]: (typeof VARIABLES)[Name]['fallback'] };
 
 export interface ConfigProblem {
-  /** The variable to set; null where none fixes it. */
+  /** The variable to set; null if none fixes the problem. */
   readonly variable: keyof Config | null;
   readonly problem: string;
 }
 
-/** Everything wrong with the environment. */
 export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[];
 
@@ -289,7 +290,7 @@ export function describeProblem({ variable, problem }: { readonly variable: stri
   return variable === null ? problem : `${variable}: ${problem}`;
 }
 
-/** Runs what reads the file that a variable names; throws ConfigError if it can't be read or is wrong. */
+/** Reads the file that a variable names; throws ConfigError if that fails. */
 export function readConfigured<Value>(variable: ConfigProblem['variable'], read: () => Value): Value {
   try {
     return read();
@@ -320,20 +321,20 @@ export function readConfig(env: Environment): Config {
   for (const [name, problem] of crossProblems(config)) if (!problems.has(name)) problems.set(name, problem);
   if (problems.size === 0) return config;
   const wrong = [...problems].map(([variable, problem]) => ({ variable, problem }));
-  // What is missing may be there under a misspelt name.
+  // A missing variable may be set under a misspelt name.
   throw new ConfigError([...wrong, ...misspeltNames(env)]);
 }
 
-/** Shorter names of other programs would be taken for misspelt ones. */
-const NAME_CHARS_MIN = 6;
+/** Shorter names belong to other programs, as PG… belong to PostgreSQL's. */
+const CANDIDATE = /^(?!PG).{6,}$/;
 const PREFIX = 'CHAMBERS_';
 
-/** Names in the environment that are nearly ours: they would be ignored, and a default be in force. */
+/** Finds variables that are almost named like ours: they are ignored, so a default applies. */
 export function misspeltNames(env: Environment): readonly ConfigProblem[] {
   const names = Object.keys(VARIABLES) as (keyof Config)[];
   const isOurs = (name: string): name is keyof Config => Object.hasOwn(VARIABLES, name);
   return Object.keys(env)
-    .filter((name) => env[name] && !isOurs(name) && name.length >= NAME_CHARS_MIN)
+    .filter((name) => env[name] && !isOurs(name) && CANDIDATE.test(name))
     .flatMap((name) => {
       const plain = name.startsWith(PREFIX) ? name.slice(PREFIX.length) : name;
       const meant = isOurs(plain) ? plain : nearestOf(name, names);
@@ -347,13 +348,13 @@ export function misspeltNames(env: Environment): readonly ConfigProblem[] {
 /** Values that do not fit together. */
 function* crossProblems(config: Config): Generator<readonly [name: keyof Config, problem: string]> {
   if (config.STREAM_PING_SECONDS >= config.STREAM_DEAD_SECONDS) {
-    // A peer that is pinged after its deadline would be closed without a chance to answer.
+    // Otherwise a peer would be closed before it is pinged.
     yield ['STREAM_PING_SECONDS', `must be less than STREAM_DEAD_SECONDS, which is ${config.STREAM_DEAD_SECONDS}`];
   }
   if (config.DATABASE_URL !== undefined && config.DATABASE_PATH !== VARIABLES.DATABASE_PATH.fallback) {
     yield [
       'DATABASE_URL',
-      'excludes DATABASE_PATH: the log is in PostgreSQL or in a file. Where the unit or the image sets it, clear it by DATABASE_PATH= in the settings',
+      'excludes DATABASE_PATH: the log is in PostgreSQL or in a file. If the unit or the image sets it, clear it with DATABASE_PATH= in the settings',
     ];
   }
   if (isSamePort(config)) yield ['METRICS_PORT', `must be another port than PORT, which is ${config.PORT}`];
@@ -372,7 +373,7 @@ function* crossProblems(config: Config): Generator<readonly [name: keyof Config,
   }
   if (config.NODE_ENV !== 'production') return;
   if (config.PUBLIC_URL.length === 0) {
-    const why = 'else the Host header would decide what a signature covers';
+    const why = 'otherwise the Host header would decide what a signature covers';
     yield ['PUBLIC_URL', `is needed with NODE_ENV=production, ${why}`];
   }
   if (config.DEV_ALLOW_UNSIGNED) yield ['DEV_ALLOW_UNSIGNED', 'must not be set with NODE_ENV=production'];
@@ -386,7 +387,6 @@ function* crossProblems(config: Config): Generator<readonly [name: keyof Config,
 
 const ALL_ADDRESSES: readonly string[] = ['0.0.0.0', '::'];
 
-/** One port serves both only on different addresses. */
 function isSamePort({ PORT, HOST, METRICS_PORT, METRICS_HOST }: Config): boolean {
   const hosts = [HOST, METRICS_HOST];
   return PORT !== 0 && METRICS_PORT === PORT && (HOST === METRICS_HOST || hosts.some((h) => ALL_ADDRESSES.includes(h)));

@@ -1,4 +1,4 @@
-// `npm start`: reads the environment, starts the service, and stops it on SIGTERM and SIGINT.
+// `npm start`: starts the service from the environment, and stops it on SIGTERM and SIGINT.
 import { detach } from './process/detach.ts';
 import './process/require-node.ts';
 import { type Config, ConfigError, readConfig, VARIABLES } from './config.ts';
@@ -9,9 +9,8 @@ import { EXIT_CONFIG, EXIT_FAILURE, exit } from './process/exit.ts';
 import { VERSION } from './process/version.ts';
 import { type Service, startService } from './service/start.ts';
 
-/** The time from the signal on; supervisors kill after ten seconds. */
+/** Counted from the signal; supervisors kill after ten seconds. */
 const STOP_MS_MAX = 9_000;
-/** The buffer of a log whose own limit is not known. */
 const { fallback: LOG_BUFFER_BYTES_MAX } = VARIABLES.LOG_BUFFER_BYTES_MAX;
 
 function main(): void {
@@ -49,7 +48,7 @@ async function run(config: Config, ownLog: OwnLog): Promise<void> {
   output.write(`listening on ${service.url}\n`);
 }
 
-/** A signal during start-up stops the service and its chain as soon as they have started. */
+/** A signal during start-up stops the service once it has started. */
 function endOnSignal(starting: Promise<Service>, ownLog: OwnLog): void {
   let isStopping = false;
   const end = (signal: string) => {
@@ -62,7 +61,7 @@ function endOnSignal(starting: Promise<Service>, ownLog: OwnLog): void {
   };
   process.on('SIGTERM', end);
   process.on('SIGINT', end);
-  // A start that fails ends the process elsewhere.
+  // A failed start ends the process in main().
   const reload = () => starting.catch(() => {}).then((service) => service?.reloadAccess());
   process.on('SIGHUP', () => detach(reload()));
 }

@@ -1,4 +1,4 @@
-// The environment: what is absent has a default, and all that is wrong is named at once.
+// Absent variables have defaults, and all wrong ones are reported at once.
 import { describe, expect, it } from 'vitest';
 import { ConfigError, describeProblem, readConfig } from '../src/config.ts';
 
@@ -43,11 +43,11 @@ describe('the configuration', () => {
     });
   });
 
-  it('takes an empty variable as absent', () => {
+  it('treats an empty variable as absent', () => {
     expect(readConfig({ PORT: '', PUBLIC_URL: '', CHAIN: '' })).toEqual(readConfig({}));
   });
 
-  it('takes several public addresses, without the slash at their ends', () => {
+  it('accepts several public addresses and drops their trailing slashes', () => {
     expect(readConfig({ PUBLIC_URL: 'https://a.test/, http://127.0.0.1:8787/api' }).PUBLIC_URL).toEqual([
       'https://a.test',
       'http://127.0.0.1:8787/api',
@@ -60,7 +60,7 @@ describe('the configuration', () => {
     ['1', false],
     ['yes', false],
     ['false', false],
-  ])('allows unsigned requests for the word true alone: %s', (text, expected) => {
+  ])('allows unsigned requests only if the value is true: %s', (text, expected) => {
     expect(readConfig({ DEV_ALLOW_UNSIGNED: text }).DEV_ALLOW_UNSIGNED).toBe(expected);
   });
 
@@ -96,11 +96,11 @@ describe('the configuration', () => {
     ['NODE_ENV', 'pro duction'],
     ['DATABASE_PATH', 'data/chambers.db '],
     ['DATABASE_PATH', 'data/chambers.db\n'],
-  ])('rejects %s=%s by the name of the variable', (name, value) => {
+  ])('rejects %s=%s and names the variable', (name, value) => {
     expect(problemsOf({ [name]: value })).toEqual([expect.stringMatching(`^${name}: must `)]);
   });
 
-  it('rejects pings that come no sooner than their answer is due', () => {
+  it('rejects a ping interval that is not shorter than the dead time', () => {
     expect(problemsOf({ STREAM_DEAD_SECONDS: '31' })).toEqual([]);
     expect(problemsOf({ STREAM_DEAD_SECONDS: '30' })).toEqual([
       'STREAM_PING_SECONDS: must be less than STREAM_DEAD_SECONDS, which is 30',
@@ -111,7 +111,7 @@ describe('the configuration', () => {
     expect(problemsOf({ RELAYER_PRIVATE_KEY: 'secret' }).join()).not.toContain('secret');
   });
 
-  it('takes a database of one or several hosts, in place of a file, and never repeats its password', () => {
+  it('accepts a database URL with one or several hosts instead of a file, and never repeats its password', () => {
     for (const hosts of ['db', 'db:5433', 'one,two:5433', '[::1]:5432']) {
       expect(problemsOf({ DATABASE_URL: `postgres://me:secret@${hosts}/chambers?sslmode=require` })).toEqual([]);
     }
@@ -129,7 +129,7 @@ describe('the configuration', () => {
     ]);
   });
 
-  it('names all that is wrong at once', () => {
+  it('reports all wrong variables at once', () => {
     const problems = problemsOf({ PORT: 'x', MEMBERS_MAX: '0', LOG_LEVEL: 'loud', NODE_ENV: 'production' });
     const names = problems.map((problem) => problem.split(':')[0]);
     expect(names).toEqual(['PORT', 'MEMBERS_MAX', 'LOG_LEVEL', 'PUBLIC_URL', 'RPC_URL', 'SERVICE_KEY_FILE']);
@@ -142,7 +142,7 @@ describe('a chain', () => {
     expect(problemsOf({ ...ON_A_CHAIN, [name]: '' })).toEqual([expect.stringMatching(`^${name}: `)]);
   });
 
-  it('of quorum contracts needs their file and an RPC, and only they take the file', () => {
+  it('with quorum contracts needs CONTRACTS_FILE and an RPC; reference contracts reject the file', () => {
     const onQuorum = { ...ON_A_CHAIN, CONTRACTS: 'quorum', CONTRACTS_FILE: 'quorum.json' };
     expect(problemsOf(onQuorum)).toEqual([]);
     expect(problemsOf({ CONTRACTS: 'quorum' })).toEqual([
@@ -171,7 +171,7 @@ describe('production', () => {
     ['DEV_ALLOW_UNSIGNED', { DEV_ALLOW_UNSIGNED: 'true' }],
     ['RPC_URL', { CHAIN: '' }],
     ['SERVICE_KEY_FILE', { SERVICE_KEY_FILE: '' }],
-  ])('does not start because of %s', (name, change) => {
+  ])('rejects %s', (name, change) => {
     expect(problemsOf(strict)).toEqual([]);
     expect(problemsOf({ ...strict, ...change })).toEqual([expect.stringMatching(`^${name}: `)]);
   });

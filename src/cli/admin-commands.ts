@@ -1,6 +1,4 @@
-// Who may register, create chambers and join: commands that edit the ban list and the allow-list of a service, which rereads them
-// when they change. And the log's time, which an operator may set back.
-
+// Commands that edit the ban list and the allow-list of a service, which rereads them when they change, and set a log's time back.
 import { readConfig } from '../config.ts';
 import { parseDid } from '../crypto/did-key.ts';
 import { editAccessList } from '../http/access-list.ts';
@@ -42,12 +40,11 @@ async function resetLogClock({ args: [named], isJson }: Input): Promise<void> {
   const reset = { database, from: toTimestamp(from), waiting: streams };
   const lines = waiting.map((each) => `waits: ${describeWaiting(each)}`);
   print(isJson, reset, [...members({ ...reset, waiting: `${waiting.length} chambers and agents` }), ...lines]);
-  printNotice(isJson, 'Phases that only the wrong time ended are open again once the service is started.');
+  printNotice(isJson, 'Phases that ended only by the wrong time are open again once the service starts.');
 }
 
 interface Edit {
   readonly variable: 'ALLOW_LIST_FILE' | 'BAN_LIST_FILE';
-  /** Whether the agent is on the list after the edit. */
   readonly isListed: boolean;
 }
 

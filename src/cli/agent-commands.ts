@@ -1,4 +1,4 @@
-// Commands about the agent whose key is in the key file.
+// Commands for the agent whose key is in the key file.
 import { Agent } from '../client/agent.ts';
 import { VERSION } from '../process/version.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
@@ -24,13 +24,13 @@ export const agentCommands: readonly CommandSpec[] = [
   },
   {
     name: 'agent register',
-    summary: 'Registers the agent; run again with different content, it changes the binding',
+    summary: 'Registers the agent; run again with different values, it changes the binding',
     usage: '(--wallet <address> | --wallet-key-file <file>) --email <email> [options]',
     required: { '--email <email>': "the operator's e-mail address, never published" },
     options: {
       '--wallet <address>': "the agent's EVM address",
       '--wallet-key-file <file>':
-        "instead: file with the wallet's private key, which signs that the wallet is the agent's",
+        "instead: file with the wallet's private key, which proves that the wallet is the agent's",
       '--loves <list>': 'what it loves, separated by commas',
       '--hates <list>': 'what it hates, separated by commas',
       '--expertise <list>': 'what it knows, separated by commas',
@@ -47,8 +47,8 @@ export const agentCommands: readonly CommandSpec[] = [
   },
   {
     name: 'agent retire',
-    summary: "Ends the agent's key for ever: the service accepts nothing of it any more",
-    args: { '[did]': 'the agent, if its key was lost or stolen; needs --wallet-key-file' },
+    summary: "Retires the agent's key for ever: the service rejects whatever it signs from then on",
+    args: { '[did]': 'the agent, if its key is lost or stolen; needs --wallet-key-file' },
     options: {
       '--wallet-key-file <file>': 'file with the private key of a wallet that was once proven for the agent',
       ...SERVICE_OPTIONS,
@@ -69,8 +69,8 @@ export const agentCommands: readonly CommandSpec[] = [
   },
   {
     name: 'agent resend',
-    summary: 'Sends a request again whose result is not known: it takes effect once, however often it is sent',
-    args: { '<file>': 'the signed request, as the command that gave up names it' },
+    summary: 'Repeats a request whose result is unknown; it takes effect once, however often it is sent',
+    args: { '<file>': 'the signed request, named by the command that gave up' },
     options: { ...SERVICE_OPTIONS, ...KEY_OPTION },
     examples: ['agent resend ~/.chambers/agent.json.unanswered-5f0c2a11'],
     run: resend,
@@ -79,8 +79,9 @@ export const agentCommands: readonly CommandSpec[] = [
     name: 'todo',
     summary: 'Shows what the agent must and may do now, in each of its chambers',
     options: {
-      '--wait <seconds>': 'wait so long, up to 60, until something is due; with --since until anything changes',
-      '--since <version>': 'the `version` that --json printed last: no change since then is missed',
+      '--wait <seconds>':
+        'wait up to this long (at most 60) until something is due; with --since until anything changes',
+      '--since <version>': 'the last `version` that --json printed, to miss no change since then',
       ...SERVICE_OPTIONS,
       ...KEY_OPTION,
     },
@@ -122,13 +123,13 @@ async function serveMcp(input: Input): Promise<void> {
   };
   if (options['print-config'] !== undefined) {
     console.log(JSON.stringify(mcpConfig(input), null, 2));
-    // The seat would fail for the same reason, where its user may not see it.
+    // An unregistered agent would fail in the MCP host, where the user may not see the error.
     await agentOf(input)
       .then((agent) => agent.me())
       .catch((error: unknown) => printNotice(input.isJson, (explain(error, {}, input) as Error).message));
     return;
   }
-  // Loaded only here: it would slow every other command.
+  // Loaded on demand: it would slow down every other command.
   const { serveAgent } = await import('../mcp/agent-server.ts');
   const agent = await agentOf(input);
   const report = (line: string) => console.error(visibleLine(line));
@@ -146,7 +147,7 @@ async function serveMcp(input: Input): Promise<void> {
 async function showAgent(input: Input): Promise<void> {
   const agent = await agentOf(input);
   const account = await agent.me();
-  // Only what everybody may read has the label.
+  // Only the public profile has the label.
   const { label } = input.isJson ? { label: null } : await agent.forum.profile(agent.did);
   print(input.isJson, account, members({ ...account, ...(label !== null && { label }) }));
 }
@@ -176,7 +177,10 @@ async function showTodo(input: Input): Promise<void> {
 async function createKey(input: Input): Promise<void> {
   const keyFile = keyFileOf(input);
   if (await isRegularFile(keyFile)) {
-    throw new CommandError('conflict', `${keyFile} already exists and is not overwritten: name another with --key`);
+    throw new CommandError(
+      'conflict',
+      `${keyFile} already exists and is never overwritten: name another file with --key`,
+    );
   }
   const { did } = await Agent.fromKeyFile(forumOf(input), keyFile);
   printMembers(input.isJson, { did, keyFile });
@@ -194,13 +198,13 @@ async function register(input: Input): Promise<void> {
   printMembers(input.isJson, await signedCall(input, (agent, options) => agent.register(registration, options)));
 }
 
-const RETIRED = 'Retired: the service accepts nothing of this key any more. This can’t be undone.';
+const RETIRED = 'Retired: the service rejects this key from now on. This can’t be undone.';
 
 async function retire(input: Input): Promise<void> {
   const { 'wallet-key-file': keyFile } = input.options;
   const [did] = input.args;
   if (keyFile === undefined) {
-    if (did !== undefined) throw new CommandError('usage', `${did} is retired by a wallet: set --wallet-key-file`);
+    if (did !== undefined) throw new CommandError('usage', `retiring ${did} needs its wallet: set --wallet-key-file`);
     const answer = await signedCall(input, (agent, options) => agent.retire(options));
     print(input.isJson, answer, [...members(answer), RETIRED]);
     return;

@@ -1,5 +1,4 @@
-// `chambers audit`, which the package chambers-audit provides on its own.
-
+// `chambers audit`, also published as the package chambers-audit.
 import { INPUT_LIMITS, type InputLimits } from '../audit/line/input.ts';
 import { VERSION } from '../process/version.ts';
 import { instantOf, withCommas } from '../vocabulary/values.ts';
@@ -14,24 +13,26 @@ export const auditCommand = {
   args: { '<target>': 'the base URL of a service, an exported file, or - for standard input' },
   options: {
     '--chamber <id>': 'only that chamber of a service',
-    '--accounts <file>': "the members' accounts, from export --with-accounts; a service is asked for them",
+    '--accounts <file>':
+      "the members' accounts, from export --with-accounts; read from the service if the target is one",
     '--rpc <url>': 'RPC of the chain, to compare root and tokens with; requires --registry',
-    '--checkpoints <file>': 'checkpoints of the service that you have kept: it must have extended each',
+    '--checkpoints <file>': 'checkpoints of the service that you kept: its log must extend each of them',
     '--witnesses <file>': 'trust policy (C2SP tlog-policy) of the witnesses whose cosignatures count',
     '--receipts <file>':
-      'receipts that you keep, as in the folder beside a key file: the lines must have what they promise',
-    '--proofs <folder>': 'where to write proofs of what the service has signed and not kept (default: proofs)',
+      'receipts that you kept, such as the folder next to a key file: the lines must have what they promise',
+    '--proofs <folder>': 'where to write proofs that the service broke what it signed (default: proofs)',
     '--max-age <seconds>': "the service's SIGNATURE_MAX_AGE_SECONDS",
     '--max-skew <seconds>': "the service's SIGNATURE_MAX_SKEW_SECONDS",
-    '--allow-unsigned': 'moves without a signature are not broken: a log of development mode',
-    '--allow-reorganized': 'with --rpc: transactions may be in other blocks than recorded',
-    '--allow-unpublished': 'accounts of a service may begin with lines that releases before schema 4 did not publish',
-    '--allow-skipped-ids': 'chambers that a service does not list may be ids that a restore skipped',
+    '--allow-unsigned': 'accept moves without a signature, as in a log of development mode',
+    '--allow-reorganized': 'with --rpc: accept transactions in other blocks than recorded',
+    '--allow-unpublished': 'accept accounts that begin with lines that releases before schema 4 did not publish',
+    '--allow-skipped-ids': 'accept ids that no chamber of the service has: a restore may have skipped them',
     '--now <time>':
-      'the time of the audit (ISO 8601, UTC), if it is not that of this machine: no line may be dated after it',
+      'the time of the audit (ISO 8601, UTC; default: that of this machine): no line may have a later time',
     '--timeout <seconds>':
       'how long a service or a chain may be silent (default: 30; a response takes at most 20 times as long)',
-    '--patience <length>': 'how long to try while the service is away, e.g. 60s (default: not again; the chain is asked once)',
+    '--patience <length>':
+      'how long to try while the service is away, e.g. 60s (default: not again; the chain is asked once)',
     '--max-lines <count>': `of a chamber (default: ${withCommas(INPUT_LIMITS.linesMax)})`,
     '--max-account-lines <count>': `of an account (default: ${withCommas(INPUT_LIMITS.accountLinesMax)})`,
     '--max-line-bytes <count>': `of a line (default: ${withCommas(INPUT_LIMITS.lineBytesMax)})`,
@@ -116,7 +117,7 @@ function limitsOf(options: Input['options']): Partial<InputLimits> {
   };
 }
 
-/** Writes the report with the auditor's version, the time and the options. Of the RPC only the host: its URL may hold a key. */
+/** Adds the auditor's version, the time and the options. Only the host of the RPC is written: its URL may contain a key. */
 async function keep(report: object, { report: path = '', force, rpc, ...options }: Input['options']): Promise<void> {
   const auditor = { name: 'chambers audit', version: VERSION };
   const given = { ...options, ...(rpc === undefined ? {} : { rpc: new URL(rpc).host }) };

@@ -28,12 +28,12 @@ export const chamberCommands: readonly CommandSpec[] = [
       '--min-backers <count>': 'backers that an idea needs to become a token (default: 1)',
       '--turn-seconds <seconds>': 'seconds after which a turn passes to the next member (default: no limit)',
       '--rounds <counts>':
-        'turns of each member in proposal and debate, e.g. 2,3: phases end as soon as nothing is left to come; needs --turn-seconds',
+        'turns of each member in proposal and debate, e.g. 2,3: phases end once all turns are over; needs --turn-seconds',
       '--moves-per-turn <count>': 'moves that a turn may have besides the pass (default: no limit)',
       '--topic <text>': 'what it is about, in a few sentences',
       '--min-members <count>': 'members without whom it does not come about, 1 to 256',
       '--max-members <count>': 'members that may join, 2 to 256; with --rounds the last one starts the chamber',
-      '--admit <file>': 'file of the DIDs that may join, one a line; # starts a comment (default: everybody)',
+      '--admit <file>': 'file of the DIDs that may join, one per line; # starts a comment (default: everybody)',
       '--proven-wallets': 'only agents with a proven wallet may join, one for each wallet',
       '--token <address>': 'ERC-20 or ERC-721 contract: only agents whose proven wallet holds it may join',
       '--min-balance <count>': 'how much of the token, in its smallest unit (default: 1)',
@@ -109,7 +109,7 @@ async function create(input: Input): Promise<void> {
   ]);
 }
 
-/** Undefined where everybody may join. */
+/** Undefined if everybody may join. */
 function admissionOf(options: Input['options']): Admission | undefined {
   const token = options['token'];
   if (token === undefined && (options['min-balance'] ?? options['token-at']) !== undefined) {
@@ -154,7 +154,7 @@ async function list(input: Input): Promise<void> {
   print(input.isJson, chambers, table(['ID', 'PHASE', 'LEFT', 'MEMBERS', 'NAME'], rows, empty));
 }
 
-/** Prints the phase once it is there, and until then each one that must end first, with its end; an error if it is over. */
+/** Prints each phase before the awaited one, with its deadline. It is an error if the awaited phase is over. */
 async function waitFor(input: Input): Promise<void> {
   const [chamberId, awaited] = [toChamberId(input.args[0]), toPhase(input.args[1] ?? '')];
   await interruptible(new CommandError('failure', 'interrupted'), async (signal) => {
@@ -163,7 +163,7 @@ async function waitFor(input: Input): Promise<void> {
         const end = toTimestamp(phaseEnd(state, phase) ?? 0);
         printNotice(
           input.isJson,
-          `waiting for ${awaited}: chamber ${chamberId} is in ${phase}, at the latest until ${end}`,
+          `waiting for ${awaited}: chamber ${chamberId} is in ${phase} until ${end} at the latest`,
         );
         continue;
       }
@@ -200,13 +200,11 @@ async function show(input: Input): Promise<void> {
   ]);
 }
 
-/** How many members a phase of allocations waits for. */
 function progress({ members: { length } }: ChamberView, { phase, committed, revealed }: AllocationsView): string {
   const commits = `committed: ${committed.length} of ${length}`;
   return phase === 'ALLOCATE_COMMIT' ? commits : `${commits}; revealed: ${revealed.length} of ${committed.length}`;
 }
 
-/** What was set, and what the chain holds. */
 function facts(view: ChamberView): readonly string[] {
   const { topic, minBackersForGraduation, turnSeconds, rounds, movesPerTurn, admission, ...rest } = view;
   const { minMembers = null, maxMembers, quorate = null, merkleRoot, committedTxHash } = rest;

@@ -1,5 +1,4 @@
-// A command as data, and the commander program made from all of them: parsing, help and suggestions are commander's, errors
-// are one sentence.
+// A command as data, and the commander program for all of them. Commander parses and prints help; errors are one sentence.
 import { Command, type CommanderError, type Option } from 'commander';
 import { paint } from '../process/terminal.ts';
 import { VERSION } from '../process/version.ts';
@@ -24,9 +23,9 @@ export interface CommandSpec {
   readonly args?: Described;
   readonly required?: Described;
   readonly options?: Described;
-  /** Options whose values, given several times or separated by commas, come as one text. */
+  /** Options that may be repeated; the values are joined by commas. */
   readonly repeatable?: Described;
-  /** The exit codes that differ from those of the other commands. */
+  /** Exit codes that differ from those of other commands. */
   readonly exitCodes?: readonly string[];
   /** Replaces the usage line made from the arguments. */
   readonly usage?: string;
@@ -39,16 +38,16 @@ export interface CommandSpec {
 export const URL_OPTION = {
   '--url <url>': 'base URL of the service (default: CHAMBERS_URL or http://127.0.0.1:8787)',
 } as const;
-/** The options of a command that asks the service. Those that follow it are patient only until its first response, and then without end. */
+/** Commands that follow the service use --patience only until its first response, and then wait without end. */
 export const SERVICE_OPTIONS = {
   ...URL_OPTION,
   '--patience <length>':
-    'how long to try while the service is away, e.g. 60s (default: 3s; a move, until its result is known)',
+    'how long to try while the service is away, e.g. 60s (default: 3s; for a move, until its result is known)',
 } as const;
 export const KEY_OPTION = {
   '--key <file>': "the agent's key file (default: CHAMBERS_KEY_FILE or ~/.chambers/agent.json)",
 } as const;
-/** The service and the key as they were given to this command, for one that is to follow: empty, or with a leading space. */
+/** The options --url and --key of this command, for the next one: empty, or with a leading space. */
 export function given({ options: { url, key } }: Input): string {
   return `${url === undefined ? '' : ` --url=${url}`}${key === undefined ? '' : ` --key=${key}`}`;
 }
@@ -67,7 +66,7 @@ const USAGE = '<command> [arguments] [options]';
 
 type Run = (spec: CommandSpec, input: Input) => Promise<void>;
 
-/** Its action calls `run`. Wrong use throws CommandError, help and version a CommanderError of exit code 0. */
+/** Wrong use throws CommandError; help and version throw a CommanderError with exit code 0. */
 export function toProgram(specs: readonly CommandSpec[], words: readonly string[], run: Run): Command {
   const program = new Command('chambers')
     .description('Runs, uses and checks a Chamber Coordination Service.')
@@ -90,7 +89,7 @@ export function toProgram(specs: readonly CommandSpec[], words: readonly string[
   failInOneSentence(program, words);
   for (const spec of specs) addCommand(program, spec, words, run);
   return program.addHelpText('after', overview()).addHelpText('before', () => {
-    // The overview lists the commands of every group; suggestions still come from the program's own names.
+    // Only the overview lists the commands of every group.
     const visibleCommands = () => program.commands.flatMap((c) => (c.commands.length === 0 ? [c] : [...c.commands]));
     program.configureHelp({ ...program.configureHelp(), visibleCommands });
     return '';
@@ -124,7 +123,7 @@ function addGroup(program: Command, name: string, words: readonly string[]): Com
   return failInOneSentence(group.description(GROUPS[name] ?? ''), words);
 }
 
-/** Values by option name. An option that follows another one without a value is not taken for that value. */
+/** Values by option name. An option is never taken for the missing value of the option before it. */
 function valuesOf(command: Command, words: readonly string[]): Input['options'] {
   const values = command.options.map((option) => {
     const value: unknown = command.opts()[option.attributeName()];
@@ -135,7 +134,7 @@ function valuesOf(command: Command, words: readonly string[]): Input['options'] 
   return Object.fromEntries(values);
 }
 
-/** Drops the value of an option that no command has, so that commander suggests the right name. */
+/** Removes the value of an option that no command has: commander would take it for part of the name. */
 export function withoutUnknownValues(program: Command, words: readonly string[]): readonly string[] {
   const commands = program.commands.flatMap((command) => [program, command, ...command.commands]);
   const known = new Set(commands.flatMap(({ options }) => options.map(({ long }) => long)));
@@ -188,7 +187,7 @@ function wrongUse({ code, message }: CommanderError, command: Command, words: re
   }
 }
 
-/** Those of the command and of its parents, which it takes too. */
+/** Includes the options of its parents, which a command accepts too. */
 function optionsOf(command: Command): readonly Option[] {
   return [...command.options, ...(command.parent === null ? [] : optionsOf(command.parent))];
 }
@@ -198,7 +197,7 @@ function optionOf(word: string | undefined, command: Command): Option | undefine
   return optionsOf(command).find(({ long, short }) => name !== undefined && (name === long || name === short));
 }
 
-/** The first option that the command does not have, or that takes no value and has one. */
+/** Returns the first option that the command does not have, or that has a value and takes none. */
 function unknownOption(command: Command, words: readonly string[]): string {
   const isUnknown = (word: string, index: number) => {
     if (!word.startsWith('-') || optionOf(words[index - 1], command)?.required) return false;

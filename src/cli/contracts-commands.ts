@@ -25,7 +25,7 @@ export const contractsCommands: readonly CommandSpec[] = [
   },
   {
     name: 'contracts check',
-    summary: 'Simulates both calls of the relayer and names what is wrong with addresses, contracts or account',
+    summary: 'Simulates both calls of the relayer and reports wrong addresses, contracts or accounts',
     options: { ...RPC, ...ADDRESSES, ...RELAYER, ...KIND },
     examples: ['contracts check'],
     run: async (input) => (await import('./contracts.ts')).check(input),

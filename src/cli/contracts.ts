@@ -1,4 +1,4 @@
-// What the commands for the owner of the contracts do. Keys and RPC URLs are never printed.
+// The commands for the owner of the contracts. They never print keys or RPC URLs.
 import { VARIABLES } from '../config.ts';
 import { readChainId } from '../relayer/chain-client.ts';
 import type { FeeSettings } from '../relayer/fees.ts';
@@ -16,7 +16,8 @@ export const deploy = onChain(async (rpc, input) => {
   const [kind, relayer] = [kindOf(input), relayerOf(input)];
   const owner = await ownerOf(rpc, input);
   const chainId = await requireChainId(rpc);
-  if (kind === 'quorum') printNotice(input.isJson, 'These stand in for the live protocol’s contracts in a rehearsal.');
+  if (kind === 'quorum')
+    printNotice(input.isJson, 'These contracts are stand-ins for the live protocol’s, for rehearsals.');
   const { registryAddress, factoryAddress } = await deployContracts(owner, { kind, relayer });
   const variables = {
     CHAIN_ID: String(chainId),
@@ -67,11 +68,11 @@ export const changeRelayer = onChain(async (rpc, input) => {
   const changed = await setRelayer(owner, addresses, relayer);
   printMembers(input.isJson, {
     relayer,
-    changed: changed.length > 0 ? changed : 'nothing: it was the relayer already',
+    changed: changed.length > 0 ? changed : 'nothing: it already was the relayer',
   });
 });
 
-/** Errors of the chain become one sentence, without the URL. */
+/** Translates errors of the chain into one sentence without the URL. */
 function onChain(run: (rpc: Rpc, input: Input) => Promise<void>) {
   return async (input: Input): Promise<void> => {
     const rpc = openRpc(optionOf(input, 'rpc', 'RPC_URL'));
@@ -90,7 +91,7 @@ function onChain(run: (rpc: Rpc, input: Input) => Promise<void>) {
 
 type Named = 'RPC_URL' | 'CHAMBER_REGISTRY_ADDRESS' | 'IDEA_FACTORY_ADDRESS';
 
-/** An option or the variable in its place, by the variable's rule. */
+/** Reads an option, or the variable it defaults to, by the variable's rule. */
 function optionOf({ options }: Input, option: string, variable: Named): string {
   const text = options[option];
   if (text !== undefined) return parse(`--${option}`, text, VARIABLES[variable].parse);
@@ -99,7 +100,7 @@ function optionOf({ options }: Input, option: string, variable: Named): string {
   return parse(variable, set, VARIABLES[variable].parse);
 }
 
-/** The value is not quoted: it may be a key in the wrong place. A rule never returns undefined, which is in its type for absent values. */
+/** Errors don't quote the value: it may be a key in the wrong place. A rule never returns undefined, which is in its type for absent values. */
 function parse<Value>(name: string, text: string, rule: (text: string) => Value): NonNullable<Value> {
   try {
     return rule(text) as NonNullable<Value>;
@@ -135,7 +136,6 @@ async function ownerOf(rpc: Rpc, { options, isJson }: Input): Promise<Owner> {
   return { rpc, account, feeSettings: feeSettings(), onSent };
 }
 
-/** By the variables of the service. */
 function feeSettings(): FeeSettings {
   const read = (variable: 'FEE_MAX_GWEI' | 'FEE_TIP_GWEI') => {
     const text = process.env[variable];

@@ -1,5 +1,5 @@
-// A chamber from lobby to committed in under 15 seconds: five agents, signed HTTP, a stream, a chain. Its deadlines are minutes away:
-// the agents set the pace. Succeeds only if the root on the chain is the root of the streamed lines, and every graduate has its token.
+// A chamber from lobby to committed in under 15 seconds: five agents, signed HTTP, a stream, a chain. The agents set the pace; the
+// deadlines are minutes away. Succeeds only if the chain has the root of the streamed lines and a token for every graduate.
 import { once, setMaxListeners } from 'node:events';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -25,15 +25,11 @@ import { narrate, phaseHeading, tickerOf } from './narrate.ts';
 import { toDeadlines } from './values.ts';
 
 const PHASE_LENGTHS = ['5m', '5m', '5m', '5m', '5m'] as const;
-/** The agents have nothing to add in their second turn of DEBATE. */
 const PACE = { rounds: { proposal: 1, debate: 2 }, turnSeconds: 30 } as const;
-/** The time from when the service listens. */
+/** Counted from when the service listens. */
 const DEMO_MILLIS_MAX = 55_000;
 
-/**
- * Runs the demo and prints it; resolves to the exit code. `isWatched` keeps the service up until it is interrupted. With several
- * nodes, one is killed during the debate.
- */
+/** Resolves to the exit code. `isWatched` keeps the service up until it is interrupted. One of several nodes is killed during the debate. */
 export async function demoMain(isWatched = false, nodes = 1): Promise<number> {
   return await interruptible(new Error('interrupted'), async (interrupted) => {
     const services = await (nodes === 1 ? openDemoServices() : openCluster(nodes));

@@ -1,4 +1,4 @@
-// What follows from the command line's variables: the service and the agent of a call.
+// The service and the agent of a command, from its options and variables.
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { Agent } from '../client/agent.ts';
@@ -11,11 +11,11 @@ import { toMillis } from './values.ts';
 import { isRegularFile } from './write-whole.ts';
 
 const DEFAULT_URL = 'http://127.0.0.1:8787';
-/** A person waits: long enough for a restart of the service, no longer. */
+/** Long enough for a restart of the service; a person waits. */
 export const PATIENCE_MILLIS = 3_000;
 
 export function urlOf({ options: { url } }: Input): string {
-  // An empty variable is an absent one, as it is for the service.
+  // As for the service, an empty variable counts as absent.
   return url ?? (process.env['CHAMBERS_URL'] || DEFAULT_URL);
 }
 
@@ -24,7 +24,6 @@ export function forumOf(input: Input): ForumClient {
   return new ForumClient(urlOf(input), { patienceMillis: patienceOf(input) ?? PATIENCE_MILLIS, onWarning });
 }
 
-/** What --patience says. */
 export function patienceOf({ options: { patience } }: Input): Millis | undefined {
   return patience === undefined ? undefined : toMillis(patience);
 }
@@ -39,7 +38,7 @@ export async function agentOf(input: Input): Promise<Agent> {
   throw new CommandError('usage', `key file ${path} not found: chambers init --key=${path} creates and registers it`);
 }
 
-/** Runs with a signal that SIGINT and SIGTERM abort for the reason, and the time if there is one. */
+/** Runs with a signal that SIGINT and SIGTERM abort with `reason`, and the timeout with its own. */
 export async function interruptible<Result>(
   reason: Error,
   run: (signal: AbortSignal) => Promise<Result>,

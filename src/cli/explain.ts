@@ -1,10 +1,10 @@
-// Errors of the service as the command line reports them: with the chamber, the service, and the command that helps.
+// Adds the chamber, the service and a command that helps to errors of the service.
 import { ClientError } from '../client/error.ts';
 import type { AdmissionRule } from '../vocabulary/values.ts';
 import { type CommandSpec, given, type Input } from './command.ts';
 import { forumOf } from './environment.ts';
 
-/** The same error with more to its detail, or the error itself. */
+/** Returns the error itself if there is nothing to add. */
 export function explain(error: unknown, { args = {} }: Pick<CommandSpec, 'args'>, input: Input): unknown {
   if (!(error instanceof ClientError)) return error;
   const service = () => input.args.find((arg) => URL.canParse(arg)) ?? forumOf(input).service.baseUrl;
@@ -17,9 +17,9 @@ export function explain(error: unknown, { args = {} }: Pick<CommandSpec, 'args'>
     }
     const origin = originOf(error);
     if (origin !== undefined && origin !== new URL(service()).origin)
-      return `${service()} is ${origin} for what is signed: use that URL (--url, CHAMBERS_URL), or correct its PUBLIC_URL`;
+      return `${service()} expects signatures for ${origin}: use that URL (--url, CHAMBERS_URL), or correct its PUBLIC_URL`;
     if (error.code === 'FORUM_ERR_NOT_FOUND' && isOfChamber)
-      return `chamber ${chamberId} not found at ${service()}; chambers chamber list --url=${service()} lists those that are there`;
+      return `chamber ${chamberId} not found at ${service()}; chambers chamber list --url=${service()} lists the existing ones`;
     if (error.code === 'CLIENT_ERR_EARLY')
       return `${error.detail}; chambers chamber wait ${chamberId} allocate_reveal${given(withoutKey(input))} waits until they are`;
     if ((error.code === 'FORUM_ERR_PHASE' || error.code === 'FORUM_ERR_TURN') && isOfChamber)
@@ -31,7 +31,7 @@ export function explain(error: unknown, { args = {} }: Pick<CommandSpec, 'args'>
   return explained === undefined ? error : new ClientError(error.code, explained, error);
 }
 
-/** The origin that the service expected in a signature that does not verify. */
+/** The origin that the service expects in signatures. */
 function originOf({ expected }: ClientError): string | undefined {
   const [, target = ''] = /^"@target-uri": (.*)$/m.exec(expected?.signatureBase ?? '') ?? [];
   return URL.canParse(target) ? new URL(target).origin : undefined;

@@ -1,5 +1,5 @@
-// `chambers init`: asks for the service, the key and the wallet of an agent, registers it, and leaves what an MCP host needs. What an
-// option says is not asked.
+// `chambers init`: asks for the service, the key and the wallet of an agent unless options name them, registers the agent, and prints
+// the configuration for an MCP host.
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import * as v from 'valibot';
@@ -20,7 +20,7 @@ import { isRegularFile, requireWritable, writeWhole } from './write-whole.ts';
 
 export const initCommand: CommandSpec = {
   name: 'init',
-  summary: 'Makes and registers an agent for a model, and prints the configuration for an MCP host',
+  summary: 'Creates and registers an agent for a model, and prints the configuration for an MCP host',
   options: {
     ...URL_OPTION,
     ...KEY_OPTION,
@@ -28,7 +28,7 @@ export const initCommand: CommandSpec = {
       "the agent's EVM address, or a file with its private key (default: a new wallet in <key file>.wallet)",
     '--email <email>': "the operator's e-mail address, never published; asked for while the key is not registered",
     '--label <name>': 'a name for people',
-    '--yes': 'ask nothing: take the defaults for what no option says',
+    '--yes': 'ask nothing: use defaults for missing options',
     '--out <file>': 'write the configuration to this new file instead of printing it',
     '--force': 'replace the file of --out',
     ...MCP_OPTIONS,
@@ -83,7 +83,7 @@ function withOptions(input: Input, options: Input['options']): Input {
   return { ...input, options: { ...input.options, ...options } };
 }
 
-/** Registers the agent unless it is; returns a sentence that says so. */
+/** Registers the agent unless it is registered; returns a sentence about it. */
 async function registered(agent: Agent, { options }: Input, questions: Questions): Promise<string> {
   const account = await agent.me().catch((error: unknown) => {
     if (error instanceof ClientError && error.step === 'registration') return undefined;
@@ -124,7 +124,7 @@ async function registered(agent: Agent, { options }: Input, questions: Questions
   });
   const binding = typeof wallet === 'string' ? { walletAddress: wallet } : { wallet };
   await agent.register({ ...binding, operatorEmail: email, label });
-  const proven = typeof wallet === 'string' ? '' : ', which signed that it is the agent’s';
+  const proven = typeof wallet === 'string' ? '' : ', which is proven to be the agent’s';
   return `${agent.did} is registered with the wallet ${addressOf(wallet)}${proven}`;
 }
 
@@ -132,10 +132,10 @@ function addressOf(wallet: string | WalletSigner): string {
   return typeof wallet === 'string' ? wallet : wallet.address;
 }
 
-/** A file that does not exist is created if it is the default: another one is mistyped. */
+/** A missing file is created only if it is the default: another name is probably mistyped. */
 async function toWallet(answer: string, created: string): Promise<string | WalletSigner> {
   if (/^0x[0-9a-f]{0,63}$/i.test(answer)) return v.parse(walletAddress, answer);
-  // It says that a key is not the name of a file.
+  // Throws: this is a key, not the name of a file.
   if (/^(0x)?[0-9a-f]{64}$/i.test(answer)) return await walletOf(answer, '--wallet');
   const path = toPath(answer);
   if (path === created && !(await isRegularFile(path))) await createWallet(path);
@@ -147,7 +147,7 @@ async function createWallet(path: string): Promise<void> {
   await createFile(path, `${generatePrivateKey()}\n`, { mode: 0o600 });
 }
 
-/** A shell has not expanded what was typed. */
+/** No shell has expanded the answer. */
 function toPath(answer: string): string {
   return resolve(answer.startsWith('~/') ? join(homedir(), answer.slice(2)) : answer);
 }

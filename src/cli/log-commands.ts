@@ -1,4 +1,4 @@
-// Commands about a chamber's log: following it, exporting it and auditing it.
+// Commands that follow, export and audit a chamber's log.
 import { type FileHandle, open } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { phaseOf } from '../../projections/phase-ends.ts';
@@ -26,7 +26,7 @@ export const logCommands: readonly CommandSpec[] = [
     options: {
       '--after <event>': 'start after that event (default: 0, everything)',
       '--out <file>':
-        'append the lines to the file and resume where it ends: each event once, however often it is killed',
+        'append the lines to the file and resume where it ends: each event once, even if the command is killed',
       ...SERVICE_OPTIONS,
     },
     examples: ['chamber tail 1', 'chamber tail 1 --json', 'chamber tail 1 --out=chamber-1.ndjson'],
@@ -36,7 +36,7 @@ export const logCommands: readonly CommandSpec[] = [
     name: 'tail',
     summary: 'Follows the events of all chambers until interrupted',
     options: {
-      '--after <cursor>': 'start after that event, CHAMBER:EVENT (default: 0, everything)',
+      '--after <cursor>': 'start after that event, given as CHAMBER:EVENT (default: 0, everything)',
       ...SERVICE_OPTIONS,
     },
     examples: ['tail', 'tail --after=7:12 --json'],
@@ -72,7 +72,7 @@ async function tail(input: Input): Promise<void> {
       else await tailToTerminal(target, toInteger('--after', after, 0), input.isJson);
     } catch (error) {
       if (!(error instanceof ClientError) || error.head === undefined) throw error;
-      throw new CommandError('verification', `the log of the service ends at event ${error.head} now; ${RESTORED}`);
+      throw new CommandError('verification', `the service's log now ends at event ${error.head}; ${RESTORED}`);
     }
   });
 }
@@ -104,7 +104,7 @@ interface Target {
   readonly signal: AbortSignal;
 }
 
-/** The fold for people always starts with event 1, because lines refer to earlier ones. */
+/** For people the fold starts with event 1, because lines refer to earlier ones. */
 async function tailToTerminal(target: Target, after: number, isJson: boolean): Promise<void> {
   await requireHead(target, after, '--after');
   const { forum, chamberId, signal } = target;
@@ -124,9 +124,8 @@ async function tailToTerminal(target: Target, after: number, isJson: boolean): P
   }
 }
 
-const RESTORED = 'a service that was restored from a backup has lost later events, and goes on with other ones';
+const RESTORED = 'a service restored from a backup has lost later events and continues with others';
 
-/** The service knows its head: service events follow the last move. */
 async function requireHead({ forum, chamberId, signal }: Target, after: number, source: string): Promise<void> {
   if (after === 0) return;
   try {
@@ -137,7 +136,7 @@ async function requireHead({ forum, chamberId, signal }: Target, after: number, 
   }
 }
 
-/** The file is the cursor: its last whole line is where the log continues. */
+/** The log continues after the file's last whole line. */
 async function tailToFile(target: Target, path: string): Promise<void> {
   await isRegularFile(path);
   const { forum, chamberId, signal } = target;
@@ -161,7 +160,7 @@ async function tailToFile(target: Target, path: string): Promise<void> {
   }
 }
 
-/** Checks the file's lines and cuts off the part of a line that a kill left behind. */
+/** Checks the file's lines and truncates a partial last line, which a kill left behind. */
 async function endOf(file: FileHandle, path: string, chamberId: number): Promise<Cursor> {
   const text = await file.readFile('utf8');
   const whole = text.slice(0, text.lastIndexOf('\n') + 1);
@@ -178,10 +177,9 @@ async function endOf(file: FileHandle, path: string, chamberId: number): Promise
   return cursor;
 }
 
-/** The most that a service can be configured to. */
+/** The highest MEMBERS_MAX that a service accepts. */
 const MEMBERS_MAX = 100_000;
 
-/** Standard output gets JSON lines whether or not --json is set. */
 async function exportLines(input: Input): Promise<void> {
   const { out, force, 'with-accounts': accountsPath } = input.options;
   const [first = '', second] = input.args;
@@ -205,6 +203,6 @@ async function exportLines(input: Input): Promise<void> {
   };
   if (out === undefined) await pipeline(printed, process.stdout, { end: false });
   else await writeWhole(out, texts(), force !== undefined);
-  // The accounts are written after the lines, so that every account line that they name is there.
+  // Written after the chamber's lines, so that they include every account line that those refer to.
   if (accountsPath !== undefined) await writeWhole(accountsPath, accounts(), force !== undefined);
 }

@@ -1,12 +1,12 @@
-// What an MCP host needs to start `chambers mcp`: it works from any folder, and runs no package but this one.
+// The configuration with which an MCP host starts `chambers mcp`, from any folder.
 import { extname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Input } from './command.ts';
 import { forumOf, keyFileOf } from './environment.ts';
 
-/** The options of `chambers mcp`, as the configuration passes them on. */
+/** The options of `chambers mcp` that the configuration includes. */
 export const MCP_OPTIONS = {
-  '--read-only': 'without the tools that sign; what was committed to is revealed all the same',
+  '--read-only': 'without the tools that sign; existing commitments are still revealed',
   '--max-open <count>': 'how many chambers the model may open while it runs (default: no limit)',
   '--moves <count>': 'how many moves of any kind it may make while it runs (default: no limit)',
 } as const;
@@ -22,7 +22,7 @@ export function mcpConfig(input: Input): object {
   });
   const [url, keyFile] = [forumOf(input).service.baseUrl, resolve(keyFileOf(input))];
   const args = [CLI, 'mcp', `--url=${url}`, `--key=${keyFile}`, ...passed];
-  // A host does not pass its user's variables on, and without this one a private certificate is not trusted.
+  // Hosts don't pass on environment variables, and without this one a private certificate is not trusted.
   const { NODE_EXTRA_CA_CERTS: certificates } = process.env;
   const env = certificates ? { env: { NODE_EXTRA_CA_CERTS: resolve(certificates) } } : {};
   return { mcpServers: { chambers: { command: process.execPath, args, ...env } } };

@@ -1,4 +1,4 @@
-// `chambers mirror`: keeps a verified copy of all that a service publishes.
+// `chambers mirror`: keeps a verified copy of everything that a service publishes.
 import type { Mirror, MirrorStep } from '../mirror/mirror.ts';
 import { backoffMillis, pause } from '../reading/waiting.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
@@ -7,26 +7,26 @@ import { interruptible, patienceOf } from './environment.ts';
 import { CommandError, EXIT, print, printMembers, printNotice } from './output.ts';
 
 const POLL_MS = 2_000;
-/** As of an audit. */
+/** The exit code, as of an audit. */
 const UNDECIDED = 4;
 
 export const mirrorCommand: CommandSpec = {
   name: 'mirror',
-  summary: 'Follows the log of a service, verifies all of it and keeps it in a folder; stops at what is inconsistent',
+  summary: 'Follows the log of a service, verifies all of it and keeps it in a folder; stops at an inconsistency',
   args: {
     '<url>': 'the base URL of the service',
-    '<folder>': 'where to keep lines, tiles and checkpoint, for one mirror at a time; resumed if it exists',
+    '<folder>': 'where to keep lines, tiles and checkpoint; resumed if it exists; one mirror at a time uses it',
   },
   options: {
-    '--key <vkey>': 'the verifier key of the log; without it, the key that the service names is trusted',
-    '--allow-unpublished': 'accounts may begin with lines that releases before schema 4 did not publish',
+    '--key <vkey>': 'the verifier key of the log (default: trust the key that the service names)',
+    '--allow-unpublished': 'accept accounts that begin with lines that releases before schema 4 did not publish',
     '--once': 'end when the folder has everything under the newest checkpoint',
     '--patience <length>': 'with --once: how long to try while the service is away, e.g. 60s (default: not again)',
   },
   exitCodes: [
-    '3  the service contradicts what the folder holds, no line explains an entry of its log, or a line lacks one: kept in a file inconsistent-….json',
-    '4  undecided: entries without a line may be of a release before schema 4, see --allow-unpublished',
-    '5  the service has another log now: the folder keeps what it has',
+    '3  the service contradicts the folder, or its lines do not match the entries of its log: see inconsistent-….json in the folder',
+    '4  undecided: entries without a line may come from a release before schema 4, see --allow-unpublished',
+    '5  the service now has another log; the folder is unchanged',
     '6  with --once: the service is unreachable',
   ],
   examples: ['mirror https://chambers.example.org mirror/', 'mirror http://127.0.0.1:8787 mirror/ --once --json'],

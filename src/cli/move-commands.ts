@@ -1,4 +1,4 @@
-// The moves of an agent in a chamber: one command for each slice that describes one, and the two that need the salt store.
+// The moves of an agent in a chamber: one command for each slice that describes one, and commit and reveal, which need the salt store.
 import * as v from 'valibot';
 import type { Agent } from '../client/agent.ts';
 import type { SendOptions } from '../client/call.ts';
@@ -16,7 +16,7 @@ export const moveCommands: readonly CommandSpec[] = [
   ...Object.values(chamberMoves).flatMap(toSpec),
   {
     name: 'move commit',
-    summary: 'Commits to allocations; the salt is kept beside the key file',
+    summary: 'Commits to allocations; the salt is kept next to the key file',
     args: {
       ...CHAMBER_ARGUMENT,
       '[idea=bps...]': 'shares of 10000 by id or ticker, e.g. idea-1=6000 or TEA=6000; the rest abstains',
@@ -42,7 +42,8 @@ export const moveCommands: readonly CommandSpec[] = [
     summary: "Reveals the agent's commitment",
     args: CHAMBER_ARGUMENT,
     options: {
-      '--trust-service': 'although this machine can’t tell that commits are closed, or that they were made there',
+      '--trust-service':
+        'reveal although this machine can’t verify that commits are closed, or that it committed at this service',
       ...OPTIONS,
     },
     examples: ['move reveal 1'],
@@ -55,7 +56,6 @@ export const moveCommands: readonly CommandSpec[] = [
   },
 ];
 
-/** As percentages, with what is left. */
 function sharesOf(allocations: readonly Allocation[]): string {
   const rest = allocations.reduce((left, { bps }) => left - bps, BPS_TOTAL);
   const shares = allocations.map(({ ideaId, bps }) => `${ideaId} ${bps / 100} %`);
@@ -66,7 +66,7 @@ function toSpec(move: AnyChamberMove): readonly CommandSpec[] {
   const { command } = move.texts;
   if (command === undefined) return [];
   const options = Object.entries(command.options ?? {});
-  // The members without which the schema rejects a body.
+  // The schema rejects a body without these members.
   const required = new Set<unknown>(v.safeParse(move.body, {}).issues?.map(({ path }) => path?.[0].key));
   const described = (isRequired: boolean) => {
     const those = options.filter(([, { member }]) => required.has(member) === isRequired);
@@ -84,7 +84,7 @@ function toSpec(move: AnyChamberMove): readonly CommandSpec[] {
     const made = async (agent: Agent, call: SendOptions) => {
       if (named === undefined) return agent.move(move.path, chamberId, body, call);
       const [name, { member }] = named;
-      // Looked up even where it is an id, so that what is not found is the idea, and the ideas are named.
+      // Looked up even if it is an id, so that the error about an unknown idea lists the known ones.
       const chamber = await agent.forum.chamber(chamberId, call);
       const ideaId = ideaIdOf(chamber, input.options[name] ?? '', 'PROPOSAL', 'DEBATE');
       return agent.move(move.path, chamberId, { ...body, [member]: ideaId }, call);
@@ -110,7 +110,7 @@ function toMember(option: string, value: string, text: string): unknown {
   return value === 'EVENT' ? toInteger(option, text) : text;
 }
 
-/** Names every wrong option before anything is sent. */
+/** Reports all wrong options before anything is sent. */
 function checkBody({ body: schema, texts }: AnyChamberMove, body: object): void {
   const problems = v.safeParse(schema, body, { abortPipeEarly: true }).issues?.map(({ path, message }) => {
     if (path === undefined) return message;

@@ -1,5 +1,5 @@
-// Goes on with a database under a new logId, after a restore that is behind what was published: the old log's last checkpoint stays
-// public, and its keys go on signing, so that readers who kept something of the old log can still prove it.
+// Continues a database under a new logId, after a restore that lost published lines. The old log's last checkpoint stays public and its
+// keys keep signing, so that readers can still prove what they kept of the old log.
 import { readConfig } from '../config.ts';
 import { bequeathKeyFile, defaultKeyFile, readAnyKeyFile } from '../keys/key-file.ts';
 import { COPIED_FROM } from '../log/found-log.ts';
@@ -15,16 +15,15 @@ import { CommandError, printMembers, printNotice } from './output.ts';
 
 export const newLogCommand: CommandSpec = {
   name: 'new-log',
-  summary:
-    'Goes on with a restored database as another log, while no service runs on it, and keeps the last checkpoint',
-  options: { '--key-file <file>': 'the key file (default: SERVICE_KEY_FILE, or the one beside the database)' },
+  summary: 'Continues a restored database as another log, while no service runs on it, and keeps the last checkpoint',
+  options: { '--key-file <file>': 'the key file (default: SERVICE_KEY_FILE, or the one next to the database)' },
   examples: ['new-log', 'new-log --key-file=/etc/chambers/keys.json'],
   run: async ({ options: { 'key-file': named }, isJson }) => {
     const { DATABASE_URL, DATABASE_PATH, SERVICE_KEY_FILE } = readConfig(process.env);
     const database = DATABASE_URL ?? DATABASE_PATH;
     const { logId, copiedFrom, keyIds, isEmpty } = await readState(database);
     if (isEmpty) throw new CommandError('usage', 'the database has no lines: put a copy of the log in its place first');
-    // A backup has an id of its own, and the keys are those of the log that it was made of.
+    // A backup has its own id, and the keys of the log that it was made from.
     const defaults = [logId, copiedFrom].map((id) => defaultKeyFile(DATABASE_PATH, id));
     const [ofLog = '', ofSource = ''] = defaults;
     const configured = named ?? SERVICE_KEY_FILE;
@@ -45,7 +44,7 @@ export const newLogCommand: CommandSpec = {
     const former: FormerLog | undefined = opened && { logId: opened.logId, size: opened.size, note: note as string };
     const renewedId = newLogId();
     const keyFile = SERVICE_KEY_FILE ?? defaultKeyFile(DATABASE_PATH, renewedId);
-    // The keys come first: a log that has the new id without them would start with others.
+    // The keys come first: otherwise a log could have the new id without keys.
     const prepare = () => {
       bequeathKeyFile(before, keyFile, renewedId);
     };
@@ -54,7 +53,7 @@ export const newLogCommand: CommandSpec = {
     printMembers(isJson, { ...renewed, keyFile, ...published });
     printNotice(
       isJson,
-      'With several nodes, copy the key file to each of them. Consumers of the old log get 409, and begin anew.',
+      'With several nodes, copy the key file to each of them. Consumers of the old log get 409 and start again.',
     );
   },
 };

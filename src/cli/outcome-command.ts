@@ -1,4 +1,4 @@
-// `chambers outcome`: what a chamber came to, as a table for people, or in the bytes of the service.
+// `chambers outcome`: the outcome of a chamber, as tables for people or in the bytes of the service.
 import { type OutcomeView, outcomeText } from '../../projections/outcome.ts';
 import { paint } from '../process/terminal.ts';
 import { shortAgent } from '../vocabulary/short.ts';
@@ -11,9 +11,9 @@ import { toChamberId } from './values.ts';
 
 export const outcomeCommand: CommandSpec = {
   name: 'outcome',
-  summary: 'Shows what a chamber came to: allocations, graduates, tokens, root',
+  summary: 'Shows the outcome of a chamber: allocations, graduates, tokens, root',
   args: CHAMBER_ARGUMENT,
-  options: { '--wait': 'wait until the chamber is over and its tokens are there', ...SERVICE_OPTIONS },
+  options: { '--wait': 'wait until the chamber is over and its tokens are deployed', ...SERVICE_OPTIONS },
   examples: ['outcome 1', 'outcome 1 --wait --json > outcome-1.json'],
   run: outcome,
 };

@@ -1,5 +1,5 @@
-// What commands print: one JSON value for programs or lines for people, and errors as one sentence with an exit code, never
-// a stack trace. Remote text cannot control the terminal.
+// Prints results as one JSON value for programs or lines for people, and errors as one sentence with an exit code, never a stack
+// trace. Remote text cannot control the terminal.
 import { ClientError, type ClientErrorCode } from '../client/error.ts';
 import { paint } from '../process/terminal.ts';
 import { ForumError, toMembers } from '../vocabulary/errors.ts';
@@ -15,10 +15,10 @@ export const EXIT = {
   unreachable: 6,
 } as const;
 
-/** An error of the command line itself; the message says what to do instead. */
+/** An error of the command line itself. The message says what to do instead. */
 export class CommandError extends Error {
   readonly kind: keyof typeof EXIT;
-  /** For programs, on top of the sentence. */
+  /** Further members of the JSON error. */
   readonly members: Readonly<Record<string, string>>;
 
   constructor(kind: keyof typeof EXIT, message: string, members: Readonly<Record<string, string>> = {}) {
@@ -64,7 +64,7 @@ export function printError(isJson: boolean, error: unknown): number {
   return exitCode;
 }
 
-/** A notice on standard error, so that standard output holds only what was asked for. */
+/** Prints on standard error, because standard output contains only the result. */
 export function printNotice(isJson: boolean, notice: string): void {
   console.error(isJson ? visibleJson({ notice }) : visibleLine(notice));
 }
@@ -78,7 +78,7 @@ export function toPrintedLine(line: string): string {
   return process.stdout.isTTY ? escapeInvisible(line) : line;
 }
 
-/** Exactly these characters; on a terminal a line whose invisible ones are escaped. */
+/** Prints exactly these characters; on a terminal invisible ones are escaped. */
 export function printBytes(text: string): void {
   process.stdout.write(process.stdout.isTTY ? `${escapeInvisible(text)}\n` : text);
 }
@@ -93,7 +93,7 @@ export function members(value: object): readonly string[] {
   return rows.map(([name, text]) => `${paint('dim', name.padEnd(width))}  ${text}`);
 }
 
-/** A column is no wider: a hostile cell would widen it in every row. */
+/** A hostile cell would widen its column in every row. */
 const COLUMN_CHARS_MAX = 120;
 const CELL_CHARS_MAX = 2_000;
 const ROWS_MAX = 1_000;

@@ -1,4 +1,4 @@
-// `chambers play`: an agent for trying things out. It takes part in a chamber without proposing or debating.
+// `chambers play`: an agent for tests, which takes part in a chamber without proposing or debating.
 import type { ChamberState } from '../../projections/chamber.ts';
 import type { Agent } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
@@ -20,13 +20,13 @@ export async function play(input: Input): Promise<void> {
 }
 
 interface PlayOptions {
-  /** Empty: the same share for each idea. */
+  /** If empty, each idea gets the same share. */
   readonly given: readonly Allocation[];
   readonly say: (text: string) => void;
   readonly signal?: AbortSignal;
 }
 
-/** Resolves once the allocation is revealed, or can't be any more. */
+/** Resolves once the allocation is revealed or the chamber no longer accepts it. */
 export async function playChamber(
   agent: Agent,
   chamberId: number,
@@ -66,7 +66,7 @@ function evenShares({ ideas }: ChamberState): readonly Allocation[] {
   return alive.map(({ ideaId }) => ({ ideaId, bps }));
 }
 
-/** A phase may end, or a turn pass, while a move is on its way; after a restart a move may have been made before. */
+/** A phase may end or a turn may pass while a move is in flight, and a move may have been made before a restart. */
 const LATE: ReadonlySet<string> = new Set(['FORUM_ERR_PHASE', 'FORUM_ERR_TURN', 'FORUM_ERR_CONFLICT']);
 
 async function lateness(move: Promise<unknown>): Promise<string | undefined> {

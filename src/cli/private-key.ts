@@ -1,23 +1,24 @@
-// Private keys of wallets, which the command line takes in files only: arguments are visible to every program of the machine.
+// Private keys of wallets. They are read from files only: arguments are visible to every program of the machine.
 import { readFile } from 'node:fs/promises';
 import type { WalletSigner } from '../client/wallet.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import { CommandError } from './output.ts';
 import { isRegularFile } from './write-whole.ts';
 
-/** The wallet whose private key is in the file that the option names. */
 export async function walletOf(path: string, option = '--wallet-key-file'): Promise<WalletSigner> {
-  // Loaded only here: it would slow every other command.
+  // Loaded on demand: it would slow down every other command.
   const { privateKeyToAccount } = await import('viem/accounts');
   const key = await readKeyFile(option, path);
   try {
     return privateKeyToAccount(key as Hex);
   } catch {
-    throw new CommandError('usage', `${option}: ${path} does not hold a secp256k1 private key: 0x and 64 hex digits`);
+    throw new CommandError(
+      'usage',
+      `${option}: ${path} does not contain a secp256k1 private key: 0x and 64 hex digits`,
+    );
   }
 }
 
-/** The text of the file that the option names. */
 export async function readKeyFile(option: string, path: string): Promise<string> {
   if (/^(0x)?[0-9a-f]{64}$/i.test(path)) {
     throw new CommandError('usage', `${option} takes the path of a file, not the key`);

@@ -6,9 +6,9 @@ import { isRegularFile } from './write-whole.ts';
 
 export const proofCommand: CommandSpec = {
   name: 'proof',
-  summary: 'Verifies a proof that a service has signed what it did not keep, offline',
-  args: { '<file>': 'a proof, as audit --proofs and mirror write it' },
-  exitCodes: ['0  it proves what is printed, if the keys are those of the service', '3  it proves nothing'],
+  summary: 'Verifies offline a proof that a service broke what it signed',
+  args: { '<file>': 'a proof from audit --proofs or mirror' },
+  exitCodes: ['0  the printed sentence is proved, if the keys belong to the service', '3  it proves nothing'],
   examples: ['proof proofs/two-receipts-5d41402abc4b.json', 'proof mirror/inconsistent-3-4.json --json'],
   run: verify,
 };
@@ -23,7 +23,7 @@ async function verify({ args: [path = ''], isJson }: Input): Promise<void> {
     print(isJson, proved, [
       sentence,
       '',
-      `It is proved if these are keys of the service of log ${logId}, as its chambers and its key directory name them:`,
+      `This is proved if these keys belong to the service of log ${logId}, as named by its chambers and its key directory:`,
       ...receiptKeys.map((key) => `  receipts     ${key}`),
       ...checkpointKeys.map((key) => `  checkpoints  ${key}`),
       ...witnessKeys.map((key) => `  a witness    ${key}`),

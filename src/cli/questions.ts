@@ -1,17 +1,17 @@
-// Questions to a person at a terminal, or to a program that writes the answers into a pipe. They are asked on standard error, because
-// standard output holds what the command was called for.
+// Questions to a person at a terminal, or to a program that writes the answers into a pipe. They are printed on standard error,
+// because standard output contains only the result.
 import { createInterface } from 'node:readline';
 import * as v from 'valibot';
 import { CommandError, printNotice } from './output.ts';
 
 export interface Question<Answer> {
   readonly text: string;
-  /** The option that answers it, which is then not asked. */
+  /** The option that answers the question in advance. */
   readonly option: string;
   readonly given: string | undefined;
-  /** What an empty answer stands for. */
+  /** The meaning of an empty answer. */
   readonly fallback?: string;
-  /** Throws an error that says what is wrong with the answer. */
+  /** Throws an error about a wrong answer. */
   readonly check: (answer: string) => Promise<Answer>;
 }
 
@@ -20,12 +20,12 @@ export class Questions {
   readonly #lines = createInterface({ input: process.stdin });
   readonly #answers = this.#lines[Symbol.asyncIterator]();
 
-  /** `isSilent` asks nothing and takes what an empty answer stands for. */
+  /** `isSilent` asks nothing and uses the fallbacks. */
   constructor(isSilent: boolean) {
     this.#isSilent = isSilent;
   }
 
-  /** The first right answer. An option that is wrong is an error; after another wrong answer the question is asked again. */
+  /** Repeats the question until the answer is valid. A wrong option is an error. */
   async ask<Answer>({ text, option, given, fallback, check }: Question<Answer>): Promise<Answer> {
     if (given !== undefined) return await check(given).catch((error) => rejectOption(option, error));
     if (this.#isSilent && fallback !== undefined) return await check(fallback);

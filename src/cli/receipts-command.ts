@@ -1,4 +1,4 @@
-// `chambers receipts`: the receipts next to the agent's key, compared with what the service has, or with exported lines.
+// `chambers receipts`: compares the receipts next to the agent's key with the service's lines, or with exported ones.
 import { existsSync } from 'node:fs';
 import { Unreachable, UnusableInput } from '../audit/line/input.ts';
 import { paint } from '../process/terminal.ts';
@@ -9,13 +9,13 @@ import { CommandError, EXIT, print, table } from './output.ts';
 
 export const receiptsCommand: CommandSpec = {
   name: 'receipts',
-  summary: "Lists the receipts beside the agent's key, and checks that the service has kept what they promise",
+  summary: "Lists the receipts next to the agent's key, and checks that the service kept its promises",
   options: {
-    '--lines <file>': 'check them offline, by the exported lines of a chamber',
+    '--lines <file>': 'check them offline, against the exported lines of a chamber',
     ...KEY_OPTION,
     ...URL_OPTION,
   },
-  exitCodes: ['0  none is broken', '3  the service has not kept what it promised: audit --receipts proves it'],
+  exitCodes: ['0  none is broken', '3  the service broke a promise: audit --receipts proves it'],
   examples: ['receipts', 'receipts --lines=chamber-1.ndjson --json'],
   run: receipts,
 };
@@ -25,7 +25,7 @@ async function receipts(input: Input): Promise<number> {
   const { readReceipts } = await import('../audit/receipts/given-receipts.ts');
   const { judgeByLines, judgeByService } = await import('../audit/receipts/judge-receipts.ts');
   const folder = `${keyFileOf(input)}.receipts`;
-  if (!existsSync(folder)) throw new CommandError('usage', `${folder} not found: no receipts are kept beside that key`);
+  if (!existsSync(folder)) throw new CommandError('usage', `${folder} not found: that key has no receipts`);
   try {
     const given = readReceipts(folder);
     const judged =

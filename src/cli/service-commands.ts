@@ -1,4 +1,4 @@
-// Commands for operators, on the machine of the service: running it, checking it and maintaining its database.
+// Commands for operators, on the machine of the service: they run it, check it and maintain its database.
 import { readConfig } from '../config.ts';
 import { isPostgres } from '../log/postgres/database-url.ts';
 import type { Fault } from '../log/stored-stream.ts';
@@ -70,12 +70,12 @@ export const serviceCommands: readonly CommandSpec[] = [
   {
     name: 'backup',
     summary: 'Copies a whole database while the service is running',
-    args: { '<target>': 'the file to write, which must not exist', ...FILE_ARGUMENT },
+    args: { '<target>': 'the file to create', ...FILE_ARGUMENT },
     examples: ['backup /mnt/backup/chambers.db'],
     run: async ({ args: [target = '', database], isJson }) => {
       const file = fileOf(
         database,
-        'pg_dump or its provider backs up a PostgreSQL database; renew-id follows its restore',
+        'back up PostgreSQL with pg_dump or by its provider, and run renew-id after a restore',
       );
       const { backupDatabase } = await import('../log/sqlite/backup.ts');
       printMembers(isJson, await backupDatabase(file, target));
@@ -83,7 +83,7 @@ export const serviceCommands: readonly CommandSpec[] = [
   },
   {
     name: 'renew-id',
-    summary: 'Gives a database that was not restored from chambers backup a new logId, while no service runs on it',
+    summary: 'Sets a new logId in a copy that chambers backup did not make, while no service runs on it',
     args: DATABASE_ARGUMENT,
     examples: ['renew-id', 'renew-id postgres://chambers@db.internal/restored'],
     run: async ({ args, isJson }) => {
@@ -96,13 +96,13 @@ export const serviceCommands: readonly CommandSpec[] = [
   },
   {
     name: 'copy',
-    summary: 'Moves a log to another store: same lines, same logId; the source then accepts no more',
+    summary: 'Moves a log to another store with the same lines and logId; the source then accepts no more events',
     args: {
-      '<from>': 'the SQLite file or postgres:// URL of the log, on which no service may run',
-      '<to>': 'the file to write, which must not exist, or the URL of an empty database',
+      '<from>': 'the SQLite file or postgres:// URL of the log; no service may run on it',
+      '<to>': 'the file to create, or the URL of an empty database',
     },
     examples: [
-      'copy data/chambers.db postgres://chambers@db.internal/chambers  # PGPASSWORD holds the password',
+      'copy data/chambers.db postgres://chambers@db.internal/chambers  # with the password in PGPASSWORD',
       'copy postgres://chambers@db.internal/chambers data/chambers.db',
     ],
     run: async ({ args: [from = '', to = ''], isJson }) => {
@@ -116,7 +116,7 @@ export const serviceCommands: readonly CommandSpec[] = [
     args: { '<did>': 'the agent, e.g. did:key:z6Mk…', ...FILE_ARGUMENT },
     examples: ['erase did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw'],
     run: async ({ args: [did = '', database], isJson }) => {
-      const file = fileOf(database, 'PostgreSQL in production, in deploy/README.md, has the statements that do this');
+      const file = fileOf(database, 'for PostgreSQL, deploy/README.md has the statements');
       const { eraseAgent } = await import('../log/sqlite/erase.ts');
       printMembers(isJson, eraseAgent(file, did));
       printNotice(isJson, 'Backups may still hold the data: erase the agent from each of them too, or delete them.');
@@ -159,14 +159,13 @@ async function checkLog({ args, options, isJson }: Input): Promise<number> {
   return summary.faults === 0 ? EXIT.ok : EXIT.verification;
 }
 
-/** The path of a file, or a URL. */
 function databaseOf(named: string | undefined): string {
   if (named !== undefined) return named;
   const { DATABASE_URL, DATABASE_PATH } = readConfig(process.env);
   return DATABASE_URL ?? DATABASE_PATH;
 }
 
-/** `instead` says what to do with one in PostgreSQL. */
+/** `instead` is the advice for a database in PostgreSQL. */
 function fileOf(named: string | undefined, instead: string): string {
   const database = databaseOf(named);
   if (!isPostgres(database)) return database;

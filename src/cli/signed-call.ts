@@ -1,5 +1,5 @@
-// A signed request of a command. It is repeated while it is unknown whether the service accepted it; a command that gives up leaves the
-// request in a file, because only the same bytes take effect once: the same command again would sign another move.
+// A signed request of a command. It is repeated while it is unknown whether the service accepted it. A command that gives up keeps the
+// request in a file, because only the same bytes take effect once: running the command again would sign another move.
 import { randomUUID } from 'node:crypto';
 import { readFile, unlink } from 'node:fs/promises';
 import * as v from 'valibot';
@@ -31,14 +31,14 @@ export async function signedCall<Result>(input: Input, call: Call<Result>): Prom
       try {
         await createFile(path, text, { mode: 0o600 });
       } catch (error) {
-        const problem = `it can't be kept in ${path} (${(error as Error).message})`;
+        const problem = `it can't be saved in ${path} (${(error as Error).message})`;
         return new CommandError('unreachable', `${why}: the request may have been accepted, and ${problem}: ${text}`);
       }
       return unanswered(why, path, input);
     },
     () => signed !== undefined,
   ).catch((error: unknown) => {
-    // The client gives up by itself only where nothing was accepted.
+    // The client gives up by itself only if nothing was accepted.
     if (!(error instanceof ClientError) || !isAway(error)) throw error;
     throw new ClientError(error.code, `${error.detail}; nothing was accepted: run the command again`, error);
   });
@@ -48,7 +48,7 @@ function isAway({ code }: ClientError): boolean {
   return code === 'CLIENT_ERR_UNREACHABLE' || code === 'FORUM_ERR_UNAVAILABLE';
 }
 
-/** `chambers agent resend`: the file is removed once the result is known. */
+/** `chambers agent resend` removes the file once the result is known. */
 export async function resend(input: Input): Promise<void> {
   const [path = ''] = input.args;
   const request = await readRequest(path);
@@ -64,9 +64,9 @@ export async function resend(input: Input): Promise<void> {
 }
 
 const WAITING = 'No response yet; the request may have been accepted and is repeated until there is one. Ctrl-C stops.';
-const NOT_SENT = 'No response yet; nothing was sent so far. Ctrl-C stops.';
+const NOT_SENT = 'No response yet; nothing has been sent. Ctrl-C stops.';
 
-/** `gaveUp` makes the error of a call that SIGINT or the end of the patience has stopped; `isSent` tells whether the request has been sent. */
+/** `gaveUp` creates the error of a call that SIGINT or the end of the patience has stopped. */
 async function awaited<Result>(
   input: Input,
   call: Call<Result>,

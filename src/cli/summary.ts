@@ -1,4 +1,4 @@
-// What comes first when a chamber is shown: its phase, the time left, whose turn it is, its page and the next command.
+// The first lines about a chamber: its phase, the time left, the member in turn, its page and the next command.
 import type { ChamberView } from '../../projections/views.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import { paint } from '../process/terminal.ts';
@@ -20,7 +20,7 @@ export function summary(chamber: Summarized, { service: { baseUrl } }: ForumClie
   const turn = currentTurnAgent === null ? [] : [`turn of ${shortAgent(currentTurnAgent)}${turnLeft}`];
   return [
     paint('bold', visibleLine(`Chamber ${chamberId}: ${name}`)),
-    isOver ? `${phase} is over; the root waits for the chain` : [`${phase}${left}`, ...turn].join('; '),
+    isOver ? `${phase} is over; the root is waiting for the chain` : [`${phase}${left}`, ...turn].join('; '),
     `${baseUrl}/chambers/${chamberId}`,
     isOver
       ? `Next: chambers chamber wait ${chamberId} committed${givenOptions(input)}`
@@ -32,7 +32,6 @@ export function leftUntil(timestamp: string, now: string): string {
   return timeLeft(instantOf(timestamp), instantOf(now));
 }
 
-/** Whose move it is, as the reader may be another. */
 const WHO: Readonly<Record<Phase, string>> = {
   LOBBY: 'Next',
   PROPOSAL: 'Next, for the member in turn',
@@ -42,7 +41,7 @@ const WHO: Readonly<Record<Phase, string>> = {
   COMMITTED: 'Next',
 };
 
-/** `given` are the options of this command that the next one needs too. */
+/** `given` contains the options that the next command needs too. */
 const NEXT: Readonly<Record<Phase, (id: number, given: string, url: string) => string>> = {
   LOBBY: (id, given) => `chambers move join ${id}${given}`,
   PROPOSAL: (id, given) =>

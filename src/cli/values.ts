@@ -1,4 +1,4 @@
-// Values as they are written on a command line.
+// Parses values of the command line.
 import {
   type Allocation,
   DEADLINES,
@@ -35,7 +35,7 @@ export function toChamberId(text = ''): number {
 
 export function toPhase(text: string): Phase {
   const phase = text.toUpperCase();
-  // `commit` and `reveal`, as the options of a creation have them.
+  // The options of `chamber create` are called commit and reveal.
   const found = [phase, `ALLOCATE_${phase}`].find(isPhase);
   if (found !== undefined) return found;
   throw new CommandError('usage', `“${text}” is not a phase: use one of ${PHASES.join(', ')}`);
@@ -50,7 +50,7 @@ export function toMillis(length: string): Millis {
   return millis;
 }
 
-/** The deadlines of phases with these lengths, each like 90s, 10m, 2h or 3d; the first phase starts now. */
+/** `lengths` are like 90s, 10m, 2h or 3d; the first phase starts now. */
 export function toDeadlines(lengths: readonly string[], now: number): Deadlines {
   let at = now;
   const deadlines = DEADLINES.map((name, phase) => {

@@ -1,4 +1,4 @@
-// The command line's own variables, all named CHAMBERS_… but for two.
+// The command line's own variables.
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import { VARIABLES as SERVICE_VARIABLES } from '../config.ts';
@@ -11,7 +11,7 @@ export const VARIABLES = {
   NO_COLOR: 'set to anything: no colours',
 } as const;
 
-/** Sets those that are not set. */
+/** Sets only variables that are not set. */
 export function loadVariables(file: string): void {
   for (const [name, value] of Object.entries(parseEnv(readText(file)))) process.env[name] ??= value;
 }
@@ -24,7 +24,7 @@ function readText(file: string): string {
   }
 }
 
-/** A misspelt variable would go unnoticed. */
+/** Otherwise a misspelt variable would go unnoticed. */
 export function checkVariables(): void {
   const isUnknown = (name: string) =>
     name.startsWith('CHAMBERS_') && !Object.hasOwn(VARIABLES, name) && !Object.hasOwn(SERVICE_VARIABLES, name);

@@ -1,14 +1,14 @@
-// Files that a command writes: whole or not at all, and none is replaced unless that was asked for.
+// Writes files completely or not at all, and replaces none without --force.
 import { existsSync, rmSync } from 'node:fs';
 import { rm, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { draftOf, moveFile } from '../files/durable-file.ts';
 import { CommandError } from './output.ts';
 
-/** 128 and the number of the signal, as a shell reports it. */
+/** 128 plus the number of the signal, as shells report it. */
 const EXIT_INTERRUPTED = 130;
 
-/** Writes a new file next to the target and moves it into place once it is complete and on disk. */
+/** Writes a draft next to the target and renames it once it is on disk. */
 export async function writeWhole(
   path: string,
   texts: Iterable<string> | AsyncIterable<string>,
@@ -30,7 +30,6 @@ export async function writeWhole(
   }
 }
 
-/** Whether a file of that name may be written. */
 export async function requireWritable(path: string, isForced: boolean): Promise<void> {
   if ((await isRegularFile(path)) && !isForced) {
     throw new CommandError('conflict', `${path} already exists: name another file, or replace it with --force`);
@@ -40,7 +39,7 @@ export async function requireWritable(path: string, isForced: boolean): Promise<
   }
 }
 
-/** Whether the file exists. Folders, devices and pipes are errors. */
+/** Returns false if the file does not exist. Folders, devices and pipes are errors. */
 export async function isRegularFile(path: string): Promise<boolean> {
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;

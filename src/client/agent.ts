@@ -41,15 +41,15 @@ import { sendSigned, type WalletSigner } from './wallet.ts';
 
 export interface AgentOptions {
   /**
-   * An agent asks for a receipt of each command, verifies it, and says in each move what it has seen of the chamber; false
-   * turns both off. Receipts of an agent from a key file are kept next to that file, those of any other in memory.
+   * An agent requests a receipt for each command, verifies it, and includes in each move what it has seen of the chamber; false
+   * turns both off. By default an agent from a key file keeps receipts next to that file, any other in memory.
    */
   readonly receipts?: ReceiptStore | false;
-  /** Keeps what reveal() needs. By default an agent from a key file keeps it next to that file, any other in memory. */
+  /** Keeps the salts that reveal() needs. By default an agent from a key file keeps it next to that file, any other in memory. */
   readonly store?: CommitmentStore;
 }
 
-/** The wallet signs for the key if `wallet` replaces its address, so that every reader can see who owns it. */
+/** With `wallet` instead of its address, the wallet signs for the key, so that every reader can verify its owner. */
 export type Registration = RegistrationContent &
   (
     | { readonly walletAddress: string; readonly wallet?: undefined }
@@ -61,28 +61,28 @@ interface RegistrationContent {
   readonly walletAddress?: string | undefined;
   readonly operatorEmail: string;
   readonly personality?: { readonly [Member in keyof Personality]: Personality[Member] | undefined };
-  /** A name of your choice, for people. */
+  /** A name for people. */
   readonly label?: string | undefined;
 }
 
-/** The identity that a key has at the service: both follow from the key. */
+/** The identity of a key at the service; both values follow from the key. */
 export interface Registered {
   readonly did: string;
   readonly agentId: string;
 }
 
-/** Deadlines are Dates or RFC 3339 timestamps, none before the previous one; equal ones skip a phase. */
+/** Deadlines are Dates or RFC 3339 timestamps in ascending order; equal ones skip a phase. */
 export interface NewChamber extends Readonly<Record<DeadlineName, Date | string>> {
   readonly name: string;
-  /** How many members must back an idea for it to become a token; 1 by default. */
+  /** Members that must back an idea for it to become a token; 1 by default. */
   readonly minBackersForGraduation?: number | undefined;
   /** A turn passes to the next member after this many seconds; no limit by default. */
   readonly turnSeconds?: number | undefined;
-  /** What it is about; at most 2,000 characters. */
+  /** At most 2,000 characters. */
   readonly topic?: string | undefined;
   /** 2 to 256; the service's limit by default. */
   readonly maxMembers?: number | undefined;
-  /** Turns of each member in PROPOSAL and DEBATE: phases end as soon as nothing is left to come. Needs turnSeconds. */
+  /** Turns of each member in PROPOSAL and DEBATE: phases end once all turns are over. Needs turnSeconds. */
   readonly rounds?: Rounds | undefined;
   /** 1 to 256: with fewer the chamber is over when LOBBY ends; no such number by default. */
   readonly minMembers?: number | undefined;
@@ -92,14 +92,13 @@ export interface NewChamber extends Readonly<Record<DeadlineName, Date | string>
   readonly admission?: Admission | undefined;
 }
 
-/** A new chamber; `warnings` say what will hardly work. */
+/** `warnings` name settings that will hardly work. */
 export interface CreatedChamber {
   readonly chamberId: number;
   readonly phase: Phase;
   readonly warnings?: readonly string[];
 }
 
-/** An idea as it is proposed. */
 export interface NewIdea {
   readonly name: string;
   /** 1–32 of A–Z a–z 0–9 _ . -, not an id such as idea-1 or A1, unique in the chamber regardless of case. */
@@ -126,23 +125,23 @@ export interface Amendment {
 }
 
 export interface CommitOptions extends SendOptions {
-  /** An allocation of nothing must say that it abstains with everything, so that none does by a slip. */
+  /** Required to allocate nothing, so that nobody abstains by accident. */
   readonly abstain?: boolean;
 }
 
-/** A commitment in force: it can't be changed, and is to be revealed once commits are closed. */
+/** A commitment in force: it can't be changed and must be revealed once commits are closed. */
 export interface Committed {
   readonly ok: boolean;
   readonly allocations: readonly Allocation[];
-  /** What is left of 10,000. */
+  /** The rest of 10,000. */
   readonly abstainedBps: number;
   readonly final: true;
 }
 
 export interface RevealOptions extends SendOptions {
   /**
-   * Reveals without asking where and when the commitment was made: for one that an earlier version stored, and after this
-   * machine's clock was set. The service then learns the allocations even if commits are open.
+   * Reveals without checking where and when the commitment was made: for one that an earlier version stored, and after this
+   * machine's clock was set. The service then learns the allocations even while commits are open.
    */
   readonly trustService?: boolean;
 }
@@ -150,8 +149,7 @@ export interface RevealOptions extends SendOptions {
 type ReadOptions = SendOptions & Pick<Call, 'shape'>;
 
 const SALT_BYTES = 32;
-const WHERE =
-  'it is where the agent has committed, in the folder <key file>.commitments: reveal there, or bring that folder';
+const WHERE = 'it is in the folder <key file>.commitments where the agent committed: reveal there, or copy that folder';
 
 /** An agent: signs each move with its key (RFC 9421) and makes it exactly once. Rejections throw a ClientError with the service's code. */
 export class Agent {
@@ -191,8 +189,8 @@ export class Agent {
   }
 
   /**
-   * Repeating it with the same content changes nothing; different content replaces the binding. The second request, without the
-   * e-mail address, is kept in the log: evidence that this key asked for the binding, and that the wallet, if it signs, is its own.
+   * Repeating it with the same content changes nothing; other content replaces the binding. The second request, without the e-mail
+   * address, is kept in the log as evidence that this key requested the binding and, if the wallet signs, owns the wallet.
    */
   async register(registration: Registration, options?: SendOptions): Promise<Registered> {
     const { wallet, operatorEmail, personality = {}, label } = registration;
@@ -207,25 +205,25 @@ export class Agent {
     );
   }
 
-  /** Ends the key for ever: the service accepts nothing of it any more. ForumClient.retire ends a key that was lost or stolen. */
+  /** Retires the key for ever: the service rejects it from then on. ForumClient.retire retires a lost or stolen key. */
   retire(options?: SendOptions): Promise<Readonly<{ eventId: number }>> {
     return this.#call('POST', '/me/retire', {}, options);
   }
 
-  /** Its account as the service holds it: DID, wallet, personality, time of registration. */
+  /** This agent's account: DID, wallet, personality, time of registration. */
   me(options?: CallOptions): Promise<AccountView> {
     const call = { method: 'GET', path: '/me', signer: this.#signer, shape: ACCOUNT } as const;
     return exchange(this.forum.service, call, options?.signal);
   }
 
-  /** What this agent must and may do now, in each of its chambers that is not over, most urgent first. */
+  /** Lists what this agent must and may do now in each open chamber, most urgent first. */
   todo({ signal, ...query }: CallOptions & TodoQuery = {}): Promise<Todo> {
     const [path, waitMillis] = [`/me/todo${toQuery(query)}`, (query.wait ?? 0) * 1000];
     const call = { method: 'GET', path, signer: this.#signer, shape: TODO, waitMillis } as const;
     return exchange(this.forum.service, call, signal);
   }
 
-  /** The same on one connection, now and whenever it changes; throws as todo(), and the signal's reason. */
+  /** As todo, now and after each change, on one connection; throws also the signal's reason. */
   todos(options: CallOptions = {}): AsyncGenerator<Todo, void, undefined> {
     const read = this.todo.bind(this);
     return todoStream({ service: this.forum.service, signer: this.#signer, read }, options);
@@ -242,8 +240,8 @@ export class Agent {
   }
 
   /**
-   * Joins the chamber, in LOBBY only; turns follow the order of joining. Joining twice is FORUM_ERR_CONFLICT; FORUM_ERR_ADMISSION says
-   * what the chamber asks of its members.
+   * Joins the chamber, in LOBBY only; turns follow the order of joining. Joining twice is FORUM_ERR_CONFLICT; FORUM_ERR_ADMISSION names
+   * the failed rules.
    */
   joinChamber(chamberId: number, options?: SendOptions): Promise<Readonly<{ ok: boolean; turnOrder: number }>> {
     return this.#move(chamberId, 'join', {}, { ...options, shape: JOINED });
@@ -303,9 +301,8 @@ export class Agent {
   }
 
   /**
-   * Commits to the allocations under a new salt, which is in the store before anything is sent, bound to this service and
-   * chamber. Ideas are named by id or ticker. The allocations are checked first: the service would accept a commitment to allocations that can't be revealed.
-   * Returns what was committed to.
+   * Commits to the allocations under a new salt, which is stored before anything is sent, bound to this service and chamber. Ideas are
+   * named by id or ticker. The allocations are checked first: the service would accept a commitment that can't be revealed.
    */
   async commit(chamberId: number, allocations: readonly Allocation[], options: CommitOptions = {}): Promise<Committed> {
     const chamber = await this.forum.chamber(chamberId, options);
@@ -364,14 +361,14 @@ export class Agent {
     }
   }
 
-  /** Makes any move in a chamber, by its path with `:id` for the chamber; returns the response's body. */
+  /** Makes any move, by its path with `:id` for the chamber; returns the response's body. */
   move(path: string, chamberId: number, body: object, options?: SendOptions): Promise<object> {
     return this.#moveTo(chamberId, path.replace(':id', `${chamberId}`), body, options);
   }
 
   /**
-   * Sends a command of this agent again, exactly as `beforeSend` was called with it: if it was accepted, it returns its first response,
-   * whatever has happened since. FORUM_ERR_SIGNATURE, step `age`, says that it was not, and can't be any more.
+   * Sends again a command that `beforeSend` received: if it was accepted, this returns its first response, whatever has happened since.
+   * FORUM_ERR_SIGNATURE with step `age` means that it was not accepted and no longer can be.
    */
   resend<Result>(sent: SignedRequest, options?: CallOptions): Promise<Result> {
     const { method, path } = sent;
@@ -407,7 +404,7 @@ export class Agent {
     );
   }
 
-  /** `stream` is what a receipt must be of; undefined for a chamber that has no id yet. */
+  /** A receipt must be of `stream`, undefined for a chamber without an id yet. */
   async #send<Result>(call: Call, stream: number | string | undefined, { signal }: CallOptions = {}): Promise<Result> {
     await this.#receipts?.prepare(stream, signal);
     const { value, receipt } = await exchangeWhole<Result>(this.forum.service, call, signal);
@@ -416,7 +413,7 @@ export class Agent {
   }
 }
 
-/** Returns what abstains. Rejects what could be committed to but never revealed, and what allocates nothing without saying so. */
+/** Returns the abstained bps. Rejects allocations that could never be revealed, and empty ones without `abstain`. */
 function checkAllocations(allocations: readonly Allocation[], isAbstaining: boolean): number {
   const invalid = (detail: string) => new ClientError('CLIENT_ERR_INPUT', detail);
   const ids = allocations.map(({ ideaId }) => ideaId);
@@ -427,9 +424,8 @@ function checkAllocations(allocations: readonly Allocation[], isAbstaining: bool
   const total = allocations.reduce((sum, { bps }) => sum + bps, 0);
   if (total > BPS_TOTAL) throw invalid(`the bps add up to ${total}; at most ${BPS_TOTAL} are allowed`);
   if (total === 0 && !isAbstaining) {
-    throw invalid('nothing is allocated: to abstain with everything, say so (abstain: true, or --abstain)');
+    throw invalid('nothing is allocated: set abstain (--abstain) to abstain with everything');
   }
-  if (total > 0 && isAbstaining)
-    throw invalid('a commitment that abstains allocates nothing: what is left abstains anyway');
+  if (total > 0 && isAbstaining) throw invalid('abstain allows no allocations: unallocated bps abstain anyway');
   return BPS_TOTAL - total;
 }

@@ -1,5 +1,5 @@
-// One attempt at a request: it is signed, sent, and its response read within limits. A response that is not the service's is a failure
-// of the way to it, whatever its status: gateways and portals respond in the service's place.
+// One attempt at a request: signs and sends it, and reads the response within limits. A response from a gateway or captive portal is
+// a network failure, whatever its status.
 import { acceptReceipt, RECEIPT_TAG, type Receipt, type ReceiptRequest } from '../crypto/receipt.ts';
 import { httpInstantOf } from '../reading/http-date.ts';
 import { parseModestJson, type ReadLimits } from '../reading/limits.ts';
@@ -16,13 +16,12 @@ import { steadyMillis } from './time.ts';
 export interface Exchanged<Result> {
   readonly value: Result;
   readonly headers: Headers;
-  /** The receipt, where it was asked for and the response is signed. */
+  /** Present if a receipt was requested and the response is signed. */
   readonly receipt?: Receipt | undefined;
 }
 
 type PreparedRequest = Awaited<ReturnType<typeof prepare>>;
 
-/** Signs the call. */
 export async function prepare({ baseUrl, clock, limits }: Service, call: Call) {
   const { method, path, body, signer, sent, beforeSend, wantsReceipt = false, accept } = call;
   const { as = 'json', linesMax = PAGE_LINES_MAX, shape = ANY_OBJECT, waitMillis = 0 } = call;
@@ -45,7 +44,7 @@ export async function prepare({ baseUrl, clock, limits }: Service, call: Call) {
   return { url, init, as, linesMax, wholeShape, signedAt, signedAtSteady, receiptRequest, wholeMillisMax };
 }
 
-/** Undefined for a request that asks for no receipt. */
+/** Returns undefined for a request without a receipt. */
 function toReceiptRequest(method: string, targetUri: string, headers: SignedRequest['headers']) {
   if (headers['Accept-Signature'] === undefined) return undefined;
   const field = (name: string) => headers[name] ?? '';
@@ -109,24 +108,24 @@ const MEDIA_TYPES: Readonly<Partial<Record<NonNullable<Call['as']>, string>>> = 
   nothing: 'text/event-stream',
 };
 
-/** Whether a portal or a gateway responded, by the media type it states: its page is not read, so that it is not taken for lines of a log. */
+/** Detects a response of a captive portal or gateway by its media type, so that its page is not read as lines of a log. */
 function isOfAnother({ headers, ok }: OpenResponse, as: NonNullable<Call['as']>): boolean {
   const type = headers.get('Content-Type') ?? '';
   const expected = ok ? MEDIA_TYPES[as] : undefined;
   return expected === undefined ? type.startsWith('text/html') : type !== '' && !type.startsWith(expected);
 }
 
-/** The service itself has responded: its log and its time are known. */
+/** The service itself responded: learns its log and its time. */
 function noteContact({ clock, contact }: Service, { headers }: OpenResponse, sentAt: Millis): void {
   contact.isMade = true;
   contact.logId = headers.get('Log-Id') ?? contact.logId;
-  // The Date header has whole seconds; browsers show it only if the service exposes it.
+  // In whole seconds; browsers see it only if the service exposes it.
   const earliest = httpInstantOf(headers.get('Date'));
   if (Number.isNaN(earliest)) return;
   clock.learn({ earliest, latest: earliest + 999, isFromHeader: true }, { sentAt, receivedAt: clock.local.now() });
 }
 
-/** undefined if it is not JSON, where that is expected. */
+/** Returns undefined if JSON is expected and the body is not JSON. */
 async function readBody(
   response: OpenResponse,
   { as, linesMax }: Required<Pick<Call, 'as' | 'linesMax'>>,
@@ -152,7 +151,7 @@ async function readPage(response: OpenResponse, linesMax: number, limits: ReadLi
   return { lines, isEnd: true };
 }
 
-/** Undefined for an unsigned response: a service of an earlier release, or a proxy, may leave the signature out. */
+/** Returns undefined for an unsigned response: a service of an earlier release, or a proxy, may omit the signature. */
 function readReceipt(request: ReceiptRequest, { status, headers }: OpenResponse, body: string): Receipt | undefined {
   const field = (name: string) => headers.get(name) ?? '';
   const [event, signatureInput] = [headers.get('Event'), field('Signature-Input')];

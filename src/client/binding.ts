@@ -1,5 +1,5 @@
-// What binds a commitment's opening to the service, the chamber and the time at which it may be shown. The service is not trusted
-// with it: it could ask early, or be another one than the agent committed at.
+// Binds a commitment's opening to the service, the chamber and the earliest time to reveal it. The service is not trusted with these:
+// it could ask early, or be another service than the agent committed at.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { lacksMembers } from '../../projections/phase-ends.ts';
 import { commitmentHash, type Opening } from '../crypto/commitment.ts';
@@ -16,33 +16,32 @@ import { type Cursor, follow, history, START } from './events.ts';
 import { exchangeWhole } from './exchange.ts';
 import { isSignature } from './verify.ts';
 
-/** Stored with the opening when it is committed to. */
 export interface Binding {
   /** The base URL that the agent used. */
   readonly service: string;
-  /** The log that the chamber belongs to; null if the service does not say. */
+  /** The log that the chamber belongs to; null if the service does not name it. */
   readonly logId: string | null;
-  /** The leaf of the chamber's first line, which holds its deadlines. */
+  /** The leaf of the chamber's first line, which contains its deadlines. */
   readonly chamberLeaf: Hex;
-  /** The last event of a chamber with rounds: who its members are is settled by then. */
+  /** The last event of a chamber with rounds: its members no longer change after it. */
   readonly head?: Cursor;
   /** How far the service's clock was ahead of the machine's. */
   readonly clockAheadMillis: Millis;
 }
 
-/** An opening as it is stored; without a binding if an earlier version stored it. */
+/** Earlier versions stored no binding. */
 export interface StoredOpening extends Opening {
   readonly binding?: Binding;
 }
 
-/** The chamber as its lines prove it. */
+/** A chamber proven by its lines. */
 export interface ProvenChamber extends Pick<Binding, 'logId' | 'chamberLeaf' | 'head'> {
   readonly state: ChamberState;
 }
 
 /**
- * The instant from which nobody can commit, in the service's time. It depends on verified lines alone. Where joins were not read, the
- * deadline counts: the chamber may have the members that it needs.
+ * When commits close, in the service's time. Depends only on verified lines. If joins were not read, the deadline counts: the chamber may
+ * have enough members.
  */
 export function commitsClosedAt({ state }: ProvenChamber): Millis {
   return (lacksMembers(state) ? state.deadlines : state.ends).allocateCommitDeadline;
@@ -50,8 +49,8 @@ export function commitsClosedAt({ state }: ProvenChamber): Millis {
 
 /**
  * Reads the chamber's first line; in a chamber with rounds, where commits close as soon as all members have committed, every line.
- * Throws CLIENT_ERR_CHAIN unless the creator signed the deadlines and the rounds, members that they join, and each its commitment;
- * and if the lines do not hold `known`.
+ * Throws CLIENT_ERR_CHAIN unless the creator signed deadlines and rounds, each member signed its join and commitment, and the lines
+ * include `known`.
  */
 export async function readProvenChamber(
   service: Service,
@@ -76,11 +75,12 @@ export async function readProvenChamber(
     head = { eventId: line.eventId, leaf: line.leaf };
     isKnown ||= line.eventId === known?.eventId && line.leaf === known.leaf;
   }
-  if (!isKnown) throw new ClientError('CLIENT_ERR_CHAIN', `chamber ${chamberId} is not the one that was committed in`);
+  if (!isKnown)
+    throw new ClientError('CLIENT_ERR_CHAIN', `chamber ${chamberId} is not the one that the agent committed in`);
   return { state, ...origin, head };
 }
 
-/** Throws CLIENT_ERR_CHAIN for a join or a commitment that is not its member's: commits close when all members have committed. */
+/** A forged join or commitment would change when commits close: when all members have committed. Throws CLIENT_ERR_CHAIN. */
 function requireSignedSeat(event: ChamberEvent): void {
   if (event.type !== 'chamber.joined' && event.type !== 'allocation.committed') return;
   const { did, request, chamberId } = event;
@@ -89,7 +89,7 @@ function requireSignedSeat(event: ChamberEvent): void {
   try {
     if (request !== null && isRequestOf(did, request, path)) return;
   } catch {
-    // A request of another shape is not signed either.
+    // A malformed request is not signed either.
   }
   throw new ClientError('CLIENT_ERR_CHAIN', `event ${event.eventId} of chamber ${chamberId} is not signed by ${did}`);
 }
@@ -106,14 +106,14 @@ function areDeadlinesSigned({ did, request, payload }: Created, limits: ReadLimi
     const haveRounds = body.rounds?.proposal === rounds?.proposal && body.rounds?.debate === rounds?.debate;
     return haveRounds && DEADLINES.every((name) => instantOf(body[name] ?? '') === instantOf(payload.deadlines[name]));
   } catch {
-    // A line of another shape is not signed either.
+    // A malformed line is not signed either.
     return false;
   }
 }
 
 const utf8 = new TextEncoder();
 
-/** Whether the agent signed the request, a POST to the path below any base URL. */
+/** Checks that the agent signed the request, a POST to the path below any base URL. */
 function isRequestOf(did: string, request: RequestEvidence, path: string): boolean {
   const key = parseDid(did);
   if (key === undefined || weaknessOf(key) !== undefined) return false;
@@ -128,19 +128,22 @@ function isRequestOf(did: string, request: RequestEvidence, path: string): boole
   );
 }
 
-/** Made just before the commitment is sent. Throws FORUM_ERR_PHASE if commits are closed already. */
+/** Throws FORUM_ERR_PHASE if commits are closed. */
 export function bindingFor({ baseUrl, clock }: Service, chamber: ProvenChamber): Binding {
   const closedAt = commitsClosedAt(chamber);
   if (!(clock.now() < closedAt)) {
     const { chamberId } = chamber.state;
-    throw new ClientError('FORUM_ERR_PHASE', `commits in chamber ${chamberId} are closed since ${textOf(closedAt)}`);
+    throw new ClientError(
+      'FORUM_ERR_PHASE',
+      `commits in chamber ${chamberId} have been closed since ${textOf(closedAt)}`,
+    );
   }
   const clockAheadMillis = clock.now() - clock.local.now();
   const { logId, chamberLeaf, head } = chamber;
   return { service: baseUrl, logId, chamberLeaf, clockAheadMillis, ...(head && { head }) };
 }
 
-/** Throws CLIENT_ERR_COMMITMENT unless the opening is this agent's, for this chamber, and hashes to the commitment. */
+/** Throws CLIENT_ERR_COMMITMENT unless the opening is the owner's and hashes to the commitment. */
 export function requireOpens(opening: Opening, commitment: Hex, owner: Pick<Opening, 'chamberId' | 'did'>): void {
   const isOwn = opening.chamberId === owner.chamberId && opening.did === owner.did;
   if (isOwn && commitmentHash(opening) === commitment) return;
@@ -148,13 +151,13 @@ export function requireOpens(opening: Opening, commitment: Hex, owner: Pick<Open
   throw new ClientError('CLIENT_ERR_COMMITMENT', problem);
 }
 
-/** A service's clock is known to a second or so: a reveal that is early by less waits. */
+/** A reveal that is early by no more than this waits. */
 const EARLY_MILLIS_MAX = 30_000;
 const OTHERWISE = 'if you are sure that commits are closed, reveal with trustService (--trust-service)';
 
 /**
- * Resolves once the opening may be shown. Throws CLIENT_ERR_COMMITMENT if it was committed to elsewhere, or by a version that
- * recorded no place, and CLIENT_ERR_EARLY as long as commits are open: by this machine's clock, corrected as at the commit.
+ * Resolves once the opening may be revealed. Throws CLIENT_ERR_COMMITMENT if it was committed elsewhere, or by a version that stored
+ * no binding, and CLIENT_ERR_EARLY while commits are open: by this machine's clock, corrected as at the commit.
  */
 export async function untilRevealable(
   service: Service,
@@ -167,7 +170,7 @@ export async function untilRevealable(
   if (binding.service !== baseUrl) throw misplaced(`the commitment was made at ${binding.service}, not at ${baseUrl}`);
   const chamber = await readProvenChamber(service, chamberId, { ...(signal && { signal }), known: binding.head });
   if (chamber.logId !== binding.logId || chamber.chamberLeaf !== binding.chamberLeaf) {
-    throw misplaced(`chamber ${chamberId} of ${baseUrl} is another one than the commitment was made in`);
+    throw misplaced(`chamber ${chamberId} of ${baseUrl} is not the one in which the commitment was made`);
   }
   const closedAt = commitsClosedAt(chamber);
   const left = () => closedAt - (clock.local.now() + binding.clockAheadMillis);
@@ -179,7 +182,7 @@ export async function untilRevealable(
   while (left() > 0) await clock.local.sleep(left(), signal);
 }
 
-/** A hostile line may hold no instant at all. */
+/** A hostile line may contain no valid time. */
 function textOf(at: Millis): string {
   return Number.isFinite(at) ? toTimestamp(at) : 'an unknown time';
 }

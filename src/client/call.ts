@@ -1,4 +1,4 @@
-// A request to the service, and what a client knows of the service: data.
+// Data types: a request to the service, and the client's knowledge of the service.
 import type { ReadLimits } from '../reading/limits.ts';
 import type { Fetch } from '../reading/response.ts';
 import type { Shape } from '../reading/shape.ts';
@@ -15,21 +15,20 @@ export interface Service {
   readonly fetch: Fetch;
   /** How long a call that certainly changed nothing is retried, in milliseconds. */
   readonly patienceMillis: number;
-  /** The same until it has responded for the first time. */
+  /** As patienceMillis, until the service has responded for the first time. */
   readonly firstPatienceMillis: number;
-  /** Whether it has ever responded. `logId` is the log that it named last. */
+  /** `isMade` once the service has responded. `logId` is the last log that it named. */
   readonly contact: { isMade: boolean; logId?: string | undefined };
   readonly onRetry: (retry: Retry) => void;
-  /** Is called with what fails no call, such as a receipt that can't be kept. */
+  /** Called with problems that fail no call, such as a receipt that can't be stored. */
   readonly onWarning: (warning: string) => void;
   readonly limits: ReadLimits;
-  /** What was read of each chamber, by this service's readers and agents. */
+  /** The last event that this service's readers and agents read of each chamber. */
   readonly heads: Heads;
 }
 
 /** A request that is about to be sent again. */
 export interface Retry {
-  /** Why: no response, an overloaded service, a gateway without one. */
   readonly error: ClientError;
   /** The time to the next attempt. */
   readonly waitMillis: Millis;
@@ -41,14 +40,13 @@ export interface CallOptions {
 }
 
 export interface SendOptions extends CallOptions {
-  /** Is called with each signed command before it is sent, and awaited. */
+  /** Called with each signed command, and awaited, before it is sent. */
   readonly beforeSend?: (request: SignedRequest) => Promise<void>;
 }
 
-/** A signed command as it is sent. Sent again exactly, it gets its first response and nothing happens twice. */
+/** A signed command. If these bytes are sent again, the service repeats its first response and nothing happens twice. */
 export interface SignedRequest {
   readonly method: Call['method'];
-  /** The path of the service that it is signed for. */
   readonly path: string;
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -60,21 +58,21 @@ export interface Call {
   readonly path: string;
   readonly body?: object | undefined;
   readonly signer?: Signer;
-  /** Asks for a signed response. */
+  /** Requests a signed response. */
   readonly wantsReceipt?: boolean;
-  /** The command as it was signed before, instead of a body and a signer. */
+  /** A command signed before, instead of a body and a signer. */
   readonly sent?: SignedRequest;
   readonly beforeSend?: SendOptions['beforeSend'];
   /**
-   * How the response is read; as JSON by default. `list`: a JSON array, item by item. `page`: a Page of lines. `nothing`: the headers alone, to ask whether a
-   * stream would be accepted.
+   * How the response is read; as JSON by default. `list`: a JSON array, item by item. `page`: a Page of lines. `nothing`: the headers
+   * alone, to check whether the service would accept a stream.
    */
   readonly as?: 'json' | 'list' | 'text' | 'page' | 'nothing';
-  /** How many lines a page may have; PAGE_LINES_MAX by default. */
+  /** PAGE_LINES_MAX by default. */
   readonly linesMax?: number;
   /** The shape of a response as JSON, or of each item of a list; an object by default. */
   readonly shape?: Shape;
-  /** The media type that is asked for, where the service has several. */
+  /** The requested media type, if the service has several. */
   readonly accept?: string;
   /** How long the service may wait before it responds, in milliseconds. */
   readonly waitMillis?: number;
@@ -83,7 +81,7 @@ export interface Call {
 /** Lines of a response, up to pageBytesMax and the call's linesMax. */
 export interface Page {
   readonly lines: readonly string[];
-  /** Whether the response held no more, and the service need not be asked for more. */
+  /** The log has no further lines yet. */
   readonly isEnd: boolean;
 }
 

@@ -1,10 +1,10 @@
-// A chamber's state from lines of a service that is not trusted: what it keeps of them is bounded.
+// Folds a chamber's state from lines of an untrusted service, within a size limit.
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import type { ReadLimits } from '../reading/limits.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
 import { ClientError } from './error.ts';
 
-/** What an event keeps besides its payload. */
+/** The memory of an event besides its payload. */
 const EVENT_CHARS = 200;
 
 export class ChamberFold {

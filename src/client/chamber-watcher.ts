@@ -1,4 +1,4 @@
-// Watches a chamber: phases and turns follow from its events and the clock. The service confirms each change before it is
+// Watches a chamber: phases and turns follow from its events and the clock. Each change is confirmed with the service before it is
 // emitted, because clocks differ and lines may still be in transit.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { phaseAt } from '../../projections/phase.ts';
@@ -19,13 +19,11 @@ import type { ServiceClock } from './time.ts';
 /** A turn of this agent. */
 export interface Turn {
   readonly phase: TurnPhase;
-  /** The chamber as it is now, folded from its events. */
   readonly state: ChamberState;
   /** When the turn ends unless it is passed before, in milliseconds of the service's clock. */
   readonly endsAt: Millis;
 }
 
-/** A phase that has begun. */
 export interface PhaseChange {
   readonly phase: Phase;
   readonly state: ChamberState;
@@ -33,7 +31,7 @@ export interface PhaseChange {
 
 export type Snapshot = ReturnType<typeof snapshotAt>;
 
-/** Emits a snapshot when its key changes and is not null, only at the log's head and once the service agrees. */
+/** Emits a snapshot when its key changes to another non-null one, only at the log's head and once the service agrees. */
 export async function* changes(
   service: Service,
   chamberId: number,
@@ -78,7 +76,7 @@ export async function* changes(
   }
 }
 
-/** The chamber as the service sees it; `head` is its last event. */
+/** The service's view of the chamber; `head` is its last event. */
 async function readRemote(service: Service, chamberId: number, signal: AbortSignal) {
   const { clock } = service;
   const get = <Result>(path: string, shape: Shape) => exchange<Result>(service, { method: 'GET', path, shape }, signal);
@@ -97,7 +95,7 @@ async function readRemote(service: Service, chamberId: number, signal: AbortSign
   return { phase, holder: currentTurnAgent, head: asOfEventId };
 }
 
-/** The chamber at `now`, computed here; the id of the last pass distinguishes two turns of one member. */
+/** The id of the last pass distinguishes two turns of one member. */
 function snapshotAt(state: ChamberState, lastPassId: number, now: Millis) {
   const phase = phaseAt(state, now);
   const turn = turnAt(state, now);
@@ -106,8 +104,8 @@ function snapshotAt(state: ChamberState, lastPassId: number, now: Millis) {
 }
 
 /**
- * Lines that are read ahead by one. Each of them is awaited once, however often the clock comes first: every race against one promise
- * would take memory until that promise is settled, and a chamber may be silent for days.
+ * Reads one line ahead. Each read is awaited once, however often the clock comes first: racing a promise takes memory until it settles,
+ * and a chamber may be silent for days.
  */
 class IncomingLines {
   readonly #lines: AsyncGenerator<VerifiedLine, void, undefined>;
@@ -135,7 +133,7 @@ class IncomingLines {
     return next;
   }
 
-  /** The next line, or null if the time comes first. */
+  /** Returns null if `at` comes first. */
   async nextBefore(at: Millis, clock: ServiceClock): Promise<VerifiedLine | null> {
     if (!this.#isSettled) await this.#settledOr(at, clock);
     if (!this.#isSettled) return null;

@@ -1,29 +1,29 @@
-// The client's one error class: an error returned by the service, or one of the client's own (CLIENT_ERR_…).
+// The client's error class: for errors returned by the service and for its own (CLIENT_ERR_…).
 import { parseModestJson, type ReadLimits } from '../reading/limits.ts';
 import type { ErrorCode, ErrorData } from '../vocabulary/errors.ts';
 
 export type ClientErrorCode =
   | ErrorCode
-  /** No response: the service, or something on the way to it, is down. */
+  /** No response: the service or the network is down. */
   | 'CLIENT_ERR_UNREACHABLE'
-  /** A response that a service does not send, or with a member that is missing or of another type: most likely a wrong base URL. */
+  /** A response that no service sends, or with a missing or mistyped member: most likely the base URL is wrong. */
   | 'CLIENT_ERR_ANSWER'
-  /** A response, line or event beyond the client's limits, which is not read further and not requested again. */
+  /** A response, line or event beyond the client's limits. It is not requested again. */
   | 'CLIENT_ERR_TOO_LARGE'
   /** The stream's lines do not follow one another: altered, dropped, reordered, or another log under the same URL. */
   | 'CLIENT_ERR_CHAIN'
   /** A proof from the service that does not verify. */
   | 'CLIENT_ERR_PROOF'
-  /** A receipt that does not hold: the service, or something on the way to it, says what is not so. */
+  /** A receipt that does not verify or contradicts the response. */
   | 'CLIENT_ERR_RECEIPT'
   /** Nothing to reveal: no commitment in force, its salt is in another store, or it was made elsewhere. */
   | 'CLIENT_ERR_COMMITMENT'
-  /** Commits are open as far as the agent knows: what it has committed to stays secret. */
+  /** Commits are open as far as the agent knows, so its allocations stay secret. */
   | 'CLIENT_ERR_EARLY'
   | 'CLIENT_ERR_KEY'
-  /** A file of this agent, which the detail names, can't be read or written: full, read-only, too many open files. Nothing was sent. */
+  /** A file of this agent can't be read or written: full disk, read-only, too many open files. Nothing was sent. */
   | 'CLIENT_ERR_STORAGE'
-  /** More than the operator of this agent allows a model. */
+  /** Beyond a limit that this agent's operator set for the model. */
   | 'CLIENT_ERR_LIMIT'
   | 'CLIENT_ERR_INPUT';
 
@@ -41,7 +41,7 @@ interface ClientErrorOptions extends ErrorData {
   readonly cause?: unknown;
 }
 
-/** The one error of the client. Programs decide by `code`; the message is for people. */
+/** Programs decide by `code`; the message is for people. */
 export class ClientError extends Error implements ErrorData {
   readonly code: ClientErrorCode;
   /** HTTP status of the response; undefined if there was none. */
@@ -68,18 +68,17 @@ export class ClientError extends Error implements ErrorData {
     this.failedRules = options.failedRules;
   }
 
-  /** The problem, in a sentence that lets the caller fix it. */
   get detail(): string {
     return this.message;
   }
 
-  /** Whether the same call may succeed later, unchanged. */
+  /** The same call may succeed later. */
   get retryable(): boolean {
     return RETRYABLE.has(this.code);
   }
 }
 
-/** Returns null where a catch() precedes a later attempt anyway. */
+/** For a catch() before a later attempt. */
 export function nullIfRetryable(error: unknown): null {
   if (error instanceof ClientError && error.retryable) return null;
   throw error;
@@ -89,11 +88,11 @@ export function tooLarge(problem: string, cause: unknown): ClientError {
   return new ClientError('CLIENT_ERR_TOO_LARGE', problem, { cause });
 }
 
-/** The JSON of a line or an event, undefined if it is none. Throws CLIENT_ERR_TOO_LARGE beyond the limits. */
+/** Returns undefined if the line is not JSON. Throws CLIENT_ERR_TOO_LARGE beyond the limits. */
 export function parseJson(text: string, limits: ReadLimits): unknown {
   try {
     return parseModestJson(text, limits);
   } catch (error) {
-    throw tooLarge(`a line of the service is not read: ${(error as Error).message}`, error);
+    throw tooLarge(`a line of the service is rejected: ${(error as Error).message}`, error);
   }
 }

@@ -1,5 +1,5 @@
-// Events over any number of connections. Each line names the leaf hash of the previous one, so that a reader
-// detects any change: no line is returned that does not follow the cursor.
+// Events over any number of connections. Each line contains the leaf hash of the previous one: only lines that follow the cursor are
+// returned, so a reader detects any change.
 import { leafHash } from '../crypto/merkle.ts';
 import { READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
 import { backoffMillis, timerMillis } from '../reading/waiting.ts';
@@ -12,14 +12,13 @@ import { isNode } from './runtime.ts';
 import { EVENT } from './shapes.ts';
 import { TimeTried } from './time.ts';
 
-/** A position in a chamber's log: the last event read, with its leaf hash, by which the next line is checked. */
+/** A position in a chamber's log: the last event read, with the leaf hash that the next line must contain. */
 export interface Cursor {
   readonly eventId: number;
-  /** null if not known: then the next line's `prev` is not checked. */
+  /** null if unknown: then the next line's `prev` is not checked. */
   readonly leaf: Hex | null;
 }
 
-/** Keeps the position of a reader. */
 export interface CursorStore {
   load(): Promise<Cursor | undefined>;
   save(cursor: Cursor): Promise<void>;
@@ -35,9 +34,8 @@ export interface VerifiedLine<Event = ChamberEvent> extends Cursor {
 
 export const START: Cursor = { eventId: 0, leaf: NO_PREVIOUS };
 
-/** The position from which a chamber's log is read, and where it is kept. */
 export interface FollowOptions extends CallOptions {
-  /** The event to resume after: its id, or better its cursor, by which the next line is checked; 0 is everything. */
+  /** The event to resume after: its id, or better its cursor, which the next line is checked against; 0 is everything. */
   readonly after?: number | Cursor;
   /**
    * Overrides `after` once it holds a cursor. A cursor is saved when the loop asks for the next event, so an event that is
@@ -47,9 +45,9 @@ export interface FollowOptions extends CallOptions {
 }
 
 /**
- * Every line after the cursor, then live ones, in order, each once, across reconnections. Throws
- * CLIENT_ERR_CHAIN on a line that does not follow, the service's error (chamber not found), CLIENT_ERR_UNREACHABLE if the
- * service was never reached, and the signal's reason.
+ * Yields every line after the cursor, then live ones, in order, each once, across reconnections. Throws CLIENT_ERR_CHAIN on a line that
+ * does not follow, the service's error (chamber not found), CLIENT_ERR_UNREACHABLE if the service was never reached, and the signal's
+ * reason.
  */
 export async function* lines(
   service: Service,
@@ -67,25 +65,24 @@ export async function* lines(
   }
 }
 
-/** The position from which the logs of all chambers are read. */
 export interface FollowAllOptions extends CallOptions {
   /** `<chamberId>:<eventId>` of the last line received; '0', everything, by default. */
   readonly after?: string;
 }
 
-/** Some 20 MB. */
+/** Takes some 20 MB. */
 const HEADS_MAX = 100_000;
 
 /**
- * The lines of all chambers, then live ones, each once and in its chamber's order, across reconnections. A line is checked
- * against the one before it of its chamber, if that was read in this call: the last of each chamber is remembered, of the
- * HEADS_MAX chambers with the newest lines. Throws as lines.
+ * Yields the lines of all chambers, then live ones, each once and in its chamber's order, across reconnections. A line is checked against
+ * its chamber's previous one if this call has read it and still remembers it: the last line of each of the HEADS_MAX most recent chambers.
+ * Throws as lines.
  */
 export async function* allLines(
   service: Service,
   { signal = new AbortController().signal, after = '0' }: FollowAllOptions,
 ): AsyncGenerator<VerifiedLine & { readonly cursor: string }, void, undefined> {
-  // The chambers come in the order of their newest lines.
+  // In the order of the chambers' newest lines.
   const heads = new Map<number, Cursor>();
   let isForgetful = false;
   let cursor = after;
@@ -110,18 +107,15 @@ export async function* allLines(
 }
 
 interface Connecting {
-  /** The path of the next connection. */
   readonly path: () => string;
   readonly signal: AbortSignal;
 }
 
 const NO_WEBSOCKET =
-  'the service would accept the stream, but no WebSocket handshake reaches it: is a proxy in between?';
+  'the service would accept the stream, but no WebSocket handshake reaches it: does a proxy block it?';
 
-/** The requests of one attempt to connect. */
 const HANDSHAKE_AND_PROBE = 2;
 
-/** The messages of one connection after another. */
 async function* messages(service: Service, { path, signal }: Connecting): AsyncGenerator<string, void, undefined> {
   const { local } = service.clock;
   const tried = new TimeTried(local);
@@ -139,7 +133,7 @@ async function* messages(service: Service, { path, signal }: Connecting): AsyncG
     signal.throwIfAborted();
     wasReached ||= isOpen;
     if (!isOpen) {
-      // A WebSocket does not say why its handshake failed. The same request as a stream over HTTP does.
+      // A WebSocket does not report why its handshake failed; the same request over HTTP does.
       const probing = exchange<void>(service, { method: 'GET', path: path(), as: 'nothing' }, signal);
       await (wasReached ? probing.catch(nullIfRetryable) : probing);
       const triedMillis = tried.after(HANDSHAKE_AND_PROBE * service.limits.responseMillisMax);
@@ -152,7 +146,7 @@ async function* messages(service: Service, { path, signal }: Connecting): AsyncG
   }
 }
 
-/** Every line after the cursor up to the log's head, checked in the same way. */
+/** Yields every line after the cursor up to the log's head, checked as by lines. */
 export async function* history(
   service: Service,
   chamberId: number,
@@ -172,8 +166,8 @@ export async function* history(
 }
 
 /**
- * Every line, then live ones, as lines. `head` is an event that exists: whole pages up to it are read as pages, which a cache may
- * serve, rather than over the stream.
+ * As lines, from the start. `head` is an existing event: whole pages up to it are read as pages, which a cache may serve, rather than
+ * over the stream.
  */
 export async function* replay(
   service: Service,
@@ -192,7 +186,7 @@ export async function* replay(
   yield* lines(service, chamberId, { signal, after });
 }
 
-/** Every line of an agent's account that is published: the first may have a later number than 1 (release 0.1). */
+/** Yields every published line of an agent's account. The first may have a number above 1 (release 0.1). */
 export async function* accountHistory(
   service: Service,
   did: string,
@@ -222,8 +216,8 @@ function toCursor(after: number | Cursor): Cursor {
 }
 
 /**
- * Reads up to the next multiple of PAGE_LINES_MAX, and from there whole pages of the log that the service named: all readers divide a
- * log alike, so that a cache may serve them.
+ * Reads up to the next multiple of PAGE_LINES_MAX, and from there whole pages of the log that the service named. All readers request
+ * the same pages, so a cache may serve them.
  */
 async function readPage(
   service: Service,
@@ -241,7 +235,7 @@ async function readPage(
   try {
     return await read(`log=${encodeURIComponent(contact.logId)}&`);
   } catch (error) {
-    // The service has another log by now. Whether its lines follow those read before is checked line by line.
+    // The service has another log now. follow checks whether its lines continue the ones read before.
     if (!(error instanceof ClientError) || error.code !== 'FORUM_ERR_CONFLICT') throw error;
     contact.logId = undefined;
     return await read('');
@@ -250,7 +244,7 @@ async function readPage(
 
 const encoder = new TextEncoder();
 
-/** Checks that the line of a chamber, or of an agent, is the next one after the cursor; throws CLIENT_ERR_CHAIN if not. */
+/** Checks that the line of a chamber or an agent is the next one after the cursor; throws CLIENT_ERR_CHAIN if not. */
 export function follow(cursor: Cursor, chamberId: number, line: string, limits?: ReadLimits): VerifiedLine;
 export function follow(cursor: Cursor, did: string, line: string, limits?: ReadLimits): VerifiedLine<AccountEvent>;
 export function follow(
@@ -278,7 +272,7 @@ function broken(detail: string): ClientError {
   return new ClientError('CLIENT_ERR_CHAIN', `the log is broken: ${detail}`);
 }
 
-/** What the WebSockets of browsers and of `ws` have in common, apart from their event handlers. */
+/** The common members of the WebSockets of browsers and of `ws`, apart from event handlers. */
 interface Socket {
   close(): void;
   /** Only `ws`. */
@@ -286,12 +280,12 @@ interface Socket {
   on?(event: 'ping', listener: () => void): void;
 }
 
-/** A socket with a backlog of more than this many of the longest messages is closed: the reader opens another one later. */
+/** A socket with a longer backlog, in messages of the maximum size, is closed; the reader opens another one later. */
 const QUEUED_MESSAGES_MAX = 2;
-/** What a queued message takes besides its text. */
+/** The memory of a queued message besides its text. */
 const MESSAGE_COST_CHARS = 100;
 
-/** Node's own WebSocket does not limit the size of messages, and needs a flag on Node 20. */
+/** Node's own WebSocket does not limit the size of messages. */
 async function openSocket(url: string, { lineBytesMax, responseMillisMax }: ReadLimits): Promise<Socket> {
   if (!isNode()) return new WebSocket(url);
   const ws = await import('ws');
@@ -306,8 +300,7 @@ interface SocketReading {
 }
 
 /**
- * One WebSocket's messages; ends with the connection, which is closed when the reader stops. Throws CLIENT_ERR_TOO_LARGE after
- * a message beyond lineBytesMax.
+ * Ends with the connection, which is closed when the reader stops. Throws CLIENT_ERR_TOO_LARGE after a message beyond lineBytesMax.
  */
 async function* messagesOf(
   socket: Socket,
@@ -329,14 +322,14 @@ async function* messagesOf(
     isEnded = true;
     clearTimeout(silence);
     signal.removeEventListener('abort', end);
-    // An interrupted handshake is an error event of `ws` too, so onerror stays assigned.
+    // `ws` also emits an error event for an interrupted handshake, so onerror stays assigned.
     if (socket.terminate === undefined) socket.close();
     else socket.terminate();
     wake();
   };
   const receive = ({ data }: { readonly data: unknown }) => {
     if (isEnded) return;
-    // The service sends only text: anything else is not its stream.
+    // The service sends only text.
     if (typeof data !== 'string') return end();
     queue.push(data);
     queuedChars += data.length + MESSAGE_COST_CHARS;

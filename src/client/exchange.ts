@@ -1,5 +1,5 @@
-// One request and its response, over as many attempts as needed: a request whose response was lost is sent again with the
-// same bytes, and the service repeats its first response. So a move is made exactly once over any network.
+// One request and its response, over as many attempts as needed. A request whose response was lost is sent again with the same bytes,
+// and the service repeats its first response, so a move is made exactly once.
 import { listOf } from '../reading/shape.ts';
 import { backoffMillis } from '../reading/waiting.ts';
 import { instantOf, type Millis } from '../vocabulary/values.ts';
@@ -9,20 +9,20 @@ import type { ClientError } from './error.ts';
 import { ANY_OBJECT } from './shapes.ts';
 import { type ServiceClock, steadyMillis, TimeTried } from './time.ts';
 
-/** The service accepts signatures that are minutes old; only beyond this difference is a new signature worth a try. */
+/** The service accepts signatures that are minutes old; below this difference a new signature would not help. */
 const CLOCK_TOLERANCE_MILLIS = 30_000;
 
 /**
- * The body of the response, checked against the call's shape, which is less than `Result` says. Rejections throw. A signed command with an unknown outcome is
- * retried until the outcome is known or the signal aborts, anything else for patienceMillis, or for firstPatienceMillis while the service
- * has never responded. A request whose signature is rejected for its age is signed once more. A response beyond the limits throws
- * CLIENT_ERR_TOO_LARGE and is not asked for again.
+ * Returns the body of the response, checked against the call's shape, which covers less than `Result`. Rejections throw. A signed command
+ * with an unknown outcome is retried until the outcome is known or the signal aborts, anything else for patienceMillis, or for
+ * firstPatienceMillis while the service has never responded. A request whose signature is rejected for its age is signed once more. A
+ * response beyond the limits throws CLIENT_ERR_TOO_LARGE and is not requested again.
  */
 export async function exchange<Result>(service: Service, call: Call, signal?: AbortSignal): Promise<Result> {
   return (await exchangeWhole<Result>(service, call, signal)).value;
 }
 
-/** The same, with the headers of the response. */
+/** As exchange, with the headers of the response. */
 export async function exchangeWhole<Result>(
   service: Service,
   call: Call,
@@ -42,7 +42,7 @@ export async function exchangeWhole<Result>(
     const { error, askedMillis = 0 } = outcome;
     if (!error.retryable) {
       const isOfSignature = error.code === 'FORUM_ERR_SIGNATURE' && call.signer !== undefined;
-      // Two nodes whose clocks differ would have it signed for ever; a signature that has grown old meanwhile is another matter.
+      // Two nodes whose clocks differ would have it signed for ever, unless the signature has aged meanwhile.
       const isFresh = steadyMillis(clock.local) - request.signedAtSteady < CLOCK_TOLERANCE_MILLIS;
       if ((isResigned && isFresh) || !isOfSignature || !learnTime(clock, error, request.signedAt)) throw error;
       request = await prepare(service, call);
@@ -61,14 +61,14 @@ export async function exchangeWhole<Result>(
 }
 
 /**
- * A command is sent only to a service that has responded: a wrong URL, or a portal in between, is found out before anything is sent, and
- * whatever responds later in the service's place leaves the outcome unknown.
+ * A command is sent only to a service that has responded, so a wrong URL or a captive portal is detected before anything is sent.
+ * Afterwards, a response from anything else leaves the outcome unknown.
  */
 async function makeContact(service: Service, signal: AbortSignal | undefined): Promise<void> {
   await exchange(service, { method: 'GET', path: '/chambers?limit=1', shape: listOf(ANY_OBJECT) }, signal);
 }
 
-/** Whether an error names a service time so far from ours that a new signature may be accepted. */
+/** Returns true if the error names a service time so far from ours that a new signature may be accepted. */
 export function learnTime(clock: ServiceClock, { serviceTime = '' }: ClientError, signedAt: Millis): boolean {
   const at = instantOf(serviceTime);
   // Compared with the signature's time: another request may have learned the difference meanwhile.

@@ -1,4 +1,4 @@
-// What failed, by the response or the error of an attempt.
+// Classifies a failed attempt by its response or error.
 import { LimitError } from '../reading/limits.ts';
 import type { OpenResponse } from '../reading/response.ts';
 import { tlsHint } from '../reading/tls-hint.ts';
@@ -16,19 +16,18 @@ import { ClientError, tooLarge } from './error.ts';
 
 export interface Failure {
   readonly error: ClientError;
-  /** Whether the request may have been accepted although the service's response was not received. */
+  /** The request may have been accepted. */
   readonly isUnknown: boolean;
-  /** The wait that the response asks for. */
+  /** The wait that the response requests. */
   readonly askedMillis?: Millis | undefined;
-  /** The response is not the service's. */
+  /** Something other than the service responded. */
   readonly isForeign?: true;
 }
 
-/** The length of an error's detail. */
 const DETAIL_CHARS_MAX = 10_000;
 const GATEWAY_STATUSES: readonly number[] = [500, 502, 503, 504];
 
-/** Of a response that is not what was asked for. A gateway may have written it: nothing about the body's form is assumed. */
+/** Reads an error response. A gateway may have written it, so nothing about the body's form is assumed. */
 export function readFailure({ clock, ...service }: Service, response: OpenResponse, body: unknown): Failure {
   const { status, headers } = response;
   const askedMillis = retryAfterMillis(headers, clock.local.now());
@@ -41,8 +40,8 @@ export function readFailure({ clock, ...service }: Service, response: OpenRespon
 }
 
 /**
- * Something else responded. Where the service has responded before, that is an outage; where it never has, most likely the URL is wrong. With a status
- * of 4xx a gateway says that it has not passed the request on.
+ * Something else responded. If the service has responded before, that is an outage; otherwise the URL is most likely wrong. With a
+ * status of 4xx a gateway has not forwarded the request.
  */
 function foreignFailure(
   { baseUrl, contact }: Pick<Service, 'baseUrl' | 'contact'>,
@@ -58,12 +57,12 @@ function foreignFailure(
   return { error, isUnknown, askedMillis, isForeign: true };
 }
 
-/** Of a request without a response, or with one that was cut off or exceeds the limits. */
+/** For a request without a response, or with one that was cut off or exceeds the limits. */
 export function connectionFailure({ baseUrl, contact }: Service, cause: unknown, doubt: string): Failure {
   const reason = reasonOf(cause);
   if (cause instanceof LimitError || reason === HEADERS_TOO_LARGE) {
     const { message } = cause as Error;
-    const error = tooLarge(`the response of ${baseUrl} is not read further: ${message}${doubt}`, cause);
+    const error = tooLarge(`the response of ${baseUrl} exceeds the limits: ${message}${doubt}`, cause);
     return { error, isUnknown: true };
   }
   const hint = tlsHint(reason) ?? (contact.isMade ? '' : IS_IT_RUNNING);
@@ -73,10 +72,9 @@ export function connectionFailure({ baseUrl, contact }: Service, cause: unknown,
 
 const IS_IT_RUNNING = '. Is the service running? Start it (npm start), or set its URL';
 
-/** An error code of Node's fetch. */
 const HEADERS_TOO_LARGE = 'UND_ERR_HEADERS_OVERFLOW';
 
-/** Where the service may be instead. A proxy redirects plain HTTP, or says 400 to it on a port that speaks TLS. */
+/** Suggests another URL. A proxy redirects plain HTTP, or returns 400 for it on a TLS port. */
 function otherUrl(baseUrl: string, status: number, headers: OpenResponse['headers']): string {
   const location = headers.get('Location');
   const target = location !== null && URL.canParse(location, baseUrl) ? new URL(location, baseUrl).origin : undefined;
@@ -85,7 +83,7 @@ function otherUrl(baseUrl: string, status: number, headers: OpenResponse['header
   return `check the base URL${isPlain ? '; if it speaks TLS, use https:// instead of http://' : ''}`;
 }
 
-/** The header Retry-After says how long to wait, because a gateway may have written it. */
+/** Leaves the wait to the Retry-After header, which a gateway may have written. */
 function readData(members: Readonly<Record<string, unknown>>): ErrorData {
   const { step, expected, serviceTime, head, history, failedRules } = members;
   return {
@@ -110,11 +108,11 @@ function isExpected(value: unknown): value is ExpectedSignature {
   return typeof signatureBase === 'string' && typeof contentDigest === 'string';
 }
 
-/** How Node's fetch describes requests that were never sent; browsers do not say. */
+/** Error codes of Node's fetch for requests that were never sent; browsers report none. */
 const NEVER_SENT =
-  /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT|ERR_TLS|ERR_SSL|bad port/;
+  /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT|ERR_TLS|ERR_SSL/;
 
-/** Whether the URL is at fault, not the service: it has the other scheme, or a certificate that is not trusted here. */
+/** The URL has the wrong scheme, or a certificate that is not trusted here. */
 export function isTlsMismatch({ cause }: ClientError): boolean {
   return cause !== undefined && tlsHint(reasonOf(cause)) !== undefined;
 }

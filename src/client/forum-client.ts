@@ -1,4 +1,4 @@
-// Reads from a service, which need no key. Proofs are verified before they are returned.
+// Reads from a service, without a key. Proofs are verified before they are returned.
 import type { StanceCounts } from '../../projections/ideas.ts';
 import type { OutcomeView } from '../../projections/outcome.ts';
 import type {
@@ -52,27 +52,26 @@ import { sendSigned, type WalletSigner } from './wallet.ts';
 export interface ForumClientOptions {
   /**
    * How long a read, or a move that was certainly not accepted, is retried while the service is down. By default 60 s, but 5 s until the
-   * service has responded for the first time, because most likely it is not running, or its URL is another one.
+   * service has responded for the first time: before that, most likely it is not running or the URL is wrong.
    */
   readonly patienceMillis?: number;
-  /** Called before each wait for another attempt, to show that the service is down or busy. */
+  /** Called before each wait for another attempt. */
   readonly onRetry?: (retry: Retry) => void;
   /**
-   * Called with what fails no call, such as a receipt that can't be kept, once as long as it lasts; console.warn by default.
+   * Called with problems that fail no call, such as a receipt that can't be stored, once while each lasts; console.warn by default.
    */
   readonly onWarning?: (warning: string) => void;
   readonly fetch?: Fetch;
   /** Replaces the machine's clock and the waits on it. */
   readonly clock?: LocalClock;
-  /** What a response may take of memory and time; READ_LIMITS where they are not given. */
+  /** Limits on a response's memory and time; READ_LIMITS by default. */
   readonly limits?: Partial<ReadLimits>;
 }
 
-/** An item of a list of chambers. */
 export type ChamberListItem = ChamberItemView & Partial<ListedChamber>;
 
 export interface OutcomeOptions extends CallOptions {
-  /** Resolves once the chamber is over and what is due on the chain is there, however long that takes. */
+  /** Waits until the chamber is over and its tokens are deployed, however long that takes. */
   readonly wait?: boolean;
 }
 
@@ -106,14 +105,13 @@ export interface ChainInfo {
   };
 }
 
-/** The root that a chamber would have if it were committed now. */
 export interface MerklePreview {
   readonly root: Hex;
   readonly eventCount: number;
   readonly asOfEventId: number;
 }
 
-/** Shows that an event is in the tree of `root`. */
+/** Proves that an event is in the tree of `root`. */
 export interface InclusionProof {
   readonly eventId: number;
   readonly leaf: Hex;
@@ -123,7 +121,7 @@ export interface InclusionProof {
   readonly eventCount: number;
 }
 
-/** Shows that the tree of fromRoot is the beginning of that of toRoot (RFC 9162). */
+/** Proves that the tree of fromRoot is a prefix of that of toRoot (RFC 9162). */
 export interface ConsistencyProof {
   readonly fromRoot: Hex;
   readonly toRoot: Hex;
@@ -138,24 +136,22 @@ interface TranscriptQuery {
 /** A part of a chamber's transcript. */
 export interface Transcript {
   readonly turns: readonly TranscriptTurn[];
-  /** `after` for the next part. */
+  /** The value of `after` for the next part. */
   readonly next: number;
-  /** Whether the next part exists already. */
+  /** The next part already exists. */
   readonly more: boolean;
 }
 
-/** An event of a transcript. */
 export interface TranscriptTurn {
   readonly eventId: number;
   readonly type: ChamberEvent['type'];
   readonly ts: string;
   readonly phase: Phase;
-  /** The idea that it is about. */
   readonly ideaId: string | null;
   /** A1, A2 … in the order of turns, or `creator`; null: the service. */
   readonly agent: string | null;
   readonly text: string;
-  /** What the agent wrote. */
+  /** The agent's own text. */
   readonly words: readonly string[];
   /** The event that a comment replies to, and its stance on the idea; absent from services of earlier releases. */
   readonly replyTo?: number | null;
@@ -169,7 +165,7 @@ const PATIENCE_MILLIS = 60_000;
 const FIRST_PATIENCE_MILLIS = 5_000;
 const IDEA_ID = /^idea-[1-9]\d*$/;
 
-/** Reads from one service, without a key. Reads are retried while the service is down, for at most `patienceMillis`. */
+/** Reads from one service. Reads are retried while the service is down, for at most `patienceMillis`. */
 export class ForumClient {
   readonly service: Service;
 
@@ -189,12 +185,10 @@ export class ForumClient {
     };
   }
 
-  /** Name and version of the service. */
   info(options?: CallOptions): Promise<{ readonly name: string; readonly version: string }> {
     return this.#get('/', INFO, options);
   }
 
-  /** Whether the service works, in which environment, and its chain. */
   health(options?: CallOptions): Promise<Health> {
     return this.#get('/health', HEALTH, options);
   }
@@ -204,7 +198,7 @@ export class ForumClient {
     return this.#get('/ready', ANY_OBJECT, options);
   }
 
-  /** What was said and decided, as Markdown; it ends with the eventId to continue after. */
+  /** The debate and its decisions as Markdown; it ends with the eventId to continue after. */
   transcript(chamberId: number, query: TranscriptQuery = {}, options?: CallOptions): Promise<string> {
     const call = {
       method: 'GET',
@@ -215,7 +209,7 @@ export class ForumClient {
   }
 
   /**
-   * Ends the key of an agent for ever, which was lost or stolen: the wallet, one that was ever proven for the key, signs the retirement.
+   * Retires a lost or stolen key for ever: any wallet that was ever proven for the key signs the retirement.
    */
   async retire(did: string, wallet: WalletSigner, options?: CallOptions): Promise<Readonly<{ eventId: number }>> {
     return await sendSigned([wallet, this.service, (about) => retirementText({ did, ...about })], (proof) => {
@@ -224,13 +218,13 @@ export class ForumClient {
     });
   }
 
-  /** The same event by event: what happened in the words of the service, and apart from it what agents wrote. */
+  /** As transcript, event by event, with the agents' own texts apart from the service's. */
   transcriptTurns(chamberId: number, query: TranscriptQuery = {}, options?: CallOptions): Promise<Transcript> {
     const path = `/chambers/${chamberId}/transcript${toQuery({ ...query })}`;
     return exchange(this.service, { method: 'GET', path, accept: 'application/json' }, options?.signal);
   }
 
-  /** What is public of an agent. */
+  /** An agent's public profile. */
   profile(did: string, options?: CallOptions): Promise<AgentView> {
     return this.#get(`/agents/${did}`, ANY_OBJECT, options);
   }
@@ -240,7 +234,6 @@ export class ForumClient {
     return this.#get(`/chambers${toQuery({ ...query })}`, CHAMBERS, options);
   }
 
-  /** The whole view of a chamber: phase, deadlines, members, turn, ideas, root. */
   async chamber(chamberId: number, options?: CallOptions): Promise<ChamberView> {
     const { clock } = this.service;
     const sentAt = clock.local.now();
@@ -255,7 +248,7 @@ export class ForumClient {
     return this.#ideas(`/ideas${toQuery({ ...query })}`, options);
   }
 
-  /** The idea with that ticker, regardless of case: one with a token before others, then the newest. */
+  /** The idea with that ticker in any case: preferably one with a token, then the newest. */
   idea(ticker: string, query: { readonly chamberId?: number } = {}, options?: CallOptions): Promise<IdeaView> {
     return this.#get(`/ideas/${encodeURIComponent(ticker)}${toQuery({ ...query })}`, IDEA, options);
   }
@@ -265,18 +258,18 @@ export class ForumClient {
     return this.#ideas(`/chambers/${chamberId}/ideas`, options);
   }
 
-  /** The id of the idea that has this id, or this ticker in any case. Ids are taken as they are, without a request. */
+  /** The id of the idea with this ticker in any case. Ids are returned unchanged, without a request. */
   async ideaId(chamberId: number, named: string, options?: CallOptions): Promise<string> {
     if (IDEA_ID.test(named)) return named;
     return ideaIdOf(await this.chamber(chamberId, options), named, 'PROPOSAL', 'DEBATE');
   }
 
-  /** Who committed; from ALLOCATE_REVEAL on also the reveals and the tally. */
+  /** The commitments; from ALLOCATE_REVEAL on also the reveals and the tally. */
   allocations(chamberId: number, options?: CallOptions): Promise<AllocationsView> {
     return this.#get(`/chambers/${chamberId}/allocations`, ALLOCATIONS, options);
   }
 
-  /** What the chamber came to. Until it is over it rejects with FORUM_ERR_CONFLICT, whose detail says what it waits for. */
+  /** The chamber's outcome. Until it is over, rejects with FORUM_ERR_CONFLICT, whose detail names what is missing. */
   async outcome(chamberId: number, { wait = false, ...options }: OutcomeOptions = {}): Promise<OutcomeView> {
     const { local } = this.service.clock;
     for (let unguided = 0; ; ) {
@@ -285,7 +278,7 @@ export class ForumClient {
       } catch (error) {
         if (!wait || !(error instanceof ClientError) || error.code !== 'FORUM_ERR_CONFLICT') throw error;
         const askedMillis = 1_000 * (error.retryAfterSeconds ?? 0);
-        // The service says when to ask again; a proxy may leave that out.
+        // The service names the time to ask again; a proxy may omit it.
         await local.sleep(backoffMillis(askedMillis > 0 ? 0 : unguided++, askedMillis), options.signal);
       }
     }
@@ -296,7 +289,7 @@ export class ForumClient {
     return this.#get(`/chambers/${chamberId}/merkle-preview`, MERKLE_PREVIEW, options);
   }
 
-  /** Proves that an event is in the chamber's tree; throws CLIENT_ERR_PROOF if the proof does not verify. */
+  /** Throws CLIENT_ERR_PROOF if the proof does not verify. */
   async inclusionProof(chamberId: number, eventId: number, options?: CallOptions): Promise<InclusionProof> {
     const path = `/chambers/${chamberId}/events/${eventId}/proof`;
     const result = await this.#get<InclusionProof>(path, INCLUSION_PROOF, options);
@@ -307,7 +300,7 @@ export class ForumClient {
     return result;
   }
 
-  /** Proves that the tree of `to` events extends the tree of `from`; throws CLIENT_ERR_PROOF if the proof does not verify. */
+  /** Proves that the tree of `to` events extends that of `from`; throws CLIENT_ERR_PROOF if the proof does not verify. */
   async consistency(
     chamberId: number,
     sizes: { readonly from: number; readonly to: number },
@@ -323,22 +316,22 @@ export class ForumClient {
     return result;
   }
 
-  /** Every event after `after` (by default from the first on), then live ones, each once; see lines. */
+  /** As lines, without the stored text. */
   async *events(chamberId: number, options: FollowOptions = {}): AsyncGenerator<ChamberEvent, void, undefined> {
     for await (const { event } of this.lines(chamberId, options)) yield event;
   }
 
-  /** The same as lines of the log: the text that is stored and hashed, with each line's leaf. */
+  /** Yields every line after `after` (by default all), then live ones, each once, across reconnections. */
   lines(chamberId: number, options: FollowOptions = {}): AsyncGenerator<VerifiedLine, void, undefined> {
     return lines(this.service, chamberId, options);
   }
 
-  /** The lines of all chambers, each once and in its chamber's order, with the cursor to resume after. */
+  /** As lines, for all chambers, with the cursor to resume after. */
   allLines(options: FollowAllOptions = {}): ReturnType<typeof allLines> {
     return allLines(this.service, options);
   }
 
-  /** The lines that exist now; ends at the log's head. */
+  /** Yields the existing lines; ends at the log's head. */
   history(
     chamberId: number,
     options: Omit<FollowOptions, 'cursorStore'> = {},

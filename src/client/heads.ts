@@ -1,4 +1,4 @@
-// The last event of each chamber that was read and checked, with its leaf.
+// The last verified event of each chamber, with its leaf.
 import type { Hex } from '../vocabulary/values.ts';
 
 export interface Head {
@@ -6,7 +6,7 @@ export interface Head {
   readonly leaf: Hex;
 }
 
-/** Those of the chambers that were read last. */
+/** The most recently read chambers. */
 const CHAMBERS_MAX = 10_000;
 
 export class Heads {
@@ -16,7 +16,7 @@ export class Heads {
     return this.#heads.get(chamberId);
   }
 
-  /** An event that is not newer than the known one changes nothing. */
+  /** Ignores an event that is not newer than the known one. */
   note(chamberId: number, { eventId, leaf }: Head): void {
     const known = this.#heads.get(chamberId);
     if (known !== undefined && known.eventId >= eventId) return;

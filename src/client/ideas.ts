@@ -1,16 +1,15 @@
-// Ideas as people and models name them: by id, or by ticker in any case.
+// Finds ideas by id, or by ticker in any case.
 import type { ChamberView } from '../../projections/views.ts';
 import type { Phase } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
 
-/** Longer lists are cut. */
 const IDEAS_NAMED_MAX = 20;
 
 type Ideas = Pick<ChamberView, 'chamberId' | 'phase' | 'ideas'>;
 
 /**
- * The id of the idea that has this id or ticker; an id comes first. Throws FORUM_ERR_PHASE outside of `expected`, because ideas are
- * of no use before, and CLIENT_ERR_INPUT, which names the chamber's ideas.
+ * Ids take precedence over tickers. If no idea is found, throws FORUM_ERR_PHASE outside of the phase `expected`, otherwise
+ * CLIENT_ERR_INPUT, which lists the chamber's ideas.
  */
 export function ideaIdOf(chamber: Ideas, named: string, ...expected: readonly Phase[]): string {
   return findIdea(chamber, named, expected).ideaId;
@@ -42,7 +41,7 @@ function findIdea(
   throw new ClientError('CLIENT_ERR_INPUT', `idea ${named} not found in chamber ${chamberId}: ${known}`);
 }
 
-/** The same words as the service's. */
+/** In the same words as the service's error. */
 export function phaseError(expected: readonly Phase[], actual: Phase): ClientError {
   return new ClientError('FORUM_ERR_PHASE', `expected phase ${expected.join(' or ')}, actual phase ${actual}`);
 }

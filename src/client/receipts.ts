@@ -1,5 +1,5 @@
-// The receipts of an agent's own commands: each is verified under the key that its chamber pins, and kept. What the agent has
-// verified of a chamber is what it says in its next move that it has seen.
+// The receipts of an agent's own commands. Each is verified with the key that its chamber pins, and stored. An agent's move includes the
+// last event of the chamber that the agent has verified.
 import { toJwk } from '../crypto/jwk.ts';
 import {
   DIRECTORY_PATH,
@@ -26,7 +26,7 @@ export class ReceiptKeeper {
   readonly #service: Service;
   readonly #store: ReceiptStore;
   #keys: KeyDirectory = new Map();
-  /** The pinned key by chamber; undefined if its first line records none, as in earlier releases. */
+  /** The pinned key by chamber; undefined if its first line has none, as in earlier releases. */
   readonly #pinned = new Map<number, string | undefined>();
   readonly #warnings: Warnings;
   #asked: Promise<Asked> | undefined;
@@ -38,8 +38,8 @@ export class ReceiptKeeper {
   }
 
   /**
-   * What a move in the chamber says of it: the last event that was read or receipted; undefined if the service takes none. It is a hint: that it
-   * can't be read fails no move.
+   * The last event of the chamber that was read or receipted, for the next move; undefined if the service does not accept it. It is a
+   * hint: failing to read it fails no move.
    */
   async seen(chamberId: number, signal?: AbortSignal): Promise<Head | undefined> {
     const { heads } = this.#service;
@@ -56,12 +56,12 @@ export class ReceiptKeeper {
     } catch (error) {
       this.#warnings.begin(
         'seen',
-        `what this agent has seen of chamber ${place.stream} can’t be read: ${textOf(error)}`,
+        `the last event that this agent has seen of chamber ${place.stream} can’t be read: ${textOf(error)}`,
       );
     }
   }
 
-  /** Reads what the receipt will be verified by: once the command is accepted, nothing that fails may make it look rejected. */
+  /** Reads the key before the command is sent: once the command is accepted, no failure may make it look rejected. */
   async prepare(stream: number | string | undefined, signal?: AbortSignal): Promise<void> {
     const { features } = await this.#readService(signal);
     if (!features.includes('receipts')) return;
@@ -74,15 +74,15 @@ export class ReceiptKeeper {
   }
 
   /**
-   * Verifies and keeps the receipt of a command; throws CLIENT_ERR_RECEIPT for one that does not hold. What can't be verified or kept now is a
-   * warning: the command was accepted.
+   * Verifies and stores the receipt of a command; throws CLIENT_ERR_RECEIPT for an invalid one. If it can't be verified or stored now,
+   * that is a warning: the command was accepted.
    */
   async take(receipt: Receipt, stream: number | string | undefined, signal?: AbortSignal): Promise<void> {
     const parsed = parse(receipt);
     if (stream !== undefined && parsed.stream !== stream) throw wrong(`it is of ${parsed.stream}, not of ${stream}`);
     const key = await this.#keyOf(parsed, signal).catch((error: unknown) => {
       if (!isOutage(error)) throw error;
-      this.#warnings.begin('verify', `${nameOf(parsed)}: its receipt is not verified and not kept: ${textOf(error)}`);
+      this.#warnings.begin('verify', `${nameOf(parsed)}: its receipt is neither verified nor stored: ${textOf(error)}`);
     });
     if (key === undefined) return;
     this.#warnings.end('verify');
@@ -92,7 +92,7 @@ export class ReceiptKeeper {
       await this.#store.add(parsed, { ...receipt, key: toJwk(key.publicKey) });
       this.#warnings.end('keep');
     } catch (error) {
-      this.#warnings.begin('keep', `${nameOf(parsed)}, but receipts can’t be kept: ${textOf(error)}`);
+      this.#warnings.begin('keep', `${nameOf(parsed)}, but receipts can’t be stored: ${textOf(error)}`);
     }
   }
 
@@ -107,7 +107,7 @@ export class ReceiptKeeper {
     const problem = keyProblem(terms, pinned, this.#keys);
     if (problem !== undefined) throw wrong(problem);
     const key = this.#keys.get(keyid);
-    // The key is pinned by its thumbprint alone.
+    // Chambers pin only the thumbprint of the key.
     if (key === undefined) throw wrong(NOT_IN_DIRECTORY);
     return key;
   }
@@ -124,7 +124,7 @@ export class ReceiptKeeper {
     return this.#pinned.get(chamberId);
   }
 
-  /** Asks once; a service that can't be asked now is asked again. */
+  /** Reads once; a failed read is repeated by the next call. */
   #readService(signal?: AbortSignal): Promise<Asked> {
     this.#asked ??= exchange<ServiceInfo | null>(this.#service, { method: 'GET', path: '/' }, signal).then(
       (info) => {
@@ -137,9 +137,9 @@ export class ReceiptKeeper {
       },
       (error: unknown) => {
         this.#asked = undefined;
-        // A service that has never responded is not waited for once more by the move that follows.
+        // The move that follows need not wait again for a service that has never responded.
         if (!(error instanceof ClientError) || !this.#service.contact.isMade) throw error;
-        // If it does not respond now, the move says so, and is sent again.
+        // The move itself reports and retries an outage.
         return { logId: '', features: [] };
       },
     );
@@ -147,7 +147,7 @@ export class ReceiptKeeper {
   }
 }
 
-/** The response of GET /, as far as it is read here, not checked. */
+/** The unchecked members of GET / that are read here. */
 interface ServiceInfo {
   readonly features?: unknown;
   readonly log?: { readonly logId?: unknown };
@@ -155,7 +155,7 @@ interface ServiceInfo {
 
 interface Asked {
   readonly logId: string;
-  /** Not checked. */
+  /** Unchecked. */
   readonly features: readonly unknown[];
 }
 
@@ -172,11 +172,11 @@ async function readDirectory(service: Service, signal?: AbortSignal): Promise<Ke
 }
 
 function wrong(problem: string): ClientError {
-  const detail = `the service signed a receipt that does not hold: ${problem}; the request may have been accepted`;
+  const detail = `the service sent an invalid receipt: ${problem}; the request may have been accepted`;
   return new ClientError('CLIENT_ERR_RECEIPT', detail);
 }
 
-/** Whether a read failed, rather than what was read. */
+/** The read failed, and not the check of the response. */
 function isOutage(error: unknown): boolean {
   if (!(error instanceof ClientError)) return false;
   return error.code !== 'CLIENT_ERR_CHAIN' && error.code !== 'CLIENT_ERR_RECEIPT';

@@ -1,6 +1,4 @@
-// Which JavaScript runtime the client runs in.
-
-/** Deno, Bun and Workers imitate Node, and say who they are in the user agent. */
+/** Deno, Bun and Workers imitate Node but have another user agent. */
 export function isNode(): boolean {
   const { process, navigator } = globalThis;
   return process?.versions?.node !== undefined && (navigator?.userAgent ?? 'Node.js').startsWith('Node.js');

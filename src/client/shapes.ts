@@ -1,5 +1,5 @@
-// What the client, and programs on it, read of responses and lines. The service is not trusted to send it. Unlike the published schemas
-// these shapes allow more than is read: a later version adds members and types.
+// The members of responses and lines that the client and programs on it read; the service is not trusted to send them. Unlike the
+// published schemas these shapes allow further members and types, which later versions add.
 import type { StanceCounts } from '../../projections/ideas.ts';
 import type { OutcomeIdea, OutcomeMember, OutcomeView } from '../../projections/outcome.ts';
 import type { TodoView } from '../../projections/todo.ts';
@@ -38,7 +38,6 @@ import {
   type TokenRule,
 } from '../vocabulary/values.ts';
 
-/** The shape of a response of which nothing is read here. */
 export const ANY_OBJECT = object({});
 
 const phase = oneOf(PHASES);
@@ -184,12 +183,12 @@ const evidence = object<RequestEvidence>({
 const signed = { did: text, request: nullable(evidence) } as const;
 const unsigned = { did: nullable(text), request: nullable(evidence) } as const;
 const record = { eventId: integer, chamberId: nullable(integer), type: text, ts: timestamp, prev: text } as const;
-/** The shape of a line of an account, or of a type that no fold here knows. */
+/** A line of an account, or of a type that no fold here knows. */
 const anyEvent = object({ ...record, ...unsigned, payload: ANY_OBJECT });
 
 const transaction = { chainId: integer, nonce: integer, txHash: text, rawTransaction: text } as const;
 
-/** The payloads by type: what folds and narrations read of them. */
+/** The members of payloads that folds and narrations read, by type. */
 const payloads: Readonly<Partial<Record<keyof (MovePayloads & ServicePayloads), Shape>>> = {
   'chamber.created': object<MovePayloads['chamber.created']>({
     name: text,
@@ -261,7 +260,6 @@ const events: Readonly<Record<string, Shape>> = Object.fromEntries(
   }),
 );
 
-/** The shape of a line of a log. */
 export const EVENT: Shape = (value, path) => {
   const { type } = (value ?? {}) as { readonly type?: unknown };
   const isKnown = typeof type === 'string' && Object.hasOwn(events, type);

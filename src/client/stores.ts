@@ -1,5 +1,5 @@
-// Stores for keys, commitments and cursors: in memory, in a browser's storage, in files. Node's modules are loaded at
-// run time, so that a browser bundle contains none of them.
+// Stores for keys, commitments and cursors: in memory, in a browser's storage, in files. Node's modules are loaded at run time, so that
+// browser bundles don't contain them.
 import { type KeptReceipt, parseReceipt } from '../crypto/receipt.ts';
 import { appendLine, createFile, makeFolder, replaceFile } from '../files/durable-file.ts';
 import { isOpenToOthers } from '../files/private-file.ts';
@@ -9,14 +9,14 @@ import { ClientError } from './error.ts';
 import type { Cursor, CursorStore } from './events.ts';
 import { randomSeed, toSigner } from './signing.ts';
 
-/** Openings by their commitment. None is ever replaced, so a later commitment cannot lose the salt of one in force. */
+/** Openings by commitment. None is ever replaced, so a later commitment can't lose the salt of an earlier one in force. */
 export interface CommitmentStore {
   /** The opening must be durable when the promise resolves. */
   add(commitment: Hex, opening: StoredOpening): Promise<void>;
   find(commitment: Hex): Promise<StoredOpening | undefined>;
 }
 
-/** Whether the text, which the service may have named, can be part of a path. */
+/** A commitment may become part of a path, and the service may have sent it. */
 export function isCommitment(text: unknown): text is Hex {
   return typeof text === 'string' && /^0x[0-9a-f]{64}$/.test(text);
 }
@@ -26,7 +26,7 @@ function checked(commitment: Hex): Hex {
   throw new ClientError('CLIENT_ERR_INPUT', 'a commitment is 0x and 64 hex digits in lower case');
 }
 
-/** A store for agents that live no longer than the process. */
+/** For agents that end with the process. */
 export function memoryStore(): CommitmentStore {
   const openings = new Map<Hex, StoredOpening>();
   return {
@@ -37,7 +37,7 @@ export function memoryStore(): CommitmentStore {
   };
 }
 
-/** A store for browsers, over localStorage or anything like it. */
+/** For browsers, over localStorage or the like. */
 export function webStore(storage: {
   getItem(name: string): string | null;
   setItem(name: string, value: string): void;
@@ -74,7 +74,7 @@ export function folderStore(folder: string): CommitmentStore {
   };
 }
 
-/** A cursor in a file, replaced atomically. */
+/** A file that is replaced atomically. */
 export function fileCursor(path: string): CursorStore {
   requireFiles();
   return {
@@ -86,11 +86,11 @@ export function fileCursor(path: string): CursorStore {
   };
 }
 
-/** Receipts by the stream of a log that they are of: a chamber, or the agent's account. */
+/** Receipts by log and stream: a chamber or the agent's account. */
 export interface ReceiptStore {
   /** The receipt must be durable when the promise resolves. */
   add(place: ReceiptPlace, receipt: KeptReceipt): Promise<void>;
-  /** The last one that was added. */
+  /** The last added one. */
   newest(place: ReceiptPlace): Promise<KeptReceipt | undefined>;
 }
 
@@ -100,7 +100,7 @@ export interface ReceiptPlace {
   readonly stream: number | string;
 }
 
-/** A store for agents that live no longer than the process: the last receipt of each stream. */
+/** For agents that end with the process: the last receipt of each stream. */
 export function memoryReceipts(): ReceiptStore {
   const receipts = new Map<string, KeptReceipt>();
   return {
@@ -126,7 +126,7 @@ export function folderReceipts(folder: string): ReceiptStore {
   };
 }
 
-/** A line that a crash has cut off, or that an earlier release has appended to such a line, is passed over. */
+/** Skips lines that a crash cut off, or that an earlier release appended to such a line. */
 function newestOf(lines: string): KeptReceipt | undefined {
   for (const line of lines.split('\n').reverse()) {
     try {
@@ -140,7 +140,7 @@ function newestOf(lines: string): KeptReceipt | undefined {
   return undefined;
 }
 
-/** The value is not checked: the store wrote it. */
+/** Unchecked: the store wrote it. */
 function parse<Value>(text: string | null | undefined): Value | undefined {
   return typeof text === 'string' ? (JSON.parse(text) as Value) : undefined;
 }
@@ -159,7 +159,7 @@ export async function seedFromFile(path: string, platform?: string): Promise<Uin
   return fromHex(seed);
 }
 
-/** Half a key is never read, and no key is replaced: of several processes that create the file, all use the same key. */
+/** No key is read half written or replaced: if several processes create the file, all use the same key. */
 async function createKeyFile(path: string): Promise<string> {
   const seed = randomSeed();
   const text = `${JSON.stringify({ did: toSigner(seed).did, seed: toHex(seed) }, null, 2)}\n`;

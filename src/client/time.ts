@@ -1,11 +1,11 @@
-// Time as the client sees it: an estimate of the service's clock, and waits that a signal can abort.
+// An estimate of the service's clock, and waits that a signal can abort.
 import { pause } from '../reading/waiting.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
 /** The machine's clock and the waits on it. */
 export interface LocalClock {
   now(): Millis;
-  /** For durations: a time that nobody sets, from any start; by default `now`. */
+  /** A monotonic time for durations; `now` by default. */
   steady?(): Millis;
   /** Resolves after `millis`; rejects with the signal's reason if that aborts first. */
   sleep(millis: Millis, signal?: AbortSignal): Promise<void>;
@@ -18,10 +18,10 @@ interface ServiceTime {
   readonly isFromHeader?: boolean;
 }
 
-/** Either clock may be set, and the machine may sleep, during a long wait. */
+/** During a long wait either clock may be set, and the machine may sleep. */
 const SLEEP_MILLIS_MAX = 30_000;
 
-/** Keeps bounds on how far the service's clock is ahead; the local clock counts as right unless they exclude it. */
+/** Keeps bounds on how far the service's clock is ahead. The local clock is trusted unless they exclude it. */
 export class ServiceClock {
   readonly local: LocalClock;
   #ahead = { least: Number.NEGATIVE_INFINITY, most: Number.POSITIVE_INFINITY };
@@ -62,8 +62,8 @@ export function steadyMillis(local: LocalClock): Millis {
 }
 
 /**
- * How long something has been tried, while the machine was awake: it may sleep for hours between two steps, and its clock may be set. So a step
- * counts as what it may take at most.
+ * The time spent on attempts while the machine was awake. It may sleep for hours between two steps, and its clock may be set, so a step
+ * counts no more than its maximum.
  */
 export class TimeTried {
   readonly #local: LocalClock;
@@ -75,7 +75,7 @@ export class TimeTried {
     this.#at = steadyMillis(local);
   }
 
-  /** The time so far. The step that ends now may have taken at most `stepMillisMax`. */
+  /** Returns the total. The step that ends now took at most `stepMillisMax`. */
   after(stepMillisMax: Millis): Millis {
     const now = steadyMillis(this.#local);
     this.#millis += Math.min(Math.max(0, now - this.#at), stepMillisMax);

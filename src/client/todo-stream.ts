@@ -1,4 +1,4 @@
-// The todo of an agent over any number of connections: server-sent events, and one request where a connection fails.
+// The todo of an agent over any number of connections: server-sent events, and a single request if a connection fails.
 import type { TodoView } from '../../projections/todo.ts';
 import { LimitError } from '../reading/limits.ts';
 import { openResponse } from '../reading/response.ts';
@@ -14,18 +14,18 @@ export interface Todo {
   readonly now: string;
   /** Most urgent first. */
   readonly todo: readonly TodoView[];
-  /** Whether the list is cut. */
+  /** The list is truncated. */
   readonly more: boolean;
-  /** Stands for the whole list, what is cut off included: to be sent as `since`. */
+  /** The version of the whole list, including the truncated part, for `since`. */
   readonly version: string;
 }
 
 export interface TodoQuery {
   /** 1–200, 200 by default. */
   readonly limit?: number | undefined;
-  /** Seconds to wait for a change, 1–60. Without `since` the response comes at once if anything is due. */
+  /** Seconds to wait for a change, 1–60. Without `since` the response is immediate if anything is due. */
   readonly wait?: number | undefined;
-  /** The last version received: the wait ends as soon as the list differs from it, so that no change is missed. */
+  /** The last version received. The wait ends once the list differs from it, so no change is missed. */
   readonly since?: string | undefined;
 }
 
@@ -35,11 +35,11 @@ const STABLE_MILLIS = 10_000;
 interface TodoSource {
   readonly service: Service;
   readonly signer: Signer;
-  /** The same by one request: it reports why a connection failed, and is retried like every read. */
+  /** A single request, which reports why a connection failed and is retried like every read. */
   readonly read: (options: CallOptions) => Promise<Todo>;
 }
 
-/** The todo now, then whenever it has changed; throws the errors of `read`, and the signal's reason. */
+/** Yields the todo now, then after each change; throws the errors of `read`, and the signal's reason. */
 export async function* todoStream(source: TodoSource, options: CallOptions): AsyncGenerator<Todo, void, undefined> {
   let last: string | undefined;
   for await (const todo of connections(source, options)) {
@@ -69,7 +69,7 @@ async function* connections(
   }
 }
 
-/** One connection; throws if it can't be opened, breaks or is silent, and a ClientError if it exceeds the limits. */
+/** Throws if the connection can't be opened, breaks or is silent, and a ClientError if it exceeds the limits. */
 async function* connect(
   { baseUrl, clock, fetch, limits }: Service,
   signer: Signer,
@@ -96,7 +96,7 @@ async function* connect(
     }
   } catch (error) {
     throw error instanceof LimitError
-      ? tooLarge(`the stream of ${baseUrl} is not read further: ${error.message}`, error)
+      ? tooLarge(`the stream of ${baseUrl} exceeds the limits: ${error.message}`, error)
       : error;
   } finally {
     response.close();

@@ -1,10 +1,10 @@
-// The signatures that an agent checks before it commits and reveals: two for each member of a chamber with rounds.
+// Verifies the signatures that an agent checks before it commits and reveals: two for each member of a chamber with rounds.
 import { isSignedBy, toVerifyingKey } from '../crypto/verify.ts';
 import { isNode } from './runtime.ts';
 
 /**
- * Decides as isSignedBy does, for a key in which weaknessOf finds nothing. Under such a key Node's own Ed25519 accepts nothing that
- * isSignedBy rejects, and takes a tenth of the time; what it rejects is decided by the rule itself.
+ * Returns the same as isSignedBy for a key without a weakness. For such a key Node's own Ed25519 accepts nothing that isSignedBy rejects
+ * and takes a tenth of the time; isSignedBy decides what Node rejects.
  */
 export function isSignature(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   return isAcceptedByNode(publicKey, message, signature) || isSignedBy(toVerifyingKey(publicKey), message, signature);

@@ -1,4 +1,4 @@
-// What wallets sign for this client: a text that names the service and the time.
+// Texts that wallets sign for this client, with the service and the time.
 import { type SignedText, toBaseUrl } from '../crypto/wallet-texts.ts';
 import { type Hex, instantOf, toTimestamp } from '../vocabulary/values.ts';
 import type { Service } from './call.ts';
@@ -12,7 +12,7 @@ export interface WalletSigner {
 }
 
 /**
- * Sends what the wallet has signed, and once more with another signature if the service says that this machine's clock is wrong.
+ * Sends the wallet's signature, and another one if the service reports that this machine's clock is wrong.
  */
 export async function sendSigned<Result>(
   parts: Parameters<typeof signedBy>,
@@ -28,7 +28,6 @@ export async function sendSigned<Result>(
   }
 }
 
-/** The members of a body that show the wallet's signature over the text. */
 async function signedBy(
   wallet: WalletSigner,
   { baseUrl, clock }: Service,

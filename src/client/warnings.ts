@@ -1,4 +1,4 @@
-// Conditions that fail no call: each is reported when it begins, and once more if it begins again.
+// Conditions that fail no call. Each is reported once when it begins.
 
 export class Warnings {
   readonly #report: (warning: string) => void;
@@ -8,7 +8,7 @@ export class Warnings {
     this.#report = report;
   }
 
-  /** The condition lasts until it is said to have ended. */
+  /** The condition lasts until `end` is called. */
   begin(condition: string, warning: string): void {
     if (this.#lasting.has(condition)) return;
     this.#lasting.add(condition);

@@ -1,4 +1,4 @@
-// What `chambers doctor URL` says of a service that runs, as its clients reach it.
+// `chambers doctor URL`: checks a running service as its clients reach it.
 import { isIP } from 'node:net';
 import { connect } from 'node:tls';
 import { WebSocket } from 'ws';
@@ -13,7 +13,6 @@ const PROBE_MILLIS = 3_000;
 /** The default of SIGNATURE_MAX_SKEW_SECONDS. */
 const SERVICE_CLOCK_SECONDS_MAX = 60;
 
-/** The findings for the service at that URL. */
 export async function examineService(
   url: string,
   env: Readonly<Record<string, string | undefined>>,
@@ -24,7 +23,7 @@ export async function examineService(
   return [...examineUrl(url, env), ...responses, ...reached.flat()];
 }
 
-/** Clients sign the URL that they use, and the service verifies its own. */
+/** Clients sign the URL that they use, and the service verifies PUBLIC_URL. */
 function examineUrl(url: string, { PUBLIC_URL }: Readonly<Record<string, string | undefined>>): readonly Finding[] {
   const addresses = PUBLIC_URL?.split(',').flatMap((address) => address.trim() || []) ?? [];
   if (addresses.length === 0 || addresses.some((address) => isSameOrigin(address, url))) return [];
@@ -56,14 +55,14 @@ async function examineResponses(url: string): Promise<readonly Finding[]> {
     ok('service', `version ${version}, logId ${logId}`),
     isHealthy === true ? ok('service', 'healthy') : problem('service', `not healthy: ${textOf(health?.body)}`),
     isReady ? ok('service', 'ready for moves') : problem('service', `not ready: ${textOf(ready?.body)}`),
-    ...(reason === undefined ? [] : [problem('clock', `the service's clock is in doubt: ${reason}`)]),
+    ...(reason === undefined ? [] : [problem('clock', `the service does not trust its clock: ${reason}`)]),
     Math.abs(aheadSeconds) <= SERVICE_CLOCK_SECONDS_MAX
       ? ok('clock', 'the service and this machine agree on the time')
       : problem('clock', `the service is ${aheadSeconds} s ahead of this clock: signatures made here may be rejected`),
   ];
 }
 
-/** Of the address that the service counts this machine as; an earlier version does not say. */
+/** Reports the address that the service counts this machine as. Earlier versions do not show it. */
 async function examineClientAddress(url: string): Promise<readonly Finding[]> {
   const [network, how] = await clientAs(url, {});
   if (how === undefined) return [];
@@ -72,7 +71,7 @@ async function examineClientAddress(url: string): Promise<readonly Finding[]> {
     const [named] = await clientAs(url, { 'X-Forwarded-For': FORGED, Forwarded: `for=${FORGED}` });
     if (named !== FORGED) return [ok('service', `the proxy names this machine as ${network}`)];
     return [
-      problem('service', 'the proxy passes on X-Forwarded-For or Forwarded, so that clients choose their address'),
+      problem('service', 'the proxy forwards X-Forwarded-For or Forwarded, so that clients choose their address'),
     ];
   }
   if (!isBehindProxy) return [ok('service', `counts this machine as ${network}, which no proxy names`)];
@@ -85,11 +84,11 @@ async function examineClientAddress(url: string): Promise<readonly Finding[]> {
     ];
   }
   const detail =
-    how === 'direct' ? `all clients count as ${network}: it lacks the proxy` : `the proxy ${network} names no client`;
+    how === 'direct' ? `all clients count as ${network}: the proxy is missing` : `the proxy ${network} names no client`;
   return [problem('service', detail, { variable: how === 'direct' ? 'TRUSTED_PROXIES' : null })];
 }
 
-/** An address of a documentation (RFC 5737), which no client has. */
+/** Reserved for documentation (RFC 5737): no client has it. */
 const FORGED = '192.0.2.87';
 
 async function clientAs(
@@ -132,7 +131,7 @@ async function examineCertificate(url: string): Promise<readonly Finding[]> {
   socket.on('error', () => {}).destroy();
   const end = certificateInstantOf(validTo);
   const days = Math.floor((end - Date.now()) / DAY_MS);
-  // That a client can't verify it was reported before.
+  // examineResponses reports a certificate that can't be verified.
   if (Number.isNaN(days)) return [];
   const detail = `the certificate is valid for ${days} days, until ${new Date(end).toISOString()}`;
   return [days < CERTIFICATE_DAYS_MIN ? warning('service', detail) : ok('service', detail)];
@@ -142,7 +141,6 @@ function baseOf(url: string): string {
   return url.replace(/\/+$/, '');
 }
 
-/** Four probes are made at once, and each response is short. */
 const PROBE_LIMITS = { ...READ_LIMITS, responseBytesMax: 256 * 1024 };
 const BODY_CHARS_SHOWN = 500;
 
@@ -150,7 +148,6 @@ function textOf(body: unknown): string {
   return JSON.stringify(body).slice(0, BODY_CHARS_SHOWN);
 }
 
-/** Whether one of these services responds there. */
 export async function isOurs(url: string): Promise<boolean> {
   const info = await ask(`${url}/`).catch(() => undefined);
   return info?.body['name'] === SERVICE_NAME;

@@ -319,7 +319,7 @@ describe('receipts', () => {
   it('in a missing file are reported in one sentence', async () => {
     const missing = join(temporaryFolder(), 'agent.json');
     const listed = await runCli(['receipts', `--key=${missing}`]);
-    expect([listed.exitCode, listed.err]).toEqual([2, expect.stringContaining('no receipts are kept beside that key')]);
+    expect([listed.exitCode, listed.err]).toEqual([2, expect.stringContaining('that key has no receipts')]);
     const audited = await runCli(['audit', 'fixtures/logs/chamber.ndjson', `--receipts=${missing}`]);
     expect([audited.exitCode, audited.err.split('\n').length]).toEqual([2, 1]);
     const proof = await runCli(['proof', missing]);

@@ -1,4 +1,4 @@
-// An operator bans and allows agents: what the commands print, and what they refuse.
+// An operator makes keys, and bans and allows agents.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ import { run } from './run.ts';
 const { did } = new Signer();
 
 describe('chambers admin new-keys', () => {
-  it('adds keys to the file of the database’s log, and to no other', async () => {
+  it('adds keys only to the file of the database’s log', async () => {
     const folder = temporaryFolder();
     const newKeys = (database: string, file = 'keys.json') =>
       run(['admin', 'new-keys', '--json', `--file=${join(folder, file)}`], { DATABASE_PATH: join(folder, database) });
@@ -18,7 +18,7 @@ describe('chambers admin new-keys', () => {
     await newKeys('other.db', 'other.json');
     const { exitCode, err } = await newKeys('other.db');
     expect(exitCode).toBe(1);
-    expect(err).toContain('chambers new-log goes on with it');
+    expect(err).toContain('for which chambers new-log keeps these keys');
     expect(readFileSync(join(folder, 'keys.json'), 'utf8')).toBe(before);
   });
 });
@@ -27,7 +27,7 @@ describe.each([
   ['ban', 'unban', 'BAN_LIST_FILE'],
   ['allow', 'disallow', 'ALLOW_LIST_FILE'],
 ])('chambers admin %s and %s', (add, remove, variable) => {
-  it(`edit the file of ${variable} and say what changed`, async () => {
+  it(`edit the file of ${variable} and report whether it changed`, async () => {
     const file = join(temporaryFolder(), 'list');
     const edit = async (name: string) => {
       const { exitCode, out } = await run(['--json', 'admin', name, did], { [variable]: file });
@@ -42,7 +42,7 @@ describe.each([
     expect(readFileSync(file, 'utf8')).toBe('');
   });
 
-  it('take another file, and name what is missing or wrong', async () => {
+  it('accept another file, and report a missing or wrong argument', async () => {
     const file = join(temporaryFolder(), 'list');
     expect(await run(['admin', add, did, `--file=${file}`])).toMatchObject({ exitCode: 0, err: '' });
     expect(readFileSync(file, 'utf8')).toBe(`${did}\n`);

@@ -117,7 +117,7 @@ describe('the wallet of an agent', () => {
     ['neither', 'agent register --email=a@example.org', 'either --wallet or'],
     ['a key for a path', `agent register --wallet-key-file=${'11'.repeat(32)} --email=a@example.org`, 'not the key'],
     ['a file that is missing', 'agent register --wallet-key-file=none --email=a@example.org', 'none not found'],
-    ['an agent without its wallet', 'agent retire did:key:x', 'is retired by a wallet'],
+    ['an agent without its wallet', 'agent retire did:key:x', 'needs its wallet: set --wallet-key-file'],
   ])('is given once: %s', async (_what, words, problem) => {
     const failed = await chambers(`${words} --json`);
     expect(failed).toMatchObject({ exitCode: 2, err: expect.stringContaining(problem) });
@@ -129,7 +129,7 @@ describe('the wallet of an agent', () => {
     const failed = await chambers(`agent register --wallet-key-file=${path} --email=a@example.org --json`);
     expect(failed).toMatchObject({
       exitCode: 2,
-      err: expect.stringContaining('does not hold a secp256k1 private key'),
+      err: expect.stringContaining('does not contain a secp256k1 private key'),
     });
     expect(failed.err).not.toContain('secret');
   });

@@ -40,7 +40,7 @@ it.each([
 ])('a chamber that is not there is reported in the same words: %s', async (words) => {
   await chambers('agent register --wallet=0x1111111111111111111111111111111111111111 --email=a@example.org');
   const { exitCode, err } = await chambers(words);
-  const list = `chambers chamber list --url=${live.baseUrl} lists those that are there`;
+  const list = `chambers chamber list --url=${live.baseUrl} lists the existing ones`;
   expect({ exitCode, err }).toEqual({
     exitCode: 2,
     err: `FORUM_ERR_NOT_FOUND: chamber 999 not found at ${live.baseUrl}; ${list}`,
@@ -96,7 +96,7 @@ it('a service with another public address says which', async () => {
   const words = ['agent', 'register', '--wallet=0x1111111111111111111111111111111111111111', '--email=a@example.org'];
   const { exitCode, err } = await run(words, { CHAMBERS_URL: url, CHAMBERS_KEY_FILE: key });
   expect(exitCode).toBe(4);
-  expect(err).toContain(`${url} is https://chambers.example.org for what is signed: use that URL`);
+  expect(err).toContain(`${url} expects signatures for https://chambers.example.org: use that URL`);
 });
 
 it('a command without its group is named with it', async () => {

@@ -23,7 +23,7 @@ it('chamber wait waits for a phase, and says when it is over', async () => {
   await eventually(() => expect(console.error).toHaveBeenCalled());
   live.advance(PHASE_MILLIS);
   const { out, err } = await waiting;
-  expect(err).toMatch(/^waiting for PROPOSAL: chamber \d+ is in LOBBY, at the latest until 20[^\n]*Z$/);
+  expect(err).toMatch(/^waiting for PROPOSAL: chamber \d+ is in LOBBY until 20[^\n]*Z at the latest$/);
   expect(out).toMatch(/PROPOSAL/);
   const over = await chambers(`chamber wait ${chamberId} lobby`);
   expect(over).toMatchObject({ exitCode: 5, err: expect.stringContaining('LOBBY is over') });

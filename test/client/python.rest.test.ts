@@ -236,7 +236,7 @@ python.each<[string, string, (value: string) => string]>([
     incoming.pipe(forwarded);
   });
   expect(await runPython(REGISTER, [proxy])).toMatch(
-    /^CLIENT_ERR_RECEIPT: the service signed a receipt that does not hold: it/,
+    /^CLIENT_ERR_RECEIPT: the service sent an invalid receipt: it/,
   );
 });
 

@@ -78,7 +78,7 @@ describe('a receipt that can’t be kept', () => {
     writeFileSync(receipts, 'not a folder');
     const chamberId = await playedIn(agent);
     expect(warnings).toEqual([
-      expect.stringMatching(/^accepted as event 1 of did:key:.*, but receipts can’t be kept: /),
+      expect.stringMatching(/^accepted as event 1 of did:key:.*, but receipts can’t be stored: /),
     ]);
     expect(warnings[0]).toContain(receipts);
     const { asOfEventId } = await live.forum.merklePreview(chamberId);
@@ -104,7 +104,7 @@ describe('a receipt that can’t be kept', () => {
       onWarning: (warning) => void warnings.push(warning),
     });
     await Agent.generate(forum).register(REGISTRATION);
-    expect(warnings).toEqual([expect.stringMatching(/its receipt is not verified and not kept: no response from/)]);
+    expect(warnings).toEqual([expect.stringMatching(/its receipt is neither verified nor stored: no response from/)]);
   });
 });
 

@@ -18,7 +18,7 @@ import { entry } from '../log/entries.ts';
 
 const SOUND = { CHAIN: 'none', DATABASE_PATH: ':memory:' } as const;
 
-/** The settings of a log that has its key file. */
+/** Settings that name a log and its key file. */
 async function madeLog() {
   const path = temporaryDatabase();
   const { log, close } = openSqliteStore(path);
@@ -28,7 +28,6 @@ async function madeLog() {
   return { DATABASE_PATH: path, SERVICE_KEY_FILE: file };
 }
 
-/** The warnings and problems. */
 async function complaints(env: Readonly<Record<string, string>>): Promise<readonly Finding[]> {
   return (await examine(env)).filter(({ level }) => level !== 'ok');
 }
@@ -38,7 +37,7 @@ describe('doctor', () => {
     expect(await complaints({ DATABASE_PATH: join(temporaryFolder(), 'chambers.db') })).toEqual([]);
   });
 
-  it('finds out that there is no Anvil for the development chain, as a start does', async () => {
+  it('reports that no Anvil is installed for the development chain, as a start does', async () => {
     const { arch } = process;
     Object.defineProperty(process, 'arch', { value: 'mips' });
     try {
@@ -50,7 +49,7 @@ describe('doctor', () => {
     }
   });
 
-  it('names variables that are nearly ours, and a production that is misspelt', async () => {
+  it('suggests the right name of a misspelt variable and of a misspelt production, but not of PostgreSQL’s', async () => {
     const { DATABASE_PATH } = await madeLog();
     const found = await complaints({
       ...{ CHAIN: 'none', DATABASE_PATH, NODE_ENV: 'productoin' },
@@ -61,6 +60,7 @@ describe('doctor', () => {
         EDITOR: 'vi',
         HOME: '/',
         POST: '1',
+        PGHOST: '127.0.0.1',
       },
     });
     expect(found.map(({ level, variable, detail }) => [level, variable, detail])).toEqual([
@@ -161,7 +161,7 @@ describe('doctor', () => {
     expect(await keysOf()).toMatchObject({ level: 'problem', detail: expect.stringContaining('chmod 600') });
   });
 
-  it('takes keys for those of a log that another node has made since it looked', async () => {
+  it('accepts the keys of a log that another node created after the first look', async () => {
     const config = readConfig({ CHAIN: 'none', ...(await madeLog()) });
     const before = { env: {}, config, time: Date.now, isRunning: false, log: undefined, chain: undefined };
     const found = await checkKeys({ ...before, isLogReadable: true });
@@ -185,7 +185,7 @@ describe('doctor', () => {
     RELAYER_PRIVATE_KEY: `0x${'33'.repeat(32)}`,
   } as const;
 
-  it('asks a running service as well', async () => {
+  it('examines a running service', async () => {
     const clock = new TestClock();
     clock.set(Date.now());
     const { url, service } = await runService({ DATABASE_PATH: ':memory:' }, clock);
@@ -204,7 +204,7 @@ describe('doctor', () => {
       ]);
   });
 
-  it('finds a URL for which nobody can sign', async () => {
+  it('finds a URL that is not the signed one', async () => {
     const { url } = await runService({ DATABASE_PATH: ':memory:' });
     const levels = async (PUBLIC_URL: string) =>
       (await examineService(url, { PUBLIC_URL })).map(({ level, variable }) => [level, variable]);
@@ -217,7 +217,7 @@ describe('doctor', () => {
     expect(found).toContainEqual(expect.objectContaining({ subject: 'chain', variable: 'RPC_URL' }));
   });
 
-  it('finds contracts without code and a relayer without money', async () => {
+  it('finds contracts without code and a relayer without funds', async () => {
     const RPC_URL = await servedChain();
     const found = (await complaints({ ...CHAIN, RPC_URL })).filter(({ subject }) => subject === 'chain');
     expect(new Set(found.map(({ variable }) => variable))).toEqual(

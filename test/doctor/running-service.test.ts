@@ -1,4 +1,4 @@
-// `chambers doctor URL` through a proxy that terminates TLS, and what the service logs of one that it does not trust.
+// `chambers doctor URL` through a proxy that terminates TLS, and the service's warning about an untrusted one.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -17,12 +17,11 @@ import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 
 interface ProxyOptions {
   readonly days: number;
-  /** What it sends on, of the headers of its client. */
+  /** Returns the headers to forward. */
   readonly forward: (headers: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>;
   readonly isUpgraded?: boolean;
 }
 
-/** A proxy on this machine, whose certificate this process trusts. */
 async function openProxy(to: string, { days, forward, isUpgraded = true }: ProxyOptions): Promise<string> {
   const folder = temporaryFolder();
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
@@ -74,7 +73,7 @@ async function asked(url: string) {
 }
 
 describe('doctor URL', () => {
-  it('checks nothing of the machine that it runs on', async () => {
+  it('checks no settings of the local machine', async () => {
     const { url } = await opened();
     const wrong = { NODE_ENV: 'production', DATABASE_PATH: '/nowhere/chambers.db', PORT: 'http' };
     const { exitCode, out } = await runCli(['doctor', url, '--json'], wrong);
@@ -82,7 +81,7 @@ describe('doctor URL', () => {
     expect([exitCode, ...new Set(findings.map(({ subject }) => subject))]).toEqual([0, 'service', 'clock']);
   });
 
-  // The certificates are the test's own.
+  // The certificates are self-signed.
   beforeAll(() => {
     process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
   });
@@ -90,7 +89,7 @@ describe('doctor URL', () => {
     delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'];
   });
 
-  it('is content with a proxy that replaces addresses and passes WebSockets', async ({ skip }) => {
+  it('accepts a proxy that replaces addresses and passes WebSockets', async ({ skip }) => {
     requireInstalled(skip, 'openssl');
     const { url } = await opened({ TRUSTED_PROXIES: '127.0.0.1' });
     const found = await asked(
@@ -101,7 +100,7 @@ describe('doctor URL', () => {
     expect(found).toContainEqual(['ok', null, expect.stringMatching(/the certificate is valid for (89|90) days/)]);
   });
 
-  it('finds a certificate that ends soon, WebSockets that fail, and clients that choose their address', async ({
+  it('finds a certificate that expires soon, failing WebSockets, and clients that choose their address', async ({
     skip,
   }) => {
     requireInstalled(skip, 'openssl');
@@ -115,11 +114,11 @@ describe('doctor URL', () => {
     ]);
   });
 
-  it('finds a proxy that is not trusted, which the service logs once', async ({ skip }) => {
+  it('finds a proxy that is not trusted; the service logs it once', async ({ skip }) => {
     requireInstalled(skip, 'openssl');
     const { url, lines } = await opened();
     const proxy = await openProxy(url, { days: 90, forward: (headers) => withoutUndefined(replacing(headers)) });
-    const lacks = ['problem', 'TRUSTED_PROXIES', 'all clients count as 127.0.0.1: it lacks the proxy'];
+    const lacks = ['problem', 'TRUSTED_PROXIES', 'all clients count as 127.0.0.1: the proxy is missing'];
     expect((await asked(proxy)).filter(([level]) => level !== 'ok')).toEqual([lacks]);
     expect(lines.map((line) => JSON.parse(line).msg)).toEqual([expect.stringContaining('TRUSTED_PROXIES lacks')]);
   });
@@ -133,7 +132,7 @@ describe('doctor URL', () => {
     ]);
   });
 
-  it('can tell nothing on the machine of the proxy, and says so', async ({ skip }) => {
+  it('warns on the proxy’s machine that it can’t tell how clients are counted', async ({ skip }) => {
     requireInstalled(skip, 'openssl');
     const { url } = await opened({ TRUSTED_PROXIES: '127.0.0.1' });
     const forward = (headers: object) => ({ ...withoutUndefined(replacing(headers)), 'x-forwarded-for': '127.0.0.1' });
