@@ -1,15 +1,14 @@
-// Makes the tools that act safe to repeat. Hosts cut calls off, and models call again. What makes it correct:
+// Makes acting tools safe to repeat: hosts cut calls off, and models call again. Why this is correct:
 //
-// - A signed request is on disk before it is sent, and the service accepts it once. So a call whose outcome is unknown is resolved by
-//   sending exactly the same request again, in this process or in a later one.
-// - A call that succeeded is not made again until a new turn or phase gives an equal call another meaning, unless its caller may not
-//   have its result: it was cancelled, or the process ended meanwhile.
-// - A call that repeats the one before it, with no other in between, returns its result: a new turn may have begun, but the caller has not
-//   looked.
-// - A call that can't be made now, equal to one that succeeded in this chamber, returns the result of that one: it may have been lost,
-//   and what it did may be what ended the turn or the phase.
-// - What is only noted after a move never fails its call.
-// - Equal calls at the same time share one run; other processes with the same key wait for the lock.
+// - A signed request is on disk before it is sent, and the service accepts it once. So a call with an unknown outcome is resolved by
+//   sending exactly the same request again, in this process or a later one.
+// - An equal call returns the earlier result until a new turn or phase gives it another meaning. If the caller may not have received the
+//   result, because the call was cancelled or the process ended, it is returned even then.
+// - A call that repeats the previous call of any tool returns its result: a new turn may have begun, but the caller has not looked.
+// - A call that can't be made now and equals one that succeeded in this chamber returns that result: it may have been lost, and the move
+//   itself may have ended the turn or the phase.
+// - Bookkeeping after a move never fails its call.
+// - Equal concurrent calls share one run; other processes with the same key wait for the lock.
 import { hash, randomUUID } from 'node:crypto';
 import { hasTurns } from '../../projections/turn.ts';
 import type { ChamberView } from '../../projections/views.ts';
@@ -23,25 +22,25 @@ import type { CallFiles, StoredCall } from './call-files.ts';
 
 /** Less than the 25 to 60 seconds after which hosts cut a call off. */
 const CALL_MILLIS_MAX = 20_000;
-/** The time for which an equal call that creates a chamber is taken for the same. */
+/** Within this time an equal call that creates a chamber counts as a repetition. */
 const CREATION_MILLIS = 600_000;
-/** A result that was written to the caller so long ago, without a cancellation, has been received. */
+/** A result that was returned this long ago without a cancellation counts as received. */
 const RECEIVED_AFTER_MILLIS = 1_000;
 
 export interface Acting {
   readonly tool: string;
-  /** null: it creates a chamber. */
+  /** null for a call that creates a chamber. */
   readonly chamberId: number | null;
   readonly args: object;
-  /** Whether it is to be made although an equal call succeeded. */
+  /** Makes the call although an equal one succeeded. */
   readonly isAgain: boolean;
-  /** Whether it repeats the call before it. */
+  /** The call repeats the previous call of any tool. */
   readonly isRepetition: boolean;
-  /** The caller's signal: it aborts when the call is cancelled. */
+  /** Aborts when the caller cancels the call. */
   readonly signal: AbortSignal;
 }
 
-/** Makes one command of a call, each under its own name; in a call that is resumed, a command that succeeded is not made again. */
+/** Sends one command of a call, under a unique name. A resumed call does not repeat commands that succeeded. */
 export type Step = <Result extends object>(
   name: string,
   send: (options: SendOptions) => Promise<Result>,
@@ -54,7 +53,7 @@ interface ActingOptions {
   readonly allowance: Allowance;
   /** CALL_MILLIS_MAX by default. */
   readonly callMillisMax?: number | undefined;
-  /** Takes a line for the operator. */
+  /** Prints a line for the operator. */
   readonly report: (line: string) => void;
 }
 
@@ -81,7 +80,7 @@ export class ActingCalls {
     this.#report = report;
   }
 
-  /** The result of the call, made now or before; throws the error of a call that was not accepted. `act` gets the phase of its first attempt. */
+  /** Returns the result of the call, made now or before; throws the error of a call that was not accepted. `act` gets the phase of its first attempt. */
   async run<Result extends object>(
     acting: Acting,
     act: (step: Step, phase: Phase | null) => Promise<Result>,
@@ -143,7 +142,7 @@ export class ActingCalls {
     }
   }
 
-  /** The equal call of before whose result is this one's, or the one to be made or resumed. */
+  /** Finds the earlier equal call whose result to return, or the call to make or resume. */
   async #find(
     calls: readonly StoredCall[],
     { tool, key, isAgain, isRepetition, chamberId, signal }: Acting & { readonly key: string },
@@ -152,7 +151,6 @@ export class ActingCalls {
     const last = calls.findLast((each) => each.key === key && each.isAgain === isAgain);
     if (last !== undefined && last.result === undefined) return { open: last };
     if (last !== undefined && (isRepetition || !this.#isReceived(last))) return { earlier: last };
-    // Cancelled before anything was sent.
     signal.throwIfAborted();
     const chamber = chamberId === null ? null : await this.#agent.forum.chamber(chamberId, { signal: limit });
     const equal = isAgain ? undefined : calls.findLast((each) => each.key === key && each.result !== undefined);
@@ -169,7 +167,7 @@ export class ActingCalls {
     return isReceived || this.#returned.has(id);
   }
 
-  /** Whether an equal call would still mean the same: no phase and no turn of this agent has begun since. */
+  /** An equal call still means the same if no phase and no turn of this agent has begun since. */
   async #isSameMoment(call: StoredCall, chamber: ChamberView | null, signal: AbortSignal): Promise<boolean> {
     if (chamber === null) return Date.now() - call.at <= CREATION_MILLIS;
     if (call.phase !== chamber.phase) return false;
@@ -200,7 +198,7 @@ export class ActingCalls {
     };
   }
 
-  /** The response to a request that may have been accepted; undefined if it was not, and can't be any more. */
+  /** Returns the response to a request that may have been accepted; undefined if it was not and no longer can be. */
   async #resolve(request: StoredCall['steps'][number]['request'], signal: AbortSignal): Promise<object | undefined> {
     try {
       return await this.#agent.resend<object>(request, { signal });
@@ -219,7 +217,7 @@ export class ActingCalls {
     this.#returned.add(id);
     const note = () => {
       this.#returned.delete(id);
-      // If it can't be noted, an equal call of a later process returns the result once more.
+      // If this fails, an equal call of a later process returns the result once more.
       if (!isCancelled()) this.#noteReceived(chamberId, id).catch(() => {});
     };
     setTimeout(note, RECEIVED_AFTER_MILLIS).unref();
@@ -239,10 +237,10 @@ export class ActingCalls {
   }
 }
 
-/** The turn or the phase of the move is over, or it is in the log. */
+/** The move's turn or phase is over, or the move is in the log. */
 const NOT_NOW: ReadonlySet<string> = new Set(['FORUM_ERR_PHASE', 'FORUM_ERR_TURN', 'FORUM_ERR_CONFLICT']);
 
-/** The call of before that succeeded, and is equal to one that was rejected because it can't be made now. */
+/** Finds an earlier equal call that succeeded, for one that was rejected because it can't be made now. */
 function equalOne(
   calls: readonly StoredCall[],
   { key, isAgain, chamberId }: Acting & { readonly key: string },
@@ -252,7 +250,7 @@ function equalOne(
   return calls.findLast((each) => each.key === key && each.result !== undefined);
 }
 
-/** The result is not checked: this server made it. */
+/** Unchecked: this server made the result. */
 function repeated<Result extends object>(result: object): Result & { readonly repeated: true } {
   return { ...(result as Result), repeated: true };
 }

@@ -1,4 +1,4 @@
-// `chambers mcp`: an agent's seat over standard input and output, for clients of both eras of the protocol. The key stays in this
+// `chambers mcp`: an agent's seat over standard input and output, for clients of both versions of the protocol. The key stays in this
 // process: no tool, resource or prompt can read it.
 import { McpServer, type McpServerFactory } from '@modelcontextprotocol/server';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
@@ -18,22 +18,21 @@ import { verifyTool } from './verify-tool.ts';
 
 interface AgentServerOptions {
   readonly agent: Agent;
-  /** The folder of the calls that act, by the key. */
+  /** The folder next to the key that stores acting calls. */
   readonly callsFolder: string;
-  /** How long a call that acts may take; less than the time after which hosts cut it off. */
+  /** The time limit of an acting call, less than that of hosts. */
   readonly callMillisMax?: number | undefined;
-  /** Whether the tools that sign are left out. */
+  /** Omits the tools that sign. */
   readonly isReadOnly: boolean;
   readonly limits: AllowanceLimits;
   readonly version: string;
-  /** Takes a line for the operator: standard output belongs to the protocol. */
+  /** Prints a line for the operator: standard output belongs to the protocol. */
   readonly report: (line: string) => void;
 }
 
 export interface AgentServer {
-  /** Makes a server for each connection. */
   readonly factory: McpServerFactory;
-  /** Ends what the seat does by itself. */
+  /** Stops the seat's background work. */
   close(): void;
 }
 
@@ -85,14 +84,14 @@ export async function serveAgent(options: AgentServerOptions, signal: AbortSigna
   process.stdin.destroy();
 }
 
-/** Some hosts send null for the arguments of a tool that needs none; the library would reject it. */
+/** The library rejects null, which some hosts send for the arguments of a tool that needs none. */
 function withArguments<Message extends object>(message: Message): Message {
   if (!('params' in message) || typeof message.params !== 'object' || message.params === null) return message;
   const { arguments: sent, ...params } = message.params as { readonly arguments?: unknown };
   return sent === null ? { ...message, params } : message;
 }
 
-/** The URIs that a client of 2025 subscribes to. In the later era the transport keeps them. */
+/** The subscriptions of a client of 2025. In the later version the transport keeps them. */
 function subscriptionsOf({ server }: McpServer): ReadonlySet<string> {
   const uris = new Set<string>();
   server.setRequestHandler('resources/subscribe', ({ params }) => {
@@ -106,7 +105,7 @@ function subscriptionsOf({ server }: McpServer): ReadonlySet<string> {
   return uris;
 }
 
-/** Notifies of events, phases, turns and the end of the agent's own chambers. */
+/** Sends notifications about events, phases, turns and the end of the agent's own chambers. */
 function notifyChanges({ server }: McpServer, seat: Seat, subscribed: ReadonlySet<string> | undefined): () => void {
   let before: ReadonlyMap<number, string> | undefined;
   return seat.listen(({ todo }: Todo) => {

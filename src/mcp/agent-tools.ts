@@ -1,4 +1,4 @@
-// What an agent does through its seat: its own affairs, and the tools that sign. Each of these may be repeated: see acting-calls.ts.
+// An agent's own tools: reading its affairs, and signing. acting-calls.ts makes the signing ones safe to repeat.
 import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
 import { ideaIdOf } from '../client/ideas.ts';
@@ -24,14 +24,13 @@ const ending = {
   done: v.optional(described(v.boolean(), 'pass, and my later turns in this phase too, until somebody speaks')),
 };
 
-/** The tools that change nothing. */
 export function ownTools(seat: Seat): readonly AnyTool[] {
   const { agent } = seat;
   return [
     tool({
       name: 'whoami',
       title: 'Who am I',
-      description: 'This agent as the service knows it.',
+      description: 'This agent’s account at the service.',
       annotations: READS,
       input: v.strictObject({}),
       output: v.object({ did: v.string() }),
@@ -53,7 +52,6 @@ export function ownTools(seat: Seat): readonly AnyTool[] {
   ];
 }
 
-/** The tools that sign. */
 export function actingTools(seat: Seat): readonly AnyTool[] {
   const { agent } = seat;
   const run = <Input extends ActingInput, Result extends object>(
@@ -99,7 +97,7 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
     tool({
       name: 'propose',
       title: 'Propose an idea',
-      description: 'In PROPOSAL, in your turn, which goes on unless `pass`.',
+      description: 'In PROPOSAL, in your turn, which continues unless `pass`.',
       annotations: ADDS,
       input: v.strictObject({
         chamberId: id,
@@ -194,7 +192,7 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
     tool({
       name: 'pass',
       title: 'End my turn',
-      description: 'In PROPOSAL or DEBATE, in your turn. Says how many turns of PROPOSAL you have left.',
+      description: 'In PROPOSAL or DEBATE, in your turn. Returns how many turns of PROPOSAL you have left.',
       annotations: ADDS,
       input: v.strictObject({ chamberId: id, done: ending.done, ...acting }),
       output: v.object({ eventId: count, passed: v.boolean(), turnsLeft: v.optional(count) }),
@@ -232,7 +230,7 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
           const { ok } = await step('commit', (options) =>
             agent.commit(chamberId, allocations, { ...options, abstain }),
           );
-          // A request that is sent again returns no more than that it was accepted.
+          // A repeated request returns only that it was accepted.
           const allocatedBps = allocations.reduce((sum, { bps }) => sum + bps, 0);
           return { ok, allocations, abstainedBps: BPS_TOTAL - allocatedBps, final: true };
         }),
@@ -247,14 +245,13 @@ interface ActingInput {
   readonly done?: boolean | undefined;
 }
 
-/** What a call in a chamber is made of. */
 interface Turn {
   readonly step: Step;
-  /** That of the first attempt. */
+  /** The phase of the first attempt. */
   readonly phase: Phase | null;
   /** Ends the turn, and returns the event. */
   readonly pass: () => Promise<number>;
-  /** Ends the turn if that was asked for; returns whether this call has ended it. It may have run out before. */
+  /** Ends the turn if the call requests it; returns whether this call ended it. It may have run out before. */
   readonly endTurn: () => Promise<boolean>;
 }
 
@@ -268,7 +265,7 @@ async function runIn<Result extends object>(
   const { signal, isRepetition } = call;
   const asked = { tool: name, chamberId, args, isAgain: again === true, isRepetition, signal };
   const running = calls.run(asked, async (step, phase) => {
-    // What the agent does now counts, not what it said before.
+    // A new call cancels an earlier `done`.
     passing.end(chamberId);
     const pass = async () => {
       const { eventId } = await step('pass', (options) => agent.pass(chamberId, options));
@@ -290,14 +287,14 @@ async function runIn<Result extends object>(
   return await running.catch(async (error: unknown) => {
     if (error instanceof ClientError && error.code === 'FORUM_ERR_PHASE')
       throw await phaseError(seat, name, { chamberId, error });
-    // An agent asks to be admitted, and is registered, by its DID, so those errors keep it.
+    // For admission and registration the agent needs its DID, so those errors keep it.
     if (!(error instanceof ClientError) || KEEPS_DID.has(error.code)) throw error;
     const detail = await inAliases(agent, chamberId, error.detail).catch(() => error.detail);
     throw new ClientError(error.code, detail, error);
   });
 }
 
-/** The last phase in which the move of a tool is possible. */
+/** The last phase that allows the tool's move. */
 const LAST_PHASE: Readonly<Record<string, Phase>> = {
   join: 'LOBBY',
   start: 'LOBBY',
@@ -310,7 +307,7 @@ const LAST_PHASE: Readonly<Record<string, Phase>> = {
   allocate: 'ALLOCATE_COMMIT',
 };
 
-/** Says whether the phase is still to come or over. */
+/** Distinguishes a phase that is over from one still to come. */
 async function phaseError(
   { agent }: Seat,
   tool: string,
@@ -323,7 +320,7 @@ async function phaseError(
 
 const KEEPS_DID: ReadonlySet<string> = new Set(['FORUM_ERR_ADMISSION', 'FORUM_ERR_SIGNATURE', 'FORUM_ERR_RETIRED']);
 
-/** The turns that this agent still has in PROPOSAL; unknown without rounds, and where it can't be read: the turn has ended all the same. */
+/** The turns that this agent has left in PROPOSAL; unknown without rounds, or if reading fails: the turn has ended anyway. */
 async function turnsLeft(
   { agent }: Seat,
   chamberId: number,

@@ -1,4 +1,4 @@
-// What the operator of an agent allows a model, for as long as the server runs.
+// The operator's limits on a model's moves, for as long as the server runs.
 import { ClientError } from '../client/error.ts';
 
 export interface AllowanceLimits {
@@ -19,15 +19,15 @@ export class Allowance {
     this.#openMax = openMax;
   }
 
-  /** Throws CLIENT_ERR_LIMIT if the tool may not act once more. */
+  /** Throws CLIENT_ERR_LIMIT if the tool may not act again. */
   require(tool: string): void {
     const problem = (option: string, max: number) =>
-      new ClientError('CLIENT_ERR_LIMIT', `the operator of this agent allows ${max} (${option}), which are made`);
+      new ClientError('CLIENT_ERR_LIMIT', `the operator’s limit of ${max} (${option}) is reached`);
     if (this.#moves >= this.#movesMax) throw problem('--moves', this.#movesMax);
     if (tool === 'open' && this.#opened >= this.#openMax) throw problem('--max-open', this.#openMax);
   }
 
-  /** A call of the tool succeeded. */
+  /** Counts a successful call. */
   count(tool: string): void {
     this.#moves++;
     if (tool === 'open') this.#opened++;

@@ -1,8 +1,8 @@
-// Arguments as hosts and models really send them (design: an optional one that is null or empty is absent, other types come as text):
-// read by the tool's own schema, which then checks them. Anything else is left as it is, so that the schema rejects it by name.
+// Converts arguments as hosts and models really send them, by the tool's schema: null or empty optional ones are absent, and other types
+// come as text. Anything else is left unchanged for the schema to reject.
 import type * as v from 'valibot';
 
-/** As null, hosts and models write optional arguments that they leave out. */
+/** Ways in which hosts and models write omitted optional arguments. */
 const ABSENT: readonly unknown[] = [undefined, null, '', 'null'];
 const DIGITS = /^\d{1,16}$/;
 
@@ -29,7 +29,7 @@ function readMembers(entries: Entries, sent: unknown): unknown {
   return Object.fromEntries(members.filter(([, value]) => value !== undefined));
 }
 
-/** An object or an array that was written as text. */
+/** Parses an object or an array that was sent as text. */
 function fromJson(sent: unknown): unknown {
   if (typeof sent !== 'string') return sent;
   try {
@@ -46,7 +46,7 @@ function sameWord(option: unknown, sent: string): boolean {
 
 type Entries = Readonly<Record<string, v.GenericSchema | undefined>>;
 
-// The library tells its schemas apart by `type`; their generic types say nothing of it.
+// The library's schemas differ in `type`, which their generic type does not show.
 const OBJECTS: readonly string[] = ['object', 'strict_object', 'loose_object'];
 
 function isOptional(schema: v.GenericSchema): schema is v.GenericSchema & { readonly wrapped: v.GenericSchema } {

@@ -1,4 +1,4 @@
-// A part of a chamber's transcript, arranged by idea: what it is, and what was said for it, against it and about it.
+// Arranges a part of a chamber's transcript by idea: its proposal, and the comments for, against and about it.
 import { SPEECH } from '../../projections/turn.ts';
 import type { ChamberView } from '../../projections/views.ts';
 import type { TranscriptTurn } from '../client/forum-client.ts';
@@ -16,7 +16,7 @@ interface Comment {
 type Group = 'for' | 'against' | 'comments';
 
 export interface IdeaArgument {
-  /** null: about the chamber as a whole. */
+  /** null for comments on the debate as a whole. */
   readonly ideaId: string | null;
   readonly ticker?: string;
   readonly by?: string | null;
@@ -30,7 +30,7 @@ export interface IdeaArgument {
   readonly comments?: readonly Comment[];
 }
 
-/** `chamber` has the ideas that the turns are about. A reply is beneath what it answers, if that is among the turns. */
+/** Nests a reply under the comment that it answers, if that is among the turns. */
 export function byIdea(turns: readonly TranscriptTurn[], chamber: Pick<ChamberView, 'ideas'>): readonly IdeaArgument[] {
   const tickers = new Map(chamber.ideas.map(({ ideaId, ticker }) => [ideaId, ticker]));
   const ideas = new Map<string | null, Draft>();
@@ -85,7 +85,7 @@ function stanceIn(refinement: string | undefined): unknown {
   try {
     return ((JSON.parse(refinement ?? 'null') ?? {}) as { readonly stance?: unknown }).stance;
   } catch {
-    // It was cut.
+    // The refinement was truncated.
     return undefined;
   }
 }

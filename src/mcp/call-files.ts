@@ -1,5 +1,5 @@
-// The acting calls of a key on disk, one file for each chamber: what was asked for, the signed requests before they are sent, and
-// their results. A lock that the system releases however a process ends lets one server at a time act with the key.
+// Stores the acting calls of a key, in one file for each chamber: the call, its signed requests before they are sent, and their results.
+// Only one server at a time acts with the key: it holds a lock that the system releases however the process ends.
 import { readdir, readFile, stat, unlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
@@ -10,14 +10,13 @@ import { pause } from '../reading/waiting.ts';
 import { PHASES } from '../vocabulary/values.ts';
 import { signedRequest } from './signed-request.ts';
 
-/** The calls of one chamber; the oldest are forgotten first. */
+/** Per chamber; the oldest are dropped first. */
 const CALLS_MAX = 32;
-/** Those of the chambers longest not acted in are forgotten. */
+/** The files of the chambers with the oldest calls are removed. */
 const FILES_MAX = 512;
 const LOCK_POLL_MILLIS = 25;
 const OWNER_ONLY = { mode: 0o600 } as const;
 
-/** The result of a command or a call, as this server returned it. */
 const result = v.record(v.string(), v.unknown());
 
 const storedCall = v.object({
@@ -25,16 +24,16 @@ const storedCall = v.object({
   /** The hash of the service, the tool and its arguments: equal calls have equal keys. */
   key: v.string(),
   isAgain: v.boolean(),
-  /** The time by the clock of this machine. */
+  /** By the clock of this machine. */
   at: v.number(),
-  /** When it was first called; null for a call that creates a chamber. */
+  /** The phase at the first attempt; null for a call that creates a chamber. */
   phase: v.nullable(v.picklist(PHASES)),
   turnEndsAt: v.nullable(v.string()),
-  /** The commands that it takes, in order. A command without a result may or may not have been accepted. */
+  /** The call's commands, in order. One without a result may or may not have been accepted. */
   steps: v.array(v.object({ name: v.string(), request: signedRequest, result: v.optional(result) })),
   /** Absent while the outcome is unknown. */
   result: v.optional(result),
-  /** Whether the caller has the result as far as is known. */
+  /** The caller has received the result, as far as is known. */
   isReceived: v.boolean(),
 });
 const storedCalls = v.strictObject({ calls: v.array(storedCall) });
@@ -46,13 +45,13 @@ export class CallFiles {
   readonly #report: (line: string) => void;
   #queue: Promise<unknown> = Promise.resolve();
 
-  /** `report` takes a line for the operator. */
+  /** `report` prints a line for the operator. */
   constructor(folder: string, report: (line: string) => void) {
     this.#folder = folder;
     this.#report = report;
   }
 
-  /** Runs the work while no other work and no other process acts with the key. Throws the signal's reason. */
+  /** Runs the work exclusively: no other work and no other process acts with the key meanwhile. Throws the signal's reason. */
   locked<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
     const done = this.#queue.then(async () => {
       await this.#onDisk(async () => makeFolder(this.#folder, { mode: 0o700 }));
@@ -83,7 +82,7 @@ export class CallFiles {
     }
   }
 
-  /** Oldest first; null names the calls that create chambers. A file that can't be read is set aside. */
+  /** Oldest first; null for the calls that create chambers. A damaged file is renamed. */
   async load(chamberId: number | null): Promise<StoredCall[]> {
     const path = this.#pathOf(chamberId);
     const text = await this.#onDisk(() => readFile(path, 'utf8').catch(ifMissing));
@@ -93,12 +92,12 @@ export class CallFiles {
     } catch {
       const aside = `${path}.broken-${Date.now()}`;
       await this.#onDisk(() => moveFile(path, aside, { isNew: false }));
-      this.#report(`${path} is damaged and now ${aside}: a call that was cut off before is not recognised again`);
+      this.#report(`${path} is damaged and was renamed to ${aside}: earlier calls are not recognised any more`);
       return [];
     }
   }
 
-  /** Writes the calls, which are on disk when the promise resolves. */
+  /** The calls are on disk when the promise resolves. */
   async save(chamberId: number | null, calls: readonly StoredCall[]): Promise<void> {
     const path = this.#pathOf(chamberId);
     const text = JSON.stringify({ calls: calls.slice(-CALLS_MAX) });

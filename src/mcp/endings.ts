@@ -1,5 +1,5 @@
-// The chambers whose end this seat has still to report, across restarts: a chamber may end between two calls, or while the server is
-// not running. An end counts as reported once its outcome was returned to a call that its client did not cancel.
+// Tracks the chambers whose end this seat must still report, across restarts: a chamber may end between two calls, or while the server is
+// not running. An end counts as reported once its outcome was returned to a call that the client did not cancel.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
@@ -10,15 +10,15 @@ import { timerMillis } from '../reading/waiting.ts';
 /** The chambers of the agent's todo. */
 interface Listed {
   readonly ids: readonly number[];
-  /** Of these, nothing that agents do can change them any more. */
+  /** Those that agents can no longer change. */
   readonly closed: readonly number[];
-  /** Whether the list is cut: a chamber may be missing from it that is not over. */
+  /** The list is truncated: it may lack open chambers. */
   readonly isCut: boolean;
 }
 
-/** The oldest are forgotten first. */
+/** The oldest are dropped first. */
 const CHAMBERS_MAX = 1_000;
-/** A result that was returned so long ago, without a cancellation, has been received. */
+/** A result that was returned this long ago without a cancellation counts as received. */
 const RECEIVED_AFTER_MILLIS = 1_000;
 
 const stored = v.strictObject({ chambers: v.pipe(v.array(v.number()), v.maxLength(CHAMBERS_MAX)) });
@@ -26,12 +26,12 @@ const stored = v.strictObject({ chambers: v.pipe(v.array(v.number()), v.maxLengt
 export class Endings {
   readonly #folder: string;
   readonly #report: (line: string) => void;
-  /** Seen open, and their end not reported. */
+  /** Open ones, and those whose end has not been reported. */
   readonly #open = new Set<number>();
   readonly #loaded: Promise<void>;
-  /** Reported while they are still in the todo, which lists them until their root is on the chain. */
+  /** Reported ones: the todo lists them until their root is on the chain. */
   readonly #reported = new Set<number>();
-  /** First reported by the last call that waited: it may have been lost. */
+  /** First reported by the last waiting call, whose result may have been lost. */
   #last: readonly number[] = [];
   #isSaving = false;
 
@@ -41,7 +41,7 @@ export class Endings {
     this.#loaded = this.#load();
   }
 
-  /** Takes the whole list; returns the chambers that are over and not reported. */
+  /** Returns the chambers that are over and not reported. */
   async of({ ids, closed, isCut }: Listed): Promise<readonly number[]> {
     await this.#loaded;
     const size = this.#open.size;
@@ -50,14 +50,14 @@ export class Endings {
     return [...this.#open].filter((each) => (ids.includes(each) ? closed.includes(each) : !isCut));
   }
 
-  /** The ends that the call before reported, if the one that begins repeats it: they are reported again, once. */
+  /** Returns the ends that the previous call reported if the new one repeats it: they are reported again, once. */
   lost(isRepetition: boolean): readonly number[] {
     const last = this.#last;
     this.#last = [];
     return isRepetition ? last : [];
   }
 
-  /** The result of the call reports these ends. If the call is cancelled, they are reported again. */
+  /** Records that a call reports these ends. If it is cancelled, they are reported again. */
   returned(chamberIds: readonly number[], signal: AbortSignal): void {
     this.#last = chamberIds.filter((each) => !this.#reported.has(each));
     if (chamberIds.length === 0 || signal.aborted) return;
@@ -71,7 +71,7 @@ export class Endings {
     setTimeout(() => signal.removeEventListener('abort', again), timerMillis(RECEIVED_AFTER_MILLIS)).unref();
   }
 
-  /** Nothing is to be reported of these: they were, or are not the agent's. */
+  /** For chambers that were reported, or are not the agent's. */
   forget(chamberIds: readonly number[]): void {
     for (const each of chamberIds) {
       this.#open.delete(each);
@@ -80,7 +80,7 @@ export class Endings {
     this.#save();
   }
 
-  /** A file that can't be read costs no more than the ends before this start. */
+  /** Without the file, only ends before this start are missed. */
   async #load(): Promise<void> {
     try {
       const { chambers } = v.parse(stored, JSON.parse(await readFile(this.#path, 'utf8')));
@@ -96,7 +96,7 @@ export class Endings {
     this.#isSaving = true;
     detach(
       (async () => {
-        // Changes of one turn of the event loop are written at once.
+        // Changes within one turn of the event loop are written together.
         await new Promise(setImmediate);
         this.#isSaving = false;
         try {
@@ -111,7 +111,7 @@ export class Endings {
   }
 
   get #path(): string {
-    // The calls of chambers end with .json.
+    // Files with calls of chambers end with .json.
     return join(this.#folder, 'open-chambers');
   }
 }

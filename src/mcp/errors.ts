@@ -1,4 +1,4 @@
-// Errors of tools as a model reads them: the code, what happened, what to do, and when.
+// Errors of tools for models: the code, the problem, the remedy, and when to apply it.
 import { ClientError, type ClientErrorCode } from '../client/error.ts';
 import { isTlsMismatch } from '../client/failure.ts';
 
@@ -13,7 +13,7 @@ const NEVER = 'not again';
 
 const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   FORUM_ERR_VALIDATION: { do: 'correct what the detail names', when: NOW },
-  FORUM_ERR_COMMITMENT: { do: 'nothing: what was committed can’t be revealed in another way', when: NEVER },
+  FORUM_ERR_COMMITMENT: { do: 'nothing: this commitment can’t be revealed in another way', when: NEVER },
   FORUM_ERR_SIGNATURE: {
     do: 'ask the operator to register this key (chambers agent register) and to check --url and the clock',
     when: 'when that is done',
@@ -42,24 +42,23 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   },
   FORUM_ERR_TOO_LARGE: { do: 'send less', when: NOW },
   FORUM_ERR_MEDIA_TYPE: { do: 'report it: the service is of another version', when: NEVER },
-  FORUM_ERR_RATE: { do: 'slow down; use wait instead of asking again', when: LATER },
+  FORUM_ERR_RATE: { do: 'slow down; use wait instead of polling', when: LATER },
   FORUM_ERR_INTERNAL: { do: 'repeat it; report it if it persists', when: LATER },
   FORUM_ERR_UNAVAILABLE: { do: 'repeat it', when: LATER },
   CLIENT_ERR_UNREACHABLE: { do: 'call it again with the same arguments: a move is made once', when: LATER },
   CLIENT_ERR_ANSWER: { do: 'ask the operator to check --url', when: NEVER },
-  CLIENT_ERR_TOO_LARGE: { do: 'report it: the service sends more than any chamber holds', when: NEVER },
+  CLIENT_ERR_TOO_LARGE: { do: 'report it: the service sends more than any chamber contains', when: NEVER },
   CLIENT_ERR_CHAIN: { do: 'report it: the log of the service is broken', when: NEVER },
   CLIENT_ERR_PROOF: { do: 'report it: the log of the service is broken', when: NEVER },
-  CLIENT_ERR_RECEIPT: { do: 'report it: the service signed what is not so', when: NEVER },
+  CLIENT_ERR_RECEIPT: { do: 'report it: the service signed a false statement', when: NEVER },
   CLIENT_ERR_COMMITMENT: { do: 'tell the operator what the detail says', when: NEVER },
   CLIENT_ERR_EARLY: { do: 'nothing: it is revealed automatically once commits are closed', when: NEVER },
   CLIENT_ERR_KEY: { do: 'ask the operator to check the key file', when: NEVER },
   CLIENT_ERR_STORAGE: { do: 'tell the operator what the detail says; nothing was sent', when: LATER },
   CLIENT_ERR_INPUT: { do: 'correct what the detail names', when: NOW },
-  CLIENT_ERR_LIMIT: { do: 'tell the operator what the detail says; go on without such moves', when: NEVER },
+  CLIENT_ERR_LIMIT: { do: 'tell the operator what the detail says; continue without such moves', when: NEVER },
 };
 
-/** A chamber takes members in LOBBY alone. */
 const JOIN_FIRST = 'join, if it is in LOBBY and you have not; then call wait';
 
 /** Remedies that depend on the tool. */
@@ -82,7 +81,7 @@ export const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<Client
     FORUM_ERR_FORBIDDEN: { do: 'call wait: only the creator of a chamber starts it', when: NEVER },
   },
   admit: {
-    FORUM_ERR_CONFLICT: { do: 'nothing if the agent is listed already; a full list takes no more', when: NEVER },
+    FORUM_ERR_CONFLICT: { do: 'nothing if the agent is listed already; a full list accepts no more', when: NEVER },
     FORUM_ERR_PHASE: { do: 'call wait; agents are admitted in LOBBY only', when: NEVER },
     FORUM_ERR_VALIDATION: { do: 'correct the did; a chamber opened without admission.dids lists no agents', when: NOW },
     FORUM_ERR_FORBIDDEN: { do: 'leave it to the creator of the chamber, who alone admits agents', when: NEVER },
@@ -114,13 +113,13 @@ export const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<Client
   },
 };
 
-/** The length of a detail, which may repeat what was sent. */
+/** A detail may repeat the arguments. */
 const DETAIL_CHARS_MAX = 600;
 
-/** The phase of the chamber in which the tool's move was possible is over. */
+/** The phase that allows the tool's move is over. */
 export class PhaseOver extends ClientError {}
 
-/** An error of the file system names its file: the operator of this machine can correct it. Any other is a defect, whose details are not shown. */
+/** An error of the file system names its file, for the operator of this machine. Any other error is a defect; its details are not shown. */
 export function errorBody(error: unknown, tool = '') {
   if (isOfFile(error)) {
     const detail = `on the agent's own machine: ${error.message}`.slice(0, DETAIL_CHARS_MAX);

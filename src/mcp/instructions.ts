@@ -1,4 +1,4 @@
-// The rules of play, in the context of every model that is connected: at most INSTRUCTIONS_CHARS_MAX characters.
+// The rules of play, in the context of every connected model: at most INSTRUCTIONS_CHARS_MAX characters.
 
 export const INSTRUCTIONS_CHARS_MAX = 1_500;
 
@@ -14,7 +14,7 @@ To begin: \`chambers\` with phase LOBBY, \`read\` what may suit you, \`join\` on
 Then repeat: \`wait\`, and do what \`must\` says in each chamber of \`todo\`:
 - pass, in PROPOSAL: \`propose\` an idea that is not there yet, with done: true; without one, \`pass\` with done: true.
 - pass, in DEBATE: \`read\` what is new (after: \`next\` of your last read), then \`debate\` with pass: true, and a \`stance\`. If your idea should change, \`amend\` it: only its latest text can become a token, comments change nothing. \`withdraw\` a duplicate. With nothing new to say, \`pass\` with done: true: your later turns are passed until somebody speaks. Never leave a turn open: others wait.
-- commit: \`allocate\` once: shares of 10000 bps by your own judgement. They are revealed by themselves.
+- commit: \`allocate\` once: shares of 10000 bps by your own judgement. They are revealed automatically.
 - wait or reveal: nothing. If \`due\` is false, \`wait\` again. Phases may end before their deadlines.
 Stop when the chamber is in \`over\`, and tell the user its outcome.
 

@@ -1,11 +1,11 @@
-// What a seat was called with last. A result that was lost shows in nothing but the repetition of its call: an equal one, with no other in
-// between. Nobody makes a move twice alike without a look in between; a call with `again` is not equal to one without.
+// Remembers a seat's previous call. Only a repetition, an equal call with no other in between, shows that a result was lost: nobody makes
+// the same move twice without reading in between. A call with `again` does not equal one without.
 import { canonicalJson } from '../vocabulary/json.ts';
 
 export class LastCall {
   #last: string | undefined;
 
-  /** Returns whether the call that begins repeats the one before it. */
+  /** Returns true if the call repeats the previous one. */
   begin(tool: string, input: object): boolean {
     const call = canonicalJson([tool, input]);
     const isRepetition = call === this.#last;

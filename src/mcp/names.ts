@@ -1,4 +1,4 @@
-// Agents and times as a model reads them.
+// Names of agents, and times, for models.
 import type { ChamberView } from '../../projections/views.ts';
 import { instantOf } from '../vocabulary/values.ts';
 
@@ -10,7 +10,7 @@ export function aliasOf({ members }: Pick<ChamberView, 'members'>, did: string):
 
 const DID = /did:key:z[1-9A-HJ-NP-Za-km-z]+/g;
 
-/** A text of the service with agents as the transcript names them, and which of them is the reader. */
+/** Replaces the DIDs in a text of the service by the transcript's names, and marks the reader. */
 export function withAliases(text: string, chamber: Pick<ChamberView, 'members'>, own: string): string {
   return text.replace(DID, (did) => `${aliasOf(chamber, did)}${did === own ? ' (you)' : ''}`);
 }
@@ -27,7 +27,7 @@ export function secondsLeft({ now, phaseEndsAt, turnEndsAt }: Timed): number | n
   return end === null ? null : Math.max(0, Math.floor((instantOf(end) - instantOf(now)) / 1_000));
 }
 
-/** The page of a chamber and its lines: what a model shows its user. */
+/** Links that a model shows its user. */
 export function linksOf(base: string, chamberId: number) {
   const page = `${base}/chambers/${chamberId}`;
   return { page, lines: `${page}/events` };

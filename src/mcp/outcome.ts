@@ -1,15 +1,14 @@
-// What a chamber came to, as a model reads it. From the moment on when no move can change it the tally is known; tokens and the root
-// follow once they are on the chain.
+// A chamber's outcome for models. The tally is known once no move can change it; tokens and the root follow when they are on the chain.
 import type { OutcomeIdea, OutcomeView } from '../../projections/outcome.ts';
 import { ClientError } from '../client/error.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import { aliasOf, linksOf } from './names.ts';
 
-/** The rest are only counted. */
+/** Further ones are only counted. */
 const IDEAS_MAX = 20;
 
-/** Ideas in the order of their shares. `waitsFor` is there as long as the chain is awaited. */
+/** Ideas are in the order of their shares. `waitsFor` is present while the chain is awaited. */
 export async function overOf(forum: ForumClient, chamberId: number, signal: AbortSignal) {
   try {
     return { ...settled(await forum.outcome(chamberId, { signal })), ...linksOf(forum.service.baseUrl, chamberId) };
@@ -42,7 +41,7 @@ async function tallied(forum: ForumClient, chamberId: number, signal: AbortSigna
 type RankedIdea = Omit<OutcomeIdea, 'shareBps' | 'backersMissing'>;
 
 function ranking(ideas: readonly RankedIdea[], chamber: Parameters<typeof aliasOf>[0]) {
-  // A stable sort: ideas of one share stay in the order of their proposal.
+  // A stable sort: ideas with equal shares stay in the order of their proposal.
   const ranked = [...ideas].sort((one, other) => other.totalBps - one.totalBps);
   const shown = ranked.slice(0, IDEAS_MAX).map(({ ideaId, ticker, name, proposer, backers, totalBps, ...idea }) => {
     const { graduated, tokenAddress, failure } = idea;

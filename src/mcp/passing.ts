@@ -1,6 +1,5 @@
-// Passes for an agent that has nothing more to say in a phase: until the phase ends, or another member speaks, when the
-// agent is asked again.
-
+// Passes for an agent that has nothing more to say in a phase, until the phase ends or another member speaks: then the agent decides
+// again.
 import type { TodoView } from '../../projections/todo.ts';
 import { hasTurns, SPEECH } from '../../projections/turn.ts';
 import type { Agent } from '../client/agent.ts';
@@ -8,15 +7,15 @@ import { ClientError } from '../client/error.ts';
 import { pause } from '../reading/waiting.ts';
 import { instantOf, type Phase } from '../vocabulary/values.ts';
 
-/** Each turn without rounds is kept for a part of the time that is left: turns come round until the deadline, however short. */
+/** Without rounds each turn is held for a part of the remaining time: otherwise turns would go round without pause until the deadline. */
 const HELD_PART = 1 / 10;
 const HELD_MILLIS_MIN = 2_000;
-/** A turn is passed before it runs out. */
+/** Turns are passed this long before they run out. */
 const SPARE_MILLIS = 1_000;
 
 interface Passing {
   readonly phase: Phase;
-  /** The last event that was looked at. */
+  /** The last event that was read. */
   after: number;
   /** The decision on the current turn. */
   decision: Promise<boolean> | undefined;
@@ -33,7 +32,7 @@ export class PassingOn {
     this.#report = report;
   }
 
-  /** The agent is done in this phase; `after` is the event by which it said so. */
+  /** The agent is done in this phase since the event `after`. */
   begin(chamberId: number, phase: Phase, after: number): void {
     this.end(chamberId);
     if (!hasTurns(phase)) return;
@@ -49,7 +48,7 @@ export class PassingOn {
     for (const chamberId of this.#passing.keys()) this.end(chamberId);
   }
 
-  /** Whether turns of this chamber are passed for the agent; passes the current one. */
+  /** Returns true if turns of this chamber are passed for the agent, and passes the current one. */
   async covers({ chamberId, phase, must }: Pick<TodoView, 'chamberId' | 'phase' | 'must'>): Promise<boolean> {
     const passing = this.#passing.get(chamberId);
     if (passing === undefined) return false;
@@ -59,7 +58,7 @@ export class PassingOn {
     }
     if (must !== 'pass') return true;
     passing.decision ??= this.#decide(chamberId, passing).catch((error: unknown) => {
-      // The next call reads again.
+      // The next call retries.
       passing.decision = undefined;
       throw error;
     });
@@ -105,7 +104,6 @@ export class PassingOn {
   }
 }
 
-/** Whether the error says that the turn or its phase has ended. */
 export function isTurnOver(error: unknown): boolean {
   return error instanceof ClientError && (error.code === 'FORUM_ERR_TURN' || error.code === 'FORUM_ERR_PHASE');
 }

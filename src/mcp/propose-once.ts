@@ -1,5 +1,4 @@
-// Proposes an idea. One's own idea, equal to the one asked for, is a success, however it came to be there; a ticker that is taken is
-// reported with whose it is.
+// Proposes an idea. If the agent already has an equal idea, that is a success; if the ticker is taken, the error names its owner.
 import type { Agent, NewIdea } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
 import type { Step } from './acting-calls.ts';
@@ -27,7 +26,7 @@ async function existing(
 ) {
   const ideas = await agent.forum.chamberIdeas(chamberId);
   const taken = ideas.find(({ ticker }) => ticker.toLowerCase() === idea.ticker.toLowerCase());
-  // The chamber is full, or no move is left in this turn.
+  // Not a duplicate: the chamber is full, or no move is left in this turn.
   if (taken === undefined) throw error;
   const { ideaId, ticker, creatorDid, withdrawn } = taken;
   const isOwn = creatorDid === agent.did;

@@ -1,5 +1,5 @@
-// The tool that reads a chamber. Its result, as JSON, never has more bytes than the caller allows: what does not fit is counted, or
-// follows in the next part. A reader that goes on gets what is new, and what it needs to act.
+// The tool that reads a chamber. The JSON result never exceeds the caller's limit in bytes: the rest is counted, or follows in the next
+// part. A continued read returns new events and what the reader needs to act.
 import * as v from 'valibot';
 import type { ChamberView } from '../../projections/views.ts';
 import type { ForumClient, TranscriptTurn } from '../client/forum-client.ts';
@@ -12,11 +12,10 @@ import { type AnyTool, described, id, NOTE, READS, tool } from './tool.ts';
 import { passagesOf, type TurnRules, textOf } from './transcript-text.ts';
 
 const READ_BYTES = { min: 2_000, max: 65_536, fallback: 16_384 } as const;
-/** What the service accepts. */
 const TRANSCRIPT_BYTES = { min: 2_000, max: 1_048_576 } as const;
-/** The service's transcript has more bytes around each event than the tool's. */
+/** The service's transcript has more overhead per event than the tool's. */
 const TRANSCRIPT_SHARE = 2;
-/** The parts of maxBytes that these may take; the transcript has the rest. */
+/** Fractions of maxBytes; the transcript gets the rest. */
 const TOPIC_PART = 1 / 10;
 const AGENTS_PART = 1 / 8;
 const IDEAS_PART = 1 / 4;
@@ -34,17 +33,17 @@ const result = v.object({
   next: v.number(),
   more: v.boolean(),
 });
-/** The same for an agent that reads, as it is told of itself too. */
+/** For a reading agent, which also learns about itself. */
 const agentsResult = v.object({ ...result.entries, you: v.nullable(v.string()), yourTurn: v.boolean() });
 
 export interface ReadingOptions {
-  /** The agent that reads, if it is one. */
+  /** The reading agent, if any. */
   readonly did?: string;
   /** The service's address as its callers know it. */
   readonly baseOf: () => string;
 }
 
-/** The part of a transcript that a call asks for. */
+/** The requested part of a transcript. */
 interface Asked {
   readonly chamberId: number;
   readonly after: number;
@@ -86,7 +85,7 @@ export function readTool(forum: ForumClient, { did, baseOf }: ReadingOptions): A
   });
 }
 
-/** `you` is null for an agent that is not a member, and absent for a reader that is no agent; `turn` is the other agent that has it. */
+/** `you` is null for an agent that is not a member, and absent for a reader without an agent; `turn` is another agent's turn. */
 function stateOf(chamber: ChamberView, did: string | undefined) {
   const { phase, currentTurnAgent: holder, members } = chamber;
   const turn = holder === null || holder === did ? {} : { turn: aliasOf(chamber, holder) };
@@ -128,7 +127,7 @@ async function introduction(forum: ForumClient, chamber: ChamberView, { did, bas
   };
 }
 
-/** A list may name a thousand agents: what counts is whether this one is among them. */
+/** The list may have a thousand agents: returns only whether this one is listed. */
 function rulesOfAdmission({ dids, provenWallets, token }: Admission, did: string | undefined) {
   return {
     ...(dids && { listed: dids.length }),
@@ -148,14 +147,14 @@ function ideasOf(chamber: ChamberView, bytesMax: number) {
   return { ideas, ...(all.length > ideas.length && { ideasLeftOut: all.length - ideas.length }) };
 }
 
-/** Returns as many whole passages as fit, at least one, which is cut if necessary, with `next` and `more` accordingly. */
+/** Returns as many whole passages as fit, but at least one, truncated if necessary, with `next` and `more` accordingly. */
 async function transcriptOf(
   forum: ForumClient,
   chamber: ChamberView,
   asked: Asked & { readonly own: string | undefined },
 ) {
   const { after, bytesMax, own } = asked;
-  // The event before says when the turn of the next one began.
+  // The previous event marks the beginning of the turn.
   const { turns, next, more, previous } = await turnsAfter(forum, asked);
   const passages = passagesOf(after === 0 ? turns : turns.map(withFirstWordsOf(own)), rulesOf(chamber), previous);
   let transcript = '';
@@ -174,7 +173,7 @@ async function transcriptOf(
 
 const OWN_CHARS_MAX = 40;
 
-/** An agent that reads on knows what it wrote itself: the first words tell which it was. */
+/** An agent knows its own texts: their first words suffice to recognise them. */
 function withFirstWordsOf(own: string | undefined) {
   return (turn: TranscriptTurn): TranscriptTurn => {
     if (turn.agent !== own) return turn;
@@ -198,7 +197,7 @@ async function argumentsOf(forum: ForumClient, chamber: ChamberView, asked: Aske
   return { byIdea: [], next, more };
 }
 
-/** An event that would take the whole result by itself. */
+/** Truncates an event that would fill the whole result. */
 function shortened({ bytesMax }: Asked) {
   return (turn: TranscriptTurn): TranscriptTurn => {
     const { words } = turn;
@@ -206,7 +205,7 @@ function shortened({ bytesMax }: Asked) {
   };
 }
 
-/** The events after `after`, and that one itself, if there is room for it. */
+/** Reads the events after `after`, and that one too if there is room. */
 async function turnsAfter(forum: ForumClient, { chamberId, after, bytesMax, signal }: Asked) {
   const { min, max } = TRANSCRIPT_BYTES;
   const maxBytes = Math.min(max, Math.max(min, Math.floor(bytesMax) * TRANSCRIPT_SHARE));
@@ -242,7 +241,7 @@ function firstOf<Item>(items: readonly Item[], bytesMax: number): readonly Item[
 
 const CUT = ' […]';
 
-/** The text, or its beginning with a mark. */
+/** Marks a truncated text. */
 function cut(text: string, bytesMax: number): string {
   if (bytesOf(text) <= bytesMax) return text;
   const room = bytesMax - Buffer.byteLength(CUT) - 2;

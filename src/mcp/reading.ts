@@ -1,5 +1,5 @@
-// What needs no key: chambers and transcripts as tools and as resources. `chambers mcp` reads them from the service, and the service
-// from itself.
+// Tools and resources that need no key: chambers and transcripts. `chambers mcp` reads them from the service, and the service from
+// itself.
 import { type McpServer, ProtocolError, ProtocolErrorCode, ResourceTemplate } from '@modelcontextprotocol/server';
 import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
@@ -38,7 +38,7 @@ interface Listing {
 }
 
 export function readingTools(forum: ForumClient, options: ReadingOptions): readonly AnyTool[] {
-  // The service's own server takes a slot of its readers for each call, so that only an agent's seat waits.
+  // Only an agent's seat waits: in the service each call occupies a slot for reads.
   const input = options.did === undefined ? v.strictObject(listing) : v.strictObject({ ...listing, ...waiting });
   return [chambersTool(forum, input), readTool(forum, options)];
 }
@@ -69,14 +69,14 @@ function chambersTool(forum: ForumClient, input: v.GenericSchema<unknown, Listin
   });
 }
 
-/** Only chambers in LOBBY are chosen by their topic. */
+/** Only chambers in LOBBY are chosen by topic. */
 async function topicOf(forum: ForumClient, { chamberId, phase }: ChamberListItem, signal: AbortSignal) {
   if (phase !== 'LOBBY') return {};
   const { topic } = await forum.chamber(chamberId, { signal });
   return topic === null ? {} : { topic: visibleText(topic).slice(0, TOPIC_CHARS_MAX).toWellFormed() };
 }
 
-/** The list once it has a chamber that it had not at first, or when the time is up. */
+/** Returns the list once it has a new chamber, or when the time is up. */
 async function untilNew(
   list: () => Promise<readonly ChamberListItem[]>,
   seconds: number,

@@ -1,5 +1,5 @@
-// POST /mcp (extension): the service's reading tools for models, which /server.json describes to registries. Served only under the names of the service and of its own machine,
-// so that no web page can reach it through a name of its own (DNS rebinding).
+// POST /mcp (extension): the service's reading tools for models, which /server.json describes to registries. They are served only under
+// the names of the service and of its machine, so that no web page can reach them by DNS rebinding.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { HttpBindings } from '@hono/node-server';
 import type { McpHttpHandler } from '@modelcontextprotocol/server';
@@ -14,9 +14,8 @@ interface McpOptions<Env extends { Bindings: Partial<HttpBindings> }> {
   readonly baseUrlOf: (c: Context<Env>) => string;
   /** Sent with every response. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The body as JSON, within the service's limits. */
   readonly readJson: (c: Context<Env>) => Promise<JsonValue | undefined>;
-  /** Makes a response when it is the caller's turn to read. */
+  /** Runs `respond` when it is the caller's turn to read. */
   readonly inTurn: (bindings: Env['Bindings'], respond: () => Promise<Response>) => Promise<Response>;
 }
 
@@ -28,7 +27,7 @@ export function mcpRoutes<Env extends { Bindings: Partial<HttpBindings> }>(
 ): void {
   const names = new Set([...OWN_NAMES, ...publicUrls.map((url) => new URL(url).hostname)]);
   let handler: Promise<McpHttpHandler> | undefined;
-  /** The service's address as the caller knows it, whenever the library asks for it. */
+  /** The address by which the caller of the library's reads knows the service. */
   const callerBases = new AsyncLocalStorage<string>();
   const readSelf = async (request: Request) => app.fetch(request, {} as Env['Bindings']);
 
@@ -43,12 +42,12 @@ export function mcpRoutes<Env extends { Bindings: Partial<HttpBindings> }>(
     if (origin !== undefined) requireName(names, 'Origin', origin);
     const parsedBody = await readJson(c);
     if (Array.isArray(parsedBody)) throw new ForumError('FORUM_ERR_VALIDATION', 'body: one message, not a batch');
-    // Loaded with the first request: it would slow every start.
+    // Loaded with the first request: it would slow down every start.
     handler ??= import('./reading-server.ts').then(({ createReadingHandler }) =>
       createReadingHandler(version, { fetch: readSelf, baseOf: () => callerBases.getStore() ?? '' }),
     );
     const { fetch } = await handler;
-    // The body is there: a turn does not wait for the client.
+    // The body has arrived, so a turn does not wait for the client.
     const base = baseUrlOf(c);
     const response = await inTurn(c.env, () => callerBases.run(base, () => fetch(c.req.raw, { parsedBody })));
     for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);

@@ -1,6 +1,5 @@
-// An agent's seat while the server runs: one connection reports when something has changed, what the agent has committed to is
-// revealed as soon as possible, and turns that it has nothing to say in are passed. A restart loses nothing: the service knows what is
-// to be revealed, and the salts are in the folder next to the key.
+// An agent's seat while the server runs: one connection reports changes, commitments are revealed as soon as possible, and turns are passed
+// for an agent that is done. A restart loses nothing: the service lists the reveals that are due, and the salts are next to the key.
 import type { TodoView } from '../../projections/todo.ts';
 import type { Agent } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
@@ -11,12 +10,12 @@ import type { ActingCalls } from './acting-calls.ts';
 import type { Endings } from './endings.ts';
 import { PassingOn } from './passing.ts';
 
-/** The number of reveals that are due or were rejected: the service's list of chambers is not trusted to end. */
+/** Due and rejected reveals: an untrusted service could list any number of chambers. */
 const REVEALS_MAX = 1_000;
 
 const DONE = 'You are done in this phase: your turns are passed for you until it ends or somebody speaks.';
 
-/** An item of the agent's todo, with why its reveal can't be made. */
+/** An item of the agent's todo, with the reason if its reveal can't be made. */
 export interface SeatItem extends TodoView {
   readonly problem?: string;
 }
@@ -31,12 +30,12 @@ export class Seat {
   readonly #listeners = new Set<(todo: Todo) => void>();
   readonly #revealing = new Set<number>();
   readonly #problems = new Map<number, string>();
-  /** Whose openings were looked for. */
+  /** Chambers whose openings were looked up. */
   readonly #checked = new Set<number>();
-  /** Ends with the last attempt to reveal that was begun: one response is read at a time. */
+  /** Settles with the last started reveal: one response is read at a time. */
   #attempt: Promise<unknown> = Promise.resolve();
 
-  /** Follows the agent's chambers until it is closed. `report` takes a line for the operator. */
+  /** Follows the agent's chambers until it is closed. `report` prints a line for the operator. */
   constructor(
     agent: Agent,
     { calls, endings, report }: Pick<Seat, 'calls' | 'endings'> & { readonly report: (line: string) => void },
@@ -49,14 +48,12 @@ export class Seat {
     detach(this.#follow());
   }
 
-  /** What the agent must and may do now, with why a reveal can't be made. */
   async todo(signal: AbortSignal, query: TodoQuery = {}) {
     const answer = await this.agent.todo({ ...query, signal });
     this.#reveal(answer);
     return { ...answer, todo: await Promise.all(answer.todo.map((item) => this.#withOwn(item))) };
   }
 
-  /** The item with what this seat does about it. */
   async #withOwn(item: TodoView): Promise<SeatItem> {
     if (await this.passing.covers(item)) return { ...item, must: 'wait', may: [], why: DONE };
     await this.#requireOpening(item);
@@ -64,7 +61,7 @@ export class Seat {
     return problem === undefined ? item : { ...item, problem };
   }
 
-  /** Notes a lost salt once, while it may still be found. */
+  /** Reports a lost salt once, while it may still be found. */
   async #requireOpening({ chamberId, committed, revealed, phaseEndsAt }: TodoView): Promise<void> {
     if (!committed || revealed || this.#checked.has(chamberId) || this.#checked.size >= REVEALS_MAX) return;
     this.#checked.add(chamberId);
@@ -103,7 +100,7 @@ export class Seat {
           this.#notify(todo);
         }
       } catch (error) {
-        // The message may hold the time.
+        // The message may contain the time.
         const condition = error instanceof ClientError ? `${error.code} ${error.step}` : String(error);
         if (!signal.aborted && condition !== reported) this.#report(`the service is not followed: ${textOf(error)}`);
         reported = condition;
@@ -126,7 +123,7 @@ export class Seat {
     }
   }
 
-  /** Retries until the service has decided. A chamber whose reveal was rejected is not tried again by this process. */
+  /** Retries until the service has decided. This process does not retry a rejected reveal. */
   async #revealOne(chamberId: number, phaseEndsAt: TodoView['phaseEndsAt']): Promise<void> {
     const { signal } = this.#stop;
     for (let failures = 0; ; failures++) {
@@ -139,7 +136,7 @@ export class Seat {
         const isDone = error instanceof ClientError && error.code === 'FORUM_ERR_CONFLICT';
         if (signal.aborted || isDone) return;
         const problem = problemOf(error, phaseEndsAt);
-        // Anything but an error of the client is a condition of this machine, such as too many open files, and may pass.
+        // Other errors are conditions of this machine that may pass, such as too many open files.
         const isFinal = error instanceof ClientError && !error.retryable;
         this.#problems.set(chamberId, problem);
         if (failures === 0) this.#report(`not revealed in chamber ${chamberId}: ${problem}`);
@@ -161,7 +158,7 @@ function textOf(error: unknown): string {
   return step === 'registration' ? `${message}; run chambers agent register` : String(message);
 }
 
-/** Why an allocation can't be revealed and, where its salt is lost, what can still be done. */
+/** The reason why an allocation can't be revealed and, if its salt is lost, the remedy. */
 function problemOf(error: unknown, phaseEndsAt: TodoView['phaseEndsAt']): string {
   if (!(error instanceof ClientError) || error.code !== 'CLIENT_ERR_COMMITMENT')
     return String((error as Error).message);

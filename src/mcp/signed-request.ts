@@ -1,4 +1,4 @@
-// A signed request as it is kept in a file, to be sent again exactly.
+// The schema of a stored signed request.
 import * as v from 'valibot';
 import type { SignedRequest } from '../client/call.ts';
 

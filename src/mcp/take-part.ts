@@ -1,4 +1,4 @@
-// The prompt that lets a model without other knowledge play a whole chamber.
+// The prompt with which a model without other knowledge plays a whole chamber.
 import type { McpServer } from '@modelcontextprotocol/server';
 import { toStandardJsonSchema } from '@valibot/to-json-schema';
 import * as v from 'valibot';
@@ -23,7 +23,7 @@ function takePart(chamberId: string | undefined): string {
   return `You take part in a chamber: a group of agents that proposes ideas, debates them and divides shares among them. Use only the tools of this server.
 
 1. ${entry}
-2. Go on as the instructions of this server say, until the chamber is in \`over\`. Tell the user what was decided.
+2. Follow the instructions of this server until the chamber is in \`over\`. Tell the user what was decided.
 
 If a tool returns an error, do what its \`do\` says.
 

@@ -1,4 +1,4 @@
-// The agent's todo as a model reads it: agents by alias, times in seconds, and no empty members.
+// The agent's todo for models: agents by alias, times in seconds, and no empty members.
 import * as v from 'valibot';
 import type { Agent } from '../client/agent.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
@@ -15,12 +15,12 @@ export const todoItem = v.object({
   memberCount: v.optional(v.number()),
 });
 
-/** Reveals are made by the seat. */
+/** The seat makes the reveals. */
 export function isDue({ must }: Pick<SeatItem, 'must'>): boolean {
   return must === 'pass' || must === 'commit';
 }
 
-/** Whether nothing that agents do can change the chamber any more. */
+/** Agents can no longer change the chamber. */
 export function isClosed({ phase, phaseEndsAt }: SeatItem, now: string): boolean {
   return phase === 'ALLOCATE_REVEAL' && phaseEndsAt !== null && phaseEndsAt <= now;
 }
@@ -41,13 +41,13 @@ export async function shownItem(agent: Agent, item: SeatItem, now: string) {
   };
 }
 
-/** How many have joined, must at least, and may; null without a limit of the chamber's own. */
+/** Joined members, and their minimum and maximum, null if the chamber sets none. */
 async function seatsOf({ forum }: Agent, chamberId: number) {
   const { members, minMembers = null, maxMembers } = await forum.chamber(chamberId);
   return { memberCount: members.length, ...(minMembers !== null && { minMembers }), maxMembers };
 }
 
-/** Asks for the chamber only if the text names agents. */
+/** Reads the chamber only if the text names agents. */
 export async function inAliases({ did, forum }: Agent, chamberId: number, text: string): Promise<string> {
   return text.includes('did:key:') ? withAliases(text, await forum.chamber(chamberId), did) : text;
 }

@@ -1,26 +1,24 @@
-// A transcript as text for a model: a line for each event, what agents wrote in lines that begin with `> `, runs of passes and the like
-// in one line, and a line for each turn that ran out.
+// A transcript as text for a model: a line for each event, texts of agents in lines that begin with `> `, runs of passes and the like in
+// one line, and a line for each turn that ran out.
 import { SPEECH } from '../../projections/turn.ts';
 import type { TranscriptTurn } from '../client/forum-client.ts';
 import { instantOf } from '../vocabulary/values.ts';
 
-/** What is known of the chamber's turns. */
 export interface TurnRules {
   readonly memberCount: number;
-  /** Infinity where turns have no limit. */
+  /** Infinity if turns have no limit. */
   readonly turnMillis: number;
-  /** When the phases that have turns began. */
+  /** When the phases with turns began. */
   readonly startOf: Readonly<Partial<Record<TranscriptTurn['phase'], number>>>;
 }
 
-/** Some events that follow one another, as lines. */
 export interface Passage {
   /** Headings and turns that ran out, before the events. */
   readonly before: string;
   readonly events: readonly TranscriptTurn[];
 }
 
-/** `previous` is the event before, if it is known: turns may have run out since. */
+/** `previous` is the event before, if known: turns may have run out since. */
 export function passagesOf(
   turns: readonly TranscriptTurn[],
   rules: TurnRules,
@@ -28,7 +26,7 @@ export function passagesOf(
 ): readonly Passage[] {
   const passages: Passage[] = [];
   let phase = previous?.phase;
-  /** When the turn of the event began, if that is known. */
+  /** When the event's turn began, if known. */
   let since = previous !== undefined && isPass(previous) ? instantOf(previous.ts) : undefined;
   for (const turn of turns) {
     const isNewPhase = turn.phase !== phase;
@@ -66,12 +64,12 @@ function sentenceOf({ agent, text, words, isCut }: TranscriptTurn): string {
   return `${agent ?? 'service'} ${text}${isCut ? ' (cut)' : ''}${words.map(quoted).join('')}`;
 }
 
-/** An agent can't forge a line of the service: every line of what it wrote begins with the mark. */
+/** An agent can't forge a line of the service: every line of its text begins with the mark. */
 function quoted(text: string): string {
   return `\n> ${text.replaceAll('\n', '\n> ')}`;
 }
 
-/** Events of which the agent says it all. */
+/** Events that need no more than the agent's name. */
 const FOLDED: Readonly<Partial<Record<TranscriptTurn['type'], string>>> = {
   'chamber.joined': 'joined',
   'chamber.passed': 'passed',
@@ -84,13 +82,13 @@ function isPass({ type }: TranscriptTurn): boolean {
 
 const IN_TURN: ReadonlySet<TranscriptTurn['type']> = new Set([...SPEECH, 'chamber.passed']);
 
-/** How many turns ran out between `since` and the event, which is of the member in turn. */
+/** Counts the turns that ran out between `since` and the event, which is the turn holder's. */
 function missedBefore({ type, ts }: TranscriptTurn, since: number | undefined, { turnMillis }: TurnRules): number {
   if (since === undefined || !IN_TURN.has(type)) return 0;
   return Math.max(0, Math.floor((instantOf(ts) - since) / turnMillis));
 }
 
-/** A chamber that was left alone for long is summed up. */
+/** More are summed up: nobody may have acted in the chamber for long. */
 const MISSED_NAMED_MAX = 8;
 
 function missedLines({ agent }: TranscriptTurn, missed: number, { memberCount }: TurnRules): string {

@@ -1,4 +1,4 @@
-// The tool that waits until something is the agent's to do. It changes nothing, so it may be repeated.
+// The tool that waits until the agent must act. It changes nothing, so it may be repeated.
 import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
 import type { ForumClient } from '../client/forum-client.ts';
@@ -10,21 +10,20 @@ import type { Seat, SeatItem } from './seat.ts';
 import { isClosed, isDue, shownItem, todoItem } from './todo-items.ts';
 import { type AnyTool, described, id, NOTE, READS, type ToolCall, tool } from './tool.ts';
 
-/** Hosts cut calls off after 30 to 60 seconds; one that asks for progress waits longer. */
+/** Hosts cut calls off after 30 to 60 seconds, and wait longer with progress. */
 const WAIT_SECONDS = { min: 1, max: 300, maxWithoutProgress: 50, fallback: 25 } as const;
-/** How often to report progress. */
 const PROGRESS_SECONDS = 5;
-/** The number of items shown that are not due; the rest is counted. */
+/** Items that are not due; further ones are counted. */
 const WAITING_SHOWN_MAX = 5;
 const STILL_WAITING = 'Still waiting. Call wait again.';
 const SOMEBODY_JOINED = 'Somebody has joined: start the chamber if enough have, or call wait again.';
 const NOTHING_LEFT = 'You are in no open chamber: end, or find one with chambers.';
 
-const NO_CHAIN = 'End: the service is configured without a chain, so that neither a root nor tokens follow.';
+const NO_CHAIN = 'End: the service is configured without a chain, so neither a root nor tokens will follow.';
 
-/** The end of each chamber is reported once, unless it is asked for. */
+/** The end of each chamber is reported once, unless the call names it. */
 function laterFor(chamberId: number): string {
-  return `End, or call wait with chamberId ${chamberId}, which returns once its root and its tokens are there.`;
+  return `End, or call wait with chamberId ${chamberId}, which returns once its root and its tokens are on the chain.`;
 }
 
 interface WaitInput {
@@ -37,7 +36,7 @@ export function waitTool(seat: Seat): AnyTool {
     name: 'wait',
     title: 'Wait for my turn',
     description:
-      'Returns as soon as something is due or a chamber is over, with its outcome; else after `seconds`, still waiting, and why. May be repeated.',
+      'Returns once something is due or a chamber is over, with its outcome; otherwise after `seconds`, with what is awaited. May be repeated.',
     annotations: READS,
     input: v.strictObject({
       seconds: v.optional(
@@ -78,7 +77,7 @@ async function wait(seat: Seat, { seconds = WAIT_SECONDS.fallback, chamberId }: 
       }
       query = { wait: Math.min(left, PROGRESS_SECONDS), since: found.version };
     } catch (error) {
-      // A connection that was lost while the machine slept, or a service that restarts, is no end of the wait.
+      // A lost connection or a restart of the service does not end the wait.
       const left = limit - elapsed();
       if (!(error instanceof ClientError) || !error.retryable || left <= 0) throw error;
       const asked = (error.retryAfterSeconds ?? 0) * 1_000;
@@ -92,12 +91,12 @@ interface Look {
   readonly query: TodoQuery;
   readonly chamberId: number | undefined;
   readonly lobbies: Lobbies;
-  /** Ends that the call before reported, if this one repeats it. */
+  /** Ends that the previous call reported, if this one repeats it. */
   readonly lost: readonly number[];
   readonly call: ToolCall;
 }
 
-/** What there is to report, and whether it is worth the end of a wait. */
+/** The result so far, and whether it ends the wait. */
 async function look(seat: Seat, { query, chamberId, lobbies, lost, call: { signal } }: Look) {
   const { now, todo: all, more, version } = await seat.todo(signal, query);
   const isMeant = (each: number) => chamberId === undefined || each === chamberId;
@@ -127,7 +126,7 @@ function idsOf(items: readonly SeatItem[]): readonly number[] {
   return items.map(({ chamberId }) => chamberId);
 }
 
-/** The chambers of which this agent is a member; it has nothing to do with the end of one that it opened and did not join. */
+/** The chambers of which this agent is a member: it need not know the end of one that it opened and did not join. */
 async function ownOf({ agent, endings }: Seat, chamberIds: readonly number[]): Promise<readonly number[]> {
   const chambers = await Promise.all(chamberIds.map((chamberId) => agent.forum.chamber(chamberId)));
   const [own, others] = [true, false].map((isMember) =>
@@ -137,7 +136,7 @@ async function ownOf({ agent, endings }: Seat, chamberIds: readonly number[]): P
   return own;
 }
 
-/** Notices during a call that somebody has joined a chamber that this agent opened. */
+/** Detects during a call that somebody has joined a chamber that this agent opened. */
 class Lobbies {
   readonly #seat: Seat;
   readonly #heads = new Map<number, number>();
@@ -164,20 +163,20 @@ async function isOpener({ did, forum }: Seat['agent'], chamberId: number, signal
 
 type Outcome = Awaited<ReturnType<typeof overOf>>;
 
-/** Whether neither the root of the chamber nor one of its tokens is still to come. */
+/** Neither the root of the chamber nor a token is still awaited. */
 function isSettled(outcome: Outcome): boolean {
   return !('waitsFor' in outcome);
 }
 
 interface Found {
   readonly todo: readonly SeatItem[];
-  /** Chambers in LOBBY of this agent's that others have joined since the call began. */
+  /** This agent's chambers in LOBBY that others have joined since the call began. */
   readonly joined: readonly SeatItem[];
   readonly outcomes: readonly Outcome[];
   readonly now: string;
 }
 
-/** What is due and a count of the rest; if nothing is, some of what is awaited, and why. */
+/** The due items and a count of the rest; if nothing is due, some of the awaited items, with the reason. */
 async function shown({ agent }: Seat, { todo, joined, outcomes, now }: Found, { signal }: ToolCall) {
   const due = todo.filter(isDue);
   const isNews = due.length > 0 || outcomes.length > 0 || joined.length > 0;
@@ -200,13 +199,13 @@ async function afterEnd(forum: ForumClient, chamberId: number, signal: AbortSign
   return (await hasChain(forum, signal)) ? laterFor(chamberId) : NO_CHAIN;
 }
 
-/** The agent has read the chamber that it acts in: nothing that others wrote is repeated. */
+/** The agent has read the chamber that it acts in, so texts of others are not repeated. */
 async function dueItem(...asked: Parameters<typeof shownItem>) {
   const { name: _, ...item } = await shownItem(...asked);
   return item;
 }
 
-/** A chamber that is not on the agent's list is over, or not the agent's. */
+/** A chamber that is not on the agent's list is over or not the agent's. */
 async function requireOver({ agent }: Seat, chamberId: number): Promise<void> {
   const { phase, members } = await agent.forum.chamber(chamberId);
   if (phase === 'COMMITTED' && members.includes(agent.did)) return;
