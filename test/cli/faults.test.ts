@@ -238,7 +238,7 @@ describe('a move that was not sent', () => {
     });
     const child = start(['move', 'join', '1', `--key=${key}`, `--url=${url}`, '--json'], 'pipe');
     const [notice] = (await once(child.stderr ?? child, 'data')) as [Buffer];
-    expect(JSON.parse(notice.toString())).toEqual({ notice: expect.stringMatching(/nothing was sent/) });
+    expect(JSON.parse(notice.toString())).toEqual({ notice: expect.stringMatching(/nothing has been sent/) });
     expect(requests).toBeGreaterThan(0);
     child.kill('SIGINT');
     const [err, exitCode] = await Promise.all([errorOf(child), exitOf(child)]);

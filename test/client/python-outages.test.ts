@@ -118,7 +118,7 @@ for allocations, abstain in ([], False), ([{"idea_id": "idea-1", "bps": 0}], Fal
   expect(lines).toEqual([
     expect.stringMatching(/^nothing is allocated/),
     expect.stringMatching(/^nothing is allocated/),
-    expect.stringMatching(/^abstain=True is for/),
+    expect.stringMatching(/^abstain=True allows no allocations/),
   ]);
   expect(sent).toEqual([]);
 });

@@ -98,7 +98,7 @@ describe('wait for a chamber that is over', () => {
     const service = withChain();
     const { seat, chamberId, next } = await told(service);
     expect(next).toBe(
-      `End, or call wait with chamberId ${chamberId}, which returns once its root and its tokens are there.`,
+      `End, or call wait with chamberId ${chamberId}, which returns once its root and its tokens are on the chain.`,
     );
     let isHeld = true;
     const waiting = seat.call('wait', { chamberId, seconds: 20 }).finally(() => {

@@ -630,7 +630,7 @@ class Agent(Reader):
             raise ValueError("bps must be integers of at least 0 that add up to at most 10000")
         total = sum(each["bps"] for each in plain)
         if abstain != (total == 0):
-            wrong = "nothing is allocated: to abstain with everything, say so with abstain=True"
+            wrong = "nothing is allocated: set abstain=True to abstain with everything"
             raise ValueError(wrong if total == 0 else "abstain=True allows no allocations: unallocated bps abstain anyway")
         closed_at, place, head = self._proven_chamber(chamber_id)
         if time.time() + ahead >= closed_at:
