@@ -235,9 +235,7 @@ python.each<[string, string, (value: string) => string]>([
     });
     incoming.pipe(forwarded);
   });
-  expect(await runPython(REGISTER, [proxy])).toMatch(
-    /^CLIENT_ERR_RECEIPT: the service sent an invalid receipt: it/,
-  );
+  expect(await runPython(REGISTER, [proxy])).toMatch(/^CLIENT_ERR_RECEIPT: the service sent an invalid receipt: it/);
 });
 
 const REGISTER = `
