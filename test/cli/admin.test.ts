@@ -18,7 +18,7 @@ describe('chambers admin new-keys', () => {
     await newKeys('other.db', 'other.json');
     const { exitCode, err } = await newKeys('other.db');
     expect(exitCode).toBe(1);
-    expect(err).toContain('for which chambers new-log keeps these keys');
+    expect(err).toContain('chambers new-log continues it');
     expect(readFileSync(join(folder, 'keys.json'), 'utf8')).toBe(before);
   });
 });
