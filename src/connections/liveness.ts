@@ -75,9 +75,9 @@ function isHeard(peer: WatchedPeer): boolean {
   return takenBytes === undefined ? !isBuffered && !answersPings : taken > takenBytes;
 }
 
-/** Node's public counters count a page as buffered until all of it is taken, which may take a slow peer minutes. */
+/** src/http/README.md, "What Node leaves to the service", says why a private member of Node is read. */
 function takenBytesOf(socket: Socket): number {
-  // The types leave out the handle, which is null once the socket has closed.
+  // The handle is not in the types, and null once the socket has closed.
   const { _handle: handle } = socket as unknown as {
     readonly _handle?: { readonly bytesWritten: number; readonly writeQueueSize: number } | null;
   };

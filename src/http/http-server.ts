@@ -1,19 +1,13 @@
 // Node's HTTP server under the app: hardened before the adapter, with WebSocket upgrades, and the limits of both.
 import type { createServer, Server } from 'node:http';
 import type { AddressInfo, Server as NetServer } from 'node:net';
-import { createAdaptorServer, type WebSocketServerLike } from '@hono/node-server';
-import { WebSocketServer } from 'ws';
+import { createAdaptorServer } from '@hono/node-server';
 import type { Millis } from '../vocabulary/values.ts';
-import {
-  AcceptedHosts,
-  type ConnectionWait,
-  type Fetch,
-  hardenedServer,
-  type RequestLimit,
-  withUpgradeErrors,
-} from './request-hardening.ts';
+import { Pipelines } from './pipelines.ts';
+import { type ConnectionWait, hardenedServer, type RequestLimit } from './request-hardening.ts';
+import { RequestHeads } from './request-head.ts';
 import { datedResponses } from './response-date.ts';
-import { hardenSockets } from './upgrades.ts';
+import { type Fetch, handleUpgrades } from './upgrades.ts';
 
 /** The limits by their names in the configuration. */
 export interface ServerLimits {
@@ -29,8 +23,6 @@ export interface ServerLimits {
 
 /** How often Node looks for connections that have timed out. */
 const CONNECTIONS_CHECK_MS = 1_000;
-/** Consumers send nothing on a stream. */
-const MESSAGE_BYTES_MAX = 1_024;
 
 interface HttpServerOptions {
   readonly fetch: Fetch;
@@ -43,21 +35,12 @@ interface HttpServerOptions {
 
 /** A server that does not listen yet. */
 export function createHttpServer({ fetch, requestLimit, connectionWait, limits, now }: HttpServerOptions): Server {
-  const { HEADER_BYTES_MAX: headBytesMax, PIPELINED_REQUESTS_MAX: pipelinedMax } = limits;
-  const hardening = { requestLimit, connectionWait, headBytesMax, pipelinedMax, hosts: new AcceptedHosts() };
-  const webSockets = new WebSocketServer({
-    noServer: true,
-    // No subprotocol is supported, and ws would accept the first that the client offers.
-    handleProtocols: () => false,
-    // Liveness tracks them.
-    clientTracking: false,
-    perMessageDeflate: false,
-    maxPayload: MESSAGE_BYTES_MAX,
-  });
+  const heads = new RequestHeads(limits.HEADER_BYTES_MAX);
+  const pipelines = new Pipelines(limits.PIPELINED_REQUESTS_MAX);
+  const hardening = { requestLimit, connectionWait, heads, pipelines };
   // The adapter's types also cover HTTP/2 and other kinds of servers.
   const server = createAdaptorServer({
-    fetch: withUpgradeErrors(fetch) as Parameters<typeof createAdaptorServer>[0]['fetch'],
-    websocket: { server: webSockets as WebSocketServerLike },
+    fetch: fetch as Parameters<typeof createAdaptorServer>[0]['fetch'],
     createServer: hardenedServer(hardening) as typeof createServer,
     serverOptions: {
       ServerResponse: datedResponses(now),
@@ -65,7 +48,7 @@ export function createHttpServer({ fetch, requestLimit, connectionWait, limits, 
       requestTimeout: limits.REQUEST_TIMEOUT_SECONDS * 1000,
       keepAliveTimeout: limits.KEEP_ALIVE_SECONDS * 1000,
       // Node counts only the target, names and values, so request hardening counts again.
-      maxHeaderSize: headBytesMax,
+      maxHeaderSize: limits.HEADER_BYTES_MAX,
       connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
       // Node would reject a missing Host without a body; request hardening rejects it in the usual form.
       requireHostHeader: false,
@@ -75,7 +58,7 @@ export function createHttpServer({ fetch, requestLimit, connectionWait, limits, 
   // Node would drop header lines beyond its default, a second Host among them; HEADER_BYTES_MAX bounds them.
   server.maxHeadersCount = 0;
   server.timeout = limits.STALL_SECONDS * 1000;
-  hardenSockets(server, { ...hardening, webSockets });
+  handleUpgrades(server, { ...hardening, fetch });
   return server;
 }
 

@@ -48,13 +48,16 @@ export class HttpError extends ForumError {
   }
 }
 
-/** The error with its status and `{ error, detail }`; anything but a ForumError is a defect, whose details are not shown. */
 export function errorResponse(error: unknown): Response {
+  const { body, ...init } = errorParts(error);
+  return new Response(body, init);
+}
+
+/** The error with its status and `{ error, detail }`; anything but a ForumError is a defect, whose details are not shown. */
+export function errorParts(error: unknown) {
   const known = error instanceof ForumError ? error : new ForumError('FORUM_ERR_INTERNAL', 'internal error');
-  return new Response(JSON.stringify(known.toBody()), {
-    status: known.status,
-    headers: { ...JSON_HEADERS, ...headersOf(known) },
-  });
+  const headers: Readonly<Record<string, string>> = { ...JSON_HEADERS, ...headersOf(known) };
+  return { status: known.status, headers, body: JSON.stringify(known.toBody()) };
 }
 
 function headersOf(error: ForumError): Readonly<Record<string, string>> {

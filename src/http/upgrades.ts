@@ -1,82 +1,154 @@
-// Raw sockets that Node hands over: a request for an upgrade that is not offered is served without it; rejected handshakes and bytes
-// that are not HTTP get an error in the usual form.
-import type { IncomingMessage, Server } from 'node:http';
-import type { Duplex } from 'node:stream';
-import type { WebSocketServer } from 'ws';
+// Sockets that Node hands over without a response object: WebSocket handshakes, other upgrades, CONNECT, and bytes that are not HTTP.
+// README, "What Node leaves to the service", says why the sockets are handled here.
+import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { HttpBindings } from '@hono/node-server';
+import { WebSocketServer } from 'ws';
+import type { HandshakeBindings } from '../connections/carrier.ts';
 import { detach } from '../process/detach.ts';
 import { type ForumError, invalid } from '../vocabulary/errors.ts';
-import { afterResponses, responseUnderWay, writeResponse } from './bare-socket.ts';
-import { type Hardening, headProblem, headTooLarge, statusOfHead, VERSIONS } from './request-hardening.ts';
-import { errorResponse, HttpError } from './response.ts';
+import type { Hardening } from './request-hardening.ts';
+import { type RequestHeads, statusOfHead, VERSIONS } from './request-head.ts';
+import { errorParts, HttpError } from './response.ts';
+
+export type Fetch = (request: Request, env: HttpBindings) => Response | Promise<Response>;
 
 const STREAM_TARGET = /^([^?]*\/chambers\/[^/?]+\/stream|\/events)(\?|$)/;
+/** Consumers send nothing on a stream. */
+const MESSAGE_BYTES_MAX = 1_024;
 
-interface SocketHardening extends Pick<Hardening, 'requestLimit' | 'headBytesMax' | 'hosts'> {
-  readonly webSockets: WebSocketServer;
+interface UpgradeOptions extends Pick<Hardening, 'requestLimit' | 'heads' | 'pipelines'> {
+  readonly fetch: Fetch;
 }
 
-export function hardenSockets(server: Server, { webSockets, ...hardening }: SocketHardening): void {
-  const { requestLimit, headBytesMax } = hardening;
-  // The first listener, because the adapter ignores a request whose Upgrade header is removed here.
-  server.prependListener('upgrade', (request: IncomingMessage, socket: Duplex, rest: Buffer) => {
-    const { method, url = '', headers, httpVersion } = request;
-    const { upgrade } = headers;
-    if (responseUnderWay(socket) !== undefined) {
-      delete headers.upgrade;
-      afterResponses(socket, () => {
-        headers.upgrade = upgrade;
-        server.emit('upgrade', request, socket, rest);
-      });
-      return;
-    }
-    const isGet = method === 'GET' && httpVersion === '1.1';
-    const isOffered = isGet && upgrade?.toLowerCase() === 'websocket' && STREAM_TARGET.test(url);
-    const problem = isOffered
-      ? (requestLimit(request) ?? headProblem(request, hardening) ?? versionProblem(headers))
-      : undefined;
-    if (isOffered && problem === undefined) return;
-    delete headers.upgrade;
-    if (problem === undefined) serveWithoutUpgrade(server, request, socket, rest);
-    else detach(writeResponse(socket, errorResponse(problem), statusOfHead(problem)));
+export function handleUpgrades(server: Server, { fetch, requestLimit, heads, pipelines }: UpgradeOptions): void {
+  const openWebSocket = webSocketOpener(fetch);
+  // The server's other listeners know the connection already.
+  const [serveConnection] = server.listeners('connection') as [(socket: Socket) => void];
+  server.on('upgrade', (request: IncomingMessage, socket: Socket, rest: Buffer) => {
+    pipelines.whenSent(socket, () => {
+      if (!isHandshake(request)) {
+        socket.unshift(Buffer.concat([headWithoutUpgrade(request), rest]));
+        serveConnection.call(server, socket);
+        return;
+      }
+      const problem = requestLimit(request) ?? heads.problemOf(request) ?? versionProblem(request);
+      if (problem === undefined) openWebSocket(request, socket, rest);
+      else writeError(socket, problem, statusOfHead(problem));
+    });
   });
-  webSockets.on('wsClientError', (error: Error, socket: Duplex) => {
-    detach(writeResponse(socket, errorResponse(invalid(`handshake: ${error.message}`))));
-  });
-  server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
+  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
     const allowed = { Allow: 'GET, HEAD, OPTIONS, POST, PUT' };
     const problem = new HttpError('FORUM_ERR_METHOD', 'CONNECT: this server is not a proxy', allowed);
-    afterResponses(socket, () => detach(writeResponse(socket, errorResponse(problem))));
+    pipelines.whenSent(socket, () => writeError(socket, problem));
   });
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-    else if (error.code === 'HPE_HEADER_OVERFLOW') {
-      detach(writeResponse(socket, errorResponse(headTooLarge(headBytesMax)), 431));
-    } else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-      detach(writeResponse(socket, errorResponse(invalid('the request did not arrive in time')), 408));
-    } else {
-      const detail = error.code === 'HPE_INVALID_VERSION' ? VERSIONS : 'the bytes are not an HTTP request';
-      detach(writeResponse(socket, errorResponse(invalid(detail))));
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy();
+      return;
     }
+    const response = pipelines.responseDue(socket);
+    if (response === undefined) {
+      writeError(socket, ...problemOf(error, heads));
+      return;
+    }
+    // An error would be read as a part of this response.
+    if (!response.headersSent) response.setHeader('Connection', 'close');
+    pipelines.whenSent(socket, () => socket.end());
+    linger(socket);
   });
 }
 
-/** RFC 6455, 4.4: a client with another version is told the supported one. */
-function versionProblem(headers: IncomingMessage['headers']): ForumError | undefined {
-  if (headers['sec-websocket-version'] === '13') return undefined;
-  return new HttpError('FORUM_ERR_VALIDATION', 'Sec-WebSocket-Version: must be 13', { 'Sec-WebSocket-Version': '13' });
+/** Other protocols are not offered, and HTTP/1.0 has no upgrades (RFC 9110, 7.8). */
+function isHandshake({ method, url = '', headers, httpVersion }: IncomingMessage): boolean {
+  const isWebSocket = headers.upgrade?.toLowerCase() === 'websocket';
+  return isWebSocket && method === 'GET' && httpVersion === '1.1' && STREAM_TARGET.test(url);
 }
 
-/**
- * A server may ignore Upgrade (RFC 9110, 7.8). Node has detached the socket by then, so the request is fed to the server again
- * without the field; `rest` holds the bytes after its head.
- */
-function serveWithoutUpgrade(server: Server, request: IncomingMessage, socket: Duplex, rest: Buffer): void {
-  const { method, url, httpVersion, rawHeaders } = request;
+function headWithoutUpgrade({ method, url, httpVersion, rawHeaders }: IncomingMessage): Buffer {
   let head = `${method} ${url} HTTP/${httpVersion}\r\n`;
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] as string;
     if (name.toLowerCase() !== 'upgrade') head += `${name}: ${rawHeaders[index + 1]}\r\n`;
   }
-  socket.unshift(Buffer.concat([Buffer.from(`${head}\r\n`, 'latin1'), rest]));
-  server.emit('connection', socket);
+  return Buffer.from(`${head}\r\n`, 'latin1');
+}
+
+/** RFC 6455, 4.4: the error names the supported version. */
+function versionProblem({ headers }: IncomingMessage): ForumError | undefined {
+  if (headers['sec-websocket-version'] === '13') return undefined;
+  return new HttpError('FORUM_ERR_VALIDATION', 'Sec-WebSocket-Version: must be 13', { 'Sec-WebSocket-Version': '13' });
+}
+
+/** Routes answer handshakes as they do requests: a route that takes the WebSocket sets `onWebSocket` and its headers. */
+function webSocketOpener(fetch: Fetch) {
+  const server = new WebSocketServer({
+    noServer: true,
+    // No subprotocol is supported, and ws would accept the first that the client offers.
+    handleProtocols: () => false,
+    // Liveness tracks them.
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxPayload: MESSAGE_BYTES_MAX,
+  });
+  server.on('wsClientError', (error: Error, socket: Socket) => {
+    writeError(socket, invalid(`handshake: ${error.message}`));
+  });
+
+  async function open(incoming: IncomingMessage, socket: Socket, rest: Buffer): Promise<void> {
+    const { url, headers } = incoming;
+    const fields = Object.entries(headers).map(([name, value]): [string, string] => [name, String(value)]);
+    const bindings: HandshakeBindings = { incoming, onWebSocket: undefined };
+    // Routes of ordinary requests use the response; the type of hono's bindings has no handshakes.
+    const env = bindings as HandshakeBindings & HttpBindings;
+    const response = await fetch(new Request(`http://${headers.host}${url}`, { headers: fields }), env);
+    const { onWebSocket } = bindings;
+    if (onWebSocket === undefined) {
+      writeResponse(socket, response.status, [...response.headers], await response.text());
+      return;
+    }
+    const addHeaders = (lines: string[]) => lines.push(...[...response.headers].map((header) => header.join(': ')));
+    server.on('headers', addHeaders);
+    server.handleUpgrade(incoming, socket, rest, onWebSocket);
+    server.off('headers', addHeaders);
+  }
+
+  return (incoming: IncomingMessage, socket: Socket, rest: Buffer) => {
+    // Node has removed its listener: an error event would end the process.
+    socket.on('error', () => {});
+    detach(open(incoming, socket, rest), (error) => writeError(socket, error));
+  };
+}
+
+function problemOf({ code }: NodeJS.ErrnoException, heads: RequestHeads): [problem: ForumError, status: number] {
+  if (code === 'HPE_HEADER_OVERFLOW') return [heads.tooLarge(), 431];
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return [invalid('the request did not arrive in time'), 408];
+  return [invalid(code === 'HPE_INVALID_VERSION' ? VERSIONS : 'the bytes are not an HTTP request'), 400];
+}
+
+function writeError(socket: Socket, error: unknown, status?: number): void {
+  const parts = errorParts(error);
+  writeResponse(socket, status ?? parts.status, Object.entries(parts.headers), parts.body);
+}
+
+function writeResponse(
+  socket: Socket,
+  status: number,
+  headers: readonly (readonly [name: string, value: string])[],
+  body: string,
+): void {
+  const framing = [`Content-Length: ${Buffer.byteLength(body)}`, 'Connection: close'];
+  const fields = [...headers.map((header) => header.join(': ')), ...framing];
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fields.join('\r\n')}\r\n\r\n${body}`);
+  linger(socket);
+}
+
+/** How long a peer may take to read the response and end its side; what it still sends is discarded. */
+const LINGER_MS = 2_000;
+
+function linger(socket: Socket): void {
+  // Node has removed its listener: an error event would end the process.
+  socket.on('error', () => {}).resume();
+  const lingering = setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  socket.once('close', () => clearTimeout(lingering));
 }

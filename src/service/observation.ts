@@ -4,8 +4,9 @@ import type { Config } from '../config.ts';
 import type { BatchReport } from '../forum/pipeline.ts';
 import type { Failure } from '../http/context.ts';
 import { listen } from '../http/http-server.ts';
-import type { Fetch, RequestLimit } from '../http/request-hardening.ts';
+import type { RequestLimit } from '../http/request-hardening.ts';
 import { requestIdOf } from '../http/response.ts';
+import type { Fetch } from '../http/upgrades.ts';
 import {
   type Answered,
   addGauges,

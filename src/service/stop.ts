@@ -2,7 +2,6 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
-import { onEachConnection } from '../connections/each-connection.ts';
 import type { SignatureVerifierPool } from '../verifier/verifier.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { ChainLink } from './chain.ts';
@@ -72,7 +71,7 @@ export class SilentConnections {
   readonly #openedAt = new Map<Socket, Millis>();
 
   constructor(server: Server) {
-    onEachConnection(server, (socket) => {
+    server.on('connection', (socket) => {
       this.#openedAt.set(socket, performance.now());
       socket.once('close', () => this.#openedAt.delete(socket));
     });

@@ -29,7 +29,7 @@ import type { Millis } from '../vocabulary/values.ts';
 import { type Following, sendLines } from './event-source.ts';
 import { PhaseNotes } from './notes.ts';
 import { type Allowance, type Annotated, type Consumer, Subscriptions } from './subscription.ts';
-import { serveWebSocket } from './websocket.ts';
+import { acceptWebSocket } from './websocket.ts';
 
 /** A response of at most so many lines does not wait behind readers of whole logs. */
 const SHORT_ANSWER_LINES = 100;
@@ -116,7 +116,7 @@ export function streamRoutes(
   });
   return subscriptions;
 
-  async function serve(c: Context, following: Following): Promise<Response> {
+  function serve(c: Context, following: Following): Response {
     const { incoming, outgoing } = bindingsOf(c);
     const caller = networkOf(incoming);
     if (outgoing !== undefined) {
@@ -125,7 +125,7 @@ export function streamRoutes(
     }
     const { socket } = incoming;
     whenClosed(socket, quota.hold(caller));
-    const response = await serveWebSocket(c, { ...following, socket, liveness });
+    const response = acceptWebSocket(c, { ...following, socket, liveness });
     for (const [name, value] of Object.entries(logHeaders)) response.headers.set(name, value);
     return response;
   }

@@ -1,8 +1,8 @@
 // WS /chambers/:id/stream: writes a subscription's pages to a socket, one text frame for each line.
 import type { Socket } from 'node:net';
-import { upgradeWebSocket } from '@hono/node-server';
 import type { Context } from 'hono';
 import { WebSocket } from 'ws';
+import type { HandshakeBindings } from '../connections/carrier.ts';
 import type { Liveness } from '../connections/liveness.ts';
 import { framesOf } from './frames.ts';
 import type { Annotated, Subscription } from './subscription.ts';
@@ -18,14 +18,10 @@ export interface WebSocketOptions {
   readonly liveness: Liveness;
 }
 
-/** Accepts the handshake, and serves the socket from a subscription until either ends. */
-export function serveWebSocket(c: Context, options: WebSocketOptions): Promise<Response> {
-  return upgradeWebSocket(c, {
-    onOpen: (_event, { raw }) => {
-      if (!(raw instanceof WebSocket)) throw new Error('the upgrade returned no WebSocket of ws');
-      queueMicrotask(() => serve(raw, options));
-    },
-  });
+/** Accepts the handshake; once open, the socket is served from a subscription until either ends. */
+export function acceptWebSocket(c: Context, options: WebSocketOptions): Response {
+  (c.env as HandshakeBindings).onWebSocket = (webSocket) => serve(webSocket, options);
+  return new Response();
 }
 
 /**
@@ -33,8 +29,7 @@ export function serveWebSocket(c: Context, options: WebSocketOptions): Promise<R
  * and pings alternate at frame boundaries.
  */
 function serve(webSocket: WebSocket, { subscribe, socket, liveness }: WebSocketOptions): void {
-  // The adapter's listeners keep the whole request in memory, and are not needed: consumers send nothing, and close follows an error.
-  webSocket.removeAllListeners();
+  // Consumers send nothing, and close follows an error.
   webSocket.on('error', () => {});
   const subscription = subscribe({
     take: (page) => {

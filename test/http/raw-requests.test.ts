@@ -275,6 +275,17 @@ describe('an upgrade behind a response that is still under way', () => {
     expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 101']);
   });
 
+  it('is a handshake whose WebSocket is read from', async () => {
+    const { running, id } = await runDebating();
+    const socket = await RawSocket.open(running.url);
+    const fields = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n';
+    const handshake = `${HANDSHAKE.replace('/1/', `/${id}/`)}${HOST}${fields}`;
+    socket.write(`GET /health HTTP/1.1\r\n${HOST}\r\n`.repeat(3) + handshake);
+    await socket.receive(/HTTP\/1\.1 101 .*\r\n\r\n/s);
+    socket.write(Buffer.from([0x89, 0x80, 0, 0, 0, 0]));
+    await socket.receive('\x8a\x00');
+  });
+
   it('that is rejected leaves them whole', async () => {
     const { url } = await run();
     const answer = await sendRaw(url, `GET /health HTTP/1.1\r\n${HOST}\r\n${HANDSHAKE}${HOST}\r\n`);

@@ -1,0 +1,103 @@
+// Serves the requests of a connection one at a time, in their order: Node hands over every pipelined request that it has parsed, up
+// to 64 KiB of them.
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+
+/** Every connection may have this many waiting requests, however many wait in all. */
+const WAITING_ALWAYS = 16;
+
+interface Pipeline {
+  /** The response to the request that is being served, or was served last. */
+  current: ServerResponse | undefined;
+  /** The response to the newest request. */
+  newest: ServerResponse | undefined;
+  waiting: number;
+}
+
+export class Pipelines {
+  readonly #waitingMax: number;
+  readonly #pipelines = new WeakMap<Duplex, Pipeline>();
+  #waiting = 0;
+
+  /** Once `waitingMax` requests wait on all connections, those that pipeline most are closed. */
+  constructor(waitingMax: number) {
+    this.#waitingMax = waitingMax;
+  }
+
+  /** Serves the request once all earlier responses of its connection are sent. Nothing more is read meanwhile. */
+  serve(incoming: IncomingMessage, outgoing: ServerResponse, listener: RequestListener): void {
+    const { socket } = incoming;
+    const pipeline = this.#pipelines.get(socket) ?? this.#open(socket);
+    const previous = pipeline.newest;
+    pipeline.newest = outgoing;
+    const begin = () => {
+      pipeline.current = outgoing;
+      listener(incoming, outgoing);
+    };
+    if (previous === undefined || isSent(previous)) {
+      begin();
+      return;
+    }
+    if (this.#waiting >= this.#waitingMax && pipeline.waiting >= WAITING_ALWAYS) socket.destroy();
+    if (socket.destroyed) return;
+    this.#count(pipeline, 1);
+    // An upgrade in the same chunk removes Node's listeners, after which a paused socket would never be read again.
+    if (pipeline.waiting === 1) process.nextTick(() => pipeline.waiting > 0 && isRead(socket) && socket.pause());
+    previous.once('finish', () => {
+      if (socket.destroyed || outgoing.socket === null) return;
+      this.#count(pipeline, -1);
+      if (pipeline.waiting === 0 && isRead(socket)) socket.resume();
+      begin();
+    });
+  }
+
+  /**
+   * Calls back once all responses of the connection are sent, unless it closes first. Node has removed its listeners from the
+   * socket, so these replace them: the response continues when the socket drains, and a connection that stalls or fails is closed.
+   */
+  whenSent(socket: Duplex, callback: () => void): void {
+    const pipeline = this.#pipelines.get(socket);
+    const newest = pipeline?.newest;
+    if (newest === undefined || isSent(newest)) {
+      callback();
+      return;
+    }
+    const drain = () => pipeline?.current?.emit('drain');
+    const close = () => socket.destroy();
+    socket.on('drain', drain).on('timeout', close).on('error', close);
+    newest.once('finish', () => {
+      socket.off('drain', drain).off('timeout', close).off('error', close);
+      if (socket.writable) callback();
+    });
+  }
+
+  /** The response to the newest request, unless it is sent or nothing has arrived in full and nothing has been sent. */
+  responseDue(socket: Duplex): ServerResponse | undefined {
+    const newest = this.#pipelines.get(socket)?.newest;
+    if (newest === undefined || isSent(newest)) return undefined;
+    const isFirst = newest.socket !== null;
+    return isFirst && !newest.headersSent && !newest.req.complete ? undefined : newest;
+  }
+
+  #open(socket: Duplex): Pipeline {
+    const pipeline: Pipeline = { current: undefined, newest: undefined, waiting: 0 };
+    this.#pipelines.set(socket, pipeline);
+    socket.once('close', () => this.#count(pipeline, -pipeline.waiting));
+    return pipeline;
+  }
+
+  #count(pipeline: Pipeline, change: number): void {
+    pipeline.waiting += change;
+    this.#waiting += change;
+  }
+}
+
+/** Whether Node parses what the socket receives. */
+function isRead(socket: Duplex): boolean {
+  return socket.listenerCount('data') > 0;
+}
+
+/** Node detaches a response from its socket once it is sent. */
+function isSent(response: ServerResponse): boolean {
+  return response.writableEnded && response.socket === null;
+}
