@@ -251,9 +251,9 @@ export const VARIABLES = {
   STREAM_DEAD_SECONDS: variable(60, integer(2, 7_200), 'silence after which a stream is closed'),
   STATE_CACHE_BYTES_MAX: variable(67_108_864, positive, 'memory for folded chambers and accounts, estimated'),
   RESPONSE_CACHE_BYTES_MAX: variable(
-    16_777_216,
+    33_554_432,
     positive,
-    'memory for responses that all readers share; as much again for pages',
+    'memory for responses and pages that all readers share',
   ),
   VERIFIER_THREADS: optional(integer(1, 64), 'threads that verify signatures'),
   METRICS_PORT: optional(integer(0, 65_535), 'port for GET /metrics; absent: none'),

@@ -3,7 +3,6 @@ import { Hono } from 'hono';
 import { ForumError } from '../vocabulary/errors.ts';
 import { accountRoutes } from './accounts.ts';
 import { Authenticator } from './authenticate.ts';
-import { BodyCache } from './body-cache.ts';
 import { chamberRoutes } from './chambers.ts';
 import type { ForumApp, ForumContext, ForumEnv, HttpOptions } from './context.ts';
 import { ideaRoutes } from './ideas.ts';
@@ -57,7 +56,6 @@ export function createApp(options: HttpOptions, addFirst: (app: ForumApp) => NoR
     ...options,
     auth: new Authenticator(options),
     receipts: new ReceiptSigner(options),
-    bodies: new BodyCache(options.responseCacheBytesMax),
   };
   app.options('*', preflight);
   for (const { method, path, handle } of httpRoutes) app.on(method.toUpperCase(), path, handle.bind(null, context));

@@ -210,14 +210,15 @@ export const chamberRoutes: readonly Route[] = [
       revealed: [{ did: sample.ALICE, allocations: sample.ALLOCATIONS, salt: sample.SALT }],
       tally: [{ ideaId: 'idea-1', backers: 1, totalBps: 6000 }],
     },
-    handle: async ({ forum, bodies }, c) => {
+    handle: async ({ forum, responses }, c) => {
       const { state } = await forum.findChamber(c.req.param('id'));
       const now = forum.now();
       // The response for a full chamber has some megabytes.
-      const body = await bodies.body(['allocations', state.chamberId, state.lastEventId, phaseAt(state, now)], () =>
-        JSON.stringify(allocationsView(state, now)),
+      const { bytes } = await responses.body(
+        ['allocations', state.chamberId, state.lastEventId, phaseAt(state, now)],
+        () => JSON.stringify(allocationsView(state, now)),
       );
-      return jsonText(body);
+      return jsonText(bytes);
     },
   }),
 ];

@@ -7,6 +7,7 @@ import type { Liveness } from '../connections/liveness.ts';
 import type { Quota } from '../connections/quota.ts';
 import type { SignatureVerifier } from '../crypto/verify.ts';
 import type { Forum } from '../forum/forum.ts';
+import type { ResponseCache } from '../html/response-cache.ts';
 import type { ServiceKeys } from '../keys/service-keys.ts';
 import type { StoredCheckpoint } from '../log/published-tree.ts';
 import type { RateLimit } from './request-limits.ts';
@@ -81,8 +82,7 @@ export interface HttpOptions {
   readonly checkpoint: () => Promise<StoredCheckpoint | undefined>;
   /** Counts an unsigned registration of a new key against its network; throws FORUM_ERR_RATE. */
   readonly requireRegistration: (incoming: IncomingMessage | undefined) => void;
-  /** Memory for responses that are made once for all their readers. */
-  readonly responseCacheBytesMax: number;
+  readonly responses: ResponseCache;
   /** Charges requests by one agent; the forum charges moves. */
   readonly agentRate: Pick<RateLimit, 'take'>;
   readonly todoWatches: TodoWatches;

@@ -5,7 +5,8 @@ import * as sample from '../moves/samples.ts';
 import { IMMUTABLE } from '../vocabulary/endpoint.ts';
 import { address, count, did, hash, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
 import type { Millis } from '../vocabulary/values.ts';
-import { HttpError, jsonText } from './response.ts';
+import { respondDocument } from './compression.ts';
+import { HttpError, JSON_HEADERS } from './response.ts';
 import { type Route, readRoute } from './route.ts';
 
 const outcome: v.GenericSchema<OutcomeView> = v.strictObject({
@@ -113,17 +114,19 @@ export const outcomeRoutes: readonly Route[] = [
     },
     errors: ['FORUM_ERR_CONFLICT'],
     errorHeaders: { FORUM_ERR_CONFLICT: ['Retry-After'] },
-    handle: async ({ forum, bodies }, c) => {
+    handle: async ({ forum, responses }, c) => {
       const { state } = await forum.findChamber(c.req.param('id'));
       const { chamberId, settlement } = state;
-      const { body, etag } = await bodies.tagged(['outcome', chamberId, settlement.lastResultEventId ?? 0], () => {
+      const body = await responses.body(['outcome', chamberId, settlement.lastResultEventId ?? 0], () => {
         const now = forum.now();
         const outcome = outcomeOf(state, now);
         if ('view' in outcome) return outcomeText(outcome.view);
         const detail = `chamber ${chamberId} waits for ${outcome.waitsFor}`;
         throw new HttpError('FORUM_ERR_CONFLICT', detail, { 'Retry-After': `${retrySeconds(outcome.until, now)}` });
       });
-      return jsonText(body, { 'Log-Id': forum.store.log.logId, 'Cache-Control': IMMUTABLE, ETag: etag });
+      const headers = { ...JSON_HEADERS, 'Log-Id': forum.store.log.logId, 'Cache-Control': IMMUTABLE };
+      // An outcome is small: it is not worth Brotli's time.
+      return respondDocument(c, { body, headers, encodings: ['gzip'] });
     },
   }),
 ];

@@ -2,14 +2,12 @@
 import type * as v from 'valibot';
 import type { Endpoint, ResponseDescription } from '../vocabulary/endpoint.ts';
 import type { Authenticator } from './authenticate.ts';
-import type { BodyCache } from './body-cache.ts';
 import type { ForumContext, HttpOptions } from './context.ts';
 import type { ReceiptSigner } from './receipt-signer.ts';
 
 export interface RouteContext extends HttpOptions {
   readonly auth: Authenticator;
   readonly receipts: ReceiptSigner;
-  readonly bodies: BodyCache;
 }
 
 /** An endpoint's description with its handler. */

@@ -97,7 +97,7 @@ const todoRoute: Route = readRoute<TodoAnswer>({
   }),
   example: TODO_EXAMPLE,
   handle: async (context, c) => {
-    const { auth, forum, bodies, maxBodyBytes, todoWatches, waits } = context;
+    const { auth, forum, responses, maxBodyBytes, todoWatches, waits } = context;
     const { did } = await auth.authenticate(c, await readBody(c, maxBodyBytes));
     requireQuery(c.req.url, ['limit', 'since', 'wait']);
     const limit = parseInteger('limit', c.req.query('limit'), LIMIT) ?? LIMIT.fallback;
@@ -107,11 +107,13 @@ const todoRoute: Route = readRoute<TodoAnswer>({
     /** The text of a TodoAnswer; its items are made once for all responses of a version. */
     const answer = async (list: TodoList): Promise<Buffer<ArrayBuffer>> => {
       const { now, items, version } = list;
-      const todo = await bodies.body(['todo', did, Math.min(limit, items.length), version], () => itemsOf(list));
+      const { bytes } = await responses.body(['todo', did, Math.min(limit, items.length), version], () =>
+        itemsOf(list),
+      );
       const more = items.length > limit;
       return Buffer.concat([
         Buffer.from(`{"now":"${toTimestamp(now)}","todo":`),
-        todo,
+        bytes,
         Buffer.from(`,"more":${more},"version":"${version}"}`),
       ]);
     };

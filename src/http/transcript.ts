@@ -105,7 +105,7 @@ export const transcriptRoutes: readonly Route[] = [
         ],
       },
     },
-    handle: async ({ forum, bodies }, c) => {
+    handle: async ({ forum, responses }, c) => {
       const { state } = await forum.findChamber(c.req.param('id'));
       requireQuery(c.req.url, ['after', 'maxBytes']);
       const { lastEventId } = state;
@@ -115,10 +115,11 @@ export const transcriptRoutes: readonly Route[] = [
       const accept = header(c, 'accept');
       const isJson = accepts(accept, 'application/json') && !accepts(accept, 'text/markdown');
       const form = isJson ? JSON_FORM : MARKDOWN_FORM;
-      const transcript = await bodies.body(['transcript', state.chamberId, lastEventId, after, maxBytes, isJson], () =>
-        transcribe(forum.store.log, { ...castOf(state), after, maxBytes, form }),
+      const { bytes } = await responses.body(
+        ['transcript', state.chamberId, lastEventId, after, maxBytes, isJson],
+        () => transcribe(forum.store.log, { ...castOf(state), after, maxBytes, form }),
       );
-      return new Response(transcript, { headers: { ...(isJson ? JSON_HEADERS : MARKDOWN_HEADERS), Vary: 'Accept' } });
+      return new Response(bytes, { headers: { ...(isJson ? JSON_HEADERS : MARKDOWN_HEADERS), Vary: 'Accept' } });
     },
   },
 ];

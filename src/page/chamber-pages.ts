@@ -1,13 +1,11 @@
 // The pages of chambers as all their readers get them: what a chamber looks like at its head is made once, and a page with the time in it
 // once a second. Responses share the bytes.
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
-import { LRUCache } from 'lru-cache';
 import type { ChamberState } from '../../projections/chamber.ts';
 import { isClosed, phaseAt } from '../../projections/phase.ts';
 import { turnAt } from '../../projections/turn.ts';
 import type { Forum } from '../forum/forum.ts';
 import { toHtml } from '../html/element.ts';
+import type { ResponseCache, SharedBody } from '../html/response-cache.ts';
 import { readPages } from '../log/pages.ts';
 import { type Millis, toTimestamp } from '../vocabulary/values.ts';
 import type { Assets } from './assets.ts';
@@ -19,38 +17,6 @@ import { eventsThatFit } from './transcript-view.ts';
 /** The events in the transcript for a browser without scripts; a script reads the whole log. */
 const EVENTS_RENDERED_MAX = 100;
 const SECOND_MS = 1_000;
-/** The fastest: a page is read a few times. */
-const LEVEL = 1;
-
-const compress = promisify(gzip);
-
-const encoder = new TextEncoder();
-
-export class WholePage {
-  readonly bytes: Buffer<ArrayBuffer>;
-  #gzipped: Promise<Buffer<ArrayBuffer>> | undefined;
-
-  constructor(html: string) {
-    this.bytes = unpooled(encoder.encode(html));
-  }
-
-  gzipped(): Promise<Buffer<ArrayBuffer>> {
-    this.#gzipped ??= compress(this.bytes, { level: LEVEL }).then(
-      (bytes) => unpooled(new Uint8Array(bytes)),
-      (error: unknown) => {
-        // The next reader has it compressed again.
-        this.#gzipped = undefined;
-        throw error;
-      },
-    );
-    return this.#gzipped;
-  }
-}
-
-/** Buffer.from and zlib cut what is short from a slab of 64 KiB, which the cache would then hold as a whole. */
-function unpooled({ buffer }: Uint8Array<ArrayBuffer>): Buffer<ArrayBuffer> {
-  return Buffer.from(buffer);
-}
 
 interface Moment {
   readonly state: ChamberState;
@@ -61,44 +27,30 @@ interface Moment {
 export class ChamberPages {
   readonly #forum: Forum;
   readonly #asset: Assets['pathOf'];
-  /** The view as HTML, by all that it depends on. */
-  readonly #views: LRUCache<string, string, Moment & Accounts>;
-  /** The pages by the same without the labels, and by the second. */
-  readonly #pages: LRUCache<string, WholePage, Moment & { readonly key: string }>;
+  readonly #responses: ResponseCache;
 
-  constructor(forum: Forum, asset: Assets['pathOf'], cacheBytesMax: number) {
+  constructor(forum: Forum, asset: Assets['pathOf'], responses: ResponseCache) {
     this.#forum = forum;
     this.#asset = asset;
-    this.#views = new LRUCache({
-      maxSize: Math.ceil(cacheBytesMax / 2),
-      sizeCalculation: ({ length }, key) => length + key.length,
-      fetchMethod: (_key, _stale, { context }) => this.#view(context),
-      ignoreFetchAbort: true,
-    });
-    this.#pages = new LRUCache({
-      maxSize: Math.ceil(cacheBytesMax / 2),
-      // It may be compressed later, to less than this.
-      sizeCalculation: ({ bytes }) => 2 * bytes.length,
-      fetchMethod: (_key, _stale, { context }) => this.#page(context),
-      ignoreFetchAbort: true,
-    });
+    this.#responses = responses;
   }
 
   /** Throws FORUM_ERR_NOT_FOUND. */
-  async page(id: string, relayerProblem: string | undefined): Promise<WholePage> {
+  async page(id: string, relayerProblem: string | undefined): Promise<SharedBody> {
     const { state } = await this.#forum.findChamber(id);
-    const now = this.#forum.now();
-    const key = keyOf({ state, now, relayerProblem });
-    const context = { state, now, relayerProblem, key };
-    return await this.#pages.forceFetch(`${Math.floor(now / SECOND_MS)} ${key}`, { context });
+    const moment = { state, now: this.#forum.now(), relayerProblem };
+    const key = keyOf(moment);
+    const second = Math.floor(moment.now / SECOND_MS);
+    return await this.#responses.body(['page', second, key], () => this.#page(moment, key));
   }
 
-  async #page({ state, now, relayerProblem, key }: Moment & { readonly key: string }): Promise<WholePage> {
+  async #page(moment: Moment, key: string): Promise<string> {
+    const { state, now, relayerProblem } = moment;
     const { chamberId, lastEventId, name, creatorDid, members } = state;
     const accounts = await this.#accountsOf([creatorDid, ...members]);
     const [labels, retired] = [JSON.stringify([...accounts.labels]), JSON.stringify([...accounts.retired])];
-    const context = { state, now, relayerProblem, ...accounts };
-    const view = await this.#views.forceFetch(`${key} ${labels} ${retired}`, { context });
+    const makeView = () => this.#view({ ...moment, ...accounts });
+    const view = (await this.#responses.body(['view', key, labels, retired], makeView)).bytes.toString();
     const attributes = {
       'data-chamber': chamberId,
       'data-now': now,
@@ -109,7 +61,7 @@ export class ChamberPages {
     };
     const title = `${name} · Chamber ${chamberId}`;
     const live = { tag: 'live-chamber', attributes };
-    return new WholePage(pageHtml({ title, base: '../', view, live, asset: this.#asset }));
+    return pageHtml({ title, base: '../', view, live, asset: this.#asset });
   }
 
   async #view({ state, now, labels, retired, relayerProblem }: Moment & Accounts): Promise<string> {

@@ -5,11 +5,12 @@ import type { Context, Hono, Next } from 'hono';
 import type { Forum } from '../forum/forum.ts';
 import { toHtml } from '../html/element.ts';
 import { wantsHtml } from '../html/negotiate.ts';
+import { type ResponseCache, SharedBody } from '../html/response-cache.ts';
 import { acceptedEncoding } from '../vocabulary/accept.ts';
 import { type ErrorBody, ForumError } from '../vocabulary/errors.ts';
 import { parseId } from '../vocabulary/parameters.ts';
 import { Assets } from './assets.ts';
-import { ChamberPages, WholePage } from './chamber-pages.ts';
+import { ChamberPages } from './chamber-pages.ts';
 import { errorView, notFoundView, pageHtml, pagePolicy } from './document.ts';
 import { listView } from './list-view.ts';
 
@@ -17,8 +18,7 @@ interface PageOptions {
   readonly forum: Forum;
   /** Sent with every response. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Memory for pages that are made once for all their readers. */
-  readonly cacheBytesMax: number;
+  readonly responses: ResponseCache;
   /** Why the relayer can't work now; undefined while it can. */
   readonly relayerProblem: () => string | undefined;
 }
@@ -30,13 +30,13 @@ const CHAMBERS_LISTED_MAX = 50;
 /** Must be registered before the routes of the same paths. Returns the page, or the JSON, of a request that has no route. */
 export function pageRoutes(
   app: App,
-  { forum, headers, cacheBytesMax, relayerProblem }: PageOptions,
+  { forum, headers, responses, relayerProblem }: PageOptions,
 ): (c: Context, json: Response) => Promise<Response> {
   const assets = new Assets();
   const asset = assets.pathOf.bind(assets);
-  const chamberPages = new ChamberPages(forum, asset, cacheBytesMax);
+  const chamberPages = new ChamberPages(forum, asset, responses);
 
-  app.get('/', (c, next) => negotiate(c, next, async () => new WholePage(pageHtml(await listPage(c, forum, asset)))));
+  app.get('/', (c, next) => negotiate(c, next, async () => new SharedBody(pageHtml(await listPage(c, forum, asset)))));
   app.get('/chambers/:id', (c, next) =>
     negotiate(c, next, async () => await chamberPages.page(c.req.param('id'), relayerProblem())),
   );
@@ -48,7 +48,7 @@ export function pageRoutes(
     return response;
   });
 
-  async function negotiate(c: Context, next: Next, render: () => Promise<WholePage>): Promise<void> {
+  async function negotiate(c: Context, next: Next, render: () => Promise<SharedBody>): Promise<void> {
     await next();
     const json = c.res;
     const response = await negotiated(c, json, () => (json.status === 200 ? render() : errorPage(c, json, asset)));
@@ -63,12 +63,12 @@ export function pageRoutes(
     return isRead ? negotiated(c, json, () => errorPage(c, json, asset)) : Promise.resolve(json);
   };
 
-  async function negotiated(c: Context, json: Response, render: () => Promise<WholePage>): Promise<Response> {
+  async function negotiated(c: Context, json: Response, render: () => Promise<SharedBody>): Promise<Response> {
     json.headers.append('Vary', 'Accept');
     if (!wantsHtml(c.req.header('accept'))) return json;
     const page = await render();
     const isGzip = c.req.method !== 'HEAD' && acceptedEncoding(c.req.header('accept-encoding'), ['gzip']) !== undefined;
-    const body = isGzip ? await page.gzipped() : page.bytes;
+    const body = isGzip ? await page.encoded('gzip') : page.bytes;
     // Headers of the JSON response stay in force.
     const sent = new Headers(json.headers);
     for (const [name, value] of Object.entries(HTML_HEADERS)) sent.set(name, value);
@@ -101,14 +101,14 @@ async function listPage(c: Context, forum: Forum, asset: PathOf) {
   return { title: 'Chambers', base: './', view, live, asset } as const;
 }
 
-async function errorPage(c: Context, json: Response, asset: PathOf): Promise<WholePage> {
+async function errorPage(c: Context, json: Response, asset: PathOf): Promise<SharedBody> {
   const { status } = json;
   const { detail } = (await json.clone().json()) as ErrorBody;
   const { path } = c.req;
   const base = baseOf(path);
   const id = c.req.param('id');
   const view = status === 404 ? notFoundView(base, id === undefined ? { path } : { id }) : errorView(status, detail);
-  return new WholePage(pageHtml({ title: status === 404 ? 'Not found' : 'Error', base, view: toHtml(view), asset }));
+  return new SharedBody(pageHtml({ title: status === 404 ? 'Not found' : 'Error', base, view: toHtml(view), asset }));
 }
 
 /** The path from the address of a page to the service's, which a browser resolves slash by slash. */

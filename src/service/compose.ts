@@ -8,9 +8,10 @@ import { Quota } from '../connections/quota.ts';
 import { docsRoutes } from '../docs/routes.ts';
 import { Forum } from '../forum/forum.ts';
 import type { ClockProblem, TimeSource } from '../forum/service-clock.ts';
+import { ResponseCache } from '../html/response-cache.ts';
 import { AccessList } from '../http/access-list.ts';
 import { createApp, httpRoutes, routeOf } from '../http/app.ts';
-import { compressionRoutes } from '../http/compression.ts';
+import { compressHistory } from '../http/compression.ts';
 import type { LogStatus } from '../http/context.ts';
 import { readGate, readGateRoutes } from '../http/read-gate.ts';
 import { baseUrlOf, readBody } from '../http/request.ts';
@@ -139,6 +140,7 @@ export function composeService(core: Core, options: EdgeOptions) {
   });
   let receipts = 0;
   const shared = { version, publicUrls: config.PUBLIC_URL };
+  const responses = new ResponseCache(config.RESPONSE_CACHE_BYTES_MAX);
   const app = createApp(
     {
       ...shared,
@@ -160,7 +162,7 @@ export function composeService(core: Core, options: EdgeOptions) {
       logStatus: () => logStatus(forum),
       checkpoint: () => history.newest(forum.store.tree),
       agentRate,
-      responseCacheBytesMax: config.RESPONSE_CACHE_BYTES_MAX,
+      responses,
       todoWatches,
       waits: new Quota(config.WAITS_PER_DID_MAX, 'waiting requests of this agent'),
       liveness,
@@ -168,11 +170,11 @@ export function composeService(core: Core, options: EdgeOptions) {
     },
     (first) => {
       readGateRoutes(first, inTurn);
-      compressionRoutes(first);
+      compressHistory(first);
       return pageRoutes(first, {
         forum,
         headers: CORS_HEADERS,
-        cacheBytesMax: config.RESPONSE_CACHE_BYTES_MAX,
+        responses,
         relayerProblem: () => (chain === NO_CHAIN ? WITHOUT_CHAIN : chain.status().relayer?.reason),
       });
     },
@@ -196,7 +198,7 @@ export function composeService(core: Core, options: EdgeOptions) {
     readJson,
     inTurn,
   });
-  docsRoutes(app, { ...shared, limits: config, endpoints: [...httpRoutes, ...streamEndpoints] });
+  docsRoutes(app, { ...shared, responses, limits: config, endpoints: [...httpRoutes, ...streamEndpoints] });
   const publishing = new PublishLoop({
     tree: forum.store.tree,
     log: forum.store.log,
