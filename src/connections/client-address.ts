@@ -1,11 +1,11 @@
-// The network that a request counts against: the socket's, or the one that a trusted proxy reports. For limits only, never for
+// The network that a request counts against: the socket's, or the one that a trusted proxy reports. Used for limits, never for
 // signatures.
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 
 /**
- * The client's network: `192.0.2.1`, or the /64 of an IPv6 address. `isProxied` if it may differ on the next request; `isNamed` if the proxy
- * named the client.
+ * The client's network: `192.0.2.1`, or the /64 of an IPv6 address. `isProxied`: the next request can be another client's; `isNamed`: the
+ * proxy named the client.
  */
 export function clientNetwork(
   trustedProxies: BlockList,
@@ -19,12 +19,12 @@ export function clientNetwork(
 
 export type ClientNetwork = ReturnType<typeof clientNetwork>;
 
-/** Whether the request says that it was made for another address. */
+/** Whether the request claims to be forwarded. */
 export function isForwarded({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   return headers.forwarded !== undefined || headers['x-forwarded-for'] !== undefined;
 }
 
-/** Throws a TypeError for anything but an address or `address/prefix`. */
+/** Accepts `address` and `address/prefix`; throws a TypeError for anything else. */
 export function toBlockList(cidrs: readonly string[]): BlockList {
   const list = new BlockList();
   for (const cidr of cidrs) {
@@ -46,7 +46,7 @@ function isTrusted(trusted: BlockList, address: string): boolean {
   return isIP(plain) !== 0 && trusted.check(plain, isIP(plain) === 6 ? 'ipv6' : 'ipv4');
 }
 
-/** The nearest address that is not a trusted proxy: the client may have forged everything before it. */
+/** The nearest address that is not a trusted proxy: the client can forge everything before it. */
 function clientAddress(trusted: BlockList, headers: IncomingMessage['headers']): string | undefined {
   const hops = forwardedHops(headers);
   for (let at = hops.length - 1; at >= 0; at--) {
@@ -64,7 +64,7 @@ function forwardedHops({ forwarded, 'x-forwarded-for': xForwardedFor }: Incoming
   return (xForwardedFor === undefined ? [] : [xForwardedFor].flat()).join(',').split(',').map(withoutPort);
 }
 
-/** `192.0.2.1:80`, `[2001:db8::1]:80` and the same without a port. */
+/** Accepts `192.0.2.1:80`, `[2001:db8::1]:80`, and both without a port. */
 function withoutPort(text: string): string {
   const hop = text.trim();
   const [, bracketed] = /^\[([^\]]*)\](?::\d+)?$/.exec(hop) ?? [];
@@ -74,7 +74,7 @@ function withoutPort(text: string): string {
 const GROUPS = 8;
 const NETWORK_GROUPS = 4;
 
-/** `192.0.2.1` (also of `::ffff:192.0.2.1`) or `2001:db8:0:1::/64`; the text itself if it is not an address. */
+/** `192.0.2.1` (also for `::ffff:192.0.2.1`) or `2001:db8:0:1::/64`; returns the text itself if it is not an address. */
 function networkOf(address: string): string {
   if (!address.includes(':')) return address;
   if (address.startsWith(MAPPED) && address.includes('.')) return address.slice(MAPPED.length);

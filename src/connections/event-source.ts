@@ -1,4 +1,4 @@
-// Server-sent events (WHATWG HTML, 9.2): a response that stays open, is written as fast as its reader takes it, and is kept alive.
+// Server-sent events (WHATWG HTML, 9.2), written as fast as the reader takes them and kept alive.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { whenClosed } from './carrier.ts';
 import type { Liveness } from './liveness.ts';
@@ -9,7 +9,7 @@ const EVENT_SOURCE_HEADERS = {
   'Cache-Control': 'no-store',
 } as const;
 
-/** A comment without a blank line after it, which some readers would take for the end of an event. */
+/** A comment, without a blank line after it: some readers would take that for the end of an event. */
 export function comment(text: string): Buffer {
   return Buffer.from(`: ${text}\n`);
 }
@@ -17,13 +17,13 @@ export function comment(text: string): Buffer {
 const KEEP_ALIVE = comment('keep-alive');
 
 export interface EventSink {
-  /** Sends whole events, whether or not there is room. */
+  /** Sends whole events without waiting for the reader. */
   readonly write: (events: Uint8Array) => void;
-  /** Sends whole events. Resolves when the socket has room for more, or the reader is gone. */
+  /** Sends whole events. Resolves when the socket takes more, or the reader is gone. */
   readonly send: (events: Uint8Array) => Promise<void>;
-  /** Ends the stream, after these events. */
+  /** Ends the stream after these events. */
   readonly end: (last?: Uint8Array) => void;
-  /** Aborts the connection, so that the reader resumes instead of taking the stream for complete. */
+  /** Aborts the connection: after a regular end, the reader would take the stream for complete. */
   readonly fail: (error: unknown) => void;
 }
 
@@ -31,11 +31,11 @@ interface EventSourceOptions {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly liveness: Liveness;
-  /** Counts the stream against its caller until the response closes. */
+  /** Counts the stream until the response closes. */
   readonly quota: Quota;
   readonly caller: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Starts the events; the returned function stops them, once the reader is gone. */
+  /** Starts the events; the returned function is called when the reader is gone. */
   readonly open: (sink: EventSink) => () => void;
 }
 
@@ -44,7 +44,7 @@ export function respondEvents(options: EventSourceOptions): Response {
   const { incoming, outgoing, quota, caller, headers } = options;
   const init = { headers: { ...headers, ...EVENT_SOURCE_HEADERS } };
   quota.require(caller);
-  // The stream of a HEAD would never be read or ended.
+  // Nobody reads or ends the stream of a HEAD.
   if (incoming.method === 'HEAD') return new Response(null, init);
   whenClosed(outgoing, quota.hold(caller));
   return new Response(bodyOf(options), init);
@@ -52,10 +52,10 @@ export function respondEvents(options: EventSourceOptions): Response {
 
 function bodyOf({ incoming, outgoing, liveness, open }: EventSourceOptions): ReadableStream<Uint8Array> {
   let isEnded = false;
-  // The socket has taken everything and asks for more.
+  /** The socket has taken everything and asks for more. */
   let isPulled = false;
-  /** All that wait for room wait for the same: what each of them sent was written before. */
-  let room: PromiseWithResolvers<void> | undefined;
+  /** One promise for all that wait: their events are written already. */
+  let drained: PromiseWithResolvers<void> | undefined;
   let stop = () => {};
 
   function start(controller: ReadableStreamDefaultController<Uint8Array>): void {
@@ -71,10 +71,9 @@ function bodyOf({ incoming, outgoing, liveness, open }: EventSourceOptions): Rea
       write,
       send: (events) => {
         write(events);
-        // No room is reported any more.
         if (isEnded) return Promise.resolve();
-        room ??= Promise.withResolvers<void>();
-        return room.promise;
+        drained ??= Promise.withResolvers<void>();
+        return drained.promise;
       },
       end: (last) =>
         finish(() => {
@@ -89,20 +88,20 @@ function bodyOf({ incoming, outgoing, liveness, open }: EventSourceOptions): Rea
 
   function pull(): void {
     isPulled = true;
-    reportRoom();
+    resolveDrained();
   }
 
   function cancel(): void {
     isEnded = true;
     stop();
-    reportRoom();
+    resolveDrained();
   }
 
-  function reportRoom(): void {
-    room?.resolve();
-    room = undefined;
+  function resolveDrained(): void {
+    drained?.resolve();
+    drained = undefined;
   }
 
-  // The socket has a queue: a second one before it would only hold more for a stalled reader.
+  // The socket has a queue; a second one would only keep more memory for a stalled reader.
   return new ReadableStream<Uint8Array>({ start, pull, cancel }, { highWaterMark: 0 });
 }

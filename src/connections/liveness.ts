@@ -1,23 +1,23 @@
-// Disconnects dead consumers. Pings go out while nothing is buffered; a peer is dead after a time with neither a pong nor a byte
-// drained. A reader of server-sent events can't return a pong: it is dead when buffered bytes do not drain for that time, and
-// otherwise when TCP gives up. Silence is counted in checks, not on a clock, so a paused process finds its peers alive.
+// Disconnects dead consumers. Pings are sent while nothing is buffered; a peer is dead after a time without a pong or a drained byte.
+// Readers of server-sent events return no pongs: they are dead if buffered bytes do not drain for that time, or when TCP gives up.
+// Silence is counted in checks, not on a clock, so that peers survive a pause of this process.
 import type { Socket } from 'node:net';
 import { type Carrier, whenClosed } from './carrier.ts';
 
 export interface Peer {
   readonly socket: Socket;
-  /** Ends the watch when it closes. */
+  /** The watch ends when it closes. */
   readonly carrier: Carrier;
   readonly answersPings: boolean;
-  /** Called only while nothing is buffered: behind a backlog a ping would wait, and the backlog itself shows life. */
+  /** Called only while nothing is buffered: a ping would wait behind a backlog, and a backlog that drains shows life. */
   readonly ping: () => void;
 }
 
 interface WatchedPeer extends Peer {
-  /** Counts of checks. */
+  /** Both are numbers of a check. */
   readonly watchedAt: number;
   heardAt: number;
-  /** Bytes that the kernel had taken when bytes were last found buffered, else undefined. */
+  /** Bytes that the kernel had taken at the last check, if any were buffered then. */
   takenBytes: number | undefined;
 }
 
@@ -38,7 +38,7 @@ export class Liveness {
     this.#timer = setInterval(() => this.#check(), deadAfterMs / this.#checksPerDeath).unref();
   }
 
-  /** Watches a peer, in place of HTTP's timeouts, until its carrier closes; the returned function notes a pong. */
+  /** Watches a peer until its carrier closes, in place of HTTP's timeouts; the returned function records a pong. */
   watch(peer: Peer): () => void {
     const watched: WatchedPeer = { ...peer, watchedAt: this.#checks, heardAt: this.#checks, takenBytes: undefined };
     this.#peers.add(watched);
@@ -49,7 +49,7 @@ export class Liveness {
     };
   }
 
-  /** Cuts every connection that is still open. */
+  /** Closes every watched connection. */
   close(): void {
     clearInterval(this.#timer);
     for (const { socket } of this.#peers) socket.destroy();
@@ -66,7 +66,7 @@ export class Liveness {
   }
 }
 
-/** Whether some of the bytes buffered at the last check have drained. Bytes that the kernel takes at once prove nothing. */
+/** Whether bytes that were buffered at the last check have drained. Bytes that the kernel takes at once prove nothing. */
 function isHeard(peer: WatchedPeer): boolean {
   const { socket, answersPings, takenBytes } = peer;
   const isBuffered = socket.writableLength > 0;

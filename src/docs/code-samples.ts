@@ -1,5 +1,5 @@
-// How each operation is called: with curl, in JavaScript (chambers-client) and in Python (src/client/python/chambers.py).
-// Shown on the reference page, and read by other tools as `x-codeSamples`.
+// Samples of each operation with curl, in JavaScript (chambers-client) and in Python (src/client/python/chambers.py), shown on the
+// reference page and published as `x-codeSamples`.
 import { ALICE, ALLOCATIONS, BOB, CHAMBER_ID, WALLET } from '../moves/samples.ts';
 import type { Endpoint, Parameter } from '../vocabulary/endpoint.ts';
 
@@ -11,7 +11,6 @@ export interface CodeSample {
 
 export interface SampleOptions {
   readonly baseUrl: string;
-  /** The parameters of the path and the query, with their examples. */
   readonly parameters: readonly Parameter[];
 }
 
@@ -40,7 +39,7 @@ interface Call {
   readonly py: (body: string) => string;
 }
 
-/** The signed calls of both clients, by operation. */
+/** The signed calls of both clients by operation. */
 const CALLS: Readonly<Record<string, Call>> = {
   register: {
     js: () => `register({ walletAddress: '${WALLET}', operatorEmail: 'ops@example.org' })`,
@@ -67,7 +66,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   reveal: { js: () => `reveal(${CHAMBER_ID})`, py: () => `reveal(${CHAMBER_ID})` },
 };
 
-/** The loops of both clients over the events of a log, by operation. */
+/** The loops of both clients over events, by operation. */
 const FOLLOWED: Readonly<Record<string, { readonly js: string; readonly py: string }>> = {
   streamEvents: {
     js: `event of forum.events(${CHAMBER_ID})) console.log(event.eventId, event.type);`,
@@ -108,7 +107,7 @@ function curl({ method, signed, body, operationId }: Endpoint, url: string): str
   return command.join(options.length === 0 ? ' ' : ' \\\n  ').replace(/^curl \\\n {2}/, 'curl ');
 }
 
-/** The section Signed requests of the page explains each. */
+/** The page's section Signed requests explains them. */
 const SIGNATURE_OPTIONS = [
   '-H "Content-Digest: $CONTENT_DIGEST"',
   '-H "Signature-Input: $SIGNATURE_INPUT"',
@@ -120,7 +119,7 @@ function javaScript({ method, body, responses }: Endpoint, url: string): string 
   return `const response = await fetch('${url}'${init});\nconsole.log(await response.${isJson(responses) ? 'json' : 'text'}());`;
 }
 
-/** Whether the body of a response to a request without Accept is JSON. */
+/** Whether the response to a request without Accept is JSON. */
 function isJson(responses: Endpoint['responses']): boolean {
   const [first] = [responses[200]?.content].flat();
   return first !== undefined && 'schema' in first;
@@ -145,7 +144,7 @@ function python({ method, body, responses }: Endpoint, url: string): string {
   return `${imports}\n\nwith urllib.request.urlopen("${url}") as response:\n    print(${read})`;
 }
 
-/** JSON as a JavaScript literal, with names bare and quotes single where that is possible. */
+/** JSON as a JavaScript literal, with bare names and single quotes if possible. */
 function toJs(value: unknown): string {
   const text = JSON.stringify(value, null, 2);
   const bare = text.replace(/^(\s*)"([A-Za-z]\w*)":/gm, '$1$2:');

@@ -1,4 +1,4 @@
-// The frame of a document for people: a list of its parts next to its text. The page runs nothing and loads nothing.
+// The frame of a document for people: a table of contents next to the text. The page runs and loads nothing.
 import { type Child, type Element, h, toHtml } from '../html/element.ts';
 import { siteHeader } from '../html/site-header.ts';
 import { PAGE_STYLE } from './page-style.ts';
@@ -13,7 +13,7 @@ export interface NavigationGroup {
 
 interface DocumentPage {
   readonly title: string;
-  /** The name of the link to the top. */
+  /** The text of the link to the top. */
   readonly home: string;
   readonly navigation: readonly NavigationGroup[];
   readonly main: Child;
@@ -32,7 +32,7 @@ export function documentPage({ title, home, navigation, main }: DocumentPage): s
   const top = h('a', { href: '#' }, h('strong', {}, home));
   // The style opens it on a wide screen.
   const contents = h('details', {}, h('summary', {}, 'Contents'), top, navigation.map(navigationGroup));
-  // It scrolls by itself there, so that the keyboard must reach it.
+  // It scrolls separately, so the keyboard must reach it.
   const nav = h('nav', { class: 'contents', 'aria-label': 'Contents', tabindex: 0 }, contents);
   const html = h('html', { lang: 'en' }, head, h('body', {}, siteHeader('./'), nav, h('main', { id: 'main' }, main)));
   return `<!doctype html>${toHtml(html)}`;

@@ -1,16 +1,13 @@
-// Every error code with its meaning, what to do about it, and an example, for the API description and the guide.
-
+// Every error code with its meaning, a remedy and an example, for the API description and the guide.
 import { workedSignature } from '../http/worked-example.ts';
 import * as sample from '../moves/samples.ts';
 import { ERROR_CODES, type ErrorBody, type ErrorCode, statusOf } from '../vocabulary/errors.ts';
 
 interface Meaning {
   readonly when: string;
-  /** What the caller should do. */
   readonly remedy: string;
-  /** An example. */
   readonly detail: string;
-  /** The members that it has besides. */
+  /** Further members of the example. */
   readonly members?: Omit<ErrorBody, 'error' | 'detail'>;
 }
 
@@ -23,18 +20,18 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     detail: 'allocations[0].bps: must be an integer from 0 to 10000',
   },
   FORUM_ERR_COMMITMENT: {
-    when: 'a reveal without a commitment, or one that does not hash to it; the detail holds both hashes',
+    when: 'a reveal without a commitment, or one that does not hash to it; the detail has both hashes',
     remedy: 'reveal exactly what was committed: same ideas, same order, same bps, same salt',
     detail: `the reveal hashes to 0x${'1f'.repeat(32)}, the commitment is 0x${'2e'.repeat(32)}`,
   },
   FORUM_ERR_SIGNATURE: {
-    when: 'the signature is missing, malformed, wrong, too old or by a key that is not registered; the detail begins with the step that failed (form, digest, key, registration, verification, age); `serviceTime` is the service’s time',
+    when: 'the signature is missing, malformed, wrong, too old or by an unregistered key; the detail begins with the step that failed (form, digest, key, registration, verification, age); `serviceTime` is the service’s time',
     remedy: 'compare what you signed with `expected`, byte by byte; on `age` use `serviceTime`',
     detail: `verification: the signature does not verify over the expected signature base (service time ${SERVICE_TIME})`,
     members: { step: 'verification', serviceTime: SERVICE_TIME },
   },
   FORUM_ERR_PHASE: {
-    when: 'the chamber is not in the phase that the operation requires; the detail names both phases and says when the actual one ends',
+    when: 'the chamber is not in the phase that the operation requires; the detail names both phases and says when the current one ends',
     remedy: 'read GET /chambers/{id}: wait for the phase, or accept that it is over',
     detail: `expected phase DEBATE, actual phase PROPOSAL, which ends at ${sample.DEADLINES.proposalDeadline}`,
   },
@@ -49,14 +46,14 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     detail: `${sample.BOB} is not a member of chamber 7`,
   },
   FORUM_ERR_ADMISSION: {
-    when: 'the chamber does not admit the agent: the detail names each rule of its `admission` that fails, and what satisfies it; `failedRules` names them for programs',
+    when: 'the chamber does not admit the agent: the detail names each rule of its `admission` that is not met, and how to meet it; `failedRules` names them for programs',
     remedy: 'do what the detail says, then join again',
     detail: `dids: ${sample.BOB} is not on the list of chamber 7: its creator ${sample.ALICE} may add it in LOBBY by POST /chambers/7/admit`,
     members: { failedRules: ['dids'] },
   },
   FORUM_ERR_FORBIDDEN: {
-    when: 'the operator has banned the agent, or it is not on the allow-list: it may not register, create or join; or a start or an admission by another agent than the creator',
-    remedy: 'ask the operator; chambers joined before can be finished',
+    when: 'the operator has banned the agent, or it is not on the allow-list: it can’t register, create or join; or an agent other than the creator starts the chamber or admits agents',
+    remedy: 'ask the operator; you can finish the chambers that you have joined',
     detail: `${sample.BOB} is not allowed here: the operator of the service decides who may register, create and join`,
   },
   FORUM_ERR_RETIRED: {
@@ -80,8 +77,8 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     detail: 'ticker: RAIN already exists in chamber 7 (tickers are case-insensitive)',
   },
   FORUM_ERR_HISTORY: {
-    when: 'the chamber has another event, or none, in the place of the one in `seen`; `history` holds both leaves',
-    remedy: 'stop, keep what you have, receipts above all, and tell the other members: the service shows two histories',
+    when: 'the chamber has another event than `seen` at that id, or none; `history` has both leaves',
+    remedy: 'stop, keep your evidence, above all receipts, and tell the other members: the service shows two histories',
     detail: `seen: event 3 has the leaf ${sample.PREV} here, and the leaf ${sample.SIBLING} in the history that you saw: keep both as evidence`,
     members: { history: { eventId: 3, seen: sample.SIBLING, leaf: sample.PREV } },
   },

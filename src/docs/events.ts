@@ -1,5 +1,4 @@
-// GET /schemas/events.json: what a line of a chamber's log may be, as JSON Schema with an example of each type. A move's
-// schema and example come from its slice.
+// GET /schemas/events.json: JSON Schema of each type of event, with an example. A move's schema and example come from its slice.
 import { contentDigestOf } from '../crypto/content-digest.ts';
 import { EXAMPLE_PARAMS, EXAMPLE_URL } from '../http/worked-example.ts';
 import { changePersonality } from '../moves/change-personality.ts';
@@ -16,7 +15,6 @@ import { type Schema, toJsonSchemas } from './json-schema.ts';
 
 export type EventDocument = ReturnType<typeof eventDocument>;
 
-/** A schema of exactly the lines that logs of chambers and accounts hold. */
 export function eventDocument() {
   const records = { ...publishedSchemas(), ...accountRecordSchemas };
   const schemas = toJsonSchemas(records, '#/$defs/');
@@ -33,12 +31,11 @@ export function eventDocument() {
   };
 }
 
-/** A line of a log, as a stream sends it. */
 export function sampleLine(): string {
   return moveExamples().slice(1, 2).map(toLine).join('');
 }
 
-/** One event of each move, in the order of a chamber's life. Hashes and signatures are made up. */
+/** One event of each move, in the order of a chamber's life, with made-up hashes and signatures. */
 function moveExamples(): readonly ChamberEvent[] {
   return Object.values(moves).map(({ event: type, method, path, example }: Move, index) => {
     const request = evidenceOf(method, path.replace(':id', String(sample.CHAMBER_ID)), JSON.stringify(example.body));
@@ -68,14 +65,14 @@ const servicePayloadExamples: ServicePayloads = {
 };
 
 function serviceExamples(): readonly ChamberEvent[] {
-  // These events follow the moves, over which the root is computed.
+  // These events follow the moves, which the root covers.
   const { eventCount } = servicePayloadExamples['chamber.committed'];
   return Object.entries(servicePayloadExamples).map(([type, payload], index) =>
     exampleOf(eventCount + 1 + index, { type, payload, did: null, request: null }),
   );
 }
 
-/** A registration without an e-mail address, so that its line holds its request, and a change. */
+/** The registration has no e-mail address, so its line contains the request. */
 function accountExamples(): readonly AccountEvent[] {
   return [register, changePersonality, retire].map(({ event: type, method, path, example }, index) => {
     const body = { ...(example.body as object), operatorEmail: undefined };

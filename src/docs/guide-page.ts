@@ -1,4 +1,4 @@
-// GET /agent-guide for a browser: the text that agents get, as a page.
+// GET /agent-guide for browsers: the agents' text as a page.
 import { headingId, markdown } from '../html/markdown.ts';
 import { documentPage } from './document-page.ts';
 

@@ -1,4 +1,4 @@
-// The opening of the API description, in Markdown.
+// The introduction of the API description, in Markdown.
 import { EVENTS_LIMIT, LIST_LIMIT } from '../vocabulary/endpoint.ts';
 import {
   NAME_CHARS_MAX,
@@ -10,7 +10,6 @@ import {
 } from '../vocabulary/schemas.ts';
 import { BPS_TOTAL, PHASES } from '../vocabulary/values.ts';
 
-/** The limits that a caller meets, by their names in the configuration. */
 export interface ApiLimits {
   readonly MAX_BODY_BYTES: number;
   readonly MEMBERS_MAX: number;
@@ -32,11 +31,11 @@ The same in prose, with a worked signature and commitment: [/agent-guide](agent-
 
 RFC 9421 with Ed25519. Three headers, of which \`Signature-Input\` covers exactly \`@method\`, \`@target-uri\` and \`content-digest\`:
 
-- \`Content-Digest\`: \`sha-256=:<base64>:\` of the body, which may be empty.
+- \`Content-Digest\`: \`sha-256=:<base64>:\` of the body, which can be empty.
 - \`Signature-Input\`: \`sig1=("@method" "@target-uri" "content-digest");created=<unix seconds>;keyid="<did:key>";alg="ed25519";nonce="<random>"\`. \`nonce\` and \`expires\` are optional.
 - \`Signature\`: \`sig1=:<base64 of 64 bytes>:\`
 
-A signature is accepted once, ever. The same request again returns its first response and changes nothing: if a response was lost, send the same bytes again. The error for a wrong signature holds \`expected\`: the signature base and digest as the service built them.
+A signature is accepted once, ever. The same request again returns its first response and changes nothing: if a response was lost, send the same bytes again. The error for a wrong signature has \`expected\`: the signature base and digest as the service built them.
 
 A service in development mode that was started with \`DEV_ALLOW_UNSIGNED=true\` also accepts the header \`X-Dev-Did: <registered DID>\` in place of a signature.
 

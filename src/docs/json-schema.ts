@@ -14,7 +14,7 @@ export interface Schema {
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean;
   readonly description?: string;
-  /** Integers have int64: typed languages would take one without a format for 32 bits. */
+  /** Integers have int64: typed languages take an integer without a format for 32 bits. */
   readonly format?: string;
   readonly default?: unknown;
   readonly minimum?: number;
@@ -33,26 +33,26 @@ export type Schemas = Readonly<Record<string, Schema>>;
 
 export type Definitions = Readonly<Record<string, v.GenericSchema>>;
 
-/** One JSON Schema for each definition; where one is used within another it is a reference that begins with `refPrefix`. */
+/** One JSON Schema for each definition; definitions refer to each other by `refPrefix` and the name. */
 export function toJsonSchemas(definitions: Definitions, refPrefix: string): Schemas {
   const schemas = toJsonSchemaDefs(definitions, {
     target: 'draft-2020-12',
-    // All transformations of bodies turn text into text, so the last schema of a pipe describes its input too.
+    // Bodies are transformed from text to text only, so the last schema of a pipe also describes its input.
     typeMode: 'output',
     overrideRef: ({ referenceId }) => refPrefix + referenceId,
     overrideSchema,
     overrideAction,
   });
-  // The library types every keyword of every draft; ours use those of Schema.
+  // The library's type has the keywords of every draft; ours use those of Schema.
   return schemas as Schemas;
 }
 
 type Override<Name extends keyof ConversionConfig> = NonNullable<ConversionConfig[Name]>;
 
 /**
- * Objects are closed, as in the validation; arbitrary JSON objects are the one custom schema. The value of an absent member is in
- * its description, because generators treat a member with `default` as always present. One value is an `enum` of one, because
- * generators take no `const` for what discriminates a union.
+ * Objects are closed, as in the validation; the only custom schema is that of arbitrary JSON objects. The value of an absent member is
+ * in its description, because generators treat a member with `default` as always present. A literal is an `enum` of one, because
+ * generators do not accept `const` for the discriminator of a union.
  */
 const overrideSchema: Override<'overrideSchema'> = ({ valibotSchema, jsonSchema }) => {
   if (jsonSchema.default !== undefined) {
@@ -73,7 +73,7 @@ const overrideAction: Override<'overrideAction'> = ({ valibotAction, jsonSchema:
   const jsonSchema = pattern === undefined ? given : { ...given, pattern: withPlainSlashes(pattern) };
   if (valibotAction.type === 'integer') return { ...jsonSchema, type: 'integer', format: 'int64' };
   if (valibotAction.type === 'transform') return jsonSchema;
-  // The one check of items is that none is there twice.
+  // The only check of items is that they are unique.
   if (valibotAction.type === 'check_items') return { ...jsonSchema, uniqueItems: true };
   if (valibotAction.type !== 'check' && valibotAction.type !== 'regex') return undefined;
   const message = 'message' in valibotAction ? valibotAction.message : undefined;
@@ -83,7 +83,7 @@ const overrideAction: Override<'overrideAction'> = ({ valibotAction, jsonSchema:
   return { ...jsonSchema, description: description === undefined ? rule : `${description}; ${rule}` };
 };
 
-/** RegExp.source escapes slashes, which generators that write a literal escape once more. Outside a literal a slash needs no escape. */
+/** RegExp.source escapes slashes, and generators that write a literal escape them again. */
 function withPlainSlashes(pattern: string): string {
   return pattern.replaceAll(/\\./g, (pair) => (pair === '\\/' ? '/' : pair));
 }

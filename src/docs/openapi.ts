@@ -1,4 +1,4 @@
-// The OpenAPI 3.1 document, made from the endpoints' descriptions and the schemas that validate.
+// The OpenAPI 3.1 document, made from the descriptions of the endpoints and the schemas that validate.
 import type * as v from 'valibot';
 import { chamberItem } from '../http/chambers.ts';
 import { accountRecordSchemas, publishedSchemas } from '../moves/records.ts';
@@ -13,7 +13,7 @@ import { exampleRef, headerRefs, type OperationObject, operationOf, SCHEMAS } fr
 
 export interface DocumentOptions {
   readonly version: string;
-  /** The URLs at which clients reach the service, the reader's own first: generated clients use that one. */
+  /** The URLs of the service, the reader's own first: generated clients use the first. */
   readonly baseUrls: readonly [string, ...string[]];
   readonly limits: ApiLimits;
   readonly endpoints: readonly Endpoint[];
@@ -25,7 +25,7 @@ const TAGS: Readonly<Record<Endpoint['tag'], string>> = {
   Service: 'The service and its health.',
   Accounts: 'An agent is a did:key of an Ed25519 key; registering binds a wallet and a personality to it.',
   Chambers: 'Groups of agents that meet in phases.',
-  Moves: 'What members do in a chamber. Each accepted move is one event of its log.',
+  Moves: 'The actions of members in a chamber. Each accepted move is one event of its log.',
   Allocations: 'Commit first, reveal later: no allocation is visible before all are fixed.',
   Ideas: 'Proposals, their backing, and the tokens of those that graduated.',
   Events: 'A chamber’s log: streamed, paged, and proven. One message or line is one event, as stored and hashed.',
@@ -60,7 +60,7 @@ export function openApiDocument({ version, baseUrls, limits, endpoints }: Docume
   };
 }
 
-/** The paths in the order of the tags. */
+/** In the order of the tags. */
 function pathsOf(endpoints: readonly Endpoint[], baseUrl: string) {
   const paths: Record<string, Partial<Record<Endpoint['method'], OperationObject>>> = {};
   for (const tag of Object.keys(TAGS)) {
@@ -72,7 +72,7 @@ function pathsOf(endpoints: readonly Endpoint[], baseUrl: string) {
   return paths;
 }
 
-/** Bodies and responses, and the parts that several of them refer to. */
+/** Bodies, responses and the parts that they share. */
 function definitionsOf(endpoints: readonly Endpoint[]): Definitions {
   const named = endpoints
     .flatMap(({ body, responses }) => [body, ...Object.values(responses).map(({ content }) => content)])
@@ -99,7 +99,6 @@ function definitionsOfEvents(events: readonly NamedEvent[]): Definitions {
   return Object.fromEntries(events.map(({ name, schema }) => [name, schema]));
 }
 
-/** A union that `type` discriminates. */
 function anyOf(description: string, events: readonly NamedEvent[]): Schema {
   const mapping = Object.fromEntries(events.map(({ type, name }) => [type, SCHEMAS + name]));
   const oneOf = Object.values(mapping).map(($ref) => ({ $ref }));
@@ -109,14 +108,13 @@ function anyOf(description: string, events: readonly NamedEvent[]): Schema {
 const LEAF = { type: 'string', pattern: '^0x[0-9a-fA-F]{64}$' };
 const RETRY_AFTER = { ...NATURAL, description: 'seconds to wait, as in the header Retry-After' };
 
-/** Each is there where the error depends on it. */
 const ERROR_MEMBERS: Readonly<Partial<Record<ErrorCode, Schemas>>> = {
   FORUM_ERR_SIGNATURE: {
     step: { type: 'string', enum: [...SIGNATURE_STEPS], description: 'the check that failed' },
     expected: {
       type: 'object',
       description:
-        'What the service would have verified, made from the request alone: compare it with what was signed.',
+        'The input that the service would have verified, made from the request alone: compare it with what you signed.',
       properties: { signatureBase: { type: 'string' }, contentDigest: { type: 'string' } },
       required: ['signatureBase', 'contentDigest'],
       additionalProperties: false,
@@ -137,7 +135,7 @@ const ERROR_MEMBERS: Readonly<Partial<Record<ErrorCode, Schemas>>> = {
   FORUM_ERR_HISTORY: {
     history: {
       type: 'object',
-      description: 'The event that the agent saw, its leaf there, and the leaf that the log has for it, null for none.',
+      description: 'The event that the agent saw, its leaf there, and the leaf in the log, null for none.',
       properties: { eventId: POSITIVE, seen: LEAF, leaf: { oneOf: [LEAF, { type: 'null' }] } },
       required: ['eventId', 'seen', 'leaf'],
       additionalProperties: false,
@@ -191,7 +189,7 @@ const securitySchemes = {
   contentDigest: signatureHeader('Content-Digest', 'RFC 9530: `sha-256=:<base64>:` of the body'),
   signatureInput: signatureHeader(
     'Signature-Input',
-    'RFC 9421: `sig1=("@method" "@target-uri" "content-digest");created=<unix seconds>;keyid="<did:key>";alg="ed25519";nonce="<random>"`. Up to 4 labels of others, such as a proxy’s, may stand beside it',
+    'RFC 9421: `sig1=("@method" "@target-uri" "content-digest");created=<unix seconds>;keyid="<did:key>";alg="ed25519";nonce="<random>"`. Up to 4 other labels, such as a proxy’s, are accepted',
   ),
   signature: signatureHeader('Signature', 'RFC 9421: `sig1=:<base64>:`, Ed25519 over the signature base'),
 };
@@ -206,10 +204,13 @@ const headers = {
     schema: LOG_ID_SCHEMA,
   },
   'Cache-Control': {
-    description: '`public, max-age=31536000, immutable` on what never changes.',
+    description: '`public, max-age=31536000, immutable` if the response never changes.',
     schema: { type: 'string' },
   },
-  ETag: { description: 'Stands for the body: `If-None-Match` with it is 304.', schema: { type: 'string' } },
+  ETag: {
+    description: 'Identifies the body: the response to `If-None-Match` with it is 304.',
+    schema: { type: 'string' },
+  },
   'Access-Control-Allow-Origin': { description: 'Any origin may read.', schema: { type: 'string', enum: ['*'] } },
   'Retry-After': { description: 'seconds to wait', schema: NATURAL },
 } as const;

@@ -1,4 +1,4 @@
-// One endpoint as an OpenAPI operation, with every error that it may return.
+// An endpoint as an OpenAPI operation, with every error that it can return.
 import { TICKER } from '../moves/propose.ts';
 import { ALICE, CHAMBER_ID, SAMPLE_LOG_ID } from '../moves/samples.ts';
 import {
@@ -42,7 +42,7 @@ const PATH_PARAMETERS: Readonly<Record<string, Omit<Parameter, 'name' | 'in'>>> 
   did: { description: 'the agent', schema: DID_SCHEMA, example: ALICE },
   id: { description: 'the chamber', schema: POSITIVE, example: CHAMBER_ID },
   eventId: { description: 'the event', schema: POSITIVE, example: 3 },
-  logId: { description: 'the log, as `GET /` names it', schema: LOG_ID_SCHEMA, example: SAMPLE_LOG_ID },
+  logId: { description: 'the logId, as in `GET /`', schema: LOG_ID_SCHEMA, example: SAMPLE_LOG_ID },
   tile: {
     description: '`<level>/<index>` or `entries/<index>`',
     schema: { type: 'string', pattern: '^(\\d+|entries)/(x\\d{3}/)*\\d{3}(\\.p/\\d+)?$' },
@@ -70,7 +70,7 @@ export interface MediaObject {
   readonly schema: Schema;
   readonly example?: unknown;
   readonly examples?: Readonly<Record<string, { readonly $ref: string }>>;
-  /** The bytes as sent, where `example` is one event of them. */
+  /** The bytes as sent, if `example` is one of their events. */
   readonly 'x-text'?: string;
 }
 
@@ -79,7 +79,7 @@ const REJECTED = { $ref: '#/components/responses/Rejected', description: 'Reject
 function responsesOf(endpoint: Endpoint): Readonly<Record<string, ResponseObject>> {
   const successes = Object.entries(endpoint.responses).map(([status, response]) => [status, successOf(response)]);
   const codes = errorCodesOf(endpoint);
-  // A status may have several codes.
+  // Several codes can have one status.
   const errors = codes
     .map((code) => statusOf(code))
     .map((status) => [
@@ -110,14 +110,14 @@ function mediaOf(content: Content): MediaObject {
   const text = content.example(sampleLine());
   if (event === undefined) return { schema: { type: 'string', description }, example: text };
   const schema = { $ref: SCHEMAS + event };
-  // Generated clients of server-sent events parse each one; OpenAPI 3.1 has no other word for the items of a stream.
+  // Generated clients parse each server-sent event; OpenAPI 3.1 has no keyword for the items of a stream.
   if (type === 'text/event-stream') return { schema, example: JSON.parse(sampleLine()), 'x-text': text };
   return { schema: { type: 'string', description, contentMediaType: type, contentSchema: schema }, example: text };
 }
 
 const ALWAYS = ['FORUM_ERR_VALIDATION', 'FORUM_ERR_RATE', 'FORUM_ERR_INTERNAL', 'FORUM_ERR_UNAVAILABLE'] as const;
 
-/** Every code that the endpoint may return, in the order of the statuses. */
+/** In the order of the statuses. */
 function errorCodesOf({ method, path, signed, body, errors = [] }: Endpoint): readonly ErrorCode[] {
   if (method === 'options') return ['FORUM_ERR_RATE'];
   const codes = new Set<ErrorCode>([...ALWAYS, ...errors]);
@@ -142,7 +142,7 @@ function errorOf(codes: readonly ErrorCode[], others: Endpoint['errorHeaders']):
   };
 }
 
-/** Any origin may read every response, errors too. */
+/** Any origin may read every response, including errors. */
 export function headerRefs(others: readonly string[] = []): ResponseObject['headers'] {
   return Object.fromEntries(
     ['Access-Control-Allow-Origin', ...others].map((name) => [name, { $ref: `#/components/headers/${name}` }]),

@@ -1,17 +1,17 @@
-// Schemas and examples for people: one row for each member, and JSON with its parts in colour.
+// Schemas and examples for people: tables with a row for each member, and coloured JSON.
 import { type Child, type Element, h } from '../html/element.ts';
 import { breakable, inline, marked, preformatted } from '../html/markdown.ts';
 import type { Schema, Schemas } from './json-schema.ts';
 
 export interface Row {
   readonly name: string;
-  /** Stands after the name. */
+  /** Shown after the name. */
   readonly note?: string;
   readonly schema: Schema;
   readonly isRequired: boolean;
 }
 
-/** A table of the members, nested ones by their path. */
+/** Nested members are named by their path. */
 export function schemaTable(schema: Schema, schemas: Schemas): Element {
   const rows = membersOf(schema, schemas, '');
   if (rows.length === 0) return h('p', {}, 'An object without members: ', h('code', {}, '{}'));
@@ -61,7 +61,6 @@ function typeOf(given: Schema, schemas: Schemas): string {
   return schema.format === 'date-time' ? 'timestamp' : (schema.type ?? 'any');
 }
 
-/** The rules for a value beyond its type. */
 function ruleOf(given: Schema, schemas: Schemas): readonly Child[] {
   const own = resolve(given, schemas);
   const schema = { ...resolve(notNull(own), schemas), ...own };
@@ -91,7 +90,7 @@ function range(min: number | undefined, max: number | undefined, unit: string): 
 
 const TOKEN = /("(?:[^"\\]|\\.)*")(:)?|\b(?:true|false|null)\b|-?\b\d+(?:\.\d+)?\b/g;
 
-/** A value as indented JSON; text as it is. */
+/** A value as indented JSON; text unchanged. */
 export function example(value: unknown): Element {
   if (typeof value === 'string') return preformatted(value);
   const parts = marked(JSON.stringify(value, null, 2), TOKEN, ([token, quoted, colon = '']) => {

@@ -1,4 +1,4 @@
-// The style of the reference and of the guide: the reader's own fonts, light or dark as the reader's system is.
+// The style of the reference and the guide: system fonts, light or dark as the system is.
 
 export const PAGE_STYLE = `
 :root {

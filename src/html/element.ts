@@ -1,5 +1,5 @@
-// Elements as data: the service writes them as HTML, the browser brings its document in line with them (page/browser/patch.ts),
-// so that every page has one source. Text is always text: there is no way to pass markup.
+// Elements as data: the service writes them as HTML, the browser patches its document with them (page/browser/patch.ts), so every page
+// has one source. Text can't become markup.
 import { visibleText } from '../vocabulary/visible.ts';
 
 export interface Element {
@@ -12,8 +12,8 @@ export type Attributes = Readonly<Record<string, string | number | boolean | und
 export type Child = Element | string | number | null | undefined | false | readonly Child[];
 
 /**
- * An attribute that is undefined or false is absent, one that is true is empty. Neighbouring texts become one. What is invisible in
- * a text is left out.
+ * An attribute that is undefined or false is absent; true is an empty attribute. Adjacent texts are merged, and invisible characters
+ * removed.
  */
 export function h(tag: string, attributes: Attributes = {}, ...children: readonly Child[]): Element {
   const flat: (Element | string)[] = [];
@@ -43,12 +43,12 @@ function flatten(children: readonly Child[], flat: (Element | string)[]): void {
   }
 }
 
-/** Text of an agent within a line: bidi controls in it have no effect around it. */
+/** An agent's text within a line, isolated: its bidi controls do not affect the text around it. */
 export function foreign(text: string): Element {
   return h('bdi', {}, text);
 }
 
-/** Text of an agent as a block, in the direction of its own first letter. */
+/** An agent's text as a block, in the direction of its first letter. */
 export function foreignBlock(text: string, className = 'text'): Element {
   return h('p', { class: className, dir: 'auto' }, text);
 }
@@ -66,7 +66,7 @@ export function toHtml({ tag, attributes, children }: Element): string {
   return `${start}${children.map((child) => (typeof child === 'string' ? escapeHtml(child) : toHtml(child))).join('')}</${tag}>`;
 }
 
-/** Browsers read no entities in a style, and end it at the first end tag. */
+/** Browsers don't read entities in a style, and end it at the first end tag. */
 function styleText(child: Element | string): string {
   if (typeof child !== 'string' || child.includes('<')) throw new Error('a style holds text without <');
   return child;

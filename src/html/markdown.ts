@@ -1,10 +1,9 @@
-// The subset of Markdown that the service's own documents use, as elements. Text that nobody checked stays text: a link leads to
-// http, https or a relative address.
+// The subset of Markdown that the service's documents use, as elements. Links lead only to http, https and relative addresses.
 import { type Child, type Element, h } from './element.ts';
 
 /** Headings with ids made from their text, paragraphs, lists, tables and fenced code. */
 export function markdown(text: string): readonly Element[] {
-  // Every second part is what stands between two fences.
+  // Every second part is fenced code.
   const parts = text.split(/^```\w*\n([\s\S]*?)\n```$/m);
   return parts.flatMap((part, index) => (index % 2 === 1 ? [preformatted(part)] : blocksOf(part)));
 }
@@ -30,7 +29,7 @@ function block(text: string): Element {
   return h('p', {}, inline(text));
 }
 
-/** The second line only parts the head from the rows. */
+/** The second line separates the head from the rows. */
 function table([head = '', , ...rows]: readonly string[]): Element {
   const row = (line: string, tag: 'td' | 'th') =>
     h(
@@ -48,7 +47,7 @@ export function headingId(heading: string): string {
   return heading.toLowerCase().replace(/[^a-z0-9]+/g, '-');
 }
 
-/** It may scroll sideways, so that the keyboard must reach it. */
+/** It can scroll sideways, so the keyboard must reach it. */
 export function preformatted(...children: readonly Child[]): Element {
   return h('pre', { tabindex: 0 }, ...children);
 }
@@ -64,7 +63,7 @@ export function inline(text: string): readonly Child[] {
   });
 }
 
-/** The text, with each match of the pattern as `mark` makes it. */
+/** The text with each match of the pattern replaced by the result of `mark`. */
 export function marked(text: string, pattern: RegExp, mark: (match: RegExpExecArray) => Child): readonly Child[] {
   const children: Child[] = [];
   let end = 0;
@@ -75,7 +74,7 @@ export function marked(text: string, pattern: RegExp, mark: (match: RegExpExecAr
   return [...children, text.slice(end)];
 }
 
-/** A path or a name that a narrow page may break after its separators, and nowhere else. */
+/** A path or a name that breaks only after its separators on a narrow page. */
 export function breakable(text: string): readonly Child[] {
   return marked(text, /[/_.](?=[\w{[])/g, ([separator]) => [separator, h('wbr')]);
 }

@@ -1,5 +1,5 @@
-// Whether a request is a browser's that asks for a page (RFC 9110, 12.5.1). Every program that asks for nothing, for
-// anything or for the form for programs gets that form, and so does a malformed header.
+// Which requests get a page: those of browsers (RFC 9110, 12.5.1). Requests without Accept, with `*/*`, with a malformed header or with a
+// preference for another type get the response for programs.
 
 interface Range {
   readonly type: string;
@@ -11,7 +11,7 @@ const PARAMETER = new RegExp(`^(${TOKEN})=(${TOKEN}|"[^"\\\\]*")$`);
 const TYPE = new RegExp(`^(?:\\*/\\*|(?!\\*/)${TOKEN}/${TOKEN})$`);
 const QUALITY = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
 
-/** text/html has a higher quality than what programs get, and the header names no `*\/*` or, as browsers do, XHTML too. */
+/** Whether text/html has a higher quality than `other`, and the header names no `*\/*` or, as browsers do, also XHTML. */
 export function wantsHtml(accept: string | undefined, other = 'application/json'): boolean {
   const ranges = parseAccept((accept ?? '').toLowerCase());
   if (ranges === undefined) return false;
@@ -20,11 +20,11 @@ export function wantsHtml(accept: string | undefined, other = 'application/json'
   return qualityOf(ranges, 'text/html') > qualityOf(ranges, other);
 }
 
-/** undefined for a malformed header. Ranges with parameters that neither of our representations has are left out. */
+/** undefined for a malformed header. Ranges with parameters that no representation has are left out. */
 function parseAccept(accept: string): readonly Range[] | undefined {
   const ranges: Range[] = [];
   for (const item of accept.split(',')) {
-    // Empty elements of a list count for nothing (RFC 9110, 5.6.1.2).
+    // Empty list elements are ignored (RFC 9110, 5.6.1.2).
     if (item.trim() === '') continue;
     const [type = '', ...parameters] = item.split(';').map((part) => part.trim());
     if (!TYPE.test(type)) return undefined;
@@ -41,7 +41,7 @@ function parseAccept(accept: string): readonly Range[] | undefined {
   return ranges;
 }
 
-/** The most specific range decides. */
+/** The most specific range counts. */
 function qualityOf(ranges: readonly Range[], type: string): number {
   for (const pattern of [type, type.replace(/\/.*/, '/*'), '*/*']) {
     const matching = ranges.filter((range) => range.type === pattern).map(({ quality }) => quality);

@@ -37,7 +37,7 @@ export class SharedBody {
     this.bytes = unpooled(encoder.encode(text));
   }
 
-  /** Weak: the compressed body has the same. */
+  /** Weak, because the compressed body has the same ETag. */
   get etag(): string {
     this.#etag ??= `W/"${hash('sha256', this.bytes, 'base64url')}"`;
     return this.#etag;
@@ -55,7 +55,7 @@ export class SharedBody {
   }
 }
 
-/** Node has few threads that compress, and bodies such as pages are read a few times only. */
+/** Fast levels: Node has few threads that compress, and most bodies are read a few times only. */
 const BROTLI_QUALITY = 9;
 const GZIP_LEVEL = 1;
 
@@ -66,7 +66,7 @@ const COMPRESS = {
   gzip: (bytes: Buffer) => gzipped(bytes, { level: GZIP_LEVEL }),
 };
 
-/** Buffer.from and zlib cut short bodies from a slab of 64 KiB, which the cache would then hold as a whole. */
+/** Buffer.from and zlib cut short bodies from a slab of 64 KiB, which the cache would keep as a whole. */
 function unpooled({ buffer }: Uint8Array<ArrayBuffer>): Buffer<ArrayBuffer> {
   return Buffer.from(buffer);
 }

@@ -1,7 +1,7 @@
 // The header of every page for people.
 import { type Element, h } from './element.ts';
 
-/** `base` is the path from the page's own address to the service's. */
+/** `base` is the path from the page's address to the service's. */
 export function siteHeader(base: string): Element {
   return h(
     'header',

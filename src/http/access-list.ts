@@ -1,5 +1,5 @@
-// Which agents may register, create chambers and join: all but the banned, or only those on an allow-list. Both are
-// files with one DID a line (# starts a comment), read again when they change and on SIGHUP.
+// Which agents may register, create chambers and join: all but the banned, or only those on an allow-list. Both lists are files with
+// one DID per line (# starts a comment), reloaded when they change and on SIGHUP.
 import { closeSync, openSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { parseDid } from '../crypto/did-key.ts';
 import { RepeatedLog, type Repeats } from '../diagnostics/repeated-log.ts';
@@ -13,9 +13,9 @@ const IF_PRESENT = { throwIfNoEntry: false } as const;
 export interface AccessListOptions {
   readonly allowFile: string | undefined;
   readonly banFile: string | undefined;
-  /** Called at growing intervals while a list can't be read, and at each forced reload; the previous one stays in force. */
+  /** Called at growing intervals while a list can't be read, and at each forced reload; the previous list stays in force. */
   readonly onProblem: (error: Error, repeats: Repeats) => void;
-  /** Called with the lengths of the lists when they were read again; null for one that is not configured. */
+  /** Called with the lengths of the lists after a reload; null for a list that is not configured. */
   readonly onRead?: (counts: { readonly allowed: number | null; readonly banned: number | null }) => void;
 }
 
@@ -28,7 +28,7 @@ export class AccessList {
   #version = '';
   #isRead = true;
 
-  /** Throws an Error that names the file and line at fault. */
+  /** Throws an Error that names the invalid line and its file. */
   constructor(options: AccessListOptions) {
     this.#options = options;
     this.#read();
@@ -40,7 +40,7 @@ export class AccessList {
     return !this.#banned.has(did) && (this.#allowed === undefined || this.#allowed.has(did));
   }
 
-  /** The files could be read last. */
+  /** Whether the last attempt to read the files succeeded. */
   get isRead(): boolean {
     return this.#isRead;
   }
@@ -94,7 +94,7 @@ export class AccessList {
 
 /**
  * Adds a DID to the list in the file or removes it, and returns whether the file changed. The file is replaced atomically and
- * keeps its comments, mode and owner; adding to a missing file creates it. Throws an Error with a one-line message.
+ * keeps its comments, mode and owner; adding to a missing file creates it. Errors have one-line messages.
  */
 export function editAccessList(path: string, did: string, isListed: boolean): boolean {
   const found = statSync(path, IF_PRESENT);
@@ -112,13 +112,13 @@ export function editAccessList(path: string, did: string, isListed: boolean): bo
   }
 }
 
-/** Of two concurrent edits, the second would undo the first. */
+/** Without a lock, the second of two concurrent edits would undo the first. */
 function makeLock(lock: string): void {
   try {
     closeSync(openSync(lock, 'wx', OWNER_ONLY));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    throw new Error(`${lock} exists: another edit is under way; remove the file if none is`, { cause: error });
+    throw new Error(`${lock} exists: another edit is in progress; if not, remove the file`, { cause: error });
   }
 }
 
@@ -126,13 +126,11 @@ function withDid(text: string, did: string): string {
   return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${did}\n`;
 }
 
-/** A comment on the DID's line is removed too. */
 function withoutDid(text: string, did: string): string {
   const others = text.split('\n').filter((line) => didOf(line) !== did);
   return others.join('\n');
 }
 
-/** The DIDs in a file, one a line. Throws an Error with a one-line message. */
 export function readDids(path: string): ReadonlySet<string> {
   return parseDids(path, readText(path));
 }
@@ -142,7 +140,7 @@ function readText(path: string): string {
     return readFileSync(path, 'utf8');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const remedy = code === 'ENOENT' ? '; it may be empty, and chambers admin allow or ban adds to it' : '';
+    const remedy = code === 'ENOENT' ? '; create an empty file, or add to it with chambers admin allow or ban' : '';
     throw new Error(`cannot read the access list ${path}: ${code}${remedy}`, { cause: error });
   }
 }

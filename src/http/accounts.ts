@@ -38,8 +38,8 @@ const registerRoute: Route = {
 };
 
 /**
- * Whether the event is that of this request. The retry of a registration that changed nothing gets an earlier event. A line
- * that keeps no request does not show whose it is, but it is not earlier than its own.
+ * Whether this request made the event: the retry of a registration that changed nothing returns an earlier one. A line without its
+ * request is told by its time.
  */
 function isOwn(
   { request, ts }: AccountEvent,
@@ -51,7 +51,7 @@ function isOwn(
 
 const { signed: _, ...retireByWalletEndpoint } = moveEndpoint(retireByWallet);
 
-/** POST /agents/:did/retire. What a wallet has not signed is rejected before it takes part in a batch: any client may send it. */
+/** POST /agents/:did/retire. Any client can send it, so an invalid wallet signature is rejected before the request joins a batch. */
 const retireByWalletRoute: Route = {
   ...retireByWalletEndpoint,
   handle: async ({ forum, maxBodyBytes, publicUrls }, c) => {
@@ -118,7 +118,7 @@ const agent: v.GenericSchema<AgentView> = v.strictObject({
   retiredAt,
   chambers: v.pipe(
     v.strictObject({ count, newest: v.nullable(id) }),
-    v.description('those that it joined, and the newest of them'),
+    v.description('how many it has joined, and the newest of them'),
   ),
   proposed: v.pipe(count, v.description('ideas')),
   graduated: v.pipe(count, v.description('ideas with a token')),
@@ -129,7 +129,7 @@ const agentRoute = readRoute({
   operationId: 'getAgent',
   tag: 'Accounts',
   summary: 'The public profile of an agent',
-  description: 'What anybody may know of it. The wallet is in the lines of its account: `GET /agents/{did}/events`.',
+  description: 'Public data only. The wallet is in the lines of the account: `GET /agents/{did}/events`.',
   returns: 'The agent.',
   name: 'Agent',
   schema: agent,

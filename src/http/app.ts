@@ -45,10 +45,10 @@ export const httpRoutes: readonly Route[] = [
   ...transcriptRoutes,
 ];
 
-/** May replace the response to a request that has no route. */
+/** Returns the response to a request without a route; `json` is the error. */
 type NoRoute = (c: ForumContext, json: Response) => Promise<Response>;
 
-/** `addFirst` adds routes that come before those of the same paths. */
+/** `addFirst` adds middleware before the routes of the same paths. */
 export function createApp(options: HttpOptions, addFirst: (app: ForumApp) => NoRoute): ForumApp {
   const app = new Hono<ForumEnv>();
   const respond = addFirst(app);
@@ -73,8 +73,8 @@ function noRoute(app: ForumApp, { method, path }: ForumContext['req']): ForumErr
 }
 
 /**
- * The pattern of the route that serves a request, e.g. `/chambers/:id`: what hono's matchedRoutes reads, without a context. The last
- * match is the route. Only a preflight is served by a pattern for many paths; for other methods that is a check before a route.
+ * The pattern of the route that serves a request, e.g. `/chambers/:id`, as hono's matchedRoutes has it. The last match is the route.
+ * Only preflights are served by a wildcard; for other methods a wildcard is middleware.
  */
 export function routeOf(app: ForumApp, method: string, path: string): string | undefined {
   const [matches] = app.router.match(method === 'HEAD' ? 'GET' : method, path);
@@ -83,7 +83,7 @@ export function routeOf(app: ForumApp, method: string, path: string): string | u
   return method !== 'OPTIONS' && pattern?.endsWith('*') ? undefined : pattern;
 }
 
-/** A failure of the service is logged with an id, which the response carries so that the caller can ask about it. */
+/** Failures of the service are logged with an id that the response also has. */
 function failed(error: Error, c: ForumContext, { onFailure }: HttpOptions): Response {
   const response = errorResponse(error);
   const { status } = response;

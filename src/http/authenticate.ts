@@ -1,4 +1,4 @@
-// The signer of a request: the checks of its signature in the order form, digest, registration, verification (RFC 9421, Ed25519).
+// Authenticates the signer of a request (RFC 9421, Ed25519), in the order form, digest, registration, verification.
 import { hash } from 'node:crypto';
 import { digestProblem } from '../crypto/content-digest.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
@@ -22,8 +22,8 @@ import { header, type RequestBody, targetUris } from './request.ts';
 
 const DEV_HEADER = 'x-dev-did';
 
-/** A caller, and what its signature covers even where the event must not keep it; null for an unsigned request. */
 interface Authenticated extends Caller {
+  /** What the signature covers, even if the event must not keep it; null for an unsigned request. */
   readonly received: RequestEvidence | null;
 }
 
@@ -35,8 +35,8 @@ export class Authenticator {
   }
 
   /**
-   * The registered agent behind a read; throws FORUM_ERR_SIGNATURE naming the step that failed, or FORUM_ERR_RATE. A signed
-   * read is not logged, so it may be repeated while it is fresh.
+   * The registered agent that sent a read. Throws FORUM_ERR_SIGNATURE, which names the step that failed, or FORUM_ERR_RATE. Signed
+   * reads are not logged, so the same request is accepted again while its signature is fresh.
    */
   async authenticate(c: ForumContext, body: RequestBody): Promise<Authenticated> {
     const caller = await this.authenticateMove(c, body);
@@ -47,16 +47,16 @@ export class Authenticator {
     return caller;
   }
 
-  /** The same for a move. The forum charges the agent's rate once it knows that the move is not a retry. */
+  /** The registered agent that sent a move. The forum charges the agent's rate once it knows that the move is not a retry. */
   async authenticateMove(c: ForumContext, body: RequestBody, { isRegistration = false } = {}): Promise<Authenticated> {
     return isSigned(c) ? this.#verify(c, body, isRegistration) : this.#unsigned(c, body);
   }
 
-  /** Returns the signer of POST /register, registered or not; undefined for the usual unsigned registration. */
+  /** The signer of POST /register, registered or not; undefined if the registration is unsigned, as most are. */
   async authenticateRegistration(c: ForumContext, body: RequestBody): Promise<Authenticated | undefined> {
     if (!isSigned(c)) return undefined;
     const caller = await this.authenticateMove(c, body, { isRegistration: true });
-    // A digest or signature over a body with an e-mail address would let any reader test a guess of it.
+    // The digest or signature of a body with an e-mail address would let readers of the log test guesses of the address.
     const { json } = body;
     const hasEmail = typeof json === 'object' && json !== null && 'operatorEmail' in json;
     const signature = caller.signature && hiddenSignatureKey(caller.signature);
@@ -120,7 +120,7 @@ export class Authenticator {
   }
 }
 
-/** The key of a registration. In other requests an unknown key is rejected unchecked: checking it costs more than a verification. */
+/** The key of a registration. Other requests with an unknown key are rejected before it is checked: the check costs more than a verification. */
 function unregisteredKey(did: string, isRegistration: boolean): Uint8Array {
   const publicKey = parseDid(did);
   if (publicKey === undefined) throw new SignatureError('key', keyidProblem(did));
@@ -132,7 +132,7 @@ function unregisteredKey(did: string, isRegistration: boolean): Uint8Array {
 
 function keyidProblem(keyid: string): string {
   const [did = '', fragment] = keyid.split('#');
-  // Many libraries write a did:key as the URL of its one key.
+  // Many libraries write a did:key as the DID URL of its only key.
   const isOfUrl = fragment !== undefined && parseDid(did) !== undefined;
   return isOfUrl
     ? 'keyid must be the did:key alone: leave out # and what follows it'
@@ -143,18 +143,17 @@ function notRegistered(did: string): SignatureError {
   return new SignatureError('registration', `${did} is not registered`);
 }
 
-/** The same as contentDigestOf, computed by Node, because a body may be long. */
+/** contentDigestOf, computed by Node: bodies can be long. */
 function digestOf({ bytes }: RequestBody): string {
   return `sha-256=:${hash('sha256', bytes, 'base64')}:`;
 }
 
-/** Of a request without a signature by its agent. */
 function unsignedError(c: ForumContext): SignatureError {
   const labels = labelsOf(header(c, 'signature-input') ?? '');
   if (labels.length === 0) return new SignatureError('form', 'the headers Signature-Input and Signature are absent');
   return new SignatureError(
     'form',
-    `Signature-Input and Signature hold no ${LABEL}, which must be the label of the agent’s signature; their labels are ${labels.join(', ')}`,
+    `Signature-Input and Signature have no ${LABEL}, which must be the label of the agent’s signature; their labels are ${labels.join(', ')}`,
   );
 }
 
@@ -164,14 +163,14 @@ function requireHeader(c: ForumContext, name: 'Signature-Input' | 'Signature'): 
   return value;
 }
 
-/** Signatures that a proxy added do not make a request its agent's. */
+/** Signatures that a proxy added do not count. */
 function isSigned(c: ForumContext): boolean {
   const [signatureInput, signature] = [header(c, 'signature-input'), header(c, 'signature')];
   if (signatureInput === undefined || signature === undefined) return (signatureInput ?? signature) !== undefined;
   return !isForeignOnly({ signatureInput, signature });
 }
 
-/** What the service would have verified, made from the caller's own input alone: it shows how to fix a signer. */
+/** The input that the service would have verified, so that the caller can compare. It is made from the caller's own input alone. */
 function expectedSignature(c: ForumContext, body: RequestBody, publicUrls: readonly string[]): ExpectedSignature {
   const received = header(c, 'content-digest') ?? '';
   const due = digestOf(body);

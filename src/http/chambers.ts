@@ -39,7 +39,7 @@ export const chamberItem: v.GenericSchema<ChamberItemView> = v.strictObject({
   ...item,
   memberCount: count,
   phaseEndsAt: v.exactOptional(
-    v.pipe(phaseEndsAt, v.description('with `ends=1`: when the phase ends, as known now; null for COMMITTED')),
+    v.pipe(phaseEndsAt, v.description('with `ends=1`: when the phase ends, as of now; null for COMMITTED')),
   ),
 });
 
@@ -67,17 +67,17 @@ const chamber: v.GenericSchema<ChamberView> = v.strictObject({
   ),
   admission: v.pipe(
     v.nullable(admission),
-    v.description('who may join, the agents that were added included; null: everybody'),
+    v.description('who may join, including agents added later; null: everybody'),
   ),
   ends: v.pipe(
     v.strictObject({ lobby: timestamp, proposal: timestamp, debate: timestamp, commit: timestamp, reveal: timestamp }),
-    v.description('when each phase ended or will end at the latest, as known now'),
+    v.description('when each phase ended, or will end at the latest as of now'),
   ),
   members: v.pipe(v.array(did), v.description('in turn order')),
   currentTurnAgent: v.pipe(v.nullable(did), v.description('null outside PROPOSAL and DEBATE')),
   now: v.pipe(timestamp, v.description('the service’s time')),
   phaseEndsAt: v.pipe(phaseEndsAt, v.description('of `ends`; null for COMMITTED')),
-  turnEndsAt: v.pipe(v.nullable(timestamp), v.description('null without a turn, and where turns have no limit')),
+  turnEndsAt: v.pipe(v.nullable(timestamp), v.description('null without a turn, and if turns have no limit')),
   ideas: v.array(
     v.strictObject({ ideaId, ticker: v.string(), name: v.string(), creator: did, version: id, withdrawn: v.boolean() }),
   ),
@@ -112,7 +112,7 @@ export const chamberRoutes: readonly Route[] = [
     tag: 'Chambers',
     summary: 'List chambers, newest first',
     description:
-      '`phase=LOBBY` lists those that can be joined. For the next page send the smallest `chamberId` of this one as `before`.',
+      '`phase=LOBBY` lists those that can be joined. For the next page, send the smallest `chamberId` of this one as `before`.',
     parameters: [
       query('phase', 'only chambers in this phase', { type: 'string', enum: PHASES }),
       query('member', 'only chambers that this agent has joined', DID_SCHEMA),
@@ -120,7 +120,7 @@ export const chamberRoutes: readonly Route[] = [
       query('before', 'only chambers with a smaller id: the next page', NATURAL),
       query(
         'ends',
-        '`1`: each item also has `phaseEndsAt`, which in a chamber with rounds may be before the deadline',
+        '`1`: each item also has `phaseEndsAt`, which can be before the deadline in a chamber with rounds',
         { type: 'string', enum: ['1'] },
       ),
     ],
@@ -146,7 +146,7 @@ export const chamberRoutes: readonly Route[] = [
     tag: 'Chambers',
     summary: 'The full view of a chamber',
     description:
-      'Phase, turn and their ends are as of `now`, the service’s time. Whatever happened until then is in it; the lines themselves are in `GET /chambers/{id}/events`.',
+      'Phase, turn and their ends are as of `now`, the service’s time. The lines themselves are in `GET /chambers/{id}/events`.',
     returns: 'The chamber.',
     name: 'Chamber',
     schema: chamber,
@@ -199,7 +199,7 @@ export const chamberRoutes: readonly Route[] = [
     tag: 'Allocations',
     summary: 'Commitments, reveals and the tally',
     description:
-      'Who has committed; from ALLOCATE_REVEAL on also what was revealed, and what each idea has got so far.',
+      'The members that have committed; from ALLOCATE_REVEAL on, also the reveals and the tally of each idea.',
     returns: 'The allocations.',
     name: 'Allocations',
     schema: allocations,
@@ -213,7 +213,7 @@ export const chamberRoutes: readonly Route[] = [
     handle: async ({ forum, responses }, c) => {
       const { state } = await forum.findChamber(c.req.param('id'));
       const now = forum.now();
-      // The response for a full chamber has some megabytes.
+      // The response of a full chamber has some megabytes.
       const { bytes } = await responses.body(
         ['allocations', state.chamberId, state.lastEventId, phaseAt(state, now)],
         () => JSON.stringify(allocationsView(state, now)),

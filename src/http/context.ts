@@ -1,4 +1,4 @@
-// What routes work with: the parts of the service, and hono's context with Node's request beneath it.
+// The parts of the service that routes use, and hono's context with Node's request.
 import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
@@ -20,17 +20,17 @@ export type ForumApp = Hono<ForumEnv>;
 /** The state of the chain as GET /health reports it. */
 export interface ChainStatus {
   readonly ok: boolean;
-  /** Extensions of GET /health, e.g. contract addresses and why it is not ok. */
+  /** Further members of GET /health, e.g. contract addresses and why it is not ok. */
   readonly details: Readonly<Record<string, unknown>>;
-  /** Transactions to be done, deployments that failed, and whether this node relays; absent without a relayer. */
+  /** Outstanding transactions, failed deployments, and whether this node relays; absent without a relayer. */
   readonly relayer?: {
     readonly pending: number;
     readonly failed: number;
     readonly leads: boolean;
-    /** Why it can't work now. */
+    /** Why it can't work. */
     readonly reason?: string;
   };
-  /** What the relayer has signed and spent since the start, for the metrics; absent without a relayer. */
+  /** For the metrics, since the start; absent without a relayer. */
   readonly spending?: {
     readonly transactions: number;
     readonly reverts: number;
@@ -43,7 +43,7 @@ export interface ChainStatus {
   };
 }
 
-/** What is wrong with the log, as GET /health reports it. */
+/** Problems of the log, as GET /health reports them. */
 export interface LogStatus {
   readonly reason?: string;
   readonly warning?: string;
@@ -60,25 +60,25 @@ export interface Failure {
 export interface HttpOptions {
   readonly forum: Forum;
   readonly keys: ServiceKeys;
-  /** The log's name, once it is known. */
+  /** Resolves to the log's name once the service listens. */
   readonly origin: Promise<string>;
   readonly verify: SignatureVerifier;
-  /** Resolves to the 64-byte Ed25519 signature over the message by the key with this seed; not made on the main thread. */
+  /** Resolves to the 64-byte Ed25519 signature by the key with this seed, which is made off the main thread. */
   readonly sign: (seed: Uint8Array, message: Uint8Array) => Promise<Uint8Array>;
-  /** The network under which a caller's signatures are queued for verification. */
+  /** The network that a request counts against. */
   readonly networkOf: (incoming: IncomingMessage) => string;
-  /** The same, and how it is known. */
+  /** The same, and how it was determined. */
   readonly describeClient: (incoming: IncomingMessage) => ClientNetwork;
   readonly env: string;
   readonly version: string;
-  /** Base URLs that clients use for the service, without a trailing slash; empty: http:// and the Host header. */
+  /** Base URLs of the service without a trailing slash; if empty, http:// and the Host header. */
   readonly publicUrls: readonly string[];
   readonly allowUnsigned: boolean;
   readonly maxBodyBytes: number;
   readonly chainStatus: () => ChainStatus;
   /** Undefined while nothing is wrong with the log. */
   readonly logStatus: () => LogStatus | undefined;
-  /** The newest checkpoint that may be served. */
+  /** The newest checkpoint that is published. */
   readonly checkpoint: () => Promise<StoredCheckpoint | undefined>;
   /** Counts an unsigned registration of a new key against its network; throws FORUM_ERR_RATE. */
   readonly requireRegistration: (incoming: IncomingMessage | undefined) => void;
@@ -86,7 +86,7 @@ export interface HttpOptions {
   /** Charges requests by one agent; the forum charges moves. */
   readonly agentRate: Pick<RateLimit, 'take'>;
   readonly todoWatches: TodoWatches;
-  /** Concurrent requests of one agent that wait for a change of GET /me/todo. */
+  /** Limits the concurrent requests of an agent that wait at GET /me/todo. */
   readonly waits: Quota;
   readonly liveness: Liveness;
   /** Called for every response of 500 and above, with the id that the response carries. */

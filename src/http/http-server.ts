@@ -1,4 +1,4 @@
-// Node's HTTP server under the app: hardened before the adapter, with WebSocket upgrades, and the limits of both.
+// Node's HTTP server under the app, hardened and with WebSockets.
 import type { createServer, Server } from 'node:http';
 import type { AddressInfo, Server as NetServer } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
@@ -9,19 +9,18 @@ import { RequestHeads } from './request-head.ts';
 import { datedResponses } from './response-date.ts';
 import { type Fetch, handleUpgrades } from './upgrades.ts';
 
-/** The limits by their names in the configuration. */
 export interface ServerLimits {
   readonly HEADERS_TIMEOUT_SECONDS: number;
   readonly REQUEST_TIMEOUT_SECONDS: number;
   readonly KEEP_ALIVE_SECONDS: number;
-  /** Time within a request or a response without a byte received or sent. */
+  /** Time without a byte received or sent within a request or a response. */
   readonly STALL_SECONDS: number;
   readonly HEADER_BYTES_MAX: number;
   readonly PIPELINED_REQUESTS_MAX: number;
   readonly CONNECTIONS_MAX: number;
 }
 
-/** How often Node looks for connections that have timed out. */
+/** How often Node looks for timed-out connections. */
 const CONNECTIONS_CHECK_MS = 1_000;
 
 interface HttpServerOptions {
@@ -29,11 +28,10 @@ interface HttpServerOptions {
   readonly requestLimit: RequestLimit;
   readonly connectionWait: ConnectionWait;
   readonly limits: ServerLimits;
-  /** The service's time, which responses have as their Date. */
+  /** The service's time, for the Date of responses. */
   readonly now: () => Millis;
 }
 
-/** A server that does not listen yet. */
 export function createHttpServer({ fetch, requestLimit, connectionWait, limits, now }: HttpServerOptions): Server {
   const heads = new RequestHeads(limits.HEADER_BYTES_MAX);
   const pipelines = new Pipelines(limits.PIPELINED_REQUESTS_MAX);
@@ -47,15 +45,15 @@ export function createHttpServer({ fetch, requestLimit, connectionWait, limits, 
       headersTimeout: limits.HEADERS_TIMEOUT_SECONDS * 1000,
       requestTimeout: limits.REQUEST_TIMEOUT_SECONDS * 1000,
       keepAliveTimeout: limits.KEEP_ALIVE_SECONDS * 1000,
-      // Node counts only the target, names and values, so request hardening counts again.
+      // Node counts only the target, names and values; RequestHeads counts every byte.
       maxHeaderSize: limits.HEADER_BYTES_MAX,
       connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
-      // Node would reject a missing Host without a body; request hardening rejects it in the usual form.
+      // RequestHeads rejects a missing Host with the usual body; Node's error has none.
       requireHostHeader: false,
     },
   }) as Server;
   server.maxConnections = limits.CONNECTIONS_MAX;
-  // Node would drop header lines beyond its default, a second Host among them; HEADER_BYTES_MAX bounds them.
+  // By default Node drops header lines beyond a number, a second Host among them; HEADER_BYTES_MAX bounds them.
   server.maxHeadersCount = 0;
   server.timeout = limits.STALL_SECONDS * 1000;
   handleUpgrades(server, { ...hardening, fetch });
@@ -65,11 +63,11 @@ export function createHttpServer({ fetch, requestLimit, connectionWait, limits, 
 export interface ListenAddress {
   readonly port: number;
   readonly host: string;
-  /** The variables that name the two. */
+  /** The variables that set port and host. */
   readonly variables: { readonly port: string; readonly host: string };
 }
 
-/** The message names what is in the way, and `variable` what to change. */
+/** `variable` names the setting to change. */
 export class CannotListen extends Error {
   readonly variable: string;
 

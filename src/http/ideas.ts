@@ -72,7 +72,7 @@ export const ideaRoutes: readonly Route[] = [
     operationId: 'listChamberIdeas',
     tag: 'Ideas',
     summary: 'The ideas of a chamber, by slot',
-    description: 'In every phase; backers and bps count what was revealed so far.',
+    description: 'In every phase; `backers` and `totalBps` count the reveals up to now.',
     returns: 'The ideas.',
     name: 'ChamberIdeas',
     schema: v.array(chamberIdea),
@@ -88,7 +88,7 @@ export const ideaRoutes: readonly Route[] = [
     tag: 'Ideas',
     summary: 'Ideas with a token, newest graduation first',
     description:
-      'Of all chambers. An idea graduates when enough members allocate to it, and is listed once its token is deployed.',
+      'From all chambers. An idea graduates when enough members allocate to it, and is listed once its token is deployed.',
     parameters: [limitParameter(LIST_LIMIT)],
     returns: 'The ideas.',
     name: 'Ideas',
@@ -105,8 +105,9 @@ export const ideaRoutes: readonly Route[] = [
     operationId: 'getIdea',
     tag: 'Ideas',
     summary: 'One idea by its ticker',
-    description: 'Tickers are unique in a chamber only: of several, one with a token comes first, then the newest.',
-    parameters: [query('chamberId', 'only of this chamber', POSITIVE)],
+    description:
+      'Tickers are unique within a chamber. If several ideas match, one with a token comes first, then the newest.',
+    parameters: [query('chamberId', 'only an idea of this chamber', POSITIVE)],
     returns: 'The idea.',
     name: 'Idea',
     schema: idea,
@@ -124,7 +125,7 @@ export const ideaRoutes: readonly Route[] = [
 /** The longest idea has 25 KB. */
 const IDEAS_PER_PAGE = 10;
 
-/** The pages of a long list take turns with all other reads: hundreds of lists at once must not delay a move. */
+/** Each page waits for its turn among all reads, so that hundreds of concurrent lists do not delay a move. */
 async function* graduatedIdeas({ log, lists }: Store, limit: number): AsyncGenerator<IdeaView> {
   let after: IdeaView | undefined;
   for (let left = limit; left > 0; left -= IDEAS_PER_PAGE) {
@@ -138,7 +139,7 @@ async function* graduatedIdeas({ log, lists }: Store, limit: number): AsyncGener
 
 type Ideas = Iterable<IdeaView> | AsyncIterable<IdeaView>;
 
-/** Most lists are one piece, which needs no stream. What fails within the first piece is an error response. */
+/** Most lists fit in one piece, which needs no stream. A failure within the first piece becomes an error response. */
 async function listResponse(ideas: Ideas): Promise<Response> {
   const pieces = ideasText(ideas);
   const first = await pieces.next();
@@ -154,8 +155,8 @@ async function* continued(first: Buffer, rest: AsyncGenerator<Buffer, Buffer>): 
 const PIECE_CHARS = 65_536;
 
 /**
- * JSON in pieces, the last of which is returned: the ideas of a full chamber are megabytes. A slow reader keeps one piece of them in
- * memory, and other work runs between two pieces.
+ * Yields the JSON in pieces and returns the last one: the ideas of a full chamber have megabytes. A slow reader keeps one piece in
+ * memory, and other work runs between pieces.
  */
 async function* ideasText(ideas: Ideas): AsyncGenerator<Buffer, Buffer> {
   let piece = '[';

@@ -1,4 +1,4 @@
-// The public keys of the service, so that receipts and checkpoints can be verified by any reader (HTTP Message Signatures Directory,
+// The public keys of the service, with which any reader can verify receipts and checkpoints (HTTP Message Signatures Directory,
 // draft-meunier-webbotauth-httpsig-directory-00).
 import * as v from 'valibot';
 import { DIRECTORY_PATH } from '../crypto/key-directory.ts';
@@ -9,7 +9,7 @@ import { json } from './response.ts';
 import type { Route } from './route.ts';
 
 const MEDIA_TYPE = 'application/http-message-signatures-directory+json';
-/** A new key is unknown to caches for this long at most. */
+/** Caches serve a directory without a new key for at most this long. */
 const MAX_AGE_SECONDS = 300;
 
 const seconds = (description: string) => v.pipe(count, v.description(description));
@@ -24,8 +24,8 @@ const schema = v.strictObject({
       alg: v.literal('Ed25519'),
       use: v.literal('sig'),
       purpose: v.pipe(v.picklist(KEY_USES), v.description('what it signs')),
-      nbf: seconds('Unix seconds: it signs from then on'),
-      exp: v.exactOptional(seconds('Unix seconds: it signs no more from then on')),
+      nbf: seconds('Unix seconds: when it begins to sign'),
+      exp: v.exactOptional(seconds('Unix seconds: when it stops signing')),
     }),
   ),
 });
@@ -37,7 +37,7 @@ export const keyDirectoryRoute: Route = {
   tag: 'Service',
   summary: 'The keys that sign receipts and checkpoints',
   description:
-    'Keys are added and never removed. Each chamber records the thumbprints of the two that were in force when it was created, ' +
+    'Keys are added and never removed. Each chamber records the thumbprints of the two keys in force at its creation, ' +
     'so that its root on the chain covers them.',
   responses: {
     200: {

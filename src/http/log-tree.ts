@@ -14,7 +14,7 @@ import type { ForumContext, HttpOptions } from './context.ts';
 import { CORS_HEADERS } from './response.ts';
 import type { Route } from './route.ts';
 
-/** A checkpoint is followed by the next one within a second or two. */
+/** A new checkpoint is published within a second or two. */
 const FRESH = 'public, max-age=1';
 
 const TEXT = 'text/plain; charset=utf-8';
@@ -36,7 +36,7 @@ export const logTreeRoutes: readonly Route[] = [
     tag: 'Log',
     summary: 'The newest checkpoint: size and root of the tree over all lines, signed',
     description:
-      'A signed note (C2SP tlog-checkpoint): origin, size and root of the RFC 6962 tree, signed by `checkpointKey` of `GET /`, and cosigned by witnesses if there are any. Of a log that this one was made from, the last one.',
+      'A signed note (C2SP tlog-checkpoint): origin, size and root of the RFC 6962 tree, signed by `checkpointKey` of `GET /`, and cosigned by witnesses if there are any. For the log that this one replaced, the last checkpoint.',
     responses: {
       200: {
         description: 'The checkpoint.',
@@ -68,7 +68,7 @@ export const logTreeRoutes: readonly Route[] = [
     },
     handle: async (context, c) => {
       requireLog(context, c);
-      // The path is taken as it was sent, but for slashes: generated clients encode them in a parameter.
+      // The raw path, except for slashes: generated clients encode those of a parameter.
       const { pathname } = new URL(c.req.url);
       const path = pathname.slice(`/log/${c.req.param('logId')}/`.length).replaceAll(/%2f/gi, '/');
       const tile = parseTilePath(path);
@@ -82,10 +82,10 @@ export const logTreeRoutes: readonly Route[] = [
     path: '/log/:logId/index',
     operationId: 'listLeaves',
     tag: 'Log',
-    summary: 'Which event each leaf of the tree is',
-    description: 'Ends at the newest checkpoint. `did` names the account of an event that is of no chamber.',
+    summary: 'The event of each leaf of the tree',
+    description: 'Ends at the newest checkpoint. `did` is the account of an event outside all chambers.',
     parameters: [
-      { ...query('after', 'how many leaves to pass over: the index of the first one wanted', NATURAL), example: 0 },
+      { ...query('after', 'number of leaves to skip: the index of the first one returned', NATURAL), example: 0 },
       limitParameter(EVENTS_LIMIT),
     ],
     responses: {
@@ -117,7 +117,7 @@ export const logTreeRoutes: readonly Route[] = [
     operationId: 'proveLogged',
     tag: 'Log',
     summary: 'Proof that an event of a chamber is in the log',
-    description: 'Under the newest checkpoint, which comes with it, so that it is verified offline (C2SP tlog-proof).',
+    description: 'Contains the newest checkpoint, so that it can be verified offline (C2SP tlog-proof).',
     responses: proofResponses,
     handle: async (context, c) => respondProof(context, parseId(c.req.param('id')), c),
   },
@@ -127,7 +127,7 @@ export const logTreeRoutes: readonly Route[] = [
     operationId: 'proveAccountLogged',
     tag: 'Log',
     summary: 'Proof that an event of an account is in the log',
-    description: 'As for events of chambers.',
+    description: 'The same for the events of an account.',
     responses: proofResponses,
     handle: async (context, c) => {
       const did = c.req.param('did') ?? '';
@@ -148,7 +148,7 @@ function respond(body: string | Uint8Array<ArrayBuffer>, type: string, cacheCont
   return new Response(body, { headers: { ...CORS_HEADERS, 'Content-Type': type, 'Cache-Control': cacheControl } });
 }
 
-/** A stored tile begins with every narrower one. */
+/** A narrower tile is a prefix of the stored one. */
 async function readTile({ forum }: HttpOptions, tile: Tile): Promise<Uint8Array<ArrayBuffer> | undefined> {
   const { level, index, width } = tile;
   const [stored] = await forum.store.tree.readTiles([{ level, index }]);
@@ -170,7 +170,7 @@ async function respondProof(context: HttpOptions, stream: StreamId | undefined, 
   if (place === undefined) throw notFound('event not found');
   const checkpoint = await context.checkpoint();
   if (checkpoint === undefined || checkpoint.size < place) {
-    throw notFound('the event is under no checkpoint yet: ask again in a few seconds');
+    throw notFound('no checkpoint covers the event yet: retry in a few seconds');
   }
   const { size, note } = checkpoint;
   const hashes = await inclusionProof(place, size, nodesOfTiles(tree.readTiles), TREE.hashNodes);

@@ -1,4 +1,4 @@
-// The signed moves as routes, made from their slices.
+// The routes of the signed moves, made from their slices.
 import type { CreateCommand, MoveCommand, PersonalityCommand, RetireCommand } from '../forum/commands.ts';
 import { changePersonality } from '../moves/change-personality.ts';
 import type { Move } from '../moves/move.ts';
@@ -11,9 +11,8 @@ import type { Route } from './route.ts';
 
 type Command = MoveCommand | CreateCommand | PersonalityCommand | RetireCommand;
 
-/** Every move whose caller is registered. */
 export const moveRoutes: readonly Route[] = Object.values({ ...moves, changePersonality, retire }).map((move: Move) => {
-  // A slice has the name of its command, which its type can't express.
+  // A slice is named after its command, which its type can't express.
   const operation = move.operation as Command['operation'];
   return {
     ...moveEndpoint(move),

@@ -1,4 +1,4 @@
-// GET /chambers/:id/outcome (extension): what a chamber came to, in the bytes that everybody can make from its lines.
+// GET /chambers/:id/outcome (extension): the result of a chamber, in bytes that anybody can compute from its lines.
 import * as v from 'valibot';
 import { type OutcomeView, outcomeOf, outcomeText } from '../../projections/outcome.ts';
 import * as sample from '../moves/samples.ts';
@@ -12,7 +12,7 @@ import { type Route, readRoute } from './route.ts';
 const outcome: v.GenericSchema<OutcomeView> = v.strictObject({
   chamberId: id,
   name: v.string(),
-  topic: v.pipe(v.nullable(v.string()), v.description('what the chamber was about')),
+  topic: v.pipe(v.nullable(v.string()), v.description('the topic of the chamber')),
   createdBy: did,
   quorate: v.pipe(
     v.nullable(v.boolean()),
@@ -28,7 +28,7 @@ const outcome: v.GenericSchema<OutcomeView> = v.strictObject({
         walletProven: v.nullable(v.boolean()),
       }),
     ),
-    v.description('in turn order, as they joined; null: the lines do not say it'),
+    v.description('in turn order, as they joined; null: not in the lines'),
   ),
   ideas: v.pipe(
     v.array(
@@ -59,7 +59,7 @@ const outcome: v.GenericSchema<OutcomeView> = v.strictObject({
   lastEventId: v.pipe(id, v.description('the event that settled the chamber')),
 });
 
-/** A chain takes some seconds for a block. Phases may end early, so that an end far ahead is not waited for. */
+/** A chain takes some seconds for a block. Phases can end early, so clients don't wait for a distant deadline. */
 const RETRY_SECONDS = { chain: 3, max: 30 } as const;
 
 function retrySeconds(until: Millis | null, now: Millis): number {
@@ -72,9 +72,9 @@ export const outcomeRoutes: readonly Route[] = [
     path: '/chambers/:id/outcome',
     operationId: 'getOutcome',
     tag: 'Chambers',
-    summary: 'What a chamber came to: allocations, graduates, tokens, root',
+    summary: 'The result of a chamber: allocations, graduates, tokens, root',
     description:
-      'Canonical JSON (RFC 8785), a function of the chamber’s lines alone: `chambers audit LINES --outcome` prints the same bytes. Until the root is on the chain and each graduate has its token or a failure, 409 says what it waits for; then it never changes. `Retry-After` says when it is worth asking again.',
+      'Canonical JSON (RFC 8785), a function of the chamber’s lines alone: `chambers audit LINES --outcome` prints the same bytes. Until the root is on the chain and each graduate has its token or a failure, the response is 409, names what is awaited, and says in `Retry-After` when to retry; then it never changes.',
     returns: 'The outcome.',
     headers: ['Log-Id', 'Cache-Control', 'ETag'],
     name: 'Outcome',

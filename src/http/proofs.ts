@@ -1,4 +1,4 @@
-// The Merkle root of a chamber, and proofs for readers without the log: of inclusion and of consistency.
+// The Merkle root of a chamber, and proofs of inclusion and consistency for readers without the log.
 import * as v from 'valibot';
 import { foldPeaks, peakRefs, rootOf } from '../crypto/merkle.ts';
 import { consistencyProof, inclusionProof, type ReadNodes } from '../crypto/merkle-proof.ts';
@@ -18,8 +18,8 @@ export const proofRoutes: readonly Route[] = [
     path: '/chambers/:id/merkle-preview',
     operationId: 'previewRoot',
     tag: 'Events',
-    summary: 'The Merkle root so far',
-    description: 'Over all signed moves, which are events 1 to eventCount. After the reveal deadline it is final.',
+    summary: 'The current Merkle root',
+    description: 'Covers all signed moves, which are events 1 to eventCount. It is final after the reveal deadline.',
     returns: 'The root.',
     headers: ['Log-Id'],
     name: 'MerklePreview',
@@ -75,7 +75,7 @@ export const proofRoutes: readonly Route[] = [
     operationId: 'proveConsistency',
     tag: 'Events',
     summary: 'Proof that a larger tree extends a smaller one',
-    description: 'It shows that since a root which you kept the log was only appended to.',
+    description: 'Proves that the log was only appended to since a root that you kept.',
     parameters: [
       { ...query('from', 'size of the smaller tree', POSITIVE), example: 2, required: true },
       { ...query('to', 'size of the larger tree', POSITIVE), example: 9, required: true },
@@ -116,12 +116,12 @@ function nodesOf({ forum }: HttpOptions, chamberId: number): ReadNodes {
 function requireLeaf(text: string | undefined, moveCount: number): number {
   const eventId = parseId(text);
   if (eventId !== undefined && eventId <= moveCount) return eventId;
-  const detail = `event ${JSON.stringify(text)} not found: the tree holds 1 to ${moveCount}`;
+  const detail = `event ${JSON.stringify(text)} not found: the tree has 1 to ${moveCount}`;
   throw new ForumError('FORUM_ERR_NOT_FOUND', detail);
 }
 
 function requireSize(name: 'from' | 'to', text: string | undefined, max: number): number {
   const size = parseInteger(name, text, { min: 1, max });
   if (size !== undefined) return size;
-  throw invalid(`${name}: is required: the number of events in the ${name === 'from' ? 'earlier' : 'later'} tree`);
+  throw invalid(`${name}: required: the number of events in the ${name === 'from' ? 'earlier' : 'later'} tree`);
 }

@@ -1,4 +1,4 @@
-// The response to a signed command, signed by the service if the caller asks for a receipt of the event.
+// Responds to accepted commands; if the caller asks for a receipt of the event, the service signs the response.
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { leafHash } from '../crypto/merkle.ts';
@@ -20,12 +20,11 @@ export interface Answered {
   readonly received: ReceiptRequest | null;
 }
 
-/** Answers accepted commands. */
 export class ReceiptSigner {
   readonly #options: Pick<HttpOptions, 'forum' | 'keys' | 'sign'>;
-  /** The thumbprint that the first line of each chamber records. */
+  /** The receipts key that each chamber's first line records, by chamberId. */
   readonly #pinned = new LRUCache<number, { readonly thumbprint: string | undefined }>({
-    // With `max` it would allocate for all of them at once.
+    // `max` would allocate all slots at once.
     maxSize: CHAMBERS_MAX,
     sizeCalculation: () => 1,
   });
@@ -34,7 +33,7 @@ export class ReceiptSigner {
     this.#options = options;
   }
 
-  /** 200; a wish that can't be fulfilled gets it unsigned (RFC 9421, 5.2). */
+  /** If the requested receipt can't be produced, the response is unsigned (RFC 9421, 5.2). */
   async respond(c: ForumContext, { value, event, received }: Answered): Promise<Response> {
     const asked = header(c, 'accept-signature');
     if (asked === undefined || event === null || received === null) return json(value);
@@ -58,7 +57,7 @@ export class ReceiptSigner {
     });
   }
 
-  /** Agents trust the key that their chamber recorded. */
+  /** Agents trust the key that their chamber records. */
   async #keyFor(event: ForumEvent, now: number): Promise<ServiceKey> {
     const { forum, keys } = this.#options;
     const { chamberId } = event;
@@ -74,7 +73,7 @@ export class ReceiptSigner {
   }
 }
 
-/** What the receipt covers of the response. An event's canonical line is what the log holds, be the event new or read back for a retry. */
+/** The parts of the response that the receipt covers. */
 function responseOf(event: ForumEvent, body: string, logId: string) {
   const leaf = leafHash(Buffer.from(toLine(event)));
   return {

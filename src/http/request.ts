@@ -1,4 +1,4 @@
-// The parts of a request that handlers read: headers, the target as signed, and the body as raw bytes, text and strictly parsed JSON.
+// The parts of a request that handlers read: headers, the target as signed, and the body as bytes, text and strictly parsed JSON.
 import { isUtf8 } from 'node:buffer';
 import { toBaseUrl } from '../crypto/wallet-texts.ts';
 import { ForumError, invalid } from '../vocabulary/errors.ts';
@@ -7,8 +7,8 @@ import type { JsonValue } from '../vocabulary/values.ts';
 import type { ForumContext } from './context.ts';
 
 /**
- * A request header by its lower-case name; several lines of one are joined by ", ". Read from Node's own table where there is
- * one, because hono checks and copies on every access.
+ * A request header by its lower-case name; repeated lines are joined by ", ". It is read from Node's request if there is one, because
+ * hono checks and copies on every access.
  */
 export function header(c: ForumContext, name: string): string | undefined {
   const { incoming } = c.env;
@@ -17,7 +17,7 @@ export function header(c: ForumContext, name: string): string | undefined {
   return Array.isArray(value) ? value.join(', ') : value;
 }
 
-/** The URLs that the client may have used, most likely first. The raw target counts, never a normalised URL (RFC 9421, 2.2.2). */
+/** The URLs that the client can have used, most likely first: made from the raw target, never a normalised URL (RFC 9421, 2.2.2). */
 export function targetUris(c: ForumContext, publicUrls: readonly string[]): readonly string[] {
   let target = c.env.incoming?.url;
   if (target === undefined) {
@@ -27,9 +27,9 @@ export function targetUris(c: ForumContext, publicUrls: readonly string[]): read
   return baseUrls(c, publicUrls).map((url) => url + target);
 }
 
-/** The service's addresses, the one that the client used first where that shows: the public ones, else that of the request. */
+/** The public URLs, with the one that the Host header names first; without any, the URL of the request. */
 function baseUrls(c: ForumContext, publicUrls: readonly string[]): readonly [string, ...string[]] {
-  // Only a request that came without a socket may have its host in its URL alone.
+  // Only requests without a socket have their host in the URL alone.
   const host = header(c, 'host') ?? (c.env.incoming === undefined ? new URL(c.req.url).host : '');
   const [first, ...others] = publicUrls;
   if (first === undefined) return [`http://${host}`];
@@ -37,14 +37,14 @@ function baseUrls(c: ForumContext, publicUrls: readonly string[]): readonly [str
   return used === undefined ? [first, ...others] : [used, ...publicUrls.filter((url) => url !== used)];
 }
 
-/** The address as the client knows the service: signatures must cover it. */
+/** The base URL that the client uses: signatures cover it. */
 export function baseUrlOf(c: ForumContext, publicUrls: readonly string[]): string {
   return baseUrls(c, publicUrls)[0];
 }
 
 /**
- * What a wallet may call the service in what it signs: its addresses, so that another service on the same origin is not meant; and their
- * origins, which earlier clients name.
+ * The names of the service that a wallet's proof can contain: its base URLs, which other services on the same origin do not share, and
+ * their origins, which earlier clients name.
  */
 export function serviceNames(c: ForumContext, publicUrls: readonly string[]): readonly string[] {
   const urls = baseUrls(c, publicUrls).map((url) => new URL(url));
@@ -61,18 +61,18 @@ export interface RequestBody {
 
 const NO_BODY: RequestBody = { bytes: new Uint8Array(0), text: '', json: undefined };
 const JSON_TYPE = /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
-/** The line of such a request, which also holds what was decided, is within the limit of clients and auditors (READ_LIMITS). */
+/** The line of such a request, with the decided facts, is within the limit of clients and auditors (READ_LIMITS). */
 const BODY_VALUES_MAX = 40_000;
 
 /** Throws FORUM_ERR_TOO_LARGE, FORUM_ERR_MEDIA_TYPE or FORUM_ERR_VALIDATION, in this order. */
 export async function readBody(c: ForumContext, maxBytes: number): Promise<RequestBody> {
-  // The adapter reads on for half a second, so that a client that is still sending gets the response, and then cuts it off.
+  // The adapter reads for another half second, so that a client that is still sending gets the response, and then closes the connection.
   const tooLarge = () => new ForumError('FORUM_ERR_TOO_LARGE', `body: at most ${maxBytes} bytes are accepted`);
   if (Number(header(c, 'content-length') ?? 0) > maxBytes) throw tooLarge();
   const { incoming } = c.env;
   const chunks: Uint8Array[] = incoming === undefined ? [new Uint8Array(await c.req.arrayBuffer())] : [];
   if (incoming !== undefined) {
-    // The body comes from the socket's stream: one of unknown length is cut off at the limit.
+    // A body of unknown length is rejected at the limit.
     await new Promise<void>((resolve, reject) => {
       let size = 0;
       incoming.on('data', (chunk: Buffer) => {
@@ -81,7 +81,7 @@ export async function readBody(c: ForumContext, maxBytes: number): Promise<Reque
         else reject(tooLarge());
       });
       incoming.once('end', resolve);
-      // Node reports to this listener alone that the client went away.
+      // Node reports an aborted request only to this listener.
       incoming.once('error', () => reject(invalid('body: the connection was closed before its end')));
     });
   }

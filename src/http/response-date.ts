@@ -1,28 +1,27 @@
-// The Date header, by the service's clock: auditors and clients take it as a bound of the time at which a response was made, and the
-// machine's clock may differ, if the service follows that of a database, or if the machine's has jumped.
+// The Date header, from the service's clock: auditors and clients take it as a bound on the time of the response. The machine's clock
+// differs if the service follows a database's clock, or after a jump.
 import { ServerResponse } from 'node:http';
 import type { Millis } from '../vocabulary/values.ts';
 
-/** A class for node:http whose responses have the Date of `now`. */
+/** A ServerResponse for node:http whose Date is from `now`. */
 export function datedResponses(now: () => Millis): typeof ServerResponse {
   const date = httpDates(now);
   class DatedResponse extends ServerResponse {
-    /** Node calls it too, without headers, for a response that begins otherwise. */
+    // Node also calls it, without headers, for a response that begins with write or end.
     override writeHead(status: number, ...rest: readonly unknown[]): this {
       const headers = rest.at(-1);
-      // Headers that are set before the call make Node copy all others.
+      // A header that is set before the call makes Node copy all others.
       const isRecord = typeof headers === 'object' && headers !== null && !Array.isArray(headers);
       const dated = isRecord ? [...rest.slice(0, -1), { ...headers, Date: date() }] : rest;
       if (!isRecord) this.setHeader('Date', date());
-      // One of the method's overloads, which all go through here.
+      // The type of one overload; all go through here.
       return super.writeHead(status, ...(dated as []));
     }
   }
-  // The subclass is of one kind of request, which the type of the class leaves open.
+  // The type of the class is generic in the request; the subclass is not.
   return DatedResponse as typeof ServerResponse;
 }
 
-/** Formats each second once. */
 function httpDates(now: () => Millis): () => string {
   let second = Number.NaN;
   let text = '';

@@ -1,4 +1,4 @@
-// Responses as bytes: JSON with the headers that every response carries.
+// JSON responses with the headers that every response has.
 import { randomBytes } from 'node:crypto';
 import { type ErrorCode, ForumError } from '../vocabulary/errors.ts';
 
@@ -12,7 +12,7 @@ export const CORS_HEADERS = {
 const PREFLIGHT_HEADERS = {
   ...CORS_HEADERS,
   'Access-Control-Allow-Methods': 'GET, HEAD, POST, PUT, OPTIONS',
-  // The last three are those of an MCP client.
+  // MCP clients send the last three.
   'Access-Control-Allow-Headers':
     'Content-Type, Content-Digest, Signature-Input, Signature, Accept-Signature, X-Dev-Did, Last-Event-ID, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name',
   'Access-Control-Max-Age': '86400',
@@ -25,12 +25,11 @@ export function preflight(): Response {
   return new Response(null, { status: 204, headers: PREFLIGHT_HEADERS });
 }
 
-/** 200 with a value as JSON. */
 export function json(body: unknown, headers?: Readonly<Record<string, string>>): Response {
   return jsonText(JSON.stringify(body), headers);
 }
 
-/** 200 with JSON that is made already. */
+/** 200 with serialised JSON. */
 export function jsonText(
   body: string | Uint8Array | ReadableStream,
   headers?: Readonly<Record<string, string>>,
@@ -38,7 +37,7 @@ export function jsonText(
   return new Response(body, { headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS });
 }
 
-/** An error that also tells the client something in a header, e.g. Allow. */
+/** An error with headers, e.g. Allow. */
 export class HttpError extends ForumError {
   readonly headers: Readonly<Record<string, string>>;
 
@@ -53,7 +52,7 @@ export function errorResponse(error: unknown): Response {
   return new Response(body, init);
 }
 
-/** The error with its status and `{ error, detail }`; anything but a ForumError is a defect, whose details are not shown. */
+/** The error with its status and `{ error, detail }`; any other error is a defect, whose details are not shown. */
 export function errorParts(error: unknown) {
   const known = error instanceof ForumError ? error : new ForumError('FORUM_ERR_INTERNAL', 'internal error');
   const headers: Readonly<Record<string, string>> = { ...JSON_HEADERS, ...headersOf(known) };
@@ -68,10 +67,10 @@ function headersOf(error: ForumError): Readonly<Record<string, string>> {
 
 const PROCESS = randomBytes(6).toString('base64url');
 const ids = new WeakMap<object, string>();
-/** The count is of the process, so that an id is unique in its log, whichever of its services it is of. */
+/** Counts for the process, so that ids are unique in its log even if it runs several services. */
 let count = 0;
 
-/** An id that links a response to the log entry of its request; created on first use, and then the same for that request. */
+/** An id that links a response to the log entry of its request; created on first use. */
 export function requestIdOf(request: object): string {
   const id = ids.get(request) ?? `${PROCESS}-${(++count).toString(36)}`;
   ids.set(request, id);

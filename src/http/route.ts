@@ -1,4 +1,3 @@
-// A route: an endpoint's description with its handler.
 import type * as v from 'valibot';
 import type { Endpoint, ResponseDescription } from '../vocabulary/endpoint.ts';
 import type { Authenticator } from './authenticate.ts';
@@ -10,21 +9,20 @@ export interface RouteContext extends HttpOptions {
   readonly receipts: ReceiptSigner;
 }
 
-/** An endpoint's description with its handler. */
+/** The description of an endpoint, with its handler. */
 export interface Route extends Endpoint {
   readonly handle: (context: RouteContext, c: ForumContext) => Response | Promise<Response>;
 }
 
 interface ReadRoute<Body> extends Omit<Route, 'method' | 'body' | 'responses'>, Pick<ResponseDescription, 'headers'> {
-  /** Describes the response. */
   readonly returns: string;
-  /** Names the schema's component. */
+  /** The name of the schema's component. */
   readonly name: string;
   readonly schema: v.GenericSchema<Body>;
   readonly example: NoInfer<Body>;
 }
 
-/** A GET with a JSON response, its example checked against its schema's type. */
+/** A GET with a JSON response; the compiler checks its example against the schema. */
 export function readRoute<Body>({ returns, headers, name, schema, example, ...route }: ReadRoute<Body>): Route {
   const content = { name, schema, example };
   return { method: 'get', ...route, responses: { 200: { description: returns, headers, content } } };

@@ -1,5 +1,4 @@
 // GET / and GET /health (specification, Endpoints, Service), and GET /ready.
-
 import * as v from 'valibot';
 import { type ClientNetwork, isForwarded } from '../connections/client-address.ts';
 import { parseDid } from '../crypto/did-key.ts';
@@ -26,13 +25,13 @@ const chain = v.strictObject({
   chainId: v.nullable(id),
   registryAddress: address,
   factoryAddress: address,
-  rpcUrl: v.exactOptional(v.pipe(v.string(), v.description('of a development chain that the service runs itself'))),
+  rpcUrl: v.exactOptional(v.pipe(v.string(), v.description('of the development chain that the service runs'))),
   relayer: v.strictObject({
     ok: v.exactOptional(v.boolean()),
     reason: v.exactOptional(v.pipe(v.string(), v.description('why the relayer cannot work'))),
     pending: v.pipe(count, v.description('transactions to be done')),
     failed: v.pipe(count, v.description('deployments that failed')),
-    leads: v.pipe(v.boolean(), v.description('of the nodes on one log, the one that relays; the others stand by')),
+    leads: v.pipe(v.boolean(), v.description('whether this node relays; other nodes on the log stand by')),
   }),
 });
 
@@ -44,7 +43,10 @@ const health = v.strictObject({
       v.strictObject({
         ok: v.literal(false),
         reason: v.string(),
-        aheadSeconds: v.pipe(v.number(), v.description("of the service's time; negative if it is behind")),
+        aheadSeconds: v.pipe(
+          v.number(),
+          v.description("how far the service's time is ahead; negative if it is behind"),
+        ),
       }),
       v.description('while the clock is in doubt'),
     ),
@@ -53,10 +55,8 @@ const health = v.strictObject({
   log: v.exactOptional(
     v.pipe(
       v.strictObject({
-        reason: v.exactOptional(
-          v.pipe(v.string(), v.description('why no moves are taken until an operator has looked')),
-        ),
-        warning: v.exactOptional(v.pipe(v.string(), v.description('what may lose moves'))),
+        reason: v.exactOptional(v.pipe(v.string(), v.description('why no moves are accepted until an operator acts'))),
+        warning: v.exactOptional(v.pipe(v.string(), v.description('a condition that can lose moves'))),
       }),
       v.description('present while something is wrong with the log'),
     ),
@@ -65,12 +65,11 @@ const health = v.strictObject({
 
 const log = v.strictObject({
   logId: v.pipe(v.string(), v.regex(LOG_ID)),
-  origin: v.pipe(v.string(), v.description('its name: that of its key, and the first line of its checkpoints')),
-  prefix: v.pipe(v.string(), v.description('the path below which the log is served')),
+  origin: v.pipe(v.string(), v.description('the name of the log and its key: the first line of its checkpoints')),
+  prefix: v.pipe(v.string(), v.description('the path under which the log is served')),
   checkpointKey: v.pipe(v.string(), v.description('verifier key of its checkpoints (C2SP signed-note)')),
 });
 
-/** What clients may use if it is here. */
 const FEATURES: readonly string[] = ['receipts', 'seen'];
 
 export const serviceRoutes: readonly Route[] = [
@@ -90,7 +89,7 @@ export const serviceRoutes: readonly Route[] = [
       llms: v.pipe(v.string(), v.description('llms.txt: an overview for language models')),
       openapi: v.string(),
       log,
-      features: v.pipe(v.array(v.string()), v.description('what clients may use, by name')),
+      features: v.pipe(v.array(v.string()), v.description('names of optional features that clients can use')),
     }),
     example: {
       ...serviceOf('0.1.0', 'https://chambers.example.org/'),
@@ -114,7 +113,7 @@ export const serviceRoutes: readonly Route[] = [
     tag: 'Service',
     summary: 'Health of the service and its relayer',
     description:
-      '`ok` is false when the relayer cannot do its work, `chain.relayer.reason` says why; when the log is not the one that was published, as `log.reason` says; and while the clock is in doubt, as `clock.reason` says.',
+      '`ok` is false if the relayer cannot work (`chain.relayer.reason`), if the log is not the published one (`log.reason`), and while the clock is in doubt (`clock.reason`).',
     returns: 'The state of the service.',
     name: 'Health',
     schema: health,
@@ -143,7 +142,7 @@ export const serviceRoutes: readonly Route[] = [
     summary: 'Whether moves are accepted',
     description:
       '503 while no move can be accepted: the latest write to the log failed, signatures are not verified, the clock is in doubt, or the service is stopping. ' +
-      'The log is written every few seconds without moves, too. A damaged chamber does not count; nor does the relayer, see `GET /health`.',
+      'The log is written every few seconds even without moves. Damaged chambers and the relayer do not count: see `GET /health`.',
     returns: 'Moves are accepted.',
     name: 'Ready',
     schema: v.strictObject({ ready: v.literal(true) }),
@@ -186,23 +185,23 @@ async function logOf({ forum, keys, origin }: HttpOptions): Promise<v.InferOutpu
   return { logId, origin: name, prefix: `/log/${logId}`, checkpointKey };
 }
 
-/** A header of GET /ready, for operators: the network that the request counts for, and how it is known. */
+/** A header of GET /ready, for operators: the network that the request counts against, and how it was determined. */
 export const CLIENT_NETWORK = 'Client-Network';
 
 /**
- * `direct`: that of the connection; `client`: a trusted proxy named it; `trusted`: that of a trusted proxy that names only trusted ones, as for a
- * client on its machine; `proxy`: that of a trusted proxy that names no client.
+ * `direct`: the network of the connection; `client`: a trusted proxy named it; `trusted`: the network of a trusted proxy that named only
+ * trusted addresses, e.g. for a client on its machine; `proxy`: the network of a trusted proxy that named no client.
  */
 function formatClient({ network, isProxied, isNamed }: ClientNetwork, isForwarded: boolean): string {
   const unnamed = isForwarded ? 'trusted' : 'proxy';
   return `${network}, ${isNamed ? 'client' : isProxied ? unnamed : 'direct'}`;
 }
 
-/** Probes have a queue of their own: they neither wait for callers nor make them wait. */
+/** Probes have their own queue in the verifier, so they neither wait for callers nor delay them. */
 const PROBE = { network: 'GET /ready', did: sample.ALICE };
 const { signatureBase, signature } = workedSignature();
 
-/** Verifies a signature that is known to be valid. */
+/** Throws FORUM_ERR_UNAVAILABLE unless a valid signature verifies. */
 async function requireVerified(verify: SignatureVerifier): Promise<void> {
   const key = parseDid(sample.ALICE) ?? new Uint8Array();
   if (await verify(key, Buffer.from(signatureBase), Buffer.from(signature, 'base64'), PROBE)) return;

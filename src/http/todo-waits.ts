@@ -1,4 +1,4 @@
-// The two ways to wait at GET /me/todo: a response that comes when the list has changed, and server-sent events.
+// The two ways to wait at GET /me/todo: long polling and server-sent events.
 import type { HttpBindings } from '@hono/node-server';
 import { whenClosed } from '../connections/carrier.ts';
 import { type EventSink, respondEvents } from '../connections/event-source.ts';
@@ -13,7 +13,7 @@ interface Waiting {
   readonly seconds: number;
 }
 
-/** The first list of another version; without `since` also the first of all if something is due. In the end the list as it is then. */
+/** The first list of another version; without `since` also the first list if anything is due. When the time is up, the current list. */
 export async function changedList(
   { forum, todoWatches }: RouteContext,
   { env: { outgoing } }: ForumContext,
@@ -36,14 +36,14 @@ export async function changedList(
   return forum.todoLists.of(did, forum.now());
 }
 
-/** What is due comes first. */
+/** Items that are due come first. */
 function isDue({ items: [first] }: TodoList): boolean {
   return first !== undefined && first.must !== 'wait';
 }
 
 interface Following {
   readonly did: string;
-  /** The JSON text that is sent of a list. */
+  /** The JSON of a response. */
   readonly answer: (list: TodoList) => Promise<Buffer>;
 }
 

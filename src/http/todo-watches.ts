@@ -1,4 +1,4 @@
-// The agents that wait for a change of their lists (GET /me/todo).
+// The agents whose lists (GET /me/todo) are watched.
 import type { Forum } from '../forum/forum.ts';
 import type { TodoList } from '../forum/todo-lists.ts';
 import { WatchedAgent, type Watcher } from './watched-agent.ts';
@@ -16,15 +16,15 @@ export class TodoWatches {
     return this.#isClosed;
   }
 
-  /** Ends every wait, those that begin later too. */
+  /** Ends every wait, also those that begin later. */
   close(): void {
     this.#isClosed = true;
     for (const agent of this.#agents.values()) agent.end();
   }
 
   /**
-   * The agent's list, read after this call, then each one read because something may have changed it; a slow reader gets the newest
-   * only. Ends when the signal aborts or the watches are closed; throws what a read throws.
+   * Yields the agent's list, read after this call, then again whenever it can have changed; a slow reader gets only the newest. Ends
+   * when the signal aborts or the watches are closed; throws the error of a failed read.
    */
   async *lists(did: string, signal: AbortSignal): AsyncGenerator<TodoList, void, undefined> {
     let newest: TodoList | undefined;

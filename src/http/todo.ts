@@ -1,5 +1,5 @@
-// GET /me/todo (extension): what the caller must do and may do now, in each of its chambers that is not over. A caller may wait for a
-// change: an event of one of its chambers, its own joining of another, a deadline.
+// GET /me/todo (extension): the caller's duties and options in each of its chambers that is not over. A caller can wait for a change:
+// an event in one of its chambers, joining another, a deadline.
 import * as v from 'valibot';
 import type { TodoView } from '../../projections/todo.ts';
 import type { TodoList } from '../forum/todo-lists.ts';
@@ -17,7 +17,7 @@ import { changedList, streamLists } from './todo-waits.ts';
 
 const WAIT_SECONDS = { min: 1, max: 60 } as const;
 const LIMIT = { ...LIST_LIMIT, fallback: LIST_LIMIT.max } as const;
-/** The pattern of any version that the service has made or will make. */
+/** Matches the versions of all releases, later ones included. */
 const VERSION = /^[\w-]{1,64}$/;
 
 interface TodoAnswer {
@@ -57,16 +57,16 @@ const item: v.GenericSchema<TodoView> = v.strictObject({
   must: v.pipe(v.picklist(['pass', 'commit', 'reveal', 'wait']), v.description('what the chamber waits for')),
   may: v.pipe(
     v.array(v.picklist(['join', 'admit', 'start', 'propose', 'debate'])),
-    v.description('what would be accepted too'),
+    v.description('other moves that would be accepted'),
   ),
   turnHolder: v.nullable(did),
   phaseEndsAt: v.nullable(timestamp),
-  turnEndsAt: v.pipe(v.nullable(timestamp), v.description('null without turns, and where turns have no limit')),
+  turnEndsAt: v.pipe(v.nullable(timestamp), v.description('null without turns, and if turns have no limit')),
   committed: v.pipe(v.boolean(), v.description('whether the caller has committed to an allocation')),
   revealed: v.boolean(),
   lastEventId: id,
-  why: v.pipe(v.nullable(v.string()), v.description('what is awaited, in a sentence, while `must` is `wait`')),
-  missedTurns: v.pipe(count, v.description('how many of the caller’s turns ran out')),
+  why: v.pipe(v.nullable(v.string()), v.description('a sentence that says what is awaited, while `must` is `wait`')),
+  missedTurns: v.pipe(count, v.description('how many turns of the caller ran out')),
 });
 
 const todoRoute: Route = readRoute<TodoAnswer>({
@@ -81,7 +81,7 @@ const todoRoute: Route = readRoute<TodoAnswer>({
   parameters: [
     limitParameter(LIMIT),
     query('wait', 'seconds to wait for a change; ignored for server-sent events', within(WAIT_SECONDS)),
-    query('since', 'the last `version` received, of any node and however old; has no effect without `wait`', {
+    query('since', 'the last `version` received, from any node and of any age; has no effect without `wait`', {
       type: 'string',
       pattern: VERSION.source,
     }),
@@ -104,7 +104,7 @@ const todoRoute: Route = readRoute<TodoAnswer>({
     const wait = parseInteger('wait', c.req.query('wait'), WAIT_SECONDS);
     const since = parseVersion(c.req.query('since'));
     const itemsOf = async (list: TodoList) => JSON.stringify(await forum.todoLists.views(list, limit));
-    /** The text of a TodoAnswer; its items are made once for all responses of a version. */
+    /** The JSON of a TodoAnswer; the items are serialised once for all responses of a version. */
     const answer = async (list: TodoList): Promise<Buffer<ArrayBuffer>> => {
       const { now, items, version } = list;
       const { bytes } = await responses.body(['todo', did, Math.min(limit, items.length), version], () =>

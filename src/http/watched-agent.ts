@@ -1,9 +1,9 @@
-// An agent whose list (GET /me/todo) is watched. Its chambers are followed once and its list is read once, however many of its
-// requests wait. What makes it correct:
+// An agent whose list (GET /me/todo) is watched. Its chambers are followed once and its list is read once, however many requests
+// wait. Invariants:
 //
-// - No change is missed. A list is handed out only if everything that can change it was followed before it was read. A wake-up
+// - No change is missed. A list is delivered only if everything that can change it was followed before the list was read. A wake-up
 //   during a read causes another read.
-// - No list is older than the request that gets it: it goes to those watchers only that were there when its read began.
+// - No list is older than the request that gets it: only watchers that were added before the read began get its result.
 import type { Forum } from '../forum/forum.ts';
 import type { TodoList } from '../forum/todo-lists.ts';
 import type { StreamId } from '../log/stream-id.ts';
@@ -12,10 +12,9 @@ import type { Millis } from '../vocabulary/values.ts';
 
 /** The pause after the first of several events, so that a burst costs one read. */
 const BURST_MS = 50;
-/** A deadline later than this is looked at again first: the clock may be changed. */
-const LOOK_AGAIN_MS = 60_000;
+/** The clock can be changed while a later deadline is awaited. */
+const WAIT_MS_MAX = 60_000;
 
-/** A caller that waits for a list. */
 export interface Watcher {
   readonly take: (list: TodoList) => void;
   readonly fail: (error: unknown) => void;
@@ -40,7 +39,7 @@ export class WatchedAgent {
     this.#onEmpty = onEmpty;
   }
 
-  /** Returns what removes it. */
+  /** Returns a function that removes the watcher. */
   add(watcher: Watcher): () => void {
     this.#watchers.add(watcher);
     if (this.#isReading) this.#wake();
@@ -55,7 +54,6 @@ export class WatchedAgent {
     for (const { end } of this.#watchers) end();
   }
 
-  /** Reads the list for as long as a caller waits for it. */
   async #readOn(): Promise<void> {
     this.#isReading = true;
     try {
@@ -80,7 +78,7 @@ export class WatchedAgent {
     }
   }
 
-  /** Follows these streams and no others; returns whether one of them was not followed before. */
+  /** Follows these streams only; returns whether one of them was not followed before. */
   #follow(streams: ReadonlySet<StreamId>): boolean {
     for (const [stream, unfollow] of this.#followed) {
       if (streams.has(stream)) continue;
@@ -108,7 +106,7 @@ export class WatchedAgent {
     if (this.#isWoken) return;
     await new Promise<void>((resolve) => {
       const left = Math.max(0, deadline - this.#forum.now());
-      const timer = setTimeout(resolve, Math.min(LOOK_AGAIN_MS, left));
+      const timer = setTimeout(resolve, Math.min(WAIT_MS_MAX, left));
       this.#onWake = () => {
         clearTimeout(timer);
         resolve();

@@ -1,4 +1,4 @@
-// A signature and a commitment worked out step by step: test vectors for every implementation.
+// A signature and a commitment step by step: test vectors for other implementations.
 import { sign } from 'node:crypto';
 import { encodeOpening } from '../crypto/commitment.ts';
 import { contentDigestOf } from '../crypto/content-digest.ts';
@@ -39,7 +39,7 @@ const WORD_MEANINGS = [
   'salt, zeros to a multiple of 32',
 ];
 
-/** The 32-byte words that the sample commitment hashes: abi.encode, each with its meaning. */
+/** The 32-byte words of abi.encode that the sample commitment hashes, each with its meaning. */
 export function workedCommitment() {
   const { CHAMBER_ID, ALICE, ALLOCATIONS, SALT } = sample;
   const encoded = encodeOpening({ chamberId: CHAMBER_ID, did: ALICE, allocations: ALLOCATIONS, salt: SALT });

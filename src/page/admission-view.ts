@@ -1,10 +1,10 @@
-// Who may join a chamber, in words.
+// The admission rules of a chamber in words.
 import { needsProvenWallet } from '../../projections/admission.ts';
 import { type Child, type Element, h } from '../html/element.ts';
 import type { ChamberModel } from './chamber-model.ts';
 import { agent, hash, plural } from './format.ts';
 
-/** Nothing for a chamber that is open to everybody. */
+/** false for a chamber that is open to everybody. */
 export function admissionView(model: ChamberModel): Element | false {
   const { admission, creatorDid, tokenChain } = model.state;
   if (admission === null) return false;

@@ -1,5 +1,5 @@
-// The built files of the page, from dist/page, each also compressed. Their names hold a hash of their content, so that a
-// browser may cache them indefinitely. Without a build there are none, and the pages work without scripts and style.
+// The built files of the page, from dist/page, each also compressed. Their names contain a hash of their content, so browsers cache them
+// indefinitely. Without a build there are none, and pages work without scripts and style.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, extname, join } from 'node:path';
@@ -25,7 +25,7 @@ export class Assets {
     }
   }
 
-  /** The path of `page`, whose file is called `page-<hash>.js`. */
+  /** The path of e.g. `page`, whose file is `page-<hash>.js`. */
   pathOf(name: string): string | undefined {
     const pattern = new RegExp(`^${name}-[\\w-]{8}\\.(js|css|svg)$`);
     const file = [...this.#files.keys()].find((each) => pattern.test(each));

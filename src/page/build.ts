@@ -1,5 +1,5 @@
-// Builds the page's files into dist/page: two bundles for the browser, style and icon, each with a hash in its name, and a
-// gzip and a Brotli form of each. Run by `npm run build`.
+// Builds the page's files into dist/page: two bundles, style and icon, each with a hash in its name, plain, as gzip and as Brotli. Run by
+// `npm run build`.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
@@ -14,7 +14,7 @@ export async function buildPage(folder: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   for (const entry of ['page', 'audit-worker']) {
-    // The browser's stand-ins: Node's SHA-256, and the WebAssembly that the page's policy forbids.
+    // Replaces Node's SHA-256, and the WebAssembly that the page's policy forbids.
     const alias = { 'node:crypto': PLATFORM, 'hash-wasm': PLATFORM };
     const bundle = await rolldown({ input: join(SOURCES, `${entry}.ts`), platform: 'browser', resolve: { alias } });
     const { output } = await bundle.generate({

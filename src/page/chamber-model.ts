@@ -1,21 +1,21 @@
-// What the views of a chamber's page are made from, in the browser and in the service.
+// The data of a chamber's page, in the browser and in the service.
 import type { ChamberState } from '../../projections/chamber.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { Cast } from './format.ts';
 import type { LiveModel } from './live-view.ts';
 
-/** In the place of a relayer's problem: a service that is configured without a chain. */
+/** The relayer's problem of a service that is configured without a chain. */
 export const WITHOUT_CHAIN = 'the service is configured without one';
 
 export interface ChamberModel extends Cast {
   readonly state: ChamberState;
-  /** Those at hand, ascending: all of them in the browser, the last ones in the service. */
+  /** Ascending: all of them in the browser, the last ones in the service. */
   readonly events: readonly ChamberEvent[];
   readonly now: Millis;
-  /** Agents whose keys were retired, as the service says. */
+  /** Agents whose keys are retired, according to the service. */
   readonly retired: ReadonlySet<string>;
-  /** Why the relayer can't work now, as GET /health says; undefined while it can. */
+  /** Why the relayer can't work, from GET /health; undefined while it can. */
   readonly relayerProblem?: string | undefined;
   /** Only in the browser. */
   readonly live?: LiveModel;

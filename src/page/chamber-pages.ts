@@ -1,5 +1,5 @@
-// The pages of chambers as all their readers get them: what a chamber looks like at its head is made once, and a page with the time in it
-// once a second. Responses share the bytes.
+// The pages of chambers, the same for all readers: the view of a chamber at its head is made once, the page around it, which contains the
+// time, once a second.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { isClosed, phaseAt } from '../../projections/phase.ts';
 import { turnAt } from '../../projections/turn.ts';
@@ -85,10 +85,9 @@ export class ChamberPages {
   }
 }
 
-/** What the agents call themselves, by DID, and those whose keys were retired. */
 type Accounts = Pick<ChamberModel, 'labels' | 'retired'>;
 
-/** All that the view of a chamber depends on besides its labels: of the time, the phase, the turn and the day. */
+/** Everything that the view depends on besides labels and retirements: of the time, only phase, turn and day. */
 function keyOf({ state, now, relayerProblem = '' }: Moment): string {
   const turn = turnAt(state, now);
   const day = toTimestamp(now).slice(0, 'YYYY-MM-DD'.length);

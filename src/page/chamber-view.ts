@@ -1,4 +1,4 @@
-// A chamber on one page: phases, turn, ideas, transcript, allocations, root; with what the browser adds when it is live.
+// The page of a chamber: phases, turn, ideas, transcript, allocations, root, and the browser's additions if it is live.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { graduates, tallies } from '../../projections/graduation.ts';
 import { type Idea, latestVersion, stanceCounts } from '../../projections/ideas.ts';
@@ -32,7 +32,7 @@ import { transcriptSection } from './transcript-view.ts';
 
 export function chamberView(given: ChamberModel): Element {
   const { state, live } = given;
-  // A browser's clock may be behind the event that ended a phase.
+  // A browser's clock can be behind the event that ended a phase.
   const now = Math.max(given.now, state.lastAt);
   const model = { ...given, now };
   const phase = phaseAt(state, now);
@@ -54,7 +54,7 @@ export function chamberView(given: ChamberModel): Element {
     outcome !== undefined && outcomeSection(model, outcome),
     alarm(live),
     replayBar(live),
-    // The parts are in the order of reading; on a wide screen the last stands next to the others.
+    // The parts are in reading order; on a wide screen the last is next to the others.
     h(
       'div',
       { class: 'columns' },
@@ -72,7 +72,6 @@ export function chamberView(given: ChamberModel): Element {
   );
 }
 
-/** The rules of a chamber with rounds, or with a limit of moves in a turn. */
 function pace({ rounds, turnSeconds, movesPerTurn }: ChamberState): Element | false {
   if (rounds === null && movesPerTurn === null) return false;
   const { proposal, debate } = rounds ?? {};
@@ -85,7 +84,6 @@ function pace({ rounds, turnSeconds, movesPerTurn }: ChamberState): Element | fa
   return h('p', { class: 'facts pace' }, parts.filter((part) => part !== false).join(' · '));
 }
 
-/** One sentence: what happens now. */
 function situation(model: ChamberModel, phase: Phase): readonly Child[] {
   const { state, now, live, relayerProblem } = model;
   const { members, commitments, reveals } = state;
@@ -135,7 +133,7 @@ function startRule({ rounds, maxMembers }: ChamberState): string {
   return ` It starts when its creator says so${maxMembers === null ? '' : ` or ${plural(maxMembers, 'member')} have joined`}.`;
 }
 
-/** How far a phase of rounds is, e.g. `Round 2 of 3, turn 5 of 12.` */
+/** E.g. `Round 2 of 3, turn 5 of 12.` */
 function turnCount({ rounds, members }: ChamberState, { phase, count }: Turn): string {
   if (rounds === null) return '';
   const perMember = phase === 'PROPOSAL' ? rounds.proposal : rounds.debate;
@@ -158,7 +156,7 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
   const { state } = model;
   const byIdea = tallies(state);
   const winners = new Set(phase === 'COMMITTED' ? graduates(state) : []);
-  // What the service sends is bounded; the browser has the whole log anyway.
+  // The service's page is bounded; the browser has the whole log anyway.
   const shown = model.live === undefined ? ideasThatFit(state.ideas) : state.ideas;
   const changes = changesIn(model);
   const card = (idea: Idea) => {
@@ -249,7 +247,7 @@ function pollBar(idea: Idea): Element | false {
 }
 
 const IDEAS_CHARS_MAX = 131_072;
-/** What an idea takes besides its description: its beginning, if it is folded, and the rest. */
+/** An idea without its description: the excerpt, if it is folded, and the rest. */
 const IDEA_CHARS = 1_280;
 
 function ideasThatFit(ideas: readonly Idea[]): readonly Idea[] {
@@ -267,7 +265,7 @@ function token({ state, live }: ChamberModel, { ideaId, ticker }: Idea): Element
   if (!isDeployed(outcome)) return h('p', { class: 'facts' }, 'Token not deployed: ', foreign(outcome.reason));
   const address = hash(outcome.tokenAddress);
   const href = `../ideas/${encodeURIComponent(ticker)}?chamberId=${state.chamberId}`;
-  // A file may be from another service.
+  // A file can be from another service.
   return h('p', { class: 'facts' }, 'Token ', live?.file === undefined ? h('a', { href }, address) : address);
 }
 

@@ -1,11 +1,11 @@
-// A whole page: head, header and one view, which a custom element wraps so that a script, where there is one, makes it live.
+// A whole page: head, header and a view, wrapped in a custom element that a script makes live.
 import { type Attributes, type Element, foreign, h, toHtml } from '../html/element.ts';
 import { siteHeader } from '../html/site-header.ts';
 
-/** Nothing of another origin but the RPC that the reader names, no inline script or style, no markup made from texts. */
+/** Forbids other origins except the RPC that the reader names, inline scripts and styles, and markup made from texts. */
 export function pagePolicy(rpcUrl = ''): string {
   const origin = URL.canParse(rpcUrl) ? new URL(rpcUrl).origin : '';
-  // A host may hold characters that are special in a policy, such as a semicolon.
+  // A host can contain characters that are special in a policy, such as a semicolon.
   const connections = /^https?:\/\/[a-z\d.-]+(:\d+)?$/.test(origin) ? `'self' ${origin}` : "'self'";
   return [
     "default-src 'none'",
@@ -24,13 +24,13 @@ export function pagePolicy(rpcUrl = ''): string {
 
 interface Page {
   readonly title: string;
-  /** The path from the page's own address to the service's. */
+  /** The path from the page's address to the service's. */
   readonly base: string;
-  /** The view that toHtml returned. */
+  /** HTML. */
   readonly view: string;
-  /** The custom element and what it starts from. */
+  /** The custom element and its data. */
   readonly live?: { readonly tag: string; readonly attributes: Attributes };
-  /** The URL path of a built file by its name; undefined where nothing is built. */
+  /** The URL path of a built file by its name; undefined without a build. */
   readonly asset: (name: string) => string | undefined;
 }
 
@@ -57,17 +57,16 @@ export function pageHtml({ title, base, view, live, asset }: Page): string {
   );
   const frame = isLive && h(live.tag, { ...live.attributes, 'data-base': base, 'data-worker': worker });
   const html = toHtml(h('html', { lang: 'en' }, head, h('body', {}, siteHeader(base), frame)));
-  // The view goes into the innermost element that is still open where these end it.
+  // The view goes in front of these end tags.
   const end = `${isLive ? `</${live.tag}>` : ''}</body></html>`;
   return `<!doctype html>${html.slice(0, -end.length)}${view}${end}`;
 }
 
-/** The page of an error. */
 export function errorView(status: number, detail: string): Element {
   return h('main', { id: 'main' }, h('h1', {}, `Error ${status}`), h('p', { dir: 'auto' }, detail));
 }
 
-/** The page of a chamber that does not exist, or of an address without one; the id and the path are the reader's text. */
+/** For a missing chamber, or an address without a page; the id and the path are the reader's text. */
 export function notFoundView(base: string, missing: { readonly id: string } | { readonly path: string }): Element {
   const what =
     'id' in missing

@@ -1,5 +1,4 @@
-// Times, agents and hashes as people read them; the same in the service and in the browser.
-
+// Formats times, agents and hashes for people, in the service and in the browser.
 import { type Child, type Element, foreignBlock, h } from '../html/element.ts';
 import { shortAgent } from '../vocabulary/short.ts';
 import { type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
@@ -13,7 +12,7 @@ export const PHASE_NAMES: Readonly<Record<Phase, string>> = {
   COMMITTED: 'Committed',
 };
 
-/** A time in UTC, e.g. `12:03:10 UTC`, with its day where that is not the day of `now`. */
+/** A time in UTC, e.g. `12:03:10 UTC`, with its day if that is not the day of `now`. */
 export function time(at: Millis, now: Millis): Element {
   const stamp = toTimestamp(at);
   const [day = '', clock = ''] = stamp.split('T');
@@ -32,13 +31,13 @@ function shortened(text: string): string {
 
 export const COLOURS = 8;
 
-/** What agents are known by: their turn order, and the labels that they chose, by DID. */
+/** The agents' turn order and labels. */
 export interface Cast {
   readonly state: { readonly members: readonly string[] };
   readonly labels: ReadonlyMap<string, string>;
 }
 
-/** An agent by its number in turn order, if it is a member, and its label or the end of its DID; the whole is its title. */
+/** An agent's number in turn order, if it is a member, and its label or the end of its DID; the title is the whole DID. */
 export function agent(did: string, { state: { members }, labels }: Cast): Element {
   const order = members.indexOf(did);
   const colour = order === -1 ? 'none' : String(order % COLOURS);
@@ -74,16 +73,16 @@ const UNITS = [
   ['minute', 60],
 ] as const;
 
-/** Whole seconds in the largest unit that leaves no rest: `10 minutes`, `90 seconds`. */
+/** In the largest unit without a remainder: `10 minutes`, `90 seconds`. */
 export function duration(seconds: number): string {
   const [unit, size] = UNITS.find(([, each]) => seconds % each === 0) ?? ['second', 1];
   return plural(seconds / size, unit);
 }
 
-/** A longer list, which a reader looks through, has the rest behind a summary. */
+/** A longer list has the rest behind a summary. */
 const FRONT_MAX = 8;
 
-/** The first items and those that matter most stand in front; the rest opens. */
+/** The first items and those that are kept come first; the rest is folded. */
 export function folded<T>(
   items: readonly T[],
   { noun, isKept, list }: { noun: string; isKept: (item: T) => boolean; list: (items: readonly T[]) => Element },
@@ -94,13 +93,13 @@ export function folded<T>(
   return [list(items.filter(isFront)), rest.length > 0 && h('details', { class: 'rest' }, summary, list(rest))];
 }
 
-/** A longer text of an agent, or one of more lines, shows its beginning until it is opened. */
+/** A text with more characters or lines shows an excerpt until it is opened. */
 const LONG_CHARS = 320;
 const LONG_LINES = 8;
 const EXCERPT_CHARS = 200;
 const EXCERPT_LINES = 5;
 
-/** Text of an agent as a block, of which a long one is folded. */
+/** An agent's text as a block, folded if it is long. */
 export function foldedText(text: string, className = 'text'): Element {
   const lines = text.split('\n', LONG_LINES + 1);
   if (text.length <= LONG_CHARS && lines.length <= LONG_LINES) return foreignBlock(text, className);
@@ -115,7 +114,7 @@ export function foldedText(text: string, className = 'text'): Element {
   return h('details', { class: 'long' }, h('summary', {}, excerpt, ...words), foreignBlock(text, className));
 }
 
-/** Ends with a whole word, unless that is very long. */
+/** Ends with a whole word, unless the word is very long. */
 function beginning(text: string): string {
   return text
     .slice(0, EXCERPT_CHARS)
@@ -125,12 +124,12 @@ function beginning(text: string): string {
 
 const ROWS_MAX = 512;
 
-/** The rows of a list that are shown: the service's page is bounded, the browser has the whole log anyway. */
+/** The rows to show: the service's page is bounded, the browser has the whole log anyway. */
 export function shownRows<T>({ live }: { readonly live?: unknown }, rows: readonly T[], max = ROWS_MAX): readonly T[] {
   return live === undefined ? rows.slice(0, max) : rows;
 }
 
-/** How many rows a list leaves out, if any, with where all of them are. */
+/** The number of rows that are not shown, if any, with a link to all. */
 export function more(left: number, noun: string, href: string): Element | false {
   return left > 0 && h('p', { class: 'facts' }, `${plural(left, noun)} more: `, h('a', { href }, 'all of them'));
 }

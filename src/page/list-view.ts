@@ -1,4 +1,4 @@
-// The list of chambers: the open ones first, then those whose root is on the chain.
+// The list of chambers: open ones first, then those whose root is on the chain.
 import type { ListedChamber } from '../../projections/views.ts';
 import { type Element, foreign, h } from '../html/element.ts';
 import { instantOf, type Millis, PHASES } from '../vocabulary/values.ts';
@@ -8,10 +8,10 @@ import { fileField } from './live-view.ts';
 export interface ListModel {
   readonly chambers: readonly ListedChamber[];
   readonly now: Millis;
-  /** Countdowns and the search need a script. */
+  /** Countdowns and the search need the script. */
   readonly isLive: boolean;
   readonly search: string;
-  /** Whether older chambers follow. */
+  /** Whether there are older chambers. */
   readonly hasMore: boolean;
 }
 
@@ -65,7 +65,7 @@ function row({ chamberId, name, phase, phaseEndsAt, memberCount }: ListedChamber
       'span',
       { class: 'until' },
       end === undefined && 'root on the chain',
-      // Until the service says what follows.
+      // Until the service reports the next phase.
       ended && (phase === 'ALLOCATE_REVEAL' ? 'root awaited' : 'ending …'),
       end !== undefined && !ended && (isLive ? [timeLeft(end, now), ' left'] : ['until ', time(end, now)]),
     ),

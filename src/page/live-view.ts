@@ -1,4 +1,4 @@
-// What the browser adds to a chamber's page: the replay, each event's mark, and the outcome of the checks.
+// The browser's additions to a chamber's page: the replay, the events' marks, and the results of the checks.
 import type { CheckName, CheckResult } from '../audit/report/findings.ts';
 import { type Attributes, type Element, foreign, h } from '../html/element.ts';
 import type { Hex } from '../vocabulary/values.ts';
@@ -7,43 +7,43 @@ import { plural } from './format.ts';
 export type Mark = 'waiting' | 'verified' | 'broken';
 
 export interface LiveModel {
-  /** How many events there are, and how many of them the page shows. */
+  /** Numbers of events. */
   readonly total: number;
   readonly shown: number;
   readonly isPlaying: boolean;
-  /** The replay shows twice this many events a second. */
+  /** The replay shows twice this many events per second. */
   readonly speed: number;
   readonly isConnected: boolean;
-  /** Whether the chamber is settled, so that nothing is to come. */
+  /** Whether no more events will come. */
   readonly isSettled: boolean;
-  /** The name of the file that the lines are from; undefined for a service's. */
+  /** The name of the file with the lines; undefined if they are from a service. */
   readonly file: string | undefined;
-  /** The event that the address names. */
+  /** The event in the page's address. */
   readonly linked: number | undefined;
   readonly chain: NamedChain | undefined;
   /** Verifier keys of the witnesses that the reader names. */
   readonly witnesses: readonly string[];
   readonly audit: Audit;
   readonly markOf: (eventId: number) => Mark;
-  /** Whether the chunk of the transcript at this place belongs in the document. */
+  /** Whether this chunk of the transcript is in the document. */
   readonly isDrawn: (place: number) => boolean;
-  /** The last element made for this place; remade if the version differs, at once or in one of the next frames. */
+  /** The last element made for this place; made again if the version differs, now or in one of the next frames. */
   readonly memo: (place: number, version: string, make: () => Element) => Element | undefined;
 }
 
-/** The chain that the reader names to compare with. */
+/** The chain to compare with, which the reader names. */
 export interface NamedChain {
   readonly rpc: string;
   readonly registry: string;
 }
 
-/** An earlier state of the chamber that an address names: the root of its first moves. */
+/** The root of the first moves, in the page's address. */
 export interface NamedRoot {
   readonly size: number;
   readonly root: string;
 }
 
-/** What a browser verifies of the log that the service publishes, each with what holds when it is verified. */
+/** The browser's checks of the published log, each with the fact that it verifies. */
 export const PUBLISHED_CHECKS = {
   signed: 'the checkpoint is signed by the key of the log',
   included: 'the lines are under the checkpoint',
@@ -52,20 +52,19 @@ export const PUBLISHED_CHECKS = {
 } as const;
 export type PublishedCheckName = keyof typeof PUBLISHED_CHECKS;
 
-/** The auditor's checks, that of the address, and those of the published log. */
+/** The auditor's checks, the check of the root in the address, and those of the published log. */
 export interface ShownCheck extends Omit<CheckResult, 'name' | 'findingsLeftOut'> {
   readonly name: CheckName | 'link' | PublishedCheckName;
 }
 
-/** The state of the checks in this browser. */
 export interface Audit {
-  /** Lines that went through the checks. */
+  /** The number of checked lines. */
   readonly checked: number;
   /** The number of moves among them. */
   readonly size: number;
   readonly root: Hex | null;
   readonly results: readonly ShownCheck[];
-  /** The newest checkpoint of the log, to be compared with at the next visit. */
+  /** The newest checkpoint of the log, kept for the next visit. */
   readonly note?: string | undefined;
   /** Why the checks can't run. */
   readonly failure: string | null;
@@ -73,7 +72,7 @@ export interface Audit {
 
 export const SPEEDS = [1, 4, 16];
 
-/** Its place is kept where there is nothing live yet. */
+/** Without a script an empty bar keeps the space. */
 export function replayBar(live: LiveModel | undefined): Element {
   if (live === undefined) return h('div', { class: 'replay' });
   const { total, shown, isPlaying, isConnected, isSettled, speed, file } = live;
@@ -144,7 +143,7 @@ export function verifySection(chamberId: number, live: LiveModel | undefined): E
     file !== undefined && h('p', {}, foreign(file), ', which does not leave this browser.'),
     h('p', { role: 'status' }, audit.failure ?? verdict(live, broken)),
     broken.length > 0 && h('div', { role: 'alert' }, h('ul', { class: 'findings' }, ...broken.map(finding))),
-    // Above what grows.
+    // Above the parts that grow.
     proofs(audit),
     file === undefined && chainForm(live),
     file === undefined && witnessForm(live),
@@ -160,7 +159,7 @@ export function verifySection(chamberId: number, live: LiveModel | undefined): E
   );
 }
 
-/** What is compared with more than the lines themselves. The root is that of the service, and of the chain where the reader names one. */
+/** Checks against more than the lines themselves. `root` is of the service, and of the chain if the reader names one. */
 const PROOFS: Readonly<Record<string, readonly ShownCheck['name'][]>> = {
   root: ['root', 'preview', 'contract'],
   checkpoint: ['signed'],
@@ -171,7 +170,7 @@ const PROOFS: Readonly<Record<string, readonly ShownCheck['name'][]>> = {
 
 const DECISIVE = ['broken', 'verified'] as const;
 
-/** The element has the same width for each verdict, so that nothing below shifts. */
+/** The badges have the same width for each verdict, so that nothing below shifts. */
 function proofs({ results }: Audit): Element {
   const badges = Object.entries(PROOFS).map(([label, names]) => {
     const checks = results.filter(({ name }) => names.includes(name));
@@ -193,7 +192,7 @@ function brokenChecks({ results }: Audit): readonly ShownCheck[] {
   return results.filter(({ verdict }) => verdict === 'broken');
 }
 
-/** Near the top: the findings may be far below. Its place is kept where nothing is broken. */
+/** Near the top, because the findings can be far below. Always in the document, so that nothing shifts. */
 export function alarm(live: LiveModel | undefined): Element {
   const isBroken = live !== undefined && brokenChecks(live.audit).length > 0;
   const link = h('a', { href: '#verify' }, 'See what it found');
@@ -246,7 +245,7 @@ function check({ title, verdict, counts, note }: ShownCheck): Element {
   );
 }
 
-/** It loads the page again, whose policy then allows that one origin. */
+/** Loads the page again, with a policy that allows the RPC's origin. */
 function chainForm({ chain, audit }: LiveModel): Element {
   const results = audit.results.filter(({ name }) => name === 'contract' || name === 'claims' || name === 'balances');
   return h(
@@ -269,7 +268,7 @@ function chainForm({ chain, audit }: LiveModel): Element {
   );
 }
 
-/** The form is like that of the chain; its keys come from elsewhere, or the service could make them up. */
+/** The keys must come from elsewhere: the service could invent them. */
 function witnessForm({ witnesses }: LiveModel): Element {
   const placeholder = 'witness.example.org/w1+a1b2c3d4+BN…';
   const keys = field('Keys', { name: 'witnesses', value: witnesses.join(' '), placeholder });
@@ -297,7 +296,7 @@ function stateLink({ size, root }: Audit): Element | false {
   return h('p', { class: 'facts' }, link, `: it shows a later visitor whether ${were} changed.`);
 }
 
-/** A file may also be dropped anywhere on the page. */
+/** A file can also be dropped anywhere on the page. */
 export function fileField(): Element {
   const input = h('input', { type: 'file', name: 'lines', accept: '.ndjson,.jsonl,.txt' });
   return h('label', { class: 'file facts' }, 'Check an exported file, offline: ', input);

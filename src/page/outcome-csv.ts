@@ -1,4 +1,4 @@
-// The ideas of an outcome as a table for spreadsheets (RFC 4180), which must not take an agent's text for a formula.
+// The ideas of an outcome as a table for spreadsheets (RFC 4180), in which no agent's text is a formula.
 import type { OutcomeIdea, OutcomeView } from '../../projections/outcome.ts';
 
 const COLUMNS = [
@@ -23,8 +23,8 @@ export function outcomeCsv({ ideas }: OutcomeView): string {
 }
 
 /**
- * What spreadsheets calculate when a cell begins with it; an apostrophe in front makes it text. Where they separate cells by semicolons or tabs, and this file by
- * commas, a cell begins after each of those too.
+ * Characters with which a formula begins; an apostrophe in front makes the cell text. Some spreadsheets separate cells by semicolons or
+ * tabs, so a cell also begins after these.
  */
 const FORMULA = /(^|[;\t\r\n] *"*)(?=[=+\-@\t\r\n])/g;
 const SPECIAL = /[",;\t\r\n]/;

@@ -1,4 +1,4 @@
-// What a chamber came to: the first thing that a reader of a settled chamber sees. Who backed which idea is drawn in the agents' colours.
+// The outcome, first on the page of a settled chamber. The backers of each idea are drawn in the agents' colours.
 import { type OutcomeIdea, type OutcomeView, outcomeOf, outcomeText } from '../../projections/outcome.ts';
 import { type Child, type Element, foreign, h } from '../html/element.ts';
 import { BPS_TOTAL, instantOf } from '../vocabulary/values.ts';
@@ -31,12 +31,12 @@ export function outcomeSection(model: ChamberModel, outcome: OutcomeView): Eleme
 function downloads({ live }: ChamberModel, outcome: OutcomeView): readonly Child[] {
   const { chamberId } = outcome;
   const name = `chamber-${chamberId}-outcome`;
-  // A file may be from another service.
+  // A file can be from another service.
   const json = live?.file === undefined ? `${chamberId}/outcome` : dataUrl('application/json', outcomeText(outcome));
   const csv = dataUrl('text/csv', outcomeCsv(outcome));
   return [
     h('a', { href: json, download: `${name}.json` }, 'JSON'),
-    // What the service sends is bounded; the browser makes it whatever its size.
+    // The service's page is bounded; the browser makes a CSV of any size.
     (live !== undefined || csv.length <= CSV_CHARS_MAX) && [
       ' · ',
       h('a', { href: csv, download: `${name}.csv` }, 'CSV'),
@@ -123,10 +123,10 @@ function share(bps: number, whole: number, segments: readonly Segment[]): readon
   return [h('td', { class: 'picture' }, bar), h('td', { class: 'percent' }, `${((100 * bps) / whole).toFixed(1)} %`)];
 }
 
-/** The segments of the pictures that the service makes; beyond it each bar is whole. */
+/** In the service's page; beyond this number, bars are not divided. */
 const SEGMENTS_MAX = 4_096;
 
-/** Who gave an idea how much, in turn order. */
+/** The allocations to each idea, in turn order. */
 function segmentsOf({ state: { members, reveals }, live }: ChamberModel, { ideas }: OutcomeView) {
   if (live === undefined && reveals.size * ideas.length > SEGMENTS_MAX) {
     return ({ totalBps }: OutcomeIdea): readonly Segment[] => [{ bps: totalBps, colour: 'none' }];

@@ -1,5 +1,4 @@
-// The phases of a chamber as a line: which are over, which is on, and when each ends.
-
+// The phases of a chamber as a strip, with their ends.
 import { knownEnds } from '../../projections/phase-ends.ts';
 import { type Child, type Element, h } from '../html/element.ts';
 import { DEADLINES, instantOf, PHASES, type Phase } from '../vocabulary/values.ts';
@@ -20,7 +19,7 @@ export function phaseStrip(model: ChamberModel, phase: Phase): Element {
   return h('ol', { class: 'phases', 'aria-label': 'Phases' }, ...steps);
 }
 
-/** The last phase has no end; its time is that of the block with the root. */
+/** The last phase has no end; it shows the time of the root's block. */
 function endOf({ state, now, live }: ChamberModel, index: number, isCurrent: boolean): Child {
   const deadline = DEADLINES[index];
   if (deadline === undefined) {
@@ -35,7 +34,7 @@ function endOf({ state, now, live }: ChamberModel, index: number, isCurrent: boo
   const future = state.rounds === null ? 'until ' : 'ends by ';
   return [
     h('span', {}, end <= now ? past : future, time(end, now)),
-    // Its place is kept where there is nothing live yet.
+    // Without a script the empty element keeps the space.
     isCurrent && end > now && h('b', { class: 'left' }, live && `${timeLeft(end, now)} left`),
   ];
 }

@@ -1,5 +1,5 @@
-// The pages for people at GET / and GET /chambers/:id, and of addresses that have none, where programs get JSON. The JSON response is
-// always made first: it determines status and headers, and a browser sees the same as a page.
+// The pages at GET /, at GET /chambers/:id, and for errors, where programs get JSON. The JSON response is always made first: it
+// determines status and headers.
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono, Next } from 'hono';
 import type { Forum } from '../forum/forum.ts';
@@ -19,7 +19,7 @@ interface PageOptions {
   /** Sent with every response. */
   readonly headers: Readonly<Record<string, string>>;
   readonly responses: ResponseCache;
-  /** Why the relayer can't work now; undefined while it can. */
+  /** Why the relayer can't work; undefined while it can. */
   readonly relayerProblem: () => string | undefined;
 }
 
@@ -27,7 +27,7 @@ type App = Hono<{ Bindings: Partial<HttpBindings> }>;
 
 const CHAMBERS_LISTED_MAX = 50;
 
-/** Must be registered before the routes of the same paths. Returns the page, or the JSON, of a request that has no route. */
+/** Must be registered before the routes of the same paths. Returns the handler of requests without a route. */
 export function pageRoutes(
   app: App,
   { forum, headers, responses, relayerProblem }: PageOptions,
@@ -53,7 +53,7 @@ export function pageRoutes(
     const json = c.res;
     const response = await negotiated(c, json, () => (json.status === 200 ? render() : errorPage(c, json, asset)));
     if (response === json) return;
-    // Hono would read the body of the response before, and copy this one, to merge the two.
+    // Otherwise Hono would merge the two responses, and copy their bodies.
     c.res = undefined;
     c.res = response;
   }
@@ -69,7 +69,7 @@ export function pageRoutes(
     const page = await render();
     const isGzip = c.req.method !== 'HEAD' && acceptedEncoding(c.req.header('accept-encoding'), ['gzip']) !== undefined;
     const body = isGzip ? await page.encoded('gzip') : page.bytes;
-    // Headers of the JSON response stay in force.
+    // The headers of the JSON response stay.
     const sent = new Headers(json.headers);
     for (const [name, value] of Object.entries(HTML_HEADERS)) sent.set(name, value);
     sent.set('Content-Security-Policy', pagePolicy(c.req.query('rpc')));
@@ -111,7 +111,7 @@ async function errorPage(c: Context, json: Response, asset: PathOf): Promise<Sha
   return new SharedBody(pageHtml({ title: status === 404 ? 'Not found' : 'Error', base, view: toHtml(view), asset }));
 }
 
-/** The path from the address of a page to the service's, which a browser resolves slash by slash. */
+/** The relative path from a page to the service's root. */
 function baseOf(path: string): string {
   return '../'.repeat(path.split('/').length - 2) || './';
 }

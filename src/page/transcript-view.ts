@@ -1,4 +1,4 @@
-// The events as a conversation: by phase, then by agent, so that what an agent said in a turn is shown together.
+// The events as a conversation: by phase, then by turn.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { isClosed, phaseAt } from '../../projections/phase.ts';
 import { phaseOf as phaseOfMove } from '../../projections/phase-ends.ts';
@@ -10,15 +10,15 @@ import type { ChamberModel } from './chamber-model.ts';
 import { agent, hash, PHASE_NAMES, percent, time } from './format.ts';
 import { eventMark, type LiveModel } from './live-view.ts';
 
-/** The texts in a transcript that the service makes. */
+/** In the service's page. */
 const TRANSCRIPT_CHARS_MAX = 262_144;
 
-/** The last of these lines whose texts fit on the page of a browser without scripts; at least one. The others are not even parsed. */
+/** The last of these lines whose texts fit on the service's page, at least one. The others are not parsed. */
 export function eventsThatFit(lines: readonly string[]): readonly ChamberEvent[] {
   const events: ChamberEvent[] = [];
   let chars = 0;
   for (const line of lines.toReversed()) {
-    // The stream of a chamber holds nothing else.
+    // A chamber's stream has no other events.
     const event = fromLine(line) as ChamberEvent;
     if (event.type === 'chamber.debated') chars += debatedChars(event.payload);
     if (event.type === 'chamber.amended') chars += event.payload.description?.length ?? 0;
@@ -32,7 +32,7 @@ function debatedChars({ comment, refinement }: Extract<ChamberEvent, { type: 'ch
   return comment.length + (refinement === null ? 0 : Math.min(indentedChars(refinement), INDENTED_CHARS_MAX));
 }
 
-/** Drawn and redrawn as one. */
+/** Events that are drawn together. */
 const CHUNK_EVENTS = 20;
 
 /** The replies to each event, which are named beneath it. */
@@ -49,7 +49,7 @@ export function transcriptSection(chamber: ChamberModel): Element {
     chunks.push(live === undefined ? chunk(model, start) : liveChunk(model, live, start));
   }
   const latest = h('a', { href: `#e${events.at(-1)?.eventId}` }, 'to the latest event');
-  // On a phone they follow the transcript.
+  // On a phone the panels follow the transcript.
   const panels = h('span', { class: 'past' }, ' · ', h('a', { href: '#panels' }, 'to the checks'));
   const allLines = h('a', { href: `${state.chamberId}/events` }, 'All lines');
   return h(
@@ -74,7 +74,7 @@ function repliesIn(events: readonly ChamberEvent[]): TranscriptModel['replies'] 
   return replies;
 }
 
-/** The current phase, where no event of it came; turns that ran out are no events. */
+/** The current phase if it has no events; turns that run out are not events. */
 function emptyPhase(model: ChamberModel): readonly Child[] {
   const { state, events, now } = model;
   const [last, phase] = [events.at(-1), phaseAt(state, now)];
@@ -94,7 +94,7 @@ function liveChunk(model: TranscriptModel, live: LiveModel, start: number): Elem
   const marks = events.map(({ eventId }) => {
     return live.linked === eventId ? `#${live.markOf(eventId)}` : live.markOf(eventId)[0];
   });
-  // What a chunk depends on besides its events.
+  // Everything that a chunk depends on besides its events.
   const replies = events.reduce((sum, { eventId }) => sum + (model.replies.get(eventId)?.length ?? 0), 0);
   const version = `${state.members.length} ${state.ends.lobbyDeadline} ${labels.size} ${replies} ${marks.join('')}`;
   return live.memo(start, version, () => chunk(model, start)) ?? notDrawn;
@@ -133,7 +133,7 @@ function turnsOf(model: ChamberModel, events: readonly ChamberEvent[]): readonly
   return turns;
 }
 
-/** What one agent did in a row in one phase. A turn ends with its pass. */
+/** A turn has consecutive events of one agent in one phase, and ends with its pass. */
 function isSameTurn(last: ChamberEvent, event: ChamberEvent, model: ChamberModel): boolean {
   const isSameAgent = last.did === event.did && last.type !== 'chamber.passed';
   return isSameAgent && phaseOf(last, model) === phaseOf(event, model);
@@ -250,10 +250,10 @@ function content(event: ChamberEvent, model: ChamberModel): readonly Child[] {
   }
 }
 
-/** Indented, a deeply nested one would be many times as long as it was sent. */
+/** A deeply nested refinement is many times longer when it is indented. */
 const INDENTED_CHARS_MAX = 32_768;
 const REFINEMENT_CHARS_MAX = 8_192;
-/** One of a line is shown at once. */
+/** A refinement of one line is not folded. */
 const LINE_CHARS_MAX = 80;
 
 function refinementView(refinement: JsonObject, { eventId }: ChamberEvent, { state, live }: ChamberModel): Element {
@@ -272,14 +272,14 @@ function refinementView(refinement: JsonObject, { eventId }: ChamberEvent, { sta
     {},
     h('summary', {}, 'Refinement'),
     h('pre', { dir: 'auto' }, shown, isCut && ' […]'),
-    // A file may be from another service.
+    // A file can be from another service.
     isCut &&
       live?.file === undefined &&
       h('p', { class: 'facts' }, h('a', { href }, 'All of it, in the line of the log')),
   );
 }
 
-/** What a refinement says that is nothing but a short stance, such as for or against. */
+/** The stance of a refinement that has nothing else. */
 function stanceOf({ stance, ...others }: JsonObject): string | undefined {
   const isShort = typeof stance === 'string' && stance !== '' && stance.length <= LINE_CHARS_MAX;
   return isShort && Object.keys(others).length === 0 ? stance : undefined;
@@ -287,7 +287,7 @@ function stanceOf({ stance, ...others }: JsonObject): string | undefined {
 
 const INDENT = 2;
 
-/** How long JSON.stringify makes it with INDENT at most, without making it. */
+/** An upper bound on the length of JSON.stringify with INDENT. */
 function indentedChars(value: JsonValue, depth = 0): number {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value).length;
   const line = 2 + INDENT * (depth + 1);

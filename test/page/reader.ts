@@ -58,7 +58,7 @@ async function openReader(baseUrl: string) {
     const page = await browser.newPage(look);
     const problems: string[] = [];
     page.on('console', (message) => {
-      // An event of the last second or two is under no checkpoint yet.
+      // No checkpoint covers an event of the last second or two.
       const isEarly = message.location().url.endsWith('/tlog-proof') && message.text().includes('404');
       if (message.type() === 'error' && !isEarly && !known?.test(message.text())) problems.push(message.text());
     });

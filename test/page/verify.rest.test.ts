@@ -46,7 +46,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     };
     const page = await reader.open(path, { preview });
     await page.getByText('What is checked').click();
-    await expectShown(page, '.checks', /could not be read, and is asked for again/);
+    await expectShown(page, '.checks', /could not be read and is read again/);
     await page.locator('.verify.good').waitFor();
     await expect.poll(() => asked, POLL).toBe(3);
     await expect.poll(() => page.locator('.checks').textContent(), POLL).not.toContain('could not be read');
@@ -138,7 +138,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     // The checkpoint of before, which is valid by itself.
     await alterProof(page, () => first);
     await page.reload();
-    await expectShown(page, '.findings', /the service shows a checkpoint of \d+ lines, and had signed one of \d+/);
+    await expectShown(page, '.findings', /the service shows a checkpoint of \d+ lines, but has signed one of \d+/);
     expect(await badges(page)).toMatchObject({ ...proven, consistency: 'broken' });
   });
 

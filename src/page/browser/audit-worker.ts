@@ -1,5 +1,5 @@
-// Runs the auditor over a chamber's lines as they arrive, or over a file: the checks of `chambers audit`, those of the chain
-// where the reader names one, those of the published log, and whether the history is that of the address.
+// Runs the auditor over a chamber's lines as they arrive, or over a file: the checks of `chambers audit`, those of a chain that the reader
+// names, those of the published log, and the root in the page's address.
 import {
   auditContext,
   ChamberAudit,
@@ -16,7 +16,7 @@ import type { Audit, NamedChain, NamedRoot, ShownCheck } from '../live-view.ts';
 import { askForJson } from './ask.ts';
 import { PublishedCheck, type PublishedLog, shownCheck } from './published-check.ts';
 
-/** What is to be audited: a service's chamber, or a file. */
+/** A service's chamber, or a file. */
 export interface AuditJob {
   readonly chamberId?: number;
   /** The URL of merkle-preview. */
@@ -27,7 +27,7 @@ export interface AuditJob {
   readonly file?: File;
 }
 
-/** What the page sends to this worker: the job is the same each time. */
+/** A message of the page; the job is always the same. */
 export interface AuditMessage {
   readonly job: AuditJob;
   readonly lines: readonly string[];
@@ -36,7 +36,7 @@ export interface AuditMessage {
 const REPORT_EVERY_MILLIS = 100;
 const PREVIEW_EVERY_MILLIS = 2_000;
 const CHECKPOINT_MILLIS = 2_000;
-/** The pauses before a chain that can't be read is read again begin as after so many failures: its reader has tried several times itself. */
+/** The backoff of failed reads begins here, because the chain's reader has retried several times itself. */
 const CHAIN_FAILURES_FIRST = 5;
 const STARTED_LINES_MAX = 512;
 
@@ -46,17 +46,17 @@ let audit: ChamberAudit | undefined;
 let link: ShownCheck | undefined;
 let failure: string | null = null;
 let isRunning = false;
-/** What the chain said of the first claims of the log. */
+/** The comparison with the chain. */
 let onChain = new Findings();
 const NEVER = -1;
 let claimsCompared = 0;
 let reportedAt = 0;
 let comparedSize = 0;
 let isPreviewAwaited = false;
-/** How many previews in a row could not be read, and why. */
+/** Failed reads in a row, and the last error. */
 let unreadPreviews = 0;
 let previewProblem = '';
-/** How many times in a row the chain could not be read. */
+/** Failed reads in a row. */
 let unreadChains = 0;
 let published: PublishedCheck | undefined;
 let isCheckpointAwaited = false;
@@ -85,7 +85,7 @@ function start(job: AuditJob): void {
     });
 }
 
-/** Audits as auditFile of the command does. */
+/** The same as auditFile of the command. */
 async function auditFile(audit: ChamberAudit, file: File, job: AuditJob): Promise<void> {
   const bytes = new Uint8Array(await file.arrayBuffer());
   async function* whole() {
@@ -110,7 +110,7 @@ async function follow(audit: ChamberAudit, job: AuditJob): Promise<void> {
   } while (queue.length > 0);
 }
 
-/** Signatures are verified while other lines are read and decided, also those that arrive meanwhile. */
+/** Signatures are verified while further lines, new arrivals included, are read and decided. */
 async function takeQueue(audit: ChamberAudit, { named }: AuditJob): Promise<void> {
   const started: StartedLine[] = [];
   for (;;) {
@@ -125,13 +125,13 @@ async function takeQueue(audit: ChamberAudit, { named }: AuditJob): Promise<void
   }
 }
 
-/** The auditor reports what is missing once the input has ended; a stream does not end. */
+/** The auditor reports missing events at the end of the input; a stream does not end. */
 function judgeMissing({ findings, lineCount: due }: ChamberAudit, { event }: StartedLine): void {
   if (event === undefined || event.eventId <= due) return;
-  findings.judge('order', [due], `event ${due} is missing: the service sent event ${event.eventId} in its place`);
+  findings.judge('order', [due], `event ${due} is missing: the service sent event ${event.eventId} instead`);
 }
 
-/** Whether the moves are those that the address names; called where they are as many, or never will be. */
+/** Compares the moves with the root in the address; called once their number is reached, or can't be. */
 function judgeLink({ moves }: ChamberAudit, { size, root }: NamedRoot): void {
   const found = moves.size === size ? `they have the root ${moves.root()}` : `there are only ${moves.size}`;
   const isRight = moves.size === size && moves.root() === root;
@@ -140,7 +140,7 @@ function judgeLink({ moves }: ChamberAudit, { size, root }: NamedRoot): void {
   link = shownCheck('link', 'the first moves are those that the link names', { isRight, sentence });
 }
 
-/** Judges whether the service names the root of these very lines; where that can't be said yet, once more in a while. */
+/** Compares the service's root with that of the lines; tries again later if it covers another number of moves. */
 async function comparePreview(audit: ChamberAudit, job: AuditJob): Promise<void> {
   const { findings, moves } = audit;
   const { size } = moves;
@@ -165,21 +165,21 @@ interface Preview {
   readonly eventCount?: unknown;
 }
 
-/** Empty where it can't be read now, which says nothing of the lines: it is read again. */
+/** Empty if the read fails, which proves nothing about the lines: it is read again. */
 async function readPreview(url: string): Promise<Preview> {
   try {
     const preview = await askForJson(url);
-    if (typeof preview !== 'object' || preview === null) throw new Error('it is no preview');
+    if (typeof preview !== 'object' || preview === null) throw new Error('it is not a preview');
     unreadPreviews = 0;
     return preview;
   } catch (error) {
     unreadPreviews++;
-    previewProblem = `the root of the service could not be read, and is asked for again: ${messageOf(error)}`;
+    previewProblem = `the service's root could not be read and is read again: ${messageOf(error)}`;
     return {};
   }
 }
 
-/** A checkpoint covers a line within a second or two, so it is asked for a little later, and again if it is late. */
+/** A checkpoint covers a line within a second or two, so it is read after a pause, and again if it is late. */
 function comparePublished(audited: ChamberAudit, job: AuditJob): void {
   if (published === undefined || job.chamberId === undefined || isCheckpointAwaited || !published.isDue(audited))
     return;
@@ -193,7 +193,7 @@ function comparePublished(audited: ChamberAudit, job: AuditJob): void {
   setTimeout(() => compare().catch(reportError), CHECKPOINT_MILLIS);
 }
 
-/** Loads what reads the chain, most of which is viem. A chain that can't be read now is read again. */
+/** Loads the chain's reader, most of which is viem. After a failure the chain is read again. */
 async function compareChain(audit: ChamberAudit, job: AuditJob, { rpc, registry }: NamedChain): Promise<void> {
   const { moves, decisions, context } = audit;
   const findings = new Findings({ ofLines: audit.findings });
@@ -213,7 +213,7 @@ async function compareChain(audit: ChamberAudit, job: AuditJob, { rpc, registry 
     unreadChains = 0;
   } catch (error) {
     findings.notEvaluated({ needs: 'chain', why: messageOf(error) }, 'contract', 'claims', 'balances');
-    // A file is read once; its reader names the chain again.
+    // For a file, the reader can name the chain again.
     if (isAddress && job.file === undefined) {
       setTimeout(
         () => {

@@ -1,4 +1,4 @@
-// <live-chamber>: follows a chamber's log, or reads a file, folds it, shows it as of any event, and has every line audited.
+// <live-chamber>: follows a chamber's log or reads a file, folds it, shows it as of any event, and audits every line.
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
 import { outcomeOf } from '../../../projections/outcome.ts';
 import { isClosed } from '../../../projections/phase.ts';
@@ -16,12 +16,12 @@ import { patchChildren } from './patch.ts';
 import { ServerClock } from './server-clock.ts';
 import { NOT_AUDITED, startAudit } from './start-audit.ts';
 
-/** The part of GET /health that is shown. */
+/** The part of GET /health that the page shows. */
 interface Health {
   readonly chain?: { readonly relayer: { readonly reason?: string } } | null;
 }
 
-/** The chamber after a line; a line that can't be folded is not an event and changes nothing. */
+/** The chamber after a line; a line that can't be folded changes nothing. */
 interface Step {
   readonly state: ChamberState | null;
   readonly eventCount: number;
@@ -33,7 +33,7 @@ const PLAY_MILLIS = 500;
 const JUMP_FRAMES = 20;
 
 export class LiveChamber extends HTMLElement {
-  /** The view that replaces a service's chamber. */
+  /** Shown in place of the service's chamber. */
   file: File | undefined;
   readonly #ended = new AbortController();
   readonly #steps: Step[] = [];
@@ -44,14 +44,14 @@ export class LiveChamber extends HTMLElement {
   #clock = new ServerClock(0);
   #audit: Audit = NOT_AUDITED;
   #broken: ReadonlySet<number> = new Set();
-  /** How many events are shown; undefined: all, also those to come. */
+  /** The number of events shown; undefined: all, including future ones. */
   #shown: number | undefined;
   #player: ReturnType<typeof setInterval> | undefined;
   #speed = 1;
   #isConnected = false;
   #relayerProblem: string | undefined;
   readonly #drawing = new Drawing(() => this.#render());
-  /** A jump to the event in the address takes several frames, because the chunks around it are drawn meanwhile. */
+  /** A jump to an event takes several frames, because the chunks around it are drawn meanwhile. */
   #jump: { readonly eventId: number; framesLeft: number } | undefined;
 
   connectedCallback(): void {
@@ -128,7 +128,7 @@ export class LiveChamber extends HTMLElement {
     this.#schedule();
   };
 
-  /** Asks for the label of an agent that joined after the service made the page. */
+  /** Reads the label of an agent that joined after the page was made. */
   async #askLabel(did: string): Promise<void> {
     const { base = '../' } = this.dataset;
     const response = await fetch(`${base}agents/${encodeURIComponent(did)}`).catch(() => undefined);
@@ -139,7 +139,7 @@ export class LiveChamber extends HTMLElement {
     this.#schedule();
   }
 
-  /** While the root is awaited, the service says what keeps its relayer from working. */
+  /** While the root is awaited, the page shows the relayer's problem. */
   async #askHealth(): Promise<void> {
     const state = this.#steps.at(-1)?.state ?? null;
     if (document.hidden || state === null || !isClosed(state, this.#clock.now())) return;
@@ -227,7 +227,7 @@ export class LiveChamber extends HTMLElement {
     this.#schedule();
   }
 
-  /** Works in the replay, and where nothing has the focus; the slider handles its own keys, except the space bar. */
+  /** Handles keys in the replay, and if nothing has the focus; the slider handles its own, except the space bar. */
   #onKey(event: KeyboardEvent): void {
     const { target, key } = event;
     if (!(target instanceof Element) || event.ctrlKey || event.altKey || event.metaKey) return;
@@ -250,7 +250,7 @@ export class LiveChamber extends HTMLElement {
     return state !== null && 'view' in outcomeOf(state, state.lastAt);
   }
 
-  /** What the service rendered stays until its events are here. */
+  /** The service's rendering stays until all its events have arrived. */
   get #isReady(): boolean {
     return this.#steps.length >= Math.max(1, Number(this.dataset['events'] ?? 1));
   }
@@ -259,7 +259,7 @@ export class LiveChamber extends HTMLElement {
     if (this.#isReady) this.#drawing.schedule();
   }
 
-  /** A browser prints what is in the document when the event returns. */
+  /** Browsers print the document as it is when the event handler returns. */
   #print(isPrinted: boolean): void {
     this.#chunks.isPrinted = isPrinted;
     if (this.#isReady) this.#render();
@@ -280,7 +280,7 @@ export class LiveChamber extends HTMLElement {
         chamberView({ state, events, now, labels: this.#labels, retired: this.#retired, relayerProblem, live }),
       ]);
     } catch {
-      // Altered lines may fold into what can't be shown; the findings say why.
+      // Altered lines can fold into a state that can't be shown; the findings say why.
       const chamberId = Number(this.dataset['chamber']);
       patchChildren(this, [
         h('main', { id: 'main' }, h('h1', {}, 'This log cannot be shown'), verifySection(chamberId, live)),

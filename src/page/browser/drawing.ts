@@ -1,5 +1,5 @@
-// When a part of the page is drawn: at most once a frame, and never while a pointer is pressed on it, because what moves or is
-// replaced between press and release loses the click.
+// Draws a part of the page at most once per frame, and never while a pointer is pressed on it: an element that moves or is replaced
+// between press and release loses the click.
 
 export class Drawing {
   readonly #draw: () => void;
@@ -14,7 +14,7 @@ export class Drawing {
   watch(element: HTMLElement, signal: AbortSignal): void {
     element.addEventListener(
       'pointerdown',
-      // A slider is dragged to see what it shows.
+      // While the slider is dragged, the page is drawn.
       ({ target }) => {
         this.#isPressed = !(target instanceof HTMLInputElement && target.type === 'range');
       },

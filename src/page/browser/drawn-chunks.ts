@@ -1,16 +1,16 @@
-// Which chunks of a transcript are in the document: of a long one those near the screen, so that a log of any length scrolls
-// equally well; of a short one, and on paper, all of them. Changes are drawn one chunk per frame.
+// The chunks of a transcript that are in the document: all of a short transcript and on paper, otherwise those near the screen, so that a
+// log of any length scrolls equally well. One chunk is drawn per frame.
 import type { Element as Described } from '../../html/element.ts';
 import type { LiveModel } from '../live-view.ts';
 
-/** All chunks of a transcript up to this length are drawn, so that the browser's search and screenshots cover it. */
+/** Transcripts up to this length are drawn whole, so that the browser's search and screenshots cover them. */
 const WHOLE_EVENTS_MAX = 500;
 const NEAR_PIXELS = 1_500;
 const CHUNKS_PER_FRAME = 1;
 
 export class DrawnChunks {
   readonly #drawn = new Map<number, { readonly version: string; readonly element: Described }>();
-  /** The first one counts as near until the browser reports. */
+  /** The first chunk counts as near until the browser reports. */
   readonly #near = new Set([0]);
   readonly #observer: IntersectionObserver;
   readonly #onChange: () => void;
@@ -24,13 +24,13 @@ export class DrawnChunks {
   /** The model's part for one frame. */
   frame(eventCount: number): Pick<LiveModel, 'isDrawn' | 'memo'> {
     const isWhole = this.isPrinted || eventCount <= WHOLE_EVENTS_MAX;
-    let room = this.isPrinted ? Number.POSITIVE_INFINITY : CHUNKS_PER_FRAME;
+    let left = this.isPrinted ? Number.POSITIVE_INFINITY : CHUNKS_PER_FRAME;
     return {
       isDrawn: (place) => isWhole || this.#near.has(place),
       memo: (place, version, make) => {
         const known = this.#drawn.get(place);
         if (known?.version === version) return known.element;
-        if (room-- <= 0) {
+        if (left-- <= 0) {
           this.#onChange();
           return known?.element;
         }
@@ -41,7 +41,7 @@ export class DrawnChunks {
     };
   }
 
-  /** Call it after a frame that may have made chunks. */
+  /** Must be called after each frame. */
   observe(root: Element): void {
     for (const chunk of root.getElementsByClassName('chunk')) this.#observer.observe(chunk);
   }
@@ -51,7 +51,7 @@ export class DrawnChunks {
       const place = Number(target.getAttribute('data-place'));
       if (isIntersecting) this.#near.add(place);
       else this.#near.delete(place);
-      // It keeps its height when it is emptied.
+      // The chunk keeps its height when it is emptied.
       if (target instanceof HTMLElement && target.firstChild !== null)
         target.style.setProperty('--height', `${boundingClientRect.height}px`);
     }

@@ -1,4 +1,4 @@
-// The last checkpoint that this browser has seen of a service's log, kept for the next visit. A browser may keep nothing.
+// The last checkpoint of a service's log that this browser has seen, kept for the next visit. Storage can be disabled.
 
 const nameOf = (base: string) => `chambers-checkpoint ${base}`;
 
@@ -14,6 +14,6 @@ export function holdCheckpoint(base: string, note: string): void {
   try {
     if (localStorage.getItem(nameOf(base)) !== note) localStorage.setItem(nameOf(base), note);
   } catch {
-    // The next visit has nothing to compare with.
+    // The next visit can't compare.
   }
 }

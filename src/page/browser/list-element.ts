@@ -30,7 +30,7 @@ export class LiveList extends HTMLElement {
       if (response.ok) this.#chambers = (await response.json()) as readonly ListedChamber[];
       render();
     };
-    // A request that fails is repeated with the next refresh.
+    // After a failure, the next refresh tries again.
     const attempt = () => {
       refresh().catch(() => {});
     };

@@ -1,25 +1,25 @@
-// What the page's address names: an event, an earlier state of the chamber, a chain to ask.
+// The parameters in the page's address: an event, an earlier root, a chain, witnesses.
 import type { NamedChain, NamedRoot } from '../live-view.ts';
 
-/** 17 for an address that ends in #e17. */
+/** `#e17` */
 export function linkedEvent(): number | undefined {
   const [, digits] = /^#e(\d{1,9})$/.exec(location.hash) ?? [];
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** The root of `?size=16&root=0x…`. */
+/** `?size=16&root=0x…` */
 export function namedRoot(): NamedRoot | undefined {
   const query = new URLSearchParams(location.search);
   const [size, root] = [Number(query.get('size')), query.get('root')];
   return Number.isSafeInteger(size) && size > 0 && root !== null ? { size, root } : undefined;
 }
 
-/** The keys of `?witnesses=KEY+KEY`. */
+/** `?witnesses=KEY+KEY` */
 export function namedWitnesses(): readonly string[] {
   return (new URLSearchParams(location.search).get('witnesses') ?? '').split(' ').filter((key) => key !== '');
 }
 
-/** The chain of `?rpc=URL&registry=0x…`. */
+/** `?rpc=URL&registry=0x…` */
 export function namedChain(): NamedChain | undefined {
   const query = new URLSearchParams(location.search);
   const [rpc, registry] = [query.get('rpc'), query.get('registry')];

@@ -1,18 +1,17 @@
-// A chamber's lines over a WebSocket, from the first one on and across reconnections.
+// Reads a chamber's lines over a WebSocket, from the first, across reconnections.
 import { backoffMillis } from '../../reading/waiting.ts';
 import { instantOf } from '../../vocabulary/values.ts';
 
 export interface LogListener {
-  /** Every line as sent, without a line break. */
+  /** Each line as sent, without a line break. */
   readonly onLine: (line: string) => void;
   /** The service's time, whenever the phase changes. */
   readonly onPhase: (at: number) => void;
   readonly onConnection: (isConnected: boolean) => void;
-  /** Ends it; otherwise it continues forever. */
   readonly signal: AbortSignal;
 }
 
-/** `address` is that of the stream, without a query. */
+/** `address` is the stream's, without a query. Reads until the signal aborts. */
 export function followLog(address: string, { onLine, onPhase, onConnection, signal }: LogListener): void {
   let received = 0;
   let failures = 0;
@@ -32,20 +31,20 @@ export function followLog(address: string, { onLine, onPhase, onConnection, sign
     socket.onopen = () => onConnection(true);
     socket.onclose = () => {
       onConnection(false);
-      // With jitter: when a service restarts, all its readers have lost their connections at once.
+      // With jitter: a restart of the service disconnects all its readers at once.
       setTimeout(open, backoffMillis(failures++));
     };
   };
   open();
 }
 
-/** A message between the lines (see the stream's `notes`): of a phase that begins, or that the reader has caught up. */
+/** A message between the lines (`notes=1`): a phase begins, or the reader has caught up. */
 interface Note {
   readonly at?: string;
   readonly now?: string;
 }
 
-/** Whatever else comes is a line, which the auditor judges. */
+/** Any other message is a line, which the auditor judges. */
 function noteOf(text: string): Note | undefined {
   if (!text.startsWith('{"note":')) return undefined;
   try {

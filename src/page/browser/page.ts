@@ -1,4 +1,4 @@
-// The script of the page: its custom elements, and files to check, which are chosen or dropped anywhere.
+// The page's script: its custom elements, and files to check, chosen or dropped anywhere.
 import { LiveChamber } from './chamber-element.ts';
 import { LiveList } from './list-element.ts';
 
@@ -14,7 +14,6 @@ addEventListener('change', ({ target }) => {
   if (target instanceof HTMLInputElement && target.type === 'file') openFile(target.files?.[0]);
 });
 
-/** Shows the file in place of the page's content. */
 function openFile(file: File | undefined): void {
   const shown = document.querySelector<HTMLElement>('live-list, live-chamber');
   if (file === undefined || shown === null) return;

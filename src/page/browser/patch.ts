@@ -1,12 +1,11 @@
-// Brings a part of the document in line with an element as data. What is equal stays untouched, so that focus, scrolling
-// and opened details survive; the HTML that the service sent is adopted.
+// Patches a part of the document with elements as data. Equal nodes stay untouched, so focus, scrolling and opened details survive; the
+// service's HTML is adopted.
 import type { Element as Described } from '../../html/element.ts';
 
 const SVG = 'http://www.w3.org/2000/svg';
-/** What each node was made from last. */
+/** The element that each node was last made from. */
 const sources = new WeakMap<Node, Described>();
 
-/** Makes the described children the only ones of the parent. */
 export function patchChildren(parent: Element, children: Described['children']): void {
   for (const [index, child] of children.entries()) {
     const node =
@@ -17,7 +16,7 @@ export function patchChildren(parent: Element, children: Described['children']):
   while (parent.childNodes.length > children.length) parent.lastChild?.remove();
 }
 
-/** The node at the index if the child describes it. One that a later child describes stays for that; others go. */
+/** The node at the index if the child describes it. A node that a later child describes stays for it; others are removed. */
 function adoptable(parent: Element, children: Described['children'], index: number): ChildNode | undefined {
   for (;;) {
     const node = parent.childNodes[index];
@@ -46,7 +45,7 @@ function patch(element: Element, described: Described): void {
   }
   for (const [name, value] of Object.entries(described.attributes)) {
     const text = value === true ? '' : String(value);
-    // What the reader changed since, an opened detail for example, stays.
+    // The reader's changes, e.g. opened details, stay.
     if (!isPresent(value) || before?.attributes[name] === value || element.getAttribute(name) === text) continue;
     element.setAttribute(name, text);
     if (element instanceof HTMLInputElement && name === 'value') element.value = text;

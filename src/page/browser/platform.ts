@@ -1,8 +1,8 @@
-// This file stands for `node:crypto` and for `hash-wasm` in bundles for the browser.
+// Replaces `node:crypto` and `hash-wasm` in bundles for the browser.
 import { sha256 } from '@noble/hashes/sha2.js';
 import { base64 } from '@scure/base';
 
-/** Takes the arguments with which content-digest.ts calls it. */
+/** Supports the call of content-digest.ts. */
 export function hash(_algorithm: 'sha256', data: Uint8Array, _encoding: 'base64'): string {
   return base64.encode(sha256(data));
 }

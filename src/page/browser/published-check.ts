@@ -1,6 +1,6 @@
-// Compares a chamber's lines with the log that its service publishes, as far as a browser can: the checkpoint is signed by the log's key, the
-// chamber's last event, which pins all before it, is under it, the log extends the checkpoint that this browser saw before, and the
-// witnesses that the reader names have cosigned it.
+// Compares a chamber's lines with the log that its service publishes: the checkpoint is signed by the log's key, it covers the chamber's
+// last event, which pins all before it, the log extends the checkpoint that this browser kept, and the witnesses that the reader names
+// have cosigned it.
 import type { ChamberAudit } from '../../audit/core.ts';
 import { type NoteKey, parseVerifierKey, signatureBy } from '../../tlog/note.ts';
 import {
@@ -18,7 +18,7 @@ import { PUBLISHED_CHECKS, type PublishedCheckName, type ShownCheck } from '../l
 import { ask, askForJson } from './ask.ts';
 
 export interface PublishedLog {
-  /** The base URL of the service, with a slash at the end. */
+  /** The base URL of the service with a trailing slash. */
   readonly base: string;
   /** The checkpoint that this browser kept. */
   readonly held: string | undefined;
@@ -47,18 +47,18 @@ export class PublishedCheck {
   #named: Named | undefined;
   #held: SignedCheckpoint | undefined;
   #isHeldRead = false;
-  /** The last event that was asked for, and since when. */
+  /** The last event that no checkpoint covered, and when that was first seen. */
   #asked: { readonly eventId: number; readonly at: number } | undefined;
-  /** The last event that is known to be under a checkpoint. */
+  /** The last event that a checkpoint covers. */
   #covered = 0;
   #note: string | undefined;
 
   constructor(log: PublishedLog) {
     this.#log = log;
-    this.#notEvaluated('nothing was asked yet', ...Object.keys(PUBLISHED_CHECKS));
+    this.#notEvaluated('not checked yet', ...Object.keys(PUBLISHED_CHECKS));
   }
 
-  /** The newest checkpoint that nothing is wrong with, to be kept for the next visit. */
+  /** The newest checkpoint without a problem, kept for the next visit. */
   get note(): string | undefined {
     return this.#note;
   }
@@ -71,13 +71,13 @@ export class PublishedCheck {
     return [...this.#outcomes].map(([name, outcome]) => shownCheck(name, PUBLISHED_CHECKS[name], outcome));
   }
 
-  /** Asks the service; what can't be said yet may be asked again. */
+  /** May be called again while a check is undecided. */
   async compare(chamberId: number, audited: Audited): Promise<void> {
     try {
       await this.#compare(chamberId, audited);
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      this.#notEvaluated(`it could not be read, and is asked for again: ${why}`, ...Object.keys(PUBLISHED_CHECKS));
+      this.#notEvaluated(`it could not be read and is read again: ${why}`, ...Object.keys(PUBLISHED_CHECKS));
     }
   }
 
@@ -97,7 +97,7 @@ export class PublishedCheck {
     }
     const note = parseTlogProof(text)?.note;
     const checkpoint = note === undefined ? undefined : openCheckpoint(note, key);
-    const unsigned = `what the service calls a checkpoint is not signed by ${key.name}`;
+    const unsigned = `the service's checkpoint is not signed by ${key.name}`;
     if (checkpoint !== undefined && !isPinned(key, pinnedKeys)) this.#notEvaluated(UNPINNED, 'signed');
     else this.#judge('signed', checkpoint === undefined && unsigned, `${checkpoint?.size} lines, ${key.name}`);
     if (checkpoint === undefined || note === undefined) {
@@ -110,7 +110,7 @@ export class PublishedCheck {
     this.#judge('included', !isIncluded && unproven, `up to event ${eventId}`);
     this.#judgeWitnesses(checkpoint);
     await this.#judgeHistory(checkpoint);
-    // Only now: what could not be read is asked for again.
+    // Last, so that a failed read is repeated.
     this.#covered = eventId;
     if (isIncluded && this.#outcomes.get('extends')?.isRight !== false) this.#note = note;
   }
@@ -118,22 +118,23 @@ export class PublishedCheck {
   #judgeMissing(eventId: number): void {
     if (this.#asked?.eventId !== eventId) this.#asked = { eventId, at: performance.now() };
     const isLate = performance.now() - this.#asked.at > COVERED_MS_MAX;
-    const problem = `event ${eventId} is under no checkpoint, a minute after it came`;
+    const problem = `no checkpoint covers event ${eventId} a minute after it arrived`;
     if (isLate) this.#judge('included', problem);
-    else this.#notEvaluated(`event ${eventId} is under no checkpoint yet`, 'included');
+    else this.#notEvaluated(`no checkpoint covers event ${eventId} yet`, 'included');
   }
 
   #judgeWitnesses({ note }: SignedCheckpoint): void {
     const keys = this.#log.witnesses.map(parseVerifierKey);
     const cosigners = note.signatures.slice(1).map(({ name }) => name);
     if (keys.length === 0) {
-      const claimed = cosigners.length === 0 ? 'it names no witness' : `it names ${cosigners.join(', ')}`;
-      this.#notEvaluated(`${claimed}; name those that you trust below`, 'cosigned');
+      const claimed =
+        cosigners.length === 0 ? 'it has no cosignatures' : `it has cosignatures of ${cosigners.join(', ')}`;
+      this.#notEvaluated(`${claimed}; name the witnesses that you trust below`, 'cosigned');
       return;
     }
     const missing = keys.filter((key) => key === undefined || signatureBy(key, note) === undefined);
-    const names = missing.map((key) => key?.name ?? 'a name that is no verifier key');
-    // A witness may be slow or down: only the reader can say what is missing.
+    const names = missing.map((key) => key?.name ?? 'an invalid verifier key');
+    // A witness can be slow or down, so a missing cosignature is not a fault of the service.
     if (missing.length > 0) this.#notEvaluated(`no cosignature of ${names.join(', ')}`, 'cosigned');
     else this.#judge('cosigned', false, keys.map((key) => key?.name).join(', '));
   }
@@ -142,8 +143,9 @@ export class PublishedCheck {
     const { held } = this.#log;
     if (!this.#isHeldRead && held !== undefined) {
       this.#held = this.#named && openCheckpoint(held, this.#named.key);
-      if (this.#held === undefined) this.#notEvaluated('the last visit was to another log, or key', 'extends');
-    } else if (this.#held === undefined) this.#notEvaluated('this browser has seen no earlier one', 'extends');
+      if (this.#held === undefined)
+        this.#notEvaluated('the checkpoint of the last visit is of another log or key', 'extends');
+    } else if (this.#held === undefined) this.#notEvaluated('this browser has no earlier checkpoint', 'extends');
     this.#isHeldRead = true;
     const before = this.#held;
     if (before === undefined) {
@@ -157,7 +159,7 @@ export class PublishedCheck {
 
   async #contradiction(before: SignedCheckpoint, served: SignedCheckpoint): Promise<string | undefined> {
     if (served.size < before.size) {
-      return `the service shows a checkpoint of ${served.size} lines, and had signed one of ${before.size}`;
+      return `the service shows a checkpoint of ${served.size} lines, but has signed one of ${before.size}`;
     }
     const readTiles: ReadTiles = (refs) =>
       Promise.all(
@@ -168,10 +170,10 @@ export class PublishedCheck {
         }),
       );
     if (!isSame(await rootOfTiles(served.size, readTiles), served.root)) {
-      return 'the tiles of the service have not the root of its checkpoint';
+      return 'the tiles of the service do not have the root of its checkpoint';
     }
     if (isSame(await rootOfTiles(before.size, readTiles), before.root)) return undefined;
-    return `history was changed: the log of ${served.size} lines does not begin with the ${before.size} lines of a checkpoint that the service had signed`;
+    return `history was changed: the log of ${served.size} lines does not begin with the ${before.size} lines of an earlier signed checkpoint`;
   }
 
   async #readName(): Promise<Named | undefined> {
@@ -191,7 +193,7 @@ export class PublishedCheck {
     return this.#log.base + path.replace(/^\//, '');
   }
 
-  /** A check that was broken once stays broken. */
+  /** A broken check stays broken. */
   #judge(name: PublishedCheckName, problem: string | false, note = ''): void {
     if (this.#outcomes.get(name)?.isRight === false) return;
     this.#outcomes.set(name, { isRight: problem === false, sentence: problem === false ? note : problem });
@@ -205,7 +207,6 @@ export class PublishedCheck {
   }
 }
 
-/** A check of this browser, as it is shown. */
 export function shownCheck(name: ShownCheck['name'], title: string, { isRight, sentence }: Outcome): ShownCheck {
   const isBroken = isRight === false;
   return {

@@ -1,6 +1,4 @@
-// The service's clock as the browser can know it: its time in the document, and what has passed here since; notes of its
-// stream correct what it took to load the page.
-
+// The service's clock, estimated: the time in the document and the time since. Notes of the stream correct for the loading time.
 export class ServerClock {
   #start: number;
 
@@ -12,7 +10,7 @@ export class ServerClock {
     return this.#start + performance.now();
   }
 
-  /** Corrects a clock that is behind: the service's time was at least this. NaN changes nothing. */
+  /** Corrects a clock that is behind: the service's time is at least `now`. NaN changes nothing. */
   atLeast(now: number): void {
     const start = now - performance.now();
     if (start > this.#start) this.#start = start;

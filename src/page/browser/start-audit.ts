@@ -1,4 +1,4 @@
-// Starts the worker that audits, and sends it the lines.
+// Starts the auditing worker and sends it the lines.
 import type { Audit } from '../live-view.ts';
 import type { AuditJob, AuditMessage } from './audit-worker.ts';
 
@@ -9,11 +9,10 @@ interface AuditorOptions {
   readonly url: string;
   readonly job: AuditJob;
   readonly onReport: (audit: Audit) => void;
-  /** Stops the worker. */
   readonly signal: AbortSignal;
 }
 
-/** Returns a function that sends a line to the worker, several lines in one message. The worker reads a file itself. */
+/** Returns a function that sends a line to the worker, batched. The worker reads a file itself. */
 export function startAudit({ url, job, onReport, signal }: AuditorOptions): (line: string) => void {
   const worker = startWorker(job.chain === undefined ? url : `${url}?rpc=${encodeURIComponent(job.chain.rpc)}`);
   const send = (lines: readonly string[]) => worker.postMessage({ job, lines } satisfies AuditMessage);
@@ -36,11 +35,11 @@ interface TrustedTypes {
   createPolicy(name: string, rules: { createScriptURL(url: string): string }): { createScriptURL(url: string): string };
 }
 
-// The type library does not have it yet, nor has every browser.
+// Not in the type library, and not in every browser.
 const { trustedTypes } = globalThis as { readonly trustedTypes?: TrustedTypes };
 const policy = trustedTypes?.createPolicy('page', { createScriptURL: ownScript });
 
-/** Starts, under Trusted Types, only a script of the service itself. */
+/** Starts only scripts of the service itself. */
 function startWorker(path: string): Worker {
   const { href } = new URL(path, location.href);
   return new Worker(policy?.createScriptURL(href) ?? ownScript(href), { type: 'module' });
