@@ -51,7 +51,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Its worker runs the auditor in the browser.
   page: [...SPINE, 'html', 'reading', 'audit'],
   service: [
-    ...[...SPINE, 'keys', 'verifier', 'connections', 'config', 'process', 'diagnostics', 'files'],
+    ...[...SPINE, 'keys', 'verifier', 'connections', 'config', 'process', 'diagnostics', 'files', 'html'],
     ...['http', 'docs', 'stream', 'relayer', 'dev-chain', 'publisher', 'metrics', 'page', 'mcp'],
   ],
   // The program of the service knows its configuration, how it is started, and the process; nothing of what is inside.

@@ -3,7 +3,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 
-/** Every connection may have this many waiting requests, however many wait in all. */
+/** Every connection may have this many waiting requests, however many wait in all; with more, it is not read. */
 const WAITING_ALWAYS = 16;
 
 interface Pipeline {
@@ -24,7 +24,7 @@ export class Pipelines {
     this.#waitingMax = waitingMax;
   }
 
-  /** Serves the request once all earlier responses of its connection are sent. Nothing more is read meanwhile. */
+  /** Serves the request once all earlier responses of its connection are sent. */
   serve(incoming: IncomingMessage, outgoing: ServerResponse, listener: RequestListener): void {
     const { socket } = incoming;
     const pipeline = this.#pipelines.get(socket) ?? this.#open(socket);
@@ -41,12 +41,12 @@ export class Pipelines {
     if (this.#waiting >= this.#waitingMax && pipeline.waiting >= WAITING_ALWAYS) socket.destroy();
     if (socket.destroyed) return;
     this.#count(pipeline, 1);
-    // An upgrade in the same chunk removes Node's listeners, after which a paused socket would never be read again.
-    if (pipeline.waiting === 1) process.nextTick(() => pipeline.waiting > 0 && isRead(socket) && socket.pause());
+    // In the next tick, because an upgrade in the same chunk removes Node's listeners, and a paused socket would never be read again.
+    if (pipeline.waiting === WAITING_ALWAYS + 1) process.nextTick(() => this.#pause(pipeline, socket));
     previous.once('finish', () => {
       if (socket.destroyed || outgoing.socket === null) return;
       this.#count(pipeline, -1);
-      if (pipeline.waiting === 0 && isRead(socket)) socket.resume();
+      if (pipeline.waiting === WAITING_ALWAYS && isRead(socket)) socket.resume();
       begin();
     });
   }
@@ -84,6 +84,10 @@ export class Pipelines {
     this.#pipelines.set(socket, pipeline);
     socket.once('close', () => this.#count(pipeline, -pipeline.waiting));
     return pipeline;
+  }
+
+  #pause({ waiting }: Pipeline, socket: Duplex): void {
+    if (waiting > WAITING_ALWAYS && isRead(socket)) socket.pause();
   }
 
   #count(pipeline: Pipeline, change: number): void {

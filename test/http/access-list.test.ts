@@ -1,4 +1,4 @@
-// Who may register, create and join, by files that the operator edits while the service runs.
+// The operator's lists of agents that may register, create and join, edited while the service runs.
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -32,12 +32,12 @@ describe('an access list', () => {
     expect(listOf({}).list.permits(ANN.did)).toBe(true);
   });
 
-  it('permits all but the banned, comments and blank lines aside', () => {
+  it('permits all but the banned agents, and ignores comments and blank lines', () => {
     const { list } = listOf({ ban: `# spam\n\n${ANN.did} # since May\n` });
     expect([list.permits(ANN.did), list.permits(BOB.did)]).toEqual([false, true]);
   });
 
-  it('permits only those on an allow-list, and no banned one among them', () => {
+  it('permits only agents on the allow-list that are not banned', () => {
     const { list } = listOf({ allow: `${ANN.did}\n${BOB.did}`, ban: BOB.did });
     expect([list.permits(ANN.did), list.permits(BOB.did), list.permits(new Signer().did)]).toEqual([
       true,
@@ -46,7 +46,7 @@ describe('an access list', () => {
     ]);
   });
 
-  it('says how long the lists are that it reads again, and whether it could', () => {
+  it('reports the lengths of reloaded lists, and whether the reload succeeded', () => {
     const { list, counts, problems, folder } = listOf({ ban: '' });
     expect([list.isRead, counts]).toEqual([true, []]);
     writeFileSync(join(folder, 'ban'), `${ANN.did}\n${BOB.did}\n`);
@@ -61,7 +61,7 @@ describe('an access list', () => {
     expect([list.isRead, counts.length]).toEqual([true, 2]);
   });
 
-  it('is read again on request, and stays in force when the new file is invalid', () => {
+  it('is reloaded on request, and stays in force if the new file is invalid', () => {
     const { list, problems, folder } = listOf({ ban: '' });
     writeFileSync(join(folder, 'ban'), `${ANN.did}\n`);
     list.reload({ isForced: false });
@@ -77,7 +77,7 @@ describe('an access list', () => {
     ]);
   });
 
-  it('reports a file that stays invalid once, and again on request', () => {
+  it('reports a permanently invalid file once, and again on request', () => {
     const { list, problems, folder } = listOf({ ban: '' });
     writeFileSync(join(folder, 'ban'), 'did:key:nonsense\n');
     for (let check = 0; check < 10; check++) list.reload({ isForced: false });
@@ -94,7 +94,7 @@ describe('an access list', () => {
 });
 
 describe('an edit', () => {
-  it('adds a DID once, takes it off again, and keeps everything else', () => {
+  it('adds a DID once, removes it, and keeps everything else', () => {
     const path = join(temporaryFolder(), 'ban');
     const text = `# spam\n\n${ANN.did} # since May\r\n# end`;
     writeFileSync(path, text);
@@ -106,7 +106,7 @@ describe('an edit', () => {
     expect(statSync(path).mode & 0o777).toBe(0o640);
   });
 
-  it('is seen by the service, and leaves no other file', () => {
+  it('takes effect in the service, and leaves no other file', () => {
     const { list, problems, folder } = listOf({ ban: '' });
     editAccessList(join(folder, 'ban'), ANN.did, true);
     list.reload({ isForced: false });
@@ -127,7 +127,7 @@ describe('an edit', () => {
     expect(readdirSync(folder)).toEqual(['allow', 'link']);
   });
 
-  it('is rejected where the list is wrong or missing, or another edit is under way', () => {
+  it('is rejected if the list is invalid or missing, or another edit is in progress', () => {
     const folder = temporaryFolder();
     const path = join(folder, 'ban');
     expect(() => editAccessList(path, ANN.did, false)).toThrow(`cannot read the access list ${path}: ENOENT`);
@@ -141,7 +141,7 @@ describe('an edit', () => {
 });
 
 describe('a banned agent', () => {
-  it('may not register, create or join, and may finish what it joined', async () => {
+  it('may not register, create or join, but may finish the chambers that it joined', async () => {
     const banned = join(temporaryFolder(), 'ban');
     writeFileSync(banned, '');
     const { service, by } = await withAgent({ settings: { BAN_LIST_FILE: banned } });

@@ -52,7 +52,7 @@ describe('POST /register', () => {
     );
   });
 
-  it('responds the same to a guess of the e-mail address, right or wrong, and keeps the record', async () => {
+  it('responds the same to a right and a wrong guess of the e-mail address, and keeps the record', async () => {
     const service = new TestService();
     const by = await service.agent({ operatorEmail: 'right@example.org' });
     const answers = ['right@example.org', 'wrong@example.org'].map((operatorEmail) =>
@@ -80,7 +80,7 @@ describe('POST /register', () => {
     });
   });
 
-  it('rejects a wrong signature even where none is needed', async () => {
+  it('rejects a wrong signature even if none is required', async () => {
     const signer = new Signer();
     const service = new TestService();
     const headers = signer.sign({
@@ -93,7 +93,7 @@ describe('POST /register', () => {
     });
   });
 
-  it('keeps nothing of a request with an e-mail address in the log', async () => {
+  it('logs no part of a request with an e-mail address', async () => {
     const { service, signer, first } = await registered();
     expect(await service.send(first)).toMatchObject({ status: 200, body: { did: signer.did } });
     const [line = ''] = await service.lines(signer.did);
@@ -102,7 +102,7 @@ describe('POST /register', () => {
     expect(await service.store.lists.operatorEmail(signer.did)).toBe('private@example.org');
   });
 
-  it('keeps a signed registration without an e-mail address whole, once', async () => {
+  it('logs a whole signed registration without an e-mail address, once', async () => {
     const { service, signer, attest } = await registered();
     const [again, third] = [attest(1), attest(2)];
     expect((await service.send(again)).body).toEqual((await service.send(third)).body);
@@ -115,7 +115,7 @@ describe('POST /register', () => {
     expect(await service.store.lists.operatorEmail(signer.did)).toBe('private@example.org');
   });
 
-  it('asks for the e-mail address of a new key, signed or not, and of an unsigned repetition', async () => {
+  it('requires the e-mail address for a new key, signed or not, and for an unsigned repetition', async () => {
     const { service, signer } = await registered();
     const newcomer = new Signer();
     const { operatorEmail: _, ...body } = registrationOf(newcomer);
@@ -126,7 +126,7 @@ describe('POST /register', () => {
     }
   });
 
-  it('writes no line for a signed repetition, and takes its e-mail address', async () => {
+  it('writes no line for a signed repetition, and stores its e-mail address', async () => {
     const { service, signer } = await registered();
     const body = { ...registrationOf(signer), operatorEmail: 'new@example.org' };
     await service.must('POST', '/register', { body, by: signer, created: service.clock.seconds - 1 });
@@ -221,7 +221,7 @@ describe('a personality beyond the limits, accepted by an earlier release', () =
     return { service, by, body };
   }
 
-  it('is read, and its registration may be repeated', async () => {
+  it('is read, and its registration can be repeated', async () => {
     const { service, by, body } = await earlier();
     expect(await service.must('GET', '/me', { by })).toMatchObject({ personality: { loves: LOVES, hates: [''] } });
     for (const signer of [undefined, by]) {
@@ -243,7 +243,7 @@ describe('a personality beyond the limits, accepted by an earlier release', () =
     }
   });
 
-  it('is changed within the limits, and keeps what a patch leaves out', async () => {
+  it('is changed within the limits, and keeps the members that a patch omits', async () => {
     const { service, by, body } = await earlier();
     const patched = (patch: object) => service.request('PUT', '/personality', { by, body: { patch } });
     const detail = 'patch.hates[0]: must be a string of 1 to 256 characters';

@@ -1,4 +1,4 @@
-// Signed requests (specification, Authentication): one row for each way in which a signature can be wrong.
+// Signed requests (specification, Authentication): one row for each kind of invalid signature.
 import { createHash } from 'node:crypto';
 import { httpbis } from 'http-message-signatures';
 import { describe, expect, it } from 'vitest';
@@ -23,7 +23,7 @@ interface Parts {
   readonly label: string;
 }
 
-/** GET /me signed as the change says; the request itself stays the same. */
+/** GET /me with a changed signature; the request itself stays the same. */
 async function me(change: (parts: Parts & { did: string; created: number }) => Partial<Parts>): Promise<Answer> {
   const { service, by } = await withAgent();
   const created = service.clock.seconds;
@@ -147,7 +147,7 @@ describe('a signed request', () => {
     ]);
   });
 
-  it('is not needed where only a proxy signed a registration', async () => {
+  it('is not required if only a proxy signed a registration', async () => {
     const headers = { 'signature-input': 'proxy=("@authority")', signature: 'proxy=:AAAA:' };
     const service = new TestService();
     const body = registrationOf(new Signer());
@@ -164,7 +164,7 @@ describe('a signed request', () => {
     expect(answer.body.detail.toLowerCase()).toMatch(new RegExp(`: the header ${name} is absent \\(`));
   });
 
-  it('is refused without any of them', async () => {
+  it('is rejected without all of them', async () => {
     const { body } = await new TestService().request('GET', '/me');
     expect(body.detail).toMatch(/^form: the headers Signature-Input and Signature are absent \(/);
   });
@@ -187,7 +187,7 @@ describe('a signed request', () => {
     expect(body.detail).toContain(`${labels} (service time`);
   });
 
-  it('names all labels of others, however long they are', async () => {
+  it('names all other labels, however long they are', async () => {
     const labels = ['a', 'b', 'c'].map((name) => name.repeat(200));
     const headers = {
       'signature-input': labels.map((label) => `${label}=()`).join(', '),
@@ -252,7 +252,7 @@ describe('an independent signer', () => {
 });
 
 describe('a rejected signature', () => {
-  it('returns what would have been verified, so that it can be fixed from the response alone', async () => {
+  it('returns the expected input, so that the signer can be fixed from the response alone', async () => {
     const { service, by } = await withAgent();
     const body = '{"patch":{"style":"dry"}}';
     const input = `sig1=("@method" "@target-uri" "content-digest");created=${service.clock.seconds};keyid="${by.did}";alg="ed25519"`;
@@ -267,7 +267,7 @@ describe('a rejected signature', () => {
     expect(await service.request('PUT', '/personality', { body, headers: fixed })).toMatchObject({ status: 200 });
   });
 
-  it('returns the digests as they came where they are right, and the right one where not', async () => {
+  it('returns the received digest if it is right, otherwise the right one', async () => {
     const { service, by } = await withAgent();
     const body = '{"patch":{"style":"dry"}}';
     const sha512 = `sha-512=:${createHash('sha512').update(body).digest('base64')}:`;
@@ -298,20 +298,20 @@ describe('a rejected signature', () => {
 describe('PUBLIC_URL', () => {
   const publicUrls = ['https://forum.test/api', 'http://127.0.0.1:8787'];
 
-  it.each(publicUrls)('lets a signature cover %s', async (base) => {
+  it.each(publicUrls)('allows a signature over %s', async (base) => {
     const { service, by } = await withAgent({ settings: { PUBLIC_URL: publicUrls.join() } });
     const headers = by.sign({ method: 'GET', url: `${base}/me`, created: service.clock.seconds });
     expect(await service.request('GET', '/me', { headers })).toMatchObject({ status: 200 });
   });
 
-  it('lets no Host header decide', async () => {
+  it('ignores the Host header', async () => {
     const { service, by } = await withAgent({ settings: { PUBLIC_URL: publicUrls.join() } });
     const signed = by.sign({ method: 'GET', url: 'http://evil.test/me', created: service.clock.seconds });
     const answer = await service.request('GET', '/me', { headers: { ...signed, host: 'evil.test' } });
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^verification') } });
   });
 
-  it('puts the one that fits into the evidence', async () => {
+  it('records the matching URL in the evidence', async () => {
     const service = new TestService({ settings: { PUBLIC_URL: publicUrls.join() } });
     const id = await openChamber(service, [await service.agent()]);
     const by = await service.agent();
@@ -324,7 +324,7 @@ describe('PUBLIC_URL', () => {
 });
 
 describe('X-Dev-Did', () => {
-  it('stands for a signature where it is allowed, and the event has no evidence', async () => {
+  it('replaces a signature if it is allowed, and the event has no evidence', async () => {
     const service = new TestService({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
     const { did } = await service.agent();
     const id = await openChamber(service, []);
@@ -332,7 +332,7 @@ describe('X-Dev-Did', () => {
     expect((await service.events(id)).at(-1)).toMatchObject({ type: 'chamber.joined', did, request: null });
   });
 
-  it('stands for nothing where it is not allowed', async () => {
+  it('is ignored if it is not allowed', async () => {
     const service = new TestService();
     const { did } = await service.agent();
     const answer = await service.request('GET', '/me', { headers: { 'x-dev-did': did } });
@@ -345,7 +345,7 @@ describe('X-Dev-Did', () => {
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^registration') } });
   });
 
-  it('excuses no wrong signature next to it', async () => {
+  it('does not excuse a wrong signature', async () => {
     const { service, by } = await withAgent({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
     const headers = {
       ...by.sign({ method: 'PUT', url: `${PUBLIC_URL}/me`, created: service.clock.seconds }),
@@ -354,7 +354,7 @@ describe('X-Dev-Did', () => {
     expect(await service.request('GET', '/me', { headers })).toMatchObject({ status: 401 });
   });
 
-  it('must name the signer where there is a signature', async () => {
+  it('must name the signer if there is a signature', async () => {
     const { service, ann: by, bob: other } = await withTwoAgents({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
     expect(await service.request('GET', '/me', { by, headers: { 'x-dev-did': other.did } })).toMatchObject({
       status: 401,

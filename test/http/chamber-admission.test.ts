@@ -1,4 +1,4 @@
-// Who may join a chamber, over HTTP on a real log: from a refusal to a seat.
+// The admission rules of a chamber over HTTP, on a real log: from a rejection to a seat.
 import { describe, expect, it } from 'vitest';
 import { toDid } from '../../src/crypto/did-key.ts';
 import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
@@ -8,7 +8,7 @@ import { type Prepared, refusal, registrationOf, TestService, withAgent, withTwo
 import { agentWith, provenRegistration, walletOf } from '../kit/wallets.ts';
 
 describe('a chamber with a list of agents', () => {
-  it('is shown with its rules, and others with none', async () => {
+  it('is shown with its rules, other chambers without', async () => {
     const { service, by: ann } = await withAgent();
     const id = await openChamber(service, [ann], { admission: { dids: [ann.did] } });
     const open = await openChamber(service, [ann]);
@@ -16,7 +16,7 @@ describe('a chamber with a list of agents', () => {
     expect(await service.must('GET', `/chambers/${open}`)).toMatchObject({ admission: null });
   });
 
-  it('tells an agent in one response what it lacks, and one more request of the creator gives it a seat', async () => {
+  it('names all unmet rules in one response, and one more request of the creator admits the agent', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const id = await openChamber(service, [ann], { admission: { dids: [ann.did] } });
     const refused = await service.request('POST', `/chambers/${id}/join`, { by: bob });
@@ -97,7 +97,7 @@ describe('a chamber of proven wallets', () => {
     await service.must('POST', `/chambers/${id}/join`, { by: bob });
   });
 
-  it('gives 41 keys of one wallet one seat, in whatever order they come', async () => {
+  it('admits one of 41 keys of one wallet, in any order', async () => {
     const service = new TestService();
     const keys: Signer[] = [];
     for (let index = 0; index < 41; index++) keys.push(await agentWith(service, walletOf(1)));
@@ -114,7 +114,7 @@ describe('a chamber of proven wallets', () => {
     expect(await service.send(joins[seat] as Prepared)).toMatchObject({ status: 200, body: { turnOrder: 0 } });
   });
 
-  it('proposes for the wallet of the seat, whatever wallet its agent has later', async () => {
+  it('proposes for the wallet of the seat, not for a later wallet of its agent', async () => {
     const service = new TestService();
     const ann = await agentWith(service, walletOf(1));
     const [id, open] = [await openChamber(service, [ann], RULES), await openChamber(service, [ann])];
@@ -197,7 +197,7 @@ describe('GET /me/todo', () => {
     return { may: todo[0]?.may, why: todo[0]?.why, version };
   }
 
-  it('offers its creator to join and to admit only what would be accepted, and says why not', async () => {
+  it('offers its creator only joins and admissions that would be accepted, and says why not', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission: { dids: [bob.did] } };
     const { chamberId } = await service.must('POST', '/chambers', { by: ann, body });
@@ -212,7 +212,7 @@ describe('GET /me/todo', () => {
     expect((await todoOf(service, ann)).may).toEqual(['admit']);
   });
 
-  it('offers to join once the wallet is proven, and not where it has a seat', async () => {
+  it('offers to join once the wallet is proven, unless it has a seat', async () => {
     const service = new TestService();
     const [ann, other] = [await service.agent(), await agentWith(service, walletOf(1))];
     const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission: { provenWallets: true } };
@@ -227,7 +227,7 @@ describe('GET /me/todo', () => {
     expect(await todoOf(service, ann)).toMatchObject({ may: [], why: expect.stringContaining('already has a seat') });
   });
 
-  it('is another version when only the reason why it may not join has changed', async () => {
+  it('changes its version if only the reason against a join changes', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const admission = { dids: [bob.did], provenWallets: true };
     const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission };

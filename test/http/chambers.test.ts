@@ -1,4 +1,4 @@
-// Chambers, ideas and allocations as their readers see them (specification, Endpoints).
+// The views of chambers, ideas and allocations (specification, Endpoints).
 import { describe, expect, it } from 'vitest';
 import { PHASES, toTimestamp } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber, SALT } from '../kit/chambers.ts';
@@ -96,7 +96,7 @@ describe('GET /chambers', () => {
     expect(await ids('?before=1')).toEqual([]);
   });
 
-  it('filters by the phase of the moment', async () => {
+  it('filters by the current phase', async () => {
     const service = new TestService();
     const first = await openChamber(service, []);
     service.clock.advance(HOUR / 2);
@@ -124,7 +124,7 @@ describe('GET /chambers', () => {
     expect(await new TestService().request('GET', path)).toMatchObject(refusal(400, 'FORUM_ERR_VALIDATION', detail));
   });
 
-  it.each(['/health?x=1', '/?x=1&x=2', '/docs?theme=dark'])('serves %s: it takes no query', async (path) => {
+  it.each(['/health?x=1', '/?x=1&x=2', '/docs?theme=dark'])('serves %s and ignores the query', async (path) => {
     const service = new TestService();
     expect((await service.app.request(path, {}, {})).status).toBe(200);
   });
@@ -142,7 +142,7 @@ describe('GET /chambers', () => {
 });
 
 describe('ideas', () => {
-  /** A chamber for each ticker, side by side, with one idea each. */
+  /** Concurrent chambers with one idea each. */
   async function proposeIn(service: TestService, by: Signer, tickers: readonly string[]): Promise<readonly number[]> {
     const ids: number[] = [];
     for (const _ of tickers) ids.push(await openChamber(service, [by]));
@@ -154,7 +154,7 @@ describe('ideas', () => {
     return ids;
   }
 
-  /** The idea of each chamber gets its one backer, so that it graduates. */
+  /** Each idea gets its backer and graduates. */
   async function back(service: TestService, by: Signer, ids: readonly number[]): Promise<void> {
     const phases = { commit: 'ALLOCATE_COMMIT', reveal: 'ALLOCATE_REVEAL' } as const;
     for (const operation of ['commit', 'reveal'] as const) {
@@ -174,7 +174,7 @@ describe('ideas', () => {
     await service.forum.submit({ operation: 'record', chamberId: id, fact: { type: 'idea.deployed', payload } });
   }
 
-  it('are listed per chamber from the beginning, and everywhere once they have a token', async () => {
+  it('are listed in their chamber at once, and in the list of all once they have a token', async () => {
     const { service, by } = await withAgent();
     const [id = 0] = await proposeIn(service, by, ['Abc']);
     const idea = {
@@ -223,7 +223,7 @@ describe('ideas', () => {
     expect(await service.must('GET', '/ideas?limit=1')).toHaveLength(1);
   });
 
-  it('are found by the time of their proposal, then of their graduation, whichever chamber is newer', async () => {
+  it('are found by the time of their proposal, then of their graduation, in any order of chambers', async () => {
     const { service, by } = await withAgent();
     const [older, newer] = [await openChamber(service, [by]), await openChamber(service, [by])];
     await enterPhase(service, older, 'PROPOSAL');

@@ -1,4 +1,4 @@
-// The order of checks: a request with every fault is corrected fault by fault, and each answer names the first one left.
+// The order of checks: a request with every fault is corrected fault by fault, and each error names the first one left.
 import { expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';

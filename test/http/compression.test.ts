@@ -1,4 +1,4 @@
-// What is compressed and for whom: documents with an ETag, pages and history as they are sent, and nothing else.
+// Compression of documents with an ETag and of history as it is sent; other responses are not compressed.
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import type { HttpBindings } from '@hono/node-server';
 import { Hono } from 'hono';
@@ -10,7 +10,7 @@ import { atEnd } from '../kit/temporary.ts';
 const DOCUMENT = JSON.stringify({ text: 'document '.repeat(1_000) });
 const LINES = `${JSON.stringify({ eventId: 1, text: 'line '.repeat(20_000) })}\n`.repeat(20);
 
-/** An app with the routes of the service that matter, and the number of pages of history that were read. */
+/** An app with some routes of the service, and the number of pages of history that were read. */
 function makeApp() {
   const app = new Hono<{ Bindings: Partial<HttpBindings> }>();
   compressHistory(app);
@@ -68,7 +68,7 @@ describe('a document', () => {
 });
 
 describe('history', () => {
-  it('is compressed for those who ask for it, and the same for all', async () => {
+  it('is compressed for clients that accept it, and has the same content', async () => {
     const { read } = makeApp();
     const { response, bytes } = await read('/events', { 'accept-encoding': 'br, gzip' });
     expect([response.headers.get('content-encoding'), response.headers.get('vary')]).toEqual([
@@ -78,12 +78,12 @@ describe('history', () => {
     expect(gunzipSync(bytes).toString()).toBe(LINES);
   });
 
-  it('is sent as it is stored to others', async () => {
+  it('is sent as stored to other clients', async () => {
     const { response, bytes } = await makeApp().read('/events', { 'accept-encoding': 'br' });
     expect([response.headers.get('content-encoding'), bytes.toString()]).toEqual([null, LINES]);
   });
 
-  it('is read only as fast as it is taken, and no further once the client is gone', async () => {
+  it('is read only as fast as the client reads, and not after the client is gone', async () => {
     const { app, history } = makeApp();
     const response = await app.request('/events', { headers: { 'accept-encoding': 'gzip' } });
     const reader = response.body?.getReader();
@@ -96,7 +96,7 @@ describe('history', () => {
   });
 });
 
-it('streams, views and heads are left alone', async () => {
+it('streams, views and HEAD are not compressed', async () => {
   const { read } = makeApp();
   const headers = { 'accept-encoding': 'gzip' };
   for (const [path, method] of [

@@ -1,4 +1,4 @@
-// An address that took more of the main thread than it may has its new connections read later.
+// New connections of an address over its budget of main-thread time are read later.
 import type { Server } from 'node:http';
 import { afterEach, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
@@ -8,7 +8,7 @@ import { RequestLimits } from '../../src/http/request-limits.ts';
 import { MainThreadMeter } from '../../src/process/main-thread.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 
-/** Milliseconds of the main thread: the first request takes more than an address may at once. */
+/** Milliseconds of main-thread time: the first request exceeds the burst. */
 const WORK = { perSecond: 500, burst: 50 };
 const BUSY_MS = 150;
 const PIPELINED = 64;
@@ -17,7 +17,7 @@ const NO_LIMIT = { perSecond: 1_000, burst: 1_000 };
 let server: Server | undefined;
 afterEach(() => server?.close());
 
-/** How long the second connection should wait, and when the first of its requests is handed over, in milliseconds. */
+/** How long the second connection should wait, and when its first request is handled, in milliseconds. */
 async function secondConnection(trustedProxies: readonly string[], busyMillis: number) {
   const waits: number[] = [];
   const control = new RequestLimits({

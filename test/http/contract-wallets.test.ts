@@ -1,4 +1,4 @@
-// Wallets that are contracts (EIP-1271), or can be deployed as such (ERC-6492), on a real chain.
+// Wallets that are contracts (EIP-1271), or can be deployed as contracts (ERC-6492), on a real chain.
 import { encodeFunctionData, getAddress, type Hex, serializeErc6492Signature } from 'viem';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
@@ -67,7 +67,7 @@ const BLOCK = {
   blockNumber: expect.any(Number),
   blockHash: expect.stringMatching(/^0x[0-9a-f]{64}$/),
 };
-/** A contract that returns the magic value of EIP-1271 whatever it is asked. */
+/** A contract that returns the magic value of EIP-1271 for any call. */
 async function yesWallet(): Promise<Hex> {
   const address: Hex = `0x${'a1'.repeat(20)}`;
   await rpc.request('anvil_setCode', [address, '0x631626ba7e60e01b60005260206000f3']);
@@ -118,7 +118,7 @@ describe('a wallet that is a contract', () => {
     'proves itself by a signature of %i bytes, as those do that keep approvals on the chain',
     async (bytes) => {
       const { service, by } = await open();
-      // It returns the magic value of EIP-1271 whatever it is asked.
+      // It returns the magic value of EIP-1271 for any call.
       const address = `0x${'a1'.repeat(20)}`;
       await rpc.request('anvil_setCode', [address, '0x631626ba7e60e01b60005260206000f3']);
       const walletSignature = `0x${'5a'.repeat(bytes)}`;
@@ -137,7 +137,7 @@ describe('a wallet that is a contract', () => {
     },
   );
 
-  it('does not accept what another has signed, nor does an address without code, and the text is shown', async () => {
+  it('rejects another signer’s signature, as does an address without code, and the error shows the text', async () => {
     const { service, by } = await open();
     const { address } = await counterfactual();
     for (const [body, problem] of [
@@ -151,7 +151,7 @@ describe('a wallet that is a contract', () => {
     }
   });
 
-  it('retires the key, and no other caller makes the service ask the chain', async () => {
+  it('retires the key, and no other caller causes a call to the chain', async () => {
     const { service, by, proxy } = await open();
     await service.must('POST', '/register', { by, body: await bodyOf(service, by, wallet.address) });
     const issuedAt = new Date(service.clock.read()).toISOString();
@@ -168,7 +168,7 @@ describe('a wallet that is a contract', () => {
     expect(await service.must('POST', path, { body })).toEqual({ eventId: 3 });
   });
 
-  it('costs an account with a key no call, and waits for a chain that is slow no longer than it may', async () => {
+  it('causes no call for an account with a key, and waits for a slow chain only up to its limit', async () => {
     const { service, by, proxy } = await open({ answerMillisMax: 200 });
     await service.must('POST', '/register', { by, body: await bodyOf(service, by, OWNER.address) });
     expect(proxy.requests).toEqual([]);
@@ -177,7 +177,7 @@ describe('a wallet that is a contract', () => {
     frozen.forum.useChain(never);
     const slow = await frozen.agent();
     void frozen.request('POST', '/register', { by: slow, body: await bodyOf(frozen, slow, wallet.address) });
-    // Nothing else waits for it.
+    // Other requests do not wait for it.
     await openChamber(frozen, [await frozen.agent()]);
   });
 
@@ -197,7 +197,7 @@ describe('a wallet that is a contract', () => {
 describe('an audit that asks the chain', () => {
   const asked = () => new AuditedChain(anvil.rpcUrl, []);
 
-  /** The registration of an agent that has a seat, as the auditor judges it. */
+  /** The auditor's verdict on the registration of an agent with a seat. */
   async function registration(service: TestService, by: Signer, chain = asked()) {
     await openChamber(service, [by]);
     const { ndjson } = await service.log.readPage(by.did, 0, 100);
@@ -206,7 +206,7 @@ describe('an audit that asks the chain', () => {
     return { verdict, sentence: findings[0]?.sentence ?? note };
   }
 
-  it('verifies an approval that is kept on the chain, whose signature is empty', async () => {
+  it('verifies an approval stored on the chain, whose signature is empty', async () => {
     const { service, by } = await open();
     const body = { ...(await bodyOf(service, by, await yesWallet())), walletSignature: '0x' };
     await service.must('POST', '/register', { by, body });

@@ -1,4 +1,4 @@
-// A signature is accepted once, ever: the same request again gets its first answer and changes nothing.
+// A signature is accepted once, ever: a retry gets the first response and changes nothing.
 import { describe, expect, it } from 'vitest';
 import type { MoveEvent } from '../../src/vocabulary/events.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
@@ -56,7 +56,7 @@ describe('the same request again', () => {
     expect(await service.send(debate)).toMatchObject({ status: 200, body: { eventId: 4 } });
   });
 
-  it('gets it when the turn is another member’s: a pass names the next agent of then', async () => {
+  it('gets it when the turn is another member’s: a pass names the next agent as of then', async () => {
     const { service, by, id } = await inDebate();
     const pass = service.prepare('POST', `/chambers/${id}/pass`, { by });
     const first = await service.send(pass);
@@ -121,7 +121,7 @@ describe('a request that was rejected', () => {
   });
 });
 
-describe('the log is public, so any client can send its evidence again', () => {
+describe('the log is public, so any client can replay its evidence', () => {
   async function replay(service: TestService, event: MoveEvent) {
     const { request } = event;
     if (request === null) throw new Error('the event has no evidence');

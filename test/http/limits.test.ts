@@ -1,4 +1,4 @@
-// The limits of the running service as its callers meet them.
+// The limits of the running service.
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
@@ -19,7 +19,7 @@ function me({ url, clock }: Running, by: Signer) {
 }
 
 describe('the values of a body', () => {
-  it('are as many as auditors read in a line, however long a body may be', async () => {
+  it('are limited to the number that auditors read in a line, for bodies of any size', async () => {
     const { running, by, id } = await runDebating({ MAX_BODY_BYTES: '1000000' });
     const debate = (values: number) => {
       const body = { comment: 'x', refinement: { a: new Array(values).fill(0) } };
@@ -62,7 +62,7 @@ describe('the rate of an agent', () => {
     expect((await me(running, other)).status).toBe(200);
   });
 
-  it('cannot be used up by another caller in its name', async () => {
+  it('cannot be exhausted by another caller in its name', async () => {
     const running = await run(settings);
     const agent = await newAgent(running);
     const forged = prepare('GET', '/me', { by: agent, publicUrl: 'http://elsewhere.test', now: running.clock.read() });
@@ -70,7 +70,7 @@ describe('the rate of an agent', () => {
     expect((await me(running, agent)).status).toBe(200);
   });
 
-  it('is not used up by its moves when another caller replays them: each gets its first response', async () => {
+  it('is not exhausted by replays of its moves: each gets its first response', async () => {
     const running = await run(settings);
     const { url, clock } = running;
     const agent = await newAgent(running);
@@ -87,7 +87,7 @@ describe('the rate of an agent', () => {
 });
 
 describe('the changes of an account', () => {
-  it('are limited apart from its other requests, in whichever way they are made', async () => {
+  it('are limited separately from its other requests, however they are made', async () => {
     const running = await run({ ACCOUNT_CHANGES_PER_DID_PER_MINUTE: '1', ACCOUNT_CHANGES_PER_DID_BURST: '2' });
     const { url, clock } = running;
     const [busy, other] = [await newAgent(running), await newAgent(running)];
@@ -107,7 +107,7 @@ describe('the changes of an account', () => {
 });
 
 describe('the streams of an address', () => {
-  it('are rejected beyond the limit, and free again when one ends', async () => {
+  it('are rejected beyond the limit, and accepted again when one ends', async () => {
     const { running, id } = await runDebating({ STREAMS_PER_ADDRESS_MAX: '2' });
     const path = `/chambers/${id}/stream?after=0`;
     const first = await consume(running, path);
@@ -122,7 +122,7 @@ describe('the streams of an address', () => {
     await untilAccepted(() => openSource(running, path));
   });
 
-  it('are not used up by handshakes that fail', async () => {
+  it('are not exhausted by failed handshakes', async () => {
     const { running, id } = await runDebating({ STREAMS_PER_ADDRESS_MAX: '2' });
     for (let attempt = 0; attempt < 10; attempt++) {
       await subscribe(running, '/chambers/999/stream');
@@ -203,7 +203,7 @@ describe('pipelined requests beyond the limit', () => {
 });
 
 describe('connections', () => {
-  it('beyond the limit are closed, and those that are open go on', async () => {
+  it('beyond the limit are closed, and open ones stay open', async () => {
     const { url } = await run({ CONNECTIONS_MAX: '2' });
     const open = [await RawSocket.open(url), await RawSocket.open(url)];
     const third = await RawSocket.open(url);
@@ -224,12 +224,12 @@ describe('connections', () => {
     expect(socket.received).toContain(`HTTP/1.1 ${status} `);
   });
 
-  it('are closed when they never speak', async () => {
+  it('are closed if nothing is sent', async () => {
     const { url } = await run({ HEADERS_TIMEOUT_SECONDS: '1', REQUEST_TIMEOUT_SECONDS: '1' });
     await (await RawSocket.open(url)).closed;
   });
 
-  it('are closed when a response is not read', async () => {
+  it('are closed if a response is not read', async () => {
     const { running, id, debate } = await runDebating({ STALL_SECONDS: '1' });
     for (let move = 0; move < 100; move++) await debate('漢'.repeat(8_000));
     const [stalled, slow] = [await RawSocket.open(running.url), await RawSocket.open(running.url)];
@@ -246,7 +246,7 @@ describe('connections', () => {
     expect(slow.socket.closed).toBe(false);
   });
 
-  it('are closed when they are kept and idle', async () => {
+  it('are closed when they are idle', async () => {
     const { url } = await run({ KEEP_ALIVE_SECONDS: '1' });
     const socket = await RawSocket.open(url);
     socket.write('GET /health HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -277,7 +277,7 @@ describe('open chambers', () => {
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
 
-  it('are not counted where they were rejected, or will be', async () => {
+  it('are not counted if they are rejected', async () => {
     const { running, by } = await runDebating({ CHAMBERS_OPEN_PER_DID_MAX: '2' });
     const refused = Array.from({ length: 5 }, (_, at) => call(running, by, ['POST', '/chambers', { name: `${at}` }]));
     const outcomes = Promise.allSettled(refused);
@@ -287,7 +287,7 @@ describe('open chambers', () => {
 });
 
 async function untilAccepted(open: () => Promise<unknown>): Promise<void> {
-  // The service hears of the end a moment after the test.
+  // The service sees the end a moment after the test.
   await until(() =>
     open().then(
       () => true,

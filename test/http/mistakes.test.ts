@@ -1,4 +1,4 @@
-// Mistakes that signers make: each is refused, and each is fixed with nothing but the answer and the key.
+// Mistakes of signers: each is rejected, and can be fixed with only the error and the key.
 import { describe, expect, it } from 'vitest';
 import { digestOf, type Signer } from '../kit/signer.ts';
 import { type Answer, PUBLIC_URL, refusal, withAgent } from '../kit/test-service.ts';
@@ -11,7 +11,7 @@ interface Attempt {
   readonly method: string;
   readonly url: string;
   readonly digest: string;
-  /** The components in the order in which they are signed. */
+  /** The components in signing order. */
   readonly components: readonly string[];
   readonly params: string;
   readonly label: string;
@@ -41,7 +41,7 @@ function attempt(by: Signer, created: number, mistake: Partial<Attempt>): Record
   };
 }
 
-/** What a client can do that knows only its key, RFC 9421's two header forms and the error. */
+/** The fix of a client that knows only its key, RFC 9421's two header forms and the error. */
 function fix(by: Signer, { body: { serviceTime, expected } }: Answer, own: string): Record<string, string> {
   const seconds = String(Math.floor(Date.parse(serviceTime) / 1000));
   const base = (expected?.signatureBase ?? own)

@@ -1,4 +1,4 @@
-// GET /chambers/:id/outcome: 409 with what it waits for until the chamber is settled, then the same bytes for ever.
+// GET /chambers/:id/outcome: 409 until the chamber is settled, then the same bytes forever.
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { outcomeOf, outcomeText } from '../../projections/outcome.ts';
@@ -10,7 +10,7 @@ import { TestService, withAgent } from '../kit/test-service.ts';
 
 const TOKEN = `0x${'0a'.repeat(20)}`;
 
-/** A chamber in COMMITTED whose only idea waits for its token. */
+/** A committed chamber whose only idea waits for its token. */
 async function committedChamber() {
   const { service, by } = await withAgent();
   const id = await openChamber(service, [by], { topic: 'What to build' });
@@ -71,7 +71,7 @@ describe('the outcome', () => {
     ]);
   });
 
-  it('says in Retry-After when to ask again: before the reveals end, and every 3 seconds while the chain is awaited', async () => {
+  it('says in Retry-After when to retry: before the reveals end, and every 3 seconds while the chain is awaited', async () => {
     const service = new TestService();
     const id = await openChamber(service, []);
     const asked = async () => (await service.request('GET', `/chambers/${id}/outcome`)).headers.get('retry-after');
@@ -105,7 +105,7 @@ describe('the outcome', () => {
     expect('view' in outcome && outcomeText(outcome.view)).toBe(text);
   });
 
-  it('may be cached for a year by everybody, and has a tag', async () => {
+  it('is cacheable for a year, and has a tag', async () => {
     const { service, get } = await settledChamber();
     const { headers } = await get();
     const tag = headers.get('etag') ?? '';
@@ -130,7 +130,7 @@ describe('the outcome', () => {
     expect([head.status, await head.text(), head.headers.get('etag')]).toEqual([200, '', plain.headers.get('etag')]);
   });
 
-  it('stays as it is when a transaction is sent again after it', async () => {
+  it('does not change when a transaction is sent again later', async () => {
     const { service, id: chamberId, get } = await settledChamber();
     const before = await get();
     await service.forum.submit({ operation: 'record', chamberId, fact: submitted('0x01') });

@@ -1,4 +1,4 @@
-// Chambers that end phases when there is nothing left to wait for, over HTTP, with deadlines an hour apart.
+// Chambers that end phases as soon as nothing more can happen in them, over HTTP, with deadlines an hour apart.
 import { describe, expect, it } from 'vitest';
 import { allocationOf, deadlinesFrom, openChamber, recordCommit } from '../kit/chambers.ts';
 import { START } from '../kit/clock.ts';
@@ -51,7 +51,7 @@ describe('a chamber with rounds', () => {
       currentTurnAgent: ann.did,
       ends: { proposal: iso(START + 6_000) },
     });
-    // Nobody has anything to say: one silent round.
+    // One silent round.
     await act('pass', ann);
     await act('pass', bob);
     expect(await view()).toMatchObject({
@@ -87,7 +87,7 @@ describe('a chamber with rounds', () => {
     expect(await view()).toMatchObject({ phase: 'COMMITTED' });
   });
 
-  it('is listed with the end of its phase as known now, where ends=1 asks for it', async () => {
+  it('is listed with the current end of its phase if ends=1 is sent', async () => {
     const { service, id, members, act } = await stage();
     const listed = (query: string) => service.must('GET', `/chambers${query}`);
     const latest = deadlinesFrom(START);
@@ -138,7 +138,7 @@ describe('a chamber with rounds', () => {
     expect(refused).toMatchObject({ status: 400, body: error('VALIDATION') });
   });
 
-  it('tells its creator that it may start', async () => {
+  it('offers its creator to start it', async () => {
     const { service, members } = await stage();
     expect((await service.must('GET', '/me/todo', { by: members[0] })).todo).toMatchObject([
       { must: 'wait', may: ['start'] },
@@ -159,7 +159,7 @@ describe('a chamber with rounds', () => {
 });
 
 describe('movesPerTurn', () => {
-  it('bounds the moves of a turn, in a chamber without rounds too', async () => {
+  it('limits the moves of a turn, also in a chamber without rounds', async () => {
     const { service, members, act } = await stage({ rounds: undefined, movesPerTurn: 2 });
     const [ann, bob] = members;
     service.clock.set(Date.parse(deadlinesFrom(START).lobbyDeadline));

@@ -1,4 +1,4 @@
-// Who may do what when: every move in every phase, by every kind of caller (specification, States and transitions).
+// Every move in every phase, by every kind of caller (specification, States and transitions).
 import { describe, expect, it } from 'vitest';
 import { type ChamberMoveOperation, chamberMoves } from '../../src/moves/registry.ts';
 import type { Phase } from '../../src/vocabulary/values.ts';
@@ -7,7 +7,7 @@ import { HOUR } from '../kit/clock.ts';
 import type { Signer } from '../kit/signer.ts';
 import { TestService } from '../kit/test-service.ts';
 
-// CLOSED is ALLOCATE_REVEAL after its deadline. The holder is the member in turn where there are turns, else the first member.
+// CLOSED is ALLOCATE_REVEAL after its deadline. The holder is the member in turn, or the first member if there are no turns.
 const TABLE = `
   operation  phase            unsigned   outsider  member    holder
   join       LOBBY            SIGNATURE  200       CONFLICT  CONFLICT
@@ -97,7 +97,7 @@ async function enter(service: TestService, chamberId: number, when: When): Promi
 
 const REVEALING: readonly When[] = ['ALLOCATE_REVEAL', 'CLOSED', 'COMMITTED'];
 
-/** The commit phase must have been used if the row is about a time after it. */
+/** Rows about a later time need a commitment. */
 async function commitBoth(
   service: TestService,
   chamberId: number,

@@ -1,4 +1,4 @@
-// Proofs as light readers get them: right ones pass every verifier, OpenZeppelin's on a chain too, wrong ones none.
+// Proofs for light readers: right ones pass every verifier, including OpenZeppelin's on a chain, wrong ones none.
 import { readFileSync } from 'node:fs';
 import { type Abi, createPublicClient, createWalletClient, type Hex, http } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
@@ -19,7 +19,7 @@ interface Proof {
   readonly eventCount: number;
 }
 
-/** A chamber of that many moves: its creation and members. */
+/** A chamber with that many moves: its creation and joins. */
 async function chamberOf(moves: number) {
   const service = new TestService();
   const members = [];
@@ -68,7 +68,7 @@ describe('GET /chambers/:id/events/:eventId/proof', () => {
     }
   });
 
-  test('says of which log it is', async () => {
+  test('names its log', async () => {
     const { service } = await chamberOf(2);
     const { headers } = await service.request('GET', '/chambers/1/events/1/proof');
     expect(headers.get('log-id')).toBe(service.log.logId);
@@ -113,7 +113,7 @@ describe('GET /chambers/:id/consistency', () => {
     );
   });
 
-  test('finds no chamber that is not there', async () => {
+  test('is 404 for a missing chamber', async () => {
     const { service } = await chamberOf(2);
     expect(await service.request('GET', '/chambers/2/consistency?from=1&to=1')).toMatchObject({ status: 404 });
   });

@@ -1,4 +1,4 @@
-// Requests as bytes on a socket: what two readers could read differently is refused, and every error has the usual form.
+// Requests as bytes on a socket: ambiguous requests are rejected, and every error has the usual form.
 import { channel } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -56,7 +56,7 @@ describe('an ambiguous request', () => {
       'forum.test:65536',
       'x'.repeat(300),
     ].map((host) => [`the Host header ${host.slice(0, 20)}`, `GET / HTTP/1.1\r\nHost: ${host}\r\n${END}`]),
-    ['a Host header that is none, of a handshake', `${HANDSHAKE}Host: 1.2.3.4.5\r\nSec-WebSocket-Version: 13\r\n\r\n`],
+    ['an invalid Host header of a handshake', `${HANDSHAKE}Host: 1.2.3.4.5\r\nSec-WebSocket-Version: 13\r\n\r\n`],
     ...['HTTP/2.0', 'HTTP/0.9', 'HTTP/1.2', 'HTTP/3.0'].map((version) => [
       `a request line of ${version}`,
       `GET / ${version}\r\n${HOST}${END}`,
@@ -92,7 +92,7 @@ describe('an ambiguous request', () => {
       'FORUM_ERR_VALIDATION',
     ],
     ['a proxy request', `CONNECT forum.test:443 HTTP/1.1\r\n${HOST}${END}`, 405, 'FORUM_ERR_METHOD'],
-    ['a method that no path takes', `TRACE / HTTP/1.1\r\n${HOST}${END}`, 405, 'FORUM_ERR_METHOD'],
+    ['a method that no path allows', `TRACE / HTTP/1.1\r\n${HOST}${END}`, 405, 'FORUM_ERR_METHOD'],
     [
       'a body that says it is too long',
       `POST /register HTTP/1.1\r\n${HOST}Content-Length: 70000\r\n${END}`,
@@ -134,7 +134,7 @@ describe('a Host header', () => {
     },
   );
 
-  it('that was taken is taken after a hundred others, and one that was not is not', async () => {
+  it('that was accepted is accepted after a hundred others, and an invalid one is rejected', async () => {
     const { url } = await run();
     const socket = await RawSocket.open(url);
     for (let host = 0; host < 150; host++) socket.write(`GET / HTTP/1.1\r\nHost: h${host}.test\r\n\r\n`);
@@ -176,7 +176,7 @@ describe('the head of a request', () => {
   });
 });
 
-describe('a request that asks for a protocol it is not offered', () => {
+describe('a request for a protocol that is not offered', () => {
   const H2C = 'Connection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAA\r\n\r\n';
   const WEBSOCKET =
     'Connection: Upgrade, close\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n' +
@@ -190,7 +190,7 @@ describe('a request that asks for a protocol it is not offered', () => {
     ['DELETE /chambers', WEBSOCKET, 405, /FORUM_ERR_METHOD/],
     ['POST /chambers/1/stream', WEBSOCKET, 405, /FORUM_ERR_METHOD/],
     ['GET /nowhere', H2C, 404, /FORUM_ERR_NOT_FOUND/],
-  ])('is answered as it would be without: %s', async (line, rest, expected, text) => {
+  ])('is served without the upgrade: %s', async (line, rest, expected, text) => {
     const { url } = await run();
     const { status, body } = parse(await sendRaw(url, `${line} HTTP/1.1\r\n${HOST}${rest}`));
     expect(status).toBe(expected);
@@ -223,7 +223,7 @@ describe('a request that asks for a protocol it is not offered', () => {
   });
 });
 
-describe('an upgrade behind a response that is still under way', () => {
+describe('an upgrade behind an unfinished response', () => {
   const UPGRADE = 'Connection: Upgrade\r\nUpgrade: h2c\r\n';
 
   async function signedPut(running: Running, by: Signer, style: string) {
@@ -275,12 +275,12 @@ describe('an upgrade behind a response that is still under way', () => {
     expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 101']);
   });
 
-  it('is a handshake whose WebSocket is read from', async () => {
+  it.each([3, 20])('is a handshake whose WebSocket is read, behind %i requests', async (requests) => {
     const { running, id } = await runDebating();
     const socket = await RawSocket.open(running.url);
     const fields = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n';
     const handshake = `${HANDSHAKE.replace('/1/', `/${id}/`)}${HOST}${fields}`;
-    socket.write(`GET /health HTTP/1.1\r\n${HOST}\r\n`.repeat(3) + handshake);
+    socket.write(`GET /health HTTP/1.1\r\n${HOST}\r\n`.repeat(requests) + handshake);
     await socket.receive(/HTTP\/1\.1 101 .*\r\n\r\n/s);
     socket.write(Buffer.from([0x89, 0x80, 0, 0, 0, 0]));
     await socket.receive('\x8a\x00');
@@ -299,7 +299,7 @@ describe('an upgrade behind a response that is still under way', () => {
 });
 
 describe('bytes that are not HTTP', () => {
-  it('on the connection of a stream end it, and are not answered within it', async () => {
+  it('on the connection of a stream end it without a response in it', async () => {
     const { running, id } = await runDebating();
     const socket = await RawSocket.open(running.url);
     socket.write(`GET /chambers/${id}/stream?after=0 HTTP/1.1\r\n${HOST}Accept: text/event-stream\r\n\r\n`);
@@ -309,7 +309,7 @@ describe('bytes that are not HTTP', () => {
     expect(socket.received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200']);
   });
 
-  it('after a request get no response in the place of that', async () => {
+  it('after a request get no response in its place', async () => {
     const running = await run();
     const { forum } = running.service;
     const { findChamber } = forum;
@@ -348,7 +348,7 @@ it('requests for upgrades on one connection leave no listeners behind', async ()
   expect(Math.max(...counts)).toBe(counts[0]);
 });
 
-it('a target with dot segments gets links that lead somewhere', async () => {
+it('a target with dot segments gets working links', async () => {
   const { url } = await run();
   const { body } = parse(await sendRaw(url, `GET /health/.. HTTP/1.1\r\n${HOST}${END}`));
   expect(JSON.parse(body).docs).toBe('http://forum.test/docs');
@@ -378,7 +378,7 @@ describe('the target of a signature', () => {
     expect(await send('/me', '/x/../me')).not.toBe(200);
   });
 
-  it('takes the Host header where no PUBLIC_URL is set', async () => {
+  it('uses the Host header without PUBLIC_URL', async () => {
     const running = await run();
     const by = await newAgent(running);
     const headers = by.sign({ method: 'GET', url: 'http://elsewhere.test:99/me', created: running.clock.seconds });
@@ -387,7 +387,7 @@ describe('the target of a signature', () => {
     expect(parse(answer).status).toBe(200);
   });
 
-  it('is rejected where a header comes twice', async () => {
+  it('is rejected if a header is repeated', async () => {
     const running = await run();
     const by = await newAgent(running);
     const headers = by.sign({ method: 'GET', url: `${running.url}/me`, created: running.clock.seconds });
@@ -405,7 +405,7 @@ describe('a client that disconnects before it gets its error', () => {
   it.each([
     ['of a proxy request', `CONNECT forum.test:443 HTTP/1.1\r\n${HOST}\r\n`],
     ['of a handshake', `GET /chambers/9/stream HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`],
-    ['of bytes that are no HTTP', 'hello\r\n\r\n'],
+    ['of bytes that are not HTTP', 'hello\r\n\r\n'],
   ])('ends its own connection alone: %s', async (_what, bytes) => {
     const { url } = await run();
     for (let attempt = 0; attempt < 50; attempt++) {
