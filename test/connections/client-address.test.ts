@@ -1,4 +1,4 @@
-// The network that a request counts against: its socket's, or what trusted proxies say, and nothing that a client makes up.
+// The network that a request counts against: the socket's, or the one that trusted proxies report, never a client's claim.
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { clientNetwork, toBlockList } from '../../src/connections/client-address.ts';

@@ -1,4 +1,4 @@
-// A response of server-sent events, written as fast as its reader takes it.
+// A response of server-sent events, written as fast as the reader takes it.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -42,7 +42,7 @@ async function openSink(): Promise<{ readonly sink: EventSink; readonly response
   return { sink: await opened, response };
 }
 
-it('reports room to each that waits for it, when several have sent', { timeout: 10_000 }, async () => {
+it('resolves every waiting send when the socket drains', { timeout: 10_000 }, async () => {
   const { sink, response } = await openSink();
   const page = sink.send(LARGE);
   const note = sink.send(Buffer.from('event: note\ndata: {}\n\n'));
@@ -58,7 +58,7 @@ it('reports room to each that waits for it, when several have sent', { timeout: 
   await reading;
 });
 
-it('lets go of those that wait when the reader leaves', { timeout: 10_000 }, async () => {
+it('releases waiting senders when the reader disconnects', { timeout: 10_000 }, async () => {
   const { sink, response } = await openSink();
   const waiting = [sink.send(LARGE), sink.send(LARGE)];
   await response.body?.cancel();

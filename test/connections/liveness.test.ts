@@ -1,4 +1,4 @@
-// When a peer counts as dead; the test makes the checks.
+// Detecting dead peers; the test triggers the checks.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
@@ -36,7 +36,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it('pings a peer on time and cuts it when it answers none for long enough, not before', () => {
+it('pings a peer on time and disconnects it after enough unanswered pings, not before', () => {
   const ping = vi.fn();
   liveness.watch({ socket, carrier: socket, answersPings: true, ping });
   vi.advanceTimersByTime(DEAD_MS);
@@ -45,28 +45,31 @@ it('pings a peer on time and cuts it when it answers none for long enough, not b
   expect(socket.destroyed).toBe(true);
 });
 
-it('keeps a peer that answers', () => {
+it('keeps a peer that returns pongs', () => {
   const answer = liveness.watch({ socket, carrier: socket, answersPings: true, ping: () => answer() });
   vi.advanceTimersByTime(10 * DEAD_MS);
   expect(socket.destroyed).toBe(false);
 });
 
-it('keeps a peer that cannot answer while nothing is buffered for it, and pings it', () => {
+it('keeps a peer that cannot return pongs while nothing is buffered, and pings it', () => {
   const ping = vi.fn();
   liveness.watch({ socket, carrier: socket, answersPings: false, ping });
   vi.advanceTimersByTime(10 * DEAD_MS);
   expect([ping.mock.calls.length, socket.destroyed]).toEqual([(10 * DEAD_MS) / PING_MS, false]);
 });
 
-it.each([true, false])('cuts a peer whose buffered bytes do not drain, without pinging it (answers: %s)', (answers) => {
-  const ping = vi.fn();
-  liveness.watch({ socket, carrier: socket, answersPings: answers, ping });
-  socket.write(BACKLOG);
-  vi.advanceTimersByTime(DEAD_MS);
-  expect(socket.destroyed).toBe(false);
-  vi.advanceTimersByTime(CHECK_MS);
-  expect([ping.mock.calls.length, socket.destroyed]).toEqual([0, true]);
-});
+it.each([true, false])(
+  'disconnects a peer whose buffered bytes do not drain, without pinging it (returns pongs: %s)',
+  (answers) => {
+    const ping = vi.fn();
+    liveness.watch({ socket, carrier: socket, answersPings: answers, ping });
+    socket.write(BACKLOG);
+    vi.advanceTimersByTime(DEAD_MS);
+    expect(socket.destroyed).toBe(false);
+    vi.advanceTimersByTime(CHECK_MS);
+    expect([ping.mock.calls.length, socket.destroyed]).toEqual([0, true]);
+  },
+);
 
 /** The bytes that the kernel has taken. */
 function takenBytes(): number {
@@ -76,7 +79,7 @@ function takenBytes(): number {
   return handle.bytesWritten - handle.writeQueueSize;
 }
 
-it.each([true, false])('keeps a peer that drains a part of one large write (answers: %s)', async (answers) => {
+it.each([true, false])('keeps a peer that drains a part of one large write (returns pongs: %s)', async (answers) => {
   liveness.watch({ socket, carrier: socket, answersPings: answers, ping: () => {} });
   socket.write(BACKLOG);
   for (let step = 0; step < 6; step++) {
@@ -92,7 +95,7 @@ it.each([true, false])('keeps a peer that drains a part of one large write (answ
   expect([socket.destroyed, socket.writableLength]).toEqual([false, BACKLOG.length]);
 });
 
-it('forgets a peer whose response has ended, on a connection that is kept', () => {
+it('forgets a peer whose response has ended, on a kept connection', () => {
   const ping = vi.fn();
   const carrier = new PassThrough();
   liveness.watch({ socket, carrier, answersPings: true, ping });
@@ -101,7 +104,7 @@ it('forgets a peer whose response has ended, on a connection that is kept', () =
   expect([ping.mock.calls.length, socket.destroyed]).toEqual([0, false]);
 });
 
-it('counts a check that comes late, after a pause of the process, as one', () => {
+it('counts a late check, after a pause of the process, as one', () => {
   liveness.watch({ socket, carrier: socket, answersPings: true, ping: () => {} });
   vi.advanceTimersByTime(CHECK_MS);
   const later = performance.now() + 10 * DEAD_MS;

@@ -1,4 +1,4 @@
-// Checks responses against an OpenAPI document with ajv. Nothing of src is used: the document is read as others read it.
+// Checks responses against an OpenAPI document with ajv, independently of src.
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 
@@ -99,7 +99,7 @@ function operationAt(document: OpenApi, method: string, path: string): Operation
   return found === undefined ? undefined : document.paths[found]?.[method.toLowerCase()];
 }
 
-/** The path of a tile has segments of its own, which OpenAPI can't say. */
+/** The path of a tile has several segments, which OpenAPI can't express. */
 function patternOf(template: string): string {
   return template.replace('{tile}', '.+').replace(/\{\w+\}/g, '[^/]+');
 }

@@ -1,4 +1,4 @@
-// The OpenAPI document and the event schemas as documents: valid for others' tools, and true to the validation.
+// The OpenAPI document and the event schemas: valid for other tools, and equivalent to the validation.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
@@ -31,19 +31,19 @@ describe('servers are absolute, as generators need them', () => {
     return ((await response.json()) as typeof document).servers.map(({ url }) => url);
   };
 
-  test('the address that the reader used', async () => {
+  test('the address that the reader uses', async () => {
     expect(await serversFor('127.0.0.1:8787')).toEqual(['http://127.0.0.1:8787']);
     expect(await serversFor('forum.test')).toEqual(['http://forum.test']);
   });
 
-  test('the public addresses, the one that the reader used first', async () => {
+  test('the public addresses, the reader’s own first', async () => {
     const [a, b] = ['https://a.example.org', 'https://b.example.org/api'];
     expect(await serversFor('c.example.org', `${a},${b}`)).toEqual([a, b]);
     expect(await serversFor('b.example.org', `${a},${b}`)).toEqual([b, a]);
   });
 });
 
-test('one value is an enum of one: generators take no const for what discriminates a union', () => {
+test('a literal is an enum of one: generators do not accept const as a discriminator', () => {
   const documents = { openApi: document, events: eventDocument() };
   for (const [name, each] of Object.entries(documents)) expect(JSON.stringify(each), name).not.toContain('"const":');
   const { ChamberJoinedEvent, FORUM_ERR_PHASE, JoinResponse } = document.components.schemas;
@@ -59,7 +59,7 @@ test('the description of a stream says which header a generated client must send
     );
 });
 
-test('no pattern escapes a slash, which generators escape once more, or needs a flag, which they leave out', () => {
+test('no pattern escapes a slash, which generators escape again, or needs a flag, which they drop', () => {
   const patterns = (value: unknown): readonly string[] =>
     typeof value !== 'object' || value === null
       ? []
@@ -78,7 +78,7 @@ test('every operation has a description, and the document a contact', () => {
   expect(document.info.contact.url).toBe('https://a.example.org');
 });
 
-/** The preflight of every path, the files of the page, the documents themselves, and what speaks MCP. */
+/** The preflight of every path, the page's files, the documents themselves, and MCP. */
 const NOT_DESCRIBED: readonly string[] = [
   '/*',
   '/assets/:name',
@@ -91,7 +91,7 @@ const NOT_DESCRIBED: readonly string[] = [
   '/server.json',
   '/mcp',
 ];
-/** Limits of reads, which stand before their routes. */
+/** The middleware that limits reads. */
 const CHECKS: readonly string[] = ['/chambers/*', '/ideas/*', '/agents/*', '/log/*'];
 
 test('describes every route', () => {
@@ -147,7 +147,7 @@ describe('the schema of an event is as strict as the rules', () => {
   });
 });
 
-test('the request of an event may hold signatures of others', () => {
+test('the request of an event may have other signatures', () => {
   const events = newAjv().addSchema({ ...eventDocument(), $id: 'events' });
   const example = eventDocument().$defs['chamber.joined']?.examples[0] as { readonly request: Record<string, string> };
   const { signatureInput, signature } = example.request;
@@ -194,7 +194,7 @@ describe('the code samples', () => {
     expect(langs.filter((lang) => lang === 'Shell')).toHaveLength(1);
   });
 
-  test('read a body as what it is without an Accept header', () => {
+  test('read a body in its format without an Accept header', () => {
     const sourcesOf = (path: string) =>
       Object.fromEntries(document.paths[path]?.get?.['x-codeSamples'].map(({ lang, source }) => [lang, source]) ?? []);
     const text = { JavaScript: expect.stringContaining('.text()'), Python: expect.not.stringContaining('json') };
@@ -203,7 +203,7 @@ describe('the code samples', () => {
     expect(sourcesOf('/chambers/{id}')).toMatchObject(json);
   });
 
-  test('are sound JavaScript that calls what the client has', () => {
+  test('are valid JavaScript that calls existing methods of the client', () => {
     for (const source of sourcesIn('JavaScript')) {
       const [, call = ''] = /(?:agent|forum)\.(\w+)\(/.exec(source) ?? [];
       const owner = source.includes('agent.') ? Agent : ForumClient;
@@ -213,7 +213,7 @@ describe('the code samples', () => {
     }
   });
 
-  test('are Python that calls what the client has', () => {
+  test('are valid Python that calls existing methods of the client', () => {
     const client = readFileSync('src/client/python/chambers.py', 'utf8');
     for (const source of sourcesIn('Python').filter((text) => text.includes('from chambers'))) {
       const [, call] = /(?:agent|reader)\.(\w+)\(/.exec(source) ?? [];
@@ -221,7 +221,7 @@ describe('the code samples', () => {
     }
   });
 
-  test('are sound shell', () => {
+  test('are valid shell commands', () => {
     const checked = spawnSync('bash', ['-n'], { input: sourcesIn('Shell').join('\n'), encoding: 'utf8' });
     expect({ status: checked.status, stderr: checked.stderr }).toEqual({ status: 0, stderr: '' });
   });

@@ -1,4 +1,4 @@
-// A chamber from its creation to its token, on a real chain: every response and every line fits the documents.
+// A chamber from its creation to its token, on a real chain: every response and line matches the documents.
 
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -30,7 +30,7 @@ beforeEach(async () => {
 }, 180_000);
 afterEach(() => live.stop());
 
-test('a journey through every endpoint is as the document says', { timeout: 180_000 }, async () => {
+test('a journey through every endpoint matches the document', { timeout: 180_000 }, async () => {
   await readService();
   await register();
   const id = await createChamber();
@@ -113,7 +113,6 @@ async function join(id: number) {
   live.advance(600);
 }
 
-/** Collects the messages of the stream. */
 function follow(id: number) {
   const lines: string[] = [];
   const webSocket = new WebSocket(`${live.url.replace('http', 'ws')}/chambers/${id}/stream?after=0`);
@@ -251,7 +250,7 @@ async function readEvents(id: number, streamed: readonly string[]) {
   await live.call('GET', `/chambers/${id}/consistency?from=1&to=3`);
 }
 
-/** The data of the first events of a stream by server-sent events, which never ends by itself. */
+/** The data of the first server-sent events; the stream does not end by itself. */
 async function readEventSource(path: string, count: number): Promise<readonly string[]> {
   const ended = new AbortController();
   const headers = { accept: 'text/event-stream' };
@@ -325,7 +324,7 @@ async function readLog(id: number) {
   const { body: checkpoint } = await live.call('GET', `${log.prefix}/checkpoint`);
   const size = Number(String(checkpoint).split('\n')[1]);
   await live.call('GET', `${log.prefix}/tile/${encodeURIComponent(`0/000.p/${size}`)}`);
-  // Prism finds no route whose last parameter holds slashes.
+  // Prism finds no route whose last parameter contains slashes.
   await live.call('GET', `${log.prefix}/tile/0/000.p/${size}`, { isDirect: true });
   await live.call('GET', `${log.prefix}/index?after=0&limit=2`);
 }
@@ -371,7 +370,7 @@ const NOT_HERE = [
   'FORUM_ERR_UNAVAILABLE',
 ];
 
-/** Successes, error codes and event types in the document that the journey did not meet. */
+/** Documented successes, error codes and event types that the journey did not produce. */
 function unseen(): readonly string[] {
   const { document, seen, seenNames } = live.described;
   const successes = Object.values(document.paths).flatMap((operations) =>

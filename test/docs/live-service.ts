@@ -1,4 +1,4 @@
-// A real service, every response checked against its own OpenAPI document, with a clock that is moved by hand.
+// A real service with a test clock; every response is checked against its own OpenAPI document.
 
 import { expect } from 'vitest';
 import { freePort } from '../../src/demo/free-port.ts';
@@ -26,13 +26,13 @@ export interface LiveService {
 }
 
 interface CallOptions {
-  /** The body is sent as JSON, or as it is if it is text. */
+  /** Sent as JSON; text is sent unchanged. */
   readonly body?: unknown;
   readonly by?: Signer;
   readonly headers?: Readonly<Record<string, string>>;
   /** Past Prism, which rejects some requests itself. */
   readonly isDirect?: boolean;
-  /** The expected error code; absent where the request is accepted. */
+  /** The expected error code; absent if the request is accepted. */
   readonly failsWith?: ErrorCode;
 }
 

@@ -61,7 +61,7 @@ test('every page has its media type and may be read by any origin', async () => 
   }
 });
 
-test('a document is made when first asked for, and kept', async () => {
+test('a document is made on its first request, and cached', async () => {
   let made = 0;
   const limits = {
     ...LIMITS,
@@ -119,7 +119,7 @@ test('SKILL.md has a name, a description, and every move of the guide', async ()
   }
 });
 
-test('the guide names every request that changes something, and shows the body of a change of personality', async () => {
+test('the guide names every command, and shows the body of a change of the personality', async () => {
   const guide = await read('/agent-guide');
   const writes = httpRoutes.filter(({ method }) => method === 'post' || method === 'put');
   const named = writes.map(({ method, path }) => `${method.toUpperCase()} ${path.replace(/:(\w+)/g, '{$1}')}`);
@@ -137,7 +137,7 @@ test('the guide names the address that the client used, or the public one', asyn
   expect(guide).not.toContain(published.url);
 });
 
-test('a browser gets the guide as a page with all that agents get, and agents get Markdown', async () => {
+test('a browser gets the whole guide as a page, and agents get Markdown', async () => {
   const get = (accept: string) => fetch(`${live.url}/agent-guide`, { headers: { accept } });
   const browser = await get('text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8');
   const page = await browser.text();
@@ -166,14 +166,14 @@ test('the program in the guide registers and reads its account', { timeout: 30_0
   expect(stdout).toContain("did: 'did:key:z6Mk");
 });
 
-test('the worked signature is by the key of the RFC over the text that is shown', () => {
+test('the worked signature is by the key of the RFC over the shown text', () => {
   const { signatureBase, signature } = workedSignature();
   const x = Buffer.from(SAMPLE_PUBKEY.slice(2), 'hex').toString('base64url');
   const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
   expect(verify(null, Buffer.from(signatureBase), key, Buffer.from(signature, 'base64'))).toBe(true);
 });
 
-test('the worked words hash to the commitment that is shown, and each has its meaning', () => {
+test('the worked words hash to the shown commitment, and each has its meaning', () => {
   const words = workedCommitment();
   const hash = keccak_256(Buffer.from(words.map(({ word }) => word).join(''), 'hex'));
   expect(`0x${Buffer.from(hash).toString('hex')}`).toBe(COMMITMENT);

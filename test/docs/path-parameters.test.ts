@@ -1,4 +1,4 @@
-// Path parameters as generated clients send them: encoded by encodeURIComponent, slashes and colons too.
+// Path parameters as generated clients send them: encoded by encodeURIComponent, including slashes and colons.
 import { expect, it } from 'vitest';
 import { openApiDocument } from '../../src/docs/openapi.ts';
 import { httpRoutes } from '../../src/http/app.ts';
@@ -12,10 +12,10 @@ import { LIMITS } from './limits.ts';
 
 const endpoints = [...httpRoutes, ...streamEndpoints];
 const { paths } = openApiDocument({ version: '1', baseUrls: ['https://forum.test'], limits: LIMITS, endpoints });
-/** What they read is not there yet in any phase that the other examples name, or needs a socket. */
+/** Their data exists in a later phase than that of the other examples, or they need a socket. */
 const NOT_READ = ['getOutcome', 'streamEvents'];
 
-/** A service that has what the examples name: agent, chamber, event, idea and tile. */
+/** A service with the agent, chamber, event, idea and tile of the examples. */
 async function exampleService(): Promise<TestService> {
   const service = new TestService();
   const alice = new Signer(fromHex(SAMPLE_SEED));
@@ -38,7 +38,7 @@ const operations = Object.entries(paths).flatMap(([path, { get }]) =>
   path.includes('{') && get !== undefined && !NOT_READ.includes(get.operationId) ? [{ path, ...get }] : [],
 );
 
-it('each example reads the same as it is and encoded', async () => {
+it('each example returns the same when it is encoded', async () => {
   const service = await exampleService();
   for (const { path, operationId, parameters } of operations) {
     const read = async (encode: (text: string) => string) => {
@@ -60,7 +60,7 @@ it('each example reads the same as it is and encoded', async () => {
   expect(operations.map(({ operationId }) => operationId)).toContain('getTile');
 });
 
-it('no other character of a tile may be encoded: each tile has one address, and that one', async () => {
+it('no other character of a tile may be encoded: each tile has one address', async () => {
   const service = await exampleService();
   const statusOf = async (tile: string) =>
     (await service.app.request(`/log/${service.log.logId}/tile/${tile}`, {}, {})).status;

@@ -1,4 +1,4 @@
-// Prism (from `npm run judges`) between a client and a service: it compares requests and responses with the document as others read it.
+// Prism (from `npm run judges`) between a client and a service: an independent comparison of requests and responses with the document.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ export interface Prism {
 }
 
 interface PrismOptions {
-  /** The URL at which it listens, so that signatures cover it. */
+  /** The URL at which it listens, which signatures cover. */
   readonly publicUrl: string;
   /** The service. */
   readonly upstream: string;
@@ -53,7 +53,7 @@ async function listening({ stdout }: ChildProcess, exited: Promise<unknown>): Pr
   await Promise.race([started, ended]);
 }
 
-/** What Prism found in an exchange: in its response, and, where the service accepted it, in its request. */
+/** Prism's findings in an exchange: in the response, and, if the service accepted it, in the request. */
 export function prismFindings(response: Response): readonly string[] {
   const violations: readonly Violation[] = JSON.parse(response.headers.get('sl-violations') ?? '[]');
   return violations

@@ -1,4 +1,4 @@
-// Only browsers see a page.
+// Only browsers get pages.
 import { describe, expect, it } from 'vitest';
 import { wantsHtml } from '../../src/html/negotiate.ts';
 

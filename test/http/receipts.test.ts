@@ -1,4 +1,4 @@
-// Receipts (RFC 9421): the service signs that a request became an event, for those who ask.
+// Receipts (RFC 9421): on request, the service signs that a request became an event.
 import { describe, expect, it } from 'vitest';
 import { leafHash } from '../../src/crypto/merkle.ts';
 import { parseReceipt, type Receipt } from '../../src/crypto/receipt.ts';
@@ -61,7 +61,7 @@ describe('a receipt', () => {
     expect(isValidByOurs(change(receipt), keys)).toBe(false);
   });
 
-  it('comes again with each retry, for the line as it was written', async () => {
+  it('is returned for each retry, for the line as written', async () => {
     const { service, prepared, answer, receipt } = await joined();
     service.clock.advance(600_000);
     const again = await service.send(prepared);
@@ -72,7 +72,7 @@ describe('a receipt', () => {
     expect(await isValidReceipt(second, await keysOf(service))).toBe(true);
   });
 
-  it('is given for a chamber, and for an account, which the DID names', async () => {
+  it('exists for chambers, and for accounts, which the DID names', async () => {
     const { service, by } = await joined();
     const patch = service.prepare('PUT', '/personality', { by, body: { patch: { style: 'dry' } }, headers: HEADERS });
     const receipt = receiptOf(patch, await service.send(patch), PUBLIC_URL);
@@ -80,7 +80,7 @@ describe('a receipt', () => {
     expect(await isValidReceipt(receipt, await keysOf(service))).toBe(true);
   });
 
-  it('is given for a signed registration, but not where it changed nothing, nor for its retry', async () => {
+  it('exists for a signed registration, but not if it changed nothing, nor for its retry', async () => {
     const { service, by } = await joined();
     const prepare = (walletAddress: string) =>
       service.prepare('POST', '/register', { by, body: { ...registrationOf(by), walletAddress }, headers: HEADERS });
@@ -92,7 +92,7 @@ describe('a receipt', () => {
     for (const _ of [1, 2]) expect(await isUnsigned(service, same)).toBe(true);
   });
 
-  it('is not given for a rejection', async () => {
+  it('does not exist for an error', async () => {
     const { service, by, chamberId } = await joined();
     const again = service.prepare('POST', `/chambers/${chamberId}/join`, { by, headers: HEADERS });
     const { status, headers } = await service.send(again);
@@ -100,7 +100,7 @@ describe('a receipt', () => {
   });
 });
 
-describe('the wish for a receipt', () => {
+describe('the request for a receipt', () => {
   it.each<[string, string]>([
     ['with another label', ACCEPT_RECEIPT.replace('receipt=', 'r2=')],
     [

@@ -1,4 +1,4 @@
-// Token buckets: what each caller may ask for, by a clock that the test moves.
+// Token buckets, with a clock that the test moves.
 import { describe, expect, it } from 'vitest';
 import { RateLimit } from '../../src/http/request-limits.ts';
 import { rateError } from '../../src/vocabulary/errors.ts';
@@ -19,7 +19,7 @@ describe('a token bucket', () => {
     expect(takes('a', 5)).toEqual([0, 0, 0, 100, 100]);
   });
 
-  it('adds one token an interval, and no more than the burst', () => {
+  it('adds one token per interval, up to the burst', () => {
     const { takes, advance } = limitOf(10, 3);
     takes('a', 3);
     advance(100);
@@ -28,7 +28,7 @@ describe('a token bucket', () => {
     expect(takes('a', 4)).toEqual([0, 0, 0, 100]);
   });
 
-  it('takes a token back', () => {
+  it('accepts a returned token', () => {
     const { limit, takes } = limitOf(10, 3);
     limit.giveBack('a');
     takes('a', 3);
@@ -36,12 +36,12 @@ describe('a token bucket', () => {
     expect(takes('a', 2)).toEqual([0, 100]);
   });
 
-  it('is each caller’s own', () => {
+  it('is separate for each caller', () => {
     const { takes } = limitOf(10, 1);
     expect([...takes('a', 2), ...takes('b', 2)]).toEqual([0, 100, 0, 100]);
   });
 
-  it('remembers a caller over the time in which others are forgotten', () => {
+  it('keeps a caller while others are forgotten', () => {
     const { takes, advance } = limitOf(1, 10);
     for (let second = 0; second < 60; second++) {
       takes('a', 20);
@@ -50,7 +50,7 @@ describe('a token bucket', () => {
     expect(takes('a', 2)).toEqual([0, 1_000]);
   });
 
-  it('forgets callers who rest, and knows no more than it may', () => {
+  it('forgets idle callers, and keeps at most its maximum', () => {
     const { limit, takes, advance } = limitOf(1_000, 1_000, 100);
     for (let caller = 0; caller < 10_000; caller++) takes(`caller ${caller}`, 1);
     expect(limit.callers).toBeLessThanOrEqual(200);
@@ -61,7 +61,7 @@ describe('a token bucket', () => {
     expect(limit.callers).toBe(2);
   });
 
-  it('knows a debt until it is paid, however long it takes', () => {
+  it('keeps a debt until it is paid', () => {
     const { limit, takes, advance } = limitOf(1, 2);
     limit.charge('a', 60);
     for (let second = 0; second < 50; second++) {

@@ -1,4 +1,4 @@
-// The body of a request, from the outside: size, media type, and text that only one reading is possible of.
+// The body of a request: size, media type, and text with only one reading.
 import { describe, expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { digestOf, Signer } from '../kit/signer.ts';
@@ -11,7 +11,7 @@ function register(call: Call, service = new TestService()) {
 }
 
 describe('the size of a body', () => {
-  it('may be the limit and no byte more', async () => {
+  it('may reach the limit, and not exceed it', async () => {
     const text = JSON.stringify(REGISTRATION);
     expect(await register({ body: text.padEnd(65_536) })).toMatchObject({ status: 200 });
     expect(await register({ body: text.padEnd(65_537) })).toMatchObject(refusal(413, 'FORUM_ERR_TOO_LARGE', '65536'));
@@ -47,7 +47,7 @@ describe('the media type', () => {
     expect(answer).toMatchObject(refusal(415, 'FORUM_ERR_MEDIA_TYPE', 'Content-Encoding'));
   });
 
-  it('does not matter where there is no body', async () => {
+  it('does not matter without a body', async () => {
     const { service, by } = await withAgent();
     const headers = { 'content-type': 'text/plain' };
     expect(await service.request('GET', '/me', { by, headers })).toMatchObject({ status: 200 });
@@ -76,7 +76,7 @@ describe('the text of a body', () => {
     expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('UTF-8')]);
   });
 
-  it('is evidence exactly as received, white space and escapes too', async () => {
+  it('is evidence exactly as received, including white space and escapes', async () => {
     const { service, by } = await withAgent();
     const id = await openChamber(service, [by]);
     await enterPhase(service, id, 'DEBATE');
@@ -91,7 +91,7 @@ describe('the text of a body', () => {
     expect(line).toContain(`"payload":{"accountEventId":1,"comment":"hm","ideaId":null,${refinement}}`);
   });
 
-  it('may hold any well-formed text, which is stored as sent', async () => {
+  it('may be any well-formed text, which is stored as sent', async () => {
     const service = new TestService();
     const style = 'é e\u0301 \u0000 \u2028 😀 \ufffd <script>';
     const by = await service.agent({ personality: { style } });

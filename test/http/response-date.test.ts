@@ -1,4 +1,4 @@
-// A service whose clock differs from the machine's: its responses have the Date of its own.
+// A service whose clock differs from the machine's: its responses have the Date of its own clock.
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { auditMain } from '../../src/audit/main.ts';
@@ -51,7 +51,7 @@ it('the Date of a request that is rejected by its head is the service’s time',
   socket.destroy();
 });
 
-it('an auditor finds the views of such a service right', async () => {
+it('an auditor finds the views of such a service sound', async () => {
   const { url } = await open();
   const by = new Signer();
   const post = async (path: string, body: object, isSigned = true) => {

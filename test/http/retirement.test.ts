@@ -55,7 +55,7 @@ describe('a key is retired', () => {
     expect(await service.request('POST', '/me/retire', { by: ann, body: {} })).toMatchObject(TWICE);
   });
 
-  it('and shown as such, with its wallet and personality as they were', async () => {
+  it('and shown as retired, with its wallet and personality unchanged', async () => {
     const service = new TestService();
     const ann = await agentWith(service, WALLET);
     const before = await service.must('GET', '/me', { by: ann });
@@ -67,7 +67,7 @@ describe('a key is retired', () => {
   });
 });
 
-describe('asked for again', () => {
+describe('requested again', () => {
   it('the same request gets its first response, another one 409', async () => {
     const service = new TestService();
     const ann = await agentWith(service, WALLET);
@@ -159,7 +159,7 @@ describe('from then on', () => {
     expect(await read()).toMatchObject({ currentTurnAgent: bob.did, members: [ann.did, bob.did] });
   });
 
-  it('the list of what to do says that nothing is left to do', async () => {
+  it('its todo list says that nothing is left to do', async () => {
     const { service, by: ann } = await withAgent();
     const chamberId = await openChamber(service, [ann], { turnSeconds: 60 });
     await openChamber(service, [], { rounds: { proposal: 1, debate: 1 }, turnSeconds: 60 });

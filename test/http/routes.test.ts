@@ -1,4 +1,4 @@
-// What every route has in common: CORS on every response, 404 and 405 in the usual form, preflight.
+// Common to all routes: CORS on every response, 404 and 405 in the usual form, preflight.
 import { describe, expect, it } from 'vitest';
 import type { SignatureVerifier } from '../../src/crypto/verify.ts';
 import { routeOf } from '../../src/http/app.ts';
@@ -131,7 +131,7 @@ describe('an unknown path or id', () => {
   });
 });
 
-describe('a method that a path does not take', () => {
+describe('a method that a path does not allow', () => {
   it.each([
     ['GET', '/register', 'OPTIONS, POST'],
     ['POST', '/me', 'GET, HEAD, OPTIONS'],
@@ -146,7 +146,7 @@ describe('a method that a path does not take', () => {
     expect(answer.headers.get('allow')).toBe(allow);
   });
 
-  it('HEAD returns what GET does, without a body', async () => {
+  it('HEAD returns the response of GET without a body', async () => {
     const answer = await new TestService().request('HEAD', '/chambers');
     expect([answer.status, answer.body]).toEqual([200, undefined]);
   });

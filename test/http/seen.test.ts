@@ -1,4 +1,4 @@
-// `seen`: a move names the last event that its agent had verified, so that a service with two histories is found out.
+// `seen`: a move names the last event that its agent has verified, so that a service with two histories is detected.
 import { describe, expect, it } from 'vitest';
 import { leafHash } from '../../src/crypto/merkle.ts';
 import { toHex } from '../../src/vocabulary/values.ts';
@@ -73,7 +73,7 @@ describe('seen', () => {
     expect(body.detail).toMatch(new RegExp(`^${path}: `));
   });
 
-  it('is no member of a creation, nor of a change of the personality', async () => {
+  it('is not a member of a creation, nor of a change of the personality', async () => {
     const { service, by, chamberId } = await inProposal();
     const seen = { eventId: 1, leaf: await leafOf(service, chamberId, 1) };
     expect((await service.request('PUT', '/personality', { by, body: { patch: {}, seen } })).body.detail).toMatch(
@@ -132,7 +132,7 @@ describe('seen', () => {
     expect(await service.send(prepared)).toMatchObject({ status: 200, body: first.body });
   });
 
-  it('may name the event that this very node has just written, in a flood of moves at once', async () => {
+  it('may name an event that this node has just written, among many concurrent moves', async () => {
     const { service, by, chamberId } = await inProposal();
     for (let eventId = 2; eventId < 12; eventId++) {
       const leaf = await leafOf(service, chamberId, eventId);

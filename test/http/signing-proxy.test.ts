@@ -1,4 +1,4 @@
-// Behind a proxy that signs under a label of its own every signed endpoint works, and what it signed is in the evidence.
+// Behind a proxy that signs with its own label every signed endpoint works, and the evidence has the proxy's signature.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -65,7 +65,7 @@ describe('behind a proxy that signs', () => {
       const by = new Signer();
       await expectStatus(200, fetch(`${proxy.url}/register`, post(JSON.stringify(registrationOf(by)))));
       const target = path.replace(':id', '1').replace(':did', by.did);
-      // A registration is of the key that signs it.
+      // A registration registers the key that signs it.
       const own = path === '/register' ? registrationOf(by) : example;
       const body = own === undefined ? undefined : JSON.stringify(own);
       const created = Math.floor(live.now() / 1000);

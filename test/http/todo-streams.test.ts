@@ -1,4 +1,4 @@
-// GET /me/todo over sockets: server-sent events, and the end of the service.
+// GET /me/todo over sockets: server-sent events, and the stop of the service.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -20,7 +20,7 @@ function signedTodo({ url, clock }: Running, by: Signer) {
   return by.sign({ method: 'GET', url: url + TODO, body: undefined, created: clock.seconds });
 }
 
-/** A chamber in PROPOSAL, where it is the first agent's turn. */
+/** A chamber in PROPOSAL, in the first agent's turn. */
 async function proposing(running: Running) {
   const [ann, bob] = [await newAgent(running), await newAgent(running)];
   const chamberId = await createChamber(running, ann);
@@ -35,7 +35,7 @@ async function next(source: Awaited<ReturnType<typeof openTodo>>) {
 }
 
 describe('server-sent events of /me/todo', () => {
-  it('carry the whole response at once and again on each change, with its version', async () => {
+  it('send the whole response at once and on each change, with its version', async () => {
     const running = await run();
     const { ann, bob, pass } = await proposing(running);
     const source = await openTodo(running, bob);
@@ -46,7 +46,7 @@ describe('server-sent events of /me/todo', () => {
     expect(await next(source)).toEqual(await call(running, bob, ['GET', TODO]));
   });
 
-  it('carry at once what changes at a chamber beyond those that a response holds', async () => {
+  it('send a change of a chamber beyond the limit of a response at once', async () => {
     const running = await run();
     const [ann, bob] = [await newAgent(running), await newAgent(running)];
     let last = 0;
@@ -61,7 +61,7 @@ describe('server-sent events of /me/todo', () => {
     expect(changed.version).not.toBe(version);
   });
 
-  it('carry a turn that runs out, which no event tells of', async () => {
+  it('report a turn that runs out, which is not an event', async () => {
     const running = await run();
     const ann = await newAgent(running);
     const chamberId = await createChamber(running, ann, { turnSeconds: 1 });
@@ -74,7 +74,7 @@ describe('server-sent events of /me/todo', () => {
     expect(Date.parse(later) - Date.parse(turnEndsAt)).toBe(1000);
   });
 
-  it('whose list cannot be read are cut, and release their slot', async () => {
+  it('are aborted if the list cannot be read, and release their slot', async () => {
     const running = await run({ WAITS_PER_DID_MAX: '1' });
     const { ann, bob, pass } = await proposing(running);
     const { lists } = running.service.forum.store;
@@ -89,7 +89,7 @@ describe('server-sent events of /me/todo', () => {
     expect(await next(again)).toMatchObject({ todo: [{ must: 'pass' }] });
   });
 
-  it('leave nothing behind when their reader goes while a list is prepared', async () => {
+  it('leave nothing behind if the reader disconnects while a list is prepared', async () => {
     const running = await run();
     const { bob } = await proposing(running);
     const { forum } = running.service;
@@ -143,7 +143,7 @@ describe('server-sent events of /me/todo', () => {
     await eventually(() => openTodo(running, bob));
   });
 
-  it('hold nothing more after thousands of keep-alives', async () => {
+  it('use no more memory after thousands of keep-alives', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     const running = await run({ STREAM_PING_SECONDS: '30', STREAM_DEAD_SECONDS: '60' });
     const { bob } = await proposing(running);
@@ -157,7 +157,7 @@ describe('server-sent events of /me/todo', () => {
       return heapHeld();
     };
     const before = await keepAlives(500);
-    // It was 300 bytes for each.
+    // Once, each took 300 bytes.
     expect((await keepAlives(5_000)) - before).toBeLessThan(500_000);
     vi.useRealTimers();
   });
@@ -173,7 +173,7 @@ describe('server-sent events of /me/todo', () => {
 });
 
 describe('a wait at /me/todo', () => {
-  it('gets the list as it is when the service stops, on a connection that ends', async () => {
+  it('gets the current list when the service stops, and the connection is closed', async () => {
     const running = await run();
     const { bob } = await proposing(running);
     const { version } = await call(running, bob, ['GET', TODO]);

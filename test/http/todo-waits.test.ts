@@ -1,4 +1,4 @@
-// Waiting at GET /me/todo: for a change of the list since a version, or for something to be due.
+// Waiting at GET /me/todo: for a change of the list since a version, or for a duty.
 import { describe, expect, it, vi } from 'vitest';
 import { ForumError } from '../../src/vocabulary/errors.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
@@ -12,7 +12,7 @@ import { eventually } from '../kit/until.ts';
 
 onSqliteOnly('the order of steps is that of one process');
 
-/** Longer than a test may take: a response comes earlier, or the test fails. */
+/** Longer than a test may take, so that a response must come earlier. */
 const LONG = 'wait=60';
 const IN_TIME = { timeout: 40_000 };
 
@@ -25,7 +25,7 @@ function todo(service: TestService) {
   return (by: Signer, query = '') => service.must('GET', `/me/todo${query && `?${query}`}`, { by });
 }
 
-/** A chamber in PROPOSAL, where it is the first member's turn. */
+/** A chamber in PROPOSAL, in the first member's turn. */
 async function proposing(service: TestService, members: readonly Signer[]): Promise<number> {
   const id = await openChamber(service, members);
   await enterPhase(service, id, 'PROPOSAL');
@@ -34,7 +34,7 @@ async function proposing(service: TestService, members: readonly Signer[]): Prom
 
 const pass = (service: TestService, id: number, by: Signer) => service.must('POST', `/chambers/${id}/pass`, { by });
 
-/** Resolves once a request waits that follows the agent's chambers: a change before would be no change. */
+/** Resolves once a waiting request follows the agent's chambers: an earlier change would not count. */
 function begun({ forum }: TestService): () => Promise<void> {
   const reads = vi.spyOn(forum.todoLists, 'of');
   // The first read finds the chambers; the second one follows them.
@@ -72,7 +72,7 @@ describe('the version of a list', () => {
 });
 
 describe('?wait= with since', IN_TIME, () => {
-  it('waits until the list differs from that version, whatever is due', async () => {
+  it('waits until the list differs from that version, even if something is due', async () => {
     const { service, ann, bob, get } = await open();
     const id = await proposing(service, [ann, bob]);
     const { version, todo: due } = await get(ann);
@@ -117,7 +117,7 @@ describe('?wait= with since', IN_TIME, () => {
     expect(later.version).not.toBe(version);
   });
 
-  it('responds to a change of the last of more chambers than a response holds', async () => {
+  it('responds to a change of the last chamber beyond the limit of a response', async () => {
     const { service, ann, bob, get } = await open();
     let last = 0;
     for (let count = 0; count < 201; count++) last = await openChamber(service, [ann]);
@@ -145,7 +145,7 @@ describe('?wait= without since', IN_TIME, () => {
     expect(await turn).toMatchObject({ todo: [{ must: 'pass', turnHolder: bob.did }] });
   });
 
-  it('responds when the agent itself arrives elsewhere', async () => {
+  it('responds when the agent itself joins another chamber', async () => {
     const { service, ann, bob, get } = await open();
     const id = await proposing(service, [ann, bob]);
     const isBegun = begun(service);
@@ -155,13 +155,13 @@ describe('?wait= without since', IN_TIME, () => {
     expect(await arrival).toMatchObject({ todo: [{ chamberId: id }, { chamberId: later }] });
   });
 
-  it('responds with the list as it is when the time is up', async () => {
+  it('responds with the current list when the time is up', async () => {
     const { service, ann, get } = await open();
     await openChamber(service, [ann]);
     const isBegun = begun(service);
     const waiting = get(ann, 'wait=1');
     await isBegun();
-    // The timer of the wait does not know the clock of the test.
+    // The wait's timer does not use the test's clock.
     service.clock.advance(HOUR);
     expect(await waiting).toMatchObject({ todo: [{ must: 'pass', phase: 'PROPOSAL' }] });
   });
@@ -192,7 +192,7 @@ describe('a waiting request', IN_TIME, () => {
     expect(await service.request('GET', '/me/todo?wait=1', { by: ann })).toMatchObject({ status: 200 });
   });
 
-  it('whose read fails releases its slot', async () => {
+  it('releases its slot if its read fails', async () => {
     const { service, ann } = await open();
     const failing = vi.spyOn(service.store.lists, 'listMemberships').mockImplementation(async () => {
       throw new ForumError('FORUM_ERR_UNAVAILABLE', 'not now');
@@ -203,7 +203,7 @@ describe('a waiting request', IN_TIME, () => {
     expect(await wait()).toMatchObject({ status: 200 });
   });
 
-  it('follows the chambers of the list and no others, and none after its response', async () => {
+  it('follows only the chambers of the list, and none after its response', async () => {
     const { service, ann, bob, get } = await open();
     const ids = [await openChamber(service, [ann, bob]), await openChamber(service, [ann, bob])];
     const count = followed(service.forum);

@@ -1,4 +1,4 @@
-// What an agent must do and may do now (GET /me/todo), who it is (GET /agents/:did) and where it is a member.
+// An agent's duties and options (GET /me/todo), its profile (GET /agents/:did) and its chambers.
 import { describe, expect, it, vi } from 'vitest';
 import type { TodoView } from '../../projections/todo.ts';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
@@ -24,14 +24,14 @@ async function chamberBy(service: TestService, by: Signer, members: readonly Sig
   return chamberId;
 }
 
-/** must and may, in a word each. */
+/** `must` and `may` as text. */
 async function short(service: TestService, by: Signer): Promise<string> {
   const [item] = await todoOf(service, by);
   return item === undefined ? 'nothing' : [item.must, ...item.may].join(' ');
 }
 
 describe('GET /me/todo', () => {
-  it('says in each phase what the chamber waits for and what would be accepted', async () => {
+  it('names in each phase the awaited move and the accepted ones', async () => {
     const service = new TestService();
     const [ann, bob, eve] = [await service.agent(), await service.agent(), await service.agent()];
     const id = await chamberBy(service, eve, [ann, bob]);
@@ -60,11 +60,11 @@ describe('GET /me/todo', () => {
     expect(await words()).toEqual(['wait', 'wait', 'nothing']);
   });
 
-  it('never shows a list that was made for another moment', async () => {
+  it('never shows a list of another moment', async () => {
     const service = new TestService();
     const { lists } = service.store;
     const read = lists.listMemberships.bind(lists);
-    /** A list is kept for an array, so a copy gets one that is made now. */
+    /** Lists are cached by array, so a copy gets a new one. */
     const madeNow = async (by: Signer) => {
       const copies = vi
         .spyOn(lists, 'listMemberships')
@@ -89,7 +89,7 @@ describe('GET /me/todo', () => {
         const shown = await todoOf(service, by);
         expect(shown).toEqual(await madeNow(by));
         for (const { phase, must } of shown) seen.add(`${phase} ${must}`);
-        // Accepted where it is due, and else rejected.
+        // Accepted if it is due, otherwise rejected.
         const share = allocationOf(id ?? 0, by, {});
         await service.request('POST', `/chambers/${id}/allocate/commit`, { by, body: share.commit });
         await service.request('POST', `/chambers/${id}/allocate/reveal`, { by, body: share.reveal });
@@ -106,7 +106,7 @@ describe('GET /me/todo', () => {
     expect(reasons).toEqual(ids.map(() => expect.stringMatching(/^Your key was retired/)));
   });
 
-  it('holds the members of design and specification', async () => {
+  it('has exactly the documented members', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const id = await openChamber(service, [ann, bob], { turnSeconds: 60 });
     await enterPhase(service, id, 'PROPOSAL');
@@ -136,7 +136,7 @@ describe('GET /me/todo', () => {
     });
   });
 
-  it('says why it waits, and each change of that makes another version', async () => {
+  it('says why it waits, and each change of the reason changes the version', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const id = await openChamber(service, [ann, bob]);
     const seen = async () => {
@@ -184,7 +184,7 @@ describe('GET /me/todo', () => {
     await service.close();
   });
 
-  it('puts first what must be done, then what ends sooner, and is cut by limit', async () => {
+  it('lists duties first, then earlier ends, and is cut by limit', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const waiting = await openChamber(service, [bob, ann]);
     const acting = await openChamber(service, [ann, bob]);
@@ -197,7 +197,7 @@ describe('GET /me/todo', () => {
     });
   });
 
-  it('one request holds all that a member of 4 of 40 open chambers needs, and folds none', async () => {
+  it('one request has everything that a member of 4 of 40 open chambers needs, and folds none', async () => {
     const { clock, path } = { clock: new TestClock(), path: temporaryDatabase() };
     const before = new TestService({ clock, path });
     const [ann, bob] = [await before.agent(), await before.agent()];
@@ -251,7 +251,7 @@ describe('GET /me/todo', () => {
 });
 
 describe('GET /agents/:did', () => {
-  it('shows what is public', async () => {
+  it('shows public data only', async () => {
     const { service, ann, bob } = await withTwoAgents();
     await openChamber(service, [ann]);
     const id = await openChamber(service, [ann, bob]);
@@ -273,8 +273,8 @@ describe('GET /agents/:did', () => {
   });
 });
 
-describe('labels, topics and places', () => {
-  it('are shown where they were given', async () => {
+describe('labels, topics and seats', () => {
+  it('are shown if they were given', async () => {
     const service = new TestService();
     const ann = await service.agent({ label: 'Ann 🌦' });
     expect(await service.must('GET', `/agents/${ann.did}`)).toMatchObject({ label: 'Ann 🌦' });
@@ -295,7 +295,7 @@ describe('labels, topics and places', () => {
     await expect(service.agent({ label: 'x'.repeat(65) })).rejects.toThrow('400');
   });
 
-  it('end where the creator said', async () => {
+  it('are limited as the creator said', async () => {
     const service = new TestService();
     const agents = [await service.agent(), await service.agent(), await service.agent()];
     const id = await openChamber(service, agents.slice(0, 2), { maxMembers: 2 });
@@ -304,7 +304,7 @@ describe('labels, topics and places', () => {
 });
 
 describe('GET /chambers?member=', () => {
-  it('leaves the chambers that the agent joined, newest first, in pages and by phase', async () => {
+  it('lists the chambers that the agent joined, newest first, in pages and by phase', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const ids = [
       await openChamber(service, [ann]),

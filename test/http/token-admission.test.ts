@@ -83,7 +83,7 @@ describe('a chamber whose members hold a token', () => {
     });
   });
 
-  it('takes a collection as it takes a token, and an agent that has just got one', async () => {
+  it('accepts a collection like a token, and an agent that has just received one', async () => {
     const { service } = await openService();
     const wallet = newWallet();
     const ann = await agentWith(service, wallet);
@@ -95,7 +95,7 @@ describe('a chamber whose members hold a token', () => {
     expect(await join(service, id, ann)).toMatchObject({ status: 200 });
   });
 
-  it('counts the balance of the creation, wherever the token went since', async () => {
+  it('counts the balance at the creation, even if the token was transferred since', async () => {
     const { service } = await openService();
     const [early, late] = [newWallet(), newWallet()];
     const [ann, bob] = [await agentWith(service, early), await agentWith(service, late)];
@@ -106,7 +106,7 @@ describe('a chamber whose members hold a token', () => {
     expect(await join(service, id, ann)).toMatchObject({ status: 200 });
   });
 
-  it('says in one response all that an agent without a proven wallet lacks', async () => {
+  it('names in one response all unmet rules of an agent without a proven wallet', async () => {
     const { service, proxy } = await openService();
     const [wallet, bob] = [newWallet(), await service.agent()];
     await erc20.send('mint', wallet.address, 5n);
@@ -122,7 +122,7 @@ describe('a chamber whose members hold a token', () => {
     expect(await join(service, id, bob)).toMatchObject({ status: 200 });
   });
 
-  it('gives one wallet one seat, however many of its keys join at once', async () => {
+  it('gives one wallet one seat, even if several of its keys join at once', async () => {
     const { service } = await openService();
     const wallet = newWallet();
     await erc20.send('mint', wallet.address, 5n);
@@ -161,7 +161,7 @@ describe('the chain is asked last, and once', () => {
     expect(proxy.requests).toEqual([]);
   });
 
-  it('a retry gets its first response without a call, when the chain is gone too', async () => {
+  it('a retry gets its first response without a call, even if the chain is gone', async () => {
     const { service, proxy } = await openService();
     const wallet = newWallet();
     await erc20.send('mint', wallet.address, 5n);
@@ -195,8 +195,8 @@ describe('the chain is asked last, and once', () => {
   });
 });
 
-describe('a token that is none', () => {
-  it('is 400 at creation where there is no code', async () => {
+describe('an address without a valid token', () => {
+  it('is 400 at creation if there is no code', async () => {
     const { service } = await openService();
     const answer = await create(
       service,
@@ -230,7 +230,7 @@ describe('a token that is none', () => {
     });
   });
 
-  it('is 403 at the join where its code is invalid, which takes all the gas', async () => {
+  it('is 403 at the join if its code is invalid, which takes all the gas', async () => {
     const { service } = await openService();
     const hostile = await deployContract(rpc, 'admission/HostileToken', 0);
     await rpc.request('anvil_setCode', [hostile.address, '0xfe']);
@@ -281,7 +281,7 @@ describe('a chain that fails', () => {
     expect(await service.send(joining)).toMatchObject({ status: 200 });
   });
 
-  it('gives 503 to a creation, and creates nothing', async () => {
+  it('makes a creation 503, and creates nothing', async () => {
     const { service, proxy } = await openService(300);
     const by = await service.agent();
     proxy.fault = () => ({ kind: 'reset' });
@@ -290,7 +290,7 @@ describe('a chain that fails', () => {
   });
 });
 
-it('joins that wait for a slow chain hold up no batch', { timeout: 60_000 }, async () => {
+it('joins that wait for a slow chain delay no batch', { timeout: 60_000 }, async () => {
   const { service, proxy } = await openService();
   const [by, quick] = [await service.agent(), await openChamber(service, [await service.agent()])];
   const keys: Signer[] = [];

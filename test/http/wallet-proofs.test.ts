@@ -1,4 +1,4 @@
-// Whose wallet it is (POST /register with a wallet's signature): given, missing, wrong, foreign, replayed.
+// Proofs of wallets (POST /register with a wallet's signature): given, missing, wrong, by another wallet, replayed.
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { describe, expect, it } from 'vitest';
 import { Signer } from '../kit/signer.ts';
@@ -36,7 +36,7 @@ describe('a proof', () => {
     expect(request.body).toBe(JSON.stringify(body));
   });
 
-  it('takes an address in any case, an offset of the time, and any origin of the service', async () => {
+  it('accepts an address in any case, a time with an offset, and any origin of the service', async () => {
     const settings = { PUBLIC_URL: `${PUBLIC_URL},https://other.test/api` };
     const { service, by } = await withAgent({ settings });
     const issuedAt = new Date(service.clock.read() + 3_600_000).toISOString().replace('Z', '999+01:00');
@@ -47,7 +47,7 @@ describe('a proof', () => {
     expect((await linesOf(service, by))[1].payload.walletProof.service).toBe('https://other.test');
   });
 
-  it('for a service is none for another one on the same origin, but for one that names the origin alone', async () => {
+  it('for a service is not valid for another one on the same origin, unless it names the origin alone', async () => {
     const [one, other] = ['a', 'b'].map(
       (path) => new TestService({ settings: { PUBLIC_URL: `${PUBLIC_URL}/${path}` } }),
     );
@@ -65,7 +65,7 @@ describe('a proof', () => {
     expect(outcomes).toEqual([200, 400, 200, 200]);
   });
 
-  it('stays with the same wallet, and goes with another one unless that brings its own', async () => {
+  it('is kept with the same wallet, and dropped with another one without its own proof', async () => {
     const { service, by, body } = await open();
     const { walletSignature: _, issuedAt: __, ...plain } = body;
     const provenAfter = async (next: object) => {
@@ -82,7 +82,7 @@ describe('a proof', () => {
     expect(state?.provenWallets).toEqual([WALLET, OTHER].map(({ address }) => address.toLowerCase()));
   });
 
-  it('adds no line where the wallet is proven already, but must be right', async () => {
+  it('adds no line if the wallet is proven already, but must be valid', async () => {
     const { service, by, body } = await open();
     await service.must('POST', '/register', { by, body });
     service.clock.advance(1_000);
@@ -93,7 +93,7 @@ describe('a proof', () => {
     expect(await linesOf(service, by)).toHaveLength(2);
   });
 
-  it('gets its first response when it is sent again, however old it is by then', async () => {
+  it('gets its first response when it is sent again, at any age', async () => {
     const { service, by, body } = await open();
     const request = service.prepare('POST', '/register', { by, body });
     const first = await service.send(request);
@@ -140,7 +140,7 @@ const WRONG: readonly (readonly [title: string, change: Change, problem: string]
   ['v 0', changed((signature) => `${signature.slice(0, -2)}00`), 'has v 0'],
   ['64 bytes (EIP-2098)', changed((signature) => signature.slice(0, -2)), 'has 64 bytes'],
   ['no bytes', changed(() => '0x'), 'has 0 bytes'],
-  ['r that is no point', changed((signature) => `0x${'00'.repeat(32)}${signature.slice(66)}`), 'is not a point'],
+  ['r that is not a point', changed((signature) => `0x${'00'.repeat(32)}${signature.slice(66)}`), 'is not a point'],
   [
     'another wallet',
     async (_, by, { issuedAt }) => proofBy(OTHER, by.did, { issuedAt, address: WALLET.address }),
@@ -218,7 +218,7 @@ describe('rejects, with the text to sign,', () => {
     expect(answer.detail).toContain(textOf(key, proof.issuedAt));
   });
 
-  it('nothing from an agent that does what the error says', async () => {
+  it('nothing from an agent that follows the error', async () => {
     const service = new TestService();
     const by = new Signer();
     const proven = await provenRegistration(service, by, WALLET);
@@ -229,7 +229,7 @@ describe('rejects, with the text to sign,', () => {
     expect(await isProven(service, by)).toBe(true);
   });
 
-  it('one without its time, a time without one, more than 8 KiB, and what is not hex, by name', async () => {
+  it('one without its time, a time without one, more than 8 KiB, and non-hex, by name', async () => {
     const { service, by, body } = await open();
     const { walletSignature, issuedAt, ...plain } = body;
     for (const [more, detail] of [
@@ -258,7 +258,7 @@ describe('no caller but the holder of the key', () => {
     expect((await service.must('GET', '/me', { by })).walletAddress).toBe(WALLET.address);
   });
 
-  it('uses a proof once more for another agent', async () => {
+  it('reuses a proof for another agent', async () => {
     const service = new TestService();
     const by = await agentWith(service, WALLET);
     const [, { payload }] = await linesOf(service, by);

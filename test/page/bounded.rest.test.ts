@@ -1,4 +1,4 @@
-// What a page costs is bounded, whatever agents wrote: before, 100 refinements of 60 KB made a page of 110 MB, at every request.
+// The cost of a page is bounded: before, 100 refinements of 60 KB made a page of 110 MB, at every request.
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it, vi } from 'vitest';
 import { openChamber } from '../kit/chambers.ts';
@@ -32,7 +32,7 @@ async function fullService(comment: string): Promise<TestService> {
 }
 
 describe('the page of a chamber that is full of the longest texts', () => {
-  it('is cut, and links to what is left out', async () => {
+  it('is cut, and links to the omitted parts', async () => {
     const page = await pageOf(await fullService(LONGEST), 1);
     expect(page.length).toBeLessThan(PAGE_BYTES_MAX);
     const html = page.toString();
@@ -42,13 +42,13 @@ describe('the page of a chamber that is full of the longest texts', () => {
     expect(html).toMatch(/ \[…\]<\/pre><p class="facts"><a href="1\/events\?after=\d+&amp;limit=1">/);
   });
 
-  it('shows the last event however long it is', async () => {
+  it('shows the last event, however long it is', async () => {
     const html = (await pageOf(await fullService('short'), 1)).toString();
     const last = 1 + MEMBERS * 4 + COMMENTS;
     expect(html).toContain(`id="e${last}"`);
   });
 
-  it('is made once for all its readers, also those who come later', async () => {
+  it('is made once for all its readers, later ones included', async () => {
     const service = await fullService('short');
     const reading = vi.spyOn(service.log, 'readPage');
     const first = await pageOf(service, 1);
@@ -62,14 +62,14 @@ describe('the page of a chamber that is full of the longest texts', () => {
     expect(later).toContain(`data-now="${service.clock.read()}"`);
   });
 
-  it('is compressed for those who ask for it', async () => {
+  it('is compressed for clients that accept it', async () => {
     const service = await fullService('short');
     const compressed = await pageOf(service, 1, { 'accept-encoding': 'gzip' });
     expect(gunzipSync(compressed).equals(await pageOf(service, 1))).toBe(true);
   });
 });
 
-it('a page that fits shows all of it, as it is at that moment', async () => {
+it('a page that fits shows the whole current state', async () => {
   const service = new TestService();
   const by = await service.agent();
   const id = await openChamber(service, [by], { name: 'Small' });

@@ -1,4 +1,4 @@
-// The page in a browser: the list and a chamber as they happen, and the replay.
+// The page in a browser: the live list, a live chamber, and the replay.
 import { writeFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
@@ -26,7 +26,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     await expectShown(page, 'h1', 'Harbour <b>watch</b>');
   });
 
-  it('moves nothing when the script takes over what the service sent', async () => {
+  it('moves nothing when the script adopts the service’s HTML', async () => {
     const agent = await newAgent(reader.live);
     const { chamberId } = await agent.createChamber({
       ...newChamber(reader.live.now()),
@@ -63,7 +63,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     const [host, second] = agents as [(typeof agents)[number], (typeof agents)[number]];
     const topic = 'What should the harbour build next year?';
     const { chamberId } = await host.createChamber({ ...newChamber(reader.live.now()), name: 'Harbour fund', topic });
-    /** What the service answered when its log had n events. */
+    /** The service's view when its log had n events. */
     const answers = new Map<number, ChamberView>();
     const note = async () => {
       const [{ state }, view] = [
@@ -147,7 +147,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
   });
 });
 
-/** The heights of the baselines of a sentence and of the agent in it, each once. */
+/** The distinct heights of the baselines of a sentence and of the agent in it. */
 function baselines(page: Page, selector: string): Promise<number[]> {
   return page.locator(selector).evaluate((sentence) => {
     const agent = sentence.querySelector('.agent :is(.did, .label)');
@@ -163,7 +163,7 @@ function baselines(page: Page, selector: string): Promise<number[]> {
   });
 }
 
-/** The sum of what Chromium reports of what moved without the reader's doing. */
+/** The sum of the layout shifts that Chromium reports. */
 function layoutShift(page: Page): Promise<number> {
   return page.evaluate(`new Promise((resolve) => {
     let sum = 0;
@@ -173,7 +173,7 @@ function layoutShift(page: Page): Promise<number> {
   })`);
 }
 
-/** The part of a chamber's view that the page expectShown, as it shows it. */
+/** The part of a chamber's view that the page shows. */
 function shown(view: ChamberView | undefined) {
   if (view === undefined) return undefined;
   const { name, topic, phase, members, currentTurnAgent, ideas, merkleRoot, committedTxHash, deadlines } = view;
@@ -215,7 +215,7 @@ function viewOn(page: Page) {
   });
 }
 
-/** Converts to WebP, which playwright itself does not write. */
+/** Converts to WebP, which playwright can't write. */
 async function pictureOf(page: Page): Promise<Buffer> {
   const session = await page.context().newCDPSession(page);
   const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 80 });

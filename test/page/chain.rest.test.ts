@@ -1,4 +1,4 @@
-// The page asks the chain that its reader names: over a real chain, with an honest service and with an altered line.
+// The page reads the chain that its reader names: a real chain, with an honest service and with an altered line.
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -21,7 +21,7 @@ describe.skipIf(!HAS_CHROMIUM)('a reader who names an RPC and a registry', () =>
   }, 180_000);
   afterAll(() => void openRpc.close());
 
-  it('sees that the chain holds the root, and what the log says of it', async () => {
+  it('finds the root and the log’s claims on the chain', async () => {
     const page = await reader.open('/chambers/1', { origins: [reader.live.baseUrl, new URL(rpc).origin] });
     await page.getByText('Ask the chain too').click();
     await page.getByLabel('RPC').fill(rpc);
@@ -31,7 +31,7 @@ describe.skipIf(!HAS_CHROMIUM)('a reader who names an RPC and a registry', () =>
     await expectShown(page, '.chain .checks li', '✓ the chain confirms the commitment and the tokens (2)');
   });
 
-  it('sees that the chain holds another root than that of altered lines', async () => {
+  it('finds another root on the chain than that of altered lines', async () => {
     const query = new URLSearchParams({ rpc, registry });
     const page = await reader.open(`/chambers/1?${query}`, {
       alter: (line) => line.replace('"bps":10000', '"bps":9999'),
@@ -44,7 +44,7 @@ describe.skipIf(!HAS_CHROMIUM)('a reader who names an RPC and a registry', () =>
     );
   });
 
-  it('reads why a registry or an RPC could not be asked', async () => {
+  it('says why a registry or an RPC could not be read', async () => {
     const asked = (registry: string, rpc: string) =>
       reader.open(`/chambers/1?${new URLSearchParams({ rpc, registry })}`, {
         origins: [reader.live.baseUrl, new URL(rpc).origin],
@@ -56,7 +56,7 @@ describe.skipIf(!HAS_CHROMIUM)('a reader who names an RPC and a registry', () =>
   });
 });
 
-/** The development chain as a public RPC: pages of every origin may ask it. */
+/** The development chain as a public RPC that allows every origin. */
 async function openToBrowsers(rpcUrl: string): Promise<Server> {
   const server = createServer(async (request, response) => {
     response.setHeader('Access-Control-Allow-Origin', '*').setHeader('Access-Control-Allow-Headers', 'content-type');

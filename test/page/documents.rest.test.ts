@@ -1,4 +1,4 @@
-// The reference and the guide in a browser: the way back to the chambers, and texts that fit every screen.
+// The reference and the guide in a browser: the link to the chambers, and texts that fit every screen.
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { DESK, expectShown, HAS_CHROMIUM, PHONE, readerOfService } from './reader.ts';
@@ -10,7 +10,7 @@ describe.skipIf(!HAS_CHROMIUM)('the documents in a browser', () => {
   const open = (path: string, viewport: typeof DESK) =>
     reader.open(path, { look: { viewport }, problems: ICON_MISSING });
 
-  it.each(['/docs', '/agent-guide'])('%s leads to the chambers', async (path) => {
+  it.each(['/docs', '/agent-guide'])('%s links to the chambers', async (path) => {
     const page = await open(path, DESK);
     await page.locator('.site').getByRole('link', { name: 'Chambers' }).click();
     await expectShown(page, 'h1', 'Chambers');
@@ -27,7 +27,7 @@ describe.skipIf(!HAS_CHROMIUM)('the documents in a browser', () => {
       expect((await page.locator('.contents').boundingBox())?.height).toBeLessThan(60);
       await page.locator('.contents summary').click();
       expect(await link(page).isVisible()).toBe(true);
-      // It does not scroll within itself.
+      // It does not scroll separately.
       expect(await page.locator('.contents').evaluate((nav) => nav.scrollHeight - nav.clientHeight)).toBe(0);
     },
   );

@@ -1,4 +1,4 @@
-// The page's looks, whatever agents write: texts stay texts within their place, and every view is accessible.
+// The page's layout with hostile texts: texts stay text within their place, and every view is accessible.
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -64,7 +64,7 @@ describe.skipIf(!HAS_CHROMIUM)('with hostile texts in every field', () => {
     await act?.(page);
     expect(['as it is', await axeOn(page)]).toEqual(['as it is', []]);
     await page.locator('details').evaluateAll((all) => {
-      // The reference has hundreds of a few kinds.
+      // The reference has hundreds, of a few kinds.
       for (const each of all.slice(0, 30)) each.setAttribute('open', '');
     });
     expect(['light', await axeOn(page)]).toEqual(['light', []]);
@@ -130,7 +130,7 @@ function textsOf(page: Page, selector: string): Promise<string[]> {
   return page.locator(selector).evaluateAll((elements) => elements.map(({ textContent }) => textContent ?? ''));
 }
 
-/** What reaches beyond the screen's width or into what follows it. */
+/** Elements that reach beyond the screen's width or into the next element. */
 function misplaced(page: Page): Promise<string[]> {
   return page.locator('main').evaluate((main) => {
     const isBeside = (element: typeof main) => element.closest('.scroll, .hidden, .skip') !== null;

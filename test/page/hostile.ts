@@ -1,4 +1,4 @@
-// Texts that strangers may send in the hope that a page does more with them than show them.
+// Hostile texts that a page must only show.
 
 export const HOSTILE = [
   '<script>alert(1)</script>',

@@ -1,4 +1,4 @@
-// What a reader of a settled chamber sees first: what each idea got, drawn and in numbers, and what became of it.
+// The outcome on the page of a settled chamber: each idea's share, drawn and in numbers, and its token or failure.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -68,7 +68,7 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
     await reader.live.service.forum.submit({ operation: 'record', chamberId, fact });
   }
 
-  it('shows what it came to, as soon as nothing can change any more', async () => {
+  it('shows the outcome as soon as nothing can change any more', async () => {
     const chamberId = await committed();
     const page = await reader.open(`/chambers/${chamberId}`, { look: { viewport: { width: 1280, height: 900 } } });
     await expectShown(page, '.now', 'Finished');
@@ -86,7 +86,7 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
       'PIER A longer pier for the ferries by 3 Chiara 0.0 % 0 backers, 2 needed did not graduate',
       'Abstained 12.5 %',
     ]);
-    // Each member who gave something has a part of the bar.
+    // Each backer has a part of the bar.
     expect(await page.locator('.shares tbody tr').first().locator('rect').count()).toBe(4);
     await expectShown(page, '.outcome', '4 of 5 members revealed an allocation, 1 committed to one and did not.');
     if (OUTCOME_PICTURES !== undefined) {
@@ -106,12 +106,12 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
       .locator('.shares .picture svg')
       .evaluateAll((bars) => bars.map((bar) => Math.round(bar.getBoundingClientRect().width)));
     expect(widths).toEqual(Array.from({ length: 5 }, () => widths[0]));
-    // Nothing is to come.
+    // No more events will come.
     await expectShown(phone, '.replay .live', 'End');
     expect(await phone.locator('.live.on').count()).toBe(0);
     const top = async (selector: string) => (await phone.locator(selector).boundingBox())?.y ?? Number.NaN;
     expect(await top('.transcript')).toBeLessThan(await top('.verify'));
-    // It is above all that can be scrolled to.
+    // It is above the replay.
     const { y = 0 } = (await page.locator('.outcome').boundingBox()) ?? {};
     expect(y).toBeLessThan(400);
     const [json, csv] = [await download('JSON'), await download('CSV')];
@@ -121,7 +121,7 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
     expect(lines[0]).toBe('ideaId,ticker,name,proposer,backers,totalBps,graduated,tokenAddress,failure');
     expect(lines[2]).toMatch(/^idea-2,FOG,"'=Fog ""light"", louder",did:key:\w+,4,15500,true,,the ticker is taken$/);
     expect(lines).toHaveLength(6);
-    // There is none as of an earlier event.
+    // There is no outcome as of an earlier event.
     await page.getByRole('slider').focus();
     await page.keyboard.press('Home');
     await expect.poll(() => page.locator('.outcome').count()).toBe(0);

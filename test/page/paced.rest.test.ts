@@ -1,4 +1,4 @@
-// A chamber with rounds in a browser: its phases end as the service says, whatever clock the browser has, and notes change nothing else.
+// A chamber with rounds in a browser: its phases end by the service's clock, not the browser's, and notes change nothing else.
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import type { ChamberView } from '../../projections/views.ts';
@@ -13,7 +13,7 @@ const PACE: Partial<NewChamber> = { rounds: { proposal: 1, debate: 1 }, turnSeco
 describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
   const reader = readerOfService();
 
-  it('sees each phase end with the move that ends it, and replays what the service returned', async () => {
+  it('shows each phase end with the move that ends it, and replays the service’s views', async () => {
     const agents = await Promise.all(['Ada', 'Bruno'].map((label) => newLabelled(reader.live, label)));
     const [ada, bruno] = agents as [(typeof agents)[number], (typeof agents)[number]];
     const { chamberId: id } = await ada.createChamber({ ...newChamber(reader.live.now()), ...PACE, maxMembers: 2 });
@@ -63,14 +63,14 @@ describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
     }
   });
 
-  it('sees a phase end by the clock when the service notes it, though its own clock stands still', async () => {
+  it('shows a phase end by the clock when the service notes it, even if its own clock stands still', async () => {
     const agent = await newAgent(reader.live);
     const lobbyDeadline = new Date(reader.live.now() + 5_000);
     const { chamberId } = await agent.createChamber({ ...newChamber(reader.live.now()), ...PACE, lobbyDeadline });
     await agent.joinChamber(chamberId);
     const page = await reader.open(`/chambers/${chamberId}`, {
       script: 'performance.now = () => 0;',
-      // The time is thus known from the note of the phase alone.
+      // So the time is known only from the note of the phase.
       alter: (message) =>
         message.startsWith('{"note":"caught-up"') ? message.replace(/"now":"[^"]*"/, '"now":""') : message,
     });
@@ -98,7 +98,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
   });
 });
 
-/** The part of a chamber's view that says how far it is. */
+/** The progress of a chamber. */
 function paceOf({ phase, ends, currentTurnAgent }: ChamberView) {
   return { phase: PHASE_NAMES[phase], ends: Object.values(ends), currentTurnAgent };
 }

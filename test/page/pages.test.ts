@@ -1,4 +1,4 @@
-// The pages as a browser without scripts gets them: when, with which headers, and with texts of strangers as text.
+// The pages without scripts: which requests get them, their headers, and hostile texts.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -30,7 +30,7 @@ async function pageOf(
   return { response, html: await response.text() };
 }
 
-/** A chamber that so many of its two agents have joined, with its page as it is at the moment. */
+/** A chamber that some of its two agents have joined, with its current page. */
 async function openPage(memberCount: 0 | 1 | 2, changes: Readonly<Record<string, unknown>> = {}) {
   const service = new TestService();
   const [ann, bob] = [await service.agent(), await service.agent()];
@@ -73,7 +73,7 @@ describe('GET / and GET /chambers/:id', () => {
     expect([response.headers.get('content-type'), await response.text()]).toEqual(['text/html; charset=utf-8', '']);
   });
 
-  it('other endpoints know no pages', async () => {
+  it('other endpoints have no pages', async () => {
     const service = new TestService();
     for (const path of ['/chambers', '/health', '/ideas/NONE']) {
       expect((await pageOf(service, path)).response.headers.get('content-type')).toMatch(/^application\/json/);
@@ -101,7 +101,7 @@ describe('GET / and GET /chambers/:id', () => {
     expect([post.status, await post.json()]).toMatchObject([404, { error: 'FORUM_ERR_NOT_FOUND' }]);
   });
 
-  it('an address that takes other methods is a page that says so', async () => {
+  it('an address that allows other methods is a page that says so', async () => {
     const { response, html } = await pageOf(new TestService(), '/chambers/1/join');
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'OPTIONS, POST']);
     expect(html).toContain('<h1>Error 405</h1><p dir="auto">/chambers/1/join allows OPTIONS, POST, not GET</p>');
@@ -165,7 +165,7 @@ function escaped(text: string): string {
 }
 
 describe('a chamber without scripts', () => {
-  it('folds a long topic and a long description, and has the whole of each', async () => {
+  it('folds a long topic and a long description, and contains both in full', async () => {
     const long = `${'All the rain of the town. '.repeat(20)}<end>`;
     const lines = 'a\nb\n'.repeat(10);
     const { ann, act, read, enter } = await openPage(1, { topic: long });
@@ -219,7 +219,7 @@ describe('a chamber without scripts', () => {
     expect((await pageOf(service, '/')).html).toMatch(/<h2>Past <small>1<\/small>/);
   });
 
-  it('says of each phase when it ended or ends, and of each member what it left undone', async () => {
+  it('says when each phase ended or ends, and what each member left undone', async () => {
     const { id, ann, act, read, enter } = await openPage(2);
     const ends = async () => [...(await read()).matchAll(/<span>(ended|until) <time/g)].map(([, word]) => word);
     expect(await ends()).toEqual(['until', 'until', 'until', 'until', 'until']);
@@ -239,7 +239,7 @@ describe('a chamber without scripts', () => {
     expect(await ends()).toEqual(['ended', 'ended', 'ended', 'ended', 'ended']);
   });
 
-  it('speaks of one as of one, and of many ideas shows the first', async () => {
+  it('uses the singular, and shows the first of many ideas', async () => {
     const { id, ann, act, read, enter } = await openPage(1);
     expect(await read()).toContain('1 member so far.');
     await enter('PROPOSAL');
@@ -257,11 +257,11 @@ describe('a chamber without scripts', () => {
     await enter('ALLOCATE_REVEAL');
     await act(ann, 'allocate/reveal', reveal);
     await enter('COMMITTED');
-    // What graduated is never behind the summary.
+    // Graduates are never folded.
     expect(await read()).toMatch(/Idea 10.*<details class="rest"><summary>1 more idea<\/summary>.*Idea 9.*<\/details>/);
   });
 
-  it('has a sentence of its own for each phase in which nothing came', async () => {
+  it('has a sentence for each phase without events', async () => {
     const { read, enter } = await openPage(0);
     await enter('ALLOCATE_COMMIT');
     expect(now(await read())).toBe('The chamber has no members: nobody can commit to an allocation.');
@@ -272,7 +272,7 @@ describe('a chamber without scripts', () => {
     expect(await read()).toContain('<p class="facts">Nobody joined. Settled by event 2');
   });
 
-  it('the transcript ends with the current phase, also if nothing came in it', async () => {
+  it('the transcript ends with the current phase, even without events', async () => {
     const { service, id, ann, act, read, enter } = await openPage(1);
     const end = async () => {
       return [...(await read()).matchAll(/<h3 class="divider">(\w+)<\/h3>(?:<p class="empty">([\w ]+)\.<)?/g)].map(
@@ -343,7 +343,7 @@ describe('a chamber without scripts', () => {
   });
 });
 
-it('a chamber with rules of admission says them in words', async () => {
+it('a chamber shows its admission rules in words', async () => {
   const service = new TestService();
   const ann = await service.agent();
   const rules = (html: string) =>
@@ -372,7 +372,7 @@ describe('a chamber with rounds', () => {
     );
   const step = (html: string) => /<li class="current"[^>]*><strong>(\w+)</.exec(html)?.[1];
 
-  it('says what is the pace, whose turn it is of how many, and when each phase ends at the latest or ended early', async () => {
+  it('shows the pace, the turn out of all turns, and when each phase ends at the latest or ended early', async () => {
     const { service, id, ann, bob, act, read } = await openPage(1, PACE);
     const deadlines = ['01:00:00', '02:00:00', '03:00:00', '04:00:00', '05:00:00'];
     const lobby = await read();
@@ -431,7 +431,7 @@ describe('a chamber with rounds', () => {
     ]);
   });
 
-  it('has each line under its phase, also if one ends a phase and the next comes in the same millisecond', async () => {
+  it('shows each event under its phase, even if one ends a phase and the next follows in the same millisecond', async () => {
     const { id, ann, bob, act, read } = await openPage(1, { ...PACE, rounds: { proposal: 1, debate: 1 } });
     await act(bob, 'join');
     for (const by of [ann, bob, ann, bob]) await act(by, 'pass');
@@ -479,7 +479,7 @@ describe('a chamber with rounds', () => {
     ]);
   });
 
-  it('is past a phase once the event that ended it is here, though the clock of a browser is behind', () => {
+  it('is past a phase once the event that ended it has arrived, even if the browser’s clock is behind', () => {
     const state = fold([created({ ...PACE }), ...joined(ANN, BOB)]);
     const html = toHtml(
       chamberView({ state, events: [], now: state.lastAt - 1_000, labels: new Map(), retired: new Set() }),
@@ -518,18 +518,18 @@ it('a seat says by whom its agent was admitted, where the chamber lists its agen
   ]);
 });
 
-/** What happens now, as the page says it. */
+/** The sentence about the current situation. */
 function now(html: string): string {
   return textOf(/<p class="now"[^>]*>(.*?)<\/p>/.exec(html)?.[1]);
 }
 
-/** What a browser shows of a piece of HTML. */
+/** The text that a browser shows for a piece of HTML. */
 function textOf(html = ''): string {
   return html.replaceAll(/<[^>]*>/g, '');
 }
 
 describe('built files', () => {
-  it('are found by name, sent compressed to those who take it, and kept for ever', async () => {
+  it('are found by name, compressed for clients that accept it, and cached indefinitely', async () => {
     const folder = temporaryFolder();
     for (const [name, text] of Object.entries({ 'page-abcdefgh.js': 'plain', 'page-abcdefgh.js.gz': 'zipped' })) {
       await writeFile(join(folder, name), text);

@@ -1,4 +1,4 @@
-// A reader's browser: Debian's Chromium before the page as it is built. Every problem of a page ends its test.
+// A reader's browser: Debian's Chromium with the built page. Every problem of a page ends its test.
 import { existsSync } from 'node:fs';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
@@ -17,20 +17,20 @@ export const PHONE = { width: 390, height: 844 };
 export interface Visit {
   /** Alters the lines and notes of the stream on their way. */
   readonly alter?: (line: string) => string;
-  /** Whether the stream's connection is closed after this message. */
+  /** Whether to close the stream's connection after this message. */
   readonly cut?: (message: string) => boolean;
   /** Runs in the page before its own script. */
   readonly script?: string;
   /** Alters merkle-preview. */
   readonly preview?: (text: string) => string;
-  /** What the console may complain about. */
+  /** Messages that the console may show. */
   readonly problems?: RegExp | undefined;
-  /** The origins that the page may ask; its own by default. */
+  /** The origins that the page may read; its own by default. */
   readonly origins?: readonly string[];
   readonly look?: Pick<BrowserContextOptions, 'colorScheme' | 'viewport'>;
 }
 
-/** A live service and a browser before its pages, for all tests of a describe. */
+/** A live service and a browser, for all tests of a describe. */
 export function readerOfService(settings: () => Settings | Promise<Settings> = () => ({})) {
   const reader = {} as { live: LiveService } & Reader;
   beforeAll(async () => {
@@ -50,7 +50,7 @@ async function openReader(baseUrl: string) {
   if (!existsSync(ASSETS_FOLDER)) await buildPage(ASSETS_FOLDER);
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
 
-  /** Problems are errors, violations of the policy and requests to elsewhere. */
+  /** Problems are errors, violations of the policy and requests to other origins. */
   async function open(
     path: string,
     { alter, cut, script, preview, problems: known, origins = [baseUrl], look }: Visit = {},
@@ -100,7 +100,7 @@ export function expectShown(page: Page, selector: string, text: string | RegExp)
   return page.locator(selector).filter({ hasText: text }).first().waitFor();
 }
 
-/** A registered agent of the live service's time that calls itself this. */
+/** A registered agent with this label, on the live service's clock. */
 export async function newLabelled(live: LiveService, label: string): Promise<Agent> {
   const agent = Agent.generate(new ForumClient(live.baseUrl, live.sharedTime));
   await agent.register({ ...REGISTRATION, label });

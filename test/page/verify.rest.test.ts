@@ -1,5 +1,5 @@
-// What the page says of lines that were altered on their way, of a service that contradicts its lines, of history that was
-// changed since a link was made, and of exported files: the same as the command line.
+// The page's verdict on lines that were altered on their way, on a service that contradicts its lines, on history that was changed since
+// a link was made, and on exported files: the same as the command line's.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
@@ -38,7 +38,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     expect(await page.locator('#e1 .mark').getAttribute('aria-label')).toBe('verified');
   });
 
-  it('reads again what a portal or a cut response kept it from reading, and takes neither for a fault of the lines', async () => {
+  it('repeats a read that a portal or a cut response spoiled, and takes neither for a fault of the lines', async () => {
     let asked = 0;
     const preview = (text: string) => {
       asked++;
@@ -53,7 +53,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     expect(await page.locator('.verify').textContent()).not.toContain('can’t be checked');
   });
 
-  it('a click under way and a form that is being filled in stay as they are, whatever is found meanwhile', async () => {
+  it('a click in progress and a half-filled form survive new findings', async () => {
     const agent = await newAgent(reader.live);
     const { chamberId } = await agent.createChamber(newChamber(reader.live.now()));
     const page = await reader.open(`/chambers/${chamberId}`, {
@@ -67,7 +67,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await summary.hover();
     await page.mouse.down();
     await agent.joinChamber(chamberId);
-    // Longer than it takes to find it and to draw it.
+    // Longer than finding and drawing it takes.
     await page.waitForTimeout(1_000);
     expect(await form.getAttribute('open')).toBe('');
     await page.mouse.up();
@@ -77,7 +77,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     expect(await page.getByLabel('RPC').inputValue()).toBe('https://rpc.example');
   });
 
-  it('names a service that shows another root than that of its lines', async () => {
+  it('names a service that shows another root than its lines have', async () => {
     const other = `0x${'12'.repeat(32)}`;
     const page = await reader.open(path, { preview: (text) => text.replace(root, other) });
     await expectShown(
@@ -87,7 +87,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     );
   });
 
-  it('links to what it shows; a later visitor sees that it holds, or that history was changed', async () => {
+  it('links to the current root; a later visitor sees whether history was changed', async () => {
     const page = await reader.open(path);
     await page.getByRole('link', { name: 'Link to these 2 moves' }).click();
     await page.waitForURL(`**${path}?size=2&root=${root}`);
@@ -116,7 +116,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
   const SLOW = { timeout: 20_000, interval: 200 };
   const proofOf = async (eventId: number) =>
     (await fetch(`${reader.live.baseUrl}${path}/events/${eventId}/tlog-proof`)).text();
-  /** What the service says of the published log, in other words. */
+  /** Alters the service's published log. */
   const alterProof = (page: Page, alter: (text: string) => string) =>
     page.route(/\/tlog-proof$/, async (route) => {
       const response = await route.fetch();
@@ -135,14 +135,14 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await expect.poll(() => proofOf(2), SLOW).not.toBe(first);
     await page.reload();
     await expect.poll(() => badges(page), SLOW).toEqual({ ...proven, ...notYet, consistency: 'verified' });
-    // The checkpoint of before, which is valid by itself.
+    // The earlier checkpoint, which is valid by itself.
     await alterProof(page, () => first);
     await page.reload();
     await expectShown(page, '.findings', /the service shows a checkpoint of \d+ lines, but has signed one of \d+/);
     expect(await badges(page)).toMatchObject({ ...proven, consistency: 'broken' });
   });
 
-  it('names a checkpoint that is not signed by the log, and one that does not hold the lines', {
+  it('names a checkpoint that is not signed by the log, and one that does not cover the lines', {
     timeout: 60_000,
   }, async () => {
     const unsigned = await reader.open('/');
@@ -216,7 +216,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     }
   });
 
-  it('holds of a long transcript what is near the screen, goes to any event, and prints all of them', async () => {
+  it('keeps the part of a long transcript near the screen, jumps to any event, and prints all of them', async () => {
     const sample = (await readFile(SAMPLE, 'utf8')).split('\n');
     const first = sample.findIndex((line) => line.includes('"type":"chamber.debated"'));
     const debated = JSON.parse(sample[first] ?? '') as { readonly eventId: number };
@@ -237,7 +237,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await expect.poll(entries, POLL).toBeLessThan(300);
   });
 
-  it('says that a file holds no events', async () => {
+  it('says that a file has no events', async () => {
     const page = await reader.open('/');
     await page
       .locator('input[type=file]')
