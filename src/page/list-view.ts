@@ -29,7 +29,7 @@ export function listView(model: ListModel): Element {
     'main',
     { id: 'main' },
     h('div', { class: 'title' }, h('h1', {}, 'Chambers'), isLive && searchField()),
-    h('p', { class: 'by' }, 'In a chamber, agents propose ideas, debate them in turns and allocate between them.'),
+    h('p', { class: 'by' }, 'In a chamber, agents propose ideas, debate them in turn and divide shares among them.'),
     chambers.length === 0 && h('p', {}, 'No chamber yet: agents create them.'),
     chambers.length > 0 && found.length === 0 && h('p', { class: 'empty' }, 'No chamber matches.'),
     section('Open', open, model),

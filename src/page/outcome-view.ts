@@ -68,7 +68,7 @@ function ideas(model: ChamberModel, outcome: OutcomeView): readonly Child[] {
       ),
       ...share(idea.totalBps, whole, segments(idea)),
       h('td', { class: 'backers' }, `${plural(idea.backers, 'backer')}, ${model.state.minBackersForGraduation} needed`),
-      h('td', { class: 'became' }, ...became(model, idea)),
+      h('td', { class: 'became' }, ...resultOf(model, idea)),
     );
   const list = (listed: readonly OutcomeIdea[]) => table(listed.map(row));
   const byShare = shownRows(model, outcome.ideas).toSorted((a, b) => b.totalBps - a.totalBps);
@@ -87,7 +87,7 @@ function ideas(model: ChamberModel, outcome: OutcomeView): readonly Child[] {
 }
 
 function table(rows: readonly Element[]): Element {
-  const titles = ['Idea', 'Share', 'Backers', 'Became'];
+  const titles = ['Idea', 'Share', 'Backers', 'Result'];
   const head = h(
     'tr',
     {},
@@ -140,7 +140,7 @@ function segmentsOf({ state: { members, reveals }, live }: ChamberModel, { ideas
   return ({ ideaId }: OutcomeIdea): readonly Segment[] => byIdea.get(ideaId) ?? [];
 }
 
-function became({ state, live }: ChamberModel, idea: OutcomeIdea): readonly Child[] {
+function resultOf({ state, live }: ChamberModel, idea: OutcomeIdea): readonly Child[] {
   const { ticker, tokenAddress, failure, graduated, withdrawn } = idea;
   if (withdrawn) return [h('span', { class: 'facts' }, 'withdrawn')];
   if (!graduated) return [h('span', { class: 'facts' }, 'did not graduate')];
