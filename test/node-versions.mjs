@@ -1,9 +1,11 @@
 // Runs the built service and the built client on the Node versions named as arguments (`22.14.0`, `22`, `26`): each version
-// is fetched from the registry, and each run registers an agent, makes a signed move and reads it back from a stream.
+// is fetched from the registry, and each run registers an agent, makes a signed move, reads it back from a stream, and sends a body with an
+// `Upgrade` that is not offered, which versions of Node handle differently.
 // With --run, it is the part of this file that such a version executes.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -61,6 +63,8 @@ async function run() {
       if (type === 'chamber.joined') break;
     }
     if (types.join() !== 'chamber.created,chamber.joined') throw new Error(`the stream has ${types}`);
+    const status = await postWithUpgrade(`${service.url}/register`, '{}');
+    if (status !== 400) throw new Error(`a body with an upgrade gets ${status}`);
   } finally {
     await service.stop();
   }
@@ -80,6 +84,13 @@ async function startService() {
     return { url, stop: () => stop(child) };
   }
   throw new Error('the service ended before it listened');
+}
+
+async function postWithUpgrade(url, body) {
+  const headers = { Connection: 'Upgrade', Upgrade: 'h2c', 'Content-Type': 'application/json' };
+  const [response] = await once(request(url, { method: 'POST', headers }).end(body), 'response');
+  response.resume();
+  return response.statusCode;
 }
 
 async function stop(child) {

@@ -38,8 +38,8 @@ const registerRoute: Route = {
 };
 
 /**
- * Whether this request made the event: the retry of a registration that changed nothing returns an earlier one. A line without its
- * request is told by its time.
+ * Whether this request made the event: the retry of a registration that changed nothing returns an earlier one. If
+ * the line has no request, its time decides.
  */
 function isOwn(
   { request, ts }: AccountEvent,

@@ -35,7 +35,7 @@ export async function respondDocument(c: Context, { body, headers, encodings }: 
   return new Response(await body.encoded(encoding), { headers: sent });
 }
 
-/** Whether an If-None-Match header names the tag, weak or strong (RFC 9110, 13.1.2). Tags of ours hold no comma. */
+/** Whether an If-None-Match header names the tag, weak or strong (RFC 9110, 13.1.2). Our tags contain no comma. */
 function namesTag(header: string | undefined, etag: string): boolean {
   const opaque = (tag: string) => tag.trim().replace(/^W\//, '');
   return header?.split(',').some((item) => item.trim() === '*' || opaque(item) === opaque(etag)) ?? false;

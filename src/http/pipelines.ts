@@ -3,7 +3,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 
-/** Every connection may have this many waiting requests, however many wait in all; with more, it is not read. */
+/** Every connection may have this many waiting requests, regardless of the total; with more, it is not read. */
 const WAITING_ALWAYS = 16;
 
 interface Pipeline {
@@ -71,12 +71,12 @@ export class Pipelines {
     });
   }
 
-  /** The response to the newest request, unless it is sent or nothing has arrived in full and nothing has been sent. */
+  /** The newest response, if bytes written to the socket now would be read as a part of it or of an earlier one. */
   responseDue(socket: Duplex): ServerResponse | undefined {
     const newest = this.#pipelines.get(socket)?.newest;
     if (newest === undefined || isSent(newest)) return undefined;
-    const isFirst = newest.socket !== null;
-    return isFirst && !newest.headersSent && !newest.req.complete ? undefined : newest;
+    const isArriving = newest.socket !== null && !newest.headersSent && !newest.req.complete;
+    return isArriving ? undefined : newest;
   }
 
   #open(socket: Duplex): Pipeline {

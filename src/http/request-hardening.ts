@@ -14,6 +14,7 @@ import type { Millis } from '../vocabulary/values.ts';
 import type { Pipelines } from './pipelines.ts';
 import { type RequestHeads, statusOfHead } from './request-head.ts';
 import { errorParts } from './response.ts';
+import { isDeclinedUpgrade } from './upgrades.ts';
 
 /** Why a request is rejected before it is read: too many from its address, or the service is stopping. */
 export type RequestLimit = (incoming: IncomingMessage) => ForumError | undefined;
@@ -33,6 +34,7 @@ export function hardenedServer({ requestLimit, connectionWait, heads, pipelines 
   return (options: ServerOptions, listener: RequestListener): Server => {
     const admit: RequestListener = (incoming, outgoing) => {
       const problem = requestLimit(incoming) ?? heads.problemOf(incoming);
+      if (isDeclinedUpgrade(incoming)) outgoing.setHeader('Connection', 'close');
       if (problem === undefined) listener(incoming, outgoing);
       else if (problem.code === 'FORUM_ERR_RATE') setTimeout(reject, RATE_DELAY_MS, incoming, outgoing, problem);
       else reject(incoming, outgoing, problem);

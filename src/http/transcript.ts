@@ -1,5 +1,5 @@
 // GET /chambers/:id/transcript (extension): the debate and its decisions, short enough for a language model. Agents' texts are quoted:
-// in Markdown they can't break out of their fence, in JSON they are in a member of their own, `words`.
+// in Markdown they can't break out of their fence, in JSON they are in a separate member, `words`.
 import * as v from 'valibot';
 import type { ChamberState } from '../../projections/chamber.ts';
 import { type StanceCounts, stanceCounts } from '../../projections/ideas.ts';

@@ -1,6 +1,6 @@
 // Sockets that Node hands over without a response object: WebSocket handshakes, other upgrades, CONNECT, and bytes that are not HTTP.
 // README, "What Node leaves to the service", says why the sockets are handled here.
-import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type Server, type ServerOptions, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { HttpBindings } from '@hono/node-server';
 import { WebSocketServer } from 'ws';
@@ -10,6 +10,24 @@ import { type ForumError, invalid } from '../vocabulary/errors.ts';
 import type { Hardening } from './request-hardening.ts';
 import { type RequestHeads, statusOfHead, VERSIONS } from './request-head.ts';
 import { errorParts, HttpError } from './response.ts';
+
+/** Since version 25, Node reads the body of an upgrade itself, and can hand over a stream in place of the socket. */
+const READS_BODIES_OF_UPGRADES = Number.parseInt(process.versions.node, 10) >= 25;
+
+/** For node:http: whether a request with `Upgrade` becomes an upgrade. */
+export const UPGRADE_OPTIONS: ServerOptions = READS_BODIES_OF_UPGRADES
+  ? { shouldUpgradeCallback: (request) => !hasBody(request) }
+  : {};
+
+/** Node drops what follows such a request in the same packet, so the connection must be closed after the response. */
+export function isDeclinedUpgrade(request: IncomingMessage): boolean {
+  return READS_BODIES_OF_UPGRADES && request.headers.upgrade !== undefined && hasBody(request);
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers;
+  return length !== '0' || encoding !== undefined;
+}
 
 export type Fetch = (request: Request, env: HttpBindings) => Response | Promise<Response>;
 
@@ -23,11 +41,12 @@ interface UpgradeOptions extends Pick<Hardening, 'requestLimit' | 'heads' | 'pip
 
 export function handleUpgrades(server: Server, { fetch, requestLimit, heads, pipelines }: UpgradeOptions): void {
   const openWebSocket = webSocketOpener(fetch);
-  // The server's other listeners know the connection already.
+  // Node's own listener; the others know the connection already.
   const [serveConnection] = server.listeners('connection') as [(socket: Socket) => void];
   server.on('upgrade', (request: IncomingMessage, socket: Socket, rest: Buffer) => {
     pipelines.whenSent(socket, () => {
       if (!isHandshake(request)) {
+        // A server may ignore Upgrade (RFC 9110, 7.8).
         socket.unshift(Buffer.concat([headWithoutUpgrade(request), rest]));
         serveConnection.call(server, socket);
         return;
@@ -59,7 +78,6 @@ export function handleUpgrades(server: Server, { fetch, requestLimit, heads, pip
   });
 }
 
-/** Other protocols are not offered, and HTTP/1.0 has no upgrades (RFC 9110, 7.8). */
 function isHandshake({ method, url = '', headers, httpVersion }: IncomingMessage): boolean {
   const isWebSocket = headers.upgrade?.toLowerCase() === 'websocket';
   return isWebSocket && method === 'GET' && httpVersion === '1.1' && STREAM_TARGET.test(url);
@@ -80,7 +98,7 @@ function versionProblem({ headers }: IncomingMessage): ForumError | undefined {
   return new HttpError('FORUM_ERR_VALIDATION', 'Sec-WebSocket-Version: must be 13', { 'Sec-WebSocket-Version': '13' });
 }
 
-/** Routes answer handshakes as they do requests: a route that takes the WebSocket sets `onWebSocket` and its headers. */
+/** Routes respond to handshakes as to requests; a route that accepts one sets `onWebSocket`, and its headers are sent with the 101. */
 function webSocketOpener(fetch: Fetch) {
   const server = new WebSocketServer({
     noServer: true,
@@ -99,7 +117,7 @@ function webSocketOpener(fetch: Fetch) {
     const { url, headers } = incoming;
     const fields = Object.entries(headers).map(([name, value]): [string, string] => [name, String(value)]);
     const bindings: HandshakeBindings = { incoming, onWebSocket: undefined };
-    // Routes of ordinary requests use the response; the type of hono's bindings has no handshakes.
+    // Hono's type has no bindings of handshakes.
     const env = bindings as HandshakeBindings & HttpBindings;
     const response = await fetch(new Request(`http://${headers.host}${url}`, { headers: fields }), env);
     const { onWebSocket } = bindings;
@@ -143,7 +161,7 @@ function writeResponse(
   linger(socket);
 }
 
-/** How long a peer may take to read the response and end its side; what it still sends is discarded. */
+/** How long a peer may take to read the response and end its side; bytes that it still sends are discarded. */
 const LINGER_MS = 2_000;
 
 function linger(socket: Socket): void {

@@ -87,7 +87,7 @@ async function register() {
 
 function registration(agent: Signer) {
   const personality = { loves: ['rain'], hates: [], expertise: ['x'], style: 'dry' };
-  // The contract refuses the zero address as a creator: the deployment of bob's idea fails.
+  // The contract rejects the zero address as a creator: the deployment of bob's idea fails.
   const walletAddress = `0x${(agent === bob ? '00' : '11').repeat(20)}`;
   return { pubkeyHex: agent.pubkeyHex, walletAddress, operatorEmail: 'a@example.org', personality };
 }

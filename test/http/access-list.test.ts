@@ -135,7 +135,7 @@ describe('an edit', () => {
     expect(() => editAccessList(path, ANN.did, true)).toThrow('line 1: not a did:key');
     expect([readFileSync(path, 'utf8'), readdirSync(folder)]).toEqual(['nonsense\n', ['ban']]);
     writeFileSync(`${path}.lock`, '');
-    expect(() => editAccessList(path, ANN.did, true)).toThrow(`${path}.lock exists: another edit is under way`);
+    expect(() => editAccessList(path, ANN.did, true)).toThrow(`${path}.lock exists: another edit is in progress`);
     expect(readdirSync(folder)).toEqual(['ban', 'ban.lock']);
   });
 });

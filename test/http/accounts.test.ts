@@ -42,7 +42,7 @@ describe('POST /register', () => {
 
   it.each([
     ['unsigned', false, {}],
-    ['unsigned, beside an unknown member', false, { extra: 1 }],
+    ['unsigned, with an unknown member', false, { extra: 1 }],
     ['signed by a registered key', true, {}],
   ])('names a public key that is no hex: %s', async (_title, isSigned, more) => {
     const { service, by } = await withAgent();

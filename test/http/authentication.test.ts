@@ -64,7 +64,7 @@ describe('a signed request', () => {
       'with the parameters in another order',
       ({ did, created }) => ({ params: `;alg="ed25519";keyid="${did}";created=${created}` }),
     ],
-    ['with another digest beside sha-256', ({ digest }) => ({ digest: `${digest}, sha-512=:AAAA:` })],
+    ['with another digest next to sha-256', ({ digest }) => ({ digest: `${digest}, sha-512=:AAAA:` })],
     ['300 s old', ({ params, created }) => ({ params: params.replace(`${created}`, `${created - 300}`) })],
     ['60 s ahead', ({ params, created }) => ({ params: params.replace(`${created}`, `${created + 60}`) })],
   ])('is accepted %s', async (_how, change) => {
@@ -143,7 +143,7 @@ describe('a signed request', () => {
     expect([status, answer.step, answer.detail]).toEqual([
       401,
       'form',
-      expect.stringMatching(/^form: Signature-Input and Signature hold no sig1, .*; their labels are proxy \(/),
+      expect.stringMatching(/^form: Signature-Input and Signature have no sig1, .*; their labels are proxy \(/),
     ]);
   });
 
@@ -172,7 +172,7 @@ describe('a signed request', () => {
   it.each([
     ['sig', 'sig1', 'Signature-Input must start with the label sig1', 'its labels are sig'],
     ['sig1', 'sig', 'Signature must hold sig1=:<base64>:', 'its labels are sig'],
-    ['sig', 'sig', 'Signature-Input and Signature hold no sig1', 'their labels are sig'],
+    ['sig', 'sig', 'Signature-Input and Signature have no sig1', 'their labels are sig'],
   ])('names the header without sig1, and its labels: %s, %s', async (inInput, inSignature, fault, labels) => {
     const service = new TestService();
     const { headers } = service.prepare('GET', '/me', { by: await service.agent() });

@@ -1,4 +1,4 @@
-// What waits for its turn to be read, and what does not.
+// Reads that wait for their turn, and reads that do not.
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
@@ -10,11 +10,11 @@ import { RawSocket } from '../kit/raw-socket.ts';
 import { run } from '../kit/service.ts';
 import { get } from '../kit/wire.ts';
 
-/** As many as read at a time, from as many addresses as it takes. */
+/** As many concurrent reads as possible, from enough addresses. */
 const TURNS = 16;
 const ADDRESSES = 4;
 
-it('a request for models whose body does not come keeps nobody from reading', { timeout: 10_000 }, async () => {
+it('an MCP request whose body does not arrive blocks no reader', { timeout: 10_000 }, async () => {
   const running = await run({ TRUSTED_PROXIES: '127.0.0.0/8' });
   const head = (address: number) =>
     [
@@ -33,8 +33,8 @@ it('a request for models whose body does not come keeps nobody from reading', { 
   expect((await get(running.url, '/chambers')).status).toBe(200);
 });
 
-describe('an address that waits for turns', () => {
-  /** What reads through a gate: each read is made until it is told to end. */
+describe('an address with waiting reads', () => {
+  /** Reads through a gate; each lasts until its test ends it. */
   function openGate(readsMax: number) {
     const underWay = new Quota(readsMax, 'reads');
     const inTurn = readGate({ networkOf: () => 'network', underWay, workError: () => undefined });
@@ -53,7 +53,7 @@ describe('an address that waits for turns', () => {
     return { read, begun: () => begun, endOne: () => ends.shift()?.(), underWay };
   }
 
-  it('is rejected beyond its limit, and may read again once one has ended or left', async () => {
+  it('is rejected beyond its limit, and may read again once a read has ended or left', async () => {
     const { read, begun, underWay } = openGate(6);
     const reads = Array.from({ length: 6 }, read);
     expect(begun()).toBe(4);
@@ -65,7 +65,7 @@ describe('an address that waits for turns', () => {
     expect(underWay.total).toBe(6);
   });
 
-  it('is not served what it has left', async () => {
+  it('is not served after it has left', async () => {
     const { read, begun, endOne } = openGate(100);
     const [, , , , fifth, sixth] = Array.from({ length: 6 }, read);
     fifth?.leave();

@@ -114,7 +114,7 @@ describe('the request for a receipt', () => {
     ['without a nonce', ACCEPT_RECEIPT.replace(';nonce="n-1"', '')],
     ['without created', ACCEPT_RECEIPT.replace(';created', '')],
     ['with the algorithm', `${ACCEPT_RECEIPT};alg="ed25519"`],
-    ['beside other wishes', `other=("@status");tag="x", ${ACCEPT_RECEIPT}`],
+    ['among other requests', `other=("@status");tag="x", ${ACCEPT_RECEIPT}`],
   ])('is fulfilled %s', async (_what, wish) => {
     const { service, receipt } = await joined({ 'accept-signature': wish });
     expect(await isValidReceipt(receipt, await keysOf(service))).toBe(true);
@@ -134,7 +134,7 @@ describe('the request for a receipt', () => {
     ],
     ['of another signature of the request', ACCEPT_RECEIPT.replaceAll('key="sig1"', 'key="sig2"')],
     ['with an expiry', `${ACCEPT_RECEIPT};expires`],
-    ['with a time of its own', ACCEPT_RECEIPT.replace(';created', ';created=1')],
+    ['with its own time', ACCEPT_RECEIPT.replace(';created', ';created=1')],
     ['with another algorithm', `${ACCEPT_RECEIPT};alg="rsa-pss-sha512"`],
     ['with an unknown key', `${ACCEPT_RECEIPT};keyid="other"`],
     ['with a nonce that is no string', ACCEPT_RECEIPT.replace('nonce="n-1"', 'nonce=1')],

@@ -150,7 +150,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
       text.replace(/(\n— \S+ \S{8})./u, (all) => all.slice(0, -1) + (all.endsWith('A') ? 'B' : 'A')),
     );
     await unsigned.goto(reader.live.baseUrl + path);
-    await expectShown(unsigned, '.findings', 'what the service calls a checkpoint is not signed by');
+    await expectShown(unsigned, '.findings', "the service's checkpoint is not signed by");
     expect(await badges(unsigned)).toMatchObject({ checkpoint: 'broken', inclusion: 'not evaluated' });
     const other = await reader.open('/');
     await alterProof(other, (text) => text.replace(/^index \d+$/m, 'index 0'));

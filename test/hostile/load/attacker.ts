@@ -1,4 +1,4 @@
-// One kind of hostile caller, a process of its own, from a loopback address of its own: `attacker.ts KIND URL ADDRESS`.
+// One kind of hostile caller, a separate process with its own loopback address: `attacker.ts KIND URL ADDRESS`.
 import { randomBytes } from 'node:crypto';
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -34,12 +34,12 @@ const REOPEN_MS = 5;
 const PIPELINING_CONNECTIONS = 400;
 const PIPELINED = 64;
 const CONSUMERS = 2_000;
-/** The most that one request may ask for. */
+/** The maximum of one request. */
 const LEAVES = 10_000;
 const CHECKPOINT_POLL_MS = 200;
-/** Every full chamber has more. */
+/** Full chambers have more. */
 const MOVES_MIN = 1_000;
-/** Receipts, and headers as long as they may be that ask for none. */
+/** Requests for receipts, and headers of maximum length that request none. */
 const WISHES = [
   acceptReceipt('n'),
   `receipt=(${'"event" '.repeat(1_900)})`,
@@ -130,7 +130,7 @@ function exchange({ method = 'GET', path, headers = {}, body }: Sent, agent: Htt
   });
 }
 
-/** Readers of all lines, in each form, who take a little of what comes in every second. */
+/** Readers of all lines, in each form, who read a little every second. */
 async function drip(connections: number): Promise<void> {
   const pages = 'GET /events?after=0&limit=10000 HTTP/1.1\r\nHost: x\r\n\r\n';
   for (let index = 0; index < connections; index++) {
@@ -141,7 +141,7 @@ async function drip(connections: number): Promise<void> {
   await new Promise(() => {});
 }
 
-/** Connections that send this and then wait; from time to time all are reopened. */
+/** Connections that send these bytes and then wait; from time to time all are reopened. */
 async function renew(connections: number, bytes: () => string, { isPaused = false } = {}): Promise<void> {
   for (;;) {
     const sockets = Array.from({ length: connections }, () => open(bytes(), { isPaused }));
@@ -209,7 +209,7 @@ interface PublishedLog {
   readonly size: number;
 }
 
-/** Once all of the scene is under its checkpoint. */
+/** Resolves once a checkpoint covers the whole scene. */
 async function readLog(): Promise<PublishedLog> {
   const service = (await (await fetch(url)).json()) as { readonly log: { readonly prefix: string } };
   const { prefix } = service.log;
@@ -236,7 +236,7 @@ function nodeOf({ prefix, size }: PublishedLog): Sent {
   };
 }
 
-/** A retirement by a wallet that was proven for the key, which may be a contract, but did not sign. */
+/** A retirement by a proven wallet, possibly a contract, that did not sign it. */
 function wrongRetirement(): Sent {
   const walletSignature = `0x${randomBytes(64).toString('hex')}1b`;
   const body = { walletAddress: ACCOUNT_WALLET, walletSignature, issuedAt: new Date().toISOString() };
@@ -248,7 +248,7 @@ function wrongRetirement(): Sent {
   };
 }
 
-/** The longest move that there may be, which is public from then on: any client may send it again. */
+/** The longest valid move, which is public afterwards: any client can replay it. */
 async function acceptedMove(): Promise<Sent> {
   const body = { comment: CJK.repeat(8_000), refinement: { text: CJK.repeat(12_000) } };
   const path = `/chambers/${chamberOf(HONEST_AGENTS)}/debate`;
@@ -262,7 +262,7 @@ function below(count: number): number {
   return Math.floor(Math.random() * count);
 }
 
-/** No two are the same, so that none is the answer to another. */
+/** All differ, so that none is a retry of another. */
 function transcript(): Sent {
   const after = Math.floor(Math.random() * COSTLY_AFTER_MAX);
   const maxBytes = 1_048_576 - Math.floor(Math.random() * 1_000);
@@ -282,7 +282,7 @@ function modelRead(): Sent {
   };
 }
 
-/** Each connection sends the next requests once it has all answers, and is opened again when it is closed. */
+/** Each connection sends the next requests once it has all responses, and is reopened when it is closed. */
 async function pipelinedSignatures(): Promise<void> {
   const bytes = Array.from({ length: PIPELINED }, () => rawRequest(forgedMove())).join('');
   await Promise.all(
@@ -309,7 +309,7 @@ function rawRequest({ method, path, headers = {}, body = '' }: Sent): string {
   return `${method} ${path} HTTP/1.1\r\n${lines.map((line) => line.join(': ')).join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** A move in the name of an honest agent, which any client can send. */
+/** A move in the name of an honest agent: any client can send it. */
 function forgedMove(): Sent {
   const index = Math.floor(Math.random() * HONEST_AGENTS);
   return wronglySigned(honestAgent(index), `/chambers/${chamberOf(index)}/debate`);

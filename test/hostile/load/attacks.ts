@@ -1,4 +1,4 @@
-// The kinds of attack that the load consists of.
+// The kinds of attack in the load.
 export const ATTACKS = [
   'pipelining',
   'wrong-signatures',

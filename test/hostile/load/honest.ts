@@ -1,4 +1,4 @@
-// The honest agents, a process of their own: each sends a signed move, waits for its answer, and sends the next.
+// The honest agents, a separate process: each sends a signed move, waits for the response, and sends the next.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { prepare, send } from '../../kit/wire.ts';
 import { chamberOf, HONEST_AGENTS, honestAgent, PUBLIC_URL } from './scene.ts';
@@ -12,7 +12,7 @@ export interface HonestReport {
   readonly answered: readonly Answered[];
   /** The time of each response, in the order of the responses. */
   readonly millis: readonly number[];
-  /** When each answer came, in milliseconds of the wall clock. */
+  /** When each response arrived, in milliseconds of the wall clock. */
   readonly answeredAt: readonly number[];
   readonly errors: readonly string[];
 }

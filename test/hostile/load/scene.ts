@@ -1,4 +1,4 @@
-// What the load plays in: full chambers, and honest agents that debate in chambers of their own.
+// The chambers and agents of the load: full chambers, and honest agents that debate in their own chambers.
 import { createHash } from 'node:crypto';
 import { openPostgresStore } from '../../../src/log/postgres/store.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
@@ -7,7 +7,7 @@ import type { WalletProof } from '../../../src/vocabulary/events.ts';
 import { deepRefinement, FullLogWriter, LONGEST_TEXT } from '../../kit/full-log.ts';
 import { Signer } from '../../kit/signer.ts';
 
-/** What signatures cover. */
+/** The base URL that signatures cover. */
 export const PUBLIC_URL = 'http://service.test';
 
 export const FULL_CHAMBERS = 20;
@@ -27,7 +27,7 @@ export function honestAgent(index: number): Signer {
 
 /** Full, and with thousands of comments. */
 export const LONG_CHAMBER = 1;
-/** Full, and its comments have refinements that are nested as deeply as may be. */
+/** Full, and its comments have refinements of maximum depth. */
 export const DEEP_CHAMBER = 2;
 
 /** Its root is on the chain, and none of its graduates has a token yet. */
@@ -41,7 +41,7 @@ export function chamberOf(agentIndex: number): number {
   return FULL_CHAMBERS + 1 + agentIndex;
 }
 
-/** The settings of a service that say where the log is. */
+/** The settings that locate the log. */
 type StoreSettings = { readonly DATABASE_PATH: string } | { readonly DATABASE_URL: string };
 
 export async function openStore(settings: StoreSettings): Promise<Store> {
