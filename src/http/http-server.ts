@@ -7,7 +7,7 @@ import { Pipelines } from './pipelines.ts';
 import { type ConnectionWait, hardenedServer, type RequestLimit } from './request-hardening.ts';
 import { RequestHeads } from './request-head.ts';
 import { datedResponses } from './response-date.ts';
-import { type Fetch, handleUpgrades, UPGRADE_OPTIONS } from './upgrades.ts';
+import { type Fetch, handleUpgrades } from './upgrades.ts';
 
 export interface ServerLimits {
   readonly HEADERS_TIMEOUT_SECONDS: number;
@@ -41,7 +41,6 @@ export function createHttpServer({ fetch, requestLimit, connectionWait, limits, 
     fetch: fetch as Parameters<typeof createAdaptorServer>[0]['fetch'],
     createServer: hardenedServer(hardening) as typeof createServer,
     serverOptions: {
-      ...UPGRADE_OPTIONS,
       ServerResponse: datedResponses(now),
       headersTimeout: limits.HEADERS_TIMEOUT_SECONDS * 1000,
       requestTimeout: limits.REQUEST_TIMEOUT_SECONDS * 1000,

@@ -14,7 +14,6 @@ import type { Millis } from '../vocabulary/values.ts';
 import type { Pipelines } from './pipelines.ts';
 import { type RequestHeads, statusOfHead } from './request-head.ts';
 import { errorParts } from './response.ts';
-import { isDeclinedUpgrade } from './upgrades.ts';
 
 /** Why a request is rejected before it is read: too many from its address, or the service is stopping. */
 export type RequestLimit = (incoming: IncomingMessage) => ForumError | undefined;
@@ -34,12 +33,16 @@ export function hardenedServer({ requestLimit, connectionWait, heads, pipelines 
   return (options: ServerOptions, listener: RequestListener): Server => {
     const admit: RequestListener = (incoming, outgoing) => {
       const problem = requestLimit(incoming) ?? heads.problemOf(incoming);
-      if (isDeclinedUpgrade(incoming)) outgoing.setHeader('Connection', 'close');
+      // Node drops what follows such a request in the same packet.
+      if (READS_UPGRADE_BODIES && incoming.headers.upgrade && hasBody(incoming))
+        outgoing.setHeader('Connection', 'close');
       if (problem === undefined) listener(incoming, outgoing);
       else if (problem.code === 'FORUM_ERR_RATE') setTimeout(reject, RATE_DELAY_MS, incoming, outgoing, problem);
       else reject(incoming, outgoing, problem);
     };
-    const server = createServer(options, (incoming, outgoing) => pipelines.serve(incoming, outgoing, admit));
+    const server = createServer({ ...options, ...UPGRADE_OPTIONS }, (incoming, outgoing) =>
+      pipelines.serve(incoming, outgoing, admit),
+    );
     server.on('connection', (socket) => readAfter(socket, connectionWait(socket)));
     const rejectExpectation: RequestListener = (incoming, outgoing) => {
       reject(incoming, outgoing, invalid('Expect: only 100-continue is supported'), 417);
@@ -52,6 +55,19 @@ export function hardenedServer({ requestLimit, connectionWait, heads, pipelines 
       server.emit('request', incoming, outgoing);
     });
   };
+}
+
+/** Since version 25, Node reads the body of an upgrade itself, and can hand over a stream in place of the socket. */
+const READS_UPGRADE_BODIES = Number.parseInt(process.versions.node, 10) >= 25;
+
+/** Node serves a request with a body as if it had no `Upgrade`, if it would read the body otherwise. */
+const UPGRADE_OPTIONS: ServerOptions = READS_UPGRADE_BODIES
+  ? { shouldUpgradeCallback: (request) => !hasBody(request) }
+  : {};
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers;
+  return length !== '0' || encoding !== undefined;
 }
 
 const CONNECTION_WAIT_MS_MAX = 2_500;
@@ -77,9 +93,8 @@ function reject(
   status = statusOfHead(problem),
 ): void {
   const { headers, body } = errorParts(problem);
-  const { 'content-length': length = '0', 'transfer-encoding': encoding } = incoming.headers;
   // A new connection costs more than all else in a rejected request.
-  const isKept = problem.code === 'FORUM_ERR_RATE' && length === '0' && encoding === undefined;
+  const isKept = problem.code === 'FORUM_ERR_RATE' && !hasBody(incoming);
   const framing = { 'Content-Length': Buffer.byteLength(body), ...(!isKept && { Connection: 'close' }) };
   outgoing.writeHead(status, { ...headers, ...framing }).end(body);
 }

@@ -1,6 +1,6 @@
 // Sockets that Node hands over without a response object: WebSocket handshakes, other upgrades, CONNECT, and bytes that are not HTTP.
 // README, "What Node leaves to the service", says why the sockets are handled here.
-import { type IncomingMessage, type Server, type ServerOptions, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { HttpBindings } from '@hono/node-server';
 import { WebSocketServer } from 'ws';
@@ -10,24 +10,6 @@ import { type ForumError, invalid } from '../vocabulary/errors.ts';
 import type { Hardening } from './request-hardening.ts';
 import { type RequestHeads, statusOfHead, VERSIONS } from './request-head.ts';
 import { errorParts, HttpError } from './response.ts';
-
-/** Since version 25, Node reads the body of an upgrade itself, and can hand over a stream in place of the socket. */
-const READS_BODIES_OF_UPGRADES = Number.parseInt(process.versions.node, 10) >= 25;
-
-/** For node:http: whether a request with `Upgrade` becomes an upgrade. */
-export const UPGRADE_OPTIONS: ServerOptions = READS_BODIES_OF_UPGRADES
-  ? { shouldUpgradeCallback: (request) => !hasBody(request) }
-  : {};
-
-/** Node drops what follows such a request in the same packet, so the connection must be closed after the response. */
-export function isDeclinedUpgrade(request: IncomingMessage): boolean {
-  return READS_BODIES_OF_UPGRADES && request.headers.upgrade !== undefined && hasBody(request);
-}
-
-function hasBody({ headers }: IncomingMessage): boolean {
-  const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers;
-  return length !== '0' || encoding !== undefined;
-}
 
 export type Fetch = (request: Request, env: HttpBindings) => Response | Promise<Response>;
 
