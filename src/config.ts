@@ -250,11 +250,7 @@ export const VARIABLES = {
   STREAM_PING_SECONDS: variable(30, integer(1, 3_600), 'time between pings on a stream'),
   STREAM_DEAD_SECONDS: variable(60, integer(2, 7_200), 'silence after which a stream is closed'),
   STATE_CACHE_BYTES_MAX: variable(67_108_864, positive, 'memory for folded chambers and accounts, estimated'),
-  RESPONSE_CACHE_BYTES_MAX: variable(
-    33_554_432,
-    positive,
-    'memory for responses and pages that all readers share',
-  ),
+  RESPONSE_CACHE_BYTES_MAX: variable(33_554_432, positive, 'memory for responses and pages that all readers share'),
   VERIFIER_THREADS: optional(integer(1, 64), 'threads that verify signatures'),
   METRICS_PORT: optional(integer(0, 65_535), 'port for GET /metrics; absent: none'),
   METRICS_HOST: variable('127.0.0.1', host, 'address of METRICS_PORT'),
