@@ -15,7 +15,7 @@ export const ACCOUNT_SNAPSHOT_EVERY_EVENTS = 16;
 /** A state with n times this much text gets a snapshot n times less often, so that the cost per event stays the same. */
 const TEXT_PER_INTERVAL = 1_048_576;
 
-/** A stance in the text. */
+/** About how many characters a stance adds to the encoded state. */
 const STANCE_CHARS = 32;
 
 /** Whether a snapshot is made after the state's last event. */

@@ -85,7 +85,7 @@ export interface Pasted {
   kill(): Promise<void>;
 }
 
-/** Runs the program as it is printed, except for the service's address, the folder of its files and a living agent's clock. */
+/** Runs the program as printed, replacing only the service's address, the folder for its files and the clock of a long-running agent. */
 export function paste(program: string, url: string, chamberId = 1): Pasted {
   const forum = `new (await import('chamber-coordination-service/client')).ForumClient('${url}', sharedTime)`;
   const own = program

@@ -186,7 +186,10 @@ export class Candidates {
     this.#given = new Set(given);
   }
 
-  /** Remembers the address; false if the caller stated others, or it is of another kind. */
+  /**
+   * Records the address, unless it is known to be of another kind. Returns false for that, and for an address that is not among those
+   * that the caller specified.
+   */
   take(address: string): boolean {
     if (this.#others?.has(address)) return false;
     if (this.#found.size < FOUND_MAX) this.#found.add(address);

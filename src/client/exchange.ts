@@ -22,7 +22,7 @@ export async function exchange<Result>(service: Service, call: Call, signal?: Ab
   return (await exchangeWhole<Result>(service, call, signal)).value;
 }
 
-/** As exchange, with the headers of the response. */
+/** Like exchange, but also returns the headers of the response. */
 export async function exchangeWhole<Result>(
   service: Service,
   call: Call,

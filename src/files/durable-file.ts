@@ -123,8 +123,8 @@ function requireRenaming(path: string, error: unknown): void {
 const LINE_MILLIS = 200;
 
 /**
- * Appends a line of JSON to the file, or creates it. If a crash or a full disk has truncated the last line, first completes the line if only its
- * line break is missing, or removes it: otherwise the new line would become part of it.
+ * Appends a line of JSON to the file, which is created if it is missing. If a crash or a full disk left the last line incomplete, that
+ * line is repaired first: a missing line break is added, a partial line is removed.
  */
 export async function appendLine(path: string, line: string, { mode }: FileOptions = {}): Promise<void> {
   const file = await fs().promises.open(path, 'a+', mode);

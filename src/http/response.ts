@@ -52,7 +52,7 @@ export function errorResponse(error: unknown): Response {
   return new Response(body, init);
 }
 
-/** The error with its status and `{ error, detail }`; any other error is a defect, whose details are not shown. */
+/** A ForumError with its status and `{ error, detail }`. Any other error is a defect, whose details are not shown. */
 export function errorParts(error: unknown) {
   const known = error instanceof ForumError ? error : new ForumError('FORUM_ERR_INTERNAL', 'internal error');
   const headers: Readonly<Record<string, string>> = { ...JSON_HEADERS, ...headersOf(known) };

@@ -12,7 +12,7 @@ export function toKeyIds(recorded: string | undefined): readonly string[] {
   return recorded?.split(' ') ?? [];
 }
 
-/** Each copy that continues by itself has its own. */
+/** Each copy that continues as an independent log has its own. */
 export function newLogId(): string {
   return randomBytes(ID_BYTES).toString('hex');
 }

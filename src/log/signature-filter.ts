@@ -8,7 +8,7 @@ const BITS = 2 ** 21;
 /** Signatures in one filter: with four bits each, one look-up in four hundred is a false positive. */
 const SIGNATURES_MAX = 2 ** 17;
 const PROBES = 4;
-/** A signatureKey begins with the second of `created`; the signature's bytes follow, which are as good as random. */
+/** A signatureKey begins with `created` in seconds, followed by the signature's bytes, which are effectively random. */
 const SECOND_CHARS = 8;
 /** A probe uses the low 21 bits of three bytes. */
 const PROBE_CHARS = 3;

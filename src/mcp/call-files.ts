@@ -51,7 +51,10 @@ export class CallFiles {
     this.#report = report;
   }
 
-  /** Runs the work exclusively: no other work and no other process acts with the key meanwhile. Throws the signal's reason. */
+  /**
+   * Runs the work exclusively: until it finishes, neither other work here nor another process uses the key. Rejects with the signal's
+   * reason if it is aborted while it waits.
+   */
   locked<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
     const done = this.#queue.then(async () => {
       await this.#onDisk(async () => makeFolder(this.#folder, { mode: 0o700 }));

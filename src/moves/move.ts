@@ -118,7 +118,7 @@ export interface DecisionContext {
   readonly now: Millis;
   readonly limits: ChamberLimits;
   readonly readChain: ReadChain;
-  /** Whether the chamber has the event, and members may reply to it. It is asked about `replyTo` alone. */
+  /** Whether the event exists in the chamber and accepts replies. Called only with `replyTo`. */
   readonly takesReplies: (eventId: number) => boolean;
 }
 

@@ -116,7 +116,7 @@ export class OpenResponse {
 
   async *#chunks(): AsyncGenerator<Uint8Array, void, undefined> {
     try {
-      // Not every browser iterates over a stream.
+      // Not every browser supports async iteration of streams.
       const reader = this.#body?.getReader();
       for (let read = await reader?.read(); read?.done === false; read = await reader?.read()) yield read.value;
     } finally {

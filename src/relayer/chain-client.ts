@@ -77,7 +77,7 @@ export function readNonce(rpc: Rpc, account: Address): Promise<number> {
   return ask(rpc, integer, ['eth_getTransactionCount', account, 'latest']);
 }
 
-/** The same as of a block. Nodes reject this for blocks whose state they have pruned. */
+/** The same, at the given block. Nodes reject this for blocks whose state they have pruned. */
 export function readNonceAfter(rpc: Rpc, account: Address, blockNumber: number): Promise<number> {
   return ask(rpc, integer, ['eth_getTransactionCount', account, toQuantity(blockNumber)]);
 }

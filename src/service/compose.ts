@@ -119,7 +119,7 @@ interface EdgeOptions {
 
 export type Composition = ReturnType<typeof composeService>;
 
-/** A service that does not listen yet. */
+/** A service that is not listening yet. */
 export function composeService(core: Core, options: EdgeOptions) {
   const { chain, verifier, version, origin, history } = options;
   // Callers that await it get the error.

@@ -1,4 +1,4 @@
-// Where the service listens, with the variables that say so.
+// The addresses the service listens on, with the variables that set them.
 import type { Config } from '../config.ts';
 import type { ListenAddress } from '../http/http-server.ts';
 

@@ -148,7 +148,7 @@ export function streamRoutes(
     return new Response(storedLines(pages, budgetOf(c)), { headers });
   }
 
-  /** History is not cut off once it has begun: a network over its budget waits before the next page. */
+  /** A history response is never cut off once it has begun: if its network is over its budget, the next page is delayed instead. */
   function budgetOf(c: Context): () => Promise<void> {
     const { incoming } = bindingsOf(c);
     if (incoming === undefined) return async () => {};

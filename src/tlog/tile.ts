@@ -85,7 +85,7 @@ export function formatEntries(entries: Uint8Array): Uint8Array {
   return bundle;
 }
 
-/** Returns the entries, joined; undefined if any is not of 32 bytes. */
+/** Returns the concatenated entries; undefined if any entry is not 32 bytes long. */
 export function parseEntries(bundle: Uint8Array): Uint8Array | undefined {
   const entries: Uint8Array[] = [];
   for (let at = 0; at < bundle.length; at += LENGTH_BYTES + HASH_BYTES) {

@@ -174,7 +174,7 @@ export async function rootOfTiles(size: number, readTiles: ReadTiles, hash: Tree
   return foldPeaks(await nodesOfTiles(readTiles, hash)(peakRefs(size)), hash.hashNodes);
 }
 
-/** The hashes of a tile under the node. */
+/** The tile, and the range of its hashes, from which the node's hash is computed. */
 function spanOf({ eventId, level }: NodeRef): {
   readonly tile: TileRef;
   readonly first: number;

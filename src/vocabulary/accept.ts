@@ -1,4 +1,4 @@
-// What a request says that it accepts (RFC 9110, 12.5).
+// Content negotiation: what a request says it accepts (RFC 9110, 12.5).
 
 /** Whether an Accept header names the media type. Types are case-insensitive, quality 0 means no (RFC 9110, 12.5.1). */
 export function accepts(accept: string | undefined, wanted: string): boolean {

@@ -247,7 +247,7 @@ describe('a service that denies an idea its token is caught', () => {
       expect(await claims(denying(due), { factories })).toEqual(succeeds);
     });
 
-    test('is not evaluated by an RPC without the state of the block', async () => {
+    test('is not evaluated if the RPC lacks the state of the block', async () => {
       const proxy = await openFaultProxy(info.rpcUrl ?? '');
       atEnd(() => proxy.close());
       proxy.fault = (method, params = []) => {

@@ -34,7 +34,7 @@ test('chambers that were exchanged are named', () => {
   expect(problemsOf(0, 10 * MINUTE, 5 * MINUTE, 20 * MINUTE)).toEqual(['chamber 3 was created before chamber 2']);
 });
 
-test('creations of earlier releases record no keys, and every one after the first that does records them', () => {
+test('creations by earlier releases may record no keys, but after the first one that does, every creation must', () => {
   expect([problemsOfKeys(false, false, true, true), problemsOfKeys(false, false), problemsOfKeys(true)]).toEqual([
     [],
     [],

@@ -1,4 +1,4 @@
-// Audits of a running service with a real chain, honest and lying, and the command's exit codes.
+// Audits of running services, honest and lying, with a real chain, and the command's exit codes.
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

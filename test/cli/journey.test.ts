@@ -58,7 +58,7 @@ describe('the command line', () => {
     expect(await json('chamber list --phase=allocate_reveal --limit=1')).toMatchObject([{ chamberId: 1 }]);
   });
 
-  it('prints for people too', async () => {
+  it('prints human-readable output too', async () => {
     expect((await chambers('agent show')).out).toMatch(/^did +did:key:z/);
     expect((await chambers('chamber list')).out).toMatch(
       /^ID +PHASE +LEFT +MEMBERS +NAME\n1 +ALLOCATE_REVEAL +(1 m 0 s|5\d s) +2 +Garden$/,
@@ -123,7 +123,7 @@ describe('the wallet of an agent', () => {
     expect(failed).toMatchObject({ exitCode: 2, err: expect.stringContaining(problem) });
   });
 
-  it('needs a private key in its file, which is not shown', async () => {
+  it('rejects a file without a private key, and does not show the file\'s contents', async () => {
     const path = join(live.folder, 'no.key');
     await writeFile(path, 'secret words');
     const failed = await chambers(`agent register --wallet-key-file=${path} --email=a@example.org --json`);

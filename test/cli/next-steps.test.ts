@@ -115,7 +115,7 @@ it('a label, and the short name of a phase', async () => {
   expect(await chambers('chamber wait 1 commit')).toMatchObject({ err: expect.not.stringContaining('is not a phase') });
 });
 
-it('a certificate that is not trusted is named by a variable', () => {
+it('the hint for an untrusted certificate names the variable to set', () => {
   expect(tlsHint('DEPTH_ZERO_SELF_SIGNED_CERT')).toContain('NODE_EXTRA_CA_CERTS=');
   expect(tlsHint('ECONNREFUSED')).toBeUndefined();
 });

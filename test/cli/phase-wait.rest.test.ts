@@ -7,7 +7,7 @@ import { run } from './run.ts';
 
 const live = sharedLiveService();
 
-// The command line runs in this process, by the live service's clock; a wait reads that clock again after 30 s at the latest.
+// The command line runs in this process, on the live service's clock; a wait reads that clock again at least every 30 s.
 beforeEach(() => {
   vi.spyOn(Date, 'now').mockImplementation(() => live.now());
   vi.stubGlobal('fetch', fetchWithoutDate);

@@ -26,7 +26,7 @@ describe('an Ed25519 signature', () => {
     }
   });
 
-  it('of a wrong length is invalid', () => {
+  it('of the wrong length is invalid', () => {
     const [first] = vectors;
     const key = toVerifyingKey(fromHex(first?.publicKey ?? ''));
     expect(isSignedBy(key, new Uint8Array(0), fromHex(first?.signature ?? '').subarray(1))).toBe(false);

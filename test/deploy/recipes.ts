@@ -97,7 +97,7 @@ function haproxy(folder: string, { http, https, service, others = [] }: Ports): 
   return { words: ['haproxy', '-db', '-f', config], authority: certificate };
 }
 
-/** Caddy makes its own authority for localhost, which nothing but the test's client is to trust. */
+/** Caddy creates its own certificate authority for localhost; only the test's client should trust it. */
 function caddy(folder: string, { http, https, service, others = [] }: Ports): Command {
   const config = join(folder, 'Caddyfile');
   writeFileSync(config, adapted('Caddyfile', { 'admin off': `admin off\nskip_install_trust\nhttp_port ${http}` }));

@@ -6,7 +6,7 @@ it('a line for people has the time, the level, the message and the values', () =
   expect(prettyLine(JSON.stringify(line))).toBe('1970-01-01T00:00:00.000Z INFO  started  version=1  limits={"a":1}');
 });
 
-it('an error is shown with its stack, and no text controls the terminal', () => {
+it('shows an error with its stack, and strips terminal control characters', () => {
   const line = { level: 50, time: 0, msg: 'a\u001b[2Jb', err: { stack: 'Error: x\n    at y' } };
   expect(prettyLine(JSON.stringify(line))).toBe('1970-01-01T00:00:00.000Z ERROR a [2Jb\nError: x\n    at y');
 });

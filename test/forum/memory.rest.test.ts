@@ -1,4 +1,4 @@
-// The cache is bounded by an estimate of what states take in memory: it is not below what they really take.
+// The cache is bounded by an estimate of the memory that states use; the estimate must never be lower than actual usage.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';

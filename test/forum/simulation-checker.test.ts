@@ -48,7 +48,7 @@ function read(lastEventId: number, invokedAt: number): HistoryRequest {
 }
 
 describe('the checker', () => {
-  it('accepts a history that happened', () => {
+  it('accepts a consistent history', () => {
     expect(problemsOf([debate(0), debate(1), read(4, 20), read(3, 10)])).toEqual([]);
   });
 
@@ -57,7 +57,7 @@ describe('the checker', () => {
     expect(problemsOf([debate(0), debate(1)], { lines: lost })).toEqual(['two was accepted, and is not in the log']);
   });
 
-  it('finds commands in another order than their responses', () => {
+  it('detects commands that are logged in a different order from their responses', () => {
     const requests = [debate(0, { invokedAt: 20, respondedAt: 25 }), debate(1, { invokedAt: 0, respondedAt: 5 })];
     expect(problemsOf(requests)).toEqual(['event 3 of 1 was sent after event 4 had been answered']);
   });

@@ -16,7 +16,7 @@ const {
   SIMULATION_SENDS = '3',
 } = process.env;
 const EXHAUSTIVE_MS = 600_000;
-/** Enough for each planted defect. */
+/** Enough seeds to detect every planted defect. */
 const MUTANT_SEEDS = 150;
 
 /** Runs in a separate process, since a planted defect can't be removed. The output has the findings. */

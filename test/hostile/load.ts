@@ -21,7 +21,7 @@ const HEAP_MEGABYTES = 512;
 const ANSWER_MILLIS_MAX = 1_000;
 /** The delay before the first attacker, and between attackers. */
 const START_MS = 1_000;
-/** Attackers must not take CPU time from the service, not even at their start. */
+/** Attackers must not take CPU time from the service, not even while they start. */
 const NICENESS = 10;
 /** The growth from the median of the second quarter to that of the last. */
 const GROWTH_MAX = 1.15;
@@ -229,7 +229,7 @@ function answerProblems({ millis, errors }: HonestReport, load = ''): readonly s
   ];
 }
 
-/** Expects each move with a response once in the log, as the event in the response. */
+/** Checks that each answered move is in the log exactly once, as the event in its response; returns the problems. */
 async function logProblems(answered: readonly Answered[]): Promise<readonly string[]> {
   const found = new Map<string, number[]>();
   const { log, close } = await openStore(store);

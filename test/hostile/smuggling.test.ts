@@ -23,7 +23,7 @@ const SILENT_MILLIS = 400;
 const STATUSES = /HTTP\/1\.1 \d+/g;
 const NEXT = 'GET /ideas/NEXT HTTP/1.1\r\nHost: forum.test\r\nConnection: close\r\n\r\n';
 
-it('the service rejects each of them, and reads nothing behind it', async () => {
+it('the service rejects each of them, and does not take the bytes after it for another request', async () => {
   const { url } = await run();
   const wrong: string[] = [];
   for (const batch of batches(smuggledRequests('forum.test'))) {

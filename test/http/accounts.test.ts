@@ -115,7 +115,7 @@ describe('POST /register', () => {
     expect(await service.store.lists.operatorEmail(signer.did)).toBe('private@example.org');
   });
 
-  it('requires the e-mail address for a new key, signed or not, and for an unsigned repetition', async () => {
+  it('requires the e-mail address to register a new key, signed or not, and to repeat a registration unsigned', async () => {
     const { service, signer } = await registered();
     const newcomer = new Signer();
     const { operatorEmail: _, ...body } = registrationOf(newcomer);

@@ -8,7 +8,7 @@ import { type Prepared, refusal, registrationOf, TestService, withAgent, withTwo
 import { agentWith, provenRegistration, walletOf } from '../kit/wallets.ts';
 
 describe('a chamber with a list of agents', () => {
-  it('is shown with its rules, other chambers without', async () => {
+  it('is shown with its rules; other chambers are shown with none', async () => {
     const { service, by: ann } = await withAgent();
     const id = await openChamber(service, [ann], { admission: { dids: [ann.did] } });
     const open = await openChamber(service, [ann]);

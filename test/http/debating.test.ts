@@ -352,7 +352,7 @@ describe('a chamber that needs company', () => {
     expect(answer).toMatchObject(refusal(400, 'FORUM_ERR_VALIDATION', detail));
   });
 
-  it('is created with a warning where its list has fewer agents', async () => {
+  it('is created with a warning if its list has fewer agents', async () => {
     const service = new TestService();
     const by = await service.agent();
     const create = (minMembers: number) => {

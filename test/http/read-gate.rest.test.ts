@@ -1,4 +1,5 @@
-// Reads wait for their turn by address, and an address that does not take its responses, or took too much time, gets no more.
+// Reads are queued per address. An address that leaves its responses unread, or has used more than its share of time, is refused further
+// ones.
 import { describe, expect, it, vi } from 'vitest';
 import { appendDebates } from '../kit/debates.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
@@ -30,7 +31,7 @@ describe('an address that took more of the main thread than it may', () => {
     expect((await callAs(running, '192.0.2.2', '/health')).status).toBe(200);
   });
 
-  it('gets history that it has begun to read whole, at the pace of what it may take', async () => {
+  it('still gets the rest of a history that it has begun to read, at the rate that its allowance permits', async () => {
     const path = temporaryDatabase();
     const before = await run({ DATABASE_PATH: path });
     const { by, id } = await debating(before);

@@ -230,7 +230,7 @@ describe('an address without a valid token', () => {
     });
   });
 
-  it('is 403 at the join if its code is invalid, which takes all the gas', async () => {
+  it('is 403 at the join if its code is invalid and so consumes all the gas', async () => {
     const { service } = await openService();
     const hostile = await deployContract(rpc, 'admission/HostileToken', 0);
     await rpc.request('anvil_setCode', [hostile.address, '0xfe']);

@@ -85,7 +85,7 @@ export async function createChamber(running: Running, by: Signer, changes: objec
   return (await call(running, by, ['POST', '/chambers', body])).chamberId;
 }
 
-/** Creates a chamber in DEBATE with one member, who has the turn, and two events. */
+/** Creates a chamber in DEBATE that has two events and one member, whose turn it is. */
 export async function debating(
   running: Running,
 ): Promise<{ by: Signer; id: number; debate: (comment: string) => Promise<number> }> {

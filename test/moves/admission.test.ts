@@ -5,7 +5,7 @@ import { type BriefEvent, fold, given, HOURS, walletOf } from '../kit/given.ts';
 import { Signer } from '../kit/signer.ts';
 
 const JOIN = { operation: 'join', body: {} } as const;
-/** Real keys: an admission is read from a body. */
+/** Real keys, because the DIDs of an admission are validated when the body is parsed. */
 const keyOf = (byte: number) => new Signer(Buffer.alloc(32, byte)).did;
 const [BOB, CYD, EVE] = [keyOf(1), keyOf(2), keyOf(3)];
 

@@ -21,7 +21,7 @@ function bodyOf(operation: Operation, body: JsonValue | undefined): unknown {
   return parseBody(SLICES[operation] as Move, { json: body, text: JSON.stringify(body) ?? '' });
 }
 
-/** A good body of each operation. */
+/** A valid body for each operation. */
 const BODIES: Readonly<Record<Operation, Readonly<Record<string, unknown>>>> = {
   register: { pubkeyHex: SAMPLE_PUBKEY, walletAddress: CHECKSUMMED, operatorEmail: 'op@example.org', personality: {} },
   changePersonality: { patch: { loves: ['a'], hates: [], expertise: ['b'], style: '' } },

@@ -133,7 +133,7 @@ describe('withdraw', () => {
       .rejects('FORUM_ERR_CONFLICT', 'ticker: one');
   });
 
-  it('keeps an allocation that names the idea from being revealed, with 0 bps too', () => {
+  it('prevents the reveal of an allocation that names the idea, even with 0 bps', () => {
     const allocations = [
       { ideaId: 'idea-3', bps: 1 },
       { ideaId: 'idea-1', bps: 0 },

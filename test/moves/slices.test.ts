@@ -1,5 +1,5 @@
-// What each slice says about its move: the example agrees with its schemas, the answer follows from the event, and the body
-// that a payload implies asks for the same payload again.
+// What each slice says about its move: its example conforms to its schemas, its answer is derived from the event, and the body that is
+// reconstructed from a payload leads to the same payload.
 import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
 import { changePersonality } from '../../src/moves/change-personality.ts';

@@ -32,7 +32,7 @@ async function fullService(comment: string): Promise<TestService> {
 }
 
 describe('the page of a chamber that is full of the longest texts', () => {
-  it('is cut, and links to the omitted parts', async () => {
+  it('is truncated, and links to the omitted parts', async () => {
     const page = await pageOf(await fullService(LONGEST), 1);
     expect(page.length).toBeLessThan(PAGE_BYTES_MAX);
     const html = page.toString();

@@ -138,7 +138,7 @@ describe('the deployment of an idea', () => {
     expect(deployment(submitted, raised as unknown as typeof submitted)).toEqual(new Map([['idea-1', expected]]));
   });
 
-  it('has an outcome without its own transaction if another account deployed it', () => {
+  it('has an outcome but no submitted transaction if another account deployed the idea', () => {
     const payload = { ideaId: 'idea-1', tokenAddress: HASH, txHash: HASH, graduatedAt: toTimestamp(HOURS.end) };
     const state = fold([created(), settled, [HOURS.end, null, { type: 'idea.deployed', payload }]]);
     expect(state.settlement.deployments.get('idea-1')).toEqual({ submitted: [], outcome: payload });

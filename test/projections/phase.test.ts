@@ -32,7 +32,7 @@ describe('the phase', () => {
     expect(phaseAt(fold([created({ deadlines })]), HOURS.proposal)).toBe('DEBATE');
   });
 
-  it('goes from LOBBY to its end at once when all deadlines are equal', () => {
+  it('goes straight from LOBBY to the last phase when all deadlines are equal', () => {
     const deadline = DEADLINES_HOURLY.lobbyDeadline;
     const deadlines = {
       lobbyDeadline: deadline,

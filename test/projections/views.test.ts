@@ -150,7 +150,7 @@ describe('the views of ideas', () => {
     expect(ideaViews(fold([...REVEALED, ...chain])).map((idea) => idea.deployStatus)).toEqual([status, 'none']);
   });
 
-  it('show token and time of a deployed one, and why another failed', () => {
+  it('show the token and time of a deployed idea, and why a failed one failed', () => {
     const deployed = ideaViews(fold([...REVEALED, settled, SUBMITTED, DEPLOYED]))[0];
     expect(deployed).toMatchObject({ tokenAddress: TOKEN, graduatedAt: GRADUATED_AT, deployReason: null });
     const failed = ideaViews(fold([...REVEALED, settled, SUBMITTED, FAILED]))[0];

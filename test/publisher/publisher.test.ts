@@ -183,7 +183,7 @@ describe('a tlog-proof', () => {
     const late = await service.agent();
     const { body } = await service.request('GET', `/agents/${late.did}/events/1/tlog-proof`);
     expect(body).toMatchObject({ error: 'FORUM_ERR_NOT_FOUND' });
-    expect(body.detail).toMatch('no checkpoint yet');
+    expect(body.detail).toMatch('no checkpoint covers the event yet');
   });
 });
 

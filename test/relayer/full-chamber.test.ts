@@ -13,7 +13,7 @@ const IDEAS = 40;
 const WARM_UP_IDEAS = 10;
 /** Encoding and signing 25 KB takes under 10; encoding every idea takes over 50. */
 const TURN_MILLIS_MAX = 30;
-/** Collecting garbage may lengthen one. */
+/** Garbage collection may slow one turn down. */
 const SLOW_TURNS_MAX = 1;
 
 let opened: RelayerChain;

@@ -37,7 +37,7 @@ async function rotateWhileCommitting() {
   return forum.facts('relay.commit_submitted')[0];
 }
 
-test('a pending commitment of the old key is made with the new one', async () => {
+test('a commitment left pending by the old key is completed with the new one', async () => {
   await rotateWhileCommitting();
   stage.relayer({ privateKey: NEXT_KEY });
   await expectSettledOnce(stage);

@@ -38,7 +38,7 @@ it('a stop closes connections on which no request was sent', async () => {
   await silent.closed;
 });
 
-it('a stop lets a request arrive on a connection that was opened just before', async () => {
+it('a stopping service still answers a request on a connection that was opened just before the stop', async () => {
   const { url, stop } = await run();
   const socket = await RawSocket.open(url);
   const stopped = stop();

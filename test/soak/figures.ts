@@ -63,7 +63,7 @@ export function growthProblems(rows: readonly Row[]): readonly string[] {
 }
 
 export function rowOf(rounds: readonly Row[]): Row {
-  // The lower of two in the middle counts: the other may hold what ends within seconds.
+  // Of two values in the middle the lower one counts: the other may include resources that are released within seconds.
   const middle = (key: keyof Row) =>
     rounds.map((round) => round[key]).toSorted((a, b) => a - b)[(rounds.length - 1) >> 1] ?? 0;
   const sum = (key: keyof Row) => rounds.reduce((total, round) => total + round[key], 0);

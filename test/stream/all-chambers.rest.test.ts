@@ -13,7 +13,7 @@ onSqliteOnly('the order of all chambers’ lines is that of one process');
 
 const DISCONNECTS = 100;
 const KILLS = 3;
-/** FIREHOSE_CHAMBERS sets another number. */
+/** FIREHOSE_CHAMBERS overrides it. */
 const CHAMBERS = Number(process.env['FIREHOSE_CHAMBERS'] ?? 40);
 /** While a consumer reads at most as many lines, so that it never waits for lines that nobody adds. */
 const MOVES_PER_READ = 12;

@@ -59,7 +59,7 @@ describe('server-sent events', () => {
     expect(answer).toMatchObject({ status, cors: '*', body: { error } });
   });
 
-  it('have comments between them that end no event', async () => {
+  it('are interspersed with comments that end no event', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     const { running, stream, debate } = await withFive({ STREAM_PING_SECONDS: '30', STREAM_DEAD_SECONDS: '60' });
     const text = (await openText(running, `${stream}?after=4`)).getReader();

@@ -43,7 +43,7 @@ describe('the stream of a chamber', () => {
     }
   });
 
-  it('sends each consumer the same lines, one a message, as they are stored', async () => {
+  it('sends each consumer the same lines, exactly as stored, one per message', async () => {
     const { running, id, debate } = await runDebating();
     await debate('“é” \u2028 😀');
     const consumers = await Promise.all(

@@ -14,7 +14,7 @@ describe('the queue of signatures', () => {
     expect(takeAll()).toEqual(['a1', 'c1', 'b1', 'a2', 'a3']);
   });
 
-  it('serves one job of an unregistered key in eight while others wait', () => {
+  it('gives unregistered keys one job in eight while registered keys wait', () => {
     const { push, takeAll } = queueOf();
     for (let index = 0; index < 20; index++) push('unregistered', UNREGISTERED);
     for (let index = 0; index < 21; index++) push('registered', { network: '192.0.2.9', did: `agent ${index}` });
@@ -25,7 +25,7 @@ describe('the queue of signatures', () => {
     expect(order.lastIndexOf('registered')).toBe(22);
   });
 
-  it('limits jobs of one key, of one network and of unregistered keys', () => {
+  it('limits jobs per key, per network, and for all unregistered keys together', () => {
     const { queue, push, takeAll } = queueOf({ perKeyMax: 2, perNetworkMax: 3 });
     const pushed = (did: string, network = 'A') => push(did, { network, did });
     expect(['a', 'a', 'a', 'b', 'b', 'c'].map((did) => pushed(did))).toEqual([true, true, false, true, false, false]);

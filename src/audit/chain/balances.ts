@@ -1,4 +1,4 @@
-// Compares the balances that joins record with the chain, each in its recorded block.
+// Checks each balance that a join records against the chain, at the block that the join records.
 import { type Address, encodeFunctionData, type Hex, parseAbi } from 'viem';
 import type { BalanceClaim, ChamberAudit } from '../chamber/chamber-audit.ts';
 import type { Outcome } from '../report/findings.ts';

@@ -7,7 +7,7 @@ export function commitCall(chamberId: number, root: Hex | null): string {
   return toText('commitChamber', [chamberId, root]);
 }
 
-/** Each kind of contracts takes deployments in its own form. */
+/** Each kind of contract expects deployment calls in its own form. */
 export const CONTRACT_FORMS = ['reference', 'quorum'] as const;
 export type ContractForm = (typeof CONTRACT_FORMS)[number];
 

@@ -69,7 +69,7 @@ const LARGEST_S = 0x7fff_ffff_ffff_ffff_ffff_ffff_ffff_ffff_5d57_6e73_57a4_501d_
 
 const SELECTOR_BYTES = 4;
 
-/** The call in the form of toText; throws an Error for other data and for other encodings. */
+/** The decoded call, as toText formats it. Throws an Error unless the data is a canonically encoded call of these contracts. */
 export function readCall(data: Hex) {
   const { functionName, args } = decodeFunctionData({ abi: ABI, data });
   // Two functions share a name, so the selector decides; viem's types can't express that.

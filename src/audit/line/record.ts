@@ -62,7 +62,7 @@ function toRecord<Event>(text: string, value: JsonValue, known: Schemas): LineRe
   return { event };
 }
 
-/** Equivalent to canonicalJson, which takes three times as long. */
+/** Returns whether the text is what canonicalJson returns for the value, which takes three times as long. */
 function isCanonical(value: JsonValue, text: string): boolean {
   return (isSorted(value) && JSON.stringify(value) === text) || canonicalJson(value) === text;
 }

@@ -178,7 +178,7 @@ export class ReceiptChecks {
       problem === undefined
         ? `${named} is not of the key that the chamber pins: audit the service to compare its keys`
         : `${named} accuses nobody: ${problem}`;
-    // Neither list of keys is signed: a forger of lines writes the pinned key, and a service its directory.
+    // Neither source of keys is signed: a forger of lines chooses the pinned key, and a service chooses what its directory lists.
     const isOpen = directory?.has(keyid) !== true && this.#origins.has(originOf(kept.request));
     if (contradiction !== undefined && isOpen) return { doubt: `${why}; ${contradiction}` };
     return directory === undefined ? { needs: 'service', why } : { limit: 'another service', why };

@@ -69,7 +69,7 @@ export interface ArrayColumn<Row> {
   readonly encode: (rows: readonly Row[]) => Buffer;
 }
 
-/** Called once for each column: V8 would compile functions made for each batch again. */
+/** Call this once per column, not per batch: V8 would recompile functions that are created for each batch. */
 export function column<Row, Value>(
   name: string,
   type: ElementType<Value>,

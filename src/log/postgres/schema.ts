@@ -133,7 +133,7 @@ function undefinedColumn(error: unknown): undefined {
   if ((error as { readonly code?: unknown }).code !== '42703') throw error;
 }
 
-/** The catalog's: information_schema has only the tables that the role has rights on. */
+/** Reads the system catalog, because information_schema lists only the tables that the role has rights on. */
 const TABLES_THERE = `SELECT relname AS name FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
   WHERE nspname = current_schema() AND relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT EXISTS (
     SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e')`;

@@ -64,7 +64,7 @@ export function decodeChamber(text: string): ChamberListing {
 
 type PolledMembers = Pick<IdeaView, 'version' | 'withdrawn' | 'stances'>;
 
-/** An idea that nobody amended, withdrew or took a stance on has the row of earlier releases. */
+/** An idea that was not amended or withdrawn and has no stances is stored exactly as by earlier releases. */
 type StoredIdea = Omit<IdeaView, keyof PolledMembers> & Partial<PolledMembers>;
 
 export function encodeIdea({ version, withdrawn, stances, ...idea }: IdeaView): string {

@@ -44,7 +44,7 @@ export const SQLITE: Dialect = {
 };
 
 export interface SqliteSql extends Sql {
-  /** The rows up to the first one for which `isEnough` returns true. */
+  /** The rows up to and including the first one for which `isEnough` returns true. */
   rowsUntil<Row>(text: string, values: readonly SqlValue[], isEnough: (row: Row) => boolean): Promise<readonly Row[]>;
 }
 

@@ -36,7 +36,7 @@ export class FileWatch {
     this.#shmDescriptor = openSync(this.#shm.path, 'r');
   }
 
-  /** Throws LogCorruption once the file, its -wal or its -shm was deleted, replaced or truncated. */
+  /** Throws LogCorruption if the file, its -wal or its -shm has been deleted, replaced or truncated. */
   requireUnchanged(): void {
     requireSame(this.#main, 1);
     this.#shmBytes = requireSame(this.#shm, this.#shmBytes);

@@ -1,4 +1,4 @@
-// The database: whether a start can open it, and what it contains.
+// The database: whether the service could open it at a start, and what it contains.
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type Config, VARIABLES } from '../../config.ts';

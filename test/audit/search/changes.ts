@@ -494,7 +494,7 @@ const refersToNone: Change = (draft) => {
   return false;
 };
 
-/** An agent of the operator joins after the others. */
+/** An agent that the operator controls joins after the others. */
 const join: Change = (draft) => {
   const joins = draft.lines.filter(({ line }) => line['type'] === 'chamber.joined');
   const last = joins.at(-1);

@@ -51,7 +51,7 @@ export interface HistoryRequest {
   /** Undefined together with the outcome if there was no response. */
   readonly respondedAt?: number | undefined;
   readonly outcome?: Outcome | undefined;
-  /** What the service's clock may have read while it was decided. Without it no rejection is judged. */
+  /** The range of times that the service's clock may have shown while the request was decided. Without it, rejections are not judged. */
   readonly clock?: { readonly from: Millis; readonly to: Millis } | undefined;
 }
 

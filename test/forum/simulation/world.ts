@@ -318,7 +318,7 @@ export class World {
     void outcome.then((found) => {
       if (node.isDead) return;
       this.#pending.delete(id);
-      // A clock that was set back before the node read it is the one that it decided by.
+      // If the clock was set back before the node read it, the node decided by the earlier time.
       const from = Math.min(sentAt, ...this.#clocks.slice(clocksBefore).map((clock) => clock + this.#skewOf(index)));
       const to = Math.max(this.#latestClock, this.database.clock, sentAt);
       const at = this.#requests.indexOf(request);

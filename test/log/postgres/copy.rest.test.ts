@@ -199,7 +199,7 @@ describe('a copy that is killed', () => {
     expect(await linesOf(copied, [written.id])).toContain('while it is copied');
   });
 
-  it('from SQLite leaves the file to its service', async () => {
+  it('from SQLite leaves the file usable by its service', async () => {
     const [from, to] = [temporaryDatabase(), await ownDatabase()];
     const { shown, streams, clock } = await write(from);
     const client = await holdMigrations(to);

@@ -78,7 +78,7 @@ describe('a lease', () => {
     first.stop();
   });
 
-  it('ends with an append whose outcome is unknown: the next hold rejects it if it comes late', async () => {
+  it('ends when the outcome of an append is unknown; that append is rejected if it arrives late, under the next hold', async () => {
     const { url, one, first, token } = await openTwo();
     await execute(
       url,

@@ -9,7 +9,7 @@ import { eventually } from '../../kit/until.ts';
 import { entry, NONE } from '../entries.ts';
 
 describe.skipIf(!hasPgBouncer())('behind PgBouncer', () => {
-  it('in session mode work that the server still does is not repeated', async () => {
+  it('in session mode, does not repeat work that the server is still doing', async () => {
     const database = await ownDatabase();
     const connections = new Connections(await throughPgBouncer(database), 1, { silenceMillis: 500 });
     atEnd(() => connections.close());
