@@ -88,8 +88,9 @@ export class Commands {
       return ['POST', '/chambers', { by: 'rounds' in body ? this.#starter : by, body }] as const;
     }
     const chamberId = Math.max(1, this.#chambers - this.#random.below(3));
-    const { phase, currentTurnAgent, members, admission } = (await service.request('GET', `/chambers/${chamberId}`))
-      .body;
+    const { phase, currentTurnAgent, members, admission, ideas } = (
+      await service.request('GET', `/chambers/${chamberId}`)
+    ).body;
     const inTurn = this.#agents.find(({ did }) => did === currentTurnAgent);
     const mover = inTurn !== undefined && this.#random.chance(0.8) ? inTurn : by;
     const fitting = this.#random.chance(0.9) ? (phase as Phase) : this.#random.pick(['PROPOSAL', 'DEBATE'] as const);
@@ -99,6 +100,15 @@ export class Commands {
     if (admission !== null && phase === 'LOBBY' && this.#random.chance(0.3)) {
       const { did } = new Signer(this.#random.bytes(32));
       return ['POST', `/chambers/${chamberId}/admit`, { by: this.#starter, body: { did } }] as const;
+    }
+    const own = ideas?.find(({ creatorDid }: { readonly creatorDid: string }) => creatorDid === mover.did);
+    if (phase === 'DEBATE' && own !== undefined && this.#random.chance(0.3)) {
+      // Allocations name the first idea.
+      const isKept = own.ideaId === 'idea-1' || this.#random.chance(0.7);
+      const body = isKept
+        ? { ideaId: own.ideaId, description: `${this.#random.below(10 ** 9)}` }
+        : { ideaId: own.ideaId };
+      return ['POST', `/chambers/${chamberId}/${isKept ? 'amend' : 'withdraw'}`, { by: mover, body }] as const;
     }
     const [path, body] = this.#move(fitting, chamberId, mover);
     return ['POST', `/chambers/${chamberId}/${path}`, { by: mover, body }] as const;
@@ -112,16 +122,12 @@ export class Commands {
   #move(phase: Phase, chamberId: number, by: Signer): Move {
     const { commit, reveal } = allocationOf(chamberId, by, { 'idea-1': 6_000 });
     const text = `${this.#random.below(10 ** 9)} 漢\u2028`;
-    const slot = 1 + this.#random.below(4);
     const moves: Readonly<Record<Phase, readonly Move[]>> = {
       LOBBY: [['join']],
       PROPOSAL: [['propose', { name: text, ticker: `T${this.#random.below(9)}`, description: text }], ['pass']],
       DEBATE: [
         ['debate', { comment: text, refinement: { n: 1.5 } }],
         ['debate', { comment: text }],
-        ['amend', { ideaId: `idea-${slot}`, description: text }],
-        // Allocations name the first idea.
-        ['withdraw', { ideaId: `idea-${slot + 1}` }],
         ['pass', {}],
       ],
       ALLOCATE_COMMIT: [['allocate/commit', commit]],

@@ -9,6 +9,8 @@ import { atEnd } from '../../kit/temporary.ts';
 import { eventually } from '../../kit/until.ts';
 import { entry } from '../entries.ts';
 
+const GREETED = 9_999;
+
 async function openNodes(followed: readonly StreamId[]) {
   const url = await temporaryPostgres();
   const [writer, reader] = [await openStore(url), await openStore(url)];
@@ -21,6 +23,11 @@ async function openNodes(followed: readonly StreamId[]) {
   await eventually(() => expect(reader.nodes.state().isListening).toBe(true), 60_000);
   // Any stream may have grown before the node listened.
   expect(woken).toEqual(expect.arrayContaining([...followed]));
+  // The writer's first notification of a stream ends the greetings, which wake all followers.
+  await eventually(async () => {
+    await writer.log.append({ entries: [entry(GREETED, 1 + (await writer.log.lastEventId(GREETED)))] });
+    await eventually(() => expect(woken).toContain(GREETED), 1_000);
+  }, 60_000);
   woken.length = 0;
   return { url, writer, reader, woken };
 }
