@@ -123,7 +123,7 @@ describe('the wallet of an agent', () => {
     expect(failed).toMatchObject({ exitCode: 2, err: expect.stringContaining(problem) });
   });
 
-  it('rejects a file without a private key, and does not show the file\'s contents', async () => {
+  it("rejects a file without a private key, and does not show the file's contents", async () => {
     const path = join(live.folder, 'no.key');
     await writeFile(path, 'secret words');
     const failed = await chambers(`agent register --wallet-key-file=${path} --email=a@example.org --json`);

@@ -61,7 +61,7 @@ it('the sample for CONTRACTS_FILE is valid', () => {
 /** A place holder, an error, and a variable of Node's. */
 const OTHERS = ['NEW_ADDRESS', 'FORUM_ERR_TOO_LARGE', 'NODE_EXTRA_CA_CERTS'];
 
-it('every variable that the manual names is one of the service\'s', () => {
+it("every variable that the manual names is one of the service's", () => {
   const named = [...MANUAL.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name);
   expect(named.length).toBeGreaterThan(0);
   const others = named.filter((name) => !(name in VARIABLES) && !OTHERS.includes(name));

@@ -34,7 +34,7 @@ interface Expected {
     readonly lines: Lines;
     readonly merklePreview: object;
     readonly view: Readonly<Record<string, unknown>>;
-    readonly ideas: unknown;
+    readonly ideas: readonly object[];
     readonly allocations: unknown;
     readonly auditExitCode: number;
   }[];
