@@ -53,9 +53,12 @@ export function handleUpgrades(server: Server, { fetch, requestLimit, heads, pip
       writeError(socket, ...problemOf(error, heads));
       return;
     }
-    // An error would be read as a part of this response.
-    if (!response.headersSent) response.setHeader('Connection', 'close');
-    pipelines.whenSent(socket, () => socket.end());
+    // The error would be read as a part of this response, so it follows, unless the response can still say that it is the last one.
+    if (response.headersSent) pipelines.whenSent(socket, () => writeError(socket, ...problemOf(error, heads)));
+    else {
+      response.setHeader('Connection', 'close');
+      pipelines.whenSent(socket, () => socket.end());
+    }
     linger(socket);
   });
 }

@@ -101,10 +101,10 @@ export class Commands {
       const { did } = new Signer(this.#random.bytes(32));
       return ['POST', `/chambers/${chamberId}/admit`, { by: this.#starter, body: { did } }] as const;
     }
-    const own = ideas?.find(({ creatorDid }: { readonly creatorDid: string }) => creatorDid === mover.did);
+    const own = ideas?.findLast(({ creator }: { readonly creator: string }) => creator === mover.did);
     if (phase === 'DEBATE' && own !== undefined && this.#random.chance(0.3)) {
       // Allocations name the first idea.
-      const isKept = own.ideaId === 'idea-1' || this.#random.chance(0.7);
+      const isKept = own.ideaId === 'idea-1' || this.#random.chance(0.5);
       const body = isKept
         ? { ideaId: own.ideaId, description: `${this.#random.below(10 ** 9)}` }
         : { ideaId: own.ideaId };

@@ -118,8 +118,12 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
     expect(json.text).toBe(await (await fetch(`${reader.live.baseUrl}/chambers/${chamberId}/outcome`)).text());
     expect([json.name, csv.name]).toEqual([`chamber-${chamberId}-outcome.json`, `chamber-${chamberId}-outcome.csv`]);
     const lines = csv.text.split('\r\n');
-    expect(lines[0]).toBe('ideaId,ticker,name,proposer,backers,totalBps,graduated,tokenAddress,failure');
-    expect(lines[2]).toMatch(/^idea-2,FOG,"'=Fog ""light"", louder",did:key:\w+,4,15500,true,,the ticker is taken$/);
+    expect(lines[0]).toBe(
+      'ideaId,ticker,name,proposer,backers,totalBps,shareBps,backersMissing,graduated,withdrawn,version,tokenAddress,failure',
+    );
+    expect(lines[2]).toMatch(
+      /^idea-2,FOG,"'=Fog ""light"", louder",did:key:\w+,4,15500,\d+,0,true,false,1,,the ticker is taken$/,
+    );
     expect(lines).toHaveLength(6);
     // There is no outcome as of an earlier event.
     await page.getByRole('slider').focus();

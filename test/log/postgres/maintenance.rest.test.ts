@@ -67,8 +67,8 @@ describe('a restored database', () => {
 
 describe('a command for files', () => {
   it.each([
-    [['backup', 'x.db'], /pg_dump or its provider backs up a PostgreSQL database/],
-    [['erase', 'did:key:x'], /deploy\/README\.md, has the statements/],
+    [['backup', 'x.db'], /back up PostgreSQL with pg_dump/],
+    [['erase', 'did:key:x'], /deploy\/README\.md has the statements/],
     [['fsck', '--repair-tail'], /--repair-tail is for SQLite files/],
   ])('%j says in one sentence that it is for SQLite files', async (words, message) => {
     const { exitCode, err } = await run(words, { DATABASE_URL: 'postgres://db.example.org/chambers' });
