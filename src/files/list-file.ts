@@ -1,0 +1,142 @@
+// Lists that operators edit: files with one entry a line, in which # starts a comment. A running service rereads them when they change.
+import { closeSync, openSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
+import { replaceFileSync } from './durable-file.ts';
+
+const CHECK_INTERVAL_MS = 2_000;
+const OWNER_ONLY = 0o600;
+const IF_PRESENT = { throwIfNoEntry: false } as const;
+
+interface WatchedFilesOptions {
+  /** undefined for a file that is not configured. */
+  readonly paths: readonly (string | undefined)[];
+  /** Reads all of the files; throws an Error if one can't be read. */
+  readonly read: () => void;
+  /** Called after each reload that read the files. */
+  readonly onRead: () => void;
+  /** Called after each check that found the files readable. */
+  readonly onChecked: () => void;
+  readonly onProblem: (error: Error, reload: { readonly isForced: boolean }) => void;
+}
+
+/** Files that are read together: by `start`, when one of them changes, and at each forced reload. */
+export class WatchedFiles {
+  readonly #options: WatchedFilesOptions;
+  #timer: NodeJS.Timeout | undefined;
+  #version = '';
+  #isRead = true;
+
+  constructor(options: WatchedFilesOptions) {
+    this.#options = options;
+  }
+
+  /** Throws what `read` throws, and watches the files all the same. */
+  start(): void {
+    const { paths } = this.#options;
+    if (paths.every((path) => path === undefined)) return;
+    this.#timer = setInterval(() => this.reload({ isForced: false }), CHECK_INTERVAL_MS).unref();
+    this.#isRead = false;
+    this.#read();
+  }
+
+  /** Whether the last attempt to read the files succeeded. */
+  get isRead(): boolean {
+    return this.#isRead;
+  }
+
+  reload({ isForced }: { readonly isForced: boolean }): void {
+    const { onRead, onChecked, onProblem } = this.#options;
+    try {
+      const isDue = isForced || !this.#isRead || this.#version !== this.#currentVersion();
+      if (isDue) this.#read();
+      onChecked();
+      if (isDue) onRead();
+    } catch (error) {
+      this.#isRead = false;
+      onProblem(error as Error, { isForced });
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #read(): void {
+    const version = this.#currentVersion();
+    this.#options.read();
+    this.#version = version;
+    this.#isRead = true;
+  }
+
+  #currentVersion(): string {
+    return this.#options.paths
+      .map((path) => {
+        const { mtimeMs = 0, size = 0, ino = 0 } = (path && statSync(path, IF_PRESENT)) || {};
+        return `${mtimeMs} ${size} ${ino}`;
+      })
+      .join();
+  }
+}
+
+/**
+ * Replaces the text of a list by what `edit` returns, undefined for no change, and returns whether the file changed. The file is replaced
+ * atomically and keeps its mode and owner; it is created if `edit` has text for a missing one. Errors have one-line messages.
+ */
+export function editListFile(path: string, edit: (text: string | undefined) => string | undefined): boolean {
+  const found = statSync(path, IF_PRESENT);
+  const file = found === undefined ? path : realpathSync(path);
+  const lock = `${file}.lock`;
+  makeLock(lock);
+  try {
+    const edited = edit(found === undefined ? undefined : readListFile(path));
+    if (edited === undefined) return false;
+    replaceFileSync(file, edited, { mode: OWNER_ONLY, keepsOwner: true });
+    return true;
+  } finally {
+    rmSync(lock);
+  }
+}
+
+/** Without a lock, the second of two concurrent edits would undo the first. */
+function makeLock(lock: string): void {
+  try {
+    closeSync(openSync(lock, 'wx', OWNER_ONLY));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    throw new Error(`${lock} exists: another edit is in progress; if not, remove the file`, { cause: error });
+  }
+}
+
+/** Throws an Error of one line, whose message begins with `cannot read`. */
+export function readListFile(path: string, { name = 'list', remedy = '' } = {}): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Error(`cannot read the ${name} ${path}: ${code}${code === 'ENOENT' ? remedy : ''}`, { cause: error });
+  }
+}
+
+export interface ListLine {
+  /** From 1. */
+  readonly number: number;
+  /** Without its comment. */
+  readonly text: string;
+}
+
+/** The lines that have an entry. */
+export function listLines(text: string): readonly ListLine[] {
+  return text
+    .split('\n')
+    .map((line, index) => ({ number: index + 1, text: entryOf(line) }))
+    .filter((line) => line.text !== '');
+}
+
+/** The entry of a line, without its comment; empty if there is none. */
+export function entryOf(line: string): string {
+  return line.replace(/#.*/, '').trim();
+}
+
+/** The text of a list with another line at its end. */
+export function withLine(text: string, line: string): string {
+  return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${line}\n`;
+}
