@@ -39,6 +39,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'dev-chain': ['vocabulary', 'relayer', 'process', 'diagnostics', 'files'],
   // Publishes the checkpoints of the log and asks witnesses for their cosignatures.
   publisher: [...PURE, 'keys', 'log', 'reading', 'process', 'diagnostics', 'files'],
+  // Replaces the lines that the operator's list names by stubs.
+  withholding: [...SPINE, 'keys', 'files', 'process', 'diagnostics'],
   metrics: ['vocabulary', 'process'],
   // What may run in another program shares the format and the rules with the service, not its store.
   client: ['vocabulary', 'crypto', 'projections', 'reading', 'files'],
@@ -52,7 +54,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   page: [...SPINE, 'html', 'reading', 'audit'],
   service: [
     ...[...SPINE, 'keys', 'verifier', 'connections', 'config', 'process', 'diagnostics', 'files', 'html'],
-    ...['http', 'docs', 'stream', 'relayer', 'dev-chain', 'publisher', 'metrics', 'page', 'mcp'],
+    ...['http', 'docs', 'stream', 'relayer', 'dev-chain', 'publisher', 'withholding', 'metrics', 'page', 'mcp'],
   ],
   // The program of the service knows its configuration, how it is started, and the process; nothing of what is inside.
   main: ['config', 'process', 'diagnostics', 'service', 'files'],
@@ -63,7 +65,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // `chambers serve` is the program itself. The rest are clients, the auditor, and an operator's work on log and contracts.
   cli: [
     ...[...PURE, 'keys', 'log', 'config', 'process', 'http', 'relayer', 'publisher', 'reading', 'service'],
-    ...['files', 'client', 'audit', 'mirror', 'mcp', 'demo', 'doctor', 'main'],
+    ...['withholding', 'files', 'client', 'audit', 'mirror', 'mcp', 'demo', 'doctor', 'main'],
   ],
   // The npm packages: parts of the program by themselves.
   packages: ['audit', 'cli', 'docs', 'process'],
