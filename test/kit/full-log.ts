@@ -107,8 +107,6 @@ export class FullLogWriter {
       const named = { ideaId: `idea-${slot}`, slot, name: `Idea ${slot}`, ticker: `T${slot}` };
       const payload = { ...named, description: text, creatorWallet: `0x${'ab'.repeat(20)}` };
       stage(did, { type: 'chamber.proposed', payload });
-      stage(did, { type: 'allocation.committed', payload: { commitment: `0x${'cd'.repeat(32)}` } });
-      stage(did, { type: 'allocation.revealed', payload: { allocations, salt: `0x${'ef'.repeat(16)}` } });
     }
     for (const [index, did] of dids.entries()) {
       const ideaId = `idea-${index + 1}`;
@@ -121,6 +119,10 @@ export class FullLogWriter {
       const said = { ideaId: `idea-${1 + Math.floor(at / MEMBERS)}`, comment: 'hm', refinement: null };
       const payload = { ...said, stance: STANCES[at % STANCES.length] as Stance, version: versions };
       stage(dids[at % MEMBERS] as string, { type: 'chamber.debated', payload });
+    }
+    for (const did of dids) {
+      stage(did, { type: 'allocation.committed', payload: { commitment: `0x${'cd'.repeat(32)}` } });
+      stage(did, { type: 'allocation.revealed', payload: { allocations, salt: `0x${'ef'.repeat(16)}` } });
     }
     for (let at = 0; at < (comments?.count ?? 0); at++) {
       const { comment = '', refinement = null } = comments ?? {};
