@@ -78,9 +78,8 @@ const overrideAction: Override<'overrideAction'> = ({ valibotAction, jsonSchema:
   if (valibotAction.type !== 'check' && valibotAction.type !== 'regex') return undefined;
   const message = 'message' in valibotAction ? valibotAction.message : undefined;
   if (typeof message !== 'string') return jsonSchema;
-  const rule = message.replace(/^must be /, '');
   const { description } = jsonSchema;
-  return { ...jsonSchema, description: description === undefined ? rule : `${description}; ${rule}` };
+  return { ...jsonSchema, description: description === undefined ? message : `${description}; ${message}` };
 };
 
 /** RegExp.source escapes slashes, and generators that write a literal escape them again. */
