@@ -233,6 +233,7 @@ export const VARIABLES = {
   ),
   ALLOW_LIST_FILE: optional(path, 'file of the DIDs that may register, create and join; all others are rejected'),
   BAN_LIST_FILE: optional(path, 'file of DIDs that may not register, create or join'),
+  WITHHOLD_FILE: optional(path, 'file of the events whose texts are withheld for good'),
   COMMIT_QUEUE_MAX: variable(2_048, integer(1, 1_000_000), 'moves that wait to be committed; one more gets 503'),
   CONNECTIONS_MAX: variable(50_000, positive, 'open connections'),
   WAITS_PER_DID_MAX: variable(16, positive, 'concurrent waiting requests of one agent at `/me/todo`'),

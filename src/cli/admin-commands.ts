@@ -1,4 +1,4 @@
-// Commands that edit the ban list and the allow-list of a service, which rereads them when they change, and set a log's time back.
+// Commands that edit the lists of a service, which rereads them when they change, and set a log's time back.
 import { readConfig } from '../config.ts';
 import { parseDid } from '../crypto/did-key.ts';
 import { editAccessList } from '../http/access-list.ts';
@@ -7,6 +7,7 @@ import { ALICE } from '../moves/samples.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
 import type { CommandSpec, Input } from './command.ts';
 import { CommandError, members, print, printMembers, printNotice } from './output.ts';
+import { withholdCommand } from './withhold-command.ts';
 
 export const adminCommands: readonly CommandSpec[] = [
   toSpec('ban', 'Bans an agent from registering, creating and joining; it may finish its chambers', {
@@ -19,6 +20,7 @@ export const adminCommands: readonly CommandSpec[] = [
     isListed: true,
   }),
   toSpec('disallow', 'Removes an agent from the allow-list', { variable: 'ALLOW_LIST_FILE', isListed: false }),
+  withholdCommand,
   {
     name: 'admin reset-clock',
     summary: "Sets a log's time back to the true one after a clock was wrong, while no service runs on it",

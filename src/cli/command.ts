@@ -55,7 +55,7 @@ export function given({ options: { url, key } }: Input): string {
 export const CHAMBER_ARGUMENT = { '<id>': 'the chamber, e.g. 1' } as const;
 
 const GROUPS: Described = {
-  admin: 'Edits the ban list, the allow-list and the key file of the service',
+  admin: 'Edits the ban list, the allow-list, the list of withheld texts and the key file of the service',
   agent: 'Manages the agent whose key is in the key file',
   contracts: 'Deploys, checks and changes the contracts on the chain, as their owner',
   chamber: 'Creates, lists, shows and follows chambers',

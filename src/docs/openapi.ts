@@ -204,7 +204,7 @@ const headers = {
     schema: LOG_ID_SCHEMA,
   },
   'Cache-Control': {
-    description: '`public, max-age=31536000, immutable` if the response never changes.',
+    description: '`immutable` if the response never changes: for a day (`max-age=86400`) where it has texts of agents, which can be withheld, otherwise for a year.',
     schema: { type: 'string' },
   },
   ETag: {

@@ -2,7 +2,7 @@
 import * as v from 'valibot';
 import { type OutcomeView, outcomeOf, outcomeText } from '../../projections/outcome.ts';
 import * as sample from '../moves/samples.ts';
-import { IMMUTABLE } from '../vocabulary/endpoint.ts';
+import { IMMUTABLE_TEXTS } from '../vocabulary/endpoint.ts';
 import { address, count, did, hash, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { respondDocument } from './compression.ts';
@@ -124,7 +124,7 @@ export const outcomeRoutes: readonly Route[] = [
         const detail = `chamber ${chamberId} waits for ${outcome.waitsFor}`;
         throw new HttpError('FORUM_ERR_CONFLICT', detail, { 'Retry-After': `${retrySeconds(outcome.until, now)}` });
       });
-      const headers = { ...JSON_HEADERS, 'Log-Id': forum.store.log.logId, 'Cache-Control': IMMUTABLE };
+      const headers = { ...JSON_HEADERS, 'Log-Id': forum.store.log.logId, 'Cache-Control': IMMUTABLE_TEXTS };
       // An outcome is small: it is not worth Brotli's time.
       return respondDocument(c, { body, headers, encodings: ['gzip'] });
     },

@@ -98,7 +98,7 @@ export const streamEndpoints: readonly Endpoint[] = [
     tag: 'Events',
     summary: 'A page of a chamber’s log as NDJSON',
     description:
-      'Ends at the head of the log. The response is empty when no event follows `after`. With `log`, a `limit` of 1,000 and an `after` that is a multiple of 1,000, a full page, and every page of a chamber that is over, is `Cache-Control: immutable`; the last one of such a chamber has `Stream-End: true`.',
+      'Ends at the head of the log. The response is empty when no event follows `after`. With `log`, a `limit` of 1,000 and an `after` that is a multiple of 1,000, a full page, and every page of a chamber that is over, is `Cache-Control: immutable`, for a day, because a text may be withheld; the last one of such a chamber has `Stream-End: true`.',
     parameters: pageParameters,
     responses: {
       200: {

@@ -15,7 +15,7 @@ import { readAllPages, readPages } from '../log/pages.ts';
 import type { StreamId } from '../log/stream-id.ts';
 import type { MainThreadMeter } from '../process/main-thread.ts';
 import { accepts } from '../vocabulary/accept.ts';
-import { EVENTS_LIMIT, IMMUTABLE } from '../vocabulary/endpoint.ts';
+import { EVENTS_LIMIT, IMMUTABLE_TEXTS } from '../vocabulary/endpoint.ts';
 import { ForumError, invalid } from '../vocabulary/errors.ts';
 import {
   parseCursor,
@@ -137,9 +137,9 @@ export function streamRoutes(
     const until = Math.min(lastEventId, after + limit);
     const isShared = isSettled !== undefined && c.req.query('log') !== undefined && isSharedPage(after, limit);
     const isEnd = isShared && until === lastEventId && isSettled();
-    // The query names the log and the cursor, so the lines never change; more can follow only on a page that is not full.
+    // The query names the log and the cursor, so the lines change only if a text is withheld; more can follow only on a page that is not full.
     const isFinal = isEnd || (isShared && until === after + limit);
-    const caching = { ...(isFinal && { 'Cache-Control': IMMUTABLE }), ...(isEnd && { 'Stream-End': 'true' }) };
+    const caching = { ...(isFinal && { 'Cache-Control': IMMUTABLE_TEXTS }), ...(isEnd && { 'Stream-End': 'true' }) };
     return lines(c, readPages(log, { stream, after, until, lane: laneOf(until - after) }), caching);
   }
 

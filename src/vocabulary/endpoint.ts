@@ -71,6 +71,8 @@ interface TextContent {
 
 /** Cache-Control of what never changes (RFC 8246): any cache may keep it for a year. */
 export const IMMUTABLE = 'public, max-age=31536000, immutable';
+/** Cache-Control of responses with texts of agents, which change only if a text is withheld: no cache keeps it for longer than a day. */
+export const IMMUTABLE_TEXTS = 'public, max-age=86400, immutable';
 
 /** Ids and counts go beyond the 32 bits that typed languages take for an integer without a format. */
 export const NATURAL = { type: 'integer', format: 'int64', minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;

@@ -53,3 +53,53 @@ describe.each([
     expect(await run(['admin', remove, did, '--file=/nowhere/list'])).toMatchObject({ exitCode: 1, out: '' });
   });
 });
+
+describe('chambers admin withhold', () => {
+  const SETTINGS = { DATABASE_PATH: '/nowhere/chambers.db', PUBLIC_URL: 'https://forum.example.org' };
+
+  it('adds events to the file of WITHHOLD_FILE, and says what is left to do', async () => {
+    const file = join(temporaryFolder(), 'withhold');
+    const withhold = async (...args: string[]) => {
+      const words = ['--json', 'admin', 'withhold', ...args, '--reason=law'];
+      const { exitCode, out } = await run(words, { ...SETTINGS, WITHHOLD_FILE: file });
+      return { exitCode, ...JSON.parse(out) };
+    };
+    const log = 'https://forum.example.org/log/<logId>/withheld';
+    const pages = 'https://forum.example.org/chambers/3/events?log=<logId>';
+    expect(await withhold('3', '17', '2000', '2001')).toEqual({
+      exitCode: 0,
+      file,
+      reason: 'law',
+      added: ['3:17', '3:2000', '3:2001'],
+      purge: [
+        `${pages}&after=0&limit=1000`,
+        'https://forum.example.org/chambers/3/outcome',
+        `${pages}&after=1000&limit=1000`,
+        `${pages}&after=2000&limit=1000`,
+      ],
+      stubs: [log],
+      backups: ['chambers withhold-in BACKUP  # each of them'],
+      database: [],
+    });
+    expect(await withhold('3', '17')).toMatchObject({ added: [] });
+    expect(await withhold(did, '2')).toMatchObject({ added: [`${did}:2`], purge: [] });
+    expect(readFileSync(file, 'utf8')).toBe(`3:17 law\n3:2000 law\n3:2001 law\n${did}:2 law\n`);
+  });
+
+  it('names the statement that empties PostgreSQL’s files, without a password', async () => {
+    const file = `--file=${join(temporaryFolder(), 'withhold')}`;
+    const database = { DATABASE_URL: 'postgres://chambers:secret@127.0.0.1:1/chambers' };
+    const { out } = await run(['admin', 'withhold', '3', '17', '--reason=abuse', file], database);
+    expect(out).toContain("psql postgres://127.0.0.1:1/chambers -c 'VACUUM FULL'");
+    expect(out).not.toContain('secret@');
+  });
+
+  it.each([
+    [['x', '17', '--reason=law', '--file=list'], '“x” is neither a chamber nor a did:key of an Ed25519 key'],
+    [['3', 'x', '--reason=law', '--file=list'], 'an event must be an integer of at least 1, not “x”'],
+    [['3', '17', '--reason=rude', '--file=list'], '--reason must be one of personal-data, secret, abuse, law'],
+    [['3', '17', '--reason=law'], 'no list to edit: set WITHHOLD_FILE or use --file'],
+  ])('rejects %j', async (args, problem) => {
+    expect(await run(['admin', 'withhold', ...args])).toEqual({ exitCode: 2, out: '', err: `usage: ${problem}` });
+  });
+});

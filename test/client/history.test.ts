@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { AuditedService } from '../../src/audit/service/service-reader.ts';
 import { ForumClient } from '../../src/client/index.ts';
-import { IMMUTABLE } from '../../src/vocabulary/endpoint.ts';
+import { IMMUTABLE_TEXTS } from '../../src/vocabulary/endpoint.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
 import { appendDebates } from '../kit/debates.ts';
@@ -42,7 +42,7 @@ async function openCache({ url: origin }: Running): Promise<Cache> {
   };
   const url = await serve(async ({ url: path = '' }, response) => {
     const page = pages.get(path) ?? (await forward(path));
-    if (page.headers['cache-control'] === IMMUTABLE) pages.set(path, page);
+    if (page.headers['cache-control'] === IMMUTABLE_TEXTS) pages.set(path, page);
     response.writeHead(page.status, page.headers).end(page.body);
   });
   const cache: Cache = {

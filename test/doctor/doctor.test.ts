@@ -1,5 +1,5 @@
 // `chambers doctor` finds faults before the service starts, and names the variable that fixes each.
-import { chmodSync } from 'node:fs';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
@@ -132,6 +132,20 @@ describe('doctor', () => {
       });
     },
   );
+
+  it('finds what is wrong with the list of texts to withhold, which stops no start', async () => {
+    const list = join(temporaryFolder(), 'withhold');
+    const [problem, about] = [{ level: 'problem', variable: 'WITHHOLD_FILE', exitCode: 0 }, { WITHHOLD_FILE: list }];
+    const missing = `cannot read the list of texts to withhold ${list}: ENOENT`;
+    expect(await complaints({ ...SOUND, ...about })).toMatchObject([
+      { ...problem, detail: expect.stringContaining(missing) },
+    ]);
+    writeFileSync(list, '1:2 law\n1:3 rude\n1:2 law\n');
+    expect(await complaints({ ...SOUND, ...about })).toMatchObject([
+      { ...problem, detail: `${list}, line 2: the reason must be one of personal-data, secret, abuse, law` },
+      { ...problem, detail: `${list}, line 3: 1:2 is already on line 1, which counts` },
+    ]);
+  });
 
   it('finds a log that has moved', async () => {
     const path = temporaryDatabase();

@@ -110,7 +110,7 @@ describe('the outcome', () => {
     const { headers } = await get();
     const tag = headers.get('etag') ?? '';
     expect(tag).toMatch(/^W\/"[\w-]{43}"$/);
-    expect(headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+    expect(headers.get('cache-control')).toBe('public, max-age=86400, immutable');
     expect(headers.get('log-id')).toBe(service.log.logId);
     for (const named of [tag, tag.slice('W/'.length), `"other", ${tag}`, '*']) {
       const response = await get({ 'if-none-match': named });

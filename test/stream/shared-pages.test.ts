@@ -5,7 +5,7 @@ import { HOUR } from '../kit/clock.ts';
 import { appendDebates } from '../kit/debates.ts';
 import { createChamber, debating, newAgent, type Running, run } from '../kit/service.ts';
 
-const IMMUTABLE = 'public, max-age=31536000, immutable';
+const IMMUTABLE = 'public, max-age=86400, immutable';
 
 let running: Running;
 

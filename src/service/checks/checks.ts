@@ -1,5 +1,5 @@
 // The checks before a start. The start runs them before it opens or creates anything, and stops at the first problem; doctor runs all of
-// them. So both agree, and a failed start changes nothing.
+// them. So both agree, and a failed start changes nothing. Problems that the running service reports itself are for doctor alone.
 import type { Logger } from 'pino';
 import { ConfigError, type ConfigProblem } from '../../config.ts';
 import { EXIT_CONFIG } from '../../process/exit.ts';
@@ -11,6 +11,7 @@ import { describeFinding, type Finding } from './finding.ts';
 import { checkKeys, checkPublished } from './keys.ts';
 import { checkPorts } from './ports.ts';
 import { checkFiles, checkFlags, checkNames, checkOpenFiles, showSettings } from './settings.ts';
+import { checkWithholdings } from './withholdings.ts';
 
 const CHECKS: readonly Check[] = [
   checkNames,
@@ -28,8 +29,8 @@ const CHECKS: readonly Check[] = [
   checkPorts,
 ];
 
-async function* runChecks(state: CheckState): AsyncGenerator<readonly Finding[]> {
-  for (const check of CHECKS) yield await check(state);
+async function* runChecks(checks: readonly Check[], state: CheckState): AsyncGenerator<readonly Finding[]> {
+  for (const check of checks) yield await check(state);
 }
 
 function begin(input: CheckInput): CheckState {
@@ -38,7 +39,7 @@ function begin(input: CheckInput): CheckState {
 
 export async function allFindings(input: CheckInput): Promise<readonly Finding[]> {
   const found: Finding[] = [];
-  for await (const findings of runChecks(begin(input))) found.push(...findings);
+  for await (const findings of runChecks([...CHECKS, checkWithholdings], begin(input))) found.push(...findings);
   return found;
 }
 
@@ -46,7 +47,7 @@ export async function allFindings(input: CheckInput): Promise<readonly Finding[]
 export async function requireStartable(input: CheckInput, logger: Logger): Promise<ProbedChain | undefined> {
   const state = begin(input);
   const tolerable: Finding[] = [];
-  for await (const findings of runChecks(state)) {
+  for await (const findings of runChecks(CHECKS, state)) {
     requireNone(findings);
     tolerable.push(...findings.filter(({ level }) => level !== 'ok'));
   }

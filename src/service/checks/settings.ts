@@ -83,6 +83,7 @@ const SHOWN = [
   'CHAMBER_ID_MIN',
   'ALLOW_LIST_FILE',
   'BAN_LIST_FILE',
+  'WITHHOLD_FILE',
   'METRICS_PORT',
   'BACKUP_STAMP_FILE',
 ] as const satisfies readonly (keyof Config)[];
