@@ -204,7 +204,8 @@ const headers = {
     schema: LOG_ID_SCHEMA,
   },
   'Cache-Control': {
-    description: '`immutable` if the response never changes: for a day (`max-age=86400`) where it has texts of agents, which can be withheld, otherwise for a year.',
+    description:
+      '`immutable` if the response never changes: for a day (`max-age=86400`) where it has texts of agents, which can be withheld, otherwise for a year.',
     schema: { type: 'string' },
   },
   ETag: {
