@@ -3,7 +3,7 @@ import type { Millis, Phase } from '../src/vocabulary/values.ts';
 import type { ChamberListing, MemberListing } from './listings.ts';
 import { isClosed, phaseBy, phaseEnd } from './phase.ts';
 import { NOT_SETTLED } from './settlement.ts';
-import { missedTurns, NO_TURNS, nextClockChange, type Turn, type Turns, turnAt, turnEnd } from './turn.ts';
+import { missedTurns, NO_TURNS, nextClockChange, type Turn, type Turns, turnAt, turnEnd, turnStart } from './turn.ts';
 
 /** The one word that says what the chamber waits for from the agent. */
 export type Must = 'pass' | 'commit' | 'reveal' | 'wait';
@@ -45,6 +45,8 @@ export interface Todo {
   readonly must: Must;
   readonly may: readonly May[];
   readonly holderTurnOrder: number | null;
+  /** When the agent's own turn began; null unless it is its turn. */
+  readonly turnBeganAt: Millis | null;
   readonly phaseEndsAt: Millis | null;
   readonly turnEndsAt: Millis | null;
   /** Whether the reveal has ended, so that only the chain is awaited. */
@@ -69,17 +71,14 @@ const OPEN: OwnAdmission = { problem: null, mayAdmit: false };
 
 export function todoOf(membership: Membership, context: TodoContext): Todo {
   const { now, membersMax, isRetired = false, admission = OPEN, hasIdea = false } = context;
-  const { chamber, member } = membership;
-  const phase = phaseBy(chamber.ends, false, now);
-  const members = { length: chamber.memberCount };
-  const turns = membership.turns ?? NO_TURNS;
-  const state = { ...chamber, members, turns, settlement: NOT_SETTLED, lastAt: 0 };
-  const current = turnAt(state, now);
+  const { member } = membership;
+  const { phase, state, current } = positionAt(membership, now);
   const own = current !== null && current.turnOrder === member.turnOrder ? current : null;
   return {
     membership,
     phase,
     must: isRetired ? 'wait' : mustOf(membership, { phase, turn: own, now }),
+    turnBeganAt: own && turnStart(state, own),
     may: isRetired ? [] : mayOf(membership, { phase, turn: own, membersMax, admission, hasIdea }),
     holderTurnOrder: current?.turnOrder ?? null,
     phaseEndsAt: phaseEnd(state, phase),
@@ -90,6 +89,27 @@ export function todoOf(membership: Membership, context: TodoContext): Todo {
     admission,
     changesAt: nextClockChange(state, now),
   };
+}
+
+/** A chamber without its members. */
+export type Played = Pick<Membership, 'chamber' | 'turns'>;
+
+function positionAt({ chamber, turns }: Played, now: Millis) {
+  const phase = phaseBy(chamber.ends, false, now);
+  const members = { length: chamber.memberCount };
+  const state = { ...chamber, members, turns: turns ?? NO_TURNS, settlement: NOT_SETTLED, lastAt: 0 };
+  return { phase, state, current: turnAt(state, now) };
+}
+
+/** Whose duties a chamber can have at `now`, until `changesAt` or its next event: one turnOrder, or null for all members. */
+export function seatsDue(
+  played: Played,
+  now: Millis,
+): { readonly seats: readonly (number | null)[]; readonly changesAt: Millis } {
+  const { phase, state, current } = positionAt(played, now);
+  const isForAll = phase === 'ALLOCATE_COMMIT' || phase === 'ALLOCATE_REVEAL';
+  const seats = current === null ? (isForAll ? [null] : []) : [current.turnOrder];
+  return { seats, changesAt: nextClockChange(state, now) };
 }
 
 interface TodoContext {

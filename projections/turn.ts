@@ -92,6 +92,11 @@ export function turnAt(state: TurnClock, now: Millis): Turn | null {
   };
 }
 
+export function turnStart(state: Pick<TurnClock, 'turns' | 'ends' | 'turnSeconds'>, { phase, expired }: Turn): Millis {
+  // A turn without a limit never expires.
+  return turnsOf(state, phase).since + (expired === 0 ? 0 : expired * turnMillis(state));
+}
+
 export function turnMillis({ turnSeconds }: Pick<TurnClock, 'turnSeconds'>): Millis {
   return turnSeconds === null ? Number.POSITIVE_INFINITY : turnSeconds * 1000;
 }

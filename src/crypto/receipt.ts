@@ -17,6 +17,7 @@ import { contentDigestOf } from './content-digest.ts';
 import { parseDid } from './did-key.ts';
 import { parseSignature } from './http-signature.ts';
 import type { Jwk } from './jwk.ts';
+import { signatureBaseOf } from './signature-base.ts';
 
 export const RECEIPT_TAG = 'chamber-receipt';
 
@@ -129,8 +130,6 @@ export function receiptParams({ covered, nonce }: WantedReceipt, { created, keyi
   return `${covered};created=${created};keyid="${keyid}";alg="ed25519"${echoed};tag="${RECEIPT_TAG}"`;
 }
 
-const LINE_BREAK = /[\r\n]/;
-
 /** The text that the service signs (RFC 9421, 2.5). Throws for a request that has no signature `sig1`, or a line break in it. */
 export function receiptBase(
   components: readonly Component[],
@@ -149,15 +148,10 @@ export function receiptBase(
     '"signature-input";req;key="sig1"': signed.params,
     '"signature";req;key="sig1"': `:${base64.encode(signed.signature)}:`,
   };
-  let base = '';
   const [, inner = ''] = /^\((.*?)\)(?:;|$)/.exec(params) ?? [];
   const identifiers = inner.split(' ');
-  for (const [index, component] of components.entries()) {
-    const value = values[component];
-    if (LINE_BREAK.test(value)) throw new Error(`${component} must not hold a line break`);
-    base += `${identifiers[index]}: ${value}\n`;
-  }
-  return `${base}"@signature-params": ${params}`;
+  const fields = components.map((component, index) => [`${identifiers[index]}`, values[component]] as const);
+  return signatureBaseOf(fields, params);
 }
 
 export interface ReceiptedEvent {

@@ -1,6 +1,7 @@
 // A store: the event log with its read model, published tree, facts and nodes. Each user takes the part that it needs.
 import type { ForumError } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
+import type { CallbackStore } from './callbacks.ts';
 import type { EventLog } from './log.ts';
 import type { PublishedTree } from './published-tree.ts';
 import type { ReadModel } from './read-model.ts';
@@ -11,6 +12,7 @@ export interface Store {
   readonly lists: ReadModel;
   readonly tree: PublishedTree;
   readonly meta: LogMeta;
+  readonly callbacks: CallbackStore;
   /** Undefined for a store of one process. */
   readonly nodes: NodeCoordination | undefined;
   close(): Promise<void>;

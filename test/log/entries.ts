@@ -129,8 +129,18 @@ export function asSchema7(path: string): void {
     ALTER TABLE contacts RENAME TO later;
     CREATE TABLE contacts (did TEXT PRIMARY KEY, operator_email TEXT NOT NULL) STRICT, WITHOUT ROWID;
     INSERT INTO contacts SELECT did, CAST(operator_email AS TEXT) FROM later; DROP TABLE later;
+    ${WITHOUT_CALLBACKS}
     PRAGMA user_version = 7;
   `);
+  db.close();
+}
+
+const WITHOUT_CALLBACKS = 'DROP TABLE callbacks; DROP TABLE callback_signatures;';
+
+/** Converts the file to schema 9. */
+export function asSchema9(path: string): void {
+  const db = new Database(path);
+  db.exec(`${WITHOUT_CALLBACKS} PRAGMA user_version = 9`);
   db.close();
 }
 

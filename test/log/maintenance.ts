@@ -85,6 +85,12 @@ const COLUMN_FAULTS: readonly Tampering[] = [
 const KEPT_FAULTS: readonly Tampering[] = [
   ["DELETE FROM meta WHERE name = 'log_id'", null, null, 'the log has no logId'],
   ["INSERT INTO contacts VALUES ('did:key:none', $1)", 'did:key:none', null, 'not in the log'],
+  [
+    "INSERT INTO callbacks VALUES ('did:key:none', 'https://example.org/', 1, NULL, 0, NULL, NULL, NULL)",
+    'did:key:none',
+    null,
+    'not in the log',
+  ],
   ["INSERT INTO registrations VALUES ($1, 'did:key:none', 1, true)", 'did:key:none', 1, 'not in the log'],
   ["UPDATE checkpoints SET note = ''", null, null, 'the stored checkpoint is not one of size'],
   ['UPDATE checkpoints SET size = size + 1', null, null, 'the stored checkpoint is not one of size'],

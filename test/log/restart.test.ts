@@ -2,12 +2,13 @@
 import { describe, expect, it } from 'vitest';
 import { DERIVED_TABLES } from '../../src/log/sql/tables.ts';
 import { migrateDatabase } from '../../src/log/sqlite/database-file.ts';
+import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { rebuildLog } from '../durability/log-book.ts';
 import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { type Prepared, TestService } from '../kit/test-service.ts';
-import { asSchema7, intrude } from './entries.ts';
+import { asSchema7, asSchema9, intrude } from './entries.ts';
 
 /** Two chambers: one that ended with a token, and one in its lobby. */
 async function lived(path: string) {
@@ -123,8 +124,13 @@ describe('the derived tables', () => {
     tamper.close();
     expect(await rebuildLog(path)).toEqual({ chambers: 2, ideas: 2 });
     expect(dump()).toEqual(before);
-    asSchema7(path);
-    await migrateDatabase(path);
-    expect(dump()).toEqual(before);
+    for (const asEarlier of [asSchema7, asSchema9]) {
+      asEarlier(path);
+      await migrateDatabase(path);
+      expect(dump()).toEqual(before);
+    }
+    const { callbacks, close } = openSqliteStore(path);
+    expect(await callbacks.get('did:key:a')).toBeUndefined();
+    await close();
   });
 });

@@ -48,7 +48,7 @@ const TABLES_BY_PRIVILEGES = {
   'SELECT,INSERT': ['events', 'places', 'registrations'],
   'SELECT,INSERT,UPDATE': ['meta', 'contacts', 'tiles', 'checkpoints', ...DERIVED_TABLES],
   'SELECT,INSERT,DELETE': ['unplaced_events'],
-  'SELECT,INSERT,UPDATE,DELETE': ['snapshots', 'leases'],
+  'SELECT,INSERT,UPDATE,DELETE': ['snapshots', 'leases', 'callbacks', 'callback_signatures'],
 };
 const NEEDED = Object.entries(TABLES_BY_PRIVILEGES).flatMap(([privileges, tables]) =>
   tables.flatMap((table) => privileges.split(',').map((privilege): Privilege => [table, privilege])),

@@ -2,13 +2,21 @@
 // transaction under a lock, so that nodes may start together.
 import type { Client } from 'pg';
 import { MOVED_TO, newLogId, requireNotMoved } from '../log-id.ts';
-import { CONTACTS, createDerivedTables, createTable, REGISTRATIONS, TILES } from '../sql/tables.ts';
+import {
+  CALLBACK_SIGNATURES,
+  CALLBACKS,
+  CONTACTS,
+  createDerivedTables,
+  createTable,
+  REGISTRATIONS,
+  TILES,
+} from '../sql/tables.ts';
 import { OtherLog, UnusableDatabase } from './database-errors.ts';
 import { POSTGRES } from './dialect.ts';
 import { readLogId, readMeta, requireMayCreate, requireRights, requireServer } from './requirements.ts';
 import { begin } from './session.ts';
 
-const SCHEMA_VERSION = 6;
+const SCHEMA_VERSION = 7;
 /** Any number, the same in every release: one program at a time creates a schema in a database. */
 const LOCK = 'SELECT pg_advisory_xact_lock(4848270581)';
 
@@ -47,7 +55,7 @@ CREATE TABLE places (
 );
 
 ${createDerivedTables(POSTGRES)}
-${[REGISTRATIONS, CONTACTS, TILES].map((table) => createTable(POSTGRES, table)).join('\n')}
+${[REGISTRATIONS, CONTACTS, CALLBACKS, CALLBACK_SIGNATURES, TILES].map((table) => createTable(POSTGRES, table)).join('\n')}
 CREATE TABLE checkpoints (log_id text PRIMARY KEY, size bigint NOT NULL, note text NOT NULL);
 CREATE TABLE leases (name text PRIMARY KEY, holder text NOT NULL, ends_at timestamptz NOT NULL);
 `;

@@ -2,6 +2,7 @@
 import type { Millis } from '../../vocabulary/values.ts';
 import { Damages, type StreamDamaged } from '../damage.ts';
 import { SignatureFilter } from '../signature-filter.ts';
+import { SqlCallbacks } from '../sql/callbacks.ts';
 import { Lists } from '../sql/lists.ts';
 import type { Store } from '../store.ts';
 import { Connections, onFirstConnection, PATIENCE_MS, type PoolOptions } from './connections.ts';
@@ -13,6 +14,7 @@ import { PostgresNodes } from './nodes.ts';
 import { PostgresPublishedTree } from './published-tree.ts';
 import { readMeta } from './requirements.ts';
 import { createIfEmpty, requireSameLog } from './schema.ts';
+import { prepared } from './session.ts';
 import { Writes } from './writes.ts';
 
 /** For places, checkpoints, snapshots and repeated requests, whose commits may wait for a standby. */
@@ -112,6 +114,9 @@ function compose(options: PostgresStoreOptions, { logId, lastAt }: Opened): Post
       chamberIdMin: options.chamberIdMin ?? 1,
     }),
     lists: new Lists(connections),
+    callbacks: new SqlCallbacks(connections, (text, values) =>
+      commits.run(async (client) => (await client.query(prepared(text, values))).rowCount ?? 0),
+    ),
     tree,
     meta: new PostgresMeta({ logId, sql: connections, writes, lastAt, clock }),
     async close() {

@@ -53,6 +53,10 @@ class Fsck {
           `SELECT did AS stream, NULL AS event_id FROM contacts WHERE did NOT IN (SELECT stream ${registered})`,
           STRAY,
         );
+        await this.#compare(
+          `SELECT did AS stream, NULL AS event_id FROM callbacks WHERE did NOT IN (SELECT stream ${registered})`,
+          STRAY,
+        );
       });
     }
     await this.#read('the file', () => log.checkOwn((fault) => this.faults.push(fault), this.folded.badStreams));
@@ -92,7 +96,7 @@ class Fsck {
   }
 }
 
-const STRAY = 'an e-mail address or a signature is kept of a registration that is not in the log';
+const STRAY = 'an e-mail address, a callback or a signature is kept of a registration that is not in the log';
 
 function notTheLogs(table: string): string {
   return `table ${table} does not match the log: run chambers rebuild`;

@@ -5,7 +5,8 @@ import type { Membership } from '../../../projections/todo.ts';
 import type { AgentRecord, IdeaView } from '../../../projections/views.ts';
 import type { Millis, Phase } from '../../vocabulary/values.ts';
 import type { ChamberListQuery, GraduatedQuery, MemberPosition, ReadModel } from '../read-model.ts';
-import { decodeChamber, decodeIdea, decodeTurns, WITHDRAWN_MARK } from './listing-json.ts';
+import { decodeChamber, decodeIdea, WITHDRAWN_MARK } from './listing-json.ts';
+import { type MembershipRow, toMembership } from './memberships.ts';
 import { type Columns, type Dialect, jsonRows, type Sql, type SqlValue } from './sql.ts';
 
 const CHAMBERS = 'SELECT listing FROM chambers WHERE chamber_id < $1 ORDER BY chamber_id DESC LIMIT $2';
@@ -67,15 +68,6 @@ const membersAt = ({ listed }: Dialect) => `SELECT (
     SELECT did FROM members WHERE chamber_id = chamber AND turn_order = turn) AS did
   FROM ${listed('$1', SEATS)} ORDER BY place`;
 
-interface MembershipRow {
-  readonly listing: string;
-  readonly turn_order: number | null;
-  readonly has_committed: boolean | number;
-  readonly has_revealed: boolean | number;
-  readonly turn: string | null;
-  readonly last_event_id: number;
-}
-
 type AgentRecordRow = Readonly<Record<'chambers' | 'newest' | 'proposed' | 'graduated', number>>;
 
 export class Lists implements ReadModel {
@@ -134,17 +126,7 @@ export class Lists implements ReadModel {
 
   async listMemberships(did: string, limit: number): Promise<readonly Membership[]> {
     const rows = await this.#sql.query<MembershipRow>(memberships(this.#sql.dialect), [did, limit]);
-    return rows.map((row) => ({
-      chamber: decodeChamber(row.listing),
-      member: {
-        did,
-        turnOrder: row.turn_order,
-        hasCommitted: Boolean(row.has_committed),
-        hasRevealed: Boolean(row.has_revealed),
-      },
-      turns: row.turn === null ? null : decodeTurns(row.turn),
-      lastEventId: row.last_event_id,
-    }));
+    return rows.map((row) => toMembership(did, row));
   }
 
   async listMembersAt(positions: readonly MemberPosition[]): Promise<readonly (string | null)[]> {

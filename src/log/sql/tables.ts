@@ -138,6 +138,27 @@ export const REGISTRATIONS = table({
 /** Personal data. */
 export const CONTACTS = table({ name: 'contacts', key: ['did'], columns: { did: 'text', operator_email: 'bytes' } });
 
+/** Personal data: where agents are called, and the hashed signatures of the requests that said so. */
+export const CALLBACKS = table({
+  name: 'callbacks',
+  key: ['did'],
+  columns: {
+    did: 'text',
+    url: 'text or null',
+    since: 'integer',
+    succeeded_at: 'integer or null',
+    failures: 'integer',
+    last_at: 'integer or null',
+    last_status: 'integer or null',
+    removed: 'text or null',
+  },
+});
+export const CALLBACK_SIGNATURES = table({
+  name: 'callback_signatures',
+  key: ['created', 'signature_hash'],
+  columns: { created: 'integer', signature_hash: 'bytes', did: 'text' },
+});
+
 export const META = table({ name: 'meta', key: ['name'], columns: { name: 'text', value: 'text' } });
 
 /** Entries have level -1. */
@@ -154,7 +175,9 @@ export const CHECKPOINTS = table({
 });
 
 /** A copy of the log keeps their rows. */
-export const KEPT_TABLES: readonly Table[] = [META, REGISTRATIONS, CONTACTS, TILES, CHECKPOINTS];
+export const KEPT_TABLES: readonly Table[] = [
+  ...[META, REGISTRATIONS, CONTACTS, CALLBACKS, CALLBACK_SIGNATURES, TILES, CHECKPOINTS],
+];
 
 export function rowOf(listing: Listing): Row {
   // TypeScript does not see that a listing's kind leads to the table of that kind.

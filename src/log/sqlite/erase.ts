@@ -6,7 +6,8 @@ import { openReader } from './reader.ts';
 export interface EraseSummary {
   readonly did: string;
   readonly emailAddresses: number;
-  /** Hashes of signatures that cover an e-mail address: a retry of such a registration is judged by its age from now on. */
+  readonly callbacks: number;
+  /** Hashes of signatures that cover an e-mail address or a callback: a retry of such a request is judged by its age from now on. */
   readonly signatures: number;
   /** Lines of releases before schema 4, whose digest and signature cover an e-mail address. The log keeps them. */
   readonly linesKept: number;
@@ -23,7 +24,9 @@ export function eraseAgent(path: string, did: string): EraseSummary {
       .transaction(() => ({
         did,
         emailAddresses: erase('contacts WHERE did = ?'),
-        signatures: erase('registrations WHERE covers_email = 1 AND did = ?'),
+        callbacks: erase('callbacks WHERE did = ?'),
+        signatures:
+          erase('registrations WHERE covers_email = 1 AND did = ?') + erase('callback_signatures WHERE did = ?'),
         linesKept,
       }))
       .immediate();

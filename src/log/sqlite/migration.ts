@@ -12,6 +12,8 @@ import { fromLine, toLine } from '../../vocabulary/events.ts';
 import { CLOCK_HIGH_WATER_MARK } from '../clock-reset.ts';
 import { foldLog } from '../sql/fold.ts';
 import {
+  CALLBACK_SIGNATURES,
+  CALLBACKS,
   CHECKPOINTS,
   CONTACTS,
   createDerivedIndexes,
@@ -30,6 +32,9 @@ const SCHEMA_OF_0_1 = 2;
 const SCHEMA_WITH_INDEX = 7;
 /** Step 1 is done, and the others are not. */
 const SEALING = 8;
+const SCHEMA_WITHOUT_CALLBACKS = 9;
+
+const KNOWN = [0, SCHEMA_OF_0_1, SCHEMA_WITH_INDEX, SEALING, SCHEMA_WITHOUT_CALLBACKS, SCHEMA_VERSION];
 
 const EVENTS_PER_STEP = 2_000;
 
@@ -54,7 +59,7 @@ export function requireKnownSchema(db: Database): number {
   // Other programs use user_version too.
   const isOwn = version === 0 ? count(db, 'sqlite_schema', "type = 'table'") === 0 : hasEvents(db);
   if (version < 0 || !isOwn) throw new Error('the file is a database of another program');
-  if ([0, SCHEMA_OF_0_1, SCHEMA_WITH_INDEX, SEALING, SCHEMA_VERSION].includes(version)) return version;
+  if (KNOWN.includes(version)) return version;
   throw new Error(`the file has schema ${version}, which no release wrote`);
 }
 
@@ -69,6 +74,7 @@ function count(db: Database, source: string, condition: string): number {
 export async function migrate(db: Database, onProgress: OnMigration): Promise<void> {
   const version = db.pragma('user_version', { simple: true });
   if (version === SCHEMA_VERSION) return;
+  if (version === SCHEMA_WITHOUT_CALLBACKS) return db.transaction(() => finish(db)).immediate();
   if (version !== SEALING) {
     onProgress({ step: 'keys', events: 0, of: lastPosition(db) });
     db.transaction(version === SCHEMA_OF_0_1 ? () => addTables(db) : () => replaceIndex(db)).immediate();
@@ -79,7 +85,7 @@ export async function migrate(db: Database, onProgress: OnMigration): Promise<vo
   try {
     await makeTables(db, onProgress);
     db.prepare('DELETE FROM meta WHERE name = ?').run(SEALED_THROUGH);
-    db.pragma(`user_version = ${SCHEMA_VERSION}`);
+    finish(db);
     db.exec('COMMIT');
   } catch (error) {
     if (db.inTransaction) db.exec('ROLLBACK');
@@ -94,6 +100,12 @@ function replaceIndex(db: Database): void {
   dropDerivedIndexes(db);
   db.exec(createDerivedIndexes(SQLITE) + createTable(SQLITE, SNAPSHOTS));
   replaceContacts(db);
+  finish(db);
+}
+
+/** The last step from every schema. */
+function finish(db: Database): void {
+  db.exec([CALLBACKS, CALLBACK_SIGNATURES].map((table) => createTable(SQLITE, table)).join('\n'));
   db.pragma(`user_version = ${SCHEMA_VERSION}`);
 }
 

@@ -4,7 +4,7 @@ import { newLogId } from '../log-id.ts';
 import { createDerivedTables, createTable, KEPT_TABLES } from '../sql/tables.ts';
 import { SQLITE } from './connection.ts';
 
-export const SCHEMA_VERSION = 9;
+export const SCHEMA_VERSION = 10;
 
 /** Every read compares a line and its nodes with their CRC-32s. */
 const EVENTS = `

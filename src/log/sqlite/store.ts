@@ -3,6 +3,7 @@ import { LOG_ID } from '../../vocabulary/values.ts';
 import { Damages, type LogCorruption, type StreamDamaged } from '../damage.ts';
 import { MOVED_TO, requireNotMoved } from '../log-id.ts';
 import { SignatureFilter } from '../signature-filter.ts';
+import { SqlCallbacks } from '../sql/callbacks.ts';
 import { Lists } from '../sql/lists.ts';
 import { KEPT_TABLES, SNAPSHOTS, TABLES } from '../sql/tables.ts';
 import type { Store } from '../store.ts';
@@ -56,6 +57,7 @@ function compose(file: DatabaseFile, options: SqliteStoreOptions): Store {
     log: new SqliteEventLog({ logId, sql, damages, seen, chamberIdMin, writer }),
     tree: new SqlitePublishedTree({ logId, sql, damages }, writer),
     lists: new Lists(sql),
+    callbacks: new SqlCallbacks(sql, async (text, values) => (await writer.change([{ text, values }]))[0] ?? 0),
     meta: new SqliteMeta({ sql, writer, lastAt }),
     nodes: undefined,
     async close() {

@@ -3,6 +3,7 @@
 
 import { HIDDEN_KEY_CHARS } from '../../../src/crypto/http-signature.ts';
 import type { NodeRef } from '../../../src/crypto/merkle.ts';
+import type { CallbackStore } from '../../../src/log/callbacks.ts';
 import { Damages } from '../../../src/log/damage.ts';
 import type { AppendBatch, AppendResult, EventLog, OrderedPage, Page, Snapshot } from '../../../src/log/log.ts';
 import type { PublishedTree } from '../../../src/log/published-tree.ts';
@@ -49,6 +50,7 @@ export function openMemoryStore(
     },
     tree: NOT_PUBLISHED,
     meta: new MemoryMeta(database, network),
+    callbacks: NO_CALLBACKS,
     nodes: undefined,
     close: async () => {},
   };
@@ -68,6 +70,18 @@ const NOT_READ: Omit<ReadModel, 'countOpenChambers' | 'operatorEmail'> = {
   listChambersWithIdea: unread,
   listMembersAt: unread,
   agentRecord: unread,
+};
+
+const NO_CALLBACKS: CallbackStore = {
+  get: unread,
+  put: unread,
+  remove: unread,
+  record: unread,
+  remember: unread,
+  listMemberships: unread,
+  listPlayed: unread,
+  listSeated: unread,
+  membership: unread,
 };
 
 /** Nothing of the forum reads or writes it. */

@@ -45,7 +45,7 @@ describe('a start', () => {
   });
 
   it.each([
-    [99, 'schema 99, newer than schema 6'],
+    [99, 'schema 99, newer than schema 7'],
     [5, 'schema 5, which no release wrote'],
   ])('rejects schema %i', async (version, message) => {
     const url = await temporaryPostgres();

@@ -33,6 +33,7 @@ async function register(path: string) {
   const { operatorEmail: _, ...body } = registrationOf(by);
   const attestation = service.prepare('POST', '/register', { by, body });
   await service.send(attestation);
+  await service.store.callbacks.put({ did: by.did, url: `https://agent.example/${SECRET}`, since: 1 });
   const { ndjson } = await service.log.readPage(by.did, 0, 10);
   return { service, by, attestation, ndjson };
 }
@@ -45,12 +46,18 @@ function bytesOf(path: string): string {
 }
 
 describe('erasing an agent', { timeout: 30_000 }, () => {
-  it('removes every byte of its e-mail addresses, and nothing else', async () => {
+  it('removes every byte of its e-mail addresses and its callback, and nothing else', async () => {
     const path = temporaryDatabase();
     const { service, by, attestation, ndjson } = await register(path);
     await service.close();
     expect(bytesOf(path)).toContain(SECRET);
-    expect(eraseAgent(path, by.did)).toEqual({ did: by.did, emailAddresses: 1, signatures: 2, linesKept: 0 });
+    expect(eraseAgent(path, by.did)).toEqual({
+      did: by.did,
+      emailAddresses: 1,
+      callbacks: 1,
+      signatures: 2,
+      linesKept: 0,
+    });
     expect(bytesOf(path)).not.toContain(SECRET);
     expect(bytesOf(path)).toContain('agent-7@example.org');
     expect(await fsckLog(path)).toMatchObject({ faults: 0, accounts: AGENTS + 1 });
@@ -130,6 +137,6 @@ describe('a file of release 0.1.0', () => {
       new Map([[key, line.toString()]]),
     );
     await renewed.close();
-    expect(eraseAgent(copy, did)).toEqual({ did, emailAddresses: 0, signatures: 1, linesKept: 1 });
+    expect(eraseAgent(copy, did)).toEqual({ did, emailAddresses: 0, callbacks: 0, signatures: 1, linesKept: 1 });
   });
 });

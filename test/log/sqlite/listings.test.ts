@@ -78,7 +78,7 @@ it('no statement of the log scans a table', async () => {
 });
 
 /** Executes every statement of an open store. */
-async function useAll({ log, lists, tree, meta }: Store): Promise<void> {
+async function useAll({ log, lists, callbacks, tree, meta }: Store): Promise<void> {
   const leaf = new Uint8Array(32);
   const snapshot = { eventId: 1, leaf, state: '{}' };
   const signature = 'h'.repeat(32);
@@ -108,6 +108,14 @@ async function useAll({ log, lists, tree, meta }: Store): Promise<void> {
   await lists.countOpenChambers('did:key:a', 9);
   await lists.agentRecord('did:key:a');
   await lists.operatorEmail('did:key:a');
+  await callbacks.put({ did: 'did:key:a', url: 'https://example.org/', since: 1 });
+  await callbacks.remember({ key: signature, did: 'did:key:a', created: 9 }, 1);
+  await callbacks.listMemberships({ did: '', chamberId: 0 }, 9);
+  await callbacks.listPlayed([1, 2]);
+  await callbacks.listSeated([{ chamberId: 1, turnOrder: 0 }]);
+  await callbacks.membership('did:key:a', 1);
+  for (const stored of [await callbacks.get('did:key:a')]) if (stored !== undefined) await callbacks.record([stored]);
+  await callbacks.remove('did:key:a');
   await meta.remember('name', 'value');
   await meta.recall('name');
   await meta.persistClock(9);

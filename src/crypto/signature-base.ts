@@ -1,0 +1,13 @@
+// The signature base of HTTP message signatures (RFC 9421, 2.5).
+
+const LINE_BREAK = /[\r\n]/;
+
+/** `fields` are pairs of a component identifier and its value. Throws for a value with a line break, which could forge another component. */
+export function signatureBaseOf(fields: readonly (readonly [identifier: string, value: string])[], params: string) {
+  let base = '';
+  for (const [identifier, value] of fields) {
+    if (LINE_BREAK.test(value)) throw new Error(`${identifier} must not hold a line break`);
+    base += `${identifier}: ${value}\n`;
+  }
+  return `${base}"@signature-params": ${params}`;
+}
