@@ -1,6 +1,6 @@
 // A chamber's outcome on the chain, folded from the service's events. The relayer has no other state.
 import type { ServiceEvent } from '../src/vocabulary/events.ts';
-import type { RelayTransaction, ServicePayloads } from '../src/vocabulary/service-payloads.ts';
+import type { RecordedTransaction, RelayTransaction, ServicePayloads } from '../src/vocabulary/service-payloads.ts';
 import { unreachable } from '../src/vocabulary/unreachable.ts';
 
 export type Committed = ServicePayloads['chamber.committed'];
@@ -9,7 +9,7 @@ export type DeployFailed = ServicePayloads['idea.deploy_failed'];
 
 export interface Deployment {
   /** Every transaction signed for it, oldest first; a raised fee is another one with the same nonce. */
-  readonly submitted: readonly RelayTransaction[];
+  readonly submitted: readonly RecordedTransaction[];
   readonly outcome: Deployed | DeployFailed | null;
 }
 

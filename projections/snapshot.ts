@@ -31,7 +31,7 @@ function textLength({ ideas, settlement }: ChamberState): number {
   let length = 0;
   for (const { description, stances } of ideas) length += description.length + STANCE_CHARS * stances.length;
   for (const { submitted } of settlement.deployments.values()) {
-    for (const { rawTransaction } of submitted) length += rawTransaction.length;
+    for (const { rawTransaction = '' } of submitted) length += rawTransaction.length;
   }
   return length;
 }

@@ -165,6 +165,27 @@ describe('what is pure', () => {
   });
 });
 
+describe('a line is hashed', () => {
+  it('only where a stub is told from other lines, and in the tree’s own file', () => {
+    // The auditor verifies stubs with its fast verifier.
+    const MAY = [
+      'src/crypto/merkle.ts',
+      'src/crypto/stub.ts',
+      'src/audit/receipts/receipt-checks.ts',
+      'src/audit/chamber/sequence.ts',
+    ];
+    expect(
+      sources.filter(({ path, text }) => /\bleafHash\(/.test(text) && !MAY.includes(path)).map(({ path }) => path),
+    ).toEqual([]);
+  });
+
+  it('on trust, as a line that the service itself has written, only by the rooms of the service', () => {
+    const SERVICE = ['log', 'forum', 'http', 'service', 'crypto'];
+    const users = sources.filter(({ text }) => text.includes('storedLeaf')).map(({ layer }) => layer);
+    expect(users.filter((layer) => !SERVICE.includes(layer))).toEqual([]);
+  });
+});
+
 describe('every source', () => {
   it('of the service is given its environment: only the ends of the program read it', () => {
     const readers = sources.filter(({ text }) => text.includes('process.env')).map(({ layer }) => layer);

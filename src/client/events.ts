@@ -1,6 +1,6 @@
 // Events over any number of connections. Each line contains the leaf hash of the previous one: only lines that follow the cursor are
 // returned, so a reader detects any change.
-import { leafHash } from '../crypto/merkle.ts';
+import { lineLeaf } from '../crypto/stub.ts';
 import { READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
 import { backoffMillis, timerMillis } from '../reading/waiting.ts';
 import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
@@ -265,7 +265,7 @@ export function follow(
   if (cursor.leaf !== null && event.prev !== cursor.leaf) {
     throw broken(`prev of event ${expected} is not the hash of event ${cursor.eventId} as it was read`);
   }
-  return { eventId: expected, leaf: toHex(leafHash(encoder.encode(line))), line, event };
+  return { eventId: expected, leaf: toHex(lineLeaf(encoder.encode(line))), line, event };
 }
 
 function broken(detail: string): ClientError {

@@ -16,9 +16,9 @@ export {
   ideaViews,
 } from '../../projections/views.ts';
 export { commitmentHash, type Opening } from '../crypto/commitment.ts';
-export { leafHash } from '../crypto/merkle.ts';
 export { verifyConsistency, verifyInclusion } from '../crypto/merkle-proof.ts';
 export type { KeptReceipt, Receipt } from '../crypto/receipt.ts';
+export { lineLeaf as leafHash } from '../crypto/stub.ts';
 export { READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
 export type { Fetch } from '../reading/response.ts';
 export type { AccountEvent, ChamberEvent, MoveEvent, ServiceEvent } from '../vocabulary/events.ts';

@@ -1,6 +1,6 @@
 // Brings into memory what a command is decided on: its streams, for a creation its creator's open chambers, and the events that a move
 // names.
-import { leafHash } from '../crypto/merkle.ts';
+import { storedLeaf } from '../crypto/stub.ts';
 import type { EventLog } from '../log/log.ts';
 import type { StreamId } from '../log/stream-id.ts';
 import { takesReplies } from '../moves/registry.ts';
@@ -29,7 +29,7 @@ export async function prepare(pending: PendingCommand, { log, streams, creations
   let { seenLeaf, takesReply } = readings;
   if (chamberId !== undefined && seenEventId !== undefined && seenLeaf === undefined) {
     const line = await readLine(log, chamberId, seenEventId);
-    seenLeaf = line === undefined ? null : toHex(leafHash(line));
+    seenLeaf = line === undefined ? null : toHex(storedLeaf(line));
   }
   if (chamberId !== undefined && replyTo !== undefined && takesReply === undefined) {
     const line = await readLine(log, chamberId, replyTo);

@@ -4,7 +4,8 @@ import { type AccountState, evolveAccount } from '../../projections/account.ts';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { listingsOf } from '../../projections/listings.ts';
 import { encodeState, isSnapshotDue, SNAPSHOT_EVERY_EVENTS } from '../../projections/snapshot.ts';
-import { type Accumulator, appendLeaf, EMPTY_TREE, leafHash } from '../crypto/merkle.ts';
+import { type Accumulator, appendLeaf, EMPTY_TREE } from '../crypto/merkle.ts';
+import { storedLeaf } from '../crypto/stub.ts';
 import type { LogEntry, Snapshot } from '../log/log.ts';
 import { moveOfEvent } from '../moves/registry.ts';
 import {
@@ -78,7 +79,7 @@ export function stageChamberEvent(
     request,
   } as ChamberEvent;
   const line = Buffer.from(toLine(event));
-  const { chamber, nodes } = grownChamber(before, event, { leaf: leafHash(line), lineBytes: line.length });
+  const { chamber, nodes } = grownChamber(before, event, { leaf: storedLeaf(line), lineBytes: line.length });
   const { state } = chamber;
   const mayBeDue = event.eventId % SNAPSHOT_EVERY_EVENTS === 0;
   const entry = {
@@ -119,7 +120,7 @@ export function stageAccountEvent(
   // Parsed from the line, so that the members have the same order as after a retry or a restart.
   const event = fromLine(text) as AccountEvent;
   const line = Buffer.from(text);
-  const after = grownAccount(before, event, leafHash(line));
+  const after = grownAccount(before, event, storedLeaf(line));
   const snapshot = isSnapshotDue(after.state) ? snapshotOf(after) : undefined;
   const entry = { stream: did, eventId, at, line, signature, nodes: null, listings: [], snapshot };
   return { after, event, entry };

@@ -9,7 +9,8 @@ import {
   isSnapshotDue,
   SNAPSHOT_EVERY_EVENTS,
 } from '../../projections/snapshot.ts';
-import { leafHash, peakRefs, restoreTree } from '../crypto/merkle.ts';
+import { peakRefs, restoreTree } from '../crypto/merkle.ts';
+import { storedLeaf } from '../crypto/stub.ts';
 import { LogCorruption } from '../log/damage.ts';
 import type { EventLog } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
@@ -189,7 +190,7 @@ export class Streams {
     if (snapshot === undefined) return undefined;
     const { eventId, leaf, state: text } = snapshot;
     const { ndjson } = await this.#log.readPage(stream, eventId - 1, 1);
-    if (ndjson.length === 0 || !Buffer.from(leaf).equals(leafHash(ndjson.subarray(0, -1)))) {
+    if (ndjson.length === 0 || !Buffer.from(leaf).equals(storedLeaf(ndjson.subarray(0, -1)))) {
       await this.#log.dropSnapshot(stream).catch(() => {});
       return undefined;
     }
@@ -212,7 +213,7 @@ export class Streams {
       if ((event.chamberId ?? event.did) !== stream) throw new Error('it is of another stream');
       if (event.prev !== (before?.headHash ?? NO_PREVIOUS))
         throw new Error('its prev is not the hash of the event before it');
-      const leaf = leafHash(line);
+      const leaf = storedLeaf(line);
       if (event.chamberId === null) return grownAccount(before as Account | undefined, event, leaf);
       return grownChamber(before as Chamber | undefined, event, { leaf, lineBytes: line.length }).chamber;
     } catch (error) {

@@ -1,8 +1,8 @@
 // Responds to accepted commands; if the caller asks for a receipt of the event, the service signs the response.
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { leafHash } from '../crypto/merkle.ts';
 import { eventField, type ReceiptRequest, receiptBase, receiptParams, wantedReceipt } from '../crypto/receipt.ts';
+import { storedLeaf } from '../crypto/stub.ts';
 import type { ServiceKey } from '../keys/service-keys.ts';
 import { type ForumEvent, fromLine, toLine } from '../vocabulary/events.ts';
 import type { ForumContext, HttpOptions } from './context.ts';
@@ -75,7 +75,7 @@ export class ReceiptSigner {
 
 /** The parts of the response that the receipt covers. */
 function responseOf(event: ForumEvent, body: string, logId: string) {
-  const leaf = leafHash(Buffer.from(toLine(event)));
+  const leaf = storedLeaf(Buffer.from(toLine(event)));
   return {
     status: 200,
     contentDigest: `sha-256=:${hash('sha256', body, 'base64')}:`,

@@ -1,6 +1,6 @@
 // What a mirror keeps about an entry that no line explains: a proof of misbehaviour if the log has two lines of one event, or one line twice;
 // otherwise evidence.
-import { leafHash } from '../crypto/merkle.ts';
+import { lineLeaf } from '../crypto/stub.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
 import { entryEvidence, type PublishedEntries, proveEntry } from '../tlog/entry-evidence.ts';
 import { placeOfLine } from '../tlog/leaf-index.ts';
@@ -22,7 +22,7 @@ export async function evidenceOf(unexplained: Unexplained, log: MirroredLog): Pr
 
 /** Combines the entry's line, if the service returned it or the log has it already, with the earlier line of the same event. */
 async function twoLines({ leaf, entry }: Unexplained, served: string | null, log: MirroredLog) {
-  const isOf = (text: string) => Buffer.compare(leafHash(Buffer.from(text)), entry) === 0;
+  const isOf = (text: string) => Buffer.compare(lineLeaf(Buffer.from(text)), entry) === 0;
   const { stream, eventId } = (served !== null && isOf(served) && placeOf(served)) || leaf;
   let index = 0;
   for await (const earlier of log.lines()) {

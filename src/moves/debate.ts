@@ -61,7 +61,7 @@ export const debate = defineMove({
   impliedBody: ({ ideaId, comment, refinement, replyTo, stance }) => ({
     ideaId,
     comment,
-    ...(refinement !== null && { refinement }),
+    ...(refinement != null && { refinement }),
     ...(replyTo !== undefined && { replyTo }),
     ...(stance !== undefined && { stance }),
   }),
@@ -76,7 +76,7 @@ export const debate = defineMove({
   narrate: ({ ideaId, comment, refinement, replyTo, stance }, names) => {
     const reply = replyTo === undefined ? '' : `, in reply to event ${replyTo}`;
     const said = `${stance ?? 'on'} ${names.idea(ideaId)}${reply}: ${names.words(comment)}`;
-    return refinement === null ? said : `${said} ${names.words(canonicalJson(refinement))}`;
+    return refinement == null ? said : `${said} ${names.words(canonicalJson(refinement))}`;
   },
 
   texts: {

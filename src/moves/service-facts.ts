@@ -5,7 +5,7 @@ import { isGraduate } from '../../projections/graduation.ts';
 import { isClosed } from '../../projections/phase.ts';
 import { deploymentOf } from '../../projections/settlement.ts';
 import type { ServiceFact } from '../vocabulary/events.ts';
-import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
+import type { RecordedTransaction } from '../vocabulary/service-payloads.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
@@ -56,8 +56,8 @@ export function decideServiceFact(state: ChamberState | null, fact: ServiceFact,
  * nonce with a raised fee or at a lower one that fills a gap.
  */
 function requireReplacement(
-  fact: ServiceFact & { readonly payload: RelayTransaction },
-  submitted: readonly RelayTransaction[],
+  fact: ServiceFact & { readonly payload: RecordedTransaction },
+  submitted: readonly RecordedTransaction[],
   outcome: string,
 ): void {
   if (submitted.some(({ nonce }) => nonce >= fact.payload.nonce)) return;

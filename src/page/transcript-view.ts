@@ -29,7 +29,7 @@ export function eventsThatFit(lines: readonly string[]): readonly ChamberEvent[]
 }
 
 function debatedChars({ comment, refinement }: Extract<ChamberEvent, { type: 'chamber.debated' }>['payload']): number {
-  return comment.length + (refinement === null ? 0 : Math.min(indentedChars(refinement), INDENTED_CHARS_MAX));
+  return comment.length + (refinement == null ? 0 : Math.min(indentedChars(refinement), INDENTED_CHARS_MAX));
 }
 
 /** Events that are drawn together. */
@@ -210,7 +210,7 @@ function content(event: ChamberEvent, model: ChamberModel): readonly Child[] {
             ideaId !== null && [stance === undefined ? 'on ' : `${stance} `, ticker(ideaId, state)],
           ),
         foreignBlock(comment),
-        refinement !== null && refinementView(refinement, event, model),
+        refinement != null && refinementView(refinement, event, model),
       ];
     }
     case 'chamber.amended': {

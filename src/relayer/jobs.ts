@@ -6,7 +6,7 @@ import type { Idea } from '../../projections/ideas.ts';
 import { isClosed } from '../../projections/phase.ts';
 import { deploymentOf } from '../../projections/settlement.ts';
 import type { ServiceFact } from '../vocabulary/events.ts';
-import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
+import type { RecordedTransaction, RelayTransaction } from '../vocabulary/service-payloads.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
 import type { Block, LogFilter, Logs } from './chain-client.ts';
 import type { ClosedChamber, RelayerConfig, RelayerContext } from './context.ts';
@@ -22,7 +22,7 @@ export interface Job {
   /** The current account's transactions for this job, oldest first. */
   readonly submitted: readonly RelayTransaction[];
   /** The transactions of all accounts: an operator may change the key. */
-  readonly logged: readonly RelayTransaction[];
+  readonly logged: readonly RecordedTransaction[];
   /** null while the job is open. */
   readonly outcome: { readonly txHash: Hex | null } | null;
   /** Returns the calldata, up to 25 KB. */
@@ -69,7 +69,7 @@ export async function readClosed(
 }
 
 /** The chamber's logged transactions, of all accounts. */
-export function transactionsOf({ state }: ClosedChamber): readonly RelayTransaction[] {
+export function transactionsOf({ state }: ClosedChamber): readonly RecordedTransaction[] {
   const { commitSubmitted, deployments } = state.settlement;
   return [...commitSubmitted, ...[...deployments.values()].flatMap(({ submitted }) => submitted)];
 }

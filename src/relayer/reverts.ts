@@ -7,6 +7,7 @@ import { isWaitedFor, revertError, revertReason } from './contracts.ts';
 import type { Job } from './jobs.ts';
 import { hashAtNonce } from './nonce-user.ts';
 import { complete, defer, findCompletion, record, type Step } from './outcomes.ts';
+import { isWhole } from './transactions.ts';
 
 const ZERO = /^0x0*$/;
 
@@ -58,7 +59,8 @@ export async function mayBeDone(job: Job, round: RoundContext): Promise<boolean>
  * Whether a nonce of the job was used without a known cause: some node has reported it as used, no transaction of the job at that nonce has a
  * receipt, and no confirmed block shows that another transaction used it.
  */
-async function isUnaccounted({ logged }: Job, round: RoundContext): Promise<boolean> {
+async function isUnaccounted(job: Job, round: RoundContext): Promise<boolean> {
+  const logged = job.logged.filter(isWhole);
   const { rpc, signers: known, highestNonces, head, config } = round;
   const receipts = await Promise.all(logged.map(({ txHash }) => readReceipt(rpc, txHash)));
   const signers = await Promise.all(logged.map((transaction) => known.of(transaction)));

@@ -13,7 +13,7 @@ import {
 } from 'viem';
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
 import { keccak256 } from '../crypto/keccak.ts';
-import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
+import type { RecordedTransaction, RelayTransaction } from '../vocabulary/service-payloads.ts';
 import { toHex } from '../vocabulary/values.ts';
 
 /** Throws for an invalid key, with an error that does not contain it. */
@@ -64,10 +64,11 @@ export class Signers {
   readonly #kept = new LRUCache<Hex, Address>({ max: SIGNERS_KEPT_MAX });
 
   /** Returns the transactions that this account signed: an operator may change the key, and each account has its own nonces. */
-  async ownOf(account: Address, transactions: readonly RelayTransaction[]): Promise<readonly RelayTransaction[]> {
+  async ownOf(account: Address, transactions: readonly RecordedTransaction[]): Promise<readonly RelayTransaction[]> {
     const own: RelayTransaction[] = [];
     for (const transaction of transactions) {
-      if ((await this.of(transaction)) === account) own.push(transaction);
+      // One that is withheld can't be sent again, so it is watched like that of a former account.
+      if (isWhole(transaction) && (await this.of(transaction)) === account) own.push(transaction);
     }
     return own;
   }
@@ -85,6 +86,11 @@ export class Signers {
     this.#kept.set(txHash, signer);
     return signer;
   }
+}
+
+/** Whether the log still has its bytes: without them its signer is unknown. */
+export function isWhole(transaction: RecordedTransaction): transaction is RelayTransaction {
+  return transaction.rawTransaction !== undefined;
 }
 
 async function recoverSigner(rawTransaction: Hex): Promise<Address> {

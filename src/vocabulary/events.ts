@@ -13,6 +13,7 @@ import type {
   Rounds,
   Stance,
 } from './values.ts';
+import type { Withheld } from './withheld.ts';
 
 /** The evidence of a signed command, exactly as received (RFC 9421, RFC 9530). */
 export interface RequestEvidence {
@@ -98,7 +99,8 @@ interface MoveContents {
   'chamber.debated': {
     readonly ideaId: string | null;
     readonly comment: string;
-    readonly refinement: JsonObject | null;
+    /** Absent only in a stub. */
+    readonly refinement?: JsonObject | null;
     /** The eventId of an earlier proposal, comment or amendment. */
     readonly replyTo?: number;
     /** What the member thinks of the idea, and of which version. */
@@ -136,12 +138,14 @@ type Records<Payloads, Common> = {
     /** Leaf hash of the event before it in the stream. */
     readonly prev: Hex;
     readonly payload: Payloads[Type];
+    /** Only in a stub: the line that replaces an event's line after the service has withheld its texts (texts.ts). */
+    readonly withheld?: Withheld;
   };
 }[keyof Payloads];
 
 interface Signed {
   readonly did: string;
-  /** null for unsigned requests, and for registrations whose body held an e-mail address: it would let any reader test a guess. */
+  /** null for unsigned requests, for stubs whose request held a text, and for registrations whose body held an e-mail address: it would let any reader test a guess. */
   readonly request: RequestEvidence | null;
 }
 
@@ -179,11 +183,12 @@ export function isMove(event: ChamberEvent): event is MoveEvent {
  * The event as its canonical line (RFC 8785), without a line break. Every move makes one, so the members common to all events are
  * written in sorted order here, and only the payload takes the general path.
  */
-export function toLine({ chamberId, did, eventId, payload, prev, request, ts, type }: ForumEvent): string {
+export function toLine({ chamberId, did, eventId, payload, prev, request, ts, type, withheld }: ForumEvent): string {
   const signer = did === null ? 'null' : `"${did}"`;
+  const stub = withheld === undefined ? '' : `,"withheld":${canonicalJson(withheld)}`;
   return (
     `{"chamberId":${chamberId},"did":${signer},"eventId":${eventId},"payload":${canonicalJson(payload)},` +
-    `"prev":"${prev}","request":${request === null ? 'null' : toEvidence(request)},"ts":"${ts}","type":"${type}"}`
+    `"prev":"${prev}","request":${request === null ? 'null' : toEvidence(request)},"ts":"${ts}","type":"${type}"${stub}}`
   );
 }
 

@@ -1,10 +1,16 @@
 // The payloads of the service's own events, which it writes after the reveal deadline, outside the Merkle tree.
 import type { Hex } from './values.ts';
 
-export interface RelayTransaction {
+/** A transaction as the log records it. */
+export interface RecordedTransaction {
   readonly chainId: number;
   readonly nonce: number;
   readonly txHash: Hex;
+  /** Absent only in a stub: the calldata held a withheld text. */
+  readonly rawTransaction?: Hex;
+}
+
+export interface RelayTransaction extends RecordedTransaction {
   readonly rawTransaction: Hex;
 }
 
@@ -20,7 +26,7 @@ export interface ServicePayloads {
     /** The block's time. */
     readonly committedAt: string;
   };
-  'relay.deploy_submitted': { readonly ideaId: string } & RelayTransaction;
+  'relay.deploy_submitted': { readonly ideaId: string } & RecordedTransaction;
   'idea.deployed': {
     readonly ideaId: string;
     readonly tokenAddress: string;

@@ -3,7 +3,7 @@ import { parseDid } from '../crypto/did-key.ts';
 import { editListFile, listLines, readListFile, withLine } from '../files/list-file.ts';
 import type { StreamId } from '../log/stream-id.ts';
 import { parseId } from '../vocabulary/parameters.ts';
-import { WITHHOLD_REASONS, type WithholdReason } from './reasons.ts';
+import { WITHHOLD_REASONS, type WithholdReason } from '../vocabulary/withheld.ts';
 
 export interface NamedEvent {
   readonly stream: StreamId;

@@ -23,7 +23,7 @@ test('commits the root and deploys each graduate with the settings of the file',
   stage.relayer();
   await expectSettledOnce(stage);
   expect(forum.facts('idea.deployed')).toHaveLength(2);
-  const salts = forum.facts('relay.deploy_submitted').map(({ rawTransaction }) => {
+  const salts = forum.facts('relay.deploy_submitted').map(({ rawTransaction = '0x' }) => {
     const { data = '0x' } = parseTransaction(rawTransaction);
     const { args } = decodeFunctionData({ abi: QUORUM_FACTORY_ABI, data });
     expect(args[0]).toMatchObject({ image: SETTINGS.image, bps: SETTINGS.bps, chamberId: 1n, poolData: '0x01' });

@@ -2,7 +2,7 @@
 // transaction alone proves nothing: its sender may have chosen its form, gas, account or time so that it fails.
 import type { Address } from 'viem';
 import type { Idea } from '../../../projections/ideas.ts';
-import type { RelayTransaction } from '../../vocabulary/service-payloads.ts';
+import type { RecordedTransaction } from '../../vocabulary/service-payloads.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 import { lowerCase } from '../context.ts';
 import type { Problem } from '../report/findings.ts';
@@ -19,7 +19,7 @@ export interface FailedDeployment {
   /** Its account was the relayer's: any account can sign a transaction for the log. */
   readonly commitment: Transaction;
   readonly transaction: Transaction | undefined;
-  readonly submitted: readonly RelayTransaction[];
+  readonly submitted: readonly RecordedTransaction[];
   readonly factories: readonly string[];
   readonly at: Millis;
 }
@@ -90,8 +90,8 @@ async function loggedCalls({ chamberId, idea, submitted, transaction }: FailedDe
     if (form !== undefined && to) logged.push({ form, call: { ...of, to } });
   };
   for (const { rawTransaction } of submitted) {
-    const signed = await readTransaction(rawTransaction).catch(() => undefined);
-    if (signed === undefined) continue;
+    const signed = rawTransaction && (await readTransaction(rawTransaction).catch(() => undefined));
+    if (!signed) continue;
     const { from, to, data, value } = signed;
     add(signed.call, { from, to, data, value });
   }

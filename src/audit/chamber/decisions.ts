@@ -10,7 +10,7 @@ import { READ_LIMITS } from '../../reading/limits.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
 import type { MoveEvent, MovePayloads, ServiceEvent } from '../../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../../vocabulary/json.ts';
-import type { RelayTransaction } from '../../vocabulary/service-payloads.ts';
+import type { RecordedTransaction } from '../../vocabulary/service-payloads.ts';
 import { instantOf } from '../../vocabulary/values.ts';
 import { recordedIn, walletIn } from '../account/references.ts';
 import { differences, type Findings, OF_LOSS } from '../report/findings.ts';
@@ -174,7 +174,7 @@ function shortened(settlement: Settlement, { type, payload }: ServiceEvent): Set
 }
 
 /** The rules depend on the highest nonce and the newest transaction only. */
-function decisive(submitted: readonly RelayTransaction[]): readonly RelayTransaction[] {
+function decisive<One extends RecordedTransaction>(submitted: readonly One[]): readonly One[] {
   const highest = submitted.reduce((one, other) => (other.nonce >= one.nonce ? other : one));
   return [...new Set([highest, ...submitted.slice(-1)])];
 }

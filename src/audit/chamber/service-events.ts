@@ -6,7 +6,7 @@ import { phaseEnd } from '../../../projections/phase.ts';
 import type { Deployed, DeployFailed } from '../../../projections/settlement.ts';
 import { decideServiceFact, ServiceFactRejected } from '../../moves/service-facts.ts';
 import type { ServiceEvent } from '../../vocabulary/events.ts';
-import type { RelayTransaction, ServicePayloads } from '../../vocabulary/service-payloads.ts';
+import type { RecordedTransaction, ServicePayloads } from '../../vocabulary/service-payloads.ts';
 import { type Hex, instantOf, toTimestamp } from '../../vocabulary/values.ts';
 import { commitCall, deployCalls } from '../chain/calls.ts';
 import type { readTransaction } from '../chain/contracts.ts';
@@ -66,7 +66,13 @@ export class ServiceEventChecks {
       else this.#checkNonces(event.payload, eventId, subject);
       return;
     }
-    const signed = await this.#readTransaction(event.payload.rawTransaction).catch(() => undefined);
+    const { rawTransaction } = event.payload;
+    if (rawTransaction === undefined) {
+      // Of a stub only the hash is known.
+      this.#noteSubmitted(event.payload, undefined, subject);
+      return;
+    }
+    const signed = await this.#readTransaction(rawTransaction).catch(() => undefined);
     this.#noteSubmitted(event.payload, signed, subject);
     if (!isTreeKnown && event.type === 'relay.commit_submitted') return;
     this.#checkCall(event.payload, eventId, { signed, due: this.#dueCalls(event, state), subject });
@@ -111,7 +117,7 @@ export class ServiceEventChecks {
     }
   }
 
-  #noteSubmitted({ txHash, nonce }: RelayTransaction, signed: SignedCall | undefined, subject: Subject): void {
+  #noteSubmitted({ txHash, nonce }: RecordedTransaction, signed: SignedCall | undefined, subject: Subject): void {
     const all = this.#submitted.get(nameOf(subject)) ?? [];
     all.push({ txHash, nonce, from: signed?.from });
     this.#submitted.set(nameOf(subject), all);
@@ -150,14 +156,14 @@ export class ServiceEventChecks {
     this.#forChain.push({ check: 'service-events', problem });
   }
 
-  #dueCalls({ type, payload }: Extract<ServiceEvent, { payload: RelayTransaction }>, state: ChamberState) {
+  #dueCalls({ type, payload }: Extract<ServiceEvent, { type: `relay.${string}` }>, state: ChamberState) {
     const { chamberId } = state;
     if (type === 'relay.commit_submitted') return [commitCall(chamberId, this.#moves.root())];
     const idea = graduates(state).find(({ ideaId }) => ideaId === payload.ideaId);
     return idea ? deployCalls(chamberId, idea) : [];
   }
 
-  #checkCall(recorded: RelayTransaction, eventId: number, { signed, due, subject }: Due): void {
+  #checkCall(recorded: RecordedTransaction, eventId: number, { signed, due, subject }: Due): void {
     const { signedFor, namedFor } = this.#context;
     const claimant = namedFor.of(recorded.txHash, subject);
     const unreadable = this.#problemOfTransaction(recorded, signed);
@@ -187,7 +193,7 @@ export class ServiceEventChecks {
     return undefined;
   }
 
-  #problemOfTransaction(recorded: RelayTransaction, signed: SignedCall | undefined): string | undefined {
+  #problemOfTransaction(recorded: RecordedTransaction, signed: SignedCall | undefined): string | undefined {
     if (signed === undefined) return 'is not a signed call of the contracts';
     if (signed.txHash !== recorded.txHash) return `has the hash ${signed.txHash}, not txHash`;
     if (signed.nonce !== recorded.nonce) return `has the nonce ${signed.nonce}`;

@@ -1,7 +1,8 @@
 // Recomputes the published tree from the lines; `fsck` compares it with the stored tiles, `rebuild` replaces them. Tiles follow from the
 // lines, but checkpoints are signed and others have copies: if the lines have another root than the stored checkpoint, they were changed after
 // it was published, and no repair of this database can make both true.
-import { HASH_BYTES, leafHash } from '../../crypto/merkle.ts';
+import { HASH_BYTES } from '../../crypto/merkle.ts';
+import { storedLeaf } from '../../crypto/stub.ts';
 import { parseCheckpoint } from '../../tlog/checkpoint.ts';
 import { parseNote } from '../../tlog/note.ts';
 import { ENTRIES, TILE_WIDTH } from '../../tlog/tile.ts';
@@ -87,7 +88,7 @@ class TreeCheck {
 
   /** Returns the tiles that this line completes. */
   add(line: Uint8Array): readonly StoredTile[] {
-    this.#tree.add(leafHash(line));
+    this.#tree.add(storedLeaf(line));
     return this.#tree.takeFullTiles();
   }
 

@@ -1,7 +1,7 @@
 // Moves rows that another program appended out of a log while no service runs on it: all of them or none.
 import { isUtf8 } from 'node:buffer';
 import { rmSync } from 'node:fs';
-import { leafHash } from '../../crypto/merkle.ts';
+import { storedLeaf } from '../../crypto/stub.ts';
 import { createFileSync } from '../../files/durable-file.ts';
 import { toHex } from '../../vocabulary/values.ts';
 import { fsck } from '../sql/fsck.ts';
@@ -74,7 +74,7 @@ async function foreignTail(
         `position ${first} is damaged, and position ${position} may be the service's own: restore a backup instead`,
       );
     }
-    heads.set(stream, toHex(leafHash(line)));
+    heads.set(stream, toHex(storedLeaf(line)));
   }
   return rows;
 }

@@ -68,7 +68,7 @@ it('a leader that wakes after it was frozen sends nothing', { timeout: 2 * TIMEO
     event.type === 'relay.commit_submitted' || event.type === 'relay.deploy_submitted' ? [event.payload] : [],
   );
   expect(submitted.map(({ nonce }) => nonce).toSorted()).toEqual(Array.from({ length: JOBS }, (_, nonce) => nonce));
-  const logged = new Set<string>(submitted.map(({ rawTransaction }) => rawTransaction));
+  const logged = new Set(submitted.map(({ rawTransaction }) => `${rawTransaction}`));
   expect(nodes.flatMap(({ sent }) => [...sent].filter((bytes) => !logged.has(bytes)))).toEqual([]);
   expect([frozen.length, frozen[0]?.sent.size]).toEqual([2, 0]);
   const rpc = openRpc(chain.config.rpcUrl);

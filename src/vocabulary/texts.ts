@@ -1,0 +1,71 @@
+// The texts of each type of event, which a service can withhold, and what replaces them. A type that is not listed has none, so no
+// withholding hides a vote.
+import type { AccountPayloads, MovePayloads } from './events.ts';
+import { canonicalJson, parseJson } from './json.ts';
+import type { ServicePayloads } from './service-payloads.ts';
+import type { JsonValue } from './values.ts';
+import { WITHHELD_TEXT } from './withheld.ts';
+
+type Payloads = AccountPayloads & MovePayloads & ServicePayloads;
+type Names<Payload> = Payload extends unknown ? keyof Payload : never;
+
+const ABSENT = undefined;
+type Replacements<Type extends keyof Payloads> = {
+  readonly [Name in Names<Payloads[Type]>]?: JsonValue | typeof ABSENT;
+};
+
+/** For each text of a type what replaces it in the payload; requests have them under the same names. */
+const TEXTS: { readonly [Type in keyof Payloads]?: Replacements<Type> } = {
+  'agent.registered': { label: ABSENT, personality: {} },
+  'agent.personality_changed': { patch: {}, personality: {} },
+  'chamber.created': { name: WITHHELD_TEXT, topic: ABSENT },
+  'chamber.joined': { label: ABSENT },
+  'chamber.proposed': { name: WITHHELD_TEXT, description: '' },
+  'chamber.amended': { name: WITHHELD_TEXT, description: '' },
+  'chamber.debated': { comment: WITHHELD_TEXT, refinement: ABSENT },
+  'relay.deploy_submitted': { rawTransaction: ABSENT },
+  'idea.deploy_failed': { reason: WITHHELD_TEXT },
+};
+
+type Replacement = readonly [name: string, replacement: JsonValue | undefined];
+
+function replacementsOf(type: string): readonly Replacement[] {
+  if (!Object.hasOwn(TEXTS, type)) return [];
+  return Object.entries(TEXTS[type as keyof Payloads] as Readonly<Record<string, JsonValue | undefined>>);
+}
+
+export function hasTexts(type: string): boolean {
+  return Object.hasOwn(TEXTS, type);
+}
+
+/** The names of the type's texts that a payload, or a request's body, holds: what is withheld already is no text. */
+export function textsIn(type: string, holder: object): readonly string[] {
+  const held = ([name, replacement]: Replacement) => {
+    const value = Object.hasOwn(holder, name) ? (holder as Readonly<Record<string, unknown>>)[name] : null;
+    return value !== undefined && value !== null && canonicalJson(value) !== canonicalJson(replacement);
+  };
+  return replacementsOf(type)
+    .filter(held)
+    .map(([name]) => name);
+}
+
+/** The payload without its texts. A member that was absent stays absent. */
+export function withoutTexts<Payload extends object>(type: string, payload: Payload): Payload {
+  const without = { ...payload } as Record<string, unknown>;
+  for (const [name, replacement] of replacementsOf(type)) {
+    if (replacement === ABSENT) delete without[name];
+    else if (Object.hasOwn(without, name)) without[name] = replacement;
+  }
+  // Each replacement is of its member's type: the members that become absent are optional.
+  return without as Payload;
+}
+
+/** Whether a request's raw body held one of the texts; one that can't be read is taken to have. */
+export function bodyHoldsText(type: string, body: string | null): boolean {
+  if (body === '') return false;
+  try {
+    return body === null || textsIn(type, Object(parseJson(body))).length > 0;
+  } catch {
+    return true;
+  }
+}

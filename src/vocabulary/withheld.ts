@@ -1,0 +1,49 @@
+// The member `withheld` of a stub: the line that replaces an event's line after the service has withheld its texts.
+import type { Hex } from './values.ts';
+import { instantOf, LOG_ID } from './values.ts';
+
+export const WITHHOLD_REASONS = ['personal-data', 'secret', 'abuse', 'law'] as const;
+export type WithholdReason = (typeof WITHHOLD_REASONS)[number];
+
+/** What the service states about the line that was, under its signature. */
+export interface Withheld {
+  /** ISO 8601 UTC with milliseconds. */
+  readonly at: string;
+  /** The service's public key for receipts: 32 bytes in base64url. */
+  readonly key: string;
+  /** The key's thumbprint (RFC 7638). */
+  readonly keyid: string;
+  /** The leaf of the line that was, which is the stub's leaf too. */
+  readonly leaf: Hex;
+  readonly log: string;
+  readonly reason: WithholdReason;
+  /** Ed25519, 64 bytes in base64url. */
+  readonly signature: string;
+}
+
+/** How each member is written, in the order of the canonical form. */
+export const WITHHELD_FORMS: Readonly<Record<keyof Withheld, RegExp>> = {
+  at: /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/,
+  key: /^[A-Za-z0-9_-]{43}$/,
+  keyid: /^[A-Za-z0-9_-]{43}$/,
+  leaf: /^0x[0-9a-f]{64}$/,
+  log: LOG_ID,
+  reason: new RegExp(`^(?:${WITHHOLD_REASONS.join('|')})$`),
+  signature: /^[A-Za-z0-9_-]{85}[AQgw]$/,
+};
+
+/** The member of `withheld` that is missing, unknown or malformed; undefined for a well-formed value. */
+export function withheldProblem(value: unknown): string | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'withheld is not an object';
+  const unknown = Object.keys(value).find((name) => !Object.hasOwn(WITHHELD_FORMS, name));
+  if (unknown !== undefined) return `withheld has the unknown member ${JSON.stringify(unknown.slice(0, 60))}`;
+  for (const [name, form] of Object.entries(WITHHELD_FORMS)) {
+    const member = Object.hasOwn(value, name) ? (value as Readonly<Record<string, unknown>>)[name] : undefined;
+    if (member === undefined) return `withheld lacks ${name}`;
+    if (typeof member !== 'string' || !form.test(member)) return `withheld has an invalid ${name}`;
+  }
+  return Number.isNaN(instantOf((value as Withheld).at)) ? 'withheld has an invalid at' : undefined;
+}
+
+/** What stands for a withheld text that an event can't be without. */
+export const WITHHELD_TEXT = '[withheld]';

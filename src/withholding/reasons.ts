@@ -1,2 +1,0 @@
-export const WITHHOLD_REASONS = ['personal-data', 'secret', 'abuse', 'law'] as const;
-export type WithholdReason = (typeof WITHHOLD_REASONS)[number];
