@@ -43,7 +43,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   withholding: [...SPINE, 'keys', 'files', 'process', 'diagnostics'],
   metrics: ['vocabulary', 'process'],
   // What may run in another program shares the format and the rules with the service, not its store.
-  client: ['vocabulary', 'crypto', 'projections', 'reading', 'files'],
+  client: ['vocabulary', 'crypto', 'projections', 'process', 'reading', 'files'],
   audit: [...PURE, 'reading', 'process', 'verifier', 'files'],
   // Keeps a verified copy of a log that somebody else serves.
   mirror: ['vocabulary', 'crypto', 'tlog', 'reading', 'process', 'files'],

@@ -173,7 +173,7 @@ async function waitFor(input: Input): Promise<void> {
   });
 }
 
-const IDEA_COLUMNS = ['ideaId', 'ticker', 'backers', 'totalBps', 'tokenAddress', 'name'] as const;
+const IDEA_COLUMNS = ['ideaId', 'ticker', 'version', 'backers', 'totalBps', 'tokenAddress', 'name'] as const;
 
 async function show(input: Input): Promise<void> {
   const chamberId = toChamberId(input.args[0]);
@@ -185,7 +185,7 @@ async function show(input: Input): Promise<void> {
   const allocations = input.isJson || !isAllocating ? undefined : await forum.allocations(chamberId);
   const isOver = view.phase === 'ALLOCATE_REVEAL' && view.phaseEndsAt !== null && view.phaseEndsAt <= view.now;
   const problem = input.isJson || !isOver ? undefined : (await forum.health()).chain?.relayer?.reason;
-  const rows = ideas.map((idea) => IDEA_COLUMNS.map((column) => idea[column]));
+  const rows = ideas.map((idea) => [...IDEA_COLUMNS.map((column) => idea[column]), idea.withdrawn ? 'withdrawn' : '']);
   print(input.isJson, view, [
     ...summary(view, forum, input),
     ...(problem === undefined ? [] : [`The relayer reports: ${visibleLine(problem)}`]),
@@ -196,7 +196,7 @@ async function show(input: Input): Promise<void> {
     '',
     ...table(['TURN', 'MEMBER'], [...dids.entries()], 'No members yet.'),
     '',
-    ...table(['IDEA', 'TICKER', 'BACKERS', 'BPS', 'TOKEN', 'NAME'], rows, 'No ideas yet.'),
+    ...table(['IDEA', 'TICKER', 'VERSION', 'BACKERS', 'BPS', 'TOKEN', 'NAME', ''], rows, 'No ideas yet.'),
   ]);
 }
 

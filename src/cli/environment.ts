@@ -55,3 +55,11 @@ export async function interruptible<Result>(
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
   }
 }
+
+/** For work that ends only with an error or a signal, which is its orderly end. */
+export async function untilInterrupted(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const interrupted = new Error('interrupted');
+  await interruptible(interrupted, work).catch((error: unknown) => {
+    if (error !== interrupted) throw error;
+  });
+}

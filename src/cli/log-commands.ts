@@ -12,7 +12,7 @@ import type { Phase } from '../vocabulary/values.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import { auditCommand } from './audit-command.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, SERVICE_OPTIONS } from './command.ts';
-import { forumOf, interruptible } from './environment.ts';
+import { forumOf, untilInterrupted } from './environment.ts';
 import { narrate, phaseHeading } from './narrate.ts';
 import { CommandError, toPrintedLine } from './output.ts';
 import { toChamberId, toInteger } from './values.ts';
@@ -88,13 +88,6 @@ async function tailAll(input: Input): Promise<void> {
       const text = `${cursor.padStart(10)}  ${(did === null ? 'relayer' : shortAgent(did)).padEnd(9)} ${type}`;
       console.log(input.isJson ? toPrintedLine(line) : visibleLine(text));
     }
-  });
-}
-
-async function untilInterrupted(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
-  const interrupted = new Error('interrupted');
-  await interruptible(interrupted, work).catch((error) => {
-    if (error !== interrupted) throw error;
   });
 }
 

@@ -18,6 +18,7 @@ import { proofCommand } from './proof-command.ts';
 import { receiptsCommand } from './receipts-command.ts';
 import { serviceCommands } from './service-commands.ts';
 import { checkVariables } from './variables.ts';
+import { watchCommand } from './watch-command.ts';
 
 export const COMMANDS: readonly CommandSpec[] = [
   ...serviceCommands,
@@ -27,6 +28,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...contractsCommands,
   initCommand,
   ...agentCommands,
+  watchCommand,
   ...chamberCommands,
   ...moveCommands,
   outcomeCommand,

@@ -34,18 +34,20 @@ function forPeople(view: OutcomeView): readonly string[] {
   const ideas = byShare.map(({ ideaId, ticker, backers, totalBps, name, ...idea }) => [
     ideaId,
     ticker,
+    idea.version,
     backers,
     totalBps,
     share(totalBps),
     idea.tokenAddress ?? (idea.graduated ? `none: ${idea.failure}` : null),
     name,
+    idea.withdrawn ? 'withdrawn' : '',
   ]);
   const seats = view.members.map(({ did, label, wallet }, turn) => [turn, label ?? shortAgent(did), did, wallet]);
   return [
     paint('bold', visibleLine(`Chamber ${chamberId}: ${name}`)),
     `${committed} of ${view.members.length} members committed, ${revealed} revealed`,
     '',
-    ...table(['IDEA', 'TICKER', 'BACKERS', 'BPS', 'SHARE', 'TOKEN', 'NAME'], ideas, 'No ideas.'),
+    ...table(['IDEA', 'TICKER', 'VERSION', 'BACKERS', 'BPS', 'SHARE', 'TOKEN', 'NAME', ''], ideas, 'No ideas.'),
     '',
     ...table(['TURN', 'MEMBER', 'DID', 'WALLET'], seats, 'No members.'),
     '',

@@ -7,6 +7,8 @@ import { CommandError } from './output.ts';
 export const VARIABLES = {
   CHAMBERS_URL: 'base URL of the service (default: http://127.0.0.1:8787)',
   CHAMBERS_KEY_FILE: "the agent's key file (default: ~/.chambers/agent.json)",
+  CHAMBERS_CHAMBER: 'the chamber of a command that chambers watch runs',
+  CHAMBERS_MUST: 'what that command has to do: pass or commit',
   OWNER_PRIVATE_KEY: "the key of the contracts' owner, for contracts deploy and contracts set-relayer",
   NO_COLOR: 'set to anything: no colours',
 } as const;

@@ -19,6 +19,7 @@ import {
 import { bindingFor, readProvenChamber, requireOpens, type StoredOpening, untilRevealable } from './binding.ts';
 import type { Call, CallOptions, SendOptions, SignedRequest } from './call.ts';
 import { changes, type Snapshot, type Turn } from './chamber-watcher.ts';
+import { type WatchOptions, watchDuties } from './duty-watch.ts';
 import { ClientError } from './error.ts';
 import { exchange, exchangeWhole } from './exchange.ts';
 import { ForumClient, toQuery } from './forum-client.ts';
@@ -227,6 +228,14 @@ export class Agent {
   todos(options: CallOptions = {}): AsyncGenerator<Todo, void, undefined> {
     const read = this.todo.bind(this);
     return todoStream({ service: this.forum.service, signer: this.#signer, read }, options);
+  }
+
+  /**
+   * Calls `onDue` for each duty that becomes due, in all chambers, and reveals by itself, until the signal aborts: then it throws the
+   * signal's reason.
+   */
+  watch(options: WatchOptions): Promise<never> {
+    return watchDuties(this, options);
   }
 
   /** Keys of the patch replace those of the current personality; returns the whole personality. */

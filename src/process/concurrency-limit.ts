@@ -41,11 +41,14 @@ export class ConcurrencyLimit {
       this.#count(key, 1);
       return undefined;
     }
-    const { promise, resolve } = Promise.withResolvers<boolean>();
     const waiting = this.#waiting.get(key) ?? [];
-    waiting.push(resolve);
     this.#waiting.set(key, waiting);
-    return { turn: promise, leave: () => this.#leave(key, resolve) };
+    let begin = (_isTurn: boolean) => {};
+    const turn = new Promise<boolean>((resolve) => {
+      begin = resolve;
+    });
+    waiting.push(begin);
+    return { turn, leave: () => this.#leave(key, begin) };
   }
 
   release(key = ''): void {

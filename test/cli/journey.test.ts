@@ -64,7 +64,7 @@ describe('the command line', () => {
       /^ID +PHASE +LEFT +MEMBERS +NAME\n1 +ALLOCATE_REVEAL +(1 m 0 s|5\d s) +2 +Garden$/,
     );
     const shown = (await chambers('chamber show 1')).out;
-    expect(shown).toMatch(/idea-1 +TEA +1 +6000 +– +Tea/);
+    expect(shown).toMatch(/idea-1 +TEA +1 +1 +6000 +– +Tea$/m);
     expect(shown).toMatch(/^ALLOCATE_COMMIT +\S+Z +ended\nALLOCATE_REVEAL +\S+Z +(1 m 0 s|5\d s) left$/m);
     expect(shown).not.toMatch(/[{}]|turnSeconds/);
   });

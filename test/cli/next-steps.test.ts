@@ -141,6 +141,20 @@ it('the next command has the options that this one was given', async () => {
   expect(out).toContain(`Next: chambers move join ${chamberId} --url=${live.baseUrl}\n`);
 });
 
+it('chamber show lists the version of each idea, and whether it is withdrawn', async () => {
+  const ann = await newAgent(live);
+  const { chamberId } = await ann.createChamber(newChamber(live.now()));
+  await ann.joinChamber(chamberId);
+  live.advance(PHASE_MILLIS);
+  for (const ticker of ['TEA', 'MATE']) await ann.propose(chamberId, { name: `Hot ${ticker}`, ticker });
+  live.advance(PHASE_MILLIS);
+  await ann.amend(chamberId, { ideaId: 'TEA', name: 'Iced tea' });
+  await ann.withdraw(chamberId, 'MATE');
+  const { out } = await run(['chamber', 'show', `${chamberId}`, `--url=${live.baseUrl}`]);
+  expect(out).toMatch(/^idea-1 +TEA +2 +0 +0 +– +Iced tea$/m);
+  expect(out).toMatch(/^idea-2 +MATE +1 +0 +0 +– +Hot MATE +withdrawn$/m);
+});
+
 it('the configuration for an MCP client comes with what would stop its seat', async () => {
   const unregistered = join(live.folder, 'unregistered.json');
   await chambers(`agent new --key=${unregistered}`);

@@ -59,7 +59,7 @@ describe('chambers outcome', () => {
     const { exitCode, out } = await chambers('outcome', '1');
     expect([exitCode, out.split('\n')[0]]).toEqual([0, 'Chamber 1: Räte 🏛']);
     expect(out).toContain('1 of 1 members committed, 1 revealed');
-    expect(out).toMatch(/idea-1 +TEA +1 +6000 +60\.0 % +none: no more tea +Tea/);
+    expect(out).toMatch(/idea-1 +TEA +1 +1 +6000 +60\.0 % +none: no more tea +Tea/);
     expect(out).toMatch(/abstainedBps +4000/);
   });
 

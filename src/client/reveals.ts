@@ -1,0 +1,106 @@
+// Reveals an agent's commitments as soon as commits are closed, in all its chambers. A restart loses nothing: the service lists the reveals
+// that are due, and the agent's store has the salts.
+import type { TodoView } from '../../projections/todo.ts';
+import { backoffMillis } from '../reading/waiting.ts';
+import type { CallOptions, Service } from './call.ts';
+import { ClientError } from './error.ts';
+import type { Todo } from './todo-stream.ts';
+import type { Report, RevealProblem } from './watch-report.ts';
+
+/** Due and rejected reveals: an untrusted service could list any number of chambers. */
+const REVEALS_MAX = 1_000;
+
+export interface RevealingAgent {
+  readonly forum: { readonly service: Service };
+  reveal(chamberId: number, options: CallOptions): Promise<unknown>;
+  /** Throws CLIENT_ERR_COMMITMENT if the commitment can't be revealed from the agent's store. */
+  requireRevealable(chamberId: number, options: CallOptions): Promise<void>;
+}
+
+export interface Watching {
+  readonly signal: AbortSignal;
+  readonly report: Report;
+}
+
+export class Reveals {
+  readonly #agent: RevealingAgent;
+  readonly #watching: Watching;
+  readonly #revealing = new Set<number>();
+  readonly #problems = new Map<number, RevealProblem>();
+  /** Chambers whose openings were looked up. */
+  readonly #checked = new Set<number>();
+  /** Settles with the last started reveal: one response is read at a time. */
+  #attempt: Promise<unknown> = Promise.resolve();
+
+  constructor(agent: RevealingAgent, watching: Watching) {
+    this.#agent = agent;
+    this.#watching = watching;
+  }
+
+  /** Begins the reveals that are due, and does not wait for them. */
+  begin({ todo }: Pick<Todo, 'todo'>): void {
+    for (const { chamberId, must, phaseEndsAt } of todo) {
+      if (must !== 'reveal' || this.#revealing.has(chamberId) || this.#revealing.size >= REVEALS_MAX) continue;
+      this.#revealing.add(chamberId);
+      this.#reveal(chamberId, phaseEndsAt).catch((error: unknown) => this.#fail({ chamberId, error, phaseEndsAt }));
+    }
+  }
+
+  /** Reports a lost salt once, while it may still be found. */
+  async check({ chamberId, committed, revealed, phaseEndsAt }: TodoView): Promise<void> {
+    if (!committed || revealed || this.#checked.has(chamberId) || this.#checked.size >= REVEALS_MAX) return;
+    this.#checked.add(chamberId);
+    const { signal, report } = this.#watching;
+    try {
+      await this.#agent.requireRevealable(chamberId, { signal });
+    } catch (error) {
+      if (!(error instanceof ClientError) || error.code !== 'CLIENT_ERR_COMMITMENT') {
+        this.#checked.delete(chamberId);
+        return;
+      }
+      const problem = { chamberId, error, phaseEndsAt };
+      this.#problems.set(chamberId, problem);
+      report({ type: 'unrevealable', ...problem });
+    }
+  }
+
+  /** Why the reveal in this chamber can't be made. */
+  problem(chamberId: number): RevealProblem | undefined {
+    return this.#problems.get(chamberId);
+  }
+
+  /** Retries until the service has decided. This process does not retry a rejected reveal. */
+  async #reveal(chamberId: number, phaseEndsAt: TodoView['phaseEndsAt']): Promise<void> {
+    const { signal, report } = this.#watching;
+    const { local } = this.#agent.forum.service.clock;
+    for (let failures = 0; ; failures++) {
+      try {
+        await this.#inTurn(() => this.#agent.reveal(chamberId, { signal }));
+        this.#problems.delete(chamberId);
+        this.#revealing.delete(chamberId);
+        return report({ type: 'revealed', chamberId });
+      } catch (error) {
+        const isDone = error instanceof ClientError && error.code === 'FORUM_ERR_CONFLICT';
+        if (signal.aborted || isDone) return;
+        // Other errors are conditions of this machine that may pass, such as too many open files.
+        const isFinal = error instanceof ClientError && !error.retryable;
+        const problem = { chamberId, error, phaseEndsAt };
+        if (failures === 0) this.#fail(problem);
+        else this.#problems.set(chamberId, problem);
+        if (isFinal) return;
+        await local.sleep(backoffMillis(failures), signal).catch(() => {});
+      }
+    }
+  }
+
+  #fail(problem: RevealProblem): void {
+    this.#problems.set(problem.chamberId, problem);
+    this.#watching.report({ type: 'not-revealed', ...problem });
+  }
+
+  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const attempt = this.#attempt.then(work);
+    this.#attempt = attempt.catch(() => {});
+    return attempt;
+  }
+}

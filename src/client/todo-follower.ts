@@ -1,0 +1,34 @@
+import { backoffMillis } from '../reading/waiting.ts';
+import type { CallOptions, Service } from './call.ts';
+import { ClientError } from './error.ts';
+import type { Watching } from './reveals.ts';
+import type { Todo } from './todo-stream.ts';
+
+export interface FollowedAgent {
+  readonly forum: { readonly service: Service };
+  todos(options: CallOptions): AsyncGenerator<Todo, void, undefined>;
+}
+
+/** Yields the todo now and after each change, whatever happens to the service, until the signal aborts. */
+export async function* followTodo(
+  agent: FollowedAgent,
+  { signal, report }: Watching,
+): AsyncGenerator<Todo, void, undefined> {
+  const { local } = agent.forum.service.clock;
+  let reported = '';
+  for (let failures = 0; !signal.aborted; failures++) {
+    try {
+      for await (const todo of agent.todos({ signal })) {
+        failures = 0;
+        reported = '';
+        yield todo;
+      }
+    } catch (error) {
+      // The message may contain the time.
+      const condition = error instanceof ClientError ? `${error.code} ${error.step}` : String(error);
+      if (!signal.aborted && condition !== reported) report({ type: 'not-followed', error });
+      reported = condition;
+    }
+    await local.sleep(backoffMillis(failures), signal).catch(() => {});
+  }
+}

@@ -1,0 +1,239 @@
+// An agent's duties, each handed over once, and its reveals, on a real service.
+import { expect, it } from 'vitest';
+import { Duties } from '../../src/client/duties.ts';
+import { Agent, type Duty, ForumClient, type WatchReport } from '../../src/client/index.ts';
+import { atEnd } from '../kit/temporary.ts';
+import { eventually, until } from '../kit/until.ts';
+import { openProxy } from './cuttable-proxy.ts';
+import { newAgent, newChamber, PHASE_MILLIS, REGISTRATION, sharedLiveService } from './live-service.ts';
+
+const live = sharedLiveService();
+const MINUTE_MILLIS = 60_000;
+
+interface Watch {
+  readonly duties: Duty[];
+  readonly reports: WatchReport[];
+  readonly stop: () => void;
+  readonly ended: Promise<unknown>;
+}
+
+/** Watches until the end of the test. */
+function startWatch(agent: Agent, onDue: (duty: Duty) => Promise<unknown> | unknown = () => {}): Watch {
+  const stop = new AbortController();
+  const [duties, reports]: [Duty[], WatchReport[]] = [[], []];
+  const options = { signal: stop.signal, onReport: (report: WatchReport) => void reports.push(report) };
+  const ended = agent.watch({
+    ...options,
+    onDue: async (duty) => {
+      duties.push(duty);
+      await onDue(duty);
+    },
+  });
+  const settled = ended.catch((error: unknown) => error);
+  atEnd(async () => {
+    stop.abort();
+    await settled;
+  });
+  return { duties, reports, stop: () => stop.abort(new Error('stopped')), ended: settled };
+}
+
+/** An agent, and a function that moves the clock: the service, whose timers are real, learns of it by the agent's next connection. */
+async function newWatched() {
+  const proxy = await openProxy(live.baseUrl);
+  const agent = Agent.generate(new ForumClient(proxy.baseUrl, live.sharedTime));
+  await agent.register(REGISTRATION);
+  const advance = (millis: number) => {
+    live.advance(millis);
+    proxy.cut();
+  };
+  return { agent, advance, cut: () => proxy.cut() };
+}
+
+const named = ({ phase, must }: Duty) => `${phase} ${must}`;
+
+it('hands over each turn and the commit once, and reveals by itself', async () => {
+  const [ann, bob] = [await newAgent(live), await newAgent(live)];
+  const { chamberId } = await ann.createChamber(newChamber(live.now()));
+  await ann.joinChamber(chamberId);
+  await bob.joinChamber(chamberId);
+  const { duties, reports } = startWatch(ann, async ({ must, phase }) => {
+    if (must === 'commit') return await ann.commit(chamberId, [{ ideaId: 'TEA', bps: 10_000 }]);
+    if (phase === 'PROPOSAL' && duties.length === 1) await ann.propose(chamberId, { name: 'Tea', ticker: 'TEA' });
+    return await ann.pass(chamberId);
+  });
+  live.advance(PHASE_MILLIS);
+  await eventually(async () => expect(await bob.pass(chamberId)).toMatchObject({ nextTurnAgent: ann.did }));
+  await eventually(async () => expect(await bob.todo()).toMatchObject({ todo: [{ must: 'pass' }] }));
+  live.advance(PHASE_MILLIS);
+  await until(() => duties.length === 3);
+  await eventually(async () => expect(await bob.todo()).toMatchObject({ todo: [{ phase: 'DEBATE', must: 'pass' }] }));
+  live.advance(PHASE_MILLIS);
+  await until(() => duties.length === 4);
+  await eventually(async () => expect((await ann.todo()).todo).toMatchObject([{ committed: true }]));
+  live.advance(PHASE_MILLIS);
+  await until(() => reports.length > 0);
+  expect(duties.map(named)).toEqual(['PROPOSAL pass', 'PROPOSAL pass', 'DEBATE pass', 'ALLOCATE_COMMIT commit']);
+  expect(reports).toEqual([{ type: 'revealed', chamberId }]);
+  expect(await live.forum.allocations(chamberId)).toMatchObject({ revealed: [{ did: ann.did }] });
+});
+
+it('hands over the next turn of a lone member, whose list differs only by the pass', async () => {
+  const ann = await newAgent(live);
+  const { chamberId } = await ann.createChamber(newChamber(live.now()));
+  await ann.joinChamber(chamberId);
+  live.advance(PHASE_MILLIS);
+  const { duties } = startWatch(ann, async () => {
+    await ann.propose(chamberId, { name: 'Tea', ticker: `TEA-${duties.length}` });
+    if (duties.length < 4) await ann.pass(chamberId);
+  });
+  await until(() => duties.length === 4);
+  await eventually(async () => expect(await live.forum.chamberIdeas(chamberId)).toHaveLength(4));
+  await ann.propose(chamberId, { name: 'Mate', ticker: 'MATE' });
+  await startAndWait(ann, chamberId);
+  expect(duties).toHaveLength(4);
+});
+
+/** Resolves once another watch of the agent has followed what the first one was sent. */
+async function startAndWait(agent: Agent, chamberId: number): Promise<void> {
+  const { lastEventId } = (await agent.todo()).todo.find((item) => item.chamberId === chamberId) ?? {};
+  const { duties } = startWatch(agent);
+  await until(() => duties.some((duty) => duty.chamberId === chamberId && duty.lastEventId === lastEventId));
+}
+
+it('hands over a turn that follows one that ran out', async () => {
+  const { agent: ann, advance } = await newWatched();
+  const { chamberId } = await ann.createChamber({ ...newChamber(live.now()), turnSeconds: 60 });
+  await ann.joinChamber(chamberId);
+  live.advance(PHASE_MILLIS);
+  const { duties } = startWatch(ann);
+  await until(() => duties.length === 1);
+  advance(MINUTE_MILLIS);
+  await until(() => duties.length === 2);
+  expect(Date.parse(duties[1]?.turnEndsAt ?? '') - Date.parse(duties[0]?.turnEndsAt ?? '')).toBe(MINUTE_MILLIS);
+});
+
+it('handles one duty at a time in each chamber, and chambers side by side', async () => {
+  const { agent: ann, advance } = await newWatched();
+  const chamberIds = [1, 2].map(async () => {
+    const { chamberId } = await ann.createChamber({ ...newChamber(live.now()), turnSeconds: 60 });
+    await ann.joinChamber(chamberId);
+    return chamberId;
+  });
+  const [first = 0, second = 0] = await Promise.all(chamberIds);
+  live.advance(PHASE_MILLIS);
+  let release = () => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const { duties } = startWatch(ann, ({ chamberId }) => (chamberId === first ? held : undefined));
+  await until(() => duties.length === 2);
+  advance(MINUTE_MILLIS);
+  await until(() => duties.length === 3);
+  expect(duties.map(({ chamberId }) => chamberId).toSorted()).toEqual([first, second, second].toSorted());
+  release();
+  await until(() => duties.length === 4);
+  expect(duties[3]?.chamberId).toBe(first);
+});
+
+it('tries a duty again that failed, until it is over', async () => {
+  const { agent: ann, advance } = await newWatched();
+  const { chamberId } = await ann.createChamber(newChamber(live.now()));
+  await ann.joinChamber(chamberId);
+  live.advance(PHASE_MILLIS);
+  const { duties, reports } = startWatch(ann, () => {
+    throw new Error(`no. ${duties.length}`);
+  });
+  await until(() => reports.length === 1);
+  advance(1_000);
+  await until(() => reports.length === 2);
+  const [first, second] = reports.map((report) => (report.type === 'duty-failed' ? report : undefined));
+  expect(first).toMatchObject({ duty: { chamberId, must: 'pass' }, error: new Error('no. 1') });
+  expect(second).toMatchObject({ error: new Error('no. 2') });
+  expect(second?.retryMillis).toBeGreaterThan(first?.retryMillis ?? 0);
+  advance(2 * PHASE_MILLIS);
+  await until(() => duties.at(-1)?.must === 'commit');
+  expect(new Set(duties.map(named))).toEqual(new Set(['PROPOSAL pass', 'ALLOCATE_COMMIT commit']));
+});
+
+it('follows a service through cut connections without missing or doubling a duty', async () => {
+  const { agent: ann, cut } = await newWatched();
+  const bob = await newAgent(live);
+  const { chamberId } = await ann.createChamber(newChamber(live.now()));
+  await ann.joinChamber(chamberId);
+  await bob.joinChamber(chamberId);
+  live.advance(PHASE_MILLIS);
+  const { duties } = startWatch(ann, () => ann.pass(chamberId));
+  for (let turn = 1; turn <= 4; turn++) {
+    await until(() => duties.length === turn);
+    await eventually(async () => expect(await bob.todo()).toMatchObject({ todo: [{ must: 'pass' }] }));
+    cut();
+    await bob.pass(chamberId);
+  }
+  await until(() => duties.length === 5);
+});
+
+it('takes an older list of a node that is behind for the duty that was handed over', async () => {
+  const ann = await newAgent(live);
+  const { chamberId } = await ann.createChamber(newChamber(live.now()));
+  await ann.joinChamber(chamberId);
+  live.advance(PHASE_MILLIS);
+  const first = await ann.todo();
+  await ann.pass(chamberId);
+  const second = await ann.todo();
+  const stop = new AbortController();
+  const handed: number[] = [];
+  const duties = new Duties(ann.forum, {
+    atOnceMax: 1,
+    signal: stop.signal,
+    report: () => {},
+    onDue: ({ lastEventId }) => void handed.push(lastEventId),
+  });
+  duties.offer(second);
+  await until(() => handed.length === 1);
+  for (const todo of [first, second, first]) duties.offer(todo);
+  await ann.pass(chamberId);
+  const third = await ann.todo();
+  duties.offer(third);
+  await until(() => handed.length > 1);
+  stop.abort();
+  await duties.ended();
+  expect(handed).toEqual([second, third].map(({ todo }) => todo[0]?.lastEventId));
+});
+
+it('throws the signal’s reason once the running handlers have ended', async () => {
+  const ann = await newAgent(live);
+  const { chamberId } = await ann.createChamber(newChamber(live.now()));
+  await ann.joinChamber(chamberId);
+  live.advance(PHASE_MILLIS);
+  let hasEnded = false;
+  const watch = startWatch(ann, async () => {
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    hasEnded = true;
+  });
+  await until(() => watch.duties.length === 1);
+  watch.stop();
+  expect(await watch.ended).toEqual(new Error('stopped'));
+  expect(hasEnded).toBe(true);
+});
+
+it('throws at once for an agent that the service does not know', async () => {
+  const stranger = Agent.generate(new ForumClient(live.baseUrl, live.sharedTime));
+  await expect(stranger.watch({ onDue: () => {} })).rejects.toMatchObject({
+    code: 'FORUM_ERR_SIGNATURE',
+    step: 'registration',
+  });
+});
+
+it('reports once that a commitment can’t be revealed because its salt is elsewhere', async () => {
+  const seed = crypto.getRandomValues(new Uint8Array(32));
+  const open = () => Agent.fromSeed(new ForumClient(live.baseUrl, live.sharedTime), seed);
+  const ann = open();
+  await ann.register(REGISTRATION);
+  const { chamberId } = await ann.createChamber(newChamber(live.now()));
+  await ann.joinChamber(chamberId);
+  live.advance(3 * PHASE_MILLIS);
+  await ann.commit(chamberId, [], { abstain: true });
+  const { reports } = startWatch(open());
+  await until(() => reports.length > 0);
+  expect(reports).toMatchObject([{ type: 'unrevealable', chamberId, error: { code: 'CLIENT_ERR_COMMITMENT' } }]);
+});
