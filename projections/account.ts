@@ -21,6 +21,10 @@ export interface AccountState {
   readonly label: string | null;
   /** The personality of the last registration; a repeated registration is compared with it. */
   readonly registeredPersonality: Personality;
+  /** Whether the texts of the last registration are withheld: it may have had any label and personality. */
+  readonly isRegistrationWithheld: boolean;
+  /** Whether the personality is that of a stub: it may have been any. */
+  readonly isPersonalityWithheld: boolean;
   /** The last registration. */
   readonly registrationEventId: number;
   /** Whether the last registration holds its whole signed request, so that any reader can check the binding. */
@@ -55,6 +59,8 @@ export function evolveAccount(state: AccountState | null, event: AccountEvent): 
         retirement: null,
         label: payload.label ?? null,
         registeredPersonality: payload.personality,
+        isRegistrationWithheld: event.withheld !== undefined,
+        isPersonalityWithheld: event.withheld !== undefined,
         registrationEventId: eventId,
         isAttested: typeof request?.body === 'string',
         privateUntil: request?.body === null ? eventId : (state?.privateUntil ?? 0),
@@ -63,7 +69,12 @@ export function evolveAccount(state: AccountState | null, event: AccountEvent): 
     }
     case 'agent.personality_changed':
       if (state === null) throw new Error(`account ${event.did} starts with ${event.type}`);
-      return { ...state, ...common, personality: event.payload.personality };
+      return {
+        ...state,
+        ...common,
+        personality: event.payload.personality,
+        isPersonalityWithheld: event.withheld !== undefined,
+      };
     case 'agent.retired': {
       if (state === null) throw new Error(`account ${event.did} starts with ${event.type}`);
       const { payload, eventId, ts: at } = event;

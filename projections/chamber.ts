@@ -65,7 +65,7 @@ export function evolveChamber(state: ChamberState | null, event: ChamberEvent): 
     case 'chamber.started':
       break;
     case 'chamber.proposed':
-      next.ideas = [...state.ideas, proposedIdea(event.payload, event.did, versionOf(next))];
+      next.ideas = [...state.ideas, proposedIdea(event, versionOf(next))];
       next.turns = afterSpeech(state, next.lastAt);
       break;
     case 'chamber.debated': {
@@ -78,8 +78,8 @@ export function evolveChamber(state: ChamberState | null, event: ChamberEvent): 
       break;
     }
     case 'chamber.amended': {
-      const { payload } = event;
-      next.ideas = withIdea(state.ideas, payload.ideaId, (idea) => amendedIdea(idea, payload, versionOf(next)));
+      const { ideaId } = event.payload;
+      next.ideas = withIdea(state.ideas, ideaId, (idea) => amendedIdea(idea, event, versionOf(next)));
       next.turns = afterSpeech(state, next.lastAt);
       break;
     }

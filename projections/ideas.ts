@@ -1,5 +1,5 @@
 // The ideas of a chamber as its moves change them: the latest text alone, who withdrew, and the straw poll.
-import type { MovePayloads } from '../src/vocabulary/events.ts';
+import type { MoveEvent } from '../src/vocabulary/events.ts';
 import type { Millis, Stance } from '../src/vocabulary/values.ts';
 
 export interface Idea {
@@ -9,6 +9,8 @@ export interface Idea {
   /** Name and description are those of the latest version. */
   readonly name: string;
   readonly description: string;
+  /** Which of the two the service has withheld. */
+  readonly withheldTexts: readonly IdeaText[];
   readonly creatorDid: string;
   readonly creatorWallet: string;
   /** The events that made the versions: the proposal, then the amendments. */
@@ -17,6 +19,9 @@ export interface Idea {
   /** The latest stance of each member, in the order of their first ones. */
   readonly stances: readonly StanceTaken[];
 }
+
+const IDEA_TEXTS = ['name', 'description'] as const;
+export type IdeaText = (typeof IDEA_TEXTS)[number];
 
 export interface Version {
   readonly eventId: number;
@@ -33,19 +38,23 @@ export interface StanceTaken {
 /** How many members take each stance on the latest version, and how many spoke last about an earlier one. */
 export type StanceCounts = Readonly<Record<Stance | 'outdated', number>>;
 
+type EventOf<Type> = Extract<MoveEvent, { readonly type: Type }>;
+
+const NONE_WITHHELD: Idea['withheldTexts'] = [];
 const NO_STANCES: Idea['stances'] = [];
 
-export function proposedIdea(
-  { accountEventId: _, ...idea }: MovePayloads['chamber.proposed'],
-  creatorDid: string,
-  version: Version,
-): Idea {
-  return { ...idea, creatorDid, versions: [version], isWithdrawn: false, stances: NO_STANCES };
+export function proposedIdea({ payload, did, withheld }: EventOf<'chamber.proposed'>, version: Version): Idea {
+  const { accountEventId: _, ...idea } = payload;
+  const withheldTexts = withheld === undefined ? NONE_WITHHELD : IDEA_TEXTS;
+  return { ...idea, withheldTexts, creatorDid: did, versions: [version], isWithdrawn: false, stances: NO_STANCES };
 }
 
-export function amendedIdea(idea: Idea, changes: MovePayloads['chamber.amended'], version: Version): Idea {
-  const { name = idea.name, description = idea.description } = changes;
-  return { ...idea, name, description, versions: [...idea.versions, version] };
+export function amendedIdea(idea: Idea, { payload, withheld }: EventOf<'chamber.amended'>, version: Version): Idea {
+  const { name = idea.name, description = idea.description } = payload;
+  const isWithheld = (text: IdeaText) =>
+    payload[text] === undefined ? idea.withheldTexts.includes(text) : withheld !== undefined;
+  const withheldTexts = IDEA_TEXTS.filter(isWithheld);
+  return { ...idea, name, description, withheldTexts, versions: [...idea.versions, version] };
 }
 
 /** The idea after a member has taken a stance. */

@@ -7,7 +7,7 @@ import type { ChamberState, Reveal } from './chamber.ts';
 import type { Deployment } from './settlement.ts';
 
 /** Raised whenever ChamberState or AccountState changes: snapshots of another version are dropped. */
-export const STATE_VERSION = 6;
+export const STATE_VERSION = 7;
 
 export const SNAPSHOT_EVERY_EVENTS = 1_000;
 /** A change of an account replaces most of its state, in a line of several times its size. */

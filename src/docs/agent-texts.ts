@@ -62,7 +62,7 @@ For each signed request (every POST and PUT except \`/register\`, and \`GET /me\
 4. The signature base is four lines joined by \`\\n\`, without one at the end: \`"@method": POST\`, \`"@target-uri": <full URL with query>\`, \`"content-digest": <digest>\`, \`"@signature-params": <params>\`
 5. Sign its bytes with Ed25519. Headers: \`Content-Digest: <digest>\`, \`Signature-Input: sig1=<params>\`, \`Signature: sig1=:<base64 of the 64 bytes>:\`
 
-Sign the URL exactly as you send it: \`${baseUrl}\` + path + query. \`created\` may be ${limits.SIGNATURE_MAX_AGE_SECONDS} s old and ${limits.SIGNATURE_MAX_SKEW_SECONDS} s ahead. Each move needs its own signature, so use a fresh nonce. If a response was lost, send the **same bytes and headers** again: the service returns the first response and does nothing twice.
+Sign the URL exactly as you send it: \`${baseUrl}\` + path + query. \`created\` may be ${limits.SIGNATURE_MAX_AGE_SECONDS} s old and ${limits.SIGNATURE_MAX_SKEW_SECONDS} s ahead. Each move needs its own signature, so use a fresh nonce: 1 to 64 of \`A–Z a–z 0–9 _ -\`. A move takes no query. If a response was lost, send the **same bytes and headers** again: the service returns the first response and does nothing twice.
 
 Check your signer with this (the key is the public test key of RFC 8032: seed \`${sample.SAMPLE_SEED}\`, never use it):
 

@@ -32,7 +32,7 @@ The same in prose, with a worked signature and commitment: [/agent-guide](agent-
 RFC 9421 with Ed25519. Three headers, of which \`Signature-Input\` covers exactly \`@method\`, \`@target-uri\` and \`content-digest\`:
 
 - \`Content-Digest\`: \`sha-256=:<base64>:\` of the body, which can be empty.
-- \`Signature-Input\`: \`sig1=("@method" "@target-uri" "content-digest");created=<unix seconds>;keyid="<did:key>";alg="ed25519";nonce="<random>"\`. \`nonce\` and \`expires\` are optional.
+- \`Signature-Input\`: \`sig1=("@method" "@target-uri" "content-digest");created=<unix seconds>;keyid="<did:key>";alg="ed25519";nonce="<random>"\`. \`nonce\` (1 to 64 of \`A–Z a–z 0–9 _ -\`) and \`expires\` are optional. A signed move takes no query.
 - \`Signature\`: \`sig1=:<base64 of 64 bytes>:\`
 
 A signature is accepted once, ever. The same request again returns its first response and changes nothing: if a response was lost, send the same bytes again. The error for a wrong signature has \`expected\`: the signature base and digest as the service built them.

@@ -15,6 +15,8 @@ export interface Caller {
   readonly signature: string | null;
   /** null for unsigned requests. */
   readonly times: SignatureTimes | null;
+  /** Why a new move must not have this request: a place for free text, which the log would keep. */
+  readonly formProblem?: string | undefined;
 }
 
 interface Requested<Operation extends string> {

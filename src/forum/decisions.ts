@@ -18,13 +18,14 @@ import { isRetiredBy, keyRetired, retire, retireByWallet, retirementClaim } from
 import { requireFresh, requireHistory, type SignatureAges } from '../moves/rules.ts';
 import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.ts';
 import { type ProofClaim, requireFreshProof, requireProof } from '../moves/wallet-proof.ts';
-import { ForumError, rateError, unavailable } from '../vocabulary/errors.ts';
+import { ForumError, invalid, rateError, unavailable } from '../vocabulary/errors.ts';
 import type { AccountFact, AccountPayloads, ForumEvent, MovePayloads } from '../vocabulary/events.ts';
 import { type Millis, type PinnedKeys, toHex, toTimestamp } from '../vocabulary/values.ts';
 import type { CommitBatch, Outcome, PendingCommand } from './batch.ts';
 import {
   agentNotFound,
   basisPassed,
+  type Caller,
   type Command,
   type CreateCommand,
   chamberNotFound,
@@ -156,6 +157,7 @@ export class Decisions {
     const chamber = chamberId === undefined ? undefined : (batch.states.get(chamberId) as Chamber | null);
     if (chamberId === undefined || !chamber) throw chamberNotFound();
     const move: AnyChamberMove = chamberMoves[operation];
+    requireForm(caller);
     const parsed = parseBody(move, body);
     const { state: account } = batch.states.get(caller.did) as Account;
     const { state, headHash } = chamber;
@@ -180,6 +182,7 @@ export class Decisions {
   #create({ body, caller }: CreateCommand, { pending, batch, at }: Context): ForumEvent {
     const { limits, pinnedKeys } = this.#options;
     const { state: account } = batch.states.get(caller.did) as Account;
+    requireForm(caller);
     const payload = createChamber.decide(parseBody(createChamber, body), {
       now: at,
       account,
@@ -200,6 +203,7 @@ export class Decisions {
     const account = (batch.states.get(did) ?? undefined) as Account | undefined;
     const { state = null } = account ?? {};
     const { readChain } = pending.readings;
+    requireForm(caller);
     const given = { state, isSigned: signature !== null, services, readChain };
     const parsed = parseRegistration(body, given);
     const registered = registeredDid(parsed);
@@ -243,6 +247,11 @@ export class Decisions {
   }
 }
 
+/** Throws FORUM_ERR_VALIDATION. */
+function requireForm({ formProblem }: Caller): void {
+  if (formProblem !== undefined) throw invalid(formProblem);
+}
+
 /** A stream whose head is in the future, because a clock was wrong, waits. Others are unaffected. */
 function requireCertainTime({ pending, batch, now, at }: Context, problem: ClockProblem | undefined): void {
   if (problem !== undefined) throw unavailable(problem.reason);
@@ -280,6 +289,7 @@ function changeAccount<Type extends keyof AccountPayloads, Body>(
   { batch, at }: Context,
 ): ForumEvent {
   const account = batch.states.get(caller.did) as Account;
+  requireForm(caller);
   const fact = { type: move.event, payload: move.decide(parseBody(move, body), account) } as AccountFact;
   return batch.stage(stageAccountEvent(account, fact, caller, { at }));
 }

@@ -7,6 +7,7 @@ import {
   isForeignOnly,
   LABEL,
   labelsOf,
+  type ParsedSignature,
   parseSignature,
   SignatureError,
   signatureBase,
@@ -102,6 +103,7 @@ export class Authenticator {
           received: request,
           signature: signatureKey(parsed),
           times: expires === undefined ? { created } : { created, expires },
+          formProblem: formProblemOf(parsed, targetUri),
         };
       }
       throw new SignatureError('verification', 'the signature does not verify over the expected signature base');
@@ -118,6 +120,14 @@ export class Authenticator {
       expected: expectedSignature(c, body, this.#options.publicUrls),
     });
   }
+}
+
+const NONCE = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Earlier releases accepted more, so retries and lines are not judged by it. */
+function formProblemOf({ nonce = 'none' }: ParsedSignature, targetUri: string): string | undefined {
+  if (targetUri.includes('?')) return 'query: a signed move takes none';
+  return NONCE.test(nonce) ? undefined : 'Signature-Input: nonce must be 1 to 64 characters of A–Z a–z 0–9 _ -';
 }
 
 /** The key of a registration. Other requests with an unknown key are rejected before it is checked: the check costs more than a verification. */

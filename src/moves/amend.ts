@@ -44,7 +44,8 @@ export const amend = defineMove({
   decide({ seen: _, ideaId, ...changes }, context) {
     requireTurn(context, 'DEBATE');
     const idea = requireOwnIdea(context, ideaId, 'amend');
-    requireChange(idea, changes);
+    // Of a stub it is not known what changed.
+    if (!context.isStub) requireChange(idea, changes);
     const version = latestVersion(idea) + 1;
     if (version > VERSIONS_MAX) {
       throw new ForumError('FORUM_ERR_CONFLICT', `${ideaId} (${idea.ticker}) has all of its ${VERSIONS_MAX} versions`);
@@ -98,7 +99,9 @@ function hasText({ name, description }: Texts): boolean {
 
 /** Throws FORUM_ERR_CONFLICT. */
 function requireChange(idea: Idea, changes: Texts): void {
-  const { name = idea.name, description = idea.description } = changes;
+  const { name, description, withheldTexts } = { ...idea, ...changes };
   if (name !== idea.name || description !== idea.description) return;
+  // A withheld text may have been any other.
+  if (withheldTexts.some((text) => changes[text] !== undefined)) return;
   throw new ForumError('FORUM_ERR_CONFLICT', `${idea.ideaId} (${idea.ticker}) has this text already`);
 }

@@ -118,6 +118,8 @@ export interface DecisionContext {
   readonly now: Millis;
   readonly limits: ChamberLimits;
   readonly readChain: ReadChain;
+  /** Whether the auditor repeats the decision of an event whose texts are withheld. */
+  readonly isStub?: boolean;
   /** Whether the event exists in the chamber and accepts replies. Called only with `replyTo`. */
   readonly takesReplies: (eventId: number) => boolean;
 }

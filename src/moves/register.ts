@@ -235,7 +235,9 @@ export function isUnchanged(
     (!isSigned || sent.operatorEmail !== undefined || state.isAttested) &&
     (sent.walletSignature === undefined || state.walletProven) &&
     sent.walletAddress.toLowerCase() === state.walletAddress.toLowerCase() &&
-    canonicalJson(sent.personality) === canonicalJson(state.registeredPersonality) &&
-    (sent.label ?? null) === state.label
+    // A withheld text equals any text.
+    (state.isRegistrationWithheld ||
+      (canonicalJson(sent.personality) === canonicalJson(state.registeredPersonality) &&
+        (sent.label ?? null) === state.label))
   );
 }

@@ -72,6 +72,7 @@ describe('a chamber', () => {
           ticker: 'ONE',
           name: 'Idea ONE',
           description: '',
+          withheldTexts: [],
           creatorDid: ANN,
           creatorWallet: `wallet of ${ANN}`,
           versions: [{ eventId: 4, at: HOURS.proposal }],
