@@ -90,11 +90,14 @@ export class CommitBatch implements AppendBatch {
   lastChamberId: number | undefined;
   /** The batch in flight, while it is being written. */
   before: CommitBatch | undefined;
+  /** Never later than that of a state which the batch takes. */
+  readonly withheldThrough: number;
   readonly #streams: Streams;
 
   constructor(streams: Streams, before?: CommitBatch) {
     this.#streams = streams;
     this.before = before;
+    this.withheldThrough = Math.min(streams.withheldThrough, before?.withheldThrough ?? Number.POSITIVE_INFINITY);
     this.lastChamberId = before?.lastChamberId;
   }
 

@@ -57,7 +57,7 @@ export class Forum {
       jumpMillis: options.clockJumpMillis,
       onProblem: options.onClockProblem,
     });
-    this.#streams = new Streams(store.log, options.stateCacheBytesMax, options.onFatal);
+    this.#streams = new Streams(store, options.stateCacheBytesMax, options.onFatal);
     this.#pipeline = new Pipeline({
       ...options,
       streams: this.#streams,

@@ -290,7 +290,7 @@ export class Pipeline {
     for (const stream of batch.touched) {
       const state = batch.states.get(stream);
       if (!state || moved.has(stream)) continue;
-      this.#streams.publish(stream, state);
+      this.#streams.publish(stream, state, batch.withheldThrough);
       grown.add(stream);
     }
     this.#creations.lastChamberId = batch.lastChamberId ?? this.#creations.lastChamberId;

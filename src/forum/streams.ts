@@ -14,7 +14,9 @@ import { storedLeaf } from '../crypto/stub.ts';
 import { LogCorruption } from '../log/damage.ts';
 import type { EventLog } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
+import type { Store } from '../log/store.ts';
 import type { StreamId } from '../log/stream-id.ts';
+import type { Withholding } from '../log/withholding.ts';
 import { ConcurrencyLimit } from '../process/concurrency-limit.ts';
 import { fromLine } from '../vocabulary/events.ts';
 import { NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
@@ -35,22 +37,50 @@ const HEAVY_FOLDS_MAX = 4;
 
 export class Streams {
   readonly #log: EventLog;
+  readonly #withholding: Withholding;
   readonly #onCorruption: (error: LogCorruption) => void;
   readonly #cache: LRUCache<StreamId, State>;
   /** Streams that pending commands need, whether or not the cache keeps them. */
   readonly #held = new Map<StreamId, Held>();
   /** The reported heads of streams whose state in memory is older. */
   readonly #behind = new Map<StreamId, number>();
-  readonly #loading = new Map<StreamId, Promise<State | undefined>>();
+  readonly #loading = new Map<StreamId, Load>();
   readonly #heavyFolds = new ConcurrencyLimit({ max: HEAVY_FOLDS_MAX });
   /** How often a state in memory was extended with other processes' events. */
   catchUps = 0;
 
   /** `onCorruption` is called when the log lacks events that were read from it: the process must stop. */
-  constructor(log: EventLog, bytesMax: number, onCorruption: (error: LogCorruption) => void = () => {}) {
+  constructor(
+    { log, withholding }: Pick<Store, 'log' | 'withholding'>,
+    bytesMax: number,
+    onCorruption: (error: LogCorruption) => void = () => {},
+  ) {
     this.#log = log;
+    this.#withholding = withholding;
     this.#onCorruption = onCorruption;
     this.#cache = new LRUCache({ maxSize: bytesMax });
+    withholding.onWithheld((streams) => this.#drop(streams ?? this.#known()));
+  }
+
+  #known(): Iterable<StreamId> {
+    return [...this.#cache.keys(), ...this.#held.keys(), ...this.#loading.keys()];
+  }
+
+  /** Their states may hold a withheld text. A fold in progress yields no state, and begins again. */
+  #drop(streams: Iterable<StreamId>): void {
+    for (const stream of streams) {
+      this.#cache.delete(stream);
+      const held = this.#held.get(stream);
+      if (held !== undefined) Object.assign(held, { state: undefined, isLoaded: false });
+      const load = this.#loading.get(stream);
+      if (load !== undefined) load.isOutdated = true;
+      this.#loading.delete(stream);
+    }
+  }
+
+  /** The last withholding that the states in memory take into account. */
+  get withheldThrough(): number {
+    return this.#withholding.through;
   }
 
   /**
@@ -81,8 +111,15 @@ export class Streams {
     };
   }
 
-  /** Stores a state whose events are in the log, unless memory has a newer one: folds and appends end in any order. */
-  publish(stream: StreamId, state: State): void {
+  /**
+   * Stores a state whose events are in the log, unless memory has a newer one: folds and appends end in any order. A state that was made
+   * before a withholding may hold its text, and is not stored.
+   */
+  publish(stream: StreamId, state: State, withheldThrough: number): void {
+    if (withheldThrough < this.withheldThrough) {
+      this.noteHead(stream, state.state.lastEventId);
+      return;
+    }
     const held = this.#held.get(stream);
     const known = held?.state ?? this.#cache.get(stream);
     if (known !== undefined && known.state.lastEventId > state.state.lastEventId) return;
@@ -133,26 +170,28 @@ export class Streams {
   /** Concurrent calls share one fold. */
   async #load(stream: StreamId, head: number): Promise<State | undefined> {
     const running = this.#loading.get(stream);
-    if (running !== undefined) return running;
+    if (running !== undefined) return running.state;
     let isHeavy = false;
     const beginHeavy = async () => {
       if (isHeavy) return;
       await this.#heavyFolds.acquire()?.turn;
       isHeavy = true;
     };
-    const loading = this.#foldTo(stream, Math.max(head, this.#behind.get(stream) ?? 0), beginHeavy);
-    this.#loading.set(stream, loading);
+    const folding = this.#foldTo(stream, Math.max(head, this.#behind.get(stream) ?? 0), beginHeavy);
+    const load: Load = { isOutdated: false, state: folding.then((state) => (load.isOutdated ? undefined : state)) };
+    this.#loading.set(stream, load);
     try {
-      const state = await loading;
-      if (state !== undefined) this.publish(stream, state);
+      const state = await load.state;
+      if (state !== undefined) this.publish(stream, state, this.withheldThrough);
       return state;
     } finally {
       if (isHeavy) this.#heavyFolds.release();
-      this.#loading.delete(stream);
+      if (this.#loading.get(stream) === load) this.#loading.delete(stream);
     }
   }
 
   async #foldTo(stream: StreamId, head: number, beginHeavy: BeginHeavy): Promise<State | undefined> {
+    const { withheldThrough } = this;
     const known = this.#held.get(stream)?.state ?? this.#cache.get(stream);
     if (known !== undefined) this.catchUps++;
     let state = known ?? (await this.#restore(stream, head, beginHeavy));
@@ -172,7 +211,7 @@ export class Streams {
     const { lastEventId = 0 } = state?.state ?? {};
     if (lastEventId < head) throw this.#corrupted(stream, lastEventId, head);
     // A snapshot that can't be written now is written after a later fold.
-    if (due !== undefined) await this.#log.writeSnapshot(stream, snapshotOf(due)).catch(() => {});
+    if (due !== undefined) await this.#log.writeSnapshot(stream, snapshotOf(due), withheldThrough).catch(() => {});
     return state;
   }
 
@@ -232,6 +271,13 @@ const LINE_BREAK = 0x0a;
 
 /** Resolves when the fold counts as a heavy one, which may have to wait for others; at once if it does already. */
 type BeginHeavy = () => Promise<void>;
+
+interface Load {
+  /** A line of the stream was withheld since it began. */
+  isOutdated: boolean;
+  /** Undefined for a stream without events, and for an outdated load. */
+  readonly state: Promise<State | undefined>;
+}
 
 interface Held {
   /** Undefined until it is loaded, and for a stream without events. */

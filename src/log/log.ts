@@ -55,6 +55,11 @@ export interface AppendBatch {
   readonly heads?: ReadonlyMap<StreamId, number> | undefined;
   /** Signature keys to look up, besides those of entries and registrations. */
   readonly signatures?: readonly string[] | undefined;
+  /**
+   * The withholding (withholding.ts) up to which the states are complete that entries were decided on: if the log has a later one, their
+   * rows may hold a withheld text. Then nothing is written, and all streams of the batch count as moved. Undefined if no state was read.
+   */
+  readonly withheldThrough?: number | undefined;
 }
 
 export interface AppendResult {
@@ -121,6 +126,7 @@ export interface EventLog {
   readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]>;
   /** The latest snapshot of a stream, if it is undamaged and of this version. */
   readSnapshot(stream: StreamId): Promise<Snapshot | undefined>;
-  writeSnapshot(stream: StreamId, snapshot: Snapshot): Promise<void>;
+  /** Writes nothing if the log has a withholding after this one, up to which the folded lines were complete. */
+  writeSnapshot(stream: StreamId, snapshot: Snapshot, withheldThrough: number): Promise<void>;
   dropSnapshot(stream: StreamId): Promise<void>;
 }

@@ -1,4 +1,4 @@
-// A store: the event log with its read model, published tree, facts and nodes. Each user takes the part that it needs.
+// A store: the event log with its read model, published tree, facts, withheld lines and nodes. Each user takes the part that it needs.
 import type { ForumError } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { CallbackStore } from './callbacks.ts';
@@ -6,6 +6,7 @@ import type { EventLog } from './log.ts';
 import type { PublishedTree } from './published-tree.ts';
 import type { ReadModel } from './read-model.ts';
 import type { StreamId } from './stream-id.ts';
+import type { Withholding } from './withholding.ts';
 
 export interface Store {
   readonly log: EventLog;
@@ -13,6 +14,7 @@ export interface Store {
   readonly tree: PublishedTree;
   readonly meta: LogMeta;
   readonly callbacks: CallbackStore;
+  readonly withholding: Withholding;
   /** Undefined for a store of one process. */
   readonly nodes: NodeCoordination | undefined;
   close(): Promise<void>;

@@ -17,7 +17,7 @@ it('at most four large chambers are loaded at once, and a small one passes them'
   const writer = new FullLogWriter(store.log);
   for (const id of HEAVY) await writer.writeChamber(id, { text: 'x'.repeat(8_192), backed: 1 });
   await writer.writeChamber(LIGHT, { text: '', backed: 1 });
-  const streams = new Streams(store.log, 1);
+  const streams = new Streams(store, 1);
   const read = new Map<number, number>();
   const finished: number[] = [];
   let most = 0;

@@ -20,7 +20,7 @@ for (let at = 1; at <= count; at++) {
   ids.push(stream);
 }
 
-const open = () => new Streams(store.log, 1_000_000_000);
+const open = () => new Streams(store, 1_000_000_000);
 // Once, so that what the first fold allocates for good is not counted.
 await open().at(ids[0] as number);
 const cache = open();

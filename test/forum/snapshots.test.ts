@@ -34,7 +34,7 @@ async function written(): Promise<string> {
 async function load(path: string, stream: StreamId = 1) {
   const store = openSqliteStore(path);
   const reading = vi.spyOn(store.log, 'readPage');
-  const state = await new Streams(store.log, 10_000_000).at(stream);
+  const state = await new Streams(store, 10_000_000).at(stream);
   const pages = await Promise.all(reading.mock.results.map(({ value }) => value));
   await store.close();
   return { state, lines: pages.reduce((sum, { count }) => sum + count, 0) };

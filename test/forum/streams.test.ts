@@ -36,7 +36,7 @@ it('a read on a shared log never ends before its head, whichever folds for older
         return typeof value === 'function' ? value.bind(target) : value;
       },
     });
-    const streams = new Streams(shared, 1_000_000);
+    const streams = new Streams({ ...store, log: shared }, 1_000_000);
     const [, , ours] = await Promise.all([streams.at(1), streams.at(1), streams.at(1)]);
     expect(ours?.state.lastEventId).toBeGreaterThanOrEqual(3);
   }
@@ -46,12 +46,12 @@ it.each(['held', 'cached'])('a %s state is not replaced by an older one', async 
   const store = openSqliteStore(':memory:');
   atEnd(() => store.close());
   await new FullLogWriter(store.log).writeChamber(1, { text: '', backed: 1 });
-  const streams = new Streams(store.log, 1_000_000);
+  const streams = new Streams(store, 1_000_000);
   if (kept === 'held') streams.hold([1]);
   // The event is another node's, read while this node's append before it is under way.
-  const older = await new Streams(store.log, 1_000_000).at(1, 1);
+  const older = await new Streams(store, 1_000_000).at(1, 1);
   const newest = await streams.at(1);
-  streams.publish(1, older as Chamber);
+  streams.publish(1, older as Chamber, 0);
   expect(streams.current(1)).toBe(newest);
   expect(newest?.state.lastEventId).toBeGreaterThan(1);
 });
@@ -64,7 +64,7 @@ it('states in memory are bounded in bytes, however few they are', async () => {
   const ids = [1, 2, 3];
   for (const id of ids) await writer.writeChamber(id, { text, backed: 1 });
   // Room for less than the texts of two chambers.
-  const streams = new Streams(store.log, 1.9 * MEMBERS * text.length);
+  const streams = new Streams(store, 1.9 * MEMBERS * text.length);
   for (const id of ids) await streams.at(id);
   expect(ids.filter((id) => streams.current(id) !== undefined).length).toBeLessThanOrEqual(1);
 });

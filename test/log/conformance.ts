@@ -388,9 +388,9 @@ export function describePort(open: () => Promise<Opened>): void {
       entries: [stream === 1 ? created(1) : entry(ANN, 1), entry(stream, 2, { snapshot: snapshot(2) })],
     });
     expect(await log.readSnapshot(stream)).toEqual(snapshot(2));
-    await log.writeSnapshot(stream, snapshot(1));
+    await log.writeSnapshot(stream, snapshot(1), 0);
     expect(await log.readSnapshot(stream)).toEqual(snapshot(2));
-    await log.writeSnapshot(stream, snapshot(3));
+    await log.writeSnapshot(stream, snapshot(3), 0);
     expect(await log.readSnapshot(stream)).toEqual(snapshot(3));
     await log.dropSnapshot(stream);
     expect([await log.readSnapshot(stream), await log.readSnapshot(other)]).toEqual([undefined, undefined]);

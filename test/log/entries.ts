@@ -129,18 +129,22 @@ export function asSchema7(path: string): void {
     ALTER TABLE contacts RENAME TO later;
     CREATE TABLE contacts (did TEXT PRIMARY KEY, operator_email TEXT NOT NULL) STRICT, WITHOUT ROWID;
     INSERT INTO contacts SELECT did, CAST(operator_email AS TEXT) FROM later; DROP TABLE later;
-    ${WITHOUT_CALLBACKS}
+    ${WITHOUT_NEW_TABLES}
     PRAGMA user_version = 7;
   `);
   db.close();
 }
 
-const WITHOUT_CALLBACKS = 'DROP TABLE callbacks; DROP TABLE callback_signatures;';
+const WITHOUT_NEW_TABLES = 'DROP TABLE callbacks; DROP TABLE callback_signatures; DROP TABLE withheld;';
 
 /** Converts the file to schema 9. */
 export function asSchema9(path: string): void {
   const db = new Database(path);
-  db.exec(`${WITHOUT_CALLBACKS} PRAGMA user_version = 9`);
+  db.exec(`
+    DROP TRIGGER events_refuse_update;
+    CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+    ${WITHOUT_NEW_TABLES} PRAGMA user_version = 9;
+  `);
   db.close();
 }
 

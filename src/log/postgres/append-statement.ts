@@ -20,6 +20,9 @@
 //    `accountsUntil`, by the database's clock. From then until its commit has ended, however long that takes, it holds a lock of its
 //    account, which a move must be able to share: a change that is not visible yet blocks every move.
 // 9. Nothing is written to another log: the statement reads the database's logId.
+// 10. Nothing is written of a batch that was decided before a withholding: the statement reads the number of the last one. A withholding
+//    keeps appends from beginning, and waits for those that have begun, until it is committed; the statement's view of the database is
+//    taken after its lock on `events`. A signature that left with its line is still accepted once: it is looked up hashed.
 import type pg from 'pg';
 import type { Millis } from '../../vocabulary/values.ts';
 import { upsertSnapshots } from '../sql/event-log.ts';
@@ -29,6 +32,7 @@ import { BATCH_COLUMNS, type Batch, type Chain, chainsOf, otherRows, rowsOf } fr
 import { EVENT, unnested } from './arrays.ts';
 import { OtherLog } from './database-errors.ts';
 import { POSTGRES } from './dialect.ts';
+import { withheldKey } from './look-up.ts';
 import { readLogId, sameLog } from './requirements.ts';
 import { DURABLY, prepared } from './session.ts';
 
@@ -39,17 +43,24 @@ interface InsertOptions {
   /** The lowest id of a new chamber, which needs no chamber before it. */
   readonly chamberIdMin: number;
   readonly accountsUntil: Millis;
+  readonly withheldThrough: number | undefined;
 }
 
-/** Runs the statement; returns the chains whose lead was not inserted. */
-export async function insert(client: pg.Client, batch: Batch, options: InsertOptions): Promise<readonly Chain[]> {
-  const { logId, isSearch, chamberIdMin, accountsUntil } = options;
+interface Inserted {
+  /** The chains whose lead was not inserted. */
+  readonly lost: readonly Chain[];
+  /** All were lost, because the log has a later withholding than the batch knows. */
+  readonly isOutdated: boolean;
+}
+
+export async function insert(client: pg.Client, batch: Batch, options: InsertOptions): Promise<Inserted> {
+  const { logId, isSearch, chamberIdMin, accountsUntil, withheldThrough = null } = options;
   const chains = chainsOf(batch.entries);
   const rows = rowsOf(chains, chamberIdMin);
   const others = otherRows(chains, batch.registrations);
   const tables = others.map(([table]) => table);
   const values = [
-    ...[logId, accountsUntil],
+    ...[logId, accountsUntil, withheldThrough],
     ...BATCH_COLUMNS.map((column) => column.encode(rows)),
     ...others.map(([table, written]) => jsonRows(columnsWithLead(table), written)),
   ];
@@ -57,8 +68,14 @@ export async function insert(client: pg.Client, batch: Batch, options: InsertOpt
   const { rows: found } = await client.query<{ readonly lead: string | null }>(statement);
   if (found.some(({ lead }) => lead === null)) throw new OtherLog(await readLogId(client), logId);
   const lost = new Set(found.map(({ lead }) => lead));
-  return [...chains].filter(([lead]) => lost.has(lead)).map(([, chain]) => chain);
+  return {
+    lost: [...chains].filter(([lead]) => lost.has(lead)).map(([, chain]) => chain),
+    isOutdated: lost.has(OUTDATED),
+  };
 }
+
+/** No stream has this name. */
+const OUTDATED = 'outdated';
 
 /** Made once for the tables that are written besides events. */
 const statements = new Map<string, string>();
@@ -70,7 +87,7 @@ function statementFor(tables: readonly Table[], isSearch: boolean): string {
   return text;
 }
 
-const FIRST_COLUMN = 3;
+const FIRST_COLUMN = 4;
 const FIRST_TABLE = FIRST_COLUMN + BATCH_COLUMNS.length;
 
 /** DIDs sort after ':', and ids of chambers before it, whatever the database's collation. */
@@ -84,7 +101,9 @@ const IS_WRITTEN = 'lead IN (SELECT stream FROM written)';
 function makeStatement(tables: readonly Table[], isSearch: boolean): string {
   const inserts = tables.map((table, index) => `, ${insertInto(table, `$${FIRST_TABLE + index}`)}`);
   return `
-WITH ${sameLog('$1')}, ${DURABLY.cte}, batch AS MATERIALIZED (
+WITH ${sameLog('$1')}, ${DURABLY.cte}, last_withheld AS MATERIALIZED (
+  SELECT coalesce(max(number), 0) AS number FROM withheld
+), batch AS MATERIALIZED (
   SELECT * FROM ${unnested(BATCH_COLUMNS, FIRST_COLUMN)}
 ), held AS MATERIALIZED (
   SELECT holder FROM leases WHERE holder IN (SELECT lease FROM batch) FOR SHARE
@@ -92,7 +111,9 @@ WITH ${sameLog('$1')}, ${DURABLY.cte}, batch AS MATERIALIZED (
   SELECT count(pg_advisory_xact_lock(key)) AS accounts
   FROM (SELECT DISTINCT hashtextextended(stream, 0) AS key FROM batch WHERE ${IS_ACCOUNT} ORDER BY 1) AS keys
 ), lost AS MATERIALIZED (
-  SELECT lead FROM batch, locked WHERE NOT EXISTS (SELECT FROM same_log)
+  SELECT lead FROM batch, locked, last_withheld WHERE NOT EXISTS (SELECT FROM same_log)
+    OR number > $3::bigint
+    OR number > 0 AND signature IS NOT NULL AND ${IS_WITHHELD}
     OR before_event > 0 AND NOT ${hasEvent('before_stream', 'before_event')}
     OR ${hasEvent('account', 'account_event + 1')}
     OR account IS NOT NULL AND accounts >= 0 AND NOT pg_try_advisory_xact_lock_shared(hashtextextended(account, 0))
@@ -103,6 +124,7 @@ WITH ${sameLog('$1')}, ${DURABLY.cte}, batch AS MATERIALIZED (
   INSERT INTO unplaced_events SELECT stream, event_id FROM batch WHERE ${IS_WRITTEN} ORDER BY place
 )${inserts.join('')}
 SELECT lead FROM batch WHERE NOT ${IS_WRITTEN}
+UNION ALL SELECT '${OUTDATED}' FROM last_withheld WHERE number > $3::bigint
 UNION ALL SELECT NULL WHERE NOT EXISTS (SELECT FROM same_log) ${DURABLY.evaluated}`;
 }
 
@@ -111,6 +133,7 @@ function hasEvent(stream: string, eventId: string): string {
   return `(SELECT event_id FROM events AS e WHERE e.stream = ${stream} AND e.event_id = ${eventId}) IS NOT NULL`;
 }
 
+const IS_WITHHELD = `(SELECT w.event_id FROM withheld AS w WHERE w.signature = ${withheldKey('batch.signature')}) IS NOT NULL`;
 const IS_KNOWN = '(SELECT event_id FROM events AS e WHERE e.signature = batch.signature) IS NOT NULL';
 
 const INSERT = `INSERT INTO events (${EVENT}) SELECT ${EVENT} FROM batch`;

@@ -39,6 +39,7 @@ interface Attempt {
   /** An earlier attempt may have been committed. */
   readonly isRepeated: boolean;
   readonly accountsUntil: Millis;
+  readonly withheldThrough: number | undefined;
 }
 
 /** The part of a batch that was not written. */
@@ -46,6 +47,13 @@ interface Rejected {
   readonly streams: ReadonlySet<StreamId>;
   /** The signatures of registrations that were remembered before. */
   readonly known: readonly string[];
+  /** It was decided before a withholding that this process has not noticed. */
+  readonly isOutdated: boolean;
+}
+
+/** Whether the batch was decided before a withholding: then all of its streams have moved. */
+interface Appended extends AppendResult {
+  readonly isOutdated?: true;
 }
 
 export class Appender {
@@ -57,34 +65,39 @@ export class Appender {
   }
 
   /** Returns an attempt to append the batch. `isRepeated`: an earlier attempt may have been committed. */
-  begin(batch: AppendBatch): (client: pg.Client, isRepeated?: boolean) => Promise<AppendResult> {
+  begin(batch: AppendBatch): (client: pg.Client, isRepeated?: boolean) => Promise<Appended> {
     const accountsUntil = this.#options.clock.now() + ACCOUNT_CHANGE_MS_MAX;
-    return (client, isRepeated = false) => this.#append(client, batch, { isRepeated, accountsUntil });
+    return (client, isRepeated = false) =>
+      this.#append(client, batch, { isRepeated, accountsUntil, withheldThrough: batch.withheldThrough });
   }
 
-  async #append(client: pg.Client, batch: AppendBatch, attempt: Attempt): Promise<AppendResult> {
+  async #append(client: pg.Client, batch: AppendBatch, attempt: Attempt): Promise<Appended> {
     const { entries, registrations = [], heads = NO_HEADS, signatures = [] } = batch;
     const isEmpty = entries.length + registrations.length === 0;
     const rejected = isEmpty ? NONE_REJECTED : await this.#write(client, { entries, registrations }, attempt);
     const hasWritten = entries.some(({ stream }) => !rejected.streams.has(stream));
     const open = rejected.streams.size + rejected.known.length + heads.size + signatures.length;
     if (open === 0 && !attempt.isRepeated) return ALL_WRITTEN;
-    return this.#explain(client, batch, { ...rejected, confirmsHeads: attempt.isRepeated || !hasWritten });
+    const result = await this.#explain(client, batch, {
+      ...rejected,
+      confirmsHeads: attempt.isRepeated || !hasWritten,
+    });
+    return rejected.isOutdated ? { ...result, isOutdated: true } : result;
   }
 
-  async #write(client: pg.Client, batch: Batch, { isRepeated, accountsUntil }: Attempt): Promise<Rejected> {
+  async #write(client: pg.Client, batch: Batch, { isRepeated, ...attempt }: Attempt): Promise<Rejected> {
     const streams = new Set<StreamId>();
     const known: string[] = [];
     let remaining: Batch = { ...batch, entries: inOrder(batch.entries) };
     for (;;) {
       const isSearch = isRepeated || this.#searchesLeft > 0;
       try {
-        const lost = await insert(client, remaining, { ...this.#options, isSearch, accountsUntil });
+        const { lost, isOutdated } = await insert(client, remaining, { ...this.#options, ...attempt, isSearch });
         this.#searchesLeft = lost.length > 0 ? SEARCHES : Math.max(0, this.#searchesLeft - 1);
         const isOurs = isRepeated && lost.length > 0 ? await findWritten(client, lost) : new Set<LogEntry>();
         const rejected = lost.filter((chain) => !chain.every((entry) => isOurs.has(entry)));
         for (const { stream } of rejected.flat()) streams.add(stream);
-        return { streams, known };
+        return { streams, known, isOutdated };
       } catch (error) {
         const constraint = error instanceof pg.DatabaseError ? error.constraint : undefined;
         if (constraint === 'registrations_pkey') {
@@ -140,8 +153,8 @@ export class Appender {
 }
 
 const NO_HEADS: ReadonlyMap<StreamId, number> = new Map();
-const NONE_REJECTED: Rejected = { streams: new Set(), known: [] };
-const ALL_WRITTEN: AppendResult = { moved: new Map(), found: new Map() };
+const NONE_REJECTED: Rejected = { streams: new Set(), known: [], isOutdated: false };
+const ALL_WRITTEN: Appended = { moved: new Map(), found: new Map() };
 
 /** The same in every node: chambers by id, then accounts; a stream's entries stay in their order. */
 function inOrder(entries: readonly LogEntry[]): readonly LogEntry[] {

@@ -27,6 +27,8 @@ export const POSTGRES: Dialect = {
       AS (${types.join(', ')})) WITH ORDINALITY AS rows (${names.join(', ')}, place)) AS listed`;
   },
   streamKey: String,
+  streamOf: (column) => column,
+  lineOf: (parameter) => parameter,
   chamberKey: (column) => `${column}::text`,
   lines: 'events AS lines',
   places: 'places',

@@ -1,10 +1,11 @@
 // The event log in PostgreSQL, to which any number of nodes append. An append that has resolved is on disk, and on the synchronous standbys if
 // there are any. append-statement.ts argues why nodes need not know of each other.
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
-import type { AppendBatch, AppendResult } from '../log.ts';
+import type { AppendBatch, AppendResult, Snapshot } from '../log.ts';
 import { PAGE_BYTES } from '../pages.ts';
-import { type EventLogParts, SqlEventLog } from '../sql/event-log.ts';
+import { type EventLogParts, SqlEventLog, snapshotValues, upsertSnapshots } from '../sql/event-log.ts';
 import type { SqlValue } from '../sql/sql.ts';
+import type { StreamId } from '../stream-id.ts';
 import { Appender } from './append.ts';
 import type { Connections } from './connections.ts';
 import type { DatabaseClock } from './database-clock.ts';
@@ -20,6 +21,8 @@ interface Parts extends EventLogParts {
   readonly writes: Writes;
   readonly nodes: PostgresNodes;
   readonly clock: DatabaseClock;
+  /** Called after an append that was decided before a withholding. */
+  readonly onOutdated: () => Promise<void>;
 }
 
 export class PostgresEventLog extends SqlEventLog {
@@ -33,7 +36,7 @@ export class PostgresEventLog extends SqlEventLog {
   }
 
   async append(batch: AppendBatch): Promise<AppendResult> {
-    const { writes, nodes, seen } = this.#parts;
+    const { writes, nodes, seen, onOutdated } = this.#parts;
     const append = this.#appender.begin(batch);
     const isWrite = batch.entries.length + (batch.registrations?.length ?? 0) > 0;
     const appending = isWrite ? writes.run(append) : writes.connections.run((client) => append(client));
@@ -41,12 +44,14 @@ export class PostgresEventLog extends SqlEventLog {
       nodes.giveUp(batch.entries);
       throw error;
     });
-    const { moved, found } = result;
+    const { moved, found, isOutdated = false } = result;
+    // Otherwise its moves would be decided on the same states again.
+    if (isOutdated) await onOutdated();
     const written = moved.size === 0 ? batch.entries : batch.entries.filter(({ stream }) => !moved.has(stream));
     for (const { signature } of written) if (signature !== null) seen.add(signature);
     this.#noteFound(found);
     if (written.length > 0) nodes.announce(written);
-    return result;
+    return { moved, found };
   }
 
   async find(signatureKeys: readonly string[]): Promise<AppendResult['found']> {
@@ -78,7 +83,15 @@ export class PostgresEventLog extends SqlEventLog {
     );
   }
 
+  /** The part that inserts nothing locks `events`, before the statement's view of the database is taken: a withholding comes before it, or after its commit. */
+  async writeSnapshot(stream: StreamId, snapshot: Snapshot, withheldThrough: number): Promise<void> {
+    await this.#parts.commits.query(WRITE_SNAPSHOT, [...snapshotValues(stream, snapshot), withheldThrough]);
+  }
+
   protected write(text: string, values: readonly SqlValue[]): Promise<unknown> {
     return this.#parts.commits.query(text, values);
   }
 }
+
+const WRITE_SNAPSHOT = `WITH none AS (INSERT INTO events SELECT FROM events WHERE false)
+${upsertSnapshots('SELECT $1, $2, $3, $4, $5, $6 WHERE (SELECT coalesce(max(number), 0) FROM withheld) <= $7')}`;

@@ -9,7 +9,7 @@ import { describeDatabase } from './database-url.ts';
 import { readLastAt, readNow } from './meta.ts';
 import { PostgresPublishedTree } from './published-tree.ts';
 import { requireServer } from './requirements.ts';
-import { findLog } from './schema.ts';
+import { findLog, isMigrationDue } from './schema.ts';
 
 export interface FoundDatabase {
   readonly detail: string;
@@ -34,7 +34,7 @@ export function findPostgresLog(url: string): Promise<FoundDatabase> {
 
 async function readFound(client: Client, url: string): Promise<FoundLog> {
   const log = await readFoundLog(runnerOn(client), {
-    isMigrationDue: false,
+    isMigrationDue: await isMigrationDue(client),
     lastAt: await readLastAt(client),
     now: await readNow(client),
     async proveTree(work) {

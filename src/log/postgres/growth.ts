@@ -16,11 +16,15 @@ const PAYLOAD_BYTES_MAX = 7_900;
 const ANY_STREAM = '';
 /** A node that begins to listen, or has heard of no other, sends it. The others respond, and any stream may have grown. */
 const HELLO = '?';
+/** A line was withheld. */
+const WITHHELD = '!';
 
 interface GrowthOptions {
   readonly connect: () => Promise<Client>;
   readonly channel: string;
   readonly heads: (streams: readonly StreamId[]) => Promise<ReadonlyMap<StreamId, number>>;
+  /** Called when another node may have withheld a line. */
+  readonly onWithheld: () => void;
 }
 
 export class Growth {
@@ -52,6 +56,10 @@ export class Growth {
   /** Notifies the other nodes if there are any. Without a connection nothing is lost: HELLO follows when there is one. */
   announce(streams: Iterable<StreamId>): void {
     if (this.#hasOthers) this.#notify(streams);
+  }
+
+  announceWithheld(): void {
+    this.announce([WITHHELD]);
   }
 
   follow(follower: Follower): void {
@@ -122,6 +130,7 @@ export class Growth {
     const { followed, wake } = this.#follower;
     const isAny = payload === ANY_STREAM || payload === HELLO;
     const streams = isAny ? [...followed()] : payload.split(' ').map(toStream);
+    if (isAny || streams.includes(WITHHELD)) this.#options.onWithheld();
     for (const stream of [...streams, ALL_CHAMBERS]) wake(stream);
   }
 

@@ -53,6 +53,11 @@ export async function lookUp(client: Client, asked: Asked, damages: Damages): Pr
 type HeadRow = Pick<StoredLine, 'stream' | 'event_id'> & { readonly key: null };
 type FoundLine = StoredLine & { readonly key: Buffer };
 
+/** withheldSignature of sql/withheld-rows.ts. */
+export function withheldKey(signature: string): string {
+  return `(substring(${signature} FROM 1 FOR 8) || sha256(${signature}))`;
+}
+
 /** LIMIT keeps the planner from reading the whole table for a few keys. The last part adds no row; it evaluates `confirmed`. */
 const LOOK_UP = `
 WITH found AS MATERIALIZED (
@@ -61,6 +66,9 @@ WITH found AS MATERIALIZED (
   UNION ALL SELECT k, e.stream, e.event_id, e.line, e.line_crc
   FROM unnest($3::bytea[]) AS k, LATERAL (SELECT * FROM registrations WHERE signature_hash = k LIMIT 1) AS r,
     LATERAL (SELECT * FROM events WHERE stream = r.did AND event_id = r.event_id LIMIT 1) AS e
+  UNION ALL SELECT k, e.stream, e.event_id, e.line, e.line_crc
+  FROM unnest($2::bytea[]) AS k, LATERAL (SELECT * FROM withheld WHERE signature = ${withheldKey('k')} LIMIT 1) AS w,
+    LATERAL (SELECT * FROM events WHERE stream = w.stream AND event_id = w.event_id LIMIT 1) AS e
 ), confirmed AS MATERIALIZED (
   SELECT ${confirmedIf('($4 OR EXISTS (SELECT FROM found))')} AS position
 )

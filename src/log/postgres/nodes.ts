@@ -19,6 +19,7 @@ interface Parts {
   /** All that this process has. */
   readonly pools: readonly Connections[];
   readonly heads: (streams: readonly StreamId[]) => Promise<ReadonlyMap<StreamId, number>>;
+  readonly onWithheld: () => void;
 }
 
 const STANDBY_INTERVAL_MS = 10_000;
@@ -41,9 +42,10 @@ export class PostgresNodes implements NodeCoordination {
   #isStandbyAsynchronous = false;
 
   constructor(parts: Parts) {
-    const { logId, connections, heads } = parts;
+    const { logId, connections, heads, onWithheld } = parts;
     this.#parts = parts;
-    this.#growth = new Growth({ connect: () => connections.connect(), channel: `chambers_${logId}`, heads });
+    const channel = `chambers_${logId}`;
+    this.#growth = new Growth({ connect: () => connections.connect(), channel, heads, onWithheld });
     this.#stopStandbyWatch = repeat(() => this.#watchStandby(), STANDBY_INTERVAL_MS);
   }
 
@@ -87,6 +89,10 @@ export class PostgresNodes implements NodeCoordination {
       listings.flatMap((row) => (row.kind === 'member' ? row.did : [])),
     );
     this.#growth.announce([...written.map(({ stream }) => stream), ...members]);
+  }
+
+  announceWithheld(): void {
+    this.#growth.announceWithheld();
   }
 
   /** The entries may or may not be written: the leases under which they were decided end. */

@@ -1,5 +1,5 @@
-// The PostgreSQL schema: `events` is the source of truth and append-only; the rest is derived or personal. It is created in one
-// transaction under a lock, so that nodes may start together.
+// The PostgreSQL schema: `events` is the source of truth and append-only, but for withheld lines; the rest is derived or personal. It is
+// created, and migrated, in one transaction under a lock, so that nodes may start together.
 import type { Client } from 'pg';
 import { MOVED_TO, newLogId, requireNotMoved } from '../log-id.ts';
 import {
@@ -8,6 +8,7 @@ import {
   CONTACTS,
   createDerivedTables,
   createTable,
+  createWithheld,
   REGISTRATIONS,
   TILES,
 } from '../sql/tables.ts';
@@ -17,11 +18,45 @@ import { readLogId, readMeta, requireMayCreate, requireRights, requireServer } f
 import { begin } from './session.ts';
 
 const SCHEMA_VERSION = 7;
+/** It has no withheld lines and no callbacks. */
+const LAST_VERSION = 6;
 /** Any number, the same in every release: one program at a time creates a schema in a database. */
 const LOCK = 'SELECT pg_advisory_xact_lock(4848270581)';
 
 /** A log that has moved has this trigger. */
 export const MOVED_TRIGGER = 'events_refuse_moved';
+
+/**
+ * The guard of UPDATE lets a statement through only if it makes a stub of a line: it changes line and checksum, and removes the signature or
+ * leaves it; the stub has the leaf of the line that was, as far as the row and the next event show it; and the same transaction has given
+ * the event its number in `withheld`, which is unique, so no line changes twice and none unrecorded. That refuses the mistakes of every
+ * program. A role that owns the table can drop the trigger, here as in any database.
+ */
+const APPEND_ONLY = `
+CREATE FUNCTION require_stub() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE leaf text := substring(encode(NEW.line, 'escape') FROM
+  '"withheld":[{]"at":"[^"]*","key":"[^"]*","keyid":"[^"]*","leaf":"(0x[0-9a-f]{64})","log":"[^"]*","reason":"[^"]*","signature":"[^"]*"[}][}]$');
+BEGIN
+  IF leaf IS NULL
+    OR (NEW.stream, NEW.event_id, NEW.at, NEW.nodes, NEW.nodes_crc) IS DISTINCT FROM (OLD.stream, OLD.event_id, OLD.at, OLD.nodes, OLD.nodes_crc)
+    OR coalesce(NEW.signature, OLD.signature) IS DISTINCT FROM OLD.signature
+    OR leaf <> '0x' || encode(substr(OLD.nodes, 1, 32), 'hex')
+    OR EXISTS (SELECT FROM events AS e WHERE e.stream = OLD.stream AND e.event_id = OLD.event_id + 1
+      AND position(('"prev":"' || leaf || '"')::bytea IN e.line) = 0)
+    OR NOT EXISTS (SELECT FROM withheld AS w WHERE w.stream = OLD.stream AND w.event_id = OLD.event_id
+      AND w.xmin = pg_current_xact_id()::xid)
+  THEN RAISE EXCEPTION 'events is append-only: no UPDATE'; END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER events_refuse_change BEFORE DELETE OR TRUNCATE ON events FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events FOR EACH ROW EXECUTE FUNCTION require_stub();
+`;
+
+/** Those that the version before this one lacks. */
+const NEW_TABLES = [
+  ...[CALLBACKS, CALLBACK_SIGNATURES].map((table) => createTable(POSTGRES, table)),
+  createWithheld(POSTGRES),
+].join('\n');
 
 // A stream is a chamber's id in decimal or an agent's DID. The two unique indexes of `events` decide between nodes.
 const SCHEMA = `
@@ -41,9 +76,7 @@ CREATE UNIQUE INDEX events_by_signature ON events (signature) WHERE signature IS
 CREATE INDEX events_by_time ON events USING brin (at) WITH (autosummarize = on);
 CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN RAISE EXCEPTION 'events is append-only: no %', TG_OP; END $$;
-CREATE TRIGGER events_refuse_change BEFORE UPDATE OR DELETE OR TRUNCATE ON events
-  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
-
+${APPEND_ONLY}
 -- The order of all lines, written after the commits; until then an event is in unplaced_events. Every append writes there, and few
 -- rows are there for long: so it has no index.
 CREATE TABLE unplaced_events (stream text COLLATE "C" NOT NULL, event_id bigint NOT NULL);
@@ -55,18 +88,28 @@ CREATE TABLE places (
 );
 
 ${createDerivedTables(POSTGRES)}
-${[REGISTRATIONS, CONTACTS, CALLBACKS, CALLBACK_SIGNATURES, TILES].map((table) => createTable(POSTGRES, table)).join('\n')}
+${[REGISTRATIONS, CONTACTS, TILES].map((table) => createTable(POSTGRES, table)).join('\n')}
+${NEW_TABLES}
 CREATE TABLE checkpoints (log_id text PRIMARY KEY, size bigint NOT NULL, note text NOT NULL);
 CREATE TABLE leases (name text PRIMARY KEY, holder text NOT NULL, ends_at timestamptz NOT NULL);
 `;
 
-/** Creates the schema in an empty database; throws an Error of one line on an unfit server or database. */
+/** From the version before this one. A node of an earlier release rejects the database on its next connection. */
+const MIGRATION = `
+DROP TRIGGER events_refuse_change ON events;
+${NEW_TABLES}
+${APPEND_ONLY}
+UPDATE meta SET value = '${SCHEMA_VERSION}' WHERE name = 'schema_version';
+`;
+
+/** Creates the schema in an empty database, and migrates that of an earlier release; throws an Error of one line on an unfit server or database. */
 export async function createIfEmpty(client: Client): Promise<void> {
   await requireServer(client);
   await begin(client);
   try {
     await client.query(LOCK);
-    if (!(await hasLog(client))) await create(client);
+    if (!(await hasLog(client, KNOWN_VERSIONS))) await create(client);
+    else if ((await readVersion(client)) === LAST_VERSION) await client.query(MIGRATION);
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {});
@@ -77,18 +120,22 @@ export async function createIfEmpty(client: Client): Promise<void> {
 
 /** Whether the database has a log; throws an Error of one line if a start would fail, and changes nothing. */
 export async function findLog(client: Client): Promise<boolean> {
-  if (!(await hasLog(client))) {
+  if (!(await hasLog(client, KNOWN_VERSIONS))) {
     try {
       await requireCreatable(client);
       return false;
     } catch (error) {
       // Another node may be creating the log: its names are visible before its version, and the lock waits until it has ended.
       await client.query(LOCK);
-      if (!(await hasLog(client))) throw error;
+      if (!(await hasLog(client, KNOWN_VERSIONS))) throw error;
     }
   }
   await requireRights(client);
   return true;
+}
+
+export async function isMigrationDue(client: Client): Promise<boolean> {
+  return (await readVersion(client)) !== SCHEMA_VERSION;
 }
 
 /** Runs in the caller's transaction. Throws an Error of one line unless the database is empty. */
@@ -109,22 +156,31 @@ export async function requireSameLog(client: Client, logId: string): Promise<voi
   const found = await readLogId(client);
   if (found !== logId) throw new OtherLog(found, logId);
   await requireServer(client);
-  requireVersion(Number(await readMeta(client, 'schema_version')));
+  requireVersion(await readVersion(client));
   requireNotMoved(await readMeta(client, MOVED_TO));
 }
 
-function requireVersion(version: number): void {
-  if (version === SCHEMA_VERSION) return;
-  const which =
-    version < SCHEMA_VERSION ? 'which no release wrote' : `newer than schema ${SCHEMA_VERSION} of this version`;
-  throw new UnusableDatabase(`the database has schema ${version}, ${which}`);
+const KNOWN_VERSIONS = [LAST_VERSION, SCHEMA_VERSION];
+
+async function readVersion(client: Client): Promise<number> {
+  return Number(await readMeta(client, 'schema_version'));
+}
+
+function requireVersion(version: number, known: readonly number[] = [SCHEMA_VERSION]): void {
+  if (known.includes(version)) return;
+  throw new UnusableDatabase(`the database has schema ${version}, ${describeVersion(version)}`);
+}
+
+function describeVersion(version: number): string {
+  if (version > SCHEMA_VERSION) return `newer than schema ${SCHEMA_VERSION} of this version`;
+  return KNOWN_VERSIONS.includes(version) ? 'which the first start of this version migrates' : 'which no release wrote';
 }
 
 /**
  * False in an empty database: one without tables, or with only those of extensions, which a provider may have installed. Throws an Error of
  * one line if it has anything but a log of this version.
  */
-async function hasLog(client: Client): Promise<boolean> {
+async function hasLog(client: Client, known?: readonly number[]): Promise<boolean> {
   const { rows } = await client.query<{ readonly name: string }>(TABLES_THERE);
   if (rows.length === 0) return false;
   const tables = new Set(rows.map(({ name }) => name));
@@ -132,7 +188,7 @@ async function hasLog(client: Client): Promise<boolean> {
   if (isOurs) await requireRights(client, [['meta', 'SELECT']]);
   const version = Number(isOurs ? await readMeta(client, 'schema_version').catch(undefinedColumn) : undefined);
   if (!(version >= 1)) throw new UnusableDatabase('the database holds tables of another program');
-  requireVersion(version);
+  requireVersion(version, known);
   return true;
 }
 

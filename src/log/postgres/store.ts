@@ -4,8 +4,9 @@ import { Damages, type StreamDamaged } from '../damage.ts';
 import { SignatureFilter } from '../signature-filter.ts';
 import { SqlCallbacks } from '../sql/callbacks.ts';
 import { Lists } from '../sql/lists.ts';
+import { lastNumber } from '../sql/withholding.ts';
 import type { Store } from '../store.ts';
-import { Connections, onFirstConnection, PATIENCE_MS, type PoolOptions } from './connections.ts';
+import { Connections, onFirstConnection, PATIENCE_MS, type PoolOptions, runnerOn } from './connections.ts';
 import { DatabaseClock } from './database-clock.ts';
 import { PostgresEventLog } from './event-log.ts';
 import { lookUp } from './look-up.ts';
@@ -15,6 +16,7 @@ import { PostgresPublishedTree } from './published-tree.ts';
 import { readMeta } from './requirements.ts';
 import { createIfEmpty, requireSameLog } from './schema.ts';
 import { prepared } from './session.ts';
+import { PostgresWithholding } from './withholding.ts';
 import { Writes } from './writes.ts';
 
 /** For places, checkpoints, snapshots and repeated requests, whose commits may wait for a standby. */
@@ -45,7 +47,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await createIfEmpty(client);
     const logId = (await readMeta(client, 'log_id')) ?? '';
     await requireSameLog(client, logId);
-    return { logId, lastAt: await readLastAt(client) };
+    return { logId, lastAt: await readLastAt(client), through: await lastNumber(runnerOn(client)) };
   });
   const store = compose(options, opened);
   try {
@@ -61,14 +63,17 @@ export interface PostgresStore extends Store {
   /** The database's: all nodes decide by one clock. */
   readonly clock: DatabaseClock;
   readonly nodes: PostgresNodes;
+  readonly withholding: PostgresWithholding;
 }
 
 interface Opened {
   readonly logId: string;
   readonly lastAt: Millis;
+  /** The last withholding. */
+  readonly through: number;
 }
 
-function compose(options: PostgresStoreOptions, { logId, lastAt }: Opened): PostgresStore {
+function compose(options: PostgresStoreOptions, { logId, lastAt, through }: Opened): PostgresStore {
   const { url, onChecked = () => {}, onDrift, elapsed } = options;
   const damages = new Damages(options.onDamage);
   let checkTree: Parameters<PostgresNodes['checkConnections']>[0] = async () => {};
@@ -99,20 +104,28 @@ function compose(options: PostgresStoreOptions, { logId, lastAt }: Opened): Post
     connections,
     leases,
     pools,
+    onWithheld: () => withholding.checkSoon(),
     // On the connections for reads, so that it delays no move.
     heads: async (streams) => {
       const asked = { streams, signatureKeys: [] };
       return (await connections.run((client) => lookUp(client, asked, damages))).heads;
     },
   });
+  const log = new PostgresEventLog({
+    ...{ logId, sql: connections, commits, writes, damages, nodes, clock },
+    seen: new SignatureFilter(0),
+    chamberIdMin: options.chamberIdMin ?? 1,
+    onOutdated: () => withholding.check(),
+  });
+  const withholding = new PostgresWithholding({
+    ...{ logId, sql: connections, log, damages, commits, through },
+    onWritten: () => nodes.announceWithheld(),
+  });
   return {
     clock,
     nodes,
-    log: new PostgresEventLog({
-      ...{ logId, sql: connections, commits, writes, damages, nodes, clock },
-      seen: new SignatureFilter(0),
-      chamberIdMin: options.chamberIdMin ?? 1,
-    }),
+    log,
+    withholding,
     lists: new Lists(connections),
     callbacks: new SqlCallbacks(connections, (text, values) =>
       commits.run(async (client) => (await client.query(prepared(text, values))).rowCount ?? 0),
@@ -122,6 +135,7 @@ function compose(options: PostgresStoreOptions, { logId, lastAt }: Opened): Post
     async close() {
       clock.close();
       nodes.close();
+      withholding.close();
       await Promise.all(pools.map((pool) => pool.close()));
     },
   };

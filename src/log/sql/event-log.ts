@@ -153,9 +153,7 @@ export abstract class SqlEventLog implements EventLog {
     return isUsable ? { eventId: row.event_id, leaf: row.leaf, state: row.state } : undefined;
   }
 
-  async writeSnapshot(stream: StreamId, snapshot: Snapshot): Promise<void> {
-    await this.write(WRITE_SNAPSHOT, snapshotValues(stream, snapshot));
-  }
+  abstract writeSnapshot(stream: StreamId, snapshot: Snapshot, withheldThrough: number): Promise<void>;
 
   async dropSnapshot(stream: StreamId): Promise<void> {
     await this.write('DELETE FROM snapshots WHERE stream = $1', [String(stream)]);

@@ -32,8 +32,12 @@ export interface Dialect {
   readonly listed: (parameter: string, columns: Columns) => string;
   /** A stream as the column `stream` of `events` stores it: SQLite stores chamber ids as numbers, which make its keys smaller. */
   readonly streamKey: (stream: StreamId) => string | number;
-  /** The same for a column with a chamber id. */
+  /** The same from a column of text. */
+  readonly streamOf: (column: string) => string;
+  /** The same from a column with a chamber id. */
   readonly chamberKey: (column: string) => string;
+  /** The column `line` of `events` from a parameter with its bytes. */
+  readonly lineOf: (parameter: string) => string;
   /** An item of FROM: every line with `stream`, `event_id`, `at`, `line`, `signature`, `nodes`, `line_crc` and `nodes_crc`. */
   readonly lines: string;
   /** An item of FROM: `place`, `stream` and `event_id` of the lines that have a place. */

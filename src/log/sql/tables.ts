@@ -135,6 +135,22 @@ export const REGISTRATIONS = table({
   columns: { signature_hash: 'bytes', did: 'text', event_id: 'integer', covers_email: 'boolean' },
 });
 
+/**
+ * The withheld lines, numbered 1, 2, 3 … in the order of withholding. `signature` is that of a request that left with its line, in the
+ * form of withheldSignature.
+ */
+export const WITHHELD = table({
+  name: 'withheld',
+  key: ['number'],
+  columns: { number: 'integer', stream: 'text', event_id: 'integer', signature: 'bytes or null' },
+});
+
+export function createWithheld(dialect: Dialect): string {
+  return `${createTable(dialect, WITHHELD)}
+CREATE UNIQUE INDEX withheld_by_event ON withheld (stream, event_id);
+CREATE UNIQUE INDEX withheld_by_signature ON withheld (signature) WHERE signature IS NOT NULL;`;
+}
+
 /** Personal data. */
 export const CONTACTS = table({ name: 'contacts', key: ['did'], columns: { did: 'text', operator_email: 'bytes' } });
 
@@ -176,7 +192,7 @@ export const CHECKPOINTS = table({
 
 /** A copy of the log keeps their rows. */
 export const KEPT_TABLES: readonly Table[] = [
-  ...[META, REGISTRATIONS, CONTACTS, CALLBACKS, CALLBACK_SIGNATURES, TILES, CHECKPOINTS],
+  ...[META, REGISTRATIONS, WITHHELD, CONTACTS, CALLBACKS, CALLBACK_SIGNATURES, TILES, CHECKPOINTS],
 ];
 
 export function rowOf(listing: Listing): Row {
@@ -204,6 +220,12 @@ export function createTable({ types, tableOptions }: Dialect, table: Table, kind
   const { name, key, columns } = table;
   const lines = columns.map((column) => `${column.name} ${types[column.type]}${column.isNullable ? '' : ' NOT NULL'}`);
   return `CREATE ${kind} ${name} (\n  ${[...lines, `PRIMARY KEY (${key})`].join(',\n  ')}\n) ${tableOptions(table)};`;
+}
+
+export function createKeptTables(dialect: Dialect): string {
+  return KEPT_TABLES.map((each) => (each === WITHHELD ? createWithheld(dialect) : createTable(dialect, each))).join(
+    '\n',
+  );
 }
 
 export function createDerivedTables(dialect: Dialect): string {

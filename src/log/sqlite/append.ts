@@ -4,7 +4,8 @@
 //    until its next append, and the heads in memory are the heads of the log.
 // 2. Nevertheless the database rejects an event that is not the next one of its stream, a chamber that is not the next one, and a known
 //    signature (schema.ts). Then nothing is written, and the batch is retried without the streams whose heads differ.
-// 3. Known signatures are looked up first: the filter has no false negatives (signature-filter.ts).
+// 3. Nothing is written of a batch that was decided before a withholding: sql/withholding.ts.
+// 4. Known signatures are looked up first: the filter has no false negatives (signature-filter.ts).
 import { crc32 } from 'node:zlib';
 import { ALL_CHAMBERS, type AppendBatch, type AppendResult, type LogEntry, type Registration } from '../log.ts';
 import { snapshotValues, WRITE_SNAPSHOT } from '../sql/event-log.ts';
@@ -20,10 +21,12 @@ export interface AppendParts {
   readonly find: (signatureKeys: readonly string[]) => Promise<AppendResult['found']>;
   /** False only for a signature that is not in the log. */
   readonly mayHold: (signatureKey: string) => boolean;
+  /** The last withholding of the log. */
+  readonly lastWithheld: () => Promise<number>;
 }
 
 export async function append(parts: AppendParts, batch: AppendBatch): Promise<AppendResult> {
-  const { entries, registrations = [], heads = NO_HEADS, signatures = [] } = batch;
+  const { entries, registrations = [], heads = NO_HEADS, signatures = [], withheldThrough } = batch;
   const keys = [...entries, ...registrations].flatMap(({ signature }) => signature ?? []);
   const asked = [...signatures, ...keys].filter(parts.mayHold);
   // Makes the writer check its files before the batch is read.
@@ -43,11 +46,14 @@ export async function append(parts: AppendParts, batch: AppendBatch): Promise<Ap
     const remembered = registrations.filter(({ did, signature }) => !moved.has(did) && !found.has(signature ?? ''));
     if (written.length + remembered.length === 0) return { moved, found };
     try {
-      await parts.writer.write(statementsOf(written, remembered, parts.chamberIdMin));
+      await parts.writer.write(statementsOf(written, remembered, parts.chamberIdMin), { withheldThrough });
       return { moved, found };
     } catch (error) {
       if (!(error instanceof Conflict)) throw error;
-      const others = await movedStreams(parts, written);
+      const isOutdated = withheldThrough !== undefined && withheldThrough < (await parts.lastWithheld());
+      const others = isOutdated
+        ? new Set<StreamId>([...written.map(({ stream }) => stream), ...remembered.map(({ did }) => did)])
+        : await movedStreams(parts, written);
       if (others.size === 0) throw new Error(`a batch is rejected: ${error.message}`, { cause: error });
       await addHeads(parts, moved, others, written);
     }
@@ -125,7 +131,7 @@ function insertOf(entry: LogEntry, chamberIdMin: number): Statement {
   const key = signature === null ? null : Buffer.from(signature, 'latin1');
   const values = [chamberId, account, eventId, line, key, nodes, crc32(line), nodes && crc32(nodes)];
   if (!isCreation(entry) || entry.stream === chamberIdMin) return { text: INSERT, values };
-  return { text: CREATE, values: [...values, entry.stream - 1], mustChange: true };
+  return { text: CREATE, values: [...values, entry.stream - 1], changesMin: 1 };
 }
 
 // With the default, ABORT, SQLite would copy each page that the insert changes into a statement journal.

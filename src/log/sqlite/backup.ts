@@ -9,6 +9,7 @@ import { type RenewedId, renewLogId } from '../sql/maintenance.ts';
 import { transactionOn } from './connection.ts';
 import { createPrivate, reasonOf, requireName } from './database-file.ts';
 import { openReader } from './reader.ts';
+import { ERASURE_PENDING } from './withholding.ts';
 
 export interface BackupSummary extends RenewedId {
   readonly events: number;
@@ -48,7 +49,10 @@ async function makeNewLog(path: string): Promise<BackupSummary> {
     const renewed = await renewLogId(transactionOn(copy), newLogId());
     // Release 0.1.0 published no tree.
     if (hasTable(copy, 'tiles')) copy.exec('DELETE FROM tiles');
+    const { changes } = copy.prepare('DELETE FROM meta WHERE name = ?').run(ERASURE_PENDING);
     copy.exec('COMMIT');
+    // Free pages are copied too, and may still have the bytes of withheld lines.
+    if (changes > 0) copy.exec('VACUUM');
     return { ...renewed, events };
   } finally {
     copy.close();

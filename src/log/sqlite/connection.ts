@@ -36,6 +36,9 @@ export const SQLITE: Dialect = {
     return `(SELECT key AS place, ${values.join(', ')} FROM json_each(${parameter}))`;
   },
   streamKey: (stream) => stream,
+  // DIDs have no digit at their beginning.
+  streamOf: (column) => `iif(${column} GLOB '[0-9]*', CAST(${column} AS INTEGER), ${column})`,
+  lineOf: (parameter) => `CAST(${parameter} AS TEXT)`,
   // The + removes the type affinity of the id, because `stream` has none.
   chamberKey: (column) => `+${column}`,
   lines: LINES,

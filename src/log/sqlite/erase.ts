@@ -1,6 +1,7 @@
 // Removes an agent's personal data from a database while no service runs on it: the rows, and the bytes that they leave behind in the
 // file and its -wal. The log itself contains no personal data and does not change.
 import { openDatabaseFile, reasonOf } from './database-file.ts';
+import { eraseDeletedBytes } from './erased-bytes.ts';
 import { openReader } from './reader.ts';
 
 export interface EraseSummary {
@@ -30,10 +31,7 @@ export function eraseAgent(path: string, did: string): EraseSummary {
         linesKept,
       }))
       .immediate();
-    // Deleted bytes stay in their pages and in the -wal: VACUUM rewrites every page, and the checkpoint empties the -wal.
-    db.exec('VACUUM');
-    const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as readonly { readonly busy: number }[];
-    if (checkpoint?.busy !== 0) throw new Error('another program is reading it: the bytes are still in the -wal');
+    if (!eraseDeletedBytes(db)) throw new Error('another program is reading it: the bytes are still in the -wal');
     return summary;
   } catch (error) {
     throw new Error(`cannot erase ${did} from ${path}: ${reasonOf(error)}; run it again`, { cause: error });

@@ -1,13 +1,23 @@
 // The event log in one SQLite file.
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
 import type { StreamDamaged } from '../damage.ts';
-import type { AppendBatch, AppendResult } from '../log.ts';
+import type { AppendBatch, AppendResult, Snapshot } from '../log.ts';
 import { PAGE_BYTES } from '../pages.ts';
-import { damageIn, type EventLogParts, SqlEventLog, type StoredLine } from '../sql/event-log.ts';
+import {
+  damageIn,
+  type EventLogParts,
+  SqlEventLog,
+  type StoredLine,
+  snapshotValues,
+  WRITE_SNAPSHOT,
+} from '../sql/event-log.ts';
 import { type Columns, jsonRows, type SqlValue } from '../sql/sql.ts';
+import { withheldSignature } from '../sql/withheld-rows.ts';
+import { lastNumber } from '../sql/withholding.ts';
+import type { StreamId } from '../stream-id.ts';
 import { append } from './append.ts';
 import type { SqliteSql } from './connection.ts';
-import type { Writer } from './writer.ts';
+import { Conflict, type Writer } from './writer.ts';
 
 interface Parts extends EventLogParts {
   readonly sql: SqliteSql;
@@ -23,7 +33,7 @@ export class SqliteEventLog extends SqlEventLog {
   }
 
   async append(batch: AppendBatch): Promise<AppendResult> {
-    const { writer, chamberIdMin, seen } = this.#parts;
+    const { sql, writer, chamberIdMin, seen } = this.#parts;
     const result = await append(
       {
         writer,
@@ -31,6 +41,7 @@ export class SqliteEventLog extends SqlEventLog {
         lastEventId: (stream) => this.lastEventId(stream),
         find: (keys) => this.find(keys),
         mayHold: (key) => this.mayHold(key),
+        lastWithheld: () => lastNumber(sql),
       },
       batch,
     );
@@ -45,10 +56,21 @@ export class SqliteEventLog extends SqlEventLog {
     const { sql } = this.#parts;
     const keys = signatureKeys.map((key) => ({ signature: Buffer.from(key, 'latin1') }));
     const isHidden = ({ signature }: (typeof keys)[number]) => signature.length === HIDDEN_KEY_CHARS;
-    const asked = [keys.filter((key) => !isHidden(key)), keys.filter(isHidden)].map((each) => jsonRows(KEY, each));
-    for (const row of await sql.query<FoundLine>(LINES_OF_SIGNATURES(sql.dialect), asked))
+    const plain = keys.filter((key) => !isHidden(key));
+    const values = [
+      ...[plain, keys.filter(isHidden)].map((each) => jsonRows(KEY, each)),
+      jsonRows(WITHHELD_KEY, plain.map(withHidden)),
+    ];
+    for (const row of await sql.query<FoundLine>(LINES_OF_SIGNATURES(sql.dialect), values))
       found.set(row.key.toString('latin1'), damageIn(this.damages, row) ?? row.line.toString());
     return found;
+  }
+
+  async writeSnapshot(stream: StreamId, snapshot: Snapshot, withheldThrough: number): Promise<void> {
+    const statement = { text: WRITE_SNAPSHOT, values: snapshotValues(stream, snapshot) };
+    await this.#parts.writer.change([statement], { withheldThrough }).catch((error: unknown) => {
+      if (!(error instanceof Conflict)) throw error;
+    });
   }
 
   /** A line's place is its position: positions have no gaps and follow the order of the commits. */
@@ -81,11 +103,19 @@ interface FoundLine extends StoredLine {
   readonly key: Buffer;
 }
 
-const KEY: Columns = { signature: 'bytes' };
+function withHidden({ signature }: { readonly signature: Buffer }) {
+  return { signature, hidden: Buffer.from(withheldSignature(signature.toString('latin1')), 'latin1') };
+}
 
-const LINES_OF_SIGNATURES = ({ lines, listed }: EventLogParts['sql']['dialect']) => `
+const KEY: Columns = { signature: 'bytes' };
+const WITHHELD_KEY: Columns = { ...KEY, hidden: 'bytes' };
+
+const LINES_OF_SIGNATURES = ({ lines, listed, streamOf }: EventLogParts['sql']['dialect']) => `
 SELECT asked.signature AS key, found.stream, found.event_id, found.line, found.line_crc
 FROM ${listed('$1', KEY)} AS asked CROSS JOIN ${lines} AS found ON found.signature = asked.signature
 UNION ALL SELECT asked.signature, found.stream, found.event_id, found.line, found.line_crc
 FROM ${listed('$2', KEY)} AS asked CROSS JOIN registrations ON registrations.signature_hash = asked.signature
-  CROSS JOIN ${lines} AS found ON found.stream = registrations.did AND found.event_id = registrations.event_id`;
+  CROSS JOIN ${lines} AS found ON found.stream = registrations.did AND found.event_id = registrations.event_id
+UNION ALL SELECT asked.signature, found.stream, found.event_id, found.line, found.line_crc
+FROM ${listed('$3', WITHHELD_KEY)} AS asked CROSS JOIN withheld ON withheld.signature = asked.hidden
+  CROSS JOIN ${lines} AS found ON found.stream = ${streamOf('withheld.stream')} AND found.event_id = withheld.event_id`;

@@ -4,8 +4,8 @@ import type { SqlValue } from '../sql/sql.ts';
 export interface Statement {
   readonly text: string;
   readonly values: readonly SqlValue[];
-  /** The transaction is rolled back if it changes no row. */
-  readonly mustChange?: boolean;
+  /** The transaction is rolled back if it changes fewer rows; at most 255. */
+  readonly changesMin?: number;
 }
 
 /** Numbers the texts of statements, so that each text is sent to the writer's thread once. */
@@ -35,7 +35,6 @@ const STATEMENT_BYTES = 4;
 const TAG_BYTES = 1;
 const NUMBER_BYTES = 8;
 const LENGTH_BYTES = 4;
-const MUST_CHANGE = 1;
 
 const TAG = { null: 0, number: 1, text: 2, bytes: 3 } as const;
 
@@ -47,9 +46,9 @@ export function pack(statements: readonly Statement[], texts: StatementTexts): A
   }
   const packed = Buffer.from(new ArrayBuffer(size));
   let at = packed.writeUInt32LE(statements.length, 0);
-  for (const { text, values, mustChange = false } of statements) {
+  for (const { text, values, changesMin = 0 } of statements) {
     at = packed.writeUInt16LE(texts.numberOf(text), at);
-    at = packed.writeUInt8(mustChange ? MUST_CHANGE : 0, at);
+    at = packed.writeUInt8(changesMin, at);
     at = packed.writeUInt8(values.length, at);
     for (const value of values) at = write(packed, value, at);
   }
@@ -80,7 +79,7 @@ function write(packed: Buffer, value: SqlValue, at: number): number {
 
 export interface UnpackedStatement {
   readonly number: number;
-  readonly mustChange: boolean;
+  readonly changesMin: number;
   readonly values: readonly (string | number | Buffer | null)[];
 }
 
@@ -90,7 +89,7 @@ export function unpack(buffer: ArrayBuffer): readonly UnpackedStatement[] {
   let at = HEADER_BYTES;
   for (let left = packed.readUInt32LE(0); left > 0; left--) {
     const number = packed.readUInt16LE(at);
-    const mustChange = packed.readUInt8(at + 2) === MUST_CHANGE;
+    const changesMin = packed.readUInt8(at + 2);
     const count = packed.readUInt8(at + 3);
     at += STATEMENT_BYTES;
     const values: (string | number | Buffer | null)[] = [];
@@ -108,7 +107,7 @@ export function unpack(buffer: ArrayBuffer): readonly UnpackedStatement[] {
         at = end;
       }
     }
-    statements.push({ number, mustChange, values });
+    statements.push({ number, changesMin, values });
   }
   return statements;
 }

@@ -28,7 +28,7 @@ export class SqlitePublishedTree extends SqlPublishedTree {
       return { text: WRITE_TILE, values: [level, index, tile.bytes] };
     });
     try {
-      await this.#writer?.change([{ text: PUBLISH, values, mustChange: true }, ...rows]);
+      await this.#writer?.change([{ text: PUBLISH, values, changesMin: 1 }, ...rows]);
       return this.#writer !== undefined;
     } catch (error) {
       if (error instanceof Conflict) return false;

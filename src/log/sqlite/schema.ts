@@ -1,8 +1,9 @@
-// The SQLite schema: `events` is the source of truth and append-only for every program; the rest is derived or personal.
+// The SQLite schema: `events` is the source of truth and append-only for every program, but for the lines that the service withholds; the rest is derived or personal.
 import type { Database } from 'better-sqlite3';
 import { newLogId } from '../log-id.ts';
-import { createDerivedTables, createTable, KEPT_TABLES } from '../sql/tables.ts';
+import { createDerivedTables, createKeptTables } from '../sql/tables.ts';
 import { SQLITE } from './connection.ts';
+import { WITHHOLDS } from './withholding-guard.ts';
 
 export const SCHEMA_VERSION = 10;
 
@@ -33,11 +34,17 @@ CREATE UNIQUE INDEX events_by_signature ON events (signature) WHERE signature IS
 
 export const APPEND_ONLY_TRIGGERS = ['events_refuse_update', 'events_refuse_delete', 'events_refuse_replace'] as const;
 
+const UNCHANGED = ['position', 'chamber_id', 'account', 'event_id', 'nodes', 'nodes_crc']
+  .map((column) => `NEW.${column} IS OLD.${column}`)
+  .join(' AND ');
+
 // REPLACE deletes without firing DELETE triggers unless the connection enables them, so the insert itself is checked: a row at the next
 // position, for the next event of its stream and with a new signature, replaces nothing. ABORT instead of FAIL would keep a statement
 // journal for every insert.
 export const APPEND_ONLY = `
-CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events BEGIN
+CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events WHEN NOT (
+  ${WITHHOLDS}(OLD.stream, OLD.event_id, OLD.line, NEW.line) AND ${UNCHANGED} AND ifnull(NEW.signature, OLD.signature) IS OLD.signature
+) BEGIN
   SELECT RAISE(ABORT, 'events is append-only: no UPDATE');
 END;
 CREATE TRIGGER events_refuse_delete BEFORE DELETE ON events BEGIN
@@ -55,8 +62,7 @@ END;
 
 /** Runs in the caller's transaction. */
 export function createSchema(db: Database): void {
-  const tables = KEPT_TABLES.map((table) => createTable(SQLITE, table)).join('\n');
-  db.exec(EVENTS + KEYS + APPEND_ONLY + tables + createDerivedTables(SQLITE));
+  db.exec(EVENTS + KEYS + APPEND_ONLY + createKeptTables(SQLITE) + createDerivedTables(SQLITE));
   db.prepare("INSERT INTO meta (name, value) VALUES ('log_id', ?)").run(newLogId());
   db.pragma(`user_version = ${SCHEMA_VERSION}`);
 }

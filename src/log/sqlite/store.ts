@@ -14,6 +14,7 @@ import { Failures } from './failures.ts';
 import { readClock, SqliteMeta } from './meta.ts';
 import { SqlitePublishedTree } from './published-tree.ts';
 import { readMeta } from './schema.ts';
+import { ERASURE_PENDING, SqliteWithholding } from './withholding.ts';
 import { Writer } from './writer.ts';
 
 export interface SqliteStoreOptions {
@@ -49,18 +50,28 @@ function compose(file: DatabaseFile, options: SqliteStoreOptions): Store {
   requireTables(db);
   const seen = new SignatureFilter(secondAfterNewest(db));
   const failures = new Failures(onCorruption);
+  const through = readLast(db);
+  const pending = readMeta(db, ERASURE_PENDING);
   const writer = new Writer(file, failures);
   if (place !== undefined) db.pragma('query_only = ON');
   const sql = sqlOn(db, (error) => failures.ofRead(error));
   const damages = new Damages(onDamage);
+  const log = new SqliteEventLog({ logId, sql, damages, seen, chamberIdMin, writer });
+  const withholding = new SqliteWithholding({
+    ...{ sql, log, damages, writer, through },
+    pending: pending === undefined ? undefined : Number(pending),
+    isInMemory: place === undefined,
+  });
   return {
-    log: new SqliteEventLog({ logId, sql, damages, seen, chamberIdMin, writer }),
+    log,
+    withholding,
     tree: new SqlitePublishedTree({ logId, sql, damages }, writer),
     lists: new Lists(sql),
     callbacks: new SqlCallbacks(sql, async (text, values) => (await writer.change([{ text, values }]))[0] ?? 0),
     meta: new SqliteMeta({ sql, writer, lastAt }),
     nodes: undefined,
     async close() {
+      withholding.close();
       // The writer's thread closes the last connection, and only then the descriptor by which it watches the file.
       db.close();
       await writer.close();
@@ -75,9 +86,17 @@ function requireTables(db: DatabaseFile['db']): void {
   for (const { name } of tables) db.prepare(`SELECT 1 FROM ${name}`);
 }
 
-/** The first second without signatures in the log: a key begins with its second, so the newest one is last in the index. */
+function readLast(db: DatabaseFile['db']): number {
+  return db.prepare<[], number>('SELECT coalesce(max(number), 0) FROM withheld').pluck().get() ?? 0;
+}
+
+/** The first second without signatures in the log: a key begins with its second, so the newest one is last in its index. */
 function secondAfterNewest(db: DatabaseFile['db']): number {
-  const query = 'SELECT max(signature) FROM events WHERE signature IS NOT NULL';
+  return Math.max(...['events', 'withheld'].map((table) => secondAfterNewestIn(db, table)));
+}
+
+function secondAfterNewestIn(db: DatabaseFile['db'], table: string): number {
+  const query = `SELECT max(signature) FROM ${table} WHERE signature IS NOT NULL`;
   const newest = db.prepare<[], Buffer | null>(query).pluck().get();
   if (newest == null) return 0;
   return newest.length < BigUint64Array.BYTES_PER_ELEMENT

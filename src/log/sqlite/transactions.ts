@@ -1,15 +1,24 @@
 // Runs packed statements as transactions on one connection: in the writer's thread, or on the main thread for a database in memory.
 import Database from 'better-sqlite3';
 import { LogCorruption } from '../damage.ts';
+import { truncateWal } from './erased-bytes.ts';
 import type { FileWatch } from './file-watch.ts';
 import { unpack } from './packed.ts';
 import { type NumberedStatement, prepareNumbered } from './statements.ts';
+import { WithholdingGuard } from './withholding-guard.ts';
 
 export interface WriteRequest {
   /** The texts of statements that were not sent before. */
   readonly texts: readonly string[];
   readonly statements: ArrayBuffer;
+  /** Nothing is written if the log has a later withholding. */
+  readonly withheldThrough?: number | undefined;
+  /** The events whose lines the transaction may replace by stubs, in the form of eventKey. */
+  readonly withheld?: readonly string[] | undefined;
 }
+
+/** Rewrites the database without the bytes of deleted rows, or moves its pages out of the write-ahead log. */
+export type EraseRequest = 'vacuum' | 'truncate';
 
 /** The number of rows that each statement changed, or the reason why nothing was written. */
 export type WriteResponse = { readonly changes: Uint32Array } | { readonly failure: WriteFailure };
@@ -24,7 +33,7 @@ export interface WriteFailure {
   readonly isRolledBack: boolean;
 }
 
-/** A statement with `mustChange` changed no row. */
+/** A statement changed fewer rows than it must. */
 export class NothingChanged extends Error {}
 
 export class Transactions {
@@ -35,35 +44,53 @@ export class Transactions {
   readonly #prepared: NumberedStatement[] = [];
   readonly #run: (packed: ArrayBuffer) => Uint32Array;
   readonly #lastPosition: Database.Statement<[], number>;
+  readonly #lastWithheld: Database.Statement<[], number>;
+  readonly #guard: WithholdingGuard;
+  #withheldThrough: number;
 
   constructor(db: Database.Database, watch?: FileWatch) {
     this.#db = db;
     this.#watch = watch;
     this.#run = db.transaction(this.#runAll.bind(this)).immediate;
     this.#lastPosition = db.prepare<[], number>('SELECT coalesce(max(position), 0) FROM events').pluck();
+    this.#lastWithheld = db.prepare<[], number>('SELECT coalesce(max(number), 0) FROM withheld').pluck();
+    this.#guard = new WithholdingGuard(db);
+    this.#withheldThrough = this.#lastWithheld.get() ?? 0;
   }
 
   /** The transaction is durable when this returns. An error means that nothing was written, unless memory and disk may differ. */
-  run({ texts, statements }: WriteRequest): Uint32Array {
+  run({ texts, statements, withheldThrough, withheld = [] }: WriteRequest): Uint32Array {
     // Kept even if the transaction fails, because later requests count on these numbers.
     this.#texts.push(...texts);
     // Precedes any statement: reading beyond the end of a truncated -shm would kill the process.
     this.#watch?.requireUnchanged();
+    if ((withheldThrough ?? this.#withheldThrough) < this.#withheldThrough) {
+      throw Object.assign(new NothingChanged('a line was withheld since'), { isRolledBack: true });
+    }
     const before = this.#lastPosition.get();
     try {
-      return this.#run(statements);
+      return this.#guard.during(withheld, () => this.#run(statements));
     } catch (error) {
       throw Object.assign(error as Error, { isRolledBack: this.#isAsBefore(before) });
+    } finally {
+      if (withheld.length > 0) this.#withheldThrough = this.#lastWithheld.get() ?? 0;
     }
+  }
+
+  /** Returns whether it is done; a reader of former pages keeps the write-ahead log from being truncated. */
+  erase(request: EraseRequest): boolean {
+    this.#watch?.requireUnchanged();
+    if (request === 'vacuum') this.#db.exec('VACUUM');
+    return request === 'vacuum' || truncateWal(this.#db);
   }
 
   #runAll(packed: ArrayBuffer): Uint32Array {
     const changes: number[] = [];
-    for (const { number, mustChange, values } of unpack(packed)) {
+    for (const { number, changesMin, values } of unpack(packed)) {
       this.#prepared[number] ??= prepareNumbered(this.#db, this.#texts[number] as string);
       const { statement, bind } = this.#prepared[number];
       const { changes: changed } = statement.run(...bind(values));
-      if (mustChange && changed === 0) throw new NothingChanged('the log has changed since');
+      if (changed < changesMin) throw new NothingChanged('the log has changed since');
       changes.push(changed);
     }
     return Uint32Array.from(changes);
@@ -76,6 +103,15 @@ export class Transactions {
     } catch {
       return false;
     }
+  }
+}
+
+export function responseTo(request: WriteRequest | EraseRequest, transactions: Transactions): WriteResponse {
+  try {
+    if (typeof request !== 'string') return { changes: transactions.run(request) };
+    return { changes: Uint32Array.of(Number(transactions.erase(request))) };
+  } catch (error) {
+    return { failure: failureOf(error) };
   }
 }
 

@@ -2,25 +2,19 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { openWriter } from './database-file.ts';
 import { type DatabasePath, FileWatch } from './file-watch.ts';
-import { failureOf, Transactions, type WriteRequest, type WriteResponse } from './transactions.ts';
+import { type EraseRequest, responseTo, Transactions, type WriteRequest } from './transactions.ts';
 
 const place: DatabasePath = workerData;
 const db = openWriter(place.file);
 const watch = new FileWatch(db, place);
 const transactions = new Transactions(db, watch);
 
-parentPort?.on('message', (request: WriteRequest | 'close') => {
+parentPort?.on('message', (request: WriteRequest | EraseRequest | 'close') => {
   if (request === 'close') {
     db.close();
     watch.close();
     parentPort?.close();
     return;
   }
-  let response: WriteResponse;
-  try {
-    response = { changes: transactions.run(request) };
-  } catch (error) {
-    response = { failure: failureOf(error) };
-  }
-  parentPort?.postMessage(response);
+  parentPort?.postMessage(responseTo(request, transactions));
 });

@@ -6,7 +6,14 @@ import { ForumError } from '../../vocabulary/errors.ts';
 import type { DatabaseFile } from './database-file.ts';
 import { cannotBeWritten, type Failures } from './failures.ts';
 import { pack, type Statement, StatementTexts } from './packed.ts';
-import { failureOf, Transactions, type WriteFailure, type WriteRequest, type WriteResponse } from './transactions.ts';
+import {
+  type EraseRequest,
+  responseTo,
+  Transactions,
+  type WriteFailure,
+  type WriteRequest,
+  type WriteResponse,
+} from './transactions.ts';
 
 /** The thread's file has the same extension as this one, in the sources and in the build. */
 const THREAD = new URL(`./writer-thread${extname(import.meta.url)}`, import.meta.url);
@@ -15,9 +22,11 @@ const THREAD = new URL(`./writer-thread${extname(import.meta.url)}`, import.meta
 export class Conflict extends Error {}
 
 interface Backend {
-  run(request: WriteRequest): Promise<WriteResponse>;
+  run(request: WriteRequest | EraseRequest): Promise<WriteResponse>;
   close(): Promise<void>;
 }
+
+type WriteOptions = Pick<WriteRequest, 'withheldThrough' | 'withheld'>;
 
 export class Writer {
   /** The error of the latest `write`; undefined if it succeeded. */
@@ -33,9 +42,9 @@ export class Writer {
   }
 
   /** Writes all or nothing, durably; returns the number of rows that each statement changed. Throws also Conflict. */
-  async write(statements: readonly Statement[]): Promise<Uint32Array> {
+  async write(statements: readonly Statement[], options: WriteOptions = {}): Promise<Uint32Array> {
     try {
-      const changes = await this.change(statements);
+      const changes = await this.change(statements, options);
       this.failure = undefined;
       return changes;
     } catch (error) {
@@ -45,9 +54,18 @@ export class Writer {
   }
 
   /** The same for data that is not part of a move: `failure` does not change. */
-  async change(statements: readonly Statement[]): Promise<Uint32Array> {
+  async change(statements: readonly Statement[], options: WriteOptions = {}): Promise<Uint32Array> {
     const packed = pack(statements, this.#texts);
-    const response = await this.#backend.run({ texts: this.#texts.takeUnsent(), statements: packed });
+    const response = await this.#backend.run({ texts: this.#texts.takeUnsent(), statements: packed, ...options });
+    return this.#changesOf(response);
+  }
+
+  /** Waits its turn among the writes, which wait for it. Returns whether it is done. */
+  async erase(request: EraseRequest): Promise<boolean> {
+    return this.#changesOf(await this.#backend.run(request))[0] === 1;
+  }
+
+  #changesOf(response: WriteResponse): Uint32Array {
     if ('changes' in response) return response.changes;
     throw isConflict(response.failure)
       ? new Conflict(response.failure.message)
@@ -66,13 +84,7 @@ function isConflict({ kind, code }: WriteFailure): boolean {
 function inThisThread(db: DatabaseFile['db']): Backend {
   const transactions = new Transactions(db);
   return {
-    async run(request) {
-      try {
-        return { changes: transactions.run(request) };
-      } catch (error) {
-        return { failure: failureOf(error) };
-      }
-    },
+    run: async (request) => responseTo(request, transactions),
     close: async () => {},
   };
 }
@@ -119,12 +131,12 @@ class WriterThread implements Backend {
     return { failure: { kind, code: '', message: this.#reason, isRolledBack: false } };
   }
 
-  run(request: WriteRequest): Promise<WriteResponse> {
+  run(request: WriteRequest | EraseRequest): Promise<WriteResponse> {
     if (this.#hasEnded || this.#isClosing) return Promise.resolve(this.#lost());
     const { promise, resolve } = Promise.withResolvers<WriteResponse>();
     this.#waiting.push(resolve);
     this.#keepAlive();
-    this.#worker.postMessage(request, [request.statements]);
+    this.#worker.postMessage(request, typeof request === 'string' ? [] : [request.statements]);
     return promise;
   }
 

@@ -11,6 +11,7 @@ import type { ReadModel } from '../../../src/log/read-model.ts';
 import { ReadQueue } from '../../../src/log/read-queue.ts';
 import type { LogMeta, Store } from '../../../src/log/store.ts';
 import type { StreamId } from '../../../src/log/stream-id.ts';
+import type { Withholding } from '../../../src/log/withholding.ts';
 import { ForumError } from '../../../src/vocabulary/errors.ts';
 import type { Millis } from '../../../src/vocabulary/values.ts';
 import type { MemoryDatabase } from './memory-database.ts';
@@ -49,6 +50,7 @@ export function openMemoryStore(
         network.exchange({ name: 'operatorEmail', isAppend: false }, () => database.emails.get(did)),
     },
     tree: NOT_PUBLISHED,
+    withholding: NOT_WITHHELD,
     meta: new MemoryMeta(database, network),
     callbacks: NO_CALLBACKS,
     nodes: undefined,
@@ -94,6 +96,15 @@ const NOT_PUBLISHED: PublishedTree = {
   readEvents: async () => [],
   publish: async () => false,
   replaceNote: async () => false,
+};
+
+const NOT_WITHHELD: Withholding = {
+  through: 0,
+  onWithheld: () => {},
+  withhold: unread,
+  read: unread,
+  revisionOf: async () => 0,
+  erasure: { isPending: false, problem: undefined },
 };
 
 class MemoryLog implements EventLog {

@@ -60,7 +60,7 @@ it('a connection whose notification failed is ended, and another one is opened',
     return client.once('end', () => ended++);
   };
   // PostgreSQL rejects a notification on a channel with so long a name, but listens on its beginning.
-  const growth = new Growth({ connect, channel: 'x'.repeat(64), heads: async () => new Map() });
+  const growth = new Growth({ connect, channel: 'x'.repeat(64), heads: async () => new Map(), onWithheld: () => {} });
   atEnd(() => growth.close());
   growth.follow({ followed: () => [], wake: () => {} });
   await eventually(() => expect([opened, ended, growth.reconnects]).toEqual([2, 2, 2]), 20_000);

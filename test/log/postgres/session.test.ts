@@ -140,7 +140,12 @@ describe('a commit', () => {
       client = await connections.connect();
       return client;
     };
-    const growth = new Growth({ connect: connectNoted, channel: 'session', heads: async () => new Map() });
+    const growth = new Growth({
+      connect: connectNoted,
+      channel: 'session',
+      heads: async () => new Map(),
+      onWithheld: () => {},
+    });
     atEnd(() => growth.close());
     growth.follow({ followed: () => [], wake: () => {} });
     await eventually(async () => {

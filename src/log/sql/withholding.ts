@@ -1,0 +1,210 @@
+// Withholding in either database: plans what a transaction writes, and repeats the plan if the log has changed meanwhile.
+//
+// Why no text comes back once the transaction is committed:
+// 1. The plan's rows follow from the stubs and from every event of the stream: the transaction writes nothing unless the stream still has
+//    that head and the log that number of withholdings. A driver lets no append commit between this check and the commit.
+// 2. An append, or a snapshot, names the withholding up to which the states are complete that it was made from; if the log has a later
+//    one, the driver writes nothing of it. So no row is made from a state with the text, on any node, however long it waited.
+// 3. A state in memory is published only if no withholding was noticed since it was read, or its batch was decided (forum/streams.ts), and
+//    a batch is never younger than the states that it took (forum/batch.ts). So 2 names the right number.
+// 4. A stub's line is never replaced: `withheld` is unique by event, and the guard of the append-only trigger refuses any other UPDATE.
+import type { Damages } from '../damage.ts';
+import type { EventLog, Page } from '../log.ts';
+import { PAGE_BYTES, readPages } from '../pages.ts';
+import type { StreamId } from '../stream-id.ts';
+import type { Erasure, OnWithheld, StubLine, WithheldPage, Withholding } from '../withholding.ts';
+import { damageIn, type StoredLine } from './event-log.ts';
+import { type Columns, jsonRows, type Sql, toStream } from './sql.ts';
+import { requireStubOf } from './stub-check.ts';
+import {
+  ROWS_AT_ONCE,
+  StubbedRows,
+  type WithheldLine,
+  type WithheldStream,
+  type WithholdPlan,
+} from './withheld-rows.ts';
+
+export interface WithholdingParts {
+  readonly sql: Sql;
+  readonly log: EventLog;
+  readonly damages: Damages;
+  /** When the store was opened. */
+  readonly through: number;
+}
+
+export abstract class SqlWithholding implements Withholding {
+  #through: number;
+  readonly #parts: WithholdingParts;
+  readonly #listeners: OnWithheld[] = [];
+  /** Withholdings of this process run one after another. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: WithholdingParts) {
+    this.#parts = parts;
+    this.#through = parts.through;
+  }
+
+  abstract get erasure(): Erasure;
+  /** Writes all or nothing; returns false if the log has changed since the plan was made. */
+  protected abstract write(plan: WithholdPlan): Promise<boolean>;
+
+  get through(): number {
+    return this.#through;
+  }
+
+  onWithheld(listener: OnWithheld): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Called with the streams of all withholdings up to `through`, as often as one is noticed. */
+  protected announce(streams: ReadonlySet<StreamId>, through: number): void {
+    if (through <= this.#through) return;
+    this.#through = through;
+    for (const listener of this.#listeners) listener(streams);
+  }
+
+  protected announceUnknown(): void {
+    for (const listener of this.#listeners) listener(null);
+  }
+
+  withhold(stubs: readonly StubLine[]): Promise<readonly StubLine[]> {
+    const withheld = this.#last.then(() => this.#withhold(stubs));
+    this.#last = withheld.catch(() => {});
+    return withheld;
+  }
+
+  async #withhold(stubs: readonly StubLine[]): Promise<readonly StubLine[]> {
+    for (;;) {
+      const after = await lastNumber(this.#parts.sql);
+      const plan = { after, streams: await this.#plan(stubs) };
+      const lines = plan.streams.flatMap((each) => each.lines);
+      if (lines.length === 0) return [];
+      if (!(await this.write(plan))) continue;
+      this.announce(new Set(plan.streams.map(({ stream }) => stream)), after + lines.length);
+      return lines;
+    }
+  }
+
+  async #plan(stubs: readonly StubLine[]): Promise<readonly WithheldStream[]> {
+    const streams: WithheldStream[] = [];
+    for (const [stream, ofStream] of Map.groupBy(stubs, (stub) => stub.stream)) {
+      const lines = await this.#newOf(ofStream);
+      if (lines.length > 0) streams.push(await this.#planStream(stream, lines));
+    }
+    return streams;
+  }
+
+  /** The first stub of each event that has none. */
+  async #newOf(stubs: readonly StubLine[]): Promise<readonly WithheldLine[]> {
+    const { sql, damages } = this.#parts;
+    const first = [...new Map(stubs.toReversed().map((stub) => [stub.eventId, stub])).values()].reverse();
+    const lines: WithheldLine[] = [];
+    for (let start = 0; start < first.length; start += ROWS_AT_ONCE) {
+      const asked = first.slice(start, start + ROWS_AT_ONCE);
+      const originals = await readOriginals(sql, asked);
+      for (const stub of asked) {
+        const original = originals.get(stub.eventId);
+        if (original === undefined) throw new Error(`event ${stub.eventId} of ${stub.stream} not found`);
+        if (original.number !== null) continue;
+        const damage = damageIn(damages, original);
+        if (damage !== undefined) throw damage;
+        lines.push({ ...stub, signature: requireStubOf(stub, original) });
+      }
+    }
+    return lines;
+  }
+
+  async #planStream(stream: StreamId, lines: readonly WithheldLine[]): Promise<WithheldStream> {
+    const { log } = this.#parts;
+    const head = await log.lastEventId(stream);
+    const rows = new StubbedRows();
+    if (typeof stream === 'number') {
+      const stubs = new Map(lines.map(({ eventId, line }) => [eventId, Buffer.from(line)]));
+      let eventId = 0;
+      for await (const page of readPages(log, { stream, after: 0, until: head, lane: 'bulk' })) {
+        for (const line of linesIn(page)) rows.add(stubs.get(++eventId) ?? line);
+      }
+    }
+    return { stream, head, lines, rows: rows.byTable };
+  }
+
+  async read(after: number, limit: number): Promise<WithheldPage> {
+    const { sql, damages } = this.#parts;
+    const parts: Buffer[] = [];
+    let [last, bytes, left] = [after, 0, limit];
+    while (left > 0 && bytes < PAGE_BYTES) {
+      const rows = await sql.query<NumberedLine>(NUMBERED, [last, Math.min(left, ROWS_AT_ONCE)]);
+      const asked = rows.map(({ stream, event_id }) => ({ stream: toStream(stream), eventId: event_id }));
+      const lines = new Map((await linesOf(sql, asked)).map((line) => [`${line.stream} ${line.event_id}`, line]));
+      for (const { number, stream, event_id: eventId } of rows) {
+        const found = lines.get(`${stream} ${eventId}`);
+        if (found === undefined) throw damages.note(toStream(stream), eventId, `event ${eventId} is missing`);
+        const damage = damageIn(damages, found);
+        if (damage !== undefined) throw damage;
+        parts.push(found.line, LINE_BREAK);
+        bytes += found.line.length + 1;
+        last = number;
+        if (--left === 0 || bytes >= PAGE_BYTES) break;
+      }
+      if (rows.length < ROWS_AT_ONCE) break;
+    }
+    return { ndjson: Buffer.concat(parts), count: parts.length / 2, last };
+  }
+
+  async revisionOf(stream: StreamId): Promise<number> {
+    const text = 'SELECT count(*) AS count FROM withheld WHERE stream = $1';
+    const [row] = await this.#parts.sql.query<{ readonly count: number }>(text, [String(stream)]);
+    return row?.count ?? 0;
+  }
+}
+
+const LINE_BREAK = Buffer.from('\n');
+
+function* linesIn({ ndjson }: Page): Generator<Buffer> {
+  for (let start = 0; start < ndjson.length; ) {
+    const end = ndjson.indexOf(LINE_BREAK, start);
+    yield ndjson.subarray(start, end);
+    start = end + 1;
+  }
+}
+
+export async function lastNumber({ query }: Pick<Sql, 'query'>): Promise<number> {
+  const [row] = await query<{ readonly number: number }>('SELECT coalesce(max(number), 0) AS number FROM withheld');
+  return row?.number ?? 0;
+}
+
+interface NumberedLine {
+  readonly number: number;
+  readonly stream: string;
+  readonly event_id: number;
+}
+
+const NUMBERED = 'SELECT number, stream, event_id FROM withheld WHERE number > $1 ORDER BY number LIMIT $2';
+
+interface OriginalLine extends StoredLine {
+  readonly signature: Buffer | null;
+  /** Null for a line that is not withheld. */
+  readonly number: number | null;
+}
+
+export async function readOriginals(
+  sql: Sql,
+  asked: readonly Pick<StubLine, 'stream' | 'eventId'>[],
+): Promise<ReadonlyMap<number, OriginalLine>> {
+  return new Map((await linesOf(sql, asked)).map((line) => [line.event_id, line]));
+}
+
+const ASKED: Columns = { asked_stream: 'text', asked_event: 'integer' };
+
+function linesOf(
+  { dialect, query }: Sql,
+  asked: readonly Pick<StubLine, 'stream' | 'eventId'>[],
+): Promise<readonly OriginalLine[]> {
+  const rows = asked.map(({ stream, eventId }) => ({ asked_stream: dialect.streamKey(stream), asked_event: eventId }));
+  return query<OriginalLine>(
+    `SELECT stream, event_id, line, line_crc, signature, (SELECT number FROM withheld
+       WHERE withheld.stream = CAST(asked_stream AS text) AND withheld.event_id = asked_event) AS number
+     FROM ${dialect.listed('$1', ASKED)} CROSS JOIN ${dialect.lines} WHERE stream = asked_stream AND event_id = asked_event`,
+    [jsonRows(ASKED, rows)],
+  );
+}

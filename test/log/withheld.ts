@@ -1,0 +1,201 @@
+// The contract of withholding, for every store: a chamber whose texts go, behind a service.
+import { expect, it } from 'vitest';
+import { withhold } from '../../src/crypto/stub.ts';
+import { publicKeyOf, signWith } from '../../src/keys/private-key.ts';
+import type { EventLog } from '../../src/log/log.ts';
+import type { Store } from '../../src/log/store.ts';
+import type { StreamId } from '../../src/log/stream-id.ts';
+import type { StubLine } from '../../src/log/withholding.ts';
+import { faultsOf, rebuildLog } from '../durability/log-book.ts';
+import { enterPhase, openChamber } from '../kit/chambers.ts';
+import type { TestClock } from '../kit/clock.ts';
+import type { Signer } from '../kit/signer.ts';
+import { type Prepared, TestService } from '../kit/test-service.ts';
+
+const SEED = Buffer.alloc(32, 7);
+const KEY = { publicKey: publicKeyOf(SEED), sign: signWith(SEED) };
+
+/** The stub of a stored line. */
+export async function stubOf({ log }: Pick<Store, 'log'>, stream: StreamId, eventId: number): Promise<StubLine> {
+  const { ndjson } = await log.readPage(stream, eventId - 1, 1);
+  const made = withhold(ndjson.toString().slice(0, -1), { at: 0, reason: 'law', log: log.logId, key: KEY });
+  if (!('stub' in made)) throw new Error(made.refused);
+  return { stream, eventId, line: Buffer.from(made.stub) };
+}
+
+/** A part of each text; none of them is in the log once its line is withheld. */
+export const SECRET = 'Quattrocchi-7781';
+const secret = (what: string) => `${what} ${SECRET}`;
+
+export interface Place {
+  /** A path or a URL. */
+  readonly place: string;
+  readonly open: () => Promise<Store> | Store;
+}
+
+export interface Debated {
+  readonly service: TestService;
+  readonly chamberId: number;
+  readonly members: readonly Signer[];
+  readonly comment: Prepared;
+  /** The events with the secret. */
+  readonly events: readonly (readonly [stream: StreamId, eventId: number])[];
+}
+
+/** A chamber in DEBATE with the secret in its name, an idea, a comment, and the label and personality of its first member. */
+export async function debated(
+  store: Store,
+  options: { clock?: TestClock; wrapLog?: (log: EventLog) => EventLog } = {},
+): Promise<Debated> {
+  const service = new TestService({ store, ...options });
+  const first = await service.agent();
+  const second = await service.agent();
+  const personality = { patch: { style: secret('style') } };
+  await service.must('PUT', '/personality', { by: first, body: personality });
+  const chamberId = await openChamber(service, [first, second], { name: secret('name'), topic: secret('topic') });
+  await enterPhase(service, chamberId, 'PROPOSAL');
+  const idea = { name: secret('idea'), ticker: 'TICK', description: secret('description').repeat(270) };
+  await service.must('POST', `/chambers/${chamberId}/propose`, { by: first, body: idea });
+  await service.must('POST', `/chambers/${chamberId}/pass`, { by: first });
+  await enterPhase(service, chamberId, 'DEBATE');
+  const body = { ideaId: 'idea-1', comment: secret('comment'), refinement: { note: secret('note') } };
+  const comment = service.prepare('POST', `/chambers/${chamberId}/debate`, { by: first, body });
+  const { eventId } = (await service.send(comment)).body;
+  const account = await service.log.lastEventId(first.did);
+  const events = [
+    [chamberId, 1],
+    [chamberId, eventId - 2],
+    [chamberId, eventId],
+    [first.did, account],
+  ] as const;
+  return { service, chamberId, members: [first, second], comment, events };
+}
+
+export async function stubsOf(store: Store, events: Debated['events']): Promise<readonly StubLine[]> {
+  return Promise.all(events.map(([stream, eventId]) => stubOf(store, stream, eventId)));
+}
+
+/** Everything that the service and its store say of the chamber and its members. */
+async function textOf({ service, chamberId, members }: Debated): Promise<string> {
+  const paths = [
+    '/chambers',
+    `/chambers/${chamberId}`,
+    `/chambers/${chamberId}/ideas`,
+    '/ideas/TICK',
+    `/chambers/${chamberId}/events`,
+  ];
+  const bodies = [...paths, ...members.map(({ did }) => `/agents/${did}/events`)].map(async (path) =>
+    (await service.app.request(path, {}, {})).text(),
+  );
+  const snapshots = [chamberId, ...members.map(({ did }) => did)].map(async (stream) =>
+    JSON.stringify(await service.log.readSnapshot(stream)),
+  );
+  return (await Promise.all([...bodies, ...snapshots])).join('\n');
+}
+
+export function describeWithholding(begin: () => Promise<Place>): void {
+  it('a withheld text is in no response, and root, proofs, head and order are as before', async () => {
+    const { place, open } = await begin();
+    const before = await debated(await open());
+    const { service, chamberId, events } = before;
+    expect(await textOf(before)).toContain(SECRET);
+    const [root, head, places] = [
+      await service.must('GET', `/chambers/${chamberId}/merkle-preview`),
+      await service.log.lastEventId(chamberId),
+      await service.log.lastPlace(),
+    ];
+    const stubs = await stubsOf(service.store, events);
+    expect(await service.store.withholding.withhold(stubs)).toHaveLength(stubs.length);
+    expect(await textOf(before)).not.toContain(SECRET);
+    expect(await service.must('GET', `/chambers/${chamberId}/merkle-preview`)).toEqual(root);
+    expect([await service.log.lastEventId(chamberId), await service.log.lastPlace()]).toEqual([head, places]);
+    expect(await faultsOf(place)).toEqual([]);
+    await service.close();
+    await rebuildLog(place);
+    const { clock } = service;
+    const again = { ...before, service: new TestService({ store: await open(), clock }) };
+    expect(await textOf(again)).not.toContain(SECRET);
+    expect(await again.service.must('GET', `/chambers/${chamberId}/merkle-preview`)).toEqual(root);
+    expect(await faultsOf(place)).toEqual([]);
+  });
+
+  it('the same request again finds its first event, also after a restart', async () => {
+    const { open } = await begin();
+    const { service, chamberId, comment, events } = await debated(await open());
+    await service.store.withholding.withhold(await stubsOf(service.store, events));
+    const head = await service.log.lastEventId(chamberId);
+    expect(await service.send(comment)).toMatchObject({ status: 200, body: { eventId: head } });
+    await service.close();
+    const again = new TestService({ store: await open(), clock: service.clock });
+    expect(await again.send(comment)).toMatchObject({ status: 200, body: { eventId: head } });
+    expect(await again.log.lastEventId(chamberId)).toBe(head);
+  });
+
+  it('the first stub of an event is final, and stubs are listed in their order', async () => {
+    const { open } = await begin();
+    const { service, chamberId, events } = await debated(await open());
+    const { withholding } = service.store;
+    const stubs = await stubsOf(service.store, events);
+    const [created, ...rest] = stubs;
+    if (created === undefined) throw new Error('no stub');
+    const heard: unknown[] = [];
+    withholding.onWithheld((streams) => heard.push([...(streams ?? [])]));
+    expect(await withholding.withhold([created])).toMatchObject([{ stream: chamberId, eventId: 1 }]);
+    expect(await withholding.withhold(stubs)).toHaveLength(rest.length);
+    expect(await withholding.withhold(stubs)).toEqual([]);
+    expect(heard).toEqual([[chamberId], [chamberId, events[3]?.[0]]]);
+    expect([withholding.through, await withholding.revisionOf(chamberId)]).toEqual([4, 3]);
+    const lines = stubs.map(({ line }) => `${Buffer.from(line)}\n`);
+    expect(await withholding.read(0, 1_000)).toMatchObject({ count: 4, last: 4, ndjson: Buffer.from(lines.join('')) });
+    expect(await withholding.read(1, 2)).toMatchObject({
+      count: 2,
+      last: 3,
+      ndjson: Buffer.from(lines.slice(1, 3).join('')),
+    });
+    expect(await withholding.read(4, 1_000)).toMatchObject({ count: 0, last: 4 });
+  });
+
+  it('changes nothing for a stub of another line, of a missing event, or with a text left', async () => {
+    const { open } = await begin();
+    const { service, chamberId, events } = await debated(await open());
+    const { withholding } = service.store;
+    const [one, other] = await stubsOf(service.store, events);
+    if (one === undefined || other === undefined) throw new Error('no stub');
+    const wrong: readonly (readonly [StubLine, string])[] = [
+      [{ ...one, line: other.line }, 'leaf'],
+      [{ ...one, eventId: 99 }, 'not found'],
+      [{ ...one, line: Buffer.from(Buffer.from(one.line).toString().replace('"[withheld]"', '"other"')) }, 'differs'],
+      [{ ...one, line: (await service.log.readPage(chamberId, 0, 1)).ndjson.subarray(0, -1) }, 'not a stub'],
+    ];
+    for (const [stub, problem] of wrong) await expect(withholding.withhold([other, stub])).rejects.toThrow(problem);
+    expect([withholding.through, await withholding.revisionOf(chamberId)]).toEqual([0, 0]);
+  });
+
+  it('a move that was decided before a withholding brings no text back', async () => {
+    const { place, open } = await begin();
+    let meanwhile: (() => Promise<unknown>) | undefined;
+    const wrapLog = (log: EventLog): EventLog =>
+      new Proxy(log, {
+        get(target, name) {
+          const value = Reflect.get(target, name, target);
+          if (name !== 'append') return typeof value === 'function' ? value.bind(target) : value;
+          return async (batch: never) => {
+            const work = meanwhile;
+            meanwhile = undefined;
+            await work?.();
+            return target.append(batch);
+          };
+        },
+      });
+    const before = await debated(await open(), { wrapLog });
+    const { service, chamberId, members, events } = before;
+    const stubs = await stubsOf(service.store, events);
+    meanwhile = () => service.store.withholding.withhold(stubs);
+    // Its rows hold the idea's texts.
+    const body = { ideaId: 'idea-1', comment: 'hm', stance: 'for' };
+    await service.must('POST', `/chambers/${chamberId}/debate`, { by: members[0], body });
+    expect(meanwhile).toBe(undefined);
+    expect(await textOf(before)).not.toContain(SECRET);
+    expect(await faultsOf(place)).toEqual([]);
+  });
+}
