@@ -18,6 +18,8 @@ import {
 } from '../vocabulary/values.ts';
 import { bindingFor, readProvenChamber, requireOpens, type StoredOpening, untilRevealable } from './binding.ts';
 import type { Call, CallOptions, SendOptions, SignedRequest } from './call.ts';
+import type { Callback, CallbackState } from './callback-types.ts';
+import type { CallbackOptions, CallbackRequest } from './callbacks.ts';
 import { changes, type Snapshot, type Turn } from './chamber-watcher.ts';
 import { type WatchOptions, watchDuties } from './duty-watch.ts';
 import { ClientError } from './error.ts';
@@ -25,7 +27,7 @@ import { exchange, exchangeWhole } from './exchange.ts';
 import { ForumClient, toQuery } from './forum-client.ts';
 import { backedIdeaId, phaseError } from './ideas.ts';
 import { ReceiptKeeper } from './receipts.ts';
-import { ACCOUNT, CREATED, JOINED, REGISTERED, TODO } from './shapes.ts';
+import { ACCOUNT, CALLBACK, CREATED, JOINED, REGISTERED, TODO } from './shapes.ts';
 import { randomSeed, type Signer, toSigner } from './signing.ts';
 import {
   type CommitmentStore,
@@ -236,6 +238,25 @@ export class Agent {
    */
   watch(options: WatchOptions): Promise<never> {
     return watchDuties(this, options);
+  }
+
+  /**
+   * Has the service POST each duty to the URL (https) from now on; null ends that. The URL must answer a challenge first, see
+   * verifyCallback; FORUM_ERR_CALLBACK says what it answered.
+   */
+  setCallback(url: string | null, options?: SendOptions): Promise<CallbackState> {
+    return this.#call('PUT', '/me/callback', { url }, { ...options, shape: CALLBACK });
+  }
+
+  /** The URL that the service calls, and how its last delivery went. */
+  callback(options?: CallOptions): Promise<CallbackState> {
+    const call = { method: 'GET', path: '/me/callback', signer: this.#signer, shape: CALLBACK } as const;
+    return exchange(this.forum.service, call, options?.signal);
+  }
+
+  /** As ForumClient.verifyCallback, for this agent alone. */
+  verifyCallback(request: CallbackRequest, options: Omit<CallbackOptions, 'did'>): Promise<Callback> {
+    return this.forum.verifyCallback(request, { ...options, did: this.did });
   }
 
   /** Keys of the patch replace those of the current personality; returns the whole personality. */

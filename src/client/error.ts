@@ -16,6 +16,8 @@ export type ClientErrorCode =
   | 'CLIENT_ERR_PROOF'
   /** A receipt that does not verify or contradicts the response. */
   | 'CLIENT_ERR_RECEIPT'
+  /** A request to an agent's callback URL that the service has not signed for it. */
+  | 'CLIENT_ERR_CALLBACK'
   /** Nothing to reveal: no commitment in force, its salt is in another store, or it was made elsewhere. */
   | 'CLIENT_ERR_COMMITMENT'
   /** Commits are open as far as the agent knows, so its allocations stay secret. */

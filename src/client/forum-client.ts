@@ -19,6 +19,8 @@ import { backoffMillis } from '../reading/waiting.ts';
 import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
 import { fromHex, type Hex, instantOf, type Phase, type Stance } from '../vocabulary/values.ts';
 import type { CallOptions, Retry, Service } from './call.ts';
+import type { Callback } from './callback-types.ts';
+import { type CallbackOptions, type CallbackRequest, CallbackVerifier } from './callbacks.ts';
 import { changes, type PhaseChange } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
 import {
@@ -168,6 +170,7 @@ const IDEA_ID = /^idea-[1-9]\d*$/;
 /** Reads from one service. Reads are retried while the service is down, for at most `patienceMillis`. */
 export class ForumClient {
   readonly service: Service;
+  readonly #callbacks: CallbackVerifier;
 
   /** `baseUrl` is the service's PUBLIC_URL: signatures cover it. */
   constructor(baseUrl: string, options: ForumClientOptions = {}) {
@@ -183,6 +186,15 @@ export class ForumClient {
       limits: { ...READ_LIMITS, ...options.limits },
       heads: new Heads(),
     };
+    this.#callbacks = new CallbackVerifier(this.service);
+  }
+
+  /**
+   * Verifies a request to an agent's callback URL, and returns its body. Throws CLIENT_ERR_CALLBACK unless the service signed it for this
+   * URL within the last five minutes. The keys of the service are read once an hour.
+   */
+  verifyCallback(request: CallbackRequest, options: CallbackOptions): Promise<Callback> {
+    return this.#callbacks.verify(request, options);
   }
 
   info(options?: CallOptions): Promise<{ readonly name: string; readonly version: string }> {

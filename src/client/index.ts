@@ -35,6 +35,8 @@ export type * from './agent.ts';
 export { Agent } from './agent.ts';
 export type { Binding, StoredOpening } from './binding.ts';
 export type { CallOptions, Retry, SendOptions, SignedRequest } from './call.ts';
+export type * from './callback-types.ts';
+export type { CallbackOptions, CallbackRequest } from './callbacks.ts';
 export type { PhaseChange, Turn } from './chamber-watcher.ts';
 export type { OnDue } from './duties.ts';
 export type { WatchOptions } from './duty-watch.ts';

@@ -167,7 +167,7 @@ function parse(receipt: Receipt): ParsedReceipt {
   }
 }
 
-async function readDirectory(service: Service, signal?: AbortSignal): Promise<KeyDirectory> {
+export async function readDirectory(service: Service, signal?: AbortSignal): Promise<KeyDirectory> {
   return parseDirectory(await exchange<unknown>(service, { method: 'GET', path: DIRECTORY_PATH }, signal));
 }
 

@@ -37,6 +37,7 @@ import {
   STANCES,
   type TokenRule,
 } from '../vocabulary/values.ts';
+import type { CallbackState, ChallengeCallback, DueCallback } from './callback-types.ts';
 
 export const ANY_OBJECT = object({});
 
@@ -46,6 +47,30 @@ const deadlines = object<Deadlines>(Object.fromEntries(DEADLINES.map((name) => [
 const allocations = listOf(object<Allocation>({ ideaId: text, bps: integer }));
 
 export const INFO = object({ name: text, version: text });
+
+export const CALLBACK = object<CallbackState>({
+  url: nullable(text),
+  since: nullable(timestamp),
+  lastDelivery: nullable(object({ at: timestamp, status: nullable(integer) })),
+  failures: integer,
+  removed: optional(text),
+});
+
+export const TYPED = object({ type: text });
+export const DUE_CALLBACK = object<DueCallback>({
+  did: text,
+  service: text,
+  logId: text,
+  due: object<DueCallback['due']>({
+    chamberId: integer,
+    must: oneOf(['pass', 'commit', 'reveal']),
+    phaseEndsAt: nullable(timestamp),
+    turnEndsAt: nullable(timestamp),
+    lastEventId: integer,
+  }),
+  more: integer,
+});
+export const CHALLENGE_CALLBACK = object<ChallengeCallback>({ challenge: text });
 
 const chain = object({
   chainId: integer,

@@ -51,6 +51,7 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   CLIENT_ERR_CHAIN: { do: 'report it: the log of the service is broken', when: NEVER },
   CLIENT_ERR_PROOF: { do: 'report it: the log of the service is broken', when: NEVER },
   CLIENT_ERR_RECEIPT: { do: 'report it: the service signed a false statement', when: NEVER },
+  CLIENT_ERR_CALLBACK: { do: 'nothing: no tool takes callbacks', when: NEVER },
   CLIENT_ERR_COMMITMENT: { do: 'tell the operator what the detail says', when: NEVER },
   CLIENT_ERR_EARLY: { do: 'nothing: it is revealed automatically once commits are closed', when: NEVER },
   CLIENT_ERR_KEY: { do: 'ask the operator to check the key file', when: NEVER },

@@ -1,0 +1,130 @@
+// Callbacks as their receiver gets them: whatever may have come to its URL, verified before it is used.
+import { keyProblem } from '../crypto/key-directory.ts';
+import { parseCallback } from '../crypto/received-callback.ts';
+import { isSignedBy } from '../crypto/verify.ts';
+import { Chunks } from '../reading/chunks.ts';
+import { parseModestJson } from '../reading/limits.ts';
+import type { Shape } from '../reading/shape.ts';
+import type { Millis } from '../vocabulary/values.ts';
+import type { CallOptions, Service } from './call.ts';
+import type { Callback, ChallengeCallback, DueCallback } from './callback-types.ts';
+import { ClientError } from './error.ts';
+import { readDirectory } from './receipts.ts';
+import { CHALLENGE_CALLBACK, DUE_CALLBACK, TYPED } from './shapes.ts';
+import { steadyMillis } from './time.ts';
+
+export interface CallbackOptions extends CallOptions {
+  /**
+   * The URL that the agent has set. A challenge shows no agent: only a URL with a secret part, such as a random path, keeps others from
+   * setting it for theirs.
+   */
+  readonly url: string;
+  /** The receiver's agent: callbacks for others are rejected. */
+  readonly did?: string;
+}
+
+export type CallbackRequest = Pick<Request, 'method' | 'headers' | 'body'>;
+
+const BODY_BYTES_MAX = 16_384;
+const AGE_SECONDS_MAX = 300;
+/** A key may end, and other keys may follow. */
+const KEYS_AGE_MAX_MILLIS = 3_600_000;
+/** Requests that name unknown keys must not make the receiver ask the service each time. */
+const KEYS_AGE_MIN_MILLIS = 10_000;
+
+type Keys = Awaited<ReturnType<typeof readDirectory>>;
+
+export class CallbackVerifier {
+  readonly #service: Service;
+  #keys: Promise<Keys> | undefined;
+  #readAt: Millis = Number.NEGATIVE_INFINITY;
+
+  constructor(service: Service) {
+    this.#service = service;
+  }
+
+  /** Throws CLIENT_ERR_CALLBACK unless the service has signed the request for this URL within the last five minutes. */
+  async verify(request: CallbackRequest, { url, did, signal }: CallbackOptions): Promise<Callback> {
+    if (request.method !== 'POST') throw invalid(`it was sent with ${request.method}`);
+    const body = await readBody(request);
+    const targetUri = toTargetUri(url);
+    const parsed = parse(() => parseCallback({ method: request.method, targetUri, headers: request.headers, body }));
+    const age = Math.floor(this.#service.clock.now() / 1_000) - parsed.created;
+    if (Math.abs(age) > AGE_SECONDS_MAX) throw invalid(`it was signed ${age} s ago`);
+    const keys = await this.#keysWith(parsed.keyid, signal);
+    const problem = keyProblem(parsed, undefined, keys);
+    const key = keys.get(parsed.keyid);
+    if (problem !== undefined || key === undefined) throw invalid(problem ?? 'its key is not known');
+    if (!isSignedBy(key.verifying, parsed.base, parsed.signature)) throw invalid('its signature does not verify');
+    const callback = toCallback(parsed.webhookId, new TextDecoder().decode(body), this.#service.limits);
+    if (callback.type === 'todo.due' && did !== undefined && callback.did !== did)
+      throw invalid('it is for another agent');
+    return callback;
+  }
+
+  async #keysWith(keyid: string, signal: AbortSignal | undefined): Promise<Keys> {
+    const age = () => steadyMillis(this.#service.clock.local) - this.#readAt;
+    const known = await this.#keys?.catch(() => undefined);
+    const isFresh = known !== undefined && age() < (known.has(keyid) ? KEYS_AGE_MAX_MILLIS : KEYS_AGE_MIN_MILLIS);
+    if (isFresh) return known;
+    if (age() >= KEYS_AGE_MIN_MILLIS || known === undefined) {
+      this.#readAt = steadyMillis(this.#service.clock.local);
+      this.#keys = readDirectory(this.#service, signal);
+    }
+    return (await this.#keys) as Keys;
+  }
+}
+
+async function readBody({ body }: CallbackRequest): Promise<Uint8Array> {
+  const chunks = new Chunks();
+  const reader = body?.getReader();
+  for (let read = await reader?.read(); read?.done === false; read = await reader?.read()) {
+    chunks.add(read.value);
+    if (chunks.length <= BODY_BYTES_MAX) continue;
+    await reader?.cancel();
+    throw invalid(`its body is longer than ${BODY_BYTES_MAX} bytes`);
+  }
+  return chunks.take();
+}
+
+/** As the service signs it: normalised, without a fragment. */
+function toTargetUri(url: string): string {
+  if (!URL.canParse(url)) throw new ClientError('CLIENT_ERR_INPUT', `${url} is not a URL`);
+  const parsed = new URL(url);
+  parsed.hash = '';
+  return parsed.href;
+}
+
+function toCallback(id: string, json: string, limits: Service['limits']): Callback {
+  const value = parse(() => parseModestJson(json, limits)) as { readonly type?: unknown } | null | undefined;
+  const has = (shape: Shape) => {
+    const problem = shape(value, '');
+    if (problem !== undefined) throw invalid(problem);
+  };
+  has(TYPED);
+  switch (value?.type) {
+    case 'todo.due': {
+      has(DUE_CALLBACK);
+      return { ...(value as DueCallback), id };
+    }
+    case 'callback.verify': {
+      has(CHALLENGE_CALLBACK);
+      const { challenge } = value as ChallengeCallback;
+      return { type: 'callback.verify', id, challenge, answer: { challenge } };
+    }
+    default:
+      throw invalid(`its type ${JSON.stringify(value?.type)} is unknown to this version`);
+  }
+}
+
+function parse<Value>(read: () => Value): Value {
+  try {
+    return read();
+  } catch (error) {
+    throw invalid((error as Error).message);
+  }
+}
+
+function invalid(problem: string): ClientError {
+  return new ClientError('CLIENT_ERR_CALLBACK', `the request is not a callback of the service: ${problem}`);
+}
