@@ -24,6 +24,7 @@ import secrets
 import socket
 import ssl
 import sys
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -49,6 +50,15 @@ NDJSON = "application/x-ndjson"
 PAGE_LINES = 1000
 DETAIL_CHARS = 10_000
 NO_PREVIOUS = "0x" + "0" * 64
+# A duty that failed is handed over again after these times; the last one repeats.
+DUTY_RETRY_SECONDS = (1, 5, 25, 125)
+CALLBACK_BYTES = 16_384
+CALLBACK_AGE_SECONDS = 300
+# Keys of the service are read again after an hour; for an unknown key no sooner than after 10 s.
+CALLBACK_KEYS_SECONDS = (10, 3600)
+PHASES = ("LOBBY", "PROPOSAL", "DEBATE", "ALLOCATE_COMMIT", "ALLOCATE_REVEAL", "COMMITTED")
+# An untrusted service could list any number of chambers.
+WATCHED_MAX = 1_000
 # A reveal that is early by no more than this waits.
 EARLY_SECONDS = 30
 DEADLINES = ("lobbyDeadline", "proposalDeadline", "debateDeadline", "allocateCommitDeadline", "allocateRevealDeadline")
@@ -76,7 +86,7 @@ _RETRYABLE = {
 
 
 class ChamberError(Exception):
-    """`code` is one of the service (FORUM_ERR_…), or CLIENT_ERR_UNREACHABLE, _ANSWER, _TOO_LARGE, _CHAIN, _COMMITMENT, _EARLY, _RECEIPT, _KEY, or
+    """`code` is one of the service (FORUM_ERR_…), or CLIENT_ERR_UNREACHABLE, _ANSWER, _TOO_LARGE, _CHAIN, _CALLBACK, _COMMITMENT, _EARLY, _RECEIPT, _KEY, or
     _STORAGE: a file of this agent, which the detail names, can't be read or written, and nothing was sent."""
 
     def __init__(self, code: str, detail: str, status: Optional[int] = None, body: Optional[dict] = None):
@@ -114,6 +124,13 @@ class _Failure(NamedTuple):
     is_unknown: bool
     # The wait that the response requests, in seconds.
     asked: float = 0.0
+
+
+class _Signing(threading.local):
+    """What this thread signed last: an agent may be used by several threads."""
+
+    at, at_steady = 0.0, 0.0
+    sent: dict = {}
 
 
 class _TimeTried:
@@ -203,8 +220,7 @@ class Reader:
         # The log that the service named last.
         self._log_id: Optional[str] = None
         self._ahead = 0.0
-        self._signed_at = 0.0
-        self._signed_at_steady = 0.0
+        self._signing = _Signing()
         # The operator is warned once while a condition lasts.
         self._warned: set = set()
 
@@ -315,7 +331,7 @@ class Reader:
             try:
                 return self.call(method, path, {**content, "walletSignature": signature, "issuedAt": issued_at})
             except ChamberError as error:
-                self._signed_at = signed_at
+                self._signing.at = signed_at
                 raise error
 
         try:
@@ -337,7 +353,7 @@ class Reader:
             service_time = _instant(error.service_time)
         except (AttributeError, ValueError, OverflowError):
             return False
-        if abs(service_time - self._signed_at) < CLOCK_TOLERANCE_SECONDS:
+        if abs(service_time - self._signing.at) < CLOCK_TOLERANCE_SECONDS:
             return False
         self._ahead = service_time - time.time()
         return True
@@ -369,7 +385,7 @@ class Reader:
                 failures += 1
                 continue
             # Two nodes whose clocks differ would have it signed for ever, unless the signature has aged meanwhile.
-            is_fresh = time.monotonic() - self._signed_at_steady < CLOCK_TOLERANCE_SECONDS
+            is_fresh = time.monotonic() - self._signing.at_steady < CLOCK_TOLERANCE_SECONDS
             if (is_resigned and is_fresh) or not self._learn_time(error):
                 raise error
             headers = self._headers(method, url, body)
@@ -506,9 +522,9 @@ class Agent(Reader):
         self._wants_receipts = receipts
         self._receipt_folder = receipt_folder
         self._receipt_keys: dict = {}
+        self._callback_keys_at = float("-inf")
         self._pinned: dict = {}
         self._service: Optional[dict] = None
-        self._sent: dict = {}
         self._key = Ed25519PrivateKey.from_private_bytes(seed)
         self._folder = folder
         self._openings: dict = {}
@@ -575,6 +591,78 @@ class Agent(Reader):
                 last = item
                 yield item
             query = {"wait": WAIT_SECONDS, "since": answer["version"]}
+
+    def watch(
+        self,
+        on_due: Callable[[dict], Any],
+        stop: Optional[threading.Event] = None,
+        at_once: int = 8,
+        on_report: Optional[Callable[[str, Optional[int], Optional[Exception]], None]] = None,
+    ) -> None:
+        """Calls on_due(item) once for each turn (`must` is "pass") and commit ("commit") that becomes due, in threads: one at a time in each
+        chamber, at most `at_once` in all. If it raises, it is called again after 1, 5, 25, 125, 125 … seconds while the duty is open. Reveals by
+        itself. Runs until `stop` is set, and then waits for the running calls. Raises at the start if the service can't be reached or does not
+        know the agent; later problems are tried again.
+
+        `on_report(kind, chamber_id, error)`: kind is revealed, not-revealed, duty-failed or not-followed; by default the logger `chambers` gets a
+        warning of each problem."""
+        _Watch(self, on_due, stop or threading.Event(), at_once, on_report).run()
+
+    def set_callback(self, url: Optional[str]) -> dict:
+        """Has the service POST each duty to the URL from now on; None ends that. The URL must answer a challenge first, see verify_callback."""
+        return self.call("PUT", "/me/callback", {"url": url})
+
+    def callback(self) -> dict:
+        """The URL that the service calls, and how its last delivery went."""
+        return self.call("GET", "/me/callback")
+
+    def verify_callback(self, method: str, headers: Any, body: bytes, url: str) -> dict:
+        """Verifies a request to this agent's callback URL; raises CLIENT_ERR_CALLBACK unless the service signed it for this URL and agent within the
+        last five minutes. Returns its body with `id`, the same on every try: {"type": "todo.due", "due": {"chamberId", "must", …}, …}, or
+        {"type": "callback.verify", "challenge"}, for which the response with status 200 is the JSON {"challenge"} alone.
+
+        `headers`: any mapping. `url`: as it was set. Only a secret part in it keeps others from setting it for their agents."""
+        fields = {str(name).lower(): str(value) for name, value in headers.items()}
+        try:
+            if method != "POST" or len(body) > CALLBACK_BYTES:
+                raise ValueError(f"it is not a POST of at most {CALLBACK_BYTES} bytes")
+            label, params, covered, created, key_id = _CALLBACK_INPUT.search(fields["signature-input"]).groups()
+            digest = f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:"
+            if fields["content-digest"] != digest or fields["webhook-timestamp"] != created:
+                raise ValueError("its Content-Digest or webhook-timestamp is wrong")
+            age = time.time() + self._ahead - int(created)
+            if abs(age) > CALLBACK_AGE_SECONDS:
+                raise ValueError(f"it was signed {age:.0f} s ago")
+            values = {"@method": method, "@target-uri": url.partition("#")[0], "content-digest": digest}
+            values.update({name: fields[name] for name in ("webhook-id", "webhook-timestamp")})
+            names = [name.strip('"') for name in covered.split(" ")]
+            if sorted(names) != sorted(values):
+                raise ValueError("its signature does not cover what a callback covers")
+            base = "\n".join([*(f'"{name}": {values[name]}' for name in names), f'"@signature-params": {params}'])
+            signature = base64.b64decode(_own_member(fields["signature"], label).strip(":"), validate=True)
+            Ed25519PublicKey.from_public_bytes(self._callback_key(key_id, int(created))).verify(signature, base.encode())
+            value = _parse(body.decode(), self.limits)
+            if value["type"] == "callback.verify":
+                return {"type": value["type"], "id": values["webhook-id"], "challenge": str(value["challenge"])}
+            if value["type"] != "todo.due" or value["did"] != self.did or not isinstance(value["due"]["chamberId"], int):
+                raise ValueError("it is not of a known type, or for another agent")
+            return {**value, "id": values["webhook-id"]}
+        except (AttributeError, KeyError, TypeError, ValueError, InvalidSignature) as cause:
+            problem = str(cause) if type(cause) is ValueError and str(cause) else "its form or its signature is wrong"
+            raise ChamberError("CLIENT_ERR_CALLBACK", f"the request is not a callback of the service: {problem}") from cause
+        except ChamberError as error:
+            if error.code != "CLIENT_ERR_ANSWER":
+                raise
+            raise ChamberError("CLIENT_ERR_CALLBACK", f"the request is not a callback of the service: {error.detail}") from error
+
+    def _callback_key(self, key_id: str, created: int) -> bytes:
+        seconds = time.monotonic() - self._callback_keys_at
+        if seconds > CALLBACK_KEYS_SECONDS[key_id in self._receipt_keys]:
+            self._callback_keys_at = time.monotonic()
+            self._read_receipt_keys()
+        if key_id not in self._receipt_keys:
+            raise ValueError("its key is not in the key directory of the service")
+        return self._receipt_key(key_id, None, created)
 
     def create_chamber(self, **chamber: Any) -> dict:
         """The members of POST /chambers as lobby_deadline, turn_seconds and so on; deadlines may be aware datetimes."""
@@ -721,8 +809,8 @@ class Agent(Reader):
         # A service of an earlier release, or a proxy, may omit the signature; a request that changed nothing has no receipt.
         if 'tag="chamber-receipt"' in headers.get("Signature-Input", ""):
             request = {
-                **{"method": method, "targetUri": self.base_url + path, "contentDigest": self._sent["Content-Digest"]},
-                **{"signatureInput": self._sent["Signature-Input"], "signature": self._sent["Signature"]},
+                **{"method": method, "targetUri": self.base_url + path, "contentDigest": self._signing.sent["Content-Digest"]},
+                **{"signatureInput": self._signing.sent["Signature-Input"], "signature": self._signing.sent["Signature"]},
             }
             self._take_receipt(stream, request, text, headers)
         return answer
@@ -790,7 +878,7 @@ class Agent(Reader):
             created, key_id, nonce = _RECEIPT_PARAMS.fullmatch(params).groups()
             stream, event_id, leaf = _parse_event(response["event"])
             digest = f"sha-256=:{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}:"
-            if nonce != self._sent["Accept-Signature"].split('nonce="')[1].split('"')[0] or digest != response["contentDigest"]:
+            if nonce != self._signing.sent["Accept-Signature"].split('nonce="')[1].split('"')[0] or digest != response["contentDigest"]:
                 raise ValueError("it is of another request or body")
             if expected not in (None, stream) or re.fullmatch("[0-9a-f]{32}", response["logId"]) is None:
                 raise ValueError(f"it is of {stream}, not of {expected}")
@@ -867,8 +955,8 @@ class Agent(Reader):
 
     def _headers(self, method: str, url: str, body: bytes) -> dict:
         digest = f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:"
-        created = self._signed_at = int(time.time() + self._ahead)
-        self._signed_at_steady = time.monotonic()
+        created = self._signing.at = int(time.time() + self._ahead)
+        self._signing.at_steady = time.monotonic()
         params = (
             f'("@method" "@target-uri" "content-digest");created={created};keyid="{self.did}"'
             f';alg="ed25519";nonce="{secrets.token_urlsafe(16)}"'
@@ -878,11 +966,156 @@ class Agent(Reader):
         headers = {"Content-Digest": digest, "Signature-Input": f"sig1={params}", "Signature": f"sig1=:{signature}:"}
         if method != "GET" and self._wants_receipts:
             headers["Accept-Signature"] = f'receipt={_RECEIPT_COVERS};created;nonce="{secrets.token_hex(16)}";tag="chamber-receipt"'
-            self._sent = headers
+            self._signing.sent = headers
         return {**headers, "Content-Type": "application/json"} if body else headers
 
     def _learn_time(self, error: ChamberError) -> bool:
         return error.code == "FORUM_ERR_SIGNATURE" and self._learn_ahead(error)
+
+
+class _Watched:
+    """A chamber with a duty. `known`: the item of the last duty, as far as it tells the next one apart; `is_done`: it was handed over."""
+
+    def __init__(self, seen: Tuple[dict, str]) -> None:
+        # The newest item with the service's time; None once the service lists it no more.
+        self.seen: Optional[Tuple[dict, str]] = seen
+        self.known: Optional[dict] = None
+        self.is_done, self.failures = False, 0
+
+
+class _Watch:
+    """Follows the todo; hands each duty over once, and reveals."""
+
+    def __init__(self, agent: Agent, on_due: Any, stop: threading.Event, at_once: int, on_report: Any):
+        self._agent, self._on_due, self._stop, self._on_report = agent, on_due, stop, on_report
+        self._at_once = threading.Semaphore(at_once)
+        self._changed = threading.Condition()
+        self._chambers: dict = {}
+        self._reveals: set = set()
+        self._threads: list = []
+
+    def run(self) -> None:
+        answer, failures, reported = self._agent.todo(), 0, None
+        while not self._stop.is_set():
+            try:
+                if answer is not None:
+                    self._offer(answer)
+                    query = {"wait": WAIT_SECONDS, "since": answer["version"]}
+                answer, failures, reported = self._agent.todo(**query), 0, None
+            except ChamberError as error:
+                if (error.code, error.step) != reported:
+                    self._report("not-followed", None, error)
+                answer, reported = None, (error.code, error.step)
+                self._stop.wait(_backoff(failures))
+                failures += 1
+        with self._changed:
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _offer(self, answer: dict) -> None:
+        listed = {item["chamberId"]: item for item in answer["todo"]}
+        with self._changed:
+            for chamber_id in [each for each in self._chambers if each not in listed and not answer["more"]]:
+                self._chambers.pop(chamber_id).seen = None
+            for chamber_id, item in listed.items():
+                if item["must"] == "reveal" and chamber_id not in self._reveals and len(self._reveals) < WATCHED_MAX:
+                    self._reveals.add(chamber_id)
+                    threading.Thread(target=self._reveal, args=(chamber_id,), daemon=True).start()
+                watched = self._chambers.get(chamber_id)
+                if watched is not None:
+                    watched.seen = (item, answer["now"])
+                elif item["must"] in ("pass", "commit") and len(self._chambers) < WATCHED_MAX:
+                    watched = self._chambers[chamber_id] = _Watched((item, answer["now"]))
+                    self._threads = [each for each in self._threads if each.is_alive()]
+                    self._threads.append(threading.Thread(target=self._serve, args=(watched,), daemon=True))
+                    self._threads[-1].start()
+            self._changed.notify_all()
+
+    def _serve(self, watched: _Watched) -> None:
+        """One duty at a time, until the service lists the chamber no more."""
+        retry_at = 0.0
+        while True:
+            seen = watched.seen
+            if seen is None or self._stop.is_set():
+                return
+            is_due = self._know(watched, seen)
+            pause = retry_at - time.monotonic() if watched.failures else 0.0
+            if not is_due or watched.is_done or pause > 0:
+                with self._changed:
+                    if watched.seen is seen and not self._stop.is_set():
+                        self._changed.wait(pause if is_due and not watched.is_done else None)
+                continue
+            with self._at_once:
+                # By now the duty may be over.
+                seen = watched.seen
+                if seen is None or self._stop.is_set() or not self._know(watched, seen) or watched.is_done:
+                    continue
+                try:
+                    self._on_due(seen[0])
+                    watched.is_done = True
+                    continue
+                except Exception as error:
+                    self._report("duty-failed", seen[0]["chamberId"], error)
+            most = DUTY_RETRY_SECONDS[min(watched.failures, len(DUTY_RETRY_SECONDS) - 1)]
+            retry_at = time.monotonic() + most * (0.75 + secrets.randbelow(1000) / 4000)
+            watched.failures += 1
+
+    def _know(self, watched: _Watched, seen: Tuple[dict, str]) -> bool:
+        """Whether a duty is due; the last one counts as another one if its phase is over, its turn has ended, or a turn was passed since."""
+        (item, now), known = seen, watched.known
+        if item["must"] not in ("pass", "commit"):
+            return False
+        if known is not None and PHASES.index(item["phase"]) <= PHASES.index(known["phase"]):
+            # A node that is behind lists an earlier duty once more.
+            if item["lastEventId"] < known["lastEventId"]:
+                return True
+            is_over = known["turnEndsAt"] is not None and _instant(now) >= _instant(known["turnEndsAt"])
+            if item["must"] == "commit" or not (is_over or self._has_pass(item, known["lastEventId"])):
+                watched.known = item
+                return True
+        watched.known, watched.is_done, watched.failures = item, False, 0
+        return True
+
+    def _has_pass(self, item: dict, after: int) -> bool:
+        """A log that can't be read decides for another turn: no duty is missed."""
+        while item["lastEventId"] > after and not self._stop.is_set():
+            try:
+                for line in self._agent.history(item["chamberId"], (after, None)):
+                    if line.event_id > item["lastEventId"]:
+                        return False
+                    if line.event["type"] == "chamber.passed":
+                        return True
+                return False
+            except ChamberError as error:
+                if not error.retryable:
+                    return True
+        return False
+
+    def _reveal(self, chamber_id: int) -> None:
+        """Retries until the service has decided."""
+        failures = 0
+        while not self._stop.is_set():
+            try:
+                self._agent.reveal(chamber_id)
+                self._reveals.discard(chamber_id)
+                return self._report("revealed", chamber_id, None)
+            except Exception as error:
+                code = error.code if isinstance(error, ChamberError) else None
+                if code == "FORUM_ERR_CONFLICT":
+                    return None
+                if failures == 0:
+                    self._report("not-revealed", chamber_id, error)
+                if code is not None and not error.retryable:
+                    return None
+            self._stop.wait(_backoff(failures))
+            failures += 1
+
+    def _report(self, kind: str, chamber_id: Optional[int], error: Optional[Exception]) -> None:
+        if self._on_report is not None:
+            self._on_report(kind, chamber_id, error)
+        elif error is not None:
+            logging.getLogger("chambers").warning("%s in chamber %s: %s", kind, chamber_id, error)
 
 
 def follow(before: Position, chamber_id: int, text: str, limits: Limits = Limits()) -> Line:
@@ -896,7 +1129,8 @@ def follow(before: Position, chamber_id: int, text: str, limits: Limits = Limits
     expected = last + 1
     if event_id != expected or stated_id != chamber_id:
         raise ChamberError("CLIENT_ERR_CHAIN", f"expected event {expected}, received {event_id} of chamber {stated_id}")
-    if prev != leaf:
+    # None: unknown.
+    if leaf is not None and prev != leaf:
         raise ChamberError("CLIENT_ERR_CHAIN", f"prev of event {expected} is not the hash of event {last} as it was read")
     return Line(expected, leaf_hash(text), text, event)
 
@@ -957,6 +1191,9 @@ def _own_member(field: str, label: str = "sig1") -> str:
 _RECEIPT_COMPONENTS = (
     *('"@status"', '"content-digest"', '"event"', '"log-id"', '"@method";req', '"@target-uri";req', '"content-digest";req'),
     *('"signature-input";req;key="sig1"', '"signature";req;key="sig1"'),
+)
+_CALLBACK_INPUT = re.compile(
+    r'([a-z*][\w.*-]*)=(\(((?:"[a-z@-]+" ?)+)\);created=(\d{1,15});keyid="([\w-]{43})";alg="ed25519";tag="chamber-callback")', re.ASCII
 )
 _RECEIPT_COVERS = f"({' '.join(_RECEIPT_COMPONENTS)})"
 _RECEIPT_PARAMS = re.compile(
