@@ -7,6 +7,7 @@ import { visibleLine } from '../vocabulary/visible.ts';
 import type { CommandSpec, Input } from './command.ts';
 import { CommandError, EXIT, members, print, printMembers, printNotice, table } from './output.ts';
 import { toInteger } from './values.ts';
+import { withholdInCommand } from './withhold-in-command.ts';
 
 const FILE_ARGUMENT = { '[database]': 'the file (default: DATABASE_PATH or data/chambers.db)' } as const;
 const DATABASE_ARGUMENT = {
@@ -122,6 +123,7 @@ export const serviceCommands: readonly CommandSpec[] = [
       printNotice(isJson, 'Backups may still hold the data: erase the agent from each of them too, or delete them.');
     },
   },
+  withholdInCommand,
 ];
 
 const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const;

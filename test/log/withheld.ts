@@ -3,6 +3,8 @@ import { expect, it } from 'vitest';
 import { withhold } from '../../src/crypto/stub.ts';
 import { publicKeyOf, signWith } from '../../src/keys/private-key.ts';
 import type { EventLog } from '../../src/log/log.ts';
+import { writeWholeLog } from '../../src/log/open-log.ts';
+import { withholdIn } from '../../src/log/sql/withhold-in.ts';
 import type { Store } from '../../src/log/store.ts';
 import type { StreamId } from '../../src/log/stream-id.ts';
 import type { StubLine } from '../../src/log/withholding.ts';
@@ -31,6 +33,26 @@ export interface Place {
   /** A path or a URL. */
   readonly place: string;
   readonly open: () => Promise<Store> | Store;
+}
+
+export interface WithheldPlace extends Place {
+  /** Moves a closed log to another place of the same kind. */
+  readonly copy: (place: string) => Promise<Place>;
+  /** Runs a statement as another program. */
+  readonly tamper: (place: string, sql: string) => Promise<unknown>;
+  /** Whether the secret is in the files, or the tables, of a closed log. */
+  readonly remains: (place: string) => Promise<boolean>;
+}
+
+function withholdInto(place: string, stubs: readonly Pick<StubLine, 'line'>[]) {
+  const lines = async function* () {
+    for (const { line } of stubs) yield line;
+  };
+  return writeWholeLog(place, async (log) => {
+    const counts = await withholdIn(log, lines());
+    await log.eraseBytes();
+    return counts;
+  });
 }
 
 export interface Debated {
@@ -93,7 +115,7 @@ async function textOf({ service, chamberId, members }: Debated): Promise<string>
   return (await Promise.all([...bodies, ...snapshots])).join('\n');
 }
 
-export function describeWithholding(begin: () => Promise<Place>): void {
+export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
   it('a withheld text is in no response, and root, proofs, head and order are as before', async () => {
     const { place, open } = await begin();
     const before = await debated(await open());
@@ -169,6 +191,47 @@ export function describeWithholding(begin: () => Promise<Place>): void {
     ];
     for (const [stub, problem] of wrong) await expect(withholding.withhold([other, stub])).rejects.toThrow(problem);
     expect([withholding.through, await withholding.revisionOf(chamberId)]).toEqual([0, 0]);
+  });
+
+  it('a copy keeps the stubs and their numbers, and fsck reports a stub without a number', async () => {
+    const { place, open, copy, tamper } = await begin();
+    const before = await debated(await open());
+    await before.service.store.withholding.withhold(await stubsOf(before.service.store, before.events));
+    const stubs = await before.service.store.withholding.read(0, 1_000);
+    await before.service.close();
+    const target = await copy(place);
+    const service = new TestService({ store: await target.open(), clock: before.service.clock });
+    expect(await textOf({ ...before, service })).not.toContain(SECRET);
+    expect(await service.store.withholding.read(0, 1_000)).toEqual(stubs);
+    await service.close();
+    expect(await faultsOf(target.place)).toEqual([]);
+    await tamper(target.place, 'DELETE FROM withheld WHERE number = 1');
+    expect(await faultsOf(target.place)).toMatchObject([
+      { stream: before.chamberId, eventId: 1, problem: 'its line is a stub that has no number in table withheld' },
+      { problem: 'table withheld lacks a number' },
+    ]);
+  });
+
+  it('a copy from before the withholding gets the same stubs, and keeps nothing of the texts', async () => {
+    const { place, open, copy, remains } = await begin();
+    const before = await debated(await open());
+    const { store } = before.service;
+    const stubs = await stubsOf(store, before.events);
+    await before.service.close();
+    const target = await copy(place);
+    const counts = await withholdInto(target.place, stubs.slice(0, 1));
+    expect(counts).toEqual({ withheld: 1, alreadyWithheld: 0, missing: 0 });
+    const later = Buffer.from(stubs[0]?.line ?? '').toString();
+    await expect(withholdInto(target.place, [{ line: Buffer.from(later.replace('law', 'abuse')) }])).rejects.toThrow(
+      'stub 1 is a stub whose signature does not verify',
+    );
+    expect(await withholdInto(target.place, stubs)).toEqual({ withheld: 3, alreadyWithheld: 1, missing: 0 });
+    expect(await faultsOf(target.place)).toEqual([]);
+    expect(await remains(target.place)).toBe(false);
+    const service = new TestService({ store: await target.open(), clock: before.service.clock });
+    expect(await textOf({ ...before, service })).not.toContain(SECRET);
+    expect(await service.send(before.comment)).toMatchObject({ status: 200, body: { eventId: before.events[2]?.[1] } });
+    expect(service.store.withholding.through).toBe(4);
   });
 
   it('a move that was decided before a withholding brings no text back', async () => {

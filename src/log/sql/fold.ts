@@ -50,6 +50,9 @@ export const FOLDED_REGISTRATIONS: Table = table({
   columns: { stream: 'text', event_id: 'integer' },
 });
 
+/** The stubs in sound streams, for the transaction of a check. */
+export const FOLDED_STUBS: Table = { ...FOLDED_REGISTRATIONS, name: 'folded_stubs' };
+
 export function temporary<Described extends Table>(table: Described): Described {
   return { ...table, name: `folded_${table.name}` };
 }
@@ -58,7 +61,7 @@ export async function foldLog(transaction: SqlTransaction, options: FoldOptions)
   const isStored = options.into === 'stored';
   const { dialect } = transaction;
   if (!isStored) {
-    const tables = [...Object.values(TABLES).map(temporary), FOLDED_REGISTRATIONS];
+    const tables = [...Object.values(TABLES).map(temporary), FOLDED_REGISTRATIONS, FOLDED_STUBS];
     await transaction.run(tables.map((each) => createTable(dialect, each, 'TEMP TABLE')).join('\n'));
   }
   const fold = new StreamFold(options.onFault);
@@ -186,6 +189,7 @@ class DerivedRows {
   readonly #rows = new LatestRows();
   readonly #due = new Map<StreamId, VerifiedStream>();
   readonly #registrations: Row[] = [];
+  readonly #stubs: Row[] = [];
 
   add({ row, before, after }: FoldedEvent): void {
     const stream = toStream(row.stream);
@@ -194,6 +198,7 @@ class DerivedRows {
     for (const listing of listings) this.#rows.add(TABLES[listing.kind], rowOf(listing));
     if (folded !== null && isSnapshotDue(folded)) this.#due.set(stream, after);
     if (after.event?.type === 'agent.registered') this.#registrations.push({ stream, event_id: row.event_id });
+    if (after.event?.withheld !== undefined) this.#stubs.push({ stream: String(stream), event_id: row.event_id });
   }
 
   stored(): readonly Written[] {
@@ -207,7 +212,7 @@ class DerivedRows {
 
   checked(): readonly Written[] {
     const derived = this.#rows.byTable().map(([table, rows]): Written => [temporary(table), rows]);
-    return [...derived, [FOLDED_REGISTRATIONS, this.#registrations]];
+    return [...derived, [FOLDED_REGISTRATIONS, this.#registrations], [FOLDED_STUBS, this.#stubs]];
   }
 }
 

@@ -3,7 +3,7 @@
 import { LOG_ID } from '../../vocabulary/values.ts';
 import type { Fault, FsckSummary } from '../stored-stream.ts';
 import type { StreamId } from '../stream-id.ts';
-import { FOLDED_REGISTRATIONS, type FoldSummary, foldLog, temporary } from './fold.ts';
+import { FOLDED_REGISTRATIONS, FOLDED_STUBS, type FoldSummary, foldLog, temporary } from './fold.ts';
 import { type Table, toStream } from './sql.ts';
 import { findTreeFault } from './stored-tree.ts';
 import { TABLES } from './tables.ts';
@@ -58,6 +58,13 @@ class Fsck {
           STRAY,
         );
       });
+      await this.#read('the withheld lines', async () => {
+        const [numbered, stubs] = ['withheld', FOLDED_STUBS.name].map((from) => `SELECT stream, event_id FROM ${from}`);
+        await this.#compare(`${stubs} EXCEPT ${numbered}`, 'its line is a stub that has no number in table withheld');
+        await this.#compare(`${numbered} EXCEPT ${stubs}`, 'table withheld numbers it, and its line is not a stub');
+        const [row] = await log.query<{ readonly count: number; readonly last: number }>(NUMBERS);
+        if (row !== undefined && row.count !== row.last) this.note('table withheld lacks a number');
+      });
     }
     await this.#read('the file', () => log.checkOwn((fault) => this.faults.push(fault), this.folded.badStreams));
     if (!hasLogId) return;
@@ -95,6 +102,8 @@ class Fsck {
     return stream !== null && this.folded.badStreams.has(stream);
   }
 }
+
+const NUMBERS = 'SELECT count(*) AS count, coalesce(max(number), 0) AS last FROM withheld';
 
 const STRAY = 'an e-mail address, a callback or a signature is kept of a registration that is not in the log';
 

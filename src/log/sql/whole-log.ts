@@ -2,6 +2,7 @@
 import type { Millis } from '../../vocabulary/values.ts';
 import type { Fault } from '../stored-stream.ts';
 import type { StreamId } from '../stream-id.ts';
+import type { StubLine } from '../withholding.ts';
 import type { SqlTransaction } from './sql.ts';
 import { META, upsert } from './tables.ts';
 
@@ -26,7 +27,11 @@ export interface WritableLog extends WholeLog {
   emptyDerivedTables(): Promise<void>;
   /** Whether running nodes may append after the commit. */
   allowAppends(isAllowed: boolean): Promise<void>;
+  /** The transaction may replace these lines by their stubs. */
+  allowStubs(stubs: readonly StubLine[]): void;
   commit(): Promise<void>;
+  /** Removes the bytes of deleted rows from the files, after the commit; returns the tables for which the operator has to do it. */
+  eraseBytes(): Promise<readonly string[]>;
 }
 
 /** An empty log, on which no service can start before it is committed. */

@@ -94,7 +94,7 @@ export function withholdStatements(dialect: Dialect, { after, streams }: Withhol
   return statements;
 }
 
-function* chunks<Item>(items: readonly Item[]): Generator<readonly Item[]> {
+export function* chunks<Item>(items: readonly Item[]): Generator<readonly Item[]> {
   for (let start = 0; start < items.length; start += ROWS_AT_ONCE) yield items.slice(start, start + ROWS_AT_ONCE);
 }
 

@@ -5,7 +5,7 @@ import Database from 'better-sqlite3';
 import { draftOf, moveFile } from '../../files/durable-file.ts';
 import { CLOCK_RESET } from '../clock-reset.ts';
 import { type SqlTransaction, toStream } from '../sql/sql.ts';
-import { createDerivedTables, DERIVED_TABLES, SNAPSHOTS } from '../sql/tables.ts';
+import { createDerivedTables, DERIVED_TABLES, META, SNAPSHOTS, upsert } from '../sql/tables.ts';
 import { type NewLog, readMeta, type WholeLine, type WholeLog, type WritableLog, writeMeta } from '../sql/whole-log.ts';
 import type { Fault } from '../stored-stream.ts';
 import { SQLITE, transactionOn } from './connection.ts';
@@ -16,9 +16,12 @@ import {
   requireCurrent,
   requireOneName,
 } from './database-file.ts';
+import { eraseDeletedBytes } from './erased-bytes.ts';
 import { readClock } from './meta.ts';
 import { openReader } from './reader.ts';
 import { createSchema } from './schema.ts';
+import { ERASURE_PENDING } from './withholding.ts';
+import { WithholdingGuard } from './withholding-guard.ts';
 
 /** Name in `meta` of the last position that was copied from another log, whose lines need not be in the order of time. */
 const COPIED_THROUGH = 'copied_through';
@@ -53,6 +56,7 @@ export function openSqliteLog(path: string): WritableLog {
     file.close();
     throw error;
   }
+  const guard = new WithholdingGuard(db);
   return {
     ...wholeLogOn(db),
     now: async () => Date.now(),
@@ -65,8 +69,19 @@ export function openSqliteLog(path: string): WritableLog {
       for (const table of [...DERIVED_TABLES, SNAPSHOTS.name]) db.exec(`DROP TABLE IF EXISTS ${table}`);
       db.exec(createDerivedTables(SQLITE));
     },
+    allowStubs(stubs) {
+      guard.allow(stubs);
+      // A service that is started after a crash erases what this program did not.
+      db.prepare(upsert(META, 'VALUES (?, ?)')).run(ERASURE_PENDING, '0');
+    },
     async commit() {
       db.exec('COMMIT');
+    },
+    async eraseBytes() {
+      if (!eraseDeletedBytes(db))
+        throw new Error(`another program is reading ${path}, and the bytes are still in its -wal: run it again`);
+      db.prepare('DELETE FROM meta WHERE name = ?').run(ERASURE_PENDING);
+      return [];
     },
     close: async () => file.close(),
   };

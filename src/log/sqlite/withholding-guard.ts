@@ -4,6 +4,7 @@
 import type { Database } from 'better-sqlite3';
 import { storedLeaf } from '../../crypto/stub.ts';
 import type { StreamId } from '../stream-id.ts';
+import type { StubLine } from '../withholding.ts';
 
 /** SQLite's error names it: "no such function: append_only_but_withheld". */
 export const WITHHOLDS = 'append_only_but_withheld';
@@ -25,7 +26,12 @@ export class WithholdingGuard {
     return Buffer.compare(former as Uint8Array, stub as Uint8Array) === 0;
   }
 
-  /** Allows the replacement of these lines, by eventKey, while `work` runs. */
+  /** Allows the replacement of these lines, and of no others. */
+  allow(stubs: readonly StubLine[]): void {
+    this.#withheld = new Set(stubs.map(({ stream, eventId }) => eventKey(stream, eventId)));
+  }
+
+  /** The same, by eventKey, while `work` runs. */
   during<Result>(withheld: readonly string[], work: () => Result): Result {
     this.#withheld = new Set(withheld);
     try {

@@ -1,10 +1,118 @@
+// Withholding in a file: its bytes, its trigger, and what interrupts the erasure.
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, it } from 'vitest';
+import { copyLog } from '../../../src/log/open-log.ts';
+import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
+import { migrateDatabase } from '../../../src/log/sqlite/database-file.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
+import { faultsOf } from '../../durability/log-book.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
-import { describeWithholding } from '../withheld.ts';
+import { TestService } from '../../kit/test-service.ts';
+import { eventually } from '../../kit/until.ts';
+import { asSchema9, intrude } from '../entries.ts';
+import { debated, describeWithholding, SECRET, stubsOf } from '../withheld.ts';
 
-async function begin() {
-  const place = temporaryDatabase();
-  return { place, open: () => openSqliteStore(place) };
+const placeAt = (place: string) => ({ place, open: () => openSqliteStore(place) });
+
+/** Whether the secret is in any file of the database's folder. */
+async function remains(path: string): Promise<boolean> {
+  const folder = dirname(path);
+  return readdirSync(folder).some((name) => readFileSync(join(folder, name), 'latin1').includes(SECRET));
 }
 
-describeWithholding(begin);
+describeWithholding(async () => ({
+  ...placeAt(temporaryDatabase()),
+  copy: async (from) => {
+    const to = temporaryDatabase();
+    await copyLog(from, to);
+    return placeAt(to);
+  },
+  tamper: async (path, sql) => intrude(path).exec(sql),
+  remains,
+}));
+
+async function withheldService(path = temporaryDatabase()) {
+  const chamber = await debated(openSqliteStore(path));
+  const { store } = chamber.service;
+  const withhold = async () => store.withholding.withhold(await stubsOf(store, chamber.events));
+  const erased = () =>
+    eventually(() => expect(store.withholding.erasure).toEqual({ isPending: false, problem: undefined }));
+  return { path, chamber, store, withhold, erased };
+}
+
+it('no byte of a withheld text is left in the database, its -wal and its -shm', async () => {
+  const { path, withhold, erased, store, chamber } = await withheldService();
+  // Free pages have the texts of rows that were replaced before.
+  const { state } = (await chamber.service.forum.chamber(chamber.chamberId)) ?? {};
+  await store.log.writeSnapshot(
+    chamber.chamberId,
+    { eventId: 3, leaf: Buffer.alloc(32), state: JSON.stringify(state) },
+    0,
+  );
+  await store.log.dropSnapshot(chamber.chamberId);
+  expect(await remains(path)).toBe(true);
+  await withhold();
+  await erased();
+  expect(await remains(path)).toBe(false);
+  await chamber.service.must('POST', `/chambers/${chamber.chamberId}/debate`, {
+    by: chamber.members[0],
+    body: { comment: 'on' },
+  });
+  await chamber.service.close();
+  expect(await remains(path)).toBe(false);
+  expect(await faultsOf(path)).toEqual([]);
+});
+
+it('an outside reader delays the erasure, which a restart resumes', async () => {
+  const { path, withhold, erased, store, chamber } = await withheldService();
+  const reader = intrude(path);
+  reader.exec('BEGIN; SELECT count(*) FROM events');
+  await withhold();
+  await eventually(() => expect(store.withholding.erasure.problem).toMatch('another program reads former pages'));
+  expect(await remains(path)).toBe(true);
+  await chamber.service.close();
+  reader.exec('COMMIT');
+  reader.close();
+  const again = openSqliteStore(path);
+  await eventually(() => expect(again.withholding.erasure.isPending).toBe(false));
+  expect(await remains(path)).toBe(false);
+  await again.close();
+  await expect(erased()).rejects.toThrow();
+});
+
+it('a backup that is made before the erasure holds no byte of the text either', async () => {
+  const { path, withhold, store } = await withheldService();
+  const reader = intrude(path);
+  reader.exec('BEGIN; SELECT count(*) FROM events');
+  await withhold();
+  expect(store.withholding.erasure.isPending).toBe(true);
+  const target = temporaryDatabase();
+  await backupDatabase(path, target);
+  expect(await remains(target)).toBe(false);
+  expect(await faultsOf(target)).toEqual([]);
+  reader.exec('COMMIT');
+});
+
+it.each([
+  ['UPDATE events SET line = line', 'no such function: append_only_but_withheld'],
+  ['DELETE FROM events', 'append-only'],
+])('another program cannot do after a withholding: %s', async (sql, problem) => {
+  const { path, withhold } = await withheldService();
+  await withhold();
+  expect(() => intrude(path).exec(sql)).toThrow(problem);
+});
+
+it('a file of schema 9 loses its texts like any other', async () => {
+  const { path, chamber } = await withheldService();
+  await chamber.service.close();
+  asSchema9(path);
+  await migrateDatabase(path);
+  const store = openSqliteStore(path);
+  const service = new TestService({ store, clock: chamber.service.clock });
+  await store.withholding.withhold(await stubsOf(store, chamber.events));
+  await eventually(() => expect(store.withholding.erasure.isPending).toBe(false));
+  expect(await remains(path)).toBe(false);
+  await service.close();
+  expect(await faultsOf(path)).toEqual([]);
+});

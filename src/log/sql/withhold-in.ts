@@ -1,0 +1,89 @@
+// Puts stubs of a running service into another database of its log: a backup, a restored copy. All of them or none.
+import { StubReader } from '../../crypto/stub-reader.ts';
+import { type ForumEvent, fromLine } from '../../vocabulary/events.ts';
+import { COPIED_FROM } from '../found-log.ts';
+import type { StreamId } from '../stream-id.ts';
+import type { StubLine } from '../withholding.ts';
+import { foldLog } from './fold.ts';
+import { toStream } from './sql.ts';
+import { requireStubOf } from './stub-check.ts';
+import { readMeta, throwFault, type WritableLog } from './whole-log.ts';
+import { chunks, type WithheldLine, withholdStatements } from './withheld-rows.ts';
+import { lastNumber, readOriginals } from './withholding.ts';
+
+export interface WithheldIn {
+  readonly withheld: number;
+  /** They had a stub before. */
+  readonly alreadyWithheld: number;
+  /** The database does not have these events: it is older than they are. */
+  readonly missing: number;
+}
+
+/**
+ * The caller erases the bytes afterwards. Throws an Error of one line, and changes nothing, if a stub is not a signed one of this log, or not
+ * the stub of its line, or a line is damaged.
+ */
+export async function withholdIn(log: WritableLog, lines: AsyncIterable<Uint8Array>): Promise<WithheldIn> {
+  await log.requireNoService();
+  await log.holdAppends();
+  const stubs = await readStubs(log, lines);
+  const counts = { withheld: 0, alreadyWithheld: 0, missing: 0 };
+  for (const [stream, ofStream] of Map.groupBy(stubs, (stub) => stub.stream)) {
+    for (const some of chunks(ofStream)) {
+      const originals = await readOriginals(log, some);
+      const found = some.filter(({ eventId }) => originals.has(eventId));
+      const fresh = found.flatMap((stub): readonly WithheldLine[] => {
+        const original = originals.get(stub.eventId);
+        return original === undefined || original.number !== null
+          ? []
+          : [{ ...stub, signature: requireStubOf(stub, original) }];
+      });
+      counts.withheld += fresh.length;
+      counts.alreadyWithheld += found.length - fresh.length;
+      counts.missing += some.length - found.length;
+      if (fresh.length > 0) await replace(log, stream, fresh);
+    }
+  }
+  await log.emptyDerivedTables();
+  await foldLog(log, { into: 'stored', onFault: throwFault });
+  await log.commit();
+  return counts;
+}
+
+async function readStubs(log: WritableLog, lines: AsyncIterable<Uint8Array>): Promise<readonly StubLine[]> {
+  const logIds = [await readMeta(log, 'log_id'), await readMeta(log, COPIED_FROM)];
+  const reader = new StubReader(({ log: logId }) => (logIds.includes(logId) ? undefined : `is of log ${logId}`));
+  const stubs = new Map<string, StubLine>();
+  let number = 0;
+  for await (const line of lines) {
+    number++;
+    try {
+      const event = fromLine(Buffer.from(line).toString());
+      if (event.withheld === undefined) throw new Error('is not a stub');
+      reader.leafOf(line, event);
+      const stub = { stream: streamOf(event), eventId: event.eventId, line };
+      stubs.set(`${stub.stream} ${stub.eventId}`, stubs.get(`${stub.stream} ${stub.eventId}`) ?? stub);
+    } catch (error) {
+      throw new Error(`stub ${number} ${error instanceof SyntaxError ? 'is not JSON' : (error as Error).message}`, {
+        cause: error,
+      });
+    }
+  }
+  return [...stubs.values()];
+}
+
+function streamOf({ chamberId, did }: ForumEvent): StreamId {
+  return toStream(chamberId ?? did ?? '');
+}
+
+async function replace(log: WritableLog, stream: StreamId, lines: readonly WithheldLine[]): Promise<void> {
+  const [row] = await log.query<{ readonly head: number }>(
+    'SELECT max(event_id) AS head FROM events WHERE stream = $1',
+    [log.dialect.streamKey(stream)],
+  );
+  const after = await lastNumber(log);
+  const plan = { after, streams: [{ stream, head: row?.head ?? 0, lines, rows: [] }] };
+  log.allowStubs(lines);
+  for (const { text, values } of withholdStatements(log.dialect, plan)) await log.query(text, values);
+  if ((await lastNumber(log)) !== after + lines.length) throw new Error('the log has changed meanwhile');
+}
