@@ -65,7 +65,7 @@ it('no byte of a withheld text is left in the database, its -wal and its -shm', 
 });
 
 it('an outside reader delays the erasure, which a restart resumes', async () => {
-  const { path, withhold, erased, store, chamber } = await withheldService();
+  const { path, withhold, store, chamber } = await withheldService();
   const reader = intrude(path);
   reader.exec('BEGIN; SELECT count(*) FROM events');
   await withhold();
@@ -78,7 +78,6 @@ it('an outside reader delays the erasure, which a restart resumes', async () => 
   await eventually(() => expect(again.withholding.erasure.isPending).toBe(false));
   expect(await remains(path)).toBe(false);
   await again.close();
-  await expect(erased()).rejects.toThrow();
 });
 
 it('a backup that is made before the erasure holds no byte of the text either', async () => {
