@@ -9,27 +9,27 @@ export interface AccountState {
   readonly agentId: string;
   readonly pubkeyHex: Hex;
   readonly walletAddress: string;
-  /** Whether the wallet has signed for the key, in the registration that bound it or in a later one. */
+  /** Whether the wallet has signed for the key, in the registration that named it or a later one. */
   readonly walletProven: boolean;
-  /** Every wallet that ever signed for the key, in lower case: each may retire it. */
+  /** All wallets that ever signed for the key, in lower case. Each may retire the key. */
   readonly provenWallets: readonly string[];
-  /** Those of them that were contracts. */
+  /** The proven wallets that were contracts. */
   readonly contractWallets: readonly string[];
-  /** Nothing of the key is accepted any more. */
+  /** Set once the key is retired: nothing signed with it is accepted any more. */
   readonly retirement: Retirement | null;
   readonly personality: Personality;
   readonly label: string | null;
-  /** The personality of the last registration; a repeated registration is compared with it. */
+  /** The personality in the last registration, to detect a repeated registration. */
   readonly registeredPersonality: Personality;
   /** Whether the texts of the last registration are withheld: it may have had any label and personality. */
   readonly isRegistrationWithheld: boolean;
   /** Whether the personality is that of a stub: it may have been any. */
   readonly isPersonalityWithheld: boolean;
-  /** The last registration. */
+  /** The event id of the last registration. */
   readonly registrationEventId: number;
-  /** Whether the last registration holds its whole signed request, so that any reader can check the binding. */
+  /** Whether the last registration contains its whole signed request, so that anybody can check it. */
   readonly isAttested: boolean;
-  /** The last line of an earlier release whose evidence covers an e-mail address: lines up to it are not published. */
+  /** The last line of an earlier release whose evidence covers an e-mail address. Lines up to this one are not published. */
   readonly privateUntil: number;
   /** ISO 8601 UTC timestamp of the first registration. */
   readonly registeredAt: string;
@@ -41,11 +41,11 @@ export interface Retirement {
   readonly eventId: number;
   /** ISO 8601 UTC timestamp. */
   readonly at: string;
-  /** The signature of the wallet that asked for it; null where the key did. */
+  /** The signature of the wallet that retired the key; null if the key retired itself. */
   readonly walletSignature: Hex | null;
 }
 
-/** Folds one event into the state; null is the state before the first registration. */
+/** Folds one event into the state; the state before the first registration is null. */
 export function evolveAccount(state: AccountState | null, event: AccountEvent): AccountState {
   const common = { did: event.did, lastEventId: event.eventId, lastAt: instantOf(event.ts) };
   switch (event.type) {
@@ -86,7 +86,7 @@ export function evolveAccount(state: AccountState | null, event: AccountEvent): 
   }
 }
 
-/** A registration with another wallet drops the earlier proof, unless it brings one of its own. */
+/** A registration with a different wallet resets the proof, unless it contains a new one. */
 function provenWallets(
   state: AccountState | null,
   { walletAddress, walletProof }: AccountPayloads['agent.registered'],

@@ -1,35 +1,35 @@
-// Who may join a chamber, by its rules and what is known without asking a chain. A rule that is not given does not restrict.
+// Who may join a chamber, by its rules and without a query of the chain. An omitted rule restricts nobody.
 import type { Admission, AdmissionRule, BlockReference } from '../src/vocabulary/values.ts';
 
-/** The longest list of a chamber, with the agents that the creator adds. */
+/** The maximum length of a chamber's list, including agents that the creator adds. */
 export const LISTED_MAX = 1_024;
 
-/** The part of a chamber's state that says who may join. */
+/** The part of a chamber's state that determines who may join. */
 export interface AdmissionState {
   readonly chamberId: number;
   readonly creatorDid: string;
-  /** The rules with the agents that were added; null: every agent may join. */
+  /** The rules, including agents added later; null if every agent may join. */
   readonly admission: Admission | null;
-  /** The token's chain and, where the balances of the creation count, their block; null without `admission.token`. */
+  /** The token's chain and, if the balances at the creation count, their block; null without `admission.token`. */
   readonly tokenChain: ({ readonly chainId: number } & Partial<BlockReference>) | null;
-  /** The members by turn order. */
+  /** The members in turn order. */
   readonly members: readonly string[];
-  /** The seats by turn order; the wallets are those of the joins. */
+  /** The seats in turn order, with the wallets at the joins. */
   readonly seats: readonly { readonly wallet: string | null }[];
 }
 
-/** The part of an agent that rules of admission read. */
+/** The data of an agent that the admission rules depend on. */
 export interface Candidate {
   readonly did: string;
   readonly walletProven: boolean | undefined;
 }
 
-/** Whether a seat is that of a proven wallet, which has no other. */
+/** Whether members need a proven wallet. Such a wallet has at most one seat. */
 export function needsProvenWallet(admission: Admission | null): boolean {
   return admission?.provenWallets === true || admission?.token !== undefined;
 }
 
-/** The rules that the candidate does not meet. */
+/** The rules that the candidate does not satisfy. */
 export function unmetRules({ admission }: AdmissionState, { did, walletProven }: Candidate): readonly AdmissionRule[] {
   const unmet: AdmissionRule[] = [];
   if (admission?.dids?.includes(did) === false) unmet.push('dids');
@@ -37,12 +37,12 @@ export function unmetRules({ admission }: AdmissionState, { did, walletProven }:
   return admission?.token === undefined ? [...unmet, 'provenWallets'] : [...unmet, 'provenWallets', 'token'];
 }
 
-/** Whether the creator may add one more agent to the list. */
+/** Whether the creator may add another agent to the list. */
 export function mayAdmit({ creatorDid, admission }: AdmissionState, did: string): boolean {
   return did === creatorDid && admission?.dids !== undefined && admission.dids.length < LISTED_MAX;
 }
 
-/** The member that sits for the wallet, where each wallet has one seat. */
+/** The member who has the wallet's seat, if each wallet has at most one. */
 export function seatOfWallet(
   { members, seats }: Pick<AdmissionState, 'members' | 'seats'>,
   walletAddress: string,
@@ -51,7 +51,7 @@ export function seatOfWallet(
   return members[seats.findIndex((taken) => taken.wallet?.toLowerCase() === wallet)];
 }
 
-/** The wallet for which the member sits; undefined where seats are not of wallets. */
+/** The wallet of the member's seat; undefined if seats do not belong to wallets. */
 export function seatWallet(
   { admission, members, seats }: Pick<AdmissionState, 'admission' | 'members' | 'seats'>,
   did: string,

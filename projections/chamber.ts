@@ -20,7 +20,7 @@ export interface Reveal {
   readonly salt: Hex;
 }
 
-/** What a member's account said when it joined; null where a line of an earlier release does not say it. */
+/** Data of a member's account at its join; null if the line of an earlier release lacks it. */
 export interface Seat {
   readonly label: string | null;
   readonly wallet: string | null;
@@ -34,17 +34,17 @@ export interface ChamberState extends PaceState, AdmissionState {
   readonly seats: readonly Seat[];
   /** The ideas by slot, which starts at 1. */
   readonly ideas: readonly Idea[];
-  /** Commitment by DID. */
+  /** The commitments by DID. */
   readonly commitments: ReadonlyMap<string, Hex>;
   readonly reveals: ReadonlyMap<string, Reveal>;
-  /** How many events are leaves of the Merkle tree: the chamber's moves. */
+  /** The number of events that are leaves of the Merkle tree, which is the number of moves. */
   readonly moveCount: number;
 }
 
-/** The next state while an event is folded into it. */
+/** The next state while an event is being folded into it. */
 type Draft = { -readonly [Member in keyof ChamberState]: ChamberState[Member] };
 
-/** Folds one event into the state; null is the state before `chamber.created`. */
+/** Folds one event into the state; the state before `chamber.created` is null. */
 export function evolveChamber(state: ChamberState | null, event: ChamberEvent): ChamberState {
   if (event.type === 'chamber.created') {
     if (state !== null) throw new Error(`chamber ${event.chamberId} is created twice`);
@@ -116,7 +116,7 @@ function versionOf({ lastEventId, lastAt }: Pick<ChamberState, 'lastEventId' | '
   return { eventId: lastEventId, at: lastAt };
 }
 
-/** The members are written out instead of spread: this runs for every move, and is several times faster. */
+/** The members are listed instead of spread. This runs for every move, and is several times faster. */
 function advance(state: ChamberState, event: ChamberEvent): Draft {
   return {
     chamberId: state.chamberId,

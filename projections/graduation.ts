@@ -1,17 +1,17 @@
-// Allocations: who backed which idea with how much, and which ideas graduate.
+// Allocations: the backers and shares of each idea, and which ideas graduate.
 import type { ChamberState } from './chamber.ts';
 import type { Idea } from './ideas.ts';
 import { deploymentOf } from './settlement.ts';
 
 export interface Tally {
-  /** Members who revealed bps > 0 for the idea. */
+  /** The number of members who revealed bps > 0 for the idea. */
   readonly backers: number;
   readonly totalBps: number;
 }
 
 const NO_BACKERS: Tally = { backers: 0, totalBps: 0 };
 
-/** The tally of every idea, by ideaId. */
+/** The tally of every idea by ideaId. */
 export function tallies(state: ChamberState): ReadonlyMap<string, Tally> {
   const byIdea = new Map(state.ideas.map((idea) => [idea.ideaId, NO_BACKERS]));
   for (const { allocations } of state.reveals.values()) {
@@ -29,12 +29,12 @@ export function graduates(state: ChamberState): readonly Idea[] {
   return state.ideas.filter((idea) => (byIdea.get(idea.ideaId) ?? NO_BACKERS).backers >= state.minBackersForGraduation);
 }
 
-/** The graduates of which no event says yet what became of their tokens, in the order of the proposals. */
+/** Graduated ideas whose deployment has no recorded result yet, in the order of the proposals. */
 export function undecidedGraduates(state: ChamberState): readonly Idea[] {
   return graduates(state).filter(({ ideaId }) => deploymentOf(state.settlement, ideaId).outcome === null);
 }
 
-/** Whether one idea is among the graduates, without a tally of the others. */
+/** Whether an idea graduates, without a tally of the other ideas. */
 export function isGraduate({ reveals, minBackersForGraduation }: ChamberState, ideaId: string): boolean {
   let backers = 0;
   for (const { allocations } of reveals.values()) {

@@ -1,4 +1,4 @@
-// The ideas of a chamber as its moves change them: the latest text alone, who withdrew, and the straw poll.
+// The ideas of a chamber: the latest text, whether the idea was withdrawn, and the straw poll.
 import type { MoveEvent } from '../src/vocabulary/events.ts';
 import type { Millis, Stance } from '../src/vocabulary/values.ts';
 
@@ -6,17 +6,17 @@ export interface Idea {
   readonly ideaId: string;
   readonly slot: number;
   readonly ticker: string;
-  /** Name and description are those of the latest version. */
+  /** Name and description of the latest version. */
   readonly name: string;
   readonly description: string;
   /** Which of the two the service has withheld. */
   readonly withheldTexts: readonly IdeaText[];
   readonly creatorDid: string;
   readonly creatorWallet: string;
-  /** The events that made the versions: the proposal, then the amendments. */
+  /** The events that created the versions: the proposal, then the amendments. */
   readonly versions: readonly [Version, ...Version[]];
   readonly isWithdrawn: boolean;
-  /** The latest stance of each member, in the order of their first ones. */
+  /** The latest stance of each member, ordered by the member's first stance. */
   readonly stances: readonly StanceTaken[];
 }
 
@@ -31,11 +31,11 @@ export interface Version {
 export interface StanceTaken {
   readonly turnOrder: number;
   readonly stance: Stance;
-  /** The version of the idea that the member spoke about. */
+  /** The version of the idea that the stance is about. */
   readonly version: number;
 }
 
-/** How many members take each stance on the latest version, and how many spoke last about an earlier one. */
+/** The number of members per stance on the latest version, and of those whose latest stance is on an earlier version. */
 export type StanceCounts = Readonly<Record<Stance | 'outdated', number>>;
 
 type EventOf<Type> = Extract<MoveEvent, { readonly type: Type }>;
@@ -63,7 +63,7 @@ export function polledIdea(idea: Idea, taken: StanceTaken): Idea {
   return { ...idea, stances: before < 0 ? [...idea.stances, taken] : idea.stances.with(before, taken) };
 }
 
-/** The ideas with one of them replaced; a lying service may name one that does not exist. */
+/** The ideas with one of them replaced. A lying service may name an idea that does not exist. */
 export function withIdea(ideas: readonly Idea[], ideaId: string | null, change: (idea: Idea) => Idea): readonly Idea[] {
   return ideas.map((idea) => (idea.ideaId === ideaId ? change(idea) : idea));
 }

@@ -1,4 +1,4 @@
-// Rows of the read model: what lists and look-ups need without folding a chamber.
+// Rows of the read model: the data that lists and lookups need, without folding a chamber.
 import { DEADLINES, type Millis } from '../src/vocabulary/values.ts';
 import type { ChamberState } from './chamber.ts';
 import { graduates, tallies, undecidedGraduates } from './graduation.ts';
@@ -19,10 +19,10 @@ export interface ChamberListing {
   readonly movesPerTurn: number | null;
   readonly maxMembers: number | null;
   readonly minMembers: number | null;
-  /** Whether it has rules of admission. */
+  /** Whether the chamber has admission rules. */
   readonly isRestricted: boolean;
   readonly isCommitted: boolean;
-  /** Whether the relayer has nothing left to do: committed, and every graduate deployed or failed. */
+  /** Whether the relayer has finished: the chamber is committed, and every graduated idea is deployed or has failed. */
   readonly isSettled: boolean;
 }
 
@@ -37,13 +37,13 @@ export interface MemberListing {
   readonly kind: 'member';
   readonly chamberId: number;
   readonly did: string;
-  /** null for a creator that has not joined. */
+  /** Null for a creator that has not joined. */
   readonly turnOrder: number | null;
   readonly hasCommitted: boolean;
   readonly hasRevealed: boolean;
 }
 
-/** What the moves of a chamber's turn phase have made of its turns. */
+/** The state of the turns after the moves of a turn phase. */
 export interface TurnListing {
   readonly kind: 'turns';
   readonly chamberId: number;
@@ -62,7 +62,7 @@ export function listingsOf(before: ChamberState | null, after: ChamberState): re
   if (before !== null && before.turns !== after.turns) {
     rows.push({ kind: 'turns', chamberId: after.chamberId, turns: after.turns });
   }
-  // An event changes one member at most.
+  // An event changes at most one member.
   if (before === null) rows.push(memberListing(after, after.creatorDid));
   else if (before.members !== after.members) rows.push(memberListing(after, after.members.at(-1)));
   else if (before.commitments !== after.commitments)
@@ -94,7 +94,7 @@ function memberListing(state: ChamberState, did = ''): MemberListing {
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** The ideas whose rows may differ: new and changed ones, those in a new reveal, and those whose deployment advanced. */
+/** The ideas whose rows may differ: new and changed ideas, ideas in a new reveal, and ideas whose deployment advanced. */
 function changedIdeas(before: ChamberState, after: ChamberState): ReadonlySet<string> {
   if (before.ideas === after.ideas && before.reveals === after.reveals && before.settlement === after.settlement) {
     return NONE;
@@ -115,7 +115,7 @@ function changedIdeas(before: ChamberState, after: ChamberState): ReadonlySet<st
   return changed;
 }
 
-/** Whether the chamber is over: committed, and every graduate deployed or failed. */
+/** Whether the chamber is over: committed, and every graduated idea deployed or failed. */
 export function isSettled(state: ChamberState): boolean {
   return state.settlement.committed !== null && undecidedGraduates(state).length === 0;
 }

@@ -1,5 +1,5 @@
-// What a chamber came to, for callers that pay, plot or quote it afterwards (GET /chambers/:id/outcome): a pure function of its lines.
-// All who have the lines make the same text, byte for byte.
+// The result of a chamber, for callers that pay, plot or quote it (GET /chambers/:id/outcome). A pure function of the chamber's lines:
+// everybody who has the lines produces the same text, byte for byte.
 import { canonicalJson } from '../src/vocabulary/json.ts';
 import { BPS_TOTAL, type Hex, type Millis, toTimestamp } from '../src/vocabulary/values.ts';
 import type { ChamberState, Seat } from './chamber.ts';
@@ -14,21 +14,21 @@ export interface OutcomeView {
   readonly name: string;
   readonly topic: string | null;
   readonly createdBy: string;
-  /** Whether as many members joined as the chamber asked for; null where it asked for no number. */
+  /** Whether the chamber had its minimum number of members; null without a minimum. */
   readonly quorate: boolean | null;
   readonly minBackersForGraduation: number;
-  /** The members in turn order. What lines of an earlier release do not say is null. */
+  /** The members in turn order. Facts that lines of an earlier release lack are null. */
   readonly members: readonly OutcomeMember[];
   /** The ideas by slot. */
   readonly ideas: readonly OutcomeIdea[];
-  /** What the members who revealed gave to no idea. */
+  /** The bps that members who revealed did not allocate to any idea. */
   readonly abstainedBps: number;
-  /** How many members committed an allocation, and how many of them revealed it. */
+  /** The number of members who committed an allocation, and how many of them revealed it. */
   readonly committed: number;
   readonly revealed: number;
   readonly merkleRoot: Hex;
   readonly committedTxHash: Hex;
-  /** The time of the block that holds the root. */
+  /** The time of the block with the root. */
   readonly endedAt: string;
   /** The event that settled the chamber. */
   readonly lastEventId: number;
@@ -45,22 +45,22 @@ export interface OutcomeIdea {
   readonly proposer: string;
   readonly backers: number;
   readonly totalBps: number;
-  /** Its part of all that was given to ideas, rounded down; 0 where nothing was. */
+  /** The idea's share of all allocated bps, rounded down; 0 if nothing was allocated. */
   readonly shareBps: number;
-  /** How many more backers it would have needed to graduate. */
+  /** The number of further backers that the idea would have needed to graduate. */
   readonly backersMissing: number;
   readonly graduated: boolean;
   readonly withdrawn: boolean;
   readonly version: number;
   readonly tokenAddress: string | null;
-  /** Why a graduate has no token. */
+  /** Why a graduated idea has no token. */
   readonly failure: string | null;
 }
 
-/** The outcome, or what it waits for: the object of a sentence, with its latest end; null: that is up to the chain. */
+/** The outcome, or a noun phrase for what it waits for and the latest time of this; null if the chain determines the time. */
 export type Outcome = { readonly view: OutcomeView } | { readonly waitsFor: string; readonly until: Millis | null };
 
-/** Once there is a view it stays as it is. `now` is for those words alone. */
+/** Once there is a view, it never changes. `now` affects only `waitsFor`. */
 export function outcomeOf(state: ChamberState, now: Millis): Outcome {
   const { committed } = state.settlement;
   if (committed === null) return untilCommitted(state, now);
@@ -69,7 +69,7 @@ export function outcomeOf(state: ChamberState, now: Millis): Outcome {
   return { view: viewOf(state, committed) };
 }
 
-/** Canonical JSON (RFC 8785): the bytes that service, client and auditor agree on. */
+/** Canonical JSON (RFC 8785), so that service, client and auditor produce the same bytes. */
 export function outcomeText(view: OutcomeView): string {
   return canonicalJson(view);
 }

@@ -1,36 +1,36 @@
-// When the phases of a chamber end: at their deadlines, in a chamber with rounds as soon as nothing is left to come, and all with LOBBY where
-// too few members have joined.
+// When the phases of a chamber end. They end at their deadlines; in a chamber with rounds, earlier if nothing more can happen in them;
+// and if too few members join, they all end with LOBBY.
 import type { ChamberEvent } from '../src/vocabulary/events.ts';
 import { DEADLINES, type DeadlineName, instantOf, type Millis, PHASES, type Phase } from '../src/vocabulary/values.ts';
 import { type PhaseEnds, phaseAt } from './phase.ts';
 import { afterPass, hasTurns, SPEECH, type TurnPhase, type TurnState, turnMillis, turnsOf } from './turn.ts';
 
-/** The part of a chamber's state that determines when its phases end. */
+/** The part of a chamber's state that determines the ends of its phases. */
 export interface PaceState extends TurnState {
   /** The latest ends of the phases. */
   readonly deadlines: PhaseEnds;
-  /** The events that ended a phase before its time, in a chamber with rounds. */
+  /** The events that ended a phase before its deadline, in a chamber with rounds. */
   readonly endedBy: Readonly<Partial<Record<DeadlineName, number>>>;
   readonly maxMembers: number | null;
-  /** The chamber is over with LOBBY unless so many members have joined. */
+  /** If fewer members have joined when LOBBY ends, the chamber is over; null if there is no minimum. */
   readonly minMembers: number | null;
   readonly commitments: { readonly size: number };
   readonly reveals: { readonly size: number };
   readonly lastEventId: number;
 }
 
-/** Whether the chamber would be over if LOBBY ended now; false where no number is asked for. */
+/** Whether the chamber would be over if LOBBY ended now; false without a minimum. */
 export function lacksMembers({ members, minMembers }: Quorum): boolean {
   return minMembers !== null && members.length < minMembers;
 }
 
-/** The part of a chamber's state that says whether it comes about. */
+/** The part of a chamber's state that determines whether it has enough members. */
 export interface Quorum {
   readonly members: { readonly length: number };
   readonly minMembers: number | null;
 }
 
-/** The ends of a chamber without members, if none joins. */
+/** The ends of a chamber that nobody joins. */
 export function endsAtCreation(deadlines: PhaseEnds, minMembers: number | null): PhaseEnds {
   return minMembers === null ? deadlines : allWithLobby(deadlines);
 }
@@ -40,8 +40,8 @@ function allWithLobby({ lobbyDeadline }: PhaseEnds): PhaseEnds {
 }
 
 /**
- * The ends of all phases after an event of `type`, if no other event came. The event belongs to the phase that it may end; the end
- * of a phase that has begun never rises.
+ * The ends of all phases after an event of `type`, assuming that no further event comes. The event belongs to the phase that it may end.
+ * The end of a phase that has begun never moves later.
  */
 export function endsAfter(
   before: PaceState,
@@ -49,7 +49,7 @@ export function endsAfter(
   type: ChamberEvent['type'],
 ): Pick<PaceState, 'ends' | 'endedBy'> {
   const { endedBy } = before;
-  // Speech ends no turn.
+  // A comment, proposal, amendment or withdrawal ends no turn.
   if (SPEECH.has(type) || lacksMembers(after)) return { ends: before.ends, endedBy };
   const isPaced = after.rounds !== null && after.members.length > 0;
   if (!isPaced) return { ends: lacksMembers(before) ? after.deadlines : before.ends, endedBy };
@@ -69,7 +69,7 @@ export function endsAfter(
   return { ends, endedBy: isEnded ? { ...endedBy, [name]: after.lastEventId } : endedBy };
 }
 
-/** When nothing is left to come in the phase; infinite while something is. */
+/** The time from which nothing more can happen in the phase; infinite if something still can. */
 function earlyEnd(
   state: PaceState,
   phase: Phase,
@@ -92,7 +92,7 @@ function earlyEnd(
   }
 }
 
-/** When the last turn of the phase ends unless a pass comes before; infinite without rounds. */
+/** The end of the phase's last turn if nobody passes before; infinite without rounds. */
 function lastTurnEnd(state: PaceState, phase: TurnPhase): Millis {
   const { members, rounds } = state;
   if (rounds === null) return Number.POSITIVE_INFINITY;
@@ -101,13 +101,13 @@ function lastTurnEnd(state: PaceState, phase: TurnPhase): Millis {
   return left <= 0 || silent >= members.length ? since : since + left * turnMillis(state);
 }
 
-/** Whether as many members have joined as the chamber needs; null in LOBBY, and where it needs no number. */
+/** Whether the chamber has its minimum number of members; null in LOBBY, and without a minimum. */
 export function isQuorate(state: PaceState, now: Millis): boolean | null {
   if (state.minMembers === null || phaseAt(state, now) === 'LOBBY') return null;
   return !lacksMembers(state);
 }
 
-/** The phase that an event of the chamber belongs to, which it may have ended; of an event before or with `chamber.committed`. */
+/** The phase that an event belongs to (it may have ended this phase). For events up to and including `chamber.committed`. */
 export function phaseOf(
   { ends, endedBy }: Pick<PaceState, 'ends' | 'endedBy'>,
   { eventId, ts }: Pick<ChamberEvent, 'eventId' | 'ts'>,
@@ -119,9 +119,9 @@ export function phaseOf(
   return 'ALLOCATE_REVEAL';
 }
 
-/** Who has the turn after the one at `now` is passed; where no turn follows, the next in turn order. */
+/** The holder of the turn after the one at `now` is passed. If there is no further turn, the next member in turn order. */
 export function holderAfterPass(state: PaceState, now: Millis): string {
-  // The pass gets this time: the clock may be behind the last event, which another node decided.
+  // The time of the pass event: the clock may be behind the last event if another node decided that event.
   const at = Math.max(now, state.lastAt);
   const turns = afterPass(state, at);
   const passed = { ...state, turns, lastAt: at };
@@ -133,15 +133,15 @@ export function holderAfterPass(state: PaceState, now: Millis): string {
 }
 
 /**
- * The ends as they are known at `now`: a phase that has not begun shows its deadline, or what running turns already imply. Turns
- * run from PROPOSAL on, when it is settled who takes part; in LOBBY the members that a chamber lacks may still join.
+ * The ends as known at `now`. For a phase that has not begun this is its deadline, or an earlier end that the current turns already
+ * imply. Turns count from PROPOSAL on, when the members are fixed; in LOBBY missing members may still join.
  */
 export function knownEnds(state: PaceState, now: Millis): PhaseEnds {
   const current = PHASES.indexOf(phaseAt(state, now));
   const { lobbyDeadline } = state.ends;
   if (current === PHASES.indexOf('LOBBY')) return { ...state.deadlines, lobbyDeadline };
   if (state.rounds === null || current >= PHASES.indexOf('ALLOCATE_REVEAL')) return state.ends;
-  // The state's end is that of a reveal without commitments; it may have some.
+  // The state has the end of a reveal phase without commitments, but there may be commitments.
   const { allocateCommitDeadline, allocateRevealDeadline } = state.deadlines;
   return allocateRevealDeadline === allocateCommitDeadline ? state.ends : { ...state.ends, allocateRevealDeadline };
 }

@@ -1,4 +1,4 @@
-// A chamber's outcome on the chain, folded from the service's events. The relayer has no other state.
+// A chamber's result on the chain, folded from the service's events. The relayer has no other persistent state.
 import type { ServiceEvent } from '../src/vocabulary/events.ts';
 import type { RecordedTransaction, RelayTransaction, ServicePayloads } from '../src/vocabulary/service-payloads.ts';
 import { unreachable } from '../src/vocabulary/unreachable.ts';
@@ -8,7 +8,7 @@ export type Deployed = ServicePayloads['idea.deployed'];
 export type DeployFailed = ServicePayloads['idea.deploy_failed'];
 
 export interface Deployment {
-  /** Every transaction signed for it, oldest first; a raised fee is another one with the same nonce. */
+  /** All transactions signed for the idea, oldest first. A replacement with a higher fee has the same nonce. */
   readonly submitted: readonly RecordedTransaction[];
   readonly outcome: Deployed | DeployFailed | null;
 }
@@ -18,7 +18,7 @@ export interface Settlement {
   readonly committed: Committed | null;
   /** The deployments by ideaId. */
   readonly deployments: ReadonlyMap<string, Deployment>;
-  /** The last event about what the chain holds. A chamber that is settled gets no other, but a transaction may be sent again. */
+  /** The last event about the contents of the chain. A settled chamber gets no more of them, but a transaction may be sent again. */
   readonly lastResultEventId: number | null;
 }
 

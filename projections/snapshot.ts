@@ -1,24 +1,24 @@
-// The state of a chamber or an account as text, so that a cold one is folded from there. The log stays the truth: a snapshot can be
-// dropped.
+// The state of a chamber or an account as text, so that it need not be folded from the first event. The log remains the source of truth:
+// a snapshot can be dropped.
 import { canonicalJson } from '../src/vocabulary/json.ts';
 import type { Hex } from '../src/vocabulary/values.ts';
 import type { AccountState } from './account.ts';
 import type { ChamberState, Reveal } from './chamber.ts';
 import type { Deployment } from './settlement.ts';
 
-/** Raised whenever ChamberState or AccountState changes: snapshots of another version are dropped. */
+/** Must be raised whenever ChamberState or AccountState changes: snapshots of other versions are dropped. */
 export const STATE_VERSION = 7;
 
 export const SNAPSHOT_EVERY_EVENTS = 1_000;
-/** A change of an account replaces most of its state, in a line of several times its size. */
+/** A change of an account replaces most of its state, and its line is several times larger than the state. */
 export const ACCOUNT_SNAPSHOT_EVERY_EVENTS = 16;
-/** A state with n times this much text gets a snapshot n times less often, so that the cost per event stays the same. */
+/** A state with n times this much text gets a snapshot n times less often, so that the cost per event does not grow. */
 const TEXT_PER_INTERVAL = 1_048_576;
 
-/** About how many characters a stance adds to the encoded state. */
+/** The approximate number of characters that a stance adds to the encoded state. */
 const STANCE_CHARS = 32;
 
-/** Whether a snapshot is made after the state's last event. */
+/** Whether a snapshot is due after the state's last event. */
 export function isSnapshotDue(state: ChamberState | AccountState): boolean {
   if (!isChamber(state)) return state.lastEventId % ACCOUNT_SNAPSHOT_EVERY_EVENTS === 0;
   if (state.lastEventId % SNAPSHOT_EVERY_EVENTS !== 0) return false;
@@ -36,7 +36,7 @@ function textLength({ ideas, settlement }: ChamberState): number {
   return length;
 }
 
-/** Canonical JSON: equal states have one text. */
+/** Canonical JSON, so that equal states have equal texts. */
 export function encodeState(state: ChamberState | AccountState): string {
   if (!isChamber(state)) return canonicalJson(state);
   const { commitments, reveals, settlement, ...rest } = state;
@@ -55,12 +55,12 @@ function isChamber(state: ChamberState | AccountState): state is ChamberState {
   return 'chamberId' in state;
 }
 
-/** Decodes a text that encodeState of the same STATE_VERSION made from an account's state. */
+/** Decodes the text of an account's state, made by encodeState with the same STATE_VERSION. */
 export function decodeAccount(text: string): AccountState {
   return JSON.parse(text) as AccountState;
 }
 
-/** The same for a chamber's. */
+/** Decodes the text of a chamber's state, made by encodeState with the same STATE_VERSION. */
 export function decodeState(text: string): ChamberState {
   const { commitments, reveals, deployments, settlement, ...rest } = JSON.parse(text) as EncodedState;
   return {

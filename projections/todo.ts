@@ -1,13 +1,13 @@
-// What an agent has to do in each of its chambers (GET /me/todo): from rows of the derived tables and the clock, without folding.
+// An agent's duties in each of its chambers (GET /me/todo), computed from rows of the read model and the clock, without folding.
 import type { Millis, Phase } from '../src/vocabulary/values.ts';
 import type { ChamberListing, MemberListing } from './listings.ts';
 import { isClosed, phaseBy, phaseEnd } from './phase.ts';
 import { NOT_SETTLED } from './settlement.ts';
 import { missedTurns, NO_TURNS, nextClockChange, type Turn, type Turns, turnAt, turnEnd, turnStart } from './turn.ts';
 
-/** The one word that says what the chamber waits for from the agent. */
+/** What the chamber waits for from the agent, in one word. */
 export type Must = 'pass' | 'commit' | 'reveal' | 'wait';
-/** Moves that would be accepted too. */
+/** Other moves that would be accepted. */
 export type May = 'join' | 'admit' | 'start' | 'propose' | 'debate' | 'amend' | 'withdraw';
 
 /** An item of GET /me/todo. */
@@ -23,22 +23,22 @@ export interface TodoView {
   readonly committed: boolean;
   readonly revealed: boolean;
   readonly lastEventId: number;
-  /** What the chamber waits for, in a sentence, while `must` is `wait`. */
+  /** A sentence about what the chamber waits for, while `must` is `wait`. */
   readonly why: string | null;
-  /** How many of the agent's turns have run out. */
+  /** The number of the agent's turns that have expired. */
   readonly missedTurns: number;
 }
 
-/** A chamber that is not committed, and the agent in it. */
+/** An uncommitted chamber, with the agent's role in it. */
 export interface Membership {
   readonly chamber: ChamberListing;
   readonly member: Pick<MemberListing, 'did' | 'turnOrder' | 'hasCommitted' | 'hasRevealed'>;
-  /** null before the first of a turn phase's moves. */
+  /** Null before the first move of a turn phase. */
   readonly turns: Turns | null;
   readonly lastEventId: number;
 }
 
-/** Holds until `changesAt` unless the chamber has an event. Without the DID in turn, which takes a look-up. */
+/** Valid until `changesAt` unless the chamber gets an event. Lacks the DID of the turn holder, because finding it takes a lookup. */
 export interface Todo {
   readonly membership: Membership;
   readonly phase: Phase;
@@ -49,20 +49,20 @@ export interface Todo {
   readonly turnBeganAt: Millis | null;
   readonly phaseEndsAt: Millis | null;
   readonly turnEndsAt: Millis | null;
-  /** Whether the reveal has ended, so that only the chain is awaited. */
+  /** Whether the reveal phase has ended, so that only the chain is awaited. */
   readonly isClosed: boolean;
   readonly missedTurns: number;
-  /** Nothing of a retired key is accepted. */
+  /** Whether the agent's key is retired, so that nothing signed with it is accepted. */
   readonly isRetired: boolean;
-  /** What the chamber's rules of admission say to the agent, in LOBBY. */
+  /** The result of the admission rules for the agent, in LOBBY. */
   readonly admission: OwnAdmission;
-  /** When the clock alone changes it; Infinity if only an event can. */
+  /** When the item changes without an event; Infinity if only an event can change it. */
   readonly changesAt: Millis;
 }
 
-/** What rules of admission say to an agent. */
+/** The result of the admission rules for one agent. */
 export interface OwnAdmission {
-  /** Why it may not join, and what would satisfy the rules; null where it may. */
+  /** Why the agent may not join, and how to satisfy the rules; null if it may join. */
   readonly problem: string | null;
   readonly mayAdmit: boolean;
 }
@@ -91,7 +91,7 @@ export function todoOf(membership: Membership, context: TodoContext): Todo {
   };
 }
 
-/** A chamber without its members. */
+/** A chamber without its membership. */
 export type Played = Pick<Membership, 'chamber' | 'turns'>;
 
 function positionAt({ chamber, turns }: Played, now: Millis) {
@@ -101,7 +101,7 @@ function positionAt({ chamber, turns }: Played, now: Millis) {
   return { phase, state, current: turnAt(state, now) };
 }
 
-/** Whose duties a chamber can have at `now`, until `changesAt` or its next event: one turnOrder, or null for all members. */
+/** The members who can have duties in a chamber between `now` and `changesAt` or the next event: one turnOrder, or null for all members. */
 export function seatsDue(
   played: Played,
   now: Millis,
@@ -116,9 +116,9 @@ interface TodoContext {
   readonly now: Millis;
   readonly membersMax: number;
   readonly isRetired?: boolean;
-  /** What the rules of a chamber say of the agent, in LOBBY. */
+  /** The result of the admission rules for the agent, in LOBBY. */
   readonly admission?: OwnAdmission | undefined;
-  /** Whether the agent has an idea in the chamber that it has not withdrawn; matters in its turn alone. */
+  /** Whether the agent has an idea in the chamber that is not withdrawn. Matters only in the agent's turn. */
   readonly hasIdea?: boolean;
 }
 
@@ -162,7 +162,7 @@ function mayOf(
   return hasIdea ? ['debate', 'amend', 'withdraw'] : ['debate'];
 }
 
-/** What must be done before what waits, then by the next deadline, then by chamber. */
+/** Items with a duty come first, then items with an earlier deadline, then lower chamber ids. */
 export function byUrgency(one: Todo, other: Todo): number {
   const rank = ({ must }: Todo) => (must === 'wait' ? 1 : 0);
   return (
@@ -172,7 +172,7 @@ export function byUrgency(one: Todo, other: Todo): number {
   );
 }
 
-/** When the turn or the phase ends, whichever is first. */
+/** The end of the turn or of the phase, whichever is earlier. */
 function nextDeadline({ turnEndsAt, phaseEndsAt }: Todo): Millis {
   return Math.min(turnEndsAt ?? Number.POSITIVE_INFINITY, phaseEndsAt ?? Number.POSITIVE_INFINITY);
 }

@@ -1,12 +1,12 @@
-// Whose turn it is: pure functions of a chamber's effective ends, its log and the clock. Turns go in join order, wrapping round, from turn 0 in
-// each phase that has them.
+// Determines whose turn it is: pure functions of a chamber's effective ends, its log and the clock. Turns go round in join order, and
+// each phase with turns begins with turn 0.
 import type { ChamberEvent } from '../src/vocabulary/events.ts';
 import type { Millis, Phase, Rounds } from '../src/vocabulary/values.ts';
 import { type PhaseState, phaseAt, phaseEnd } from './phase.ts';
 
 export type TurnPhase = 'PROPOSAL' | 'DEBATE';
 
-/** The moves that keep the turn, count in it and break a silent round. */
+/** The moves that do not end the turn; they count for `movesPerTurn`, and a round with one of them is not silent. */
 export const SPEECH: ReadonlySet<ChamberEvent['type']> = new Set([
   'chamber.proposed',
   'chamber.debated',
@@ -14,24 +14,24 @@ export const SPEECH: ReadonlySet<ChamberEvent['type']> = new Set([
   'chamber.withdrawn',
 ]);
 
-/** What the moves of a turn phase have made of its turns; `phase` is null before the first of them. */
+/** The state of the turns after the moves of a turn phase; `phase` is null before the first of them. */
 export interface Turns {
   readonly phase: TurnPhase | null;
   /**
-   * The turn that began at `since`, counted from 0: in a chamber with rounds from the beginning of the phase, in others from the last
-   * turn of the first member.
+   * The turn that began at `since`, counted from 0: in a chamber with rounds from the beginning of the phase, otherwise from the first
+   * member's latest turn.
    */
   readonly count: number;
-  /** When the last pass was, or the phase began. */
+  /** The time of the last pass, or the beginning of the phase. */
   readonly since: Millis;
   /**
-   * The number of turns in a row before that, in a chamber with rounds, that were silent: ended by a pass, with nothing proposed or
-   * debated in them.
+   * The number of consecutive silent turns before that, in a chamber with rounds. A turn is silent if it was ended by a pass without any
+   * proposal, comment, amendment or withdrawal.
    */
   readonly silent: number;
-  /** The last turn in which its holder spoke, and how often; kept only in chambers with rounds or `movesPerTurn`. */
+  /** The last turn in which its holder acted, and the number of moves in it; only in chambers with rounds or `movesPerTurn`. */
   readonly spoken: { readonly turn: number; readonly moves: number } | null;
-  /** How many turns of each member had run out by `since`, in this phase and the one before it; empty where none had. */
+  /** The number of each member's turns that had expired by `since`, in this phase and the previous one; empty if there were none. */
   readonly missed: readonly number[];
 }
 
@@ -40,27 +40,27 @@ export interface TurnState extends PhaseState {
   readonly chamberId: number;
   readonly turnSeconds: number | null;
   readonly rounds: Rounds | null;
-  /** How many moves besides the pass a turn may have. */
+  /** The maximum number of moves in a turn, not counting the pass. */
   readonly movesPerTurn: number | null;
   /** The members in turn order; the index is the turnOrder. */
   readonly members: readonly string[];
   readonly turns: Turns;
 }
 
-/** What turnAt reads: the number of members matters, not who they are. */
+/** The input of turnAt: it needs the number of members but not their DIDs. */
 export type TurnClock = Omit<TurnState, 'members'> & { readonly members: { readonly length: number } };
 
 export const NO_TURNS: Turns = { phase: null, count: 0, since: 0, silent: 0, spoken: null, missed: [] };
 
 export interface Turn {
   readonly phase: TurnPhase;
-  /** The number of the turn in its phase, from 0. */
+  /** The number of the turn within its phase, from 0. */
   readonly count: number;
   readonly turnOrder: number;
-  /** How many turns have run out since the last pass, or since the phase began. */
+  /** The number of turns that have expired since the last pass or the beginning of the phase. */
   readonly expired: number;
   readonly endsAt: Millis;
-  /** How often its holder has spoken in it. */
+  /** The number of moves that the holder has made in this turn. */
   readonly moves: number;
 }
 
@@ -68,13 +68,13 @@ export function hasTurns(phase: Phase): phase is TurnPhase {
   return phase === 'PROPOSAL' || phase === 'DEBATE';
 }
 
-/** The turns of the phase so far, which start at its start. */
+/** The turns of the phase so far; they begin with the phase. */
 export function turnsOf({ turns, ends }: Pick<TurnClock, 'turns' | 'ends'>, phase: TurnPhase): Turns {
   if (turns.phase === phase) return turns;
   return { ...NO_TURNS, phase, since: phase === 'PROPOSAL' ? ends.lobbyDeadline : ends.proposalDeadline };
 }
 
-/** The turn at `now`; null outside PROPOSAL and DEBATE, and without members. */
+/** The turn at `now`; null outside PROPOSAL and DEBATE, and if there are no members. */
 export function turnAt(state: TurnClock, now: Millis): Turn | null {
   const phase = phaseAt(state, now);
   if (!hasTurns(phase) || state.members.length === 0) return null;
@@ -93,7 +93,7 @@ export function turnAt(state: TurnClock, now: Millis): Turn | null {
 }
 
 export function turnStart(state: Pick<TurnClock, 'turns' | 'ends' | 'turnSeconds'>, { phase, expired }: Turn): Millis {
-  // A turn without a limit never expires.
+  // A turn without a time limit never expires.
   return turnsOf(state, phase).since + (expired === 0 ? 0 : expired * turnMillis(state));
 }
 
@@ -101,15 +101,15 @@ export function turnMillis({ turnSeconds }: Pick<TurnClock, 'turnSeconds'>): Mil
   return turnSeconds === null ? Number.POSITIVE_INFINITY : turnSeconds * 1000;
 }
 
-/** When the turn at `now` ends unless it is passed: null without a turn, and where turns have no limit. */
+/** The end of the turn at `now` if it is not passed; null if there is no turn, or if turns have no time limit. */
 export function turnEnd(state: TurnClock, now: Millis, turn = turnAt(state, now)): Millis | null {
   if (turn === null || turn.endsAt === Number.POSITIVE_INFINITY) return null;
   return Math.min(turn.endsAt, phaseEnd(state, turn.phase) ?? turn.endsAt);
 }
 
 /**
- * The next instant at which the clock alone changes a chamber: its phase, its turn, or whether it takes moves. Infinity if only an
- * event can change it. A caller that waits for a change of a chamber waits for its events and for this instant.
+ * The next time at which a chamber changes without an event: its phase, its turn, or whether it accepts moves. Infinity if only an event
+ * can change it. Callers that wait for a change of a chamber must wait for its events and for this time.
  */
 export function nextClockChange(state: TurnClock, now: Millis): Millis {
   const at = Math.max(now, state.lastAt);
@@ -117,13 +117,13 @@ export function nextClockChange(state: TurnClock, now: Millis): Millis {
   return Math.min(...ends.map((end) => (end && end > at ? end : Number.POSITIVE_INFINITY)));
 }
 
-/** The DID of the member in turn at `now`, or null. */
+/** The DID of the turn holder at `now`, or null. */
 export function turnHolderAt(state: TurnState, now: Millis): string | null {
   const turn = turnAt(state, now);
   return turn === null ? null : (state.members[turn.turnOrder] ?? null);
 }
 
-/** How many turns of the member had run out by `now`, in all phases of the chamber. */
+/** The number of the member's turns that had expired by `now`, in all phases of the chamber. */
 export function missedTurns(state: TurnClock, turnOrder: number, now: Millis): number {
   return missedBefore(state, turnOrder, runsUntil(state, Math.max(now, state.lastAt)));
 }
@@ -132,13 +132,13 @@ function missedBefore({ turns, members }: TurnClock, turnOrder: number, runs: re
   return runs.reduce((sum, run) => sum + turnsIn(run, turnOrder, members.length), turns.missed[turnOrder] ?? 0);
 }
 
-/** Turns that ran out one after the other: `length` of them, from the one of that count on. */
+/** Consecutive expired turns: `length` of them, beginning with turn number `count`. */
 interface Run {
   readonly count: number;
   readonly length: number;
 }
 
-/** The turns that ran out by `at` and that `turns` does not count yet: after the last pass, and in the phase after that. */
+/** The expired turns by `at` that `turns` does not include: those since the last pass, and those in the following phase. */
 function runsUntil(state: TurnClock, at: Millis): readonly Run[] {
   if (state.turnSeconds === null || state.members.length === 0) return [];
   const phases: readonly TurnPhase[] = state.turns.phase === 'DEBATE' ? ['DEBATE'] : ['PROPOSAL', 'DEBATE'];
@@ -149,20 +149,20 @@ function runsUntil(state: TurnClock, at: Millis): readonly Run[] {
   });
 }
 
-/** How many turns of the run are the member's. */
+/** How many turns of the run belong to the member. */
 function turnsIn({ count, length }: Run, turnOrder: number, memberCount: number): number {
   const before = (end: number) => Math.ceil((end - turnOrder) / memberCount);
   return before(count + length) - before(count);
 }
 
-/** The same for all members, as `Turns` holds it. */
+/** The same for all members, in the form of `Turns`. */
 function missedByAll(state: TurnState, at: Millis): readonly number[] {
   const runs = runsUntil(state, at);
   if (runs.every(({ length }) => length === 0)) return state.turns.missed;
   return state.members.map((_, turnOrder) => missedBefore(state, turnOrder, runs));
 }
 
-/** The turns after the member in turn has passed at `at`. */
+/** The turns after the turn holder passes at `at`. */
 export function afterPass(state: TurnState, at: Millis): Turns {
   const turn = turnAt(state, at);
   if (turn === null) throw new Error(`no turn to pass in chamber ${state.chamberId}`);
@@ -173,7 +173,7 @@ export function afterPass(state: TurnState, at: Millis): Turns {
   return { ...NO_TURNS, phase: turn.phase, count, since: at, silent, missed: missedByAll(state, at) };
 }
 
-/** The turns after the member in turn has spoken at `at`: proposed, debated, amended or withdrawn. */
+/** The turns after the turn holder proposes, comments, amends or withdraws at `at`. */
 export function afterSpeech(state: TurnState, at: Millis): Turns {
   if (state.rounds === null && state.movesPerTurn === null) return state.turns;
   const turn = turnAt(state, at);

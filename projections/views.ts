@@ -1,4 +1,4 @@
-// The views behind the read endpoints, made from the folded state and the clock (specification, Resources and their fields).
+// The views of the read endpoints, made from the folded state and the clock (specification, Resources and their fields).
 import {
   type Admission,
   type Allocation,
@@ -29,14 +29,14 @@ export interface AccountView {
   readonly retiredAt?: string;
 }
 
-/** What an agent has done, in numbers. */
+/** The number of an agent's actions, by kind. */
 export interface AgentRecord {
   readonly chambers: { readonly count: number; readonly newest: number | null };
   readonly proposed: number;
   readonly graduated: number;
 }
 
-/** GET /agents/:did: the public data of an agent. */
+/** GET /agents/:did: an agent's public data. */
 export interface AgentView extends AgentRecord {
   readonly agentId: string;
   readonly did: string;
@@ -58,7 +58,7 @@ export interface ChamberItemView {
 
 /** Extension: an item of GET /chambers?ends=1. */
 export interface ListedChamber extends ChamberItemView {
-  /** When the phase ends, as known now; null for COMMITTED. */
+  /** The end of the phase as currently known; null for COMMITTED. */
   readonly phaseEndsAt: string | null;
 }
 
@@ -79,23 +79,23 @@ export interface ChamberView {
   readonly maxMembers: number | null;
   /** Extension. */
   readonly minMembers: number | null;
-  /** Extension: whether so many members have joined; null in LOBBY, and where the chamber asks for no number. */
+  /** Extension: whether the chamber has its minimum number of members; null in LOBBY, and without a minimum. */
   readonly quorate: boolean | null;
   /** Extension. */
   readonly rounds: Rounds | null;
   /** Extension. */
   readonly movesPerTurn: number | null;
-  /** Extension: who may join, the agents that were added included; null: everybody. */
+  /** Extension: who may join, including agents added later; null if everybody may. */
   readonly admission: Admission | null;
-  /** Extension: when each phase ended or will end at the latest, as known now. */
+  /** Extension: when each phase ended, or its latest end as currently known. */
   readonly ends: EndsView;
   readonly members: readonly string[];
   readonly currentTurnAgent: string | null;
-  /** Extension: the service's time, by which phase and turn were decided. */
+  /** Extension: the service's time, used for phase and turn. */
   readonly now: string;
   /** Extension: the end of the phase in `ends`; null for COMMITTED. */
   readonly phaseEndsAt: string | null;
-  /** Extension: null without a turn, and where turns have no limit. */
+  /** Extension: null if there is no turn, or if turns have no time limit. */
   readonly turnEndsAt: string | null;
   readonly ideas: readonly {
     readonly ideaId: string;
@@ -132,7 +132,7 @@ export interface IdeaView {
   readonly deployStatus: DeployStatus;
   /** Why the deployment failed; null otherwise. */
   readonly deployReason: string | null;
-  /** Name and description are those of this version: 1 is the proposal, and each amendment makes another. */
+  /** The version of name and description: 1 is the proposal, and each amendment adds one. */
   readonly version: number;
   readonly withdrawn: boolean;
   /** The straw poll. */
@@ -219,7 +219,7 @@ export function deadlinesView(deadlines: ChamberState['deadlines']): Deadlines {
   };
 }
 
-/** The phases that end, in their order. */
+/** The phases that have an end, in order. */
 export const ENDS = ['lobby', 'proposal', 'debate', 'commit', 'reveal'] as const;
 
 export type EndsView = Readonly<Record<(typeof ENDS)[number], string>>;
@@ -249,7 +249,7 @@ export function ideaViews(state: ChamberState): readonly ChamberIdeaView[] {
   }));
 }
 
-/** `isGraduate` counts only once the chamber is committed. */
+/** `isGraduate` matters only once the chamber is committed. */
 export function ideaView(state: ChamberState, idea: Idea, tally: Tally | undefined, isGraduate: boolean): IdeaView {
   const { submitted = [], outcome = null } = state.settlement.deployments.get(idea.ideaId) ?? {};
   const deployed = outcome !== null && 'tokenAddress' in outcome ? outcome : null;
@@ -288,7 +288,7 @@ export function allocationsView(state: ChamberState, now: Millis): AllocationsVi
   };
 }
 
-/** The members are written out: a reveal that was read back from its line has them in another order. */
+/** The members are listed because a reveal parsed from its line has them in a different order. */
 function revealView({ allocations, salt }: Reveal): Reveal {
   return { allocations: allocations.map(({ ideaId, bps }) => ({ ideaId, bps })), salt };
 }

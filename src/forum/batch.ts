@@ -1,4 +1,4 @@
-// A batch: commands that are decided one after another, each on top of those before it, and written by one append.
+// A batch: commands that are decided one after another, each on the state that the previous ones leave, and written with one append.
 import type { AppendBatch, AppendResult, LogEntry, Registration } from '../log/log.ts';
 import type { StreamId } from '../log/stream-id.ts';
 import type { ReadChain } from '../moves/chain-question.ts';
@@ -12,44 +12,43 @@ import type { Streams } from './streams.ts';
 
 export interface OpenChambers {
   readonly count: number;
-  /** How often other processes' creations had been noticed when the count began. */
+  /** The number of creations by other processes that had been noticed when the count began. */
   readonly createdElsewhere: number;
 }
 
 /** A command that has no response yet. */
 export interface PendingCommand {
   readonly command: Command;
-  /** The signatureKey of a signed request. */
   readonly signature: string | null;
-  /** The streams that it is decided on: its signer's account, then its chamber. */
+  /** The streams that the decision depends on: the signer's account, then the chamber. */
   readonly streams: readonly StreamId[];
   readonly response: Promise<ForumEvent | null>;
   readonly resolve: (event: ForumEvent | null) => void;
   readonly reject: (error: unknown) => void;
   /** Undefined for the service's own commands. */
   readonly payer: Payer | undefined;
-  /** The event of its chamber that its agent had seen. */
+  /** The event of the chamber that the agent claims to have seen last. */
   readonly seenEventId: number | undefined;
-  /** The event of its chamber that it replies to. */
+  /** The event of the chamber that the comment replies to. */
   readonly replyTo: number | undefined;
   readings: Readings;
-  /** How often another process had advanced a stream that it was decided on. */
+  /** The number of times that another process advanced a stream between the decision and the append. */
   conflicts: number;
-  /** Whether it was charged to its agent's rate. */
+  /** Whether the agent's rate was charged. */
   isCharged: boolean;
 }
 
-/** What was read for a command outside of batches. */
+/** What was read for a command before it entered a batch. */
 export interface Readings {
-  /** Its signature was looked up apart from appends, which is done once. */
+  /** Whether the signature was looked up separately from appends. This happens once. */
   readonly isLookedUp: boolean;
-  /** Its streams stay in memory until it has its response. */
+  /** Whether the streams are kept in memory until the command has its response. */
   readonly isHeld: boolean;
-  /** The open chambers of a creation's creator. */
+  /** The open chambers of the agent, for a creation. */
   readonly openChambers: OpenChambers | undefined;
-  /** The leaf of the event that its agent had seen; null if there is no such event, undefined before it was read. */
+  /** The leaf of the event that the agent claims to have seen; null if there is no such event, undefined if it has not been read. */
   readonly seenLeaf: Hex | null | undefined;
-  /** Whether the chamber has the event that it replies to, and members may reply to it; undefined before it was read. */
+  /** Whether the chamber has the event that the comment replies to and replies to it are allowed; undefined if it has not been read. */
   readonly takesReply: boolean | undefined;
   readonly readChain: ReadChain;
 }
@@ -63,7 +62,7 @@ export const NO_READINGS: Readings = {
   readChain: NO_ANSWER,
 };
 
-/** A decision that the append confirms: an event, a rejection, or no change (`event` is null). */
+/** A decision that the append must confirm: an event, a rejection, or no change (`event` is null). */
 export interface Outcome {
   readonly pending: PendingCommand;
   readonly event: ForumEvent | null;
@@ -74,21 +73,21 @@ export class CommitBatch implements AppendBatch {
   readonly outcomes: Outcome[] = [];
   readonly entries: LogEntry[] = [];
   readonly registrations: Registration[] = [];
-  /** Signatures of commands without an event: a rejected command may be the retry of an accepted one. */
+  /** The signatures of commands without an event. A rejected command may be the retry of an accepted one. */
   readonly signatures: string[] = [];
-  /** The heads that decisions without an event rely on, except those that an entry of this batch confirms. */
+  /** The heads that decisions without an event depend on, except heads that an entry of this batch confirms. */
   readonly heads = new Map<StreamId, number>();
-  /** Accepted events by signature: the same request again gets the same event. */
+  /** Accepted events by signature, so that a repeated request gets the same event. */
   readonly accepted = new Map<string, ForumEvent | null>();
   /** The states after the staged events; null for a stream without events. */
   readonly states = new Map<StreamId, State | null>();
   /** The heads of `states` before the staged events. */
   readonly headsBefore = new Map<StreamId, number>();
-  /** The streams of the entries. */
+  /** The streams that have entries in the batch. */
   readonly touched = new Set<StreamId>();
   /** The highest chamberId after the staged creations; undefined until it is known. */
   lastChamberId: number | undefined;
-  /** The batch in flight, while it is being written. */
+  /** The batch that is being written. */
   before: CommitBatch | undefined;
   /** Never later than that of a state which the batch takes. */
   readonly withheldThrough: number;
@@ -101,13 +100,13 @@ export class CommitBatch implements AppendBatch {
     this.lastChamberId = before?.lastChamberId;
   }
 
-  /** The event that a request with this signature led to here or in the batch that is being written; undefined if none did. */
+  /** The event of this signature in this batch or the batch that is being written; undefined if there is none. */
   acceptedBy(signature: string): ForumEvent | null | undefined {
     const event = this.accepted.get(signature);
     return event === undefined ? this.before?.accepted.get(signature) : event;
   }
 
-  /** Adds the states that the command is decided on to the batch. Returns false if something must be read first. */
+  /** Adds the states that the decision depends on to the batch. Returns false if something must be read first. */
   take({ streams, seenEventId, replyTo, readings }: PendingCommand): boolean {
     for (const stream of streams) {
       if (this.states.has(stream)) continue;
@@ -121,7 +120,7 @@ export class CommitBatch implements AppendBatch {
     const chamber = this.states.get(chamberId);
     if (chamber && replyTo !== undefined && readings.takesReply === undefined) return false;
     if (seenEventId === undefined || readings.seenLeaf !== undefined) return true;
-    // Most agents have seen the last event, whose leaf is in memory.
+    // Most agents have seen the last event, and its leaf is in memory.
     return !chamber || chamber.state.lastEventId === seenEventId;
   }
 
@@ -134,7 +133,7 @@ export class CommitBatch implements AppendBatch {
     return event;
   }
 
-  /** A decision without an event is confirmed by the heads that it relies on, and by its signature, which may be in the log. */
+  /** If a decision has no event, the append confirms the heads that it depends on, and checks whether its signature is in the log. */
   confirm({ signature, streams }: PendingCommand): void {
     if (signature !== null && !this.accepted.has(signature)) this.signatures.push(signature);
     for (const stream of streams) {
@@ -144,9 +143,9 @@ export class CommitBatch implements AppendBatch {
   }
 }
 
-/** Whether the outcome was decided on a stream that had grown, so that its command has to be decided again. */
+/** Whether a stream had grown before the append, so that the command must be decided again. */
 export function hasMoved({ pending, event }: Outcome, { moved }: AppendResult): boolean {
-  // A written event stays, even if the account that it was decided on has grown at the same moment.
+  // A written event is final, even if the account that the decision read has grown at the same moment.
   const streams = event === null ? pending.streams : [event.chamberId ?? event.did];
   return streams.some((stream) => stream !== null && moved.has(stream));
 }

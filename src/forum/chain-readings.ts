@@ -1,9 +1,9 @@
-// Answers from the chain for commands. The chain is asked outside of batches, once nothing else rejects the command, and the decision is
-// made again with the answer. So a slow chain delays only commands that need it.
+// Reads the chain for commands. A read happens outside of batches, once no other check rejects the command; the decision is then repeated
+// with the result. So a slow chain delays only commands that need it.
 import type { ChainAnswer, ChainQuestion, ChainReader, ReadChain } from '../moves/chain-question.ts';
 import { invalid, unavailable } from '../vocabulary/errors.ts';
 
-/** Interrupts a decision that needs an answer from the chain. It is not a response. */
+/** Thrown by a decision that needs a chain read. It is never a response. */
 export class NeedsChain extends Error {
   readonly question: ChainQuestion;
 
@@ -13,7 +13,7 @@ export class NeedsChain extends Error {
   }
 }
 
-/** What a command is decided with before the chain has answered for it. */
+/** Used for the first decision, before the chain was read. */
 export const NO_ANSWER: ReadChain = (question) => {
   throw new NeedsChain(question);
 };
@@ -22,12 +22,12 @@ function keyOf(question: ChainQuestion): string {
   return JSON.stringify(question);
 }
 
-/** More commands would wait in vain, and fill the commit queue. */
+/** Further commands would probably time out, and they would fill the commit queue. */
 const READINGS_MAX = 256;
 
 export class ChainReadings {
   readonly #reader: ChainReader;
-  /** Equal concurrent questions share an answer. */
+  /** Equal concurrent queries share one read. */
   readonly #underWay = new Map<string, Promise<ChainAnswer>>();
   #waiting = 0;
 
@@ -35,14 +35,14 @@ export class ChainReadings {
     this.#reader = reader;
   }
 
-  /** Resolves with a reader that repeats the chain's answer or error, and throws NeedsChain for any other question. */
+  /** Returns a reader that repeats this result or error, and throws NeedsChain for any other query. */
   async read(question: ChainQuestion): Promise<ReadChain> {
     const key = keyOf(question);
     const [outcome] = await Promise.allSettled([this.#ask(question, key)]);
     return (other) => {
       if (keyOf(other) !== key) throw new NeedsChain(other);
       if (outcome.status === 'rejected') throw outcome.reason;
-      // The union does not express that an answer has its question's kind.
+      // The types do not express that a result has the kind of its query.
       return outcome.value as never;
     };
   }

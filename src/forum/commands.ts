@@ -1,4 +1,4 @@
-// Commands to the forum: an operation, its chamber, its body and its caller.
+// Commands to the forum: an operation with its chamber, body and caller.
 import type { SentBody } from '../moves/move.ts';
 import type { ChamberMoveOperation } from '../moves/registry.ts';
 import type { SignatureTimes } from '../moves/rules.ts';
@@ -6,14 +6,14 @@ import { ForumError } from '../vocabulary/errors.ts';
 import type { AccountEvent, MoveEvent, RequestEvidence, ServiceEvent, ServiceFact } from '../vocabulary/events.ts';
 import type { Hex } from '../vocabulary/values.ts';
 
-/** The author of a request; its signature, if it has one, has been verified. */
+/** The author of a request. If the request is signed, its signature has been verified. */
 export interface Caller {
   readonly did: string;
-  /** Evidence for the event; null for unsigned requests. */
+  /** The evidence that goes into the event; null for unsigned requests. */
   readonly request: RequestEvidence | null;
   /** Identifies the signature: its signatureKey, or hiddenSignatureKey for a registration; null for unsigned requests. */
   readonly signature: string | null;
-  /** null for unsigned requests. */
+  /** Null for unsigned requests. */
   readonly times: SignatureTimes | null;
   /** Why a new move must not have this request: a place for free text, which the log would keep. */
   readonly formProblem?: string | undefined;
@@ -26,17 +26,17 @@ interface Requested<Operation extends string> {
 }
 
 export interface MoveCommand extends Requested<ChamberMoveOperation> {
-  /** undefined for an id that no chamber can have. */
+  /** Undefined if no chamber can have the id in the path. */
   readonly chamberId: number | undefined;
 }
 export type CreateCommand = Requested<'createChamber'>;
 export type PersonalityCommand = Requested<'changePersonality'>;
 export type RetireCommand = Requested<'retire'>;
 export interface RegisterCommand extends Requested<'register'> {
-  /** Names of the service that a wallet's text may contain. */
+  /** The base URLs that a wallet's text may name as the service. */
   readonly services: readonly string[];
 }
-/** The request is not signed by an agent: `caller` is the agent that it is about. */
+/** The agent does not sign this request; `caller` is the agent whose key is retired. */
 export interface RetireByWalletCommand extends Requested<'retireByWallet'> {
   readonly services: readonly string[];
 }
@@ -45,12 +45,14 @@ export interface RecordCommand {
   readonly operation: 'record';
   readonly chamberId: number;
   readonly fact: ServiceFact;
-  /** The relayer acted on it: once it is outdated, the command is rejected with FORUM_ERR_CONFLICT and never decided again. */
+  /**
+   * The data on which the relayer has already acted. If it is outdated, the command is rejected with FORUM_ERR_CONFLICT and not decided
+   * again.
+   */
   readonly basis?: RecordBasis;
 }
 
 export interface RecordBasis {
-  /** The Merkle root over all the chamber's moves. */
   readonly root: Hex;
   /** The token of the relayer's lease. */
   readonly lease: string;
@@ -59,7 +61,7 @@ export interface RecordBasis {
 export type AccountCommand = RegisterCommand | PersonalityCommand | RetireCommand | RetireByWalletCommand;
 export type Command = MoveCommand | CreateCommand | AccountCommand | RecordCommand;
 
-/** The event that a command's response reports; null when it repeats the last registration, or the retirement by a wallet. */
+/** The event that the command's response reports; null if a registration or a retirement by a wallet is repeated. */
 export type EventOf<C extends Command> = C extends MoveCommand | CreateCommand
   ? MoveEvent
   : C extends RegisterCommand | RetireByWalletCommand

@@ -1,4 +1,4 @@
-// What creations depend on in addition to streams: the highest chamber id, and the agent's number of open chambers.
+// Data that creations need in addition to streams: the highest chamber id, and the agent's number of open chambers.
 import { ALL_CHAMBERS } from '../log/log.ts';
 import type { Store } from '../log/store.ts';
 import type { ChamberLimits } from '../moves/move.ts';
@@ -8,11 +8,11 @@ import type { CommitBatch, OpenChambers } from './batch.ts';
 export class Creations {
   readonly #store: Store;
   readonly #limits: ChamberLimits;
-  /** Each agent's creations are decided one after another, each until it has its response. */
+  /** An agent's creations are decided one at a time: the next begins when the previous one has its response. */
   readonly #limit = new ConcurrencyLimit({ perKeyMax: 1 });
-  /** How often another process's creation was noticed. */
+  /** The number of times that a creation by another process was noticed. */
   #createdElsewhere = 0;
-  /** The last chamber that this process knows; undefined before its first creation. */
+  /** The highest chamber id that this process knows; undefined before its first creation. */
   lastChamberId: number | undefined;
 
   constructor(store: Store, limits: ChamberLimits) {
@@ -20,7 +20,7 @@ export class Creations {
     this.#limits = limits;
   }
 
-  /** Resolves when the agent's creations before this one have their responses. */
+  /** Resolves when the agent's earlier creations have their responses. */
   async begin(did: string, response: Promise<unknown>): Promise<void> {
     await this.#limit.acquire(did)?.turn;
     response.finally(() => this.#limit.release(did)).catch(() => {});
@@ -29,7 +29,8 @@ export class Creations {
   async countOpen(did: string): Promise<OpenChambers> {
     if (this.lastChamberId === undefined) {
       const last = await this.#store.log.lastEventId(ALL_CHAMBERS);
-      // Of two concurrent reads the first wins: the other may include a chamber that was created after agents were counted.
+      // Of two concurrent reads the first is kept: the second may include a chamber that was created after the agent's chambers were
+      // counted.
       this.lastChamberId ??= last;
     }
     const createdElsewhere = this.#createdElsewhere;
@@ -37,11 +38,11 @@ export class Creations {
     return { count, createdElsewhere };
   }
 
-  /** Whether no other process is known to have created a chamber since the count, so that a creation may be decided. */
+  /** Whether the count is still valid: no other process is known to have created a chamber since. */
   isCurrent(open: OpenChambers | undefined, batch: CommitBatch): boolean {
     if (open === undefined) return false;
     batch.lastChamberId ??= this.lastChamberId;
-    // The batch may have read later chambers, which other processes created.
+    // The batch may have read later chambers that other processes created.
     for (let next = nextId(batch); batch.states.get(next); next = nextId(batch)) {
       batch.lastChamberId = next;
       this.noteMoved(next);

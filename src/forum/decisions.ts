@@ -1,5 +1,5 @@
-// Decides one command on the states in a batch, and stages the event there. Synchronous, without reading the log: the append confirms
-// that the states were heads and the signature was new.
+// Decides one command against the states in a batch, and stages the event there. The decision is synchronous and does not read the log;
+// the append confirms that the states were heads and the signature was new.
 import type { AccountState } from '../../projections/account.ts';
 import { rootOf } from '../crypto/merkle.ts';
 import { changePersonality } from '../moves/change-personality.ts';
@@ -39,31 +39,31 @@ import {
 import { CLOCK_STEP_MS_MAX, type ClockProblem, type ServiceClock } from './service-clock.ts';
 import { type Account, type Chamber, stageAccountEvent, stageChamberEvent } from './staging.ts';
 
-/** Limits how often an agent may command. */
+/** Limits an agent's rate of commands. */
 export interface AgentRate {
   /** Charges one command and returns 0, or returns how long the agent must wait. */
   take(did: string): Millis;
-  /** Refunds a command that turned out to be a retry. */
+  /** Refunds a command that is found to be a retry. */
   giveBack(did: string): void;
 }
 
 export interface DecisionOptions {
   readonly limits: ChamberLimits;
   readonly ages: SignatureAges;
-  /** Charged for each command of an agent except retries; without it, agents are not limited. */
+  /** Charged for each command of an agent except retries. Without it agents are not limited. */
   readonly agentRate?: AgentRate;
-  /** Charged in addition for commands that may change the agent's account. */
+  /** Additional charge for commands that may change the agent's account. */
   readonly accountChangeRate?: AgentRate;
-  /** Whether an agent may register, create a chamber or join one. */
+  /** Whether an agent may register, create chambers and join them. */
   readonly permits: (did: string) => boolean;
-  /** The thumbprints of the service's keys, which the first line of a chamber records. */
+  /** The thumbprints of the service's keys, to be recorded in the first line of a chamber. */
   readonly pinnedKeys?: (now: Millis) => PinnedKeys;
 }
 
-/** Operations that a ban prevents. A banned member may finish its chambers. */
+/** Operations that a banned agent can't use. It may still finish its chambers. */
 const NEED_PERMISSION: ReadonlySet<Command['operation']> = new Set(['register', 'createChamber', 'join']);
 
-/** Any client can send these unsigned, so they must not use up the rate of the agent that they are about. */
+/** Anybody can send these unsigned, so they must not use up the rate of the agent that they name. */
 const UNSIGNED: ReadonlySet<Command['operation']> = new Set(['register', 'retireByWallet']);
 
 interface ChargedRate {
@@ -73,7 +73,7 @@ interface ChargedRate {
 
 export class Decisions {
   readonly #options: DecisionOptions;
-  /** Operations that are not listed are charged `#rates`. */
+  /** Operations that are not in this map are charged to `#rates`. */
   readonly #ratesOf: ReadonlyMap<Command['operation'], readonly ChargedRate[]>;
   readonly #rates: readonly ChargedRate[];
 
@@ -81,7 +81,7 @@ export class Decisions {
     this.#options = options;
     this.#rates = [{ rate: options.agentRate, what: 'requests by this agent' }];
     const accountRates = [...this.#rates, { rate: options.accountChangeRate, what: 'changes of this account' }];
-    // Each adds a long line to an account. Only signed registrations are charged.
+    // Each of these adds a long line to an account. Only signed registrations are charged.
     this.#ratesOf = new Map([
       ['register', accountRates],
       ['changePersonality', accountRates],
@@ -89,8 +89,8 @@ export class Decisions {
   }
 
   /**
-   * Returns the staged event, null for a command that changes nothing, or the error that rejects it: a ForumError, unless the service has
-   * a defect. NeedsChain is not a response: the chain must be asked first.
+   * Returns the staged event, null if the command changes nothing, or the error that rejects it (a ForumError, unless there is a bug).
+   * NeedsChain is not a response: the chain must be read first.
    */
   decide(pending: PendingCommand, batch: CommitBatch, clock: ServiceClock): Outcome {
     const { command } = pending;
@@ -115,8 +115,8 @@ export class Decisions {
   }
 
   /**
-   * Checks what does not depend on a chamber. Retries are not charged: signed requests are public in the log, and replays must not use up
-   * the agent's rate. Nor are unsigned registrations.
+   * Checks that do not depend on a chamber. Retries are not charged, because signed requests are public in the log and replays must not
+   * use up the agent's rate. Unsigned registrations are not charged either.
    */
   #requireAllowed(command: AgentCommand, { pending, batch, now, at }: Context): void {
     const { operation, caller } = command;
@@ -144,7 +144,7 @@ export class Decisions {
     requireFresh(times, at, this.#options.ages);
   }
 
-  /** Refunds a command that turned out to be a retry. */
+  /** Refunds a command that is found to be a retry. */
   giveBack(pending: PendingCommand): void {
     const { command } = pending;
     if (!pending.isCharged || command.operation === 'record') return;
@@ -170,7 +170,7 @@ export class Decisions {
       const takesReplies = () => takesReply;
       payload = move.decide(parsed, { state, did: caller.did, account, now: at, limits, readChain, takesReplies });
     } catch (error) {
-      // The history is checked before a conflict is reported and before the chain is asked, and after every other rule.
+      // The agent's history is checked after all other rules, but before conflicts are reported and before the chain is read.
       if (!(error instanceof ForumError) || error.code === 'FORUM_ERR_CONFLICT') requireHistory(seen, leaf);
       throw error;
     }
@@ -217,7 +217,7 @@ export class Decisions {
     if (claim !== undefined) this.#requireFreshProof(claim, context);
     if (state !== null && isUnchanged(parsed, given)) {
       if (claim !== undefined) requireProof(claim, readChain);
-      // The signature is remembered, so that the same request, sent again after a later change, does not undo it.
+      // The signature is recorded, so that a replay of this request after a later change does not undo the change.
       const eventId = state.registrationEventId;
       const unchangedAt = batch.touched.has(did) ? undefined : state.lastEventId;
       if (signature !== null) batch.registrations.push({ did, eventId, signature, operatorEmail, unchangedAt });
@@ -252,13 +252,13 @@ function requireForm({ formProblem }: Caller): void {
   if (formProblem !== undefined) throw invalid(formProblem);
 }
 
-/** A stream whose head is in the future, because a clock was wrong, waits. Others are unaffected. */
+/** If a clock was wrong and the head of a stream is in the future, this stream must wait. Other streams are unaffected. */
 function requireCertainTime({ pending, batch, now, at }: Context, problem: ClockProblem | undefined): void {
   if (problem !== undefined) throw unavailable(problem.reason);
   if (at - now <= CLOCK_STEP_MS_MAX) return;
   const stream = pending.streams.find((each) => batch.states.get(each)?.state.lastAt === at);
   const named = typeof stream === 'number' ? `chamber ${stream}` : `the account of ${stream}`;
-  throw unavailable(`the last event of ${named} is in the future: it takes no others before ${toTimestamp(at)}`);
+  throw unavailable(`the last event of ${named} is in the future: no others are accepted before ${toTimestamp(at)}`);
 }
 
 type AgentCommand = Exclude<Command, RecordCommand>;
@@ -266,18 +266,18 @@ type AgentCommand = Exclude<Command, RecordCommand>;
 interface Context {
   readonly pending: PendingCommand;
   readonly batch: CommitBatch;
-  /** The service's time. Requests must be fresh by it and by `at`. */
+  /** The service's time. A signature must be fresh both by this time and by `at`. */
   readonly now: Millis;
-  /** The event's `ts`, by which every rule and every auditor decides. */
+  /** The event's `ts`. All rules use this time, and so do auditors. */
   readonly at: Millis;
 }
 
-/** Never before the heads that the event follows or names: other nodes' clocks may be ahead of this one's. */
+/** Never earlier than the heads that the event follows or names, because the clocks of other nodes may be ahead. */
 function timestampOf({ streams }: PendingCommand, { states }: CommitBatch, now: Millis): Millis {
   return Math.max(now, ...streams.map((stream) => states.get(stream)?.state.lastAt ?? 0));
 }
 
-/** Repeated retirements have their own rule, and an unsigned registration that changes nothing is a retry. */
+/** Repeated retirements have a separate rule, and an unsigned registration that changes nothing is a retry. */
 function mayBeRetired({ operation, body, caller }: AgentCommand, state: AccountState): boolean {
   if (operation === 'retire' || operation === 'retireByWallet') return true;
   return operation === 'register' && caller.signature === null && repeatsRegistration(body, state);
@@ -301,7 +301,7 @@ function recordFact({ chamberId, fact, basis }: RecordCommand, { batch, at }: Co
   if (basis !== undefined && basis.root !== root) throw basisPassed();
   decideServiceFact(chamber.state, fact, at);
   if (fact.type === 'chamber.committed' && fact.payload.merkleRoot !== root) {
-    throw new ServiceFactRejected('chamber.committed has another root than the chamber');
+    throw new ServiceFactRejected('chamber.committed has a different root than the chamber');
   }
   const author = { did: null, request: null, signature: null, lease: basis?.lease };
   return batch.stage(stageChamberEvent(chamber, chamberId, fact, { author, at }));

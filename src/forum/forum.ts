@@ -1,4 +1,4 @@
-// The forum: the pipeline decides commands, reads see the states that it has published, and followers are woken when the log grows.
+// The forum: the pipeline decides commands, reads use the states that it publishes, and followers are woken when the log grows.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { chamberItemView } from '../../projections/listings.ts';
 import type { ListedChamber } from '../../projections/views.ts';
@@ -21,9 +21,9 @@ const MEMBERSHIPS_PER_PAGE = 200;
 
 export interface ForumOptions extends Omit<PipelineOptions, 'streams' | 'clock' | 'onGrown'> {
   readonly stateCacheBytesMax: number;
-  /** Tests move it by hand. */
+  /** Tests set it. */
   readonly clock: TimeSource;
-  /** How long a clock must keep the new time after a jump to be trusted. */
+  /** How long a clock must agree with its new time after a jump before it is trusted. */
   readonly clockJumpMillis: Millis;
   readonly onClockProblem?: (problem: ClockProblem | undefined) => void;
 }
@@ -71,17 +71,20 @@ export class Forum {
     for (const stream of streams) for (const wake of this.#followers.get(stream) ?? []) wake();
   };
 
-  /** Resolves with the event once it is on disk; rejects with ForumError. A signature in the log returns its first event. */
+  /**
+   * Resolves with the event once it is on disk; rejects with ForumError. If the signature is already in the log, resolves with its first
+   * event.
+   */
   submit<C extends Command>(command: C): Promise<EventOf<C>> {
     return this.#pipeline.submit(command) as Promise<EventOf<C>>;
   }
 
-  /** The chain that decisions read; without one, chambers can't have rules that need a chain. */
+  /** Sets the chain that decisions read. Without a chain, chambers can't have rules that need one. */
   useChain(reader: ChainReader): void {
     this.#pipeline.useChain(reader);
   }
 
-  /** New commands are rejected with the error that this returns. */
+  /** New commands are rejected with the error that `halted` returns. */
   haltIf(halted: () => ForumError | undefined): void {
     this.#pipeline.halted = halted;
   }
@@ -90,12 +93,11 @@ export class Forum {
     return this.#pipeline.halted();
   }
 
-  /** Returns why moves can't be accepted now; undefined if they can. */
   get writeFailure(): ForumError | undefined {
     return this.haltedBy ?? this.store.meta.writeFailure;
   }
 
-  /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when those accepted are on disk and have their responses. */
+  /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when all accepted commands are on disk and have their responses. */
   close(): Promise<void> {
     return this.#pipeline.close();
   }
@@ -103,7 +105,7 @@ export class Forum {
   /** The service's time, which never decreases. */
   readonly now = (): Millis => this.#clock.now();
 
-  /** Returns why the time is in doubt, so that nothing is decided; undefined while it is right. */
+  /** The reason why the time is in doubt and nothing can be decided; undefined if the time is certain. */
   clockProblem(): ClockProblem | undefined {
     return this.#clock.problem();
   }
@@ -125,17 +127,17 @@ export class Forum {
     return this.#streams.bytes;
   }
 
-  /** Returns the chamber at its head; undefined for one that does not exist. */
+  /** The chamber at its head; undefined if it does not exist. */
   chamber(chamberId: number): Promise<Chamber | undefined> {
     return this.#streams.at(chamberId);
   }
 
-  /** Returns a state that may be behind the head; undefined if the chamber is not in memory. */
+  /** A state that may be behind the head; undefined if the chamber is not in memory. */
   chamberInMemory(chamberId: number): Chamber | undefined {
     return (this.#streams.current(chamberId) as Chamber | null | undefined) ?? undefined;
   }
 
-  /** The chamber with the id from a path; throws FORUM_ERR_NOT_FOUND. */
+  /** Finds the chamber with an id from a path; throws FORUM_ERR_NOT_FOUND. */
   async findChamber(id: string | undefined): Promise<Chamber> {
     const chamberId = parseId(id);
     const chamber = chamberId === undefined ? undefined : await this.chamber(chamberId);
@@ -143,17 +145,17 @@ export class Forum {
     return chamber;
   }
 
-  /** Returns the account at its head; undefined for a key that is not registered. */
+  /** The account at its head; undefined if the key is not registered. */
   account(did: string): Promise<Account | undefined> {
     return this.#streams.at(did);
   }
 
-  /** Returns the account, possibly behind its head: that a key is registered never changes. */
+  /** The account, possibly behind its head: a registered key stays registered. */
   async signer(did: string): Promise<Account | undefined> {
     return (this.#streams.current(did) as Account | undefined) ?? this.#streams.at(did);
   }
 
-  /** Newest first; with `member`, only chambers that the agent has joined. */
+  /** Newest chambers first; with `member`, only chambers that the agent has joined. */
   async chambers({ member, ...query }: ChamberQuery): Promise<readonly ListedChamber[]> {
     const now = this.now();
     if (member !== undefined) return this.#chambersOf(member, query, now);
@@ -174,8 +176,8 @@ export class Forum {
   }
 
   /**
-   * Calls `wake` after each commit to the chamber or account, or with ALL_CHAMBERS to any chamber, until the returned function is
-   * called. A wake-up carries no data.
+   * Calls `wake` after each commit to the chamber or account (ALL_CHAMBERS: to any chamber) until the returned function is called. A
+   * wake-up carries no data.
    */
   follow(followed: StreamId, wake: () => void): () => void {
     const wakes = this.#followers.get(followed) ?? new Set();

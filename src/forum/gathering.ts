@@ -1,22 +1,22 @@
-// When a batch is written. A commit costs as much as several moves; on a database server, as dozens. So commands that arrive in one turn of
-// the event loop are committed together. Where an append takes longer than a timer, a batch waits for as many commands as the last one
-// had: at most COMMANDS_AWAITED_MAX, and no longer than the last append took or GATHER_MS_MAX.
+// Decides when a batch is written. A commit costs as much as several moves, on a database server as much as dozens. So commands that
+// arrive in one turn of the event loop are committed together. If an append takes longer than a timer, a batch waits for as many commands
+// as the last batch had: at most COMMANDS_AWAITED_MAX, and for at most the duration of the last append or GATHER_MS_MAX.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Millis } from '../vocabulary/values.ts';
 
-/** A command that arrives alone waits for one turn; under load a commit costs more than two. */
+/** A single command waits for one turn. Under load a commit costs more than two turns. */
 const TURNS_MAX = 2;
 const COMMANDS_AWAITED_MAX = 24;
 const GATHER_MS_MAX = 2;
 const TIMER_MS_MIN = 1;
 
 export class Gathering {
-  /** How long the last append took. */
+  /** The duration of the last append. */
   appendMillis: Millis = 0;
   #awaited = 0;
   #onGathered: (() => void) | undefined;
 
-  /** Resolves when the batch has the awaited commands, or their time is up. */
+  /** Resolves when the batch has the expected number of commands, or when the time is up. */
   async wait(batch: { readonly length: number }): Promise<void> {
     for (let turns = 0, before = 0; turns < TURNS_MAX && before < batch.length; turns++) {
       before = batch.length;
@@ -34,7 +34,7 @@ export class Gathering {
     this.#awaited = Math.min(batch.length, COMMANDS_AWAITED_MAX);
   }
 
-  /** Called after each command that the batch gains. */
+  /** Called when the batch gains a command. */
   noteSize(commands: number): void {
     if (commands >= this.#awaited) this.#onGathered?.();
   }

@@ -1,25 +1,27 @@
-// How each command is processed: decided against in-memory state, on top of everything decided before it, then appended together with
-// the heads and signatures that the decision relied on. The response follows once the append has confirmed them.
+// How each command is processed: decided against in-memory state, on top of everything decided before, then appended together with the
+// heads and signatures that the decision depends on. The response follows once the append has confirmed these.
 //
 // Why no command is lost, duplicated, confirmed early, or decided on a state that was never committed:
 //
-//  1. A command is in one place at a time: being read for, waiting, or an outcome of one batch. It leaves with one response, and `close`
-//     waits until all have left.
-//  2. Deciding and staging are one synchronous step on the states of the open batch. These are the states of the batch in flight where that
-//     has extended the stream, else those in memory. So no decision overlooks an earlier one of this process.
-//  3. All decisions of a batch see the same head of a stream, and the append states it. The store writes nothing to a stream with another
-//     head, and reports that head. So events and rejections alike were decided on heads that were current after the command arrived.
-//  4. Commands that were decided on an outdated head are decided again, and so is the whole open batch, which may build on events that were
-//     not written. A failed append rejects its own commands, of which it wrote none or all.
-//  5. Every append looks up the signatures of its commands. One that is in the log gets the response of its line, whatever was decided now.
-//     Two requests with the same signature that meet in memory share an event.
-//  6. A signature that the log probably has is looked up before the decision, so that replays don't make the moves of a batch conflict. If
-//     the look-up misses one, 5 applies.
-//  7. Memory takes a state, and responses and wake-ups are sent, only after the append of its events has resolved. So no reader sees an
-//     event that a crash could take back. Earlier events that a move names are read there too; no later event changes them.
-//  8. An agent's creations are prepared one after another, and its open chambers are counted again if another process has created a chamber
-//     since. So nobody creates more chambers than allowed.
-//  9. A decision that needs the chain stages nothing and is made again with the chain's answer. So no batch waits for a chain, and 3 holds.
+//  1. At any time a command is in one place: waiting for a read, waiting for a batch, or an outcome of one batch. It leaves with one
+//     response, and `close` waits until all commands have left.
+//  2. Deciding and staging are one synchronous step on the states of the open batch. If the batch in flight has extended a stream, its
+//     state is used, otherwise the state in memory. So no decision overlooks an earlier one of this process.
+//  3. All decisions of a batch use the same head of a stream, and the append states this head. If a stream has a different head, the
+//     store writes nothing to it and reports the head. So events and rejections alike were decided on heads that were current after the
+//     command arrived.
+//  4. Commands that were decided on an outdated head are decided again, and so is the whole open batch, because it may build on events
+//     that were not written. A failed append rejects its own commands, of which it wrote either none or all.
+//  5. Every append looks up the signatures of its commands. If a signature is in the log, its command gets the response of that line,
+//     whatever was decided now. Two requests with the same signature that are in memory at the same time share an event.
+//  6. A signature that is probably in the log is looked up before the decision, so that replays do not cause conflicts for other moves in
+//     the batch. If this lookup misses a signature, 5 applies.
+//  7. States are published, and responses and wake-ups are sent, only after the append of their events has resolved. So no reader sees an
+//     event that a crash could undo. Earlier events that a move names are also read from the log; later events do not change them.
+//  8. An agent's creations are prepared one after another, and its open chambers are counted again if another process has created a
+//     chamber since. So no agent creates more chambers than allowed.
+//  9. A decision that needs the chain stages nothing and is repeated with the chain's result. So no batch waits for a chain, and 3 still
+//     holds.
 import { LogCorruption, StreamDamaged } from '../log/damage.ts';
 import { ALL_CHAMBERS, type AppendResult } from '../log/log.ts';
 import type { Store } from '../log/store.ts';
@@ -43,27 +45,29 @@ import { type FoundLine, LookUps } from './replay-look-ups.ts';
 import type { ServiceClock } from './service-clock.ts';
 import type { Streams } from './streams.ts';
 
-/** Bounds how long one batch keeps the process from doing anything else. */
+/** Limits how long one batch blocks the process. */
 export const BATCH_COMMANDS_MAX = 128;
 
-/** A decision that has waited longer for its append is made again, because its `ts` must not be far behind (log/postgres/append.ts, 11). */
+/**
+ * A decision that has waited longer for its append is repeated, because its `ts` must not be far in the past (log/postgres/append.ts,
+ * 11).
+ */
 const DECISION_MS_MAX = 1_000;
 
-/** Conflicts of one command before it is rejected with FORUM_ERR_UNAVAILABLE. */
+/** After this many conflicts a command is rejected with FORUM_ERR_UNAVAILABLE. */
 const CONFLICTS_MAX = 50;
 
 /**
- * Charged for each question to the chain, as if it were time of the main thread: the calls cost more than time, and any client can sign
- * with a new key, or send a wrong signature for a contract wallet.
+ * Charged for each query of the chain, as if it were main-thread time. The calls cost more than time, and anybody can cause them by
+ * signing with a new key, or with a wrong signature for a contract wallet.
  */
 const CHAIN_QUESTION_MILLIS: Millis = 50;
 
 export interface BatchReport {
   readonly commands: number;
   readonly events: number;
-  /** Streams that had advanced, mostly because another process extended them first. */
+  /** Streams that had advanced, usually because another process extended them first. */
   readonly conflicts: number;
-  /** Commands that are decided again because of conflicts. */
   readonly redecided: number;
   readonly appendMillis: number;
 }
@@ -73,28 +77,28 @@ export interface PipelineOptions extends DecisionOptions {
   readonly streams: Streams;
   readonly clock: ServiceClock;
   readonly meter: MainThreadMeter;
-  /** The most commands that may wait to be committed; beyond it submit rejects with FORUM_ERR_UNAVAILABLE. */
+  /** The maximum number of commands waiting to be committed; beyond it `submit` rejects with FORUM_ERR_UNAVAILABLE. */
   readonly commitQueueMax: number;
-  /** Called after the responses with the streams that have grown, and the agents that created or joined a chamber. */
+  /** Called after the responses, with the streams that have grown and the agents that created or joined a chamber. */
   readonly onGrown: (streams: Iterable<StreamId>) => void;
-  /** Memory and disk may differ: the process must stop. */
+  /** Called if memory and disk may differ: the process must exit. */
   readonly onFatal: (error: unknown) => void;
   readonly onBatch?: ((report: BatchReport) => void) | undefined;
 }
 
-/** What has to be read before a command can be decided; it is in no batch meanwhile. */
+/** What must be read before a command can be decided. During the read, the command is in no batch. */
 type Reading =
   | { readonly kind: 'lookUp'; readonly signature: string }
-  /** Something that it is decided on is not in memory. */
+  /** A state that the decision depends on is not in memory. */
   | { readonly kind: 'prepare' }
   | { readonly kind: 'askChain'; readonly question: ChainQuestion };
 
-/** What happens next to a command that has no response. */
+/** The next step for a command without a response. */
 type Step =
   | { readonly kind: 'decide' }
-  /** A request with the same signature has led to this event, which is not in the log yet. */
+  /** A request with the same signature has already produced this event, which is not yet in the log. */
   | { readonly kind: 'repeat'; readonly event: ForumEvent | null }
-  /** It can't be in the open batch. */
+  /** The command can't be in the open batch. */
   | { readonly kind: 'wait' }
   | Reading;
 
@@ -107,9 +111,9 @@ export class Pipeline {
   readonly #store: Store;
   readonly #streams: Streams;
   readonly #decisions: Decisions;
-  /** Commands that can't be decided in the open batch. */
+  /** Commands that can't be in the open batch. */
   #waiting: PendingCommand[] = [];
-  /** How many commands something is being read for. */
+  /** The number of commands that wait for a read. */
   #reading = 0;
   readonly #lookUps: LookUps;
   #open: CommitBatch;
@@ -118,9 +122,9 @@ export class Pipeline {
   #chain = new ChainReadings();
   readonly #gathering = new Gathering();
   #closing: Promise<void> | undefined;
-  /** Returns why commands are rejected; undefined while they are accepted. */
+  /** The reason why commands are rejected; undefined while they are accepted. */
   halted: () => ForumError | undefined = () => undefined;
-  /** Called after close when a command may have been the last one. */
+  /** Called after `close` whenever a command leaves. */
   #onLeft: (() => void) | undefined;
 
   constructor(options: PipelineOptions) {
@@ -133,12 +137,15 @@ export class Pipeline {
     this.#open = new CommitBatch(options.streams);
   }
 
-  /** Rules that need a chain ask this one; without one they can't be set. */
+  /** Sets the chain for rules that need one. Without a chain such rules can't be set. */
   useChain(reader: ChainReader): void {
     this.#chain = new ChainReadings(reader);
   }
 
-  /** Resolves with the event once it is on disk; rejects with ForumError. A signature in the log returns its first event. */
+  /**
+   * Resolves with the event once it is on disk; rejects with ForumError. If the signature is already in the log, resolves with its first
+   * event.
+   */
   submit(command: Command): Promise<ForumEvent | null> {
     const { promise, resolve, reject } = Promise.withResolvers<ForumEvent | null>();
     const unanswered = this.#reading + this.#waiting.length + this.#open.outcomes.length;
@@ -182,7 +189,7 @@ export class Pipeline {
   #nextStep(pending: PendingCommand): Step {
     const { command, signature, readings } = pending;
     const batch = this.#open;
-    // Its event would name an event of its signer's account that may not be written.
+    // The event would refer to an event of the signer's account that may never be written.
     const namesStaged =
       'caller' in command && !CHANGE_ACCOUNT.has(command.operation) && batch.touched.has(command.caller.did);
     if (batch.outcomes.length >= BATCH_COMMANDS_MAX || namesStaged) return WAIT;
@@ -209,7 +216,7 @@ export class Pipeline {
     if (outcome.event === null) batch.confirm(outcome.pending);
     if (!this.#isRunning) {
       this.#isRunning = true;
-      // It writes the commands of all callers.
+      // This writes the commands of all callers, so no caller is charged.
       this.#options.meter.run(undefined, () => detach(this.#run(), this.#options.onFatal));
     }
     this.#gathering.noteSize(batch.outcomes.length);
@@ -236,7 +243,7 @@ export class Pipeline {
     }
   }
 
-  /** Returns what the command is decided with then, or the line that its signature has led to. */
+  /** Returns the data for the next decision, or the line if the signature is already in the log. */
   async #read(pending: PendingCommand, reading: Reading): Promise<Readings | FoundLine> {
     const { signature, payer, readings } = pending;
     if (reading.kind === 'prepare') {
@@ -245,7 +252,7 @@ export class Pipeline {
     if (reading.kind === 'lookUp') {
       return (await this.#lookUps.find(reading.signature)) ?? { ...readings, isLookedUp: true };
     }
-    // A retry gets its first response without a call to the chain.
+    // A retry gets its first response without a query of the chain.
     const found = signature === null ? undefined : await this.#store.log.find([signature]);
     const line = found?.get(signature ?? '');
     if (line !== undefined) return line;
@@ -253,7 +260,7 @@ export class Pipeline {
     return { ...readings, readChain: await this.#chain.read(reading.question) };
   }
 
-  /** Group commit: one batch after another, for as long as there are commands. */
+  /** Group commit: writes one batch after another until there are no commands left. */
   async #run(): Promise<void> {
     for (;;) {
       if (this.#open.outcomes.length === 0 && this.#waiting.length > 0) this.#decideWaiting();
@@ -283,7 +290,7 @@ export class Pipeline {
     for (const pending of waiting) this.#advance(pending);
   }
 
-  /** Publishes the written states, then responds, then wakes followers. */
+  /** Publishes the written states, then sends the responses, then wakes followers. */
   #settle(batch: CommitBatch, result: AppendResult): void {
     const { moved, found } = result;
     const grown = new Set<StreamId>();
@@ -320,7 +327,7 @@ export class Pipeline {
     });
   }
 
-  /** The store wrote none of the batch, or all of it without confirming: a retry learns which. */
+  /** The store wrote either nothing, or the whole batch without confirmation. A retry finds out which. */
   #fail(batch: CommitBatch, error: unknown): void {
     this.#open.before = undefined;
     for (const { pending } of batch.outcomes) pending.reject(error);
@@ -331,7 +338,8 @@ export class Pipeline {
   #noteMoved(batch: CommitBatch, moved: AppendResult['moved']): void {
     for (const [stream, head] of moved) {
       const before = batch.headsBefore.get(stream) ?? 0;
-      if (head < before) throw new LogCorruption(`stream ${stream} ends at event ${head} and had ${before} before`);
+      if (head < before)
+        throw new LogCorruption(`stream ${stream} ends at event ${head}, but event ${before} was read before`);
       if (stream === ALL_CHAMBERS) this.#creations.noteMoved(head);
       else this.#streams.noteHead(stream, head);
     }
@@ -340,11 +348,11 @@ export class Pipeline {
   #respondFromLog(pending: PendingCommand, line: FoundLine): void {
     this.#decisions.giveBack(pending);
     if (line instanceof StreamDamaged) pending.reject(line);
-    // A line may be long, and any client can send its request again.
+    // The line may be long and anybody can repeat a request, so the caller is charged.
     else pending.resolve(this.#options.meter.run(pending.payer, () => fromLine(line)));
   }
 
-  /** A command with an outdated basis or too many conflicts is rejected instead. */
+  /** Returns false if the command was rejected instead, for an outdated basis or too many conflicts. */
   #mayDecideAgain(pending: PendingCommand): boolean {
     if ('basis' in pending.command) pending.reject(basisPassed());
     else if (++pending.conflicts > CONFLICTS_MAX) {
@@ -353,14 +361,14 @@ export class Pipeline {
     return false;
   }
 
-  /** The given commands come first: they were decided before those of the open batch. */
+  /** Decides the given commands first, because they preceded those of the open batch. */
   #decideAgain(first: readonly PendingCommand[]): void {
     const { outcomes } = this.#open;
     this.#open = new CommitBatch(this.#streams);
     for (const pending of [...first, ...outcomes.map((outcome) => outcome.pending)]) this.#advance(pending);
   }
 
-  /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when those accepted are on disk and have their responses. */
+  /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when all accepted commands are on disk and have their responses. */
   close(): Promise<void> {
     this.#closing ??= this.#untilAllLeft();
     return this.#closing;

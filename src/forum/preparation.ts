@@ -1,5 +1,5 @@
-// Brings into memory what a command is decided on: its streams, for a creation its creator's open chambers, and the events that a move
-// names.
+// Loads what a decision depends on into memory: the command's streams, the creator's open chambers for a creation, and the events that a
+// move names.
 import { storedLeaf } from '../crypto/stub.ts';
 import type { EventLog } from '../log/log.ts';
 import type { StreamId } from '../log/stream-id.ts';
@@ -38,7 +38,7 @@ export async function prepare(pending: PendingCommand, { log, streams, creations
   return { ...readings, isHeld: true, openChambers, seenLeaf, takesReply };
 }
 
-/** The log has what other nodes have appended; the request came later than what its agent saw. */
+/** The log includes events of other nodes, and the event that the agent saw precedes its request, so one read finds it. */
 async function readLine(log: EventLog, chamberId: StreamId, eventId: number): Promise<Buffer | undefined> {
   const { ndjson } = await log.readPage(chamberId, eventId - 1, 1);
   return ndjson.length === 0 ? undefined : ndjson.subarray(0, -1);

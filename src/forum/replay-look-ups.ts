@@ -1,12 +1,12 @@
-// Looks up signatures that the log probably has, apart from appends, so that replays neither conflict with the moves of a batch nor
-// delay it. Signatures that are not found are decided, and their append looks again.
+// Looks up signatures that are probably in the log, separately from appends, so that replays neither conflict with other moves in a batch
+// nor delay them. If a signature is not found, its command is decided, and the append looks it up again.
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { StreamDamaged } from '../log/damage.ts';
 import type { EventLog } from '../log/log.ts';
 import { detach } from '../process/detach.ts';
 import type { MainThreadMeter } from '../process/main-thread.ts';
 
-/** Lines are public, so any client can replay them: these bound how much of the process's time look-ups take. */
+/** Lines are public, so anybody can replay them. These constants limit the share of the process's time that lookups take. */
 const LOOK_UPS_MAX = 16;
 const LOOK_UP_PAUSE_MS = 5;
 
@@ -29,11 +29,11 @@ export class LookUps {
     this.#meter = meter;
   }
 
-  /** Resolves with the signature's line. Signatures that arrive together are looked up together. */
+  /** Resolves with the line of the signature. Signatures that arrive together are looked up together. */
   find(signature: string): Promise<FoundLine | undefined> {
     const { promise, resolve, reject } = Promise.withResolvers<FoundLine | undefined>();
     this.#waiting.push({ signature, resolve, reject });
-    // It looks up the signatures of all callers.
+    // One run looks up signatures of all callers, so no caller is charged.
     if (!this.#isRunning) this.#meter.run(undefined, () => detach(this.#run()));
     return promise;
   }

@@ -1,22 +1,22 @@
-// The service's clock, by which every rule decides. It follows its source (the machine's clock, or the database's) as long as the source
+// The service's clock, by which all rules decide. It follows its source (the machine's or the database's clock) as long as the source
 // advances with elapsed time. Why neither a wrong clock nor a wrong time server locks agents out:
 //
-// 1. The clock never falls, and is never before the log's latest time: no phase is reopened.
-// 2. It follows steps of the source up to CLOCK_STEP_MS_MAX, which agents' signatures tolerate.
-// 3. A longer step is a jump: the source is wrong, or time passed unseen, as in a paused virtual machine. The service can't tell which, so
-//    the clock advances with elapsed time, nothing is decided, and the jump is reported. It ends when the source returns, or when the
-//    source has kept the new time long enough to be trusted. Sleep of the machine is not a jump (elapsed-time.ts).
-// 4. While a trusted source is behind the log, nothing is decided. An operator who knows that the log's time is wrong resets it
-//    (log/clock-reset.ts).
-// 5. So no line gets a doubtful time, nor one that a client with the right time or an auditor would reject.
+// 1. The clock never goes backwards, and is never before the log's latest time, so no phase reopens.
+// 2. The clock follows steps of the source up to CLOCK_STEP_MS_MAX. Signature checks tolerate such steps.
+// 3. A longer step is a jump: either the source is wrong, or time passed unnoticed, as in a paused virtual machine. The service can't
+//    tell which. So the clock advances with elapsed time, nothing is decided, and the jump is reported. The jump ends when the source
+//    returns, or when the source has kept the new time long enough to be trusted. Sleep of the machine is not a jump (elapsed-time.ts).
+// 4. While a trusted source is behind the log, nothing is decided. If the log's time is wrong, an operator can reset it (log/clock-
+//    reset.ts).
+// 5. So no line gets a doubtful time, or a time that an auditor or a client with a correct clock would reject.
 import type { Millis } from '../vocabulary/values.ts';
 
-/** A longer step of the source, or a head that is further ahead, makes the time doubtful. */
+/** The time is doubtful after a longer step of the source, or if a head is further in the future. */
 export const CLOCK_STEP_MS_MAX = 30_000;
 
 export interface TimeSource {
   readonly time: () => Millis;
-  /** Monotonic; changes of `time` don't affect it. */
+  /** Monotonic: setting the clock does not affect it. */
   readonly elapsed: () => Millis;
 }
 
@@ -30,9 +30,9 @@ interface ServiceClockOptions {
   readonly source: TimeSource;
   /** The latest time in the log. */
   readonly lastAt: Millis;
-  /** How long a source must keep the new time after a jump to be trusted. */
+  /** How long a source must keep the new time after a jump before it is trusted. */
   readonly jumpMillis: Millis;
-  /** Called when a problem begins, changes its kind or ends. */
+  /** Called when a problem begins, changes or ends. */
   readonly onProblem?: ((problem: ClockProblem | undefined) => void) | undefined;
 }
 
@@ -66,7 +66,7 @@ export class ServiceClock {
     return this.#latest;
   }
 
-  /** Returns why nothing can be decided now; undefined while the clock is right. */
+  /** The reason why nothing can be decided now; undefined if the time is certain. */
   problem(): ClockProblem | undefined {
     this.now();
     return this.#problemAt(this.#options.source.elapsed());
@@ -88,12 +88,12 @@ export class ServiceClock {
       const { aheadMillis, since } = this.#jump;
       const left = Math.ceil((this.#options.jumpMillis - (elapsed - since)) / 1000);
       const direction = aheadMillis > 0 ? 'ahead' : 'back';
-      const reason = `the clock jumped ${direction} by ${seconds(aheadMillis)} s: nothing is decided until it is back, or has stood by it for another ${left} s`;
+      const reason = `the clock jumped ${direction} by ${seconds(aheadMillis)} s: no moves are accepted until it returns or has kept the new time for another ${left} s`;
       return { aheadMillis, reason };
     }
     const aheadMillis = elapsed + this.#lead - this.#latest;
     if (aheadMillis >= -CLOCK_STEP_MS_MAX) return undefined;
-    const reason = `the clock is ${seconds(aheadMillis)} s behind the log: nothing is decided until it has caught up; if the log's time is wrong, stop the service and run chambers admin reset-clock`;
+    const reason = `the clock is ${seconds(aheadMillis)} s behind the log: no moves are accepted until it has caught up; if the log's time is wrong, stop the service and run chambers admin reset-clock`;
     return { aheadMillis, reason };
   }
 

@@ -1,5 +1,5 @@
-// Stages one more event of a stream: its line, the state after it, and the log's entry. Live events and events read back from the
-// log go through the same steps. Pure, and without checks: the decision was made before.
+// Stages the next event of a stream: its line, the state after it, and the log entry. New events and events read from the log take the
+// same steps. Pure and without checks, because the decision has already been made.
 import { type AccountState, evolveAccount } from '../../projections/account.ts';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { listingsOf } from '../../projections/listings.ts';
@@ -20,14 +20,14 @@ import {
 import { fromHex, type Hex, type Millis, NO_PREVIOUS, toHex, toTimestamp } from '../vocabulary/values.ts';
 import type { Caller } from './commands.ts';
 
-/** Immutable: each event replaces the whole chamber. */
+/** Immutable: each event creates a new object. */
 export interface Chamber {
   readonly state: ChamberState;
-  /** The tree over the moves: events 1 to state.moveCount. */
+  /** The Merkle tree of the moves: events 1 to state.moveCount. */
   readonly tree: Accumulator;
-  /** Leaf hash of the last event: `prev` of the next. */
+  /** The leaf hash of the last event, which is `prev` of the next event. */
   readonly headHash: Hex;
-  /** The estimated size of the state in memory. */
+  /** The estimated memory of the state. */
   readonly bytes: number;
 }
 
@@ -39,7 +39,7 @@ export interface Account {
 
 export type State = Chamber | Account;
 
-/** The author of an event; `did` is null for the service, which may act under a lease. */
+/** The author of an event; `did` is null for the service itself, which may need to hold a lease. */
 export type Author = Pick<Caller, 'request' | 'signature'> & {
   readonly did: string | null;
   readonly lease?: string | undefined;
@@ -47,9 +47,9 @@ export type Author = Pick<Caller, 'request' | 'signature'> & {
 
 export interface Circumstances {
   readonly author: Author;
-  /** The author's account, if the decision read it: the event then names its head. */
+  /** The author's account if the decision read it; the event then refers to the account's head. */
   readonly account?: AccountState;
-  /** The event's `ts`, by which it was decided. */
+  /** The event's `ts`, used for the decision. */
   readonly at: Millis;
 }
 
@@ -67,7 +67,7 @@ export function stageChamberEvent(
   { author: { did, request, signature, lease }, account, at }: Circumstances,
 ): Staged<Chamber> {
   requireNotBefore(before, at);
-  // The cast is needed because a union can't express that type and payload come from the same slice.
+  // The types do not express that type and payload come from the same move.
   const event = {
     eventId: (before?.state.lastEventId ?? 0) + 1,
     chamberId,
@@ -117,7 +117,7 @@ export function stageAccountEvent(
     type,
     payload,
   } as AccountEvent);
-  // Parsed from the line, so that the members have the same order as after a retry or a restart.
+  // Parsed from the line, so that members are in the same order as after a retry or a restart.
   const event = fromLine(text) as AccountEvent;
   const line = Buffer.from(text);
   const after = grownAccount(before, event, storedLeaf(line));
@@ -128,10 +128,10 @@ export function stageAccountEvent(
 
 function requireNotBefore(before: State | undefined, at: Millis): void {
   if (before !== undefined && at < before.state.lastAt)
-    throw new Error(`an event of ${toTimestamp(at)} can't follow one of ${toTimestamp(before.state.lastAt)}`);
+    throw new Error(`an event at ${toTimestamp(at)} can't follow one at ${toTimestamp(before.state.lastAt)}`);
 }
 
-/** Returns the chamber after the event, and the tree nodes that the event completes: null for events of the service. */
+/** Returns the chamber after the event, and the tree nodes that the event completes (null for service events). */
 export function grownChamber(
   before: Chamber | undefined,
   event: ChamberEvent,
@@ -155,15 +155,15 @@ export function grownAccount(before: Account | undefined, event: AccountEvent, l
   return { state, headHash: toHex(leaf), bytes: accountBytes(state) };
 }
 
-/** A state without texts: objects, maps and the entry in the cache. */
+/** The memory of a state without texts: objects, maps and the cache entry. */
 const STATE_BYTES_MIN = 2_048;
-/** In memory, strings take up to two bytes a character. */
+/** In memory, a string takes up to two bytes per character. */
 const MEMORY_BYTES_PER_LINE_BYTE = 2;
 
 /** Every member may take a stance on every idea. */
 const BYTES_PER_STANCE = 64;
 
-/** The estimate for a chamber that was restored from its snapshot's text. */
+/** The estimate for a chamber restored from a snapshot. */
 export function restoredBytes(text: string): number {
   return STATE_BYTES_MIN + MEMORY_BYTES_PER_LINE_BYTE * Buffer.byteLength(text);
 }
@@ -171,7 +171,7 @@ export function restoredBytes(text: string): number {
 const BYTES_PER_CHARACTER = 2;
 const BYTES_PER_STRING = 32;
 
-/** Counts the state and not its lines: replaced texts take no memory. */
+/** Counts the state, not the lines: replaced texts take no memory. */
 export function accountBytes({ personality, registeredPersonality }: AccountState): number {
   let bytes = STATE_BYTES_MIN;
   for (const text of [personality, registeredPersonality].flatMap((texts) => Object.values(texts).flat())) {

@@ -1,6 +1,6 @@
-// The streams in memory. A stream is folded when it is first needed, page by page from its latest snapshot, and cached within a bound in
-// bytes. Each line is checked against the hash of the line before it. The log is the truth: evicted states are folded again, and states
-// that other processes have left behind catch up.
+// The streams in memory. A stream is folded when it is first needed, page by page, starting at its latest snapshot, and cached within a
+// limit in bytes. Each line is checked against the hash of the previous line. The log is the source of truth: evicted states are folded
+// again, and states that other processes have extended catch up.
 import { LRUCache } from 'lru-cache';
 import {
   ACCOUNT_SNAPSHOT_EVERY_EVENTS,
@@ -31,7 +31,7 @@ import {
   snapshotOf,
 } from './staging.ts';
 
-/** Folds that read more keep a large state outside the cache, so few of them run at once. */
+/** A larger fold keeps a large state outside the cache, so few of them run at once. */
 const LIGHT_FOLD_BYTES = 1_048_576;
 const HEAVY_FOLDS_MAX = 4;
 
@@ -40,16 +40,16 @@ export class Streams {
   readonly #withholding: Withholding;
   readonly #onCorruption: (error: LogCorruption) => void;
   readonly #cache: LRUCache<StreamId, State>;
-  /** Streams that pending commands need, whether or not the cache keeps them. */
+  /** Streams that pending commands need. They stay in memory even if the cache evicts them. */
   readonly #held = new Map<StreamId, Held>();
-  /** The reported heads of streams whose state in memory is older. */
+  /** Streams whose state in memory is older than the head that was reported here. */
   readonly #behind = new Map<StreamId, number>();
   readonly #loading = new Map<StreamId, Load>();
   readonly #heavyFolds = new ConcurrencyLimit({ max: HEAVY_FOLDS_MAX });
-  /** How often a state in memory was extended with other processes' events. */
+  /** The number of times that a state in memory was extended with events of other processes. */
   catchUps = 0;
 
-  /** `onCorruption` is called when the log lacks events that were read from it: the process must stop. */
+  /** `onCorruption` is called if the log no longer has events that were read from it: the process must exit. */
   constructor(
     { log, withholding }: Pick<Store, 'log' | 'withholding'>,
     bytesMax: number,
@@ -84,8 +84,8 @@ export class Streams {
   }
 
   /**
-   * The state in memory; null for a held stream that had no events when it was loaded. Undefined if the stream must be loaded first:
-   * it is not in memory, known to be behind its head, or damaged.
+   * The state in memory; null for a held stream that had no events when it was loaded. Undefined if the stream must be loaded first: it
+   * is not in memory, known to be behind its head, or damaged.
    */
   current(stream: StreamId): State | null | undefined {
     const { damages } = this.#log;
@@ -96,7 +96,7 @@ export class Streams {
     return this.#behind.has(stream) ? undefined : state;
   }
 
-  /** Keeps the streams in memory from their next load on, until the returned function is called, once. */
+  /** Keeps the streams in memory, from their next load until the returned function is called (once). */
   hold(streams: readonly StreamId[]): () => void {
     for (const stream of streams) {
       const held = this.#held.get(stream) ?? { state: this.#cache.get(stream), isLoaded: false, holders: 0 };
@@ -129,7 +129,7 @@ export class Streams {
     if (head !== undefined && state.state.lastEventId >= head) this.#behind.delete(stream);
   }
 
-  /** Another process has extended the stream to this head: older states are no longer current. */
+  /** Another process has extended the stream to this head, so older states are no longer current. */
   noteHead(stream: StreamId, head: number): void {
     const held = this.#held.get(stream);
     const state = held?.state ?? this.#cache.get(stream);
@@ -143,8 +143,8 @@ export class Streams {
   }
 
   /**
-   * The stream at `head` or later; by default at the log's head when called. Undefined for a stream without events. Throws
-   * StreamDamaged and FORUM_ERR_UNAVAILABLE.
+   * The state at `head` or later; by default at the log's current head. Undefined if the stream has no events. Throws StreamDamaged and
+   * FORUM_ERR_UNAVAILABLE.
    */
   at(chamberId: number, head?: number): Promise<Chamber | undefined>;
   at(did: string, head?: number): Promise<Account | undefined>;
@@ -156,7 +156,7 @@ export class Streams {
     const least = head ?? (await this.#log.lastEventId(stream));
     if (least < known) throw this.#corrupted(stream, least, known);
     let state = this.current(stream) ?? undefined;
-    // A shared fold may end before that head.
+    // A fold shared with another caller may end before that head.
     while ((state?.state.lastEventId ?? 0) < least) state = await this.#load(stream, least);
     const held = this.#held.get(stream);
     if (state === undefined && held !== undefined) held.isLoaded = true;
@@ -210,18 +210,18 @@ export class Streams {
     }
     const { lastEventId = 0 } = state?.state ?? {};
     if (lastEventId < head) throw this.#corrupted(stream, lastEventId, head);
-    // A snapshot that can't be written now is written after a later fold.
+    // If this fails, a later fold writes a snapshot.
     if (due !== undefined) await this.#log.writeSnapshot(stream, snapshotOf(due), withheldThrough).catch(() => {});
     return state;
   }
 
-  /** The state of the stream's snapshot, if the snapshot belongs to the log. */
+  /** The state in the stream's snapshot, if the snapshot matches the log. */
   async #restore(stream: StreamId, head: number, beginHeavy: BeginHeavy): Promise<State | undefined> {
     const isChamber = typeof stream === 'number';
     if (head < (isChamber ? SNAPSHOT_EVERY_EVENTS : ACCOUNT_SNAPSHOT_EVERY_EVENTS)) return undefined;
     let snapshot = await this.#log.readSnapshot(stream);
     if (snapshot !== undefined && snapshot.state.length > LIGHT_FOLD_BYTES) {
-      // It takes no memory while it waits.
+      // Frees the memory of the snapshot while this fold waits.
       snapshot = undefined;
       await beginHeavy();
       snapshot = await this.#log.readSnapshot(stream);
@@ -243,15 +243,15 @@ export class Streams {
     return { state, tree: restoreTree(state.moveCount, peaks), headHash, bytes: restoredBytes(text) };
   }
 
-  /** The state after the line, which must follow it; throws StreamDamaged. */
+  /** The state after this line. Throws StreamDamaged if the line can't be the next one. */
   #grown(stream: StreamId, before: State | undefined, line: Buffer): State {
     const eventId = (before?.state.lastEventId ?? 0) + 1;
     try {
       const event = fromLine(line.toString());
       if (event.eventId !== eventId) throw new Error(`its eventId is ${event.eventId}`);
-      if ((event.chamberId ?? event.did) !== stream) throw new Error('it is of another stream');
+      if ((event.chamberId ?? event.did) !== stream) throw new Error('it belongs to another stream');
       if (event.prev !== (before?.headHash ?? NO_PREVIOUS))
-        throw new Error('its prev is not the hash of the event before it');
+        throw new Error('its prev is not the hash of the previous event');
       const leaf = storedLeaf(line);
       if (event.chamberId === null) return grownAccount(before as Account | undefined, event, leaf);
       return grownChamber(before as Chamber | undefined, event, { leaf, lineBytes: line.length }).chamber;
@@ -261,7 +261,7 @@ export class Streams {
   }
 
   #corrupted(stream: StreamId, head: number, before: number): LogCorruption {
-    const corruption = new LogCorruption(`stream ${stream} ends at event ${head} and had ${before} before`);
+    const corruption = new LogCorruption(`stream ${stream} ends at event ${head}, but event ${before} was read before`);
     this.#onCorruption(corruption);
     return corruption;
   }
@@ -269,7 +269,7 @@ export class Streams {
 
 const LINE_BREAK = 0x0a;
 
-/** Resolves when the fold counts as a heavy one, which may have to wait for others; at once if it does already. */
+/** Marks the fold as heavy; resolves when it may continue. A heavy fold may have to wait for others. */
 type BeginHeavy = () => Promise<void>;
 
 interface Load {
@@ -280,7 +280,7 @@ interface Load {
 }
 
 interface Held {
-  /** Undefined until it is loaded, and for a stream without events. */
+  /** Undefined until the stream is loaded, or if it has no events. */
   state: State | undefined;
   isLoaded: boolean;
   holders: number;

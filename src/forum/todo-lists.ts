@@ -1,4 +1,4 @@
-// Agents' pending tasks in their chambers, for GET /me/todo: most urgent first, each list with a version.
+// Agents' pending tasks in their chambers, for GET /me/todo: most urgent first, with a version of each list.
 import { hash } from 'node:crypto';
 import type { AccountState } from '../../projections/account.ts';
 import { mayAdmit } from '../../projections/admission.ts';
@@ -25,11 +25,9 @@ const VERSION_CHARS = 22;
 export interface TodoList {
   readonly now: Millis;
   readonly items: readonly Todo[];
-  /**
-   * Identifies the list's content, so that all nodes agree on it, also after restarts.
-   */
+  /** Identifies the content of the list. It is the same on all nodes and after a restart. */
   readonly version: string;
-  /** The instant until which only an event can change the list; Infinity if nothing else can. */
+  /** Until this time only an event can change the list; Infinity if nothing else can. */
   readonly validUntil: Millis;
 }
 
@@ -49,7 +47,7 @@ export class TodoLists {
     this.#folds = folds;
   }
 
-  /** Lists the agent's uncommitted chambers; chambers that it created but did not join only while in LOBBY. */
+  /** Lists the agent's uncommitted chambers. A chamber that it created but did not join is listed only in LOBBY. */
   async of(did: string, now: Millis): Promise<TodoList> {
     const memberships = await this.#lists.listMemberships(did, MEMBERSHIPS_MAX);
     const account = (await this.#folds.account(did))?.state;
@@ -63,7 +61,7 @@ export class TodoLists {
       const admission = isRestricted ? await this.#admissionOf(membership, account) : undefined;
       const hasIdea = withIdea.has(chamberIdOf(membership));
       const item = todoOf(membership, { ...context, admission, hasIdea });
-      // A creator that did not join has nothing left to do.
+      // The creator has nothing left to do in a chamber that it did not join.
       if (membership.member.turnOrder !== null || item.phase === 'LOBBY') items.push(item);
     }
     items.sort(byUrgency);
@@ -78,7 +76,7 @@ export class TodoLists {
     );
   }
 
-  /** Returns the first items as the API shows them. */
+  /** The first items, in the form of the API. */
   async views({ items }: TodoList, limit: number): Promise<readonly TodoView[]> {
     const shown = items.slice(0, limit);
     const holders = await this.#lists.listMembersAt(
@@ -92,12 +90,12 @@ function chamberIdOf({ chamber }: Membership): number {
   return chamber.chamberId;
 }
 
-/** Only the creator of a restricted chamber in LOBBY learns here whether it may join. */
+/** A creator of a restricted chamber in LOBBY needs the chamber's state to know whether it may join. */
 function mayNeedFold({ chamber, member }: Membership, now: Millis): boolean {
   return chamber.isRestricted && chamber.creatorDid === member.did && phaseBy(chamber.ends, false, now) === 'LOBBY';
 }
 
-/** lastEventId covers the chamber's events; the other members change by the clock or the agent's account. */
+/** lastEventId covers all events of the chamber; the other members depend on the clock or the agent's account. */
 function versionOf(items: readonly Todo[]): string {
   const parts = items.map((item) => {
     const { chamber, lastEventId } = item.membership;

@@ -1,4 +1,4 @@
-// An item of GET /me/todo, with a sentence that says what the chamber waits for.
+// An item of GET /me/todo, with a sentence that explains what the chamber is waiting for.
 import { lacksMembers, type Quorum } from '../../projections/phase-ends.ts';
 import type { Todo, TodoView } from '../../projections/todo.ts';
 import { timeView } from '../../projections/views.ts';
@@ -25,7 +25,7 @@ export function todoView(todo: Todo, turnHolder: string | null): TodoView {
   };
 }
 
-/** What is awaited while the agent has nothing to do. */
+/** Explains what is awaited while the agent has nothing to do. */
 function whyOf(
   todo: Todo,
   { turnHolder, phaseEndsAt: end, turnEndsAt }: Pick<TodoView, 'turnHolder' | 'phaseEndsAt' | 'turnEndsAt'>,
@@ -34,14 +34,14 @@ function whyOf(
   const { rounds, creatorDid, memberCount, minMembers } = membership.chamber;
   const quorum = { members: { length: memberCount }, minMembers };
   if (end === null) return 'The chamber is over.';
-  if (isRetired) return 'Your key was retired: it can make no more moves.';
+  if (isRetired) return "Your key was retired: it can't make moves any more.";
   switch (phase) {
     case 'LOBBY':
       return `Members may join until ${end}${neededOf(quorum)}${rounds === null ? '' : `, or until ${creatorDid} starts the chamber`}.${problemOf(todo)}`;
     case 'PROPOSAL':
     case 'DEBATE':
       if (turnHolder === null) return `The chamber has no members; ${phase} ends at ${end}.`;
-      return `It is the turn of ${turnHolder} until it passes, at the latest until ${turnEndsAt ?? end}.`;
+      return `It is the turn of ${turnHolder} until that agent passes, at the latest until ${turnEndsAt ?? end}.`;
     case 'ALLOCATE_COMMIT':
       return `Members may commit until ${end}.`;
     case 'ALLOCATE_REVEAL':
@@ -49,7 +49,7 @@ function whyOf(
       if (lacksMembers(quorum)) {
         return `The chamber did not come about: ${quorum.members.length} of at least ${quorum.minMembers} members had joined at ${end}.`;
       }
-      if (isClosed) return `No more moves: the service commits the chamber on the chain, since ${end}.`;
+      if (isClosed) return `No more moves since ${end}: the service is committing the chamber to the chain.`;
       return `Members may reveal until ${end}.`;
   }
 }

@@ -1,5 +1,5 @@
-// Elements as data: the service writes them as HTML, the browser patches its document with them (page/browser/patch.ts), so every page
-// has one source. Text can't become markup.
+// Elements as data. The service writes them as HTML, and the browser patches its document with them (page/browser/patch.ts), so every
+// page has one source. Text can't become markup.
 import { visibleText } from '../vocabulary/visible.ts';
 
 export interface Element {
@@ -12,7 +12,7 @@ export type Attributes = Readonly<Record<string, string | number | boolean | und
 export type Child = Element | string | number | null | undefined | false | readonly Child[];
 
 /**
- * An attribute that is undefined or false is absent; true is an empty attribute. Adjacent texts are merged, and invisible characters
+ * Attributes that are undefined or false are omitted; true is an empty attribute. Adjacent texts are merged, and invisible characters
  * removed.
  */
 export function h(tag: string, attributes: Attributes = {}, ...children: readonly Child[]): Element {
@@ -43,7 +43,7 @@ function flatten(children: readonly Child[], flat: (Element | string)[]): void {
   }
 }
 
-/** An agent's text within a line, isolated: its bidi controls do not affect the text around it. */
+/** An agent's text within a line, isolated so that its bidi controls do not affect the surrounding text. */
 export function foreign(text: string): Element {
   return h('bdi', {}, text);
 }
@@ -66,9 +66,9 @@ export function toHtml({ tag, attributes, children }: Element): string {
   return `${start}${children.map((child) => (typeof child === 'string' ? escapeHtml(child) : toHtml(child))).join('')}</${tag}>`;
 }
 
-/** Browsers don't read entities in a style, and end it at the first end tag. */
+/** Browsers don't decode entities in a style, and end it at the first end tag. */
 function styleText(child: Element | string): string {
-  if (typeof child !== 'string' || child.includes('<')) throw new Error('a style holds text without <');
+  if (typeof child !== 'string' || child.includes('<')) throw new Error('a style must be text without <');
   return child;
 }
 

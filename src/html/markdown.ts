@@ -74,7 +74,7 @@ export function marked(text: string, pattern: RegExp, mark: (match: RegExpExecAr
   return [...children, text.slice(end)];
 }
 
-/** A path or a name that breaks only after its separators on a narrow page. */
+/** A path or name that breaks only after its separators on a narrow page. */
 export function breakable(text: string): readonly Child[] {
   return marked(text, /[/_.](?=[\w{[])/g, ([separator]) => [separator, h('wbr')]);
 }

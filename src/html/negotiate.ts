@@ -1,5 +1,5 @@
-// Which requests get a page: those of browsers (RFC 9110, 12.5.1). Requests without Accept, with `*/*`, with a malformed header or with a
-// preference for another type get the response for programs.
+// Decides which requests get a page: those from browsers (RFC 9110, 12.5.1). Requests without Accept, with `*/*`, with a malformed header
+// or with a preference for another type get the response for programs.
 
 interface Range {
   readonly type: string;
@@ -11,7 +11,9 @@ const PARAMETER = new RegExp(`^(${TOKEN})=(${TOKEN}|"[^"\\\\]*")$`);
 const TYPE = new RegExp(`^(?:\\*/\\*|(?!\\*/)${TOKEN}/${TOKEN})$`);
 const QUALITY = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
 
-/** Whether text/html has a higher quality than `other`, and the header names no `*\/*` or, as browsers do, also XHTML. */
+/**
+ * Whether text/html has a higher quality than `other`, and the header either contains no `*\/*` or, as in browsers, also contains XHTML.
+ */
 export function wantsHtml(accept: string | undefined, other = 'application/json'): boolean {
   const ranges = parseAccept((accept ?? '').toLowerCase());
   if (ranges === undefined) return false;
@@ -20,7 +22,7 @@ export function wantsHtml(accept: string | undefined, other = 'application/json'
   return qualityOf(ranges, 'text/html') > qualityOf(ranges, other);
 }
 
-/** undefined for a malformed header. Ranges with parameters that no representation has are left out. */
+/** Undefined for a malformed header. Ranges with parameters that no representation has are omitted. */
 function parseAccept(accept: string): readonly Range[] | undefined {
   const ranges: Range[] = [];
   for (const item of accept.split(',')) {
@@ -41,7 +43,7 @@ function parseAccept(accept: string): readonly Range[] | undefined {
   return ranges;
 }
 
-/** The most specific range counts. */
+/** The most specific range applies. */
 function qualityOf(ranges: readonly Range[], type: string): number {
   for (const pattern of [type, type.replace(/\/.*/, '/*'), '*/*']) {
     const matching = ranges.filter((range) => range.type === pattern).map(({ quality }) => quality);

@@ -1,4 +1,4 @@
-// Responses that are the same for all their readers: each body is made and compressed once, and its responses share the bytes.
+// Responses that are the same for all readers: each body is made and compressed once, and all responses share its bytes.
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
@@ -20,7 +20,7 @@ export class ResponseCache {
     });
   }
 
-  /** The key names the kind of the body and everything it depends on. */
+  /** The key contains the kind of body and everything that the body depends on. */
   async body(key: readonly (string | number | boolean)[], make: Make): Promise<SharedBody> {
     return await this.#bodies.forceFetch(key.join(' '), { context: make });
   }
@@ -55,7 +55,7 @@ export class SharedBody {
   }
 }
 
-/** Fast levels: Node has few threads that compress, and most bodies are read a few times only. */
+/** Fast levels, because Node has few threads for compression, and most bodies are read only a few times. */
 const BROTLI_QUALITY = 9;
 const GZIP_LEVEL = 1;
 
@@ -66,7 +66,7 @@ const COMPRESS = {
   gzip: (bytes: Buffer) => gzipped(bytes, { level: GZIP_LEVEL }),
 };
 
-/** Buffer.from and zlib cut short bodies from a slab of 64 KiB, which the cache would keep as a whole. */
+/** Buffer.from and zlib take short buffers from a slab of 64 KiB, and the cache would keep the whole slab alive. */
 function unpooled({ buffer }: Uint8Array<ArrayBuffer>): Buffer<ArrayBuffer> {
   return Buffer.from(buffer);
 }

@@ -1,7 +1,7 @@
 // The header of every page for people.
 import { type Element, h } from './element.ts';
 
-/** `base` is the path from the page's address to the service's. */
+/** `base` is the path from the page to the service's root. */
 export function siteHeader(base: string): Element {
   return h(
     'header',

@@ -1,13 +1,14 @@
-// Makes acting tools safe to repeat: hosts cut calls off, and models call again. Why this is correct:
+// Makes acting tools safe to repeat, because hosts cancel calls and models repeat them. Why this is correct:
 //
-// - A signed request is on disk before it is sent, and the service accepts it once. So a call with an unknown outcome is resolved by
-//   sending exactly the same request again, in this process or a later one.
-// - An equal call returns the earlier result until a new turn or phase gives it another meaning. If the caller may not have received the
-//   result, because the call was cancelled or the process ended, it is returned even then.
-// - A call that repeats the previous call of any tool returns its result: a new turn may have begun, but the caller has not looked.
-// - A call that can't be made now and equals one that succeeded in this chamber returns that result: it may have been lost, and the move
-//   itself may have ended the turn or the phase.
-// - Bookkeeping after a move never fails its call.
+// - A signed request is on disk before it is sent, and the service accepts it only once. So a call with an unknown outcome is resolved by
+//   sending the same request again, in this process or a later one.
+// - An equal call returns the earlier result until a new turn or phase gives it a different meaning. If the caller may not have received
+//   the result, because the call was cancelled or the process ended, the result is returned even then.
+// - If a call equals the previous call of any tool, it returns that call's result: a new turn may have begun, but the caller has not
+//   looked.
+// - If a call is impossible now and equals a successful call in this chamber, it returns that call's result: the result may have been
+//   lost, and the move itself may have ended the turn or the phase.
+// - A call never fails because of bookkeeping after its move.
 // - Equal concurrent calls share one run; other processes with the same key wait for the lock.
 import { hash, randomUUID } from 'node:crypto';
 import { hasTurns } from '../../projections/turn.ts';
@@ -20,27 +21,27 @@ import type { Phase } from '../vocabulary/values.ts';
 import type { Allowance } from './allowance.ts';
 import type { CallFiles, StoredCall } from './call-files.ts';
 
-/** Less than the 25 to 60 seconds after which hosts cut a call off. */
+/** Less than the 25 to 60 seconds after which hosts cancel calls. */
 const CALL_MILLIS_MAX = 20_000;
-/** Within this time an equal call that creates a chamber counts as a repetition. */
+/** An equal call that creates a chamber counts as a repetition within this time. */
 const CREATION_MILLIS = 600_000;
-/** A result that was returned this long ago without a cancellation counts as received. */
+/** If a result was returned this long ago and the call was not cancelled, it counts as received. */
 const RECEIVED_AFTER_MILLIS = 1_000;
 
 export interface Acting {
   readonly tool: string;
-  /** null for a call that creates a chamber. */
+  /** Null for a call that creates a chamber. */
   readonly chamberId: number | null;
   readonly args: object;
-  /** Makes the call although an equal one succeeded. */
+  /** Whether to make the call even if an equal one succeeded. */
   readonly isAgain: boolean;
-  /** The call repeats the previous call of any tool. */
+  /** Whether the call repeats the previous call of any tool. */
   readonly isRepetition: boolean;
   /** Aborts when the caller cancels the call. */
   readonly signal: AbortSignal;
 }
 
-/** Sends one command of a call, under a unique name. A resumed call does not repeat commands that succeeded. */
+/** Sends one command of a call, under a unique name. If a call is resumed, commands that succeeded are not repeated. */
 export type Step = <Result extends object>(
   name: string,
   send: (options: SendOptions) => Promise<Result>,
@@ -51,7 +52,7 @@ type Repeatable<Result> = Result & { readonly repeated?: true };
 interface ActingOptions {
   readonly files: CallFiles;
   readonly allowance: Allowance;
-  /** CALL_MILLIS_MAX by default. */
+  /** By default CALL_MILLIS_MAX. */
   readonly callMillisMax?: number | undefined;
   /** Prints a line for the operator. */
   readonly report: (line: string) => void;
@@ -80,7 +81,10 @@ export class ActingCalls {
     this.#report = report;
   }
 
-  /** Returns the result of the call, made now or before; throws the error of a call that was not accepted. `act` gets the phase of its first attempt. */
+  /**
+   * Returns the result of the call, from this run or an earlier one; throws the error if the call was not accepted. `act` gets the phase
+   * of the call's first attempt.
+   */
   async run<Result extends object>(
     acting: Acting,
     act: (step: Step, phase: Phase | null) => Promise<Result>,
@@ -142,7 +146,7 @@ export class ActingCalls {
     }
   }
 
-  /** Finds the earlier equal call whose result to return, or the call to make or resume. */
+  /** Finds an earlier equal call whose result can be returned, or the call to make or resume. */
   async #find(
     calls: readonly StoredCall[],
     { tool, key, isAgain, isRepetition, chamberId, signal }: Acting & { readonly key: string },
@@ -167,7 +171,7 @@ export class ActingCalls {
     return isReceived || this.#returned.has(id);
   }
 
-  /** An equal call still means the same if no phase and no turn of this agent has begun since. */
+  /** Whether an equal call still has the same meaning: no phase and no turn of this agent has begun since. */
   async #isSameMoment(call: StoredCall, chamber: ChamberView | null, signal: AbortSignal): Promise<boolean> {
     if (chamber === null) return Date.now() - call.at <= CREATION_MILLIS;
     if (call.phase !== chamber.phase) return false;
@@ -198,7 +202,7 @@ export class ActingCalls {
     };
   }
 
-  /** Returns the response to a request that may have been accepted; undefined if it was not and no longer can be. */
+  /** Returns the response to a request that may have been accepted; undefined if it was not accepted and no longer can be. */
   async #resolve(request: StoredCall['steps'][number]['request'], signal: AbortSignal): Promise<object | undefined> {
     try {
       return await this.#agent.resend<object>(request, { signal });
@@ -217,7 +221,7 @@ export class ActingCalls {
     this.#returned.add(id);
     const note = () => {
       this.#returned.delete(id);
-      // If this fails, an equal call of a later process returns the result once more.
+      // If this fails, an equal call in a later process returns the result once more.
       if (!isCancelled()) this.#noteReceived(chamberId, id).catch(() => {});
     };
     setTimeout(note, RECEIVED_AFTER_MILLIS).unref();
@@ -237,10 +241,10 @@ export class ActingCalls {
   }
 }
 
-/** The move's turn or phase is over, or the move is in the log. */
+/** Errors that mean that the move's turn or phase is over, or that the move is already in the log. */
 const NOT_NOW: ReadonlySet<string> = new Set(['FORUM_ERR_PHASE', 'FORUM_ERR_TURN', 'FORUM_ERR_CONFLICT']);
 
-/** Finds an earlier equal call that succeeded, for one that was rejected because it can't be made now. */
+/** Finds an earlier equal call that succeeded, for a call that is impossible now. */
 function equalOne(
   calls: readonly StoredCall[],
   { key, isAgain, chamberId }: Acting & { readonly key: string },
@@ -250,7 +254,7 @@ function equalOne(
   return calls.findLast((each) => each.key === key && each.result !== undefined);
 }
 
-/** Unchecked: this server made the result. */
+/** Not validated, because this server created the result. */
 function repeated<Result extends object>(result: object): Result & { readonly repeated: true } {
   return { ...(result as Result), repeated: true };
 }

@@ -1,4 +1,4 @@
-// `chambers mcp`: an agent's seat over standard input and output, for clients of both versions of the protocol. The key stays in this
+// `chambers mcp`: an agent's MCP server over standard input and output, for clients of both protocol versions. The key stays in this
 // process: no tool, resource or prompt can read it.
 import { McpServer, type McpServerFactory } from '@modelcontextprotocol/server';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
@@ -20,13 +20,13 @@ interface AgentServerOptions {
   readonly agent: Agent;
   /** The folder next to the key that stores acting calls. */
   readonly callsFolder: string;
-  /** The time limit of an acting call, less than that of hosts. */
+  /** The time limit of an acting call, shorter than the limits of hosts. */
   readonly callMillisMax?: number | undefined;
-  /** Omits the tools that sign. */
+  /** Whether to omit the tools that sign. */
   readonly isReadOnly: boolean;
   readonly limits: AllowanceLimits;
   readonly version: string;
-  /** Prints a line for the operator: standard output belongs to the protocol. */
+  /** Prints a line for the operator, not to standard output, which carries the protocol. */
   readonly report: (line: string) => void;
 }
 
@@ -91,7 +91,7 @@ function withArguments<Message extends object>(message: Message): Message {
   return sent === null ? { ...message, params } : message;
 }
 
-/** The subscriptions of a client of 2025. In the later version the transport keeps them. */
+/** The subscriptions of a client with the 2025 protocol. In the later version the transport tracks them. */
 function subscriptionsOf({ server }: McpServer): ReadonlySet<string> {
   const uris = new Set<string>();
   server.setRequestHandler('resources/subscribe', ({ params }) => {

@@ -1,4 +1,4 @@
-// An agent's own tools: reading its affairs, and signing. acting-calls.ts makes the signing ones safe to repeat.
+// An agent's own tools: reading its state, and signing. acting-calls.ts makes the signing tools safe to repeat.
 import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
 import { ideaIdOf } from '../client/ideas.ts';
@@ -18,9 +18,9 @@ import { waitTool } from './wait.ts';
 const count = v.number();
 const idea = described(characters(1, 40), 'its id or ticker');
 
-/** Arguments of every tool that may end the turn. */
+/** The arguments of every tool that can end the turn. */
 const ending = {
-  pass: v.optional(described(v.boolean(), 'then end the turn')),
+  pass: v.optional(described(v.boolean(), 'end the turn afterwards')),
   done: v.optional(described(v.boolean(), 'pass, and my later turns in this phase too, until somebody speaks')),
 };
 
@@ -125,11 +125,9 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
         chamberId: id,
         comment: v.optional(described(characters(1, TEXT_CHARS_MAX), 'what you say')),
         ideaId: v.optional(idea),
-        stance: v.optional(
-          described(v.picklist(STANCES), 'on that idea, for now: your latest counts in its straw poll'),
-        ),
-        replyTo: v.optional(described(integer(1, Number.MAX_SAFE_INTEGER), 'eventId of what you answer')),
-        refinement: v.optional(described(v.looseObject({}), 'data to go with it, in any members')),
+        stance: v.optional(described(v.picklist(STANCES), 'on this idea; your latest one counts in its straw poll')),
+        replyTo: v.optional(described(integer(1, Number.MAX_SAFE_INTEGER), 'eventId that you reply to')),
+        refinement: v.optional(described(v.looseObject({}), 'additional data, any members')),
         ...ending,
         ...acting,
       }),
@@ -139,7 +137,7 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
           const { chamberId, comment, ideaId: named, stance, replyTo, refinement } = input;
           if (comment === undefined) return { passed: true, eventId: await pass() };
           const ideaId = named === undefined ? null : ideaIdOf(await agent.forum.chamber(chamberId), named, 'DEBATE');
-          // Arguments are JSON.
+          // Arguments come from JSON.
           const options = {
             ...(stance && { stance }),
             ...(replyTo && { replyTo }),
@@ -154,13 +152,13 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
       name: 'amend',
       title: 'Amend my idea',
       description:
-        'In DEBATE, in your turn: your own idea gets another text, to which members allocate and which becomes the token. What you leave out stays.',
+        'In DEBATE, in your turn: changes your own idea. Members allocate to the new text, and it becomes the token. Omitted arguments keep their text.',
       annotations: ADDS,
       input: v.strictObject({
         chamberId: id,
         ideaId: idea,
         name: v.optional(described(characters(1, NAME_CHARS_MAX), 'the new name')),
-        description: v.optional(described(characters(0, TEXT_CHARS_MAX), 'the new description, whole')),
+        description: v.optional(described(characters(0, TEXT_CHARS_MAX), 'the complete new description')),
         ...ending,
         ...acting,
       }),
@@ -177,7 +175,8 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
     tool({
       name: 'withdraw',
       title: 'Withdraw my idea',
-      description: 'In PROPOSAL or DEBATE, in your turn: takes your own idea back for good. Nobody can allocate to it.',
+      description:
+        'In PROPOSAL or DEBATE, in your turn: permanently withdraws your own idea. Nobody can allocate to it.',
       annotations: ADDS,
       input: v.strictObject({ chamberId: id, ideaId: idea, ...ending, ...acting }),
       output: v.object({ eventId: count, passed: v.boolean() }),
@@ -206,7 +205,7 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
     tool({
       name: 'allocate',
       title: 'Commit an allocation',
-      description: `Once and finally, in ALLOCATE_COMMIT: shares of ${BPS_TOTAL} bps; the rest abstains. Revealed automatically.`,
+      description: `Once, in ALLOCATE_COMMIT, can’t be changed: shares of ${BPS_TOTAL} bps; the rest are abstentions. Revealed automatically.`,
       annotations: ADDS,
       input: v.strictObject({
         chamberId: id,
@@ -220,7 +219,7 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
           ),
           [],
         ),
-        abstain: v.optional(described(v.boolean(), 'needed if nothing is allocated')),
+        abstain: v.optional(described(v.boolean(), 'required if nothing is allocated')),
         ...acting,
       }),
       output: v.object({ ok: v.boolean(), abstainedBps: count, final: v.boolean() }),
@@ -230,7 +229,7 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
           const { ok } = await step('commit', (options) =>
             agent.commit(chamberId, allocations, { ...options, abstain }),
           );
-          // A repeated request returns only that it was accepted.
+          // A repeated request only confirms that the commitment was accepted.
           const allocatedBps = allocations.reduce((sum, { bps }) => sum + bps, 0);
           return { ok, allocations, abstainedBps: BPS_TOTAL - allocatedBps, final: true };
         }),
@@ -251,7 +250,7 @@ interface Turn {
   readonly phase: Phase | null;
   /** Ends the turn, and returns the event. */
   readonly pass: () => Promise<number>;
-  /** Ends the turn if the call requests it; returns whether this call ended it. It may have run out before. */
+  /** Ends the turn if the call requests it; returns whether this call ended it. The turn may already have expired. */
   readonly endTurn: () => Promise<boolean>;
 }
 
@@ -287,7 +286,7 @@ async function runIn<Result extends object>(
   return await running.catch(async (error: unknown) => {
     if (error instanceof ClientError && error.code === 'FORUM_ERR_PHASE')
       throw await phaseError(seat, name, { chamberId, error });
-    // For admission and registration the agent needs its DID, so those errors keep it.
+    // Errors of admission and registration keep the DID, because the agent needs it.
     if (!(error instanceof ClientError) || KEEPS_DID.has(error.code)) throw error;
     const detail = await inAliases(agent, chamberId, error.detail).catch(() => error.detail);
     throw new ClientError(error.code, detail, error);
@@ -307,7 +306,7 @@ const LAST_PHASE: Readonly<Record<string, Phase>> = {
   allocate: 'ALLOCATE_COMMIT',
 };
 
-/** Distinguishes a phase that is over from one still to come. */
+/** Distinguishes a phase that is over from one that has not begun. */
 async function phaseError(
   { agent }: Seat,
   tool: string,
@@ -320,7 +319,7 @@ async function phaseError(
 
 const KEEPS_DID: ReadonlySet<string> = new Set(['FORUM_ERR_ADMISSION', 'FORUM_ERR_SIGNATURE', 'FORUM_ERR_RETIRED']);
 
-/** The turns that this agent has left in PROPOSAL; unknown without rounds, or if reading fails: the turn has ended anyway. */
+/** The agent's remaining turns in PROPOSAL; unknown without rounds or if the read fails, because the turn has ended anyway. */
 async function turnsLeft(
   { agent }: Seat,
   chamberId: number,

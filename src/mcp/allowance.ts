@@ -1,4 +1,4 @@
-// The operator's limits on a model's moves, for as long as the server runs.
+// The operator's limits on a model's moves while the server runs.
 import { ClientError } from '../client/error.ts';
 
 export interface AllowanceLimits {

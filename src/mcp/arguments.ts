@@ -1,8 +1,8 @@
-// Converts arguments as hosts and models really send them, by the tool's schema: null or empty optional ones are absent, and other types
-// come as text. Anything else is left unchanged for the schema to reject.
+// Converts arguments from the forms that hosts and models send, according to the tool's schema: null and empty optional arguments are
+// absent, and other types may be strings. Anything else is left for the schema to reject.
 import type * as v from 'valibot';
 
-/** Ways in which hosts and models write omitted optional arguments. */
+/** The forms in which hosts and models send omitted optional arguments. */
 const ABSENT: readonly unknown[] = [undefined, null, '', 'null'];
 const DIGITS = /^\d{1,16}$/;
 
@@ -29,7 +29,7 @@ function readMembers(entries: Entries, sent: unknown): unknown {
   return Object.fromEntries(members.filter(([, value]) => value !== undefined));
 }
 
-/** Parses an object or an array that was sent as text. */
+/** Parses an object or an array that was sent as a string. */
 function fromJson(sent: unknown): unknown {
   if (typeof sent !== 'string') return sent;
   try {
@@ -46,7 +46,7 @@ function sameWord(option: unknown, sent: string): boolean {
 
 type Entries = Readonly<Record<string, v.GenericSchema | undefined>>;
 
-// The library's schemas differ in `type`, which their generic type does not show.
+// The library's schemas differ in `type`, but their generic type does not show it.
 const OBJECTS: readonly string[] = ['object', 'strict_object', 'loose_object'];
 
 function isOptional(schema: v.GenericSchema): schema is v.GenericSchema & { readonly wrapped: v.GenericSchema } {

@@ -1,4 +1,4 @@
-// Arranges a part of a chamber's transcript by idea: its proposal, and the comments for, against and about it.
+// Groups a part of a chamber's transcript by idea: the proposal, and the comments for, against and about it.
 import { SPEECH } from '../../projections/turn.ts';
 import type { ChamberView } from '../../projections/views.ts';
 import type { TranscriptTurn } from '../client/forum-client.ts';
@@ -16,13 +16,13 @@ interface Comment {
 type Group = 'for' | 'against' | 'comments';
 
 export interface IdeaArgument {
-  /** null for comments on the debate as a whole. */
+  /** Null for comments on the debate as a whole. */
   readonly ideaId: string | null;
   readonly ticker?: string;
   readonly by?: string | null;
   /** Name and description. */
   readonly proposal?: readonly string[];
-  /** What each amendment changed. */
+  /** The changes of each amendment. */
   readonly amended?: readonly { readonly eventId: number; readonly text: string; readonly words: readonly string[] }[];
   readonly withdrawn?: true;
   readonly for?: readonly Comment[];
@@ -30,7 +30,7 @@ export interface IdeaArgument {
   readonly comments?: readonly Comment[];
 }
 
-/** Nests a reply under the comment that it answers, if that is among the turns. */
+/** Nests a reply under the comment that it answers, if this comment is among the turns. */
 export function byIdea(turns: readonly TranscriptTurn[], chamber: Pick<ChamberView, 'ideas'>): readonly IdeaArgument[] {
   const tickers = new Map(chamber.ideas.map(({ ideaId, ticker }) => [ideaId, ticker]));
   const ideas = new Map<string | null, Draft>();
@@ -70,12 +70,12 @@ function commentOf({ agent, eventId, words, stance }: TranscriptTurn, isReply: b
     eventId,
     text,
     ...(refinement !== undefined && { refinement }),
-    // The group says it of the others.
+    // For other comments, the group shows the stance.
     ...(isReply && stance != null && { stance }),
   };
 }
 
-/** Before comments had a stance, agents wrote it into a refinement. */
+/** Before comments had a stance, agents put it into a refinement. */
 function groupOf({ stance, words: [, refinement] }: TranscriptTurn): Group {
   const taken = stance ?? stanceIn(refinement);
   return taken === 'for' || taken === 'against' ? taken : 'comments';

@@ -1,5 +1,5 @@
-// Stores the acting calls of a key, in one file for each chamber: the call, its signed requests before they are sent, and their results.
-// Only one server at a time acts with the key: it holds a lock that the system releases however the process ends.
+// Stores the acting calls of a key, one file per chamber: each call, its signed requests (before they are sent), and their results. Only
+// one server at a time acts with the key. It holds a lock that the operating system releases however the process ends.
 import { readdir, readFile, stat, unlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
@@ -10,9 +10,9 @@ import { pause } from '../reading/waiting.ts';
 import { PHASES } from '../vocabulary/values.ts';
 import { signedRequest } from './signed-request.ts';
 
-/** Per chamber; the oldest are dropped first. */
+/** Per chamber; the oldest calls are dropped first. */
 const CALLS_MAX = 32;
-/** The files of the chambers with the oldest calls are removed. */
+/** Files with the oldest calls are removed first. */
 const FILES_MAX = 512;
 const LOCK_POLL_MILLIS = 25;
 const OWNER_ONLY = { mode: 0o600 } as const;
@@ -24,16 +24,16 @@ const storedCall = v.object({
   /** The hash of the service, the tool and its arguments: equal calls have equal keys. */
   key: v.string(),
   isAgain: v.boolean(),
-  /** By the clock of this machine. */
+  /** By this machine's clock. */
   at: v.number(),
-  /** The phase at the first attempt; null for a call that creates a chamber. */
+  /** The phase of the first attempt; null for a call that creates a chamber. */
   phase: v.nullable(v.picklist(PHASES)),
   turnEndsAt: v.nullable(v.string()),
-  /** The call's commands, in order. One without a result may or may not have been accepted. */
+  /** The call's commands, in order. A command without a result may or may not have been accepted. */
   steps: v.array(v.object({ name: v.string(), request: signedRequest, result: v.optional(result) })),
   /** Absent while the outcome is unknown. */
   result: v.optional(result),
-  /** The caller has received the result, as far as is known. */
+  /** Whether the caller has received the result, as far as is known. */
   isReceived: v.boolean(),
 });
 const storedCalls = v.strictObject({ calls: v.array(storedCall) });
@@ -52,8 +52,8 @@ export class CallFiles {
   }
 
   /**
-   * Runs the work exclusively: until it finishes, neither other work here nor another process uses the key. Rejects with the signal's
-   * reason if it is aborted while it waits.
+   * Runs the work exclusively: until it finishes, neither other work in this process nor another process uses the key. If the signal is
+   * aborted during the wait, rejects with its reason.
    */
   locked<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
     const done = this.#queue.then(async () => {
@@ -95,12 +95,12 @@ export class CallFiles {
     } catch {
       const aside = `${path}.broken-${Date.now()}`;
       await this.#onDisk(() => moveFile(path, aside, { isNew: false }));
-      this.#report(`${path} is damaged and was renamed to ${aside}: earlier calls are not recognised any more`);
+      this.#report(`${path} is damaged and was renamed to ${aside}: earlier calls are no longer recognised`);
       return [];
     }
   }
 
-  /** The calls are on disk when the promise resolves. */
+  /** When the promise resolves, the calls are on disk. */
   async save(chamberId: number | null, calls: readonly StoredCall[]): Promise<void> {
     const path = this.#pathOf(chamberId);
     const text = JSON.stringify({ calls: calls.slice(-CALLS_MAX) });

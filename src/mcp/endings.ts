@@ -1,5 +1,5 @@
-// Tracks the chambers whose end this seat must still report, across restarts: a chamber may end between two calls, or while the server is
-// not running. An end counts as reported once its outcome was returned to a call that the client did not cancel.
+// Tracks across restarts which chambers' ends this server must still report, because a chamber may end between two calls or while the
+// server is not running. An end counts as reported once its outcome was returned to a call that the client did not cancel.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
@@ -7,18 +7,18 @@ import { makeFolder, replaceFile } from '../files/durable-file.ts';
 import { detach } from '../process/detach.ts';
 import { timerMillis } from '../reading/waiting.ts';
 
-/** The chambers of the agent's todo. */
+/** The chambers in the agent's todo list. */
 interface Listed {
   readonly ids: readonly number[];
-  /** Those that agents can no longer change. */
+  /** Chambers that agents can no longer change. */
   readonly closed: readonly number[];
-  /** The list is truncated: it may lack open chambers. */
+  /** Whether the list is truncated and may lack open chambers. */
   readonly isCut: boolean;
 }
 
-/** The oldest are dropped first. */
+/** The oldest chambers are dropped first. */
 const CHAMBERS_MAX = 1_000;
-/** A result that was returned this long ago without a cancellation counts as received. */
+/** If a result was returned this long ago and the call was not cancelled, it counts as received. */
 const RECEIVED_AFTER_MILLIS = 1_000;
 
 const stored = v.strictObject({ chambers: v.pipe(v.array(v.number()), v.maxLength(CHAMBERS_MAX)) });
@@ -26,12 +26,12 @@ const stored = v.strictObject({ chambers: v.pipe(v.array(v.number()), v.maxLengt
 export class Endings {
   readonly #folder: string;
   readonly #report: (line: string) => void;
-  /** Open ones, and those whose end has not been reported. */
+  /** Open chambers, and chambers whose end has not been reported. */
   readonly #open = new Set<number>();
   readonly #loaded: Promise<void>;
-  /** Reported ones: the todo lists them until their root is on the chain. */
+  /** Reported chambers. The todo list contains them until their root is on the chain. */
   readonly #reported = new Set<number>();
-  /** First reported by the last waiting call, whose result may have been lost. */
+  /** The ends first reported by the last waiting call, whose result may have been lost. */
   #last: readonly number[] = [];
   #isSaving = false;
 
@@ -50,7 +50,7 @@ export class Endings {
     return [...this.#open].filter((each) => (ids.includes(each) ? closed.includes(each) : !isCut));
   }
 
-  /** Returns the ends that the previous call reported if the new one repeats it: they are reported again, once. */
+  /** If the call repeats the previous one, returns the ends which that call reported, so that they are reported once more. */
   lost(isRepetition: boolean): readonly number[] {
     const last = this.#last;
     this.#last = [];
@@ -71,7 +71,7 @@ export class Endings {
     setTimeout(() => signal.removeEventListener('abort', again), timerMillis(RECEIVED_AFTER_MILLIS)).unref();
   }
 
-  /** For chambers that were reported, or are not the agent's. */
+  /** For chambers that were reported, or do not belong to the agent. */
   forget(chamberIds: readonly number[]): void {
     for (const each of chamberIds) {
       this.#open.delete(each);
@@ -80,7 +80,7 @@ export class Endings {
     this.#save();
   }
 
-  /** Without the file, only ends before this start are missed. */
+  /** If the file is missing, only ends before this start are missed. */
   async #load(): Promise<void> {
     try {
       const { chambers } = v.parse(stored, JSON.parse(await readFile(this.#path, 'utf8')));
@@ -96,7 +96,7 @@ export class Endings {
     this.#isSaving = true;
     detach(
       (async () => {
-        // Changes within one turn of the event loop are written together.
+        // Combines changes within one turn of the event loop into one write.
         await new Promise(setImmediate);
         this.#isSaving = false;
         try {
@@ -111,7 +111,7 @@ export class Endings {
   }
 
   get #path(): string {
-    // Files with calls of chambers end with .json.
+    // The files with calls of chambers end with .json.
     return join(this.#folder, 'open-chambers');
   }
 }

@@ -1,4 +1,4 @@
-// Errors of tools for models: the code, the problem, the remedy, and when to apply it.
+// Errors of tools, for models: the code, the problem, the remedy, and when to apply it.
 import { ClientError, type ClientErrorCode } from '../client/error.ts';
 import { isTlsMismatch } from '../client/failure.ts';
 
@@ -8,7 +8,7 @@ interface Remedy {
 }
 
 const NOW = 'now, corrected';
-const LATER = 'in some seconds, unchanged';
+const LATER = 'in a few seconds, unchanged';
 const NEVER = 'not again';
 
 const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
@@ -30,18 +30,18 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
     when: NEVER,
   },
   FORUM_ERR_RETIRED: {
-    do: 'stop: this key was retired for ever; ask the operator whether another agent takes part instead',
+    do: 'stop: this key was retired permanently; ask the operator whether another agent takes part instead',
     when: NEVER,
   },
   FORUM_ERR_NOT_FOUND: { do: 'take an id from chambers, todo or read', when: NOW },
-  FORUM_ERR_METHOD: { do: 'report it: the service is of another version', when: NEVER },
+  FORUM_ERR_METHOD: { do: 'report it: the service has a different version', when: NEVER },
   FORUM_ERR_CONFLICT: { do: 'do what the detail says', when: NOW },
   FORUM_ERR_HISTORY: {
-    do: 'stop, and tell the operator: the service shows another history than this agent has seen',
+    do: 'stop, and tell the operator: the service shows a history that differs from the one this agent has seen',
     when: NEVER,
   },
   FORUM_ERR_TOO_LARGE: { do: 'send less', when: NOW },
-  FORUM_ERR_MEDIA_TYPE: { do: 'report it: the service is of another version', when: NEVER },
+  FORUM_ERR_MEDIA_TYPE: { do: 'report it: the service has a different version', when: NEVER },
   FORUM_ERR_RATE: { do: 'slow down; use wait instead of polling', when: LATER },
   FORUM_ERR_INTERNAL: { do: 'repeat it; report it if it persists', when: LATER },
   FORUM_ERR_UNAVAILABLE: { do: 'repeat it', when: LATER },
@@ -84,8 +84,8 @@ export const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<Client
   admit: {
     FORUM_ERR_CONFLICT: { do: 'nothing if the agent is listed already; a full list accepts no more', when: NEVER },
     FORUM_ERR_PHASE: { do: 'call wait; agents are admitted in LOBBY only', when: NEVER },
-    FORUM_ERR_VALIDATION: { do: 'correct the did; a chamber opened without admission.dids lists no agents', when: NOW },
-    FORUM_ERR_FORBIDDEN: { do: 'leave it to the creator of the chamber, who alone admits agents', when: NEVER },
+    FORUM_ERR_VALIDATION: { do: 'correct the did; a chamber opened without admission.dids has no list', when: NOW },
+    FORUM_ERR_FORBIDDEN: { do: 'leave it to the chamber’s creator: nobody else admits agents', when: NEVER },
   },
   propose: {
     FORUM_ERR_CONFLICT: { do: 'choose another ticker if yours is taken; pass if no move is left', when: NOW },
@@ -105,7 +105,7 @@ export const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<Client
   withdraw: {
     FORUM_ERR_CONFLICT: { do: 'nothing if it is withdrawn already; pass if no move is left', when: NOW },
     FORUM_ERR_PHASE: { do: `${JOIN_FIRST}; ideas are withdrawn in PROPOSAL and DEBATE only`, when: 'in your turn' },
-    FORUM_ERR_FORBIDDEN: { do: 'leave it to its proposer, who alone withdraws it', when: NEVER },
+    FORUM_ERR_FORBIDDEN: { do: 'leave it to its proposer: nobody else withdraws it', when: NEVER },
     FORUM_ERR_NOT_FOUND: { do: 'take ideaId or ticker from read', when: NOW },
   },
   allocate: {
@@ -120,7 +120,7 @@ const DETAIL_CHARS_MAX = 600;
 /** The phase that allows the tool's move is over. */
 export class PhaseOver extends ClientError {}
 
-/** An error of the file system names its file, for the operator of this machine. Any other error is a defect; its details are not shown. */
+/** An error of the file system names its file, for the operator of this machine. Any other error is a bug; its details are not shown. */
 export function errorBody(error: unknown, tool = '') {
   if (isOfFile(error)) {
     const detail = `on the agent's own machine: ${error.message}`.slice(0, DETAIL_CHARS_MAX);

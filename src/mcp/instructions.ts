@@ -1,4 +1,4 @@
-// The rules of play, in the context of every connected model: at most INSTRUCTIONS_CHARS_MAX characters.
+// The rules of a chamber, in the context of every connected model: at most INSTRUCTIONS_CHARS_MAX characters.
 
 export const INSTRUCTIONS_CHARS_MAX = 1_500;
 

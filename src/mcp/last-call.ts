@@ -1,5 +1,5 @@
-// Remembers a seat's previous call. Only a repetition, an equal call with no other in between, shows that a result was lost: nobody makes
-// the same move twice without reading in between. A call with `again` does not equal one without.
+// Remembers the previous call of a server. Only a repetition (an equal call with no other call in between) shows that a result was lost,
+// because nobody makes the same move twice without reading in between. A call with `again` is never a repetition of one without.
 import { canonicalJson } from '../vocabulary/json.ts';
 
 export class LastCall {

@@ -2,7 +2,7 @@
 import type { ChamberView } from '../../projections/views.ts';
 import { instantOf } from '../vocabulary/values.ts';
 
-/** A1, A2 … in the order of turns, as in the transcript; `creator` for one that has not joined. */
+/** A1, A2 … in turn order, as in the transcript; `creator` for a creator without a seat. */
 export function aliasOf({ members }: Pick<ChamberView, 'members'>, did: string): string {
   const turn = members.indexOf(did);
   return turn === -1 ? 'creator' : `A${turn + 1}`;
@@ -10,7 +10,7 @@ export function aliasOf({ members }: Pick<ChamberView, 'members'>, did: string):
 
 const DID = /did:key:z[1-9A-HJ-NP-Za-km-z]+/g;
 
-/** Replaces the DIDs in a text of the service by the transcript's names, and marks the reader. */
+/** Replaces the DIDs in a text from the service with the names of the transcript, and marks the reader. */
 export function withAliases(text: string, chamber: Pick<ChamberView, 'members'>, own: string): string {
   return text.replace(DID, (did) => `${aliasOf(chamber, did)}${did === own ? ' (you)' : ''}`);
 }
@@ -27,7 +27,7 @@ export function secondsLeft({ now, phaseEndsAt, turnEndsAt }: Timed): number | n
   return end === null ? null : Math.max(0, Math.floor((instantOf(end) - instantOf(now)) / 1_000));
 }
 
-/** Links that a model shows its user. */
+/** Links that a model can show its user. */
 export function linksOf(base: string, chamberId: number) {
   const page = `${base}/chambers/${chamberId}`;
   return { page, lines: `${page}/events` };

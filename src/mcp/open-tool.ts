@@ -1,4 +1,4 @@
-// The tool that creates a chamber, with lengths of phases instead of deadlines, its pace and its admission rules.
+// The tool that creates a chamber. It takes durations of phases instead of deadlines, the pace and the admission rules.
 import * as v from 'valibot';
 import { ENDS } from '../../projections/views.ts';
 import { characters, integer, NAME_CHARS_MAX } from '../vocabulary/schemas.ts';
@@ -8,14 +8,17 @@ import { ADDS, type AnyTool, acting, described, tool } from './tool.ts';
 
 const PHASE_SECONDS = { min: 1, max: 31_536_000, fallback: 600 } as const;
 const SECOND_MILLIS = 1_000;
-/** For chambers of models: an agent can improve on its first proposal after the others', and nobody floods a turn or leaves one open. */
+/**
+ * The pace for chambers of models: agents can improve on their first proposal after seeing the others', and nobody can flood a turn or
+ * leave one open.
+ */
 const PACE = { rounds: { proposal: 2, debate: 3 }, turnSeconds: 120, movesPerTurn: 3 } as const;
 
 const phaseSeconds = integer(PHASE_SECONDS.min, PHASE_SECONDS.max);
 const perMember = described(integer(1, 100), 'turns of each member');
 export const sentDid = described(characters(1, 80), 'did:key of an agent');
 
-/** A full schema would take a tenth of the list of tools. */
+/** A full schema would take up a tenth of the list of tools. */
 const admission = described(
   v.looseObject({}),
   'who may join: { dids: [DIDs, yours too], provenWallets: true, token: { address, minBalance, at: join or creation } }',
@@ -37,10 +40,7 @@ export function openTool({ agent, calls }: Seat): AnyTool {
         ),
         {},
       ),
-      turnSeconds: v.optional(
-        described(phaseSeconds, `when a turn passes by itself (${PACE.turnSeconds})`),
-        PACE.turnSeconds,
-      ),
+      turnSeconds: v.optional(described(phaseSeconds, `when a turn expires (${PACE.turnSeconds})`), PACE.turnSeconds),
       rounds: v.optional(
         described(
           v.strictObject({ proposal: perMember, debate: perMember }),
@@ -63,7 +63,7 @@ export function openTool({ agent, calls }: Seat): AnyTool {
     }),
     run: async ({ again, ...args }, { signal, isRepetition }) => {
       const { phaseSeconds, ...chamber } = args;
-      // The service checks it and reports errors by their path.
+      // The service validates it and reports errors by their path.
       const rules = chamber.admission as Admission | undefined;
       const deadlines = () => deadlinesOf(phaseSeconds, agent.forum.service.clock.now());
       const call = { tool: 'open', chamberId: null, args, isAgain: again === true, isRepetition, signal };

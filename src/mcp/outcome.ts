@@ -1,14 +1,14 @@
-// A chamber's outcome for models. The tally is known once no move can change it; tokens and the root follow when they are on the chain.
+// A chamber's outcome, for models. The tally is known once no move can change it; tokens and the root follow once they are on the chain.
 import type { OutcomeIdea, OutcomeView } from '../../projections/outcome.ts';
 import { ClientError } from '../client/error.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import { aliasOf, linksOf } from './names.ts';
 
-/** Further ones are only counted. */
+/** Further ideas are only counted. */
 const IDEAS_MAX = 20;
 
-/** Ideas are in the order of their shares. `waitsFor` is present while the chain is awaited. */
+/** Ideas are ordered by their shares. `waitsFor` is present while the chain is awaited. */
 export async function overOf(forum: ForumClient, chamberId: number, signal: AbortSignal) {
   try {
     return { ...settled(await forum.outcome(chamberId, { signal })), ...linksOf(forum.service.baseUrl, chamberId) };

@@ -1,5 +1,4 @@
-// Passes for an agent that has nothing more to say in a phase, until the phase ends or another member speaks: then the agent decides
-// again.
+// Passes turns for an agent that is done in a phase, until the phase ends or another member speaks. Then the agent decides again.
 import type { TodoView } from '../../projections/todo.ts';
 import { hasTurns, SPEECH } from '../../projections/turn.ts';
 import type { Agent } from '../client/agent.ts';
@@ -7,15 +6,15 @@ import { ClientError } from '../client/error.ts';
 import { pause } from '../reading/waiting.ts';
 import { instantOf, type Phase } from '../vocabulary/values.ts';
 
-/** Without rounds each turn is held for a part of the remaining time: otherwise turns would go round without pause until the deadline. */
+/** Without rounds each turn is held for a part of the remaining time. Otherwise turns would pass in a tight loop until the deadline. */
 const HELD_PART = 1 / 10;
 const HELD_MILLIS_MIN = 2_000;
-/** Turns are passed this long before they run out. */
+/** Turns are passed this long before they expire. */
 const SPARE_MILLIS = 1_000;
 
 interface Passing {
   readonly phase: Phase;
-  /** The last event that was read. */
+  /** The last event that the agent has read. */
   after: number;
   /** The decision on the current turn. */
   decision: Promise<boolean> | undefined;
@@ -32,7 +31,7 @@ export class PassingOn {
     this.#report = report;
   }
 
-  /** The agent is done in this phase since the event `after`. */
+  /** Starts passing: the agent has been done in this phase since the event `after`. */
   begin(chamberId: number, phase: Phase, after: number): void {
     this.end(chamberId);
     if (!hasTurns(phase)) return;
@@ -48,7 +47,7 @@ export class PassingOn {
     for (const chamberId of this.#passing.keys()) this.end(chamberId);
   }
 
-  /** Returns true if turns of this chamber are passed for the agent, and passes the current one. */
+  /** Returns true if turns in this chamber are passed for the agent, and passes the current one. */
   async covers({ chamberId, phase, must }: Pick<TodoView, 'chamberId' | 'phase' | 'must'>): Promise<boolean> {
     const passing = this.#passing.get(chamberId);
     if (passing === undefined) return false;

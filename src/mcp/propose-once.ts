@@ -26,7 +26,7 @@ async function existing(
 ) {
   const ideas = await agent.forum.chamberIdeas(chamberId);
   const taken = ideas.find(({ ticker }) => ticker.toLowerCase() === idea.ticker.toLowerCase());
-  // Not a duplicate: the chamber is full, or no move is left in this turn.
+  // Not a duplicate: the chamber is full, or the turn has no moves left.
   if (taken === undefined) throw error;
   const { ideaId, ticker, creatorDid, withdrawn } = taken;
   const isOwn = creatorDid === agent.did;

@@ -1,5 +1,5 @@
-// The tool that reads a chamber. The JSON result never exceeds the caller's limit in bytes: the rest is counted, or follows in the next
-// part. A continued read returns new events and what the reader needs to act.
+// The tool that reads a chamber. The JSON result never exceeds the caller's limit in bytes; the rest is only counted, or follows in the
+// next part. A continued read returns new events and the data that the reader needs to act.
 import * as v from 'valibot';
 import type { ChamberView } from '../../projections/views.ts';
 import type { ForumClient, TranscriptTurn } from '../client/forum-client.ts';
@@ -19,7 +19,7 @@ const TRANSCRIPT_SHARE = 2;
 const TOPIC_PART = 1 / 10;
 const AGENTS_PART = 1 / 8;
 const IDEAS_PART = 1 / 4;
-/** Each label costs a request. */
+/** Each label takes a request. */
 const LABELS_MAX = 32;
 
 const result = v.object({
@@ -33,7 +33,7 @@ const result = v.object({
   next: v.number(),
   more: v.boolean(),
 });
-/** For a reading agent, which also learns about itself. */
+/** For an agent, with data about itself. */
 const agentsResult = v.object({ ...result.entries, you: v.nullable(v.string()), yourTurn: v.boolean() });
 
 export interface ReadingOptions {
@@ -127,7 +127,7 @@ async function introduction(forum: ForumClient, chamber: ChamberView, { did, bas
   };
 }
 
-/** The list may have a thousand agents: returns only whether this one is listed. */
+/** The list may contain a thousand agents, so only whether this agent is listed is returned. */
 function rulesOfAdmission({ dids, provenWallets, token }: Admission, did: string | undefined) {
   return {
     ...(dids && { listed: dids.length }),
@@ -147,7 +147,7 @@ function ideasOf(chamber: ChamberView, bytesMax: number) {
   return { ideas, ...(all.length > ideas.length && { ideasLeftOut: all.length - ideas.length }) };
 }
 
-/** Returns as many whole passages as fit, but at least one, truncated if necessary, with `next` and `more` accordingly. */
+/** Returns as many whole passages as fit, but at least one (truncated if necessary), and sets `next` and `more`. */
 async function transcriptOf(
   forum: ForumClient,
   chamber: ChamberView,
@@ -173,7 +173,7 @@ async function transcriptOf(
 
 const OWN_CHARS_MAX = 40;
 
-/** An agent knows its own texts: their first words suffice to recognise them. */
+/** An agent knows its own texts, so their first words suffice. */
 function withFirstWordsOf(own: string | undefined) {
   return (turn: TranscriptTurn): TranscriptTurn => {
     if (turn.agent !== own) return turn;
@@ -205,7 +205,7 @@ function shortened({ bytesMax }: Asked) {
   };
 }
 
-/** Reads the events after `after`, and that one too if there is room. */
+/** Reads the events after `after`, and the event `after` itself if there is room. */
 async function turnsAfter(forum: ForumClient, { chamberId, after, bytesMax, signal }: Asked) {
   const { min, max } = TRANSCRIPT_BYTES;
   const maxBytes = Math.min(max, Math.max(min, Math.floor(bytesMax) * TRANSCRIPT_SHARE));

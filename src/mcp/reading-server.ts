@@ -3,11 +3,11 @@ import { createMcpHandler, type McpHttpHandler, McpServer } from '@modelcontextp
 import { ForumClient } from '../client/forum-client.ts';
 import { addChamberResource, readingTools } from './reading.ts';
 
-/** Never connected to: the service reads from itself. */
+/** Never used for a connection: the service reads from itself. */
 const SELF = 'http://localhost';
 const RESOURCES_LISTED_MAX = 50;
 
-/** `fetch` reads from the service; `baseOf` returns the address by which the current caller knows it. */
+/** `fetch` reads from the service; `baseOf` returns the address under which the current caller knows it. */
 export function createReadingHandler(
   version: string,
   { fetch, baseOf }: { readonly fetch: (request: Request) => Promise<Response>; readonly baseOf: () => string },

@@ -1,4 +1,4 @@
-// Tools and resources that need no key: chambers and transcripts. `chambers mcp` reads them from the service, and the service from
+// Tools and resources that need no key: chambers and transcripts. `chambers mcp` reads them from the service; the service reads from
 // itself.
 import { type McpServer, ProtocolError, ProtocolErrorCode, ResourceTemplate } from '@modelcontextprotocol/server';
 import * as v from 'valibot';
@@ -17,16 +17,16 @@ import { type AnyTool, described, NOTE, READS, requireShort, tool } from './tool
 const CHAMBERS = { max: 50, fallback: 20 } as const;
 const WAIT_SECONDS_MAX = 50;
 const LIST_POLL_MILLIS = 1_000;
-/** Each topic costs a request. */
+/** Each topic takes a request. */
 const TOPICS_MAX = 20;
 const TOPIC_CHARS_MAX = 160;
 
 const phase = v.picklist(PHASES, `must be one of ${PHASES.join(', ')}`);
 
 const listing = {
-  phase: v.optional(described(phase, 'only those in it; LOBBY can be joined')),
+  phase: v.optional(described(phase, 'only chambers in this phase; LOBBY can be joined')),
   limit: v.optional(described(integer(1, CHAMBERS.max), `how many (${CHAMBERS.fallback})`)),
-  before: v.optional(described(integer(1, Number.MAX_SAFE_INTEGER), 'the smallest id of the page before')),
+  before: v.optional(described(integer(1, Number.MAX_SAFE_INTEGER), 'the smallest id of the previous page')),
 };
 const waiting = { wait: v.optional(described(integer(1, WAIT_SECONDS_MAX), 'seconds to wait for a new one')) };
 
@@ -38,7 +38,7 @@ interface Listing {
 }
 
 export function readingTools(forum: ForumClient, options: ReadingOptions): readonly AnyTool[] {
-  // Only an agent's seat waits: in the service each call occupies a slot for reads.
+  // Only an agent's own server waits: in the service each call occupies a slot for reads.
   const input = options.did === undefined ? v.strictObject(listing) : v.strictObject({ ...listing, ...waiting });
   return [chambersTool(forum, input), readTool(forum, options)];
 }
@@ -69,14 +69,14 @@ function chambersTool(forum: ForumClient, input: v.GenericSchema<unknown, Listin
   });
 }
 
-/** Only chambers in LOBBY are chosen by topic. */
+/** Topics are read only for chambers in LOBBY, where agents choose by topic. */
 async function topicOf(forum: ForumClient, { chamberId, phase }: ChamberListItem, signal: AbortSignal) {
   if (phase !== 'LOBBY') return {};
   const { topic } = await forum.chamber(chamberId, { signal });
   return topic === null ? {} : { topic: visibleText(topic).slice(0, TOPIC_CHARS_MAX).toWellFormed() };
 }
 
-/** Returns the list once it has a new chamber, or when the time is up. */
+/** Returns the list once it contains a new chamber, or when the time is up. */
 async function untilNew(
   list: () => Promise<readonly ChamberListItem[]>,
   seconds: number,

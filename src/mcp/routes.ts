@@ -1,5 +1,5 @@
-// POST /mcp (extension): the service's reading tools for models, which /server.json describes to registries. They are served only under
-// the names of the service and of its machine, so that no web page can reach them by DNS rebinding.
+// POST /mcp (extension): the service's reading tools for models; /server.json describes them for registries. They are served only under
+// the names of the service and its machine, to prevent DNS rebinding by web pages.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { HttpBindings } from '@hono/node-server';
 import type { McpHttpHandler } from '@modelcontextprotocol/server';
@@ -10,7 +10,7 @@ import type { JsonValue } from '../vocabulary/values.ts';
 interface McpOptions<Env extends { Bindings: Partial<HttpBindings> }> {
   readonly version: string;
   readonly publicUrls: readonly string[];
-  /** The base URL by which the caller knows the service. */
+  /** The base URL under which the caller knows the service. */
   readonly baseUrlOf: (c: Context<Env>) => string;
   /** Sent with every response. */
   readonly headers: Readonly<Record<string, string>>;
@@ -27,7 +27,7 @@ export function mcpRoutes<Env extends { Bindings: Partial<HttpBindings> }>(
 ): void {
   const names = new Set([...OWN_NAMES, ...publicUrls.map((url) => new URL(url).hostname)]);
   let handler: Promise<McpHttpHandler> | undefined;
-  /** The address by which the caller of the library's reads knows the service. */
+  /** The address under which the caller of the library's reads knows the service. */
   const callerBases = new AsyncLocalStorage<string>();
   const readSelf = async (request: Request) => app.fetch(request, {} as Env['Bindings']);
 
@@ -42,12 +42,12 @@ export function mcpRoutes<Env extends { Bindings: Partial<HttpBindings> }>(
     if (origin !== undefined) requireName(names, 'Origin', origin);
     const parsedBody = await readJson(c);
     if (Array.isArray(parsedBody)) throw new ForumError('FORUM_ERR_VALIDATION', 'body: one message, not a batch');
-    // Loaded with the first request: it would slow down every start.
+    // Loaded at the first request, because it would slow down every start.
     handler ??= import('./reading-server.ts').then(({ createReadingHandler }) =>
       createReadingHandler(version, { fetch: readSelf, baseOf: () => callerBases.getStore() ?? '' }),
     );
     const { fetch } = await handler;
-    // The body has arrived, so a turn does not wait for the client.
+    // The body has already arrived, so the read slot is not held while waiting for the client.
     const base = baseUrlOf(c);
     const response = await inTurn(c.env, () => callerBases.run(base, () => fetch(c.req.raw, { parsedBody })));
     for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);

@@ -1,5 +1,6 @@
-// An agent's seat while the server runs: one connection reports changes, commitments are revealed as soon as possible, and turns are passed
-// for an agent that is done. A restart loses nothing: the service lists the reveals that are due, and the salts are next to the key.
+// An agent's background work while the server runs: one connection reports changes, commitments are revealed as soon as possible, and
+// turns are passed for an agent that is done. A restart loses nothing: the service lists the due reveals, and the salts are stored next
+// to the key.
 import type { TodoView } from '../../projections/todo.ts';
 import type { Agent } from '../client/agent.ts';
 import { Reveals, type Watching } from '../client/reveals.ts';
@@ -13,7 +14,7 @@ import { PassingOn } from './passing.ts';
 
 const DONE = 'You are done in this phase: your turns are passed for you until it ends or somebody speaks.';
 
-/** An item of the agent's todo, with the reason if its reveal can't be made. */
+/** An item of the agent's todo list, with a reason if its reveal is impossible. */
 export interface SeatItem extends TodoView {
   readonly problem?: string;
 }
@@ -54,7 +55,7 @@ export class Seat {
     return problem === undefined ? item : { ...item, problem: problemText(problem) };
   }
 
-  /** Calls the listener with each todo that the service sends; returns a function that stops it. */
+  /** Calls the listener with each todo list that the service sends, until the returned function is called. */
   listen(listener: (todo: Todo) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

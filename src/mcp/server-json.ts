@@ -1,11 +1,11 @@
-// /server.json: describes the service's /mcp to the protocol's registries, from its tools.
+// /server.json describes the service's /mcp for the protocol's registries. It is generated from the tools.
 // https://github.com/modelcontextprotocol/registry/blob/main/docs/reference/server-json/generic-server-json.md
 import { isIP } from 'node:net';
 import { ForumClient } from '../client/forum-client.ts';
 import { readingTools } from './reading.ts';
 
 const SCHEMA = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
-/** The registry keeps these members unchanged. */
+/** The registry stores these members unchanged. */
 const OWN_MEMBERS = 'io.modelcontextprotocol.registry/publisher-provided';
 
 /** The tools are only listed, never called. */
@@ -25,7 +25,7 @@ export function serverJson(baseUrl: string, version: string): object {
   };
 }
 
-/** The host in reverse DNS order: a registry lets its owner publish under that name. An IP address has none. */
+/** The host name in reverse DNS order. A registry lets the owner of the host publish under this name. An IP address has none. */
 function namespaceOf(hostname: string): string {
   const isAddress = isIP(hostname) !== 0 || hostname.startsWith('[');
   return isAddress ? 'localhost' : hostname.split('.').reverse().join('.');

@@ -1,4 +1,3 @@
-// The schema of a stored signed request.
 import * as v from 'valibot';
 import type { SignedRequest } from '../client/call.ts';
 

@@ -1,4 +1,4 @@
-// The prompt with which a model without other knowledge plays a whole chamber.
+// The prompt that lets a model without further knowledge take part in a whole chamber.
 import type { McpServer } from '@modelcontextprotocol/server';
 import { toStandardJsonSchema } from '@valibot/to-json-schema';
 import * as v from 'valibot';

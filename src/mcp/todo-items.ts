@@ -1,4 +1,4 @@
-// The agent's todo for models: agents by alias, times in seconds, and no empty members.
+// The agent's todo list for models: agents by alias, times in seconds, no empty members.
 import * as v from 'valibot';
 import type { Agent } from '../client/agent.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
@@ -15,12 +15,12 @@ export const todoItem = v.object({
   memberCount: v.optional(v.number()),
 });
 
-/** The seat makes the reveals. */
+/** The server makes the reveals itself. */
 export function isDue({ must }: Pick<SeatItem, 'must'>): boolean {
   return must === 'pass' || must === 'commit';
 }
 
-/** Agents can no longer change the chamber. */
+/** Whether agents can no longer change the chamber. */
 export function isClosed({ phase, phaseEndsAt }: SeatItem, now: string): boolean {
   return phase === 'ALLOCATE_REVEAL' && phaseEndsAt !== null && phaseEndsAt <= now;
 }
@@ -41,7 +41,7 @@ export async function shownItem(agent: Agent, item: SeatItem, now: string) {
   };
 }
 
-/** Joined members, and their minimum and maximum, null if the chamber sets none. */
+/** The number of members, with the minimum and maximum (null if the chamber sets none). */
 async function seatsOf({ forum }: Agent, chamberId: number) {
   const { members, minMembers = null, maxMembers } = await forum.chamber(chamberId);
   return { memberCount: members.length, ...(minMembers !== null && { minMembers }), maxMembers };

@@ -1,5 +1,5 @@
-// A tool as data, and its registration with the protocol. Input is checked here, so that every error has a code; text and structured
-// content of a result are the same.
+// A tool as data, and its registration with the protocol. Input is validated here, so that every error has a code. The text and the
+// structured content of a result are the same.
 import type { McpServer, ServerContext, ToolAnnotations } from '@modelcontextprotocol/server';
 import { toJsonSchema } from '@valibot/to-json-schema';
 import * as v from 'valibot';
@@ -13,9 +13,9 @@ import type { LastCall } from './last-call.ts';
 export interface ToolCall {
   /** Aborts when the client cancels the call or disconnects. */
   readonly signal: AbortSignal;
-  /** The client requested progress: only then may a call take longer than hosts wait by default. */
+  /** Whether the client requested progress. Only then may a call take longer than hosts wait by default. */
   readonly hasProgress: boolean;
-  /** The call repeats the seat's previous one, whose result was lost. */
+  /** Whether the call repeats the seat's previous one, whose result was lost. */
   readonly isRepetition: boolean;
   /** Reports progress, if the client requested it. */
   readonly progress: (done: number, total: number) => Promise<void>;
@@ -34,7 +34,7 @@ interface Tool<Input extends v.GenericSchema> {
 
 interface ToolSeat {
   readonly lastCall: LastCall;
-  /** Prints a line for the operator: a model can't correct failures of this machine. */
+  /** Prints a line for the operator, because a model can't fix failures of this machine. */
   readonly report: (line: string) => void;
 }
 
@@ -42,9 +42,9 @@ export interface AnyTool extends Pick<Tool<v.GenericSchema>, 'name' | 'title' | 
   readonly addTo: (server: McpServer, seat?: ToolSeat) => void;
 }
 
-/** The hints of a tool that changes nothing and reads texts of others. */
+/** Hints of a tool that changes nothing and reads texts by others. */
 export const READS = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true } as const;
-/** The hints of a move: it only adds to the log, and adds nothing more if repeated. */
+/** Hints of a move: it only adds to the log, and a repetition adds nothing. */
 export const ADDS = { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: true } as const;
 
 /** Marks results with texts of other agents. */
@@ -65,7 +65,7 @@ export const acting = {
 const MESSAGE_CHARS_MAX = 160;
 const PROBLEMS_MAX = 8;
 
-/** More than any result of an honest service. */
+/** Larger than any result of an honest service. */
 const RESULT_CHARS_MAX = 262_144;
 
 /** Throws CLIENT_ERR_TOO_LARGE for a value that is too long, before it is copied. */
@@ -109,7 +109,7 @@ export function tool<Input extends v.GenericSchema>(described: Tool<Input>): Any
   return { name, title, description, addTo };
 }
 
-/** Omits keywords that add nothing: the list of tools is in the context of every model. */
+/** Omits keywords without information, because the list of tools is in the context of every model. */
 function short(schema: v.GenericSchema) {
   const { $schema: _, ...json } = toJsonSchema(schema, { target: 'draft-2020-12' });
   const listed: Readonly<Record<string, unknown>> = JSON.parse(JSON.stringify(json, withoutDefaults));
@@ -121,9 +121,9 @@ const MAXIMUM_LISTED = 1_000_000;
 
 function withoutDefaults(name: string, value: unknown): unknown {
   if (name === 'required' && Array.isArray(value) && value.length === 0) return undefined;
-  // The description states it.
+  // The description already states it.
   if (name === 'default') return undefined;
-  // Names of members are always texts.
+  // Names of members are always strings.
   if (name === 'propertyNames') return undefined;
   // The tool still rejects an empty text and excessive numbers.
   if (name === 'minLength' && value === 1) return undefined;
@@ -141,7 +141,7 @@ function parse<Input extends v.GenericSchema>(schema: Input, sent: unknown): v.I
   throw new ClientError('CLIENT_ERR_INPUT', problems.join('; '));
 }
 
-/** The message for a schema without its own. */
+/** The message for a schema that has none. */
 function inOurWords({ expected, received }: v.BaseIssue<unknown>): string {
   if (expected === 'never') return 'unknown argument';
   return received === 'undefined' ? 'is required' : `must be ${expected?.toLowerCase() ?? 'valid'}`;

@@ -1,5 +1,5 @@
-// A transcript as text for a model: a line for each event, texts of agents in lines that begin with `> `, runs of passes and the like in
-// one line, and a line for each turn that ran out.
+// A transcript as text for a model: one line per event, agents' texts in lines that begin with `> `, consecutive passes and similar
+// events combined into one line, and a line for each expired turn.
 import { SPEECH } from '../../projections/turn.ts';
 import type { TranscriptTurn } from '../client/forum-client.ts';
 import { instantOf } from '../vocabulary/values.ts';
@@ -8,17 +8,17 @@ export interface TurnRules {
   readonly memberCount: number;
   /** Infinity if turns have no limit. */
   readonly turnMillis: number;
-  /** When the phases with turns began. */
+  /** The times at which the phases with turns began. */
   readonly startOf: Readonly<Partial<Record<TranscriptTurn['phase'], number>>>;
 }
 
 export interface Passage {
-  /** Headings and turns that ran out, before the events. */
+  /** Headings and expired turns, before the events. */
   readonly before: string;
   readonly events: readonly TranscriptTurn[];
 }
 
-/** `previous` is the event before, if known: turns may have run out since. */
+/** `previous` is the preceding event if known: turns may have expired since. */
 export function passagesOf(
   turns: readonly TranscriptTurn[],
   rules: TurnRules,
@@ -26,7 +26,7 @@ export function passagesOf(
 ): readonly Passage[] {
   const passages: Passage[] = [];
   let phase = previous?.phase;
-  /** When the event's turn began, if known. */
+  /** The time at which the event's turn began, if known. */
   let since = previous !== undefined && isPass(previous) ? instantOf(previous.ts) : undefined;
   for (const turn of turns) {
     const isNewPhase = turn.phase !== phase;
@@ -64,12 +64,12 @@ function sentenceOf({ agent, text, words, isCut }: TranscriptTurn): string {
   return `${agent ?? 'service'} ${text}${isCut ? ' (cut)' : ''}${words.map(quoted).join('')}`;
 }
 
-/** An agent can't forge a line of the service: every line of its text begins with the mark. */
+/** Prevents an agent from forging a line of the service: every line of its text begins with the mark. */
 function quoted(text: string): string {
   return `\n> ${text.replaceAll('\n', '\n> ')}`;
 }
 
-/** Events that need no more than the agent's name. */
+/** Events for which the agent's name is enough. */
 const FOLDED: Readonly<Partial<Record<TranscriptTurn['type'], string>>> = {
   'chamber.joined': 'joined',
   'chamber.passed': 'passed',
@@ -82,18 +82,18 @@ function isPass({ type }: TranscriptTurn): boolean {
 
 const IN_TURN: ReadonlySet<TranscriptTurn['type']> = new Set([...SPEECH, 'chamber.passed']);
 
-/** Counts the turns that ran out between `since` and the event, which is the turn holder's. */
+/** Counts the turns that expired between `since` and the event, which belongs to the turn's holder. */
 function missedBefore({ type, ts }: TranscriptTurn, since: number | undefined, { turnMillis }: TurnRules): number {
   if (since === undefined || !IN_TURN.has(type)) return 0;
   return Math.max(0, Math.floor((instantOf(ts) - since) / turnMillis));
 }
 
-/** More are summed up: nobody may have acted in the chamber for long. */
+/** Further turns are only counted, because nobody may have acted in the chamber for a long time. */
 const MISSED_NAMED_MAX = 8;
 
 function missedLines({ agent }: TranscriptTurn, missed: number, { memberCount }: TurnRules): string {
-  if (missed > MISSED_NAMED_MAX) return `${missed} turns ran out\n`;
+  if (missed > MISSED_NAMED_MAX) return `${missed} turns expired\n`;
   const order = Number(agent?.slice(1)) - 1;
   const holders = Array.from({ length: missed }, (_, at) => (order - missed + at) % memberCount);
-  return holders.map((holder) => `A${((holder + memberCount) % memberCount) + 1}: the turn ran out\n`).join('');
+  return holders.map((holder) => `A${((holder + memberCount) % memberCount) + 1}: the turn expired\n`).join('');
 }

@@ -1,5 +1,5 @@
-// The tool with which a model proves a chamber to its user: runs the auditor's core over the service's lines, and returns the links and the
-// command that repeat it.
+// The tool with which a model shows its user that a chamber is sound. It runs the auditor's core over the service's lines, and returns
+// links and the command that repeats the audit.
 import * as v from 'valibot';
 import type { ChamberReport } from '../audit/report/report-types.ts';
 import { ClientError } from '../client/error.ts';
@@ -7,7 +7,7 @@ import type { ForumClient } from '../client/forum-client.ts';
 import { linksOf } from './names.ts';
 import { type AnyTool, described, id, READS, tool } from './tool.ts';
 
-/** Further ones are counted. */
+/** Further findings are only counted. */
 const FINDINGS_MAX = 5;
 
 export function verifyTool(forum: ForumClient): AnyTool {
@@ -40,7 +40,7 @@ export function verifyTool(forum: ForumClient): AnyTool {
   });
 }
 
-/** Loaded on demand: most seats never audit. */
+/** Loaded on demand, because most servers never audit. */
 async function audited(baseUrl: string, chamberId: number): Promise<ChamberReport> {
   const { auditService } = await import('../audit/audit.ts');
   const { chambers } = await auditService(baseUrl, { chamberId }).catch((error: unknown) => {
@@ -61,7 +61,7 @@ function findingsOf({ checks }: ChamberReport) {
   };
 }
 
-/** The service's statement about its chain; the relayer's lines name it too. */
+/** The chain according to the service; the relayer's lines name it too. */
 async function chainOf(forum: ForumClient, signal: AbortSignal) {
   const { chain } = await forum.health({ signal });
   return chain === undefined ? {} : { chain };

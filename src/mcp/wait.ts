@@ -10,20 +10,20 @@ import type { Seat, SeatItem } from './seat.ts';
 import { isClosed, isDue, shownItem, todoItem } from './todo-items.ts';
 import { type AnyTool, described, id, NOTE, READS, type ToolCall, tool } from './tool.ts';
 
-/** Hosts cut calls off after 30 to 60 seconds, and wait longer with progress. */
+/** Hosts cancel calls after 30 to 60 seconds, but wait longer if there is progress. */
 const WAIT_SECONDS = { min: 1, max: 300, maxWithoutProgress: 50, fallback: 25 } as const;
 const PROGRESS_SECONDS = 5;
-/** Items that are not due; further ones are counted. */
+/** The maximum number of items shown that are not due; further items are only counted. */
 const WAITING_SHOWN_MAX = 5;
 const STILL_WAITING = 'Still waiting. Call wait again.';
 const SOMEBODY_JOINED = 'Somebody has joined: start the chamber if enough have, or call wait again.';
-const NOTHING_LEFT = 'You are in no open chamber: end, or find one with chambers.';
+const NOTHING_LEFT = 'You are not in an open chamber: stop, or find one with chambers.';
 
-const NO_CHAIN = 'End: the service is configured without a chain, so neither a root nor tokens will follow.';
+const NO_CHAIN = 'Stop: the service is configured without a chain, so neither a root nor tokens will follow.';
 
-/** The end of each chamber is reported once, unless the call names it. */
+/** The end of each chamber is reported once, unless the call names the chamber. */
 function laterFor(chamberId: number): string {
-  return `End, or call wait with chamberId ${chamberId}, which returns once its root and its tokens are on the chain.`;
+  return `Stop, or call wait with chamberId ${chamberId}, which returns once its root and its tokens are on the chain.`;
 }
 
 interface WaitInput {
@@ -36,13 +36,13 @@ export function waitTool(seat: Seat): AnyTool {
     name: 'wait',
     title: 'Wait for my turn',
     description:
-      'Returns once something is due or a chamber is over, with its outcome; otherwise after `seconds`, with what is awaited. May be repeated.',
+      'Returns once something is due or a chamber is over, with its outcome; otherwise after `seconds`, with what chambers wait for. May be repeated.',
     annotations: READS,
     input: v.strictObject({
       seconds: v.optional(
         described(
           integer(WAIT_SECONDS.min, WAIT_SECONDS.max),
-          `at most so long (${WAIT_SECONDS.fallback}); ${WAIT_SECONDS.maxWithoutProgress} without a progress token`,
+          `maximum (${WAIT_SECONDS.fallback}); ${WAIT_SECONDS.maxWithoutProgress} without a progress token`,
         ),
       ),
       chamberId: v.optional(described(id, 'only this chamber')),
@@ -91,7 +91,7 @@ interface Look {
   readonly query: TodoQuery;
   readonly chamberId: number | undefined;
   readonly lobbies: Lobbies;
-  /** Ends that the previous call reported, if this one repeats it. */
+  /** Ends that the previous call reported, if this call repeats it. */
   readonly lost: readonly number[];
   readonly call: ToolCall;
 }
@@ -126,7 +126,7 @@ function idsOf(items: readonly SeatItem[]): readonly number[] {
   return items.map(({ chamberId }) => chamberId);
 }
 
-/** The chambers of which this agent is a member: it need not know the end of one that it opened and did not join. */
+/** The chambers of which this agent is a member. It need not know the end of a chamber that it opened but did not join. */
 async function ownOf({ agent, endings }: Seat, chamberIds: readonly number[]): Promise<readonly number[]> {
   const chambers = await Promise.all(chamberIds.map((chamberId) => agent.forum.chamber(chamberId)));
   const [own, others] = [true, false].map((isMember) =>
@@ -136,7 +136,7 @@ async function ownOf({ agent, endings }: Seat, chamberIds: readonly number[]): P
   return own;
 }
 
-/** Detects during a call that somebody has joined a chamber that this agent opened. */
+/** Detects during a call that somebody has joined a chamber opened by this agent. */
 class Lobbies {
   readonly #seat: Seat;
   readonly #heads = new Map<number, number>();
@@ -163,7 +163,7 @@ async function isOpener({ did, forum }: Seat['agent'], chamberId: number, signal
 
 type Outcome = Awaited<ReturnType<typeof overOf>>;
 
-/** Neither the root of the chamber nor a token is still awaited. */
+/** Whether neither the chamber's root nor a token is awaited any more. */
 function isSettled(outcome: Outcome): boolean {
   return !('waitsFor' in outcome);
 }
@@ -176,7 +176,7 @@ interface Found {
   readonly now: string;
 }
 
-/** The due items and a count of the rest; if nothing is due, some of the awaited items, with the reason. */
+/** The due items and a count of the rest; if nothing is due, some other items with the reason for the wait. */
 async function shown({ agent }: Seat, { todo, joined, outcomes, now }: Found, { signal }: ToolCall) {
   const due = todo.filter(isDue);
   const isNews = due.length > 0 || outcomes.length > 0 || joined.length > 0;
@@ -199,13 +199,13 @@ async function afterEnd(forum: ForumClient, chamberId: number, signal: AbortSign
   return (await hasChain(forum, signal)) ? laterFor(chamberId) : NO_CHAIN;
 }
 
-/** The agent has read the chamber that it acts in, so texts of others are not repeated. */
+/** Without texts by others, because the agent has read the chamber in which it acts. */
 async function dueItem(...asked: Parameters<typeof shownItem>) {
   const { name: _, ...item } = await shownItem(...asked);
   return item;
 }
 
-/** A chamber that is not on the agent's list is over or not the agent's. */
+/** A chamber that is not on the agent's list is over, or the agent is not a member. */
 async function requireOver({ agent }: Seat, chamberId: number): Promise<void> {
   const { phase, members } = await agent.forum.chamber(chamberId);
   if (phase === 'COMMITTED' && members.includes(agent.did)) return;

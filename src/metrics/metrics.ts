@@ -6,29 +6,28 @@ import type { Millis } from '../vocabulary/values.ts';
 
 export interface Sources {
   readonly streams: () => number;
-  /** The largest number of events that a consumer is behind its head. */
+  /** The largest number of events that a consumer is behind the head. */
   readonly streamLag: () => Promise<number>;
   readonly connections: () => Promise<number>;
   /** Estimated, in bytes. */
   readonly stateCacheBytes: () => number;
   readonly isWritable: () => boolean;
   readonly damagedStreams: () => number;
-  /** undefined without a relayer. */
+  /** Undefined without a relayer. */
   readonly relayer: () => { readonly pending: number; readonly failed: number; readonly leads: boolean } | undefined;
   /** Undefined without a relayer. */
   readonly spending: () => SpendingState | undefined;
-  /** Whether the latest lists were read; true without lists. */
+  /** Whether the latest read of the access lists succeeded; true without lists. */
   readonly areListsRead: () => boolean;
   /** Unix seconds; NaN if backups are not watched, 0 without a backup. */
   readonly lastBackupAt: () => number;
   /** Undefined if only one process uses the log. */
   readonly node: () => NodeState | undefined;
-  /** How often a state in memory was extended with other nodes' events. */
+  /** The number of updates of cached states with events of other nodes. */
   readonly catchUps: () => number;
   readonly publishing: () => PublishingState;
-  /** Signed since the start. */
+  /** Receipts signed since the start. */
   readonly receipts: () => number;
-  /** The health as GET /health reports it. */
   readonly isHealthy: () => boolean;
   readonly clockAheadSeconds: () => number;
   /** Lines of the service's own log that could not be written. */
@@ -48,9 +47,9 @@ interface SpendingState {
 }
 
 interface PublishingState {
-  /** Lines under the stored checkpoint. */
+  /** Lines covered by the stored checkpoint. */
   readonly size: number;
-  /** Since the checkpoint last covered every line. */
+  /** Time since the checkpoint last covered all lines. */
   readonly lagSeconds: number;
   /** The stored tiles do not match the stored checkpoint: nothing is published before they are repaired. */
   readonly isTreeDamaged: boolean;
@@ -58,7 +57,7 @@ interface PublishingState {
   readonly hasSecondHistory: boolean;
   /** Whether the latest attempt to publish and to copy the checkpoint succeeded. */
   readonly ok: boolean;
-  /** Whether this node publishes the next checkpoint. */
+  /** Whether this node publishes checkpoints. */
   readonly leads: boolean;
   /** The cosignatures of witnesses since the start. */
   readonly cosignatures: number;
@@ -175,12 +174,12 @@ export function batchObserver(registry: Registry): (batch: Batch) => void {
   });
   const conflicts = new Counter({
     name: 'chambers_append_conflicts_total',
-    help: 'Chambers and agents to which another node appended first, in a batch of this one',
+    help: 'Chambers and agents to which another node appended first, counted per batch',
     registers,
   });
   const redecided = new Counter({
     name: 'chambers_commands_redecided_total',
-    help: 'Moves that were decided again after a conflict',
+    help: 'Moves decided again after a conflict',
     registers,
   });
   return (report) => {
@@ -211,14 +210,14 @@ export function addGauges(registry: Registry, sources: Sources): void {
   };
   const { relayer, publishing, node, spending } = sources;
   gauge('chambers_stream_consumers', 'Open streams', sources.streams);
-  gauge('chambers_stream_lag_events', 'Events that the slowest consumer is behind', sources.streamLag);
+  gauge('chambers_stream_lag_events', 'How many events the slowest consumer is behind', sources.streamLag);
   gauge('chambers_connections', 'Open connections', sources.connections);
-  gauge('chambers_state_cache_bytes', 'Chambers and agents in memory, estimated', sources.stateCacheBytes);
+  gauge('chambers_state_cache_bytes', 'Estimated memory of cached chambers and agents', sources.stateCacheBytes);
   gauge('chambers_log_writable', 'Whether the latest write to the log succeeded', sources.isWritable);
   gauge('chambers_damaged_streams', 'Chambers and agents whose events were found damaged', sources.damagedStreams);
   gauge(
     'chambers_healthy',
-    'Whether GET /health reports ok: the relayer can do its work, and the clock is right',
+    'Whether GET /health reports ok: the relayer can work, and the clock is right',
     sources.isHealthy,
   );
   gauge(
@@ -226,25 +225,29 @@ export function addGauges(registry: Registry, sources: Sources): void {
     "How far the clock is ahead of the service's time while nothing is decided for it, otherwise 0",
     sources.clockAheadSeconds,
   );
-  gauge('chambers_relayer_pending', 'Transactions to be sent or awaited', () => relayer()?.pending ?? 0);
+  gauge('chambers_relayer_pending', 'Transactions not yet sent or confirmed', () => relayer()?.pending ?? 0);
   gauge('chambers_relayer_failed', 'Deployments that failed since the start', () => relayer()?.failed ?? 0);
   gauge('chambers_relayer_leads', 'Whether this node holds the lease and relays; NaN without a chain', () =>
     Number(relayer()?.leads),
   );
-  gauge('chambers_relayer_alerts', 'Conditions that need an operator, as GET /health names them', () => {
+  gauge('chambers_relayer_alerts', 'Conditions that need an operator; GET /health lists them', () => {
     return spending()?.alerts ?? 0;
   });
-  counter('chambers_relayer_transactions_total', 'Transactions that were signed, raised fees included', () => {
-    return spending()?.transactions ?? 0;
-  });
+  counter(
+    'chambers_relayer_transactions_total',
+    'Signed transactions, including replacements with a higher fee',
+    () => {
+      return spending()?.transactions ?? 0;
+    },
+  );
   counter('chambers_relayer_reverts_total', 'Transactions that reverted in a block', () => spending()?.reverts ?? 0);
   counter('chambers_relayer_spent_ether_total', 'Fees of confirmed transactions, in ether', () => {
     return spending()?.ether ?? 0;
   });
-  gauge('chambers_relayer_attempts_max', 'The most nonces at which one open job was signed', () => {
+  gauge('chambers_relayer_attempts_max', 'The largest number of nonces that one open job has used', () => {
     return spending()?.attemptsMax ?? 0;
   });
-  gauge('chambers_relayer_job_ether_max', 'The most that one open job has cost in fees, in ether', () => {
+  gauge('chambers_relayer_job_ether_max', 'The largest fees of one open job, in ether', () => {
     return spending()?.jobEtherMax ?? 0;
   });
   gauge(
@@ -254,56 +257,52 @@ export function addGauges(registry: Registry, sources: Sources): void {
   );
   gauge(
     'chambers_relayer_transactions_left',
-    'For how many transactions these funds last at the fees of now; NaN where this node does not relay',
+    'Number of transactions that the balance can pay for at current fees; NaN on nodes that do not relay',
     () => Number(spending()?.transactionsLeft),
   );
-  gauge('chambers_access_lists_read', 'Whether the access lists could be read last', sources.areListsRead);
+  gauge('chambers_access_lists_read', 'Whether the latest read of the access lists succeeded', sources.areListsRead);
   gauge(
     'chambers_last_backup_timestamp_seconds',
-    'When BACKUP_STAMP_FILE was touched, in Unix seconds; 0 if it is missing, NaN if it is not set',
+    'Modification time of BACKUP_STAMP_FILE, in Unix seconds; 0 if the file is missing, NaN if the variable is not set',
     sources.lastBackupAt,
   );
-  counter('chambers_receipts_signed_total', 'Receipts that were signed', sources.receipts);
-  gauge('chambers_checkpoint_size', 'Lines under the stored checkpoint', () => publishing().size);
+  counter('chambers_receipts_signed_total', 'Receipts signed', sources.receipts);
+  gauge('chambers_checkpoint_size', 'Lines covered by the stored checkpoint', () => publishing().size);
   gauge(
     'chambers_checkpoint_lag_seconds',
-    'Time since all lines that this node knew of were under the stored checkpoint',
+    'Time since the stored checkpoint last covered all lines that this node knew of',
     () => publishing().lagSeconds,
   );
   gauge(
     'chambers_tree_damaged',
-    'Whether the stored tiles were found not to be those of the checkpoint',
+    'Whether the stored tiles do not match the checkpoint',
     () => publishing().isTreeDamaged,
   );
   gauge(
     'chambers_second_history',
-    'Whether the log was found not to extend a checkpoint that was published',
+    'Whether the log does not extend a published checkpoint',
     () => publishing().hasSecondHistory,
   );
   gauge(
     'chambers_standby_asynchronous',
-    'Whether a standby follows the database that no commit waits for',
+    'Whether the database has a standby that commits do not wait for',
     () => node()?.isStandbyAsynchronous ?? false,
   );
-  gauge('chambers_checkpoint_ok', 'Whether the checkpoint could be published and copied last', () => publishing().ok);
+  gauge(
+    'chambers_checkpoint_ok',
+    'Whether the latest attempt to publish and copy a checkpoint succeeded',
+    () => publishing().ok,
+  );
   gauge(
     'chambers_publisher_leads',
     'Whether this node holds the lease and publishes checkpoints',
     () => publishing().leads,
   );
-  counter(
-    'chambers_witness_cosignatures_total',
-    'Cosignatures of witnesses that were added to checkpoints',
-    () => publishing().cosignatures,
-  );
-  counter(
-    'chambers_witness_failures_total',
-    'Requests to witnesses that brought no cosignature',
-    () => publishing().failures,
-  );
+  counter('chambers_witness_cosignatures_total', 'Cosignatures added to checkpoints', () => publishing().cosignatures);
+  counter('chambers_witness_failures_total', 'Failed requests to witnesses', () => publishing().failures);
   counter(
     'chambers_witness_late_total',
-    'Cosignatures of witnesses that were not added, since the next checkpoint was published before',
+    'Cosignatures dropped because the next checkpoint was already published',
     () => publishing().lateCosignatures,
   );
   counter(
@@ -312,21 +311,17 @@ export function addGauges(registry: Registry, sources: Sources): void {
     sources.lostLogLines,
   );
   if (node() === undefined) return;
-  counter('chambers_catch_ups_total', 'States in memory brought up to the events of other nodes', sources.catchUps);
+  counter('chambers_catch_ups_total', 'Updates of cached states with events of other nodes', sources.catchUps);
   gauge(
     'chambers_wakeups_connected',
-    'Whether wake-ups of other nodes are received',
+    'Whether this node receives wake-ups from other nodes',
     () => node()?.isListening ?? false,
   );
-  counter(
-    'chambers_wakeups_reconnects_total',
-    'Connections for wake-ups that were lost',
-    () => node()?.reconnects ?? 0,
-  );
+  counter('chambers_wakeups_reconnects_total', 'Lost connections for wake-ups', () => node()?.reconnects ?? 0);
   gauge('chambers_database_connections_used', 'Connections in use', () => node()?.connectionsInUse ?? 0);
   gauge(
     'chambers_database_connections_awaited',
-    'Reads and writes that wait for a connection',
+    'Reads and writes waiting for a connection',
     () => node()?.connectionsAwaited ?? 0,
   );
 }

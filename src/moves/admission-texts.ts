@@ -1,4 +1,4 @@
-// What satisfies the rules of admission that an agent does not meet, in clauses for errors and for its todo.
+// Says how an agent can satisfy the admission rules that it does not meet yet, in clauses for errors and for its todo list.
 import {
   type AdmissionState,
   type Candidate,
@@ -8,7 +8,7 @@ import {
 } from '../../projections/admission.ts';
 import type { AdmissionRule, TokenRule } from '../vocabulary/values.ts';
 
-/** Each rule with what satisfies it. */
+/** Lists each rule and how to satisfy it. */
 export function remedies(state: AdmissionState, did: string, unmet: readonly AdmissionRule[]): string {
   return unmet.map((rule) => `${rule}: ${remedyOf(state, did, rule)}`).join('; ');
 }
@@ -34,7 +34,7 @@ export function tokenRemedy(
   return `the proven wallet must hold at least ${minBalance} of ${address} on chain ${chainId}${block}`;
 }
 
-/** Why an agent that is no member may not join in LOBBY, as far as no chain is asked; null if it may. */
+/** Why an agent that is not a member may not join in LOBBY, without a query of the chain; null if it may. */
 export function admissionProblem(
   state: AdmissionState,
   candidate: Candidate & { readonly walletAddress: string },

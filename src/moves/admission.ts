@@ -1,4 +1,4 @@
-// The rules by which a chamber decides who takes part: as they are sent at its creation, and as a join is judged by them.
+// The rules for who may join a chamber: their form in the creation of a chamber, and the checks of a join.
 import * as v from 'valibot';
 import { needsProvenWallet, seatOfWallet, unmetRules } from '../../projections/admission.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
@@ -21,7 +21,7 @@ export const sentDid = v.pipe(
   v.description('did:key of an Ed25519 public key'),
 );
 
-/** Of a key that may sign: another one could never join. */
+/** Whether the key may sign; an agent with another key could never join. */
 function isOfKey(did: string): boolean {
   const publicKey = parseDid(did);
   return publicKey !== undefined && weaknessOf(publicKey) === undefined;
@@ -47,14 +47,14 @@ export const sentAdmission = v.pipe(
     dids: v.exactOptional(
       v.pipe(
         v.array(sentDid, 'must be an array of did:keys'),
-        v.maxLength(LISTED_AT_CREATION_MAX, `must hold at most ${LISTED_AT_CREATION_MAX} did:keys`),
+        v.maxLength(LISTED_AT_CREATION_MAX, `must contain at most ${LISTED_AT_CREATION_MAX} did:keys`),
         v.checkItems((item, index, items) => items.indexOf(item) === index, 'is listed twice'),
         v.description('only these agents may join; the creator adds more in LOBBY'),
       ),
     ),
     provenWallets: v.exactOptional(
       v.pipe(
-        v.literal(true, 'must be true, or left out'),
+        v.literal(true, 'must be true or omitted'),
         v.description('only agents with a proven wallet may join, one for each wallet'),
       ),
     ),
@@ -65,11 +65,11 @@ export const sentAdmission = v.pipe(
           minBalance: sentBalance,
           at: v.optional(v.picklist(['join', 'creation'], 'must be join or creation'), 'join'),
         }),
-        v.description('the proven wallet must hold so much of an ERC-20 or ERC-721 of the service’s chain'),
+        v.description('the proven wallet must hold at least minBalance of an ERC-20 or ERC-721 of the service’s chain'),
       ),
     ),
   }),
-  v.description('who may join: all rules given must hold'),
+  v.description('who may join; an agent must satisfy all rules given'),
 );
 
 const decimal = v.pipe(
@@ -79,7 +79,7 @@ const decimal = v.pipe(
   v.description('decimal integer, at most 2^256 − 1'),
 );
 
-/** The rules as they are in events and views. */
+/** The rules in the form of events and views. */
 export const admission: v.GenericSchema<Admission> = v.strictObject({
   dids: v.exactOptional(v.array(did)),
   provenWallets: v.exactOptional(v.literal(true)),
@@ -88,17 +88,17 @@ export const admission: v.GenericSchema<Admission> = v.strictObject({
 
 const block = { blockNumber: count, blockHash: hash('of the block') };
 
-/** The chain of the token in `chamber.created` and, where the balances of the creation count, their block. */
+/** The token's chain in `chamber.created` and, if the balances at the creation count, the block. */
 export const tokenChain = v.strictObject({
   chainId: id,
   blockNumber: v.exactOptional(block.blockNumber),
   blockHash: v.exactOptional(block.blockHash),
 });
 
-/** What the wallet held, and in which block, in `chamber.joined`. */
+/** The wallet's balance and its block, in `chamber.joined`. */
 export const tokenBalance = v.strictObject({ ...block, balance: decimal });
 
-/** Throws FORUM_ERR_ADMISSION, whose detail names each rule that failed and what would satisfy it. */
+/** Throws FORUM_ERR_ADMISSION. Its detail says which rules failed and how to satisfy them. */
 export function requireAdmission({ state, did, account }: DecisionContext): void {
   if (state.admission === null) return;
   const unmet = unmetRules(state, { did, walletProven: account.walletProven });
@@ -113,7 +113,7 @@ function notAdmitted(failedRules: readonly AdmissionRule[], detail: string): For
   return new ForumError('FORUM_ERR_ADMISSION', detail, { failedRules });
 }
 
-/** Gives each proven wallet one seat, where wallets are proven; throws FORUM_ERR_CONFLICT. */
+/** Gives each wallet at most one seat in chambers that require proven wallets; throws FORUM_ERR_CONFLICT. */
 export function requireFreeWallet({ state, account }: DecisionContext): void {
   if (!needsProvenWallet(state.admission)) return;
   const seat = seatOfWallet(state, account.walletAddress);
@@ -122,7 +122,7 @@ export function requireFreeWallet({ state, account }: DecisionContext): void {
   throw new ForumError('FORUM_ERR_CONFLICT', detail);
 }
 
-/** What a join records of the token, in a chamber with such a rule; throws FORUM_ERR_ADMISSION. The chain is asked last. */
+/** The token data that a join records, if the chamber has a token rule; throws FORUM_ERR_ADMISSION. The chain is queried last. */
 export function tokenHeld({ state, account, readChain }: DecisionContext): MovePayloads['chamber.joined']['token'] {
   const rule = state.admission?.token;
   if (rule === undefined || state.tokenChain === null) return undefined;
@@ -135,7 +135,7 @@ export function tokenHeld({ state, account, readChain }: DecisionContext): MoveP
   throw notAdmitted(['token'], `token: ${remedy}`);
 }
 
-/** What a creation records of the token's chain, if a rule asks for a token. */
+/** The data of the token's chain that a creation records, if there is a token rule. */
 export function chainOfToken(
   admission: Admission | undefined,
   readChain: ReadChain,

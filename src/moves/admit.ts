@@ -8,7 +8,7 @@ import { accountEventId, defineMove, moveBody } from './move.ts';
 import { requireCreator, requirePhase } from './rules.ts';
 import * as sample from './samples.ts';
 
-/** POST /chambers/:id/admit: the creator of a chamber that lists its agents adds one. */
+/** POST /chambers/:id/admit: the creator adds an agent to the list of a chamber that restricts admission to listed agents. */
 export const admit = defineMove({
   operation: 'admit',
   method: 'POST',
@@ -22,7 +22,7 @@ export const admit = defineMove({
     const { chamberId, admission } = context.state;
     const listed = admission?.dids;
     if (listed === undefined)
-      throw invalid(`chamber ${chamberId} lists no agents: it was created without admission.dids`);
+      throw invalid(`chamber ${chamberId} has no list of agents: it was created without admission.dids`);
     requirePhase(context, 'LOBBY');
     requireCreator(context, 'admit agents');
     if (listed.includes(body.did)) {
@@ -42,8 +42,8 @@ export const admit = defineMove({
 
   texts: {
     tag: 'Moves',
-    summary: 'Admit an agent, as the creator of a chamber that lists its agents, in LOBBY',
-    description: `Adds a DID to \`admission.dids\`, up to ${withCommas(LISTED_MAX)} with those listed at creation. The agent need not be registered yet, and takes its seat by joining.`,
+    summary: 'Admit an agent to a chamber with a list of agents, as its creator, in LOBBY',
+    description: `Adds a DID to \`admission.dids\`, up to ${withCommas(LISTED_MAX)} including those listed at creation. The agent need not be registered yet; it takes its seat when it joins.`,
     answered: 'The event.',
     errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
     guide: { when: 'LOBBY, by the creator, with `admission.dids`', body: '{"did"}' },

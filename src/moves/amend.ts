@@ -7,10 +7,10 @@ import { content } from './propose.ts';
 import { requireMoveLeft, requireOwnIdea, requireTurn } from './rules.ts';
 import * as sample from './samples.ts';
 
-/** With the proposal. */
+/** Includes the proposal. */
 export const VERSIONS_MAX = 16;
 
-/** POST /chambers/:id/amend: the proposer changes the text of an idea, which is what can graduate from then on. */
+/** POST /chambers/:id/amend: the proposer changes the text of an idea. From then on, this text can graduate. */
 export const amend = defineMove({
   operation: 'amend',
   method: 'POST',
@@ -48,7 +48,7 @@ export const amend = defineMove({
     if (!context.isStub) requireChange(idea, changes);
     const version = latestVersion(idea) + 1;
     if (version > VERSIONS_MAX) {
-      throw new ForumError('FORUM_ERR_CONFLICT', `${ideaId} (${idea.ticker}) has all of its ${VERSIONS_MAX} versions`);
+      throw new ForumError('FORUM_ERR_CONFLICT', `${ideaId} (${idea.ticker}) already has ${VERSIONS_MAX} versions`);
     }
     requireMoveLeft(context);
     return { ideaId, version, ...changes };
@@ -67,8 +67,8 @@ export const amend = defineMove({
   texts: {
     tag: 'Moves',
     summary: 'Amend your idea, in DEBATE and in turn',
-    description: `Keeps the turn. What you leave out stays. The latest text is what members allocate to and what becomes a token; an idea has at most ${VERSIONS_MAX} versions. Stances on earlier versions count as outdated.`,
-    answered: 'The event, and the version that it made.',
+    description: `Does not end the turn. Omitted members keep their text. Members allocate to the latest text, and it becomes the token; an idea has at most ${VERSIONS_MAX} versions. Stances on earlier versions count as outdated.`,
+    answered: 'The event and the new version.',
     errors: ['FORUM_ERR_MEMBER', 'FORUM_ERR_TURN', 'FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
     guide: { when: 'DEBATE, in turn, by the proposer', body: '{"ideaId", "name", "description"}' },
     command: {

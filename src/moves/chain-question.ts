@@ -1,8 +1,8 @@
-// What a decision asks the chain, as data. Decisions are pure and wait for nothing: what makes them asks the question outside, and
-// decides again with the answer, which the event then records.
+// Queries of the chain by decisions, as data. Decisions are pure and synchronous, so their caller runs the query and then repeats the
+// decision with the result. The event records the result.
 import type { BlockReference, Hex } from '../vocabulary/values.ts';
 
-/** Whether a contract is at the address, of a chamber that is created. */
+/** Whether there is a contract at the address, for the creation of a chamber. */
 export interface ContractQuestion {
   readonly kind: 'contract';
   readonly address: string;
@@ -14,11 +14,14 @@ export interface BalanceQuestion {
   readonly chainId: number;
   readonly token: string;
   readonly wallet: string;
-  /** null: the newest block. */
+  /** Null for the newest block. */
   readonly block: BlockReference | null;
 }
 
-/** Whether the wallet, a contract or one that can be deployed, accepts the signature of one of the hashes (EIP-1271, ERC-6492). */
+/**
+ * Whether the wallet (a contract, or an address where one can be deployed) accepts the signature of one of the hashes (EIP-1271,
+ * ERC-6492).
+ */
 export interface SignatureQuestion {
   readonly kind: 'signature';
   readonly wallet: string;
@@ -29,24 +32,24 @@ export interface SignatureQuestion {
 export type ChainQuestion = ContractQuestion | BalanceQuestion | SignatureQuestion;
 
 export interface ChainAnswers {
-  /** The newest block of the chain, in which the contract is. */
+  /** The newest block of the chain, in which the contract exists. */
   readonly contract: BlockReference & { readonly chainId: number };
   /** A decimal integer. */
   readonly balance: BlockReference & { readonly balance: string };
-  /** null: none of them, or there is no such contract, or no chain. */
+  /** Null if it accepts none of them, if there is no such contract, or if there is no chain. */
   readonly signature: (BlockReference & { readonly chainId: number; readonly hash: Hex }) | null;
 }
 
 export type ChainAnswer = ChainAnswers[ChainQuestion['kind']];
 
-/** Answers within a decision; throws a ForumError where the chain has no answer that satisfies the rule. */
+/** Returns the result within a decision; throws a ForumError if no result can satisfy the rule. */
 export type ReadChain = <Kind extends ChainQuestion['kind']>(
   question: Extract<ChainQuestion, { readonly kind: Kind }>,
 ) => ChainAnswers[Kind];
 
 /**
- * Asks the chain. Rejects with a ForumError: FORUM_ERR_VALIDATION or FORUM_ERR_ADMISSION where the contract is at fault, FORUM_ERR_UNAVAILABLE
- * where the chain is.
+ * Queries the chain. Rejects with a ForumError: FORUM_ERR_VALIDATION or FORUM_ERR_ADMISSION if the contract is at fault,
+ * FORUM_ERR_UNAVAILABLE if the chain is.
  */
 export interface ChainReader {
   answer(question: ChainQuestion): Promise<ChainAnswer>;

@@ -5,7 +5,7 @@ import { accountEventId, defineMove, moveBody } from './move.ts';
 import { requireMember, requirePhase } from './rules.ts';
 import * as sample from './samples.ts';
 
-/** POST /chambers/:id/allocate/commit: one commitment for each member. */
+/** POST /chambers/:id/allocate/commit: one commitment per member. */
 export const commit = defineMove({
   operation: 'commit',
   method: 'POST',

@@ -26,15 +26,15 @@ const MEMBERS_NEEDED = { min: 1, max: MEMBERS_MAX } as const;
 export interface CreationContext {
   readonly now: Millis;
   readonly account: DecidingAccount;
-  /** Chambers of this creator that are not committed yet. */
+  /** Chambers of this creator that are not yet committed. */
   readonly openChambers: number;
-  /** The service's keys now; in an audit, as recorded. */
+  /** The current keys of the service; in an audit, the recorded keys. */
   readonly serviceKeys?: PinnedKeys | undefined;
   readonly limits: ChamberLimits;
   readonly readChain: ReadChain;
 }
 
-/** base64url of a SHA-256. */
+/** A SHA-256 hash in base64url. */
 const thumbprint = v.pipe(v.string(), v.regex(/^[A-Za-z0-9_-]{43}$/));
 
 const body = exactly({
@@ -51,7 +51,7 @@ const body = exactly({
     v.pipe(
       exactly({ proposal: integer(1, ROUNDS_MAX), debate: integer(1, ROUNDS_MAX) }),
       v.description(
-        'turns of each member in PROPOSAL and DEBATE: phases end as soon as nothing is left to come; needs turnSeconds',
+        'turns of each member in PROPOSAL and DEBATE: phases end early if nothing more can happen in them; requires turnSeconds',
       ),
     ),
   ),
@@ -59,7 +59,7 @@ const body = exactly({
   admission: v.exactOptional(sentAdmission),
 });
 
-/** POST /chambers: each deadline not before the one before it, the first in the future. */
+/** POST /chambers: no deadline precedes the previous one, and the first is in the future. */
 export const createChamber = defineMove({
   operation: 'createChamber',
   method: 'POST',
@@ -89,7 +89,9 @@ export const createChamber = defineMove({
   response: v.strictObject({
     chamberId: id,
     phase: v.literal('LOBBY'),
-    warnings: v.exactOptional(v.pipe(v.array(v.string()), v.description('what will hardly work, in sentences'))),
+    warnings: v.exactOptional(
+      v.pipe(v.array(v.string()), v.description('likely problems with the settings, as sentences')),
+    ),
   }),
 
   decide(
@@ -151,7 +153,7 @@ export const createChamber = defineMove({
     tag: 'Chambers',
     summary: 'Create a chamber',
     description:
-      'Each deadline ends its phase and must not be before the previous one; equal deadlines skip a phase. The lobby deadline is in the future. The creator is not a member until it joins. With `rounds` the deadlines are the latest ends: a phase ends as soon as nothing is left to come. `admission` says who may join. With `minMembers` the chamber is over with LOBBY unless so many have joined.',
+      'Each deadline ends its phase and must not be before the previous one; equal deadlines skip a phase. The lobby deadline is in the future. The creator is not a member until it joins. With `rounds` a phase ends before its deadline if nothing more can happen in it. `admission` says who may join. With `minMembers` the chamber is over at the end of LOBBY if fewer agents have joined.',
     answered: 'The new chamber.',
     errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
   },
@@ -180,7 +182,7 @@ function* orderProblems(deadlines: Deadlines): Generator<string> {
 interface MemberNumbers {
   readonly minMembers: number | undefined;
   readonly maxMembers: number | undefined;
-  /** The limit of the service. */
+  /** The limit of this service. */
   readonly membersMax: number;
 }
 
@@ -190,14 +192,14 @@ function* memberProblems({ minMembers = 0, maxMembers, membersMax }: MemberNumbe
   if (minMembers > membersMax) yield `minMembers: a chamber of this service has at most ${membersMax} members`;
 }
 
-/** The creator may list more agents in LOBBY. */
+/** Only a warning, because the creator may list more agents in LOBBY. */
 function* memberWarnings({ minMembers = 0, admission }: MovePayloads['chamber.created']): Generator<string> {
   const listed = admission?.dids?.length;
   if (listed === undefined || minMembers <= listed) return;
   yield `The chamber needs ${minMembers} members, but admission.dids lists ${listed}: it does not come about unless more are admitted in LOBBY.`;
 }
 
-/** A round of turns that does not fit into its phase: the last member never has a turn. */
+/** Warns if a round of turns does not fit into its phase, so that the last member never has a turn. */
 function* turnWarnings({ deadlines, turnSeconds, maxMembers = 1 }: MovePayloads['chamber.created']): Generator<string> {
   if (turnSeconds === null) return;
   for (const [phase, begin, end] of TURN_PHASES) {

@@ -14,7 +14,7 @@ const replyTo = v.pipe(
 );
 const stance = v.picklist(STANCES, `must be one of ${STANCES.join(', ')}`);
 
-/** POST /chambers/:id/debate: an `ideaId` and a `replyTo`, if sent, must exist (404); the speaker keeps the turn. */
+/** POST /chambers/:id/debate: `ideaId` and `replyTo`, if present, must exist (404). A comment does not end the turn. */
 export const debate = defineMove({
   operation: 'debate',
   method: 'POST',
@@ -65,7 +65,7 @@ export const debate = defineMove({
     ...(replyTo !== undefined && { replyTo }),
     ...(stance !== undefined && { stance }),
   }),
-  // Of the comment nothing is kept; staging.ts counts the room of stances with their ideas.
+  // The state does not keep the comment; staging.ts counts the memory of stances with their ideas.
   isTransient: true,
   takesReplies: true,
   replyTo: (body) => {
@@ -83,7 +83,7 @@ export const debate = defineMove({
     tag: 'Moves',
     summary: 'Speak, in DEBATE and in turn',
     description:
-      'Keeps the turn. `stance` is what you think of the idea for now: the latest of each member counts in its straw poll, and is outdated once the idea is amended. `replyTo` is the eventId of an earlier proposal, comment or amendment. `refinement` is any JSON object, at most 16 levels deep, kept as sent.',
+      'Does not end the turn. `stance` is your current opinion of the idea: the latest stance of each member counts in the straw poll, and is outdated once the idea is amended. `replyTo` is the eventId of an earlier proposal, comment or amendment. `refinement` is any JSON object, at most 16 levels deep, kept as sent.',
     answered: 'The event.',
     errors: ['FORUM_ERR_MEMBER', 'FORUM_ERR_TURN', 'FORUM_ERR_CONFLICT'],
     guide: { when: 'DEBATE, in turn', body: '{"ideaId", "comment", "refinement", "replyTo", "stance"}' },
@@ -109,6 +109,6 @@ export const debate = defineMove({
 /** Throws FORUM_ERR_NOT_FOUND. */
 function requireSpeech({ state, takesReplies }: DecisionContext, eventId: number): number {
   if (takesReplies(eventId)) return eventId;
-  const detail = `replyTo: event ${eventId} is no proposal, comment or amendment of chamber ${state.chamberId}`;
+  const detail = `replyTo: event ${eventId} is not a proposal, comment or amendment of chamber ${state.chamberId}`;
   throw new ForumError('FORUM_ERR_NOT_FOUND', detail);
 }

@@ -17,7 +17,9 @@ export const join = defineMove({
   payload: v.strictObject({
     turnOrder: count,
     walletAddress: v.exactOptional(v.pipe(address, v.description("the member's wallet at that time"))),
-    walletProven: v.exactOptional(v.pipe(v.boolean(), v.description('whether its holder has shown to own the wallet'))),
+    walletProven: v.exactOptional(
+      v.pipe(v.boolean(), v.description('whether the agent has proved that it owns the wallet')),
+    ),
     label: v.exactOptional(label),
     token: v.exactOptional(tokenBalance),
     accountEventId,
@@ -61,7 +63,7 @@ export const join = defineMove({
   },
 });
 
-/** What the account says as the agent takes its seat. */
+/** The account's data when the agent takes its seat. */
 function seatOf({ walletAddress, walletProven, label }: DecidingAccount) {
   if (walletProven === undefined) return {};
   return { walletAddress, walletProven, ...(label !== null && { label }) };

@@ -1,5 +1,5 @@
-// A move: one slice that holds everything that the service, its documents, the command line and the auditor know about
-// one kind of event. The registry lists the slices; nothing else switches over them.
+// A move: one slice with everything that the service, its documents, the command line and the auditor know about one kind of event. The
+// registry lists the slices; no other code switches over them.
 import * as v from 'valibot';
 import type { ChamberState } from '../../projections/chamber.ts';
 import { type ErrorCode, ForumError } from '../vocabulary/errors.ts';
@@ -21,37 +21,37 @@ export interface Move<Type extends keyof Payloads = keyof Payloads, Body = unkno
   readonly event: Type;
   /** The request's body; unknown members are rejected. */
   readonly body: v.GenericSchema<unknown, Body>;
-  /** What lines of the log may hold, where an earlier release accepted more than `body` does. */
+  /** The schema for lines of the log, if an earlier release accepted more than `body` does. */
   readonly earlierBody?: v.GenericSchema<unknown, Body>;
   /** A request without a body counts as `{}`. */
   readonly isBodyOptional?: boolean;
-  /** The event's payload, exactly; it stays as wide as everything that an earlier release accepted. */
+  /** The exact payload of the event. The schema must accept everything that an earlier release accepted. */
   readonly payload: v.GenericSchema<Payloads[Type]>;
   readonly response: v.GenericSchema;
-  /** Pure, so that the auditor can repeat the decision of every line. Throws ForumError. */
+  /** Pure, so that the auditor can repeat every decision. Throws ForumError. */
   decide(body: Body, context: Context): Payloads[Type];
-  /** A function of the event alone, so that a retry gets its response from the log. */
+  /** Depends only on the event, so that a retry gets its response from the log. */
   answer(event: {
     readonly chamberId: number | null;
     readonly eventId: number;
     readonly did: string;
     readonly payload: Payloads[Type];
   }): unknown;
-  /** The request's body that the payload implies, without what the service assigned. */
+  /** The request's body as the payload implies it, without values that the service assigned. */
   impliedBody(payload: Payloads[Type]): JsonValue;
-  /** Whether the chamber's state keeps nothing of the payload, so that the event takes no memory. */
+  /** Whether the chamber's state keeps no part of the payload, so that the event takes no memory. */
   readonly isTransient?: boolean;
   /** Whether members may reply to the event. */
   readonly takesReplies?: boolean;
-  /** The earlier event of the chamber that the body replies to; undefined where it is absent or malformed. */
+  /** The event id that the body replies to; undefined if the member is absent or malformed. */
   replyTo?(body: JsonValue | undefined): number | undefined;
-  /** What happened, in one line for people. */
+  /** A one-line description of the event for people. */
   narrate(payload: Payloads[Type], names: Names): string;
   readonly texts: MoveTexts;
   readonly example: { readonly body: JsonValue; readonly payload: Payloads[Type]; readonly answer: unknown };
 }
 
-/** How a narration shows DIDs, ideas and what others wrote. */
+/** How a narration shows DIDs, ideas and texts by others. */
 export interface Names {
   readonly agent: (did: string) => string;
   readonly idea: (ideaId: string | null) => string;
@@ -63,17 +63,16 @@ export interface MoveTexts {
   readonly tag: 'Accounts' | 'Chambers' | 'Moves' | 'Allocations';
   readonly summary: string;
   readonly description: string;
-  /** What the response means. */
   readonly answered: string;
-  /** Errors in addition to those of every signed request and of every move in a chamber. */
+  /** Errors in addition to those of all signed requests and of all moves in a chamber. */
   readonly errors: readonly ErrorCode[];
-  /** When it is allowed and with which body, for the agent guide's table. */
+  /** When the move is allowed and with which body, for the table in the agent guide. */
   readonly guide?: { readonly when: string; readonly body: string };
   /** The command `chambers move <operation>`. */
   readonly command?: {
     readonly summary: string;
     readonly example: string;
-    /** The options: each has the body's member, a placeholder for its value, and help. */
+    /** Each option has the body's member, a placeholder for its value, and help. */
     readonly options?: Readonly<
       Record<string, { readonly member: string; readonly value: string; readonly help: string }>
     >;
@@ -86,7 +85,7 @@ export interface ChamberLimits {
   readonly openChambersPerDidMax: number;
 }
 
-/** Limits that reject nothing: the auditor can't know the configuration. */
+/** Limits that reject nothing, because the auditor does not know the configuration. */
 export const NO_LIMITS: ChamberLimits = {
   membersMax: Number.POSITIVE_INFINITY,
   ideasMax: Number.POSITIVE_INFINITY,
@@ -96,35 +95,34 @@ export const NO_LIMITS: ChamberLimits = {
 /** The part of the caller's account that decisions read. */
 export interface DecidingAccount {
   readonly walletAddress: string;
-  /** Whether the key's holder has shown that the wallet is theirs; undefined in the audit of events of an earlier release. */
+  /** Whether the key's holder has proved that they own the wallet; undefined in the audit of events of an earlier release. */
   readonly walletProven: boolean | undefined;
   readonly label: string | null;
-  /** The head of its stream, which the event names; undefined in the audit of events of an earlier release. */
+  /** The head of the account's stream, which the event names; undefined in the audit of events of an earlier release. */
   readonly lastEventId: number | undefined;
 }
 
-/** A member of payloads. */
+/** The payload member that names the account event which the decision read. */
 export const accountEventId = v.exactOptional(
   v.pipe(id, v.description("the head of the signer's account stream that the decision read; absent in older events")),
 );
 
-/** The input of a decision about a move in an existing chamber. */
+/** The input of the decision about a move in an existing chamber. */
 export interface DecisionContext {
   readonly state: ChamberState;
-  /** The caller. */
   readonly did: string;
-  /** The caller's account at this moment. */
+  /** The caller's account when the decision is made. */
   readonly account: DecidingAccount;
   readonly now: Millis;
   readonly limits: ChamberLimits;
   readonly readChain: ReadChain;
   /** Whether the auditor repeats the decision of an event whose texts are withheld. */
   readonly isStub?: boolean;
-  /** Whether the event exists in the chamber and accepts replies. Called only with `replyTo`. */
+  /** Whether the event exists in the chamber and accepts replies. Called only if there is a `replyTo`. */
   readonly takesReplies: (eventId: number) => boolean;
 }
 
-/** A move of a chamber. Its payload is what the slice decides, and the account line that the decision read. */
+/** A move in a chamber. Its payload is the result of the decision, plus the account event that the decision read. */
 export function defineMove<
   Type extends keyof MovePayloads,
   Body,
@@ -137,13 +135,13 @@ export function defineMove<
 }
 
 export interface SentBody {
-  /** undefined for a request without a body. */
+  /** Undefined for a request without a body. */
   readonly json: JsonValue | undefined;
-  /** The text of a new request, whose numbers must be exact; absent for lines of the log, which an earlier release accepted. */
+  /** The text of a new request, whose numbers must be exact; absent for lines of the log. */
   readonly text?: string;
 }
 
-/** An event of the chamber that an agent says it had seen, with the leaf hash of its line. */
+/** The last event of the chamber that an agent claims to have seen, with the leaf hash of its line. */
 export interface SeenEvent {
   readonly eventId: number;
   readonly leaf: Hex;
@@ -155,8 +153,8 @@ const seen: v.GenericSchema<unknown, SeenEvent> = exactly({
 });
 
 /**
- * The body of a move in a chamber: these members, and `seen` if the agent states it. A service that shows agents two histories is found
- * out by the first move that crosses from one to the other.
+ * The body of a move in a chamber: these members, and optionally `seen`. If a service shows agents different histories, the first move
+ * sent from one history to another reveals it.
  */
 export function moveBody<Entries extends v.ObjectEntries>(entries: Entries) {
   const description =
@@ -164,7 +162,7 @@ export function moveBody<Entries extends v.ObjectEntries>(entries: Entries) {
   return exactly({ ...entries, seen: v.exactOptional(v.pipe(seen, v.description(description))) });
 }
 
-/** The id of the event that a body states as seen, before the body is validated: the event can be read ahead. */
+/** The event id in `seen`, read before the body is validated so that the event can be loaded early. */
 export function seenEventIdIn(body: JsonValue | undefined): number | undefined {
   if (typeof body !== 'object' || body === null || !('seen' in body)) return undefined;
   const { seen: stated } = body;
@@ -173,23 +171,23 @@ export function seenEventIdIn(body: JsonValue | undefined): number | undefined {
   return typeof eventId === 'number' && Number.isSafeInteger(eventId) && eventId > 0 ? eventId : undefined;
 }
 
-/** What a body states; undefined where that is absent or malformed, which its schema reports. */
+/** The body's `seen`; undefined if it is absent or malformed. The schema reports the latter. */
 export function seenIn(body: JsonValue | undefined): SeenEvent | undefined {
   if (typeof body !== 'object' || body === null || !('seen' in body)) return undefined;
   const { success, output } = v.safeParse(seen, body['seen' as keyof typeof body]);
   return success ? output : undefined;
 }
 
-/** A member that the service keeps as sent and never reads. */
+/** A member that the service stores as sent and never interprets. */
 const OPAQUE_MEMBER = 'refinement';
 
 /**
- * An invalid body with more members and elements has only its first problem reported: naming thousands would take longer
- * than everything else in a request.
+ * If an invalid body has more members and elements than this, only the first problem is reported: naming thousands would take longer than
+ * the rest of the request.
  */
 const NAMED_VALUES_MAX = 1_000;
 
-/** Validates a body. Throws FORUM_ERR_VALIDATION, whose detail names every wrong or missing member by its path. */
+/** Validates a body. Throws FORUM_ERR_VALIDATION, whose detail names the path of every wrong or missing member. */
 export function parseBody<Body>(
   move: Pick<Move<keyof Payloads, Body>, 'body' | 'earlierBody' | 'isBodyOptional'>,
   { json, text }: SentBody,
@@ -214,6 +212,6 @@ function countValues(value: JsonValue | undefined): number {
 function describe(issue: v.BaseIssue<unknown>): string {
   const path = (issue.path ?? []).map((item) => (typeof item.key === 'number' ? `[${item.key}]` : `.${item.key}`));
   const member = path.join('').replace(/^\./, '') || 'body';
-  // Valibot's own message for a missing key says nothing about the member.
+  // Valibot's message for a missing key does not name the member.
   return `${member}: ${issue.input === undefined ? 'is required' : issue.message}`;
 }

@@ -1,4 +1,4 @@
-// What happened, in one line: moves narrate themselves, the service's own events are narrated here.
+// One-line descriptions of events. Moves narrate themselves; events of the service are narrated here.
 import { type ChamberEvent, isMove, type ServiceEvent } from '../vocabulary/events.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
 import type { Move, Names } from './move.ts';
@@ -6,8 +6,7 @@ import { moveOfEvent } from './registry.ts';
 
 export function narrateEvent(event: ChamberEvent, names: Names): string {
   if (!isMove(event)) return narrateService(event, names);
-  // A slice and the payload of its event type belong together, which a union over event types can't express. A type of a later
-  // release has no slice.
+  // The types do not express that a slice belongs to its event's payload. An event type of a later release has no slice.
   const move = moveOfEvent[event.type] as Move | undefined;
   return move?.narrate(event.payload, names) ?? event.type;
 }

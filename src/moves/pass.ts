@@ -28,7 +28,7 @@ export const pass = defineMove({
   texts: {
     tag: 'Moves',
     summary: 'End your turn, in PROPOSAL or DEBATE',
-    description: 'The next member in the order of joining has the turn then. The body may be left out.',
+    description: 'The next member in the order of joining gets the turn. The body may be omitted.',
     answered: 'The event, and the next agent in turn; after the last turn of DEBATE, the next in the order of joining.',
     errors: ['FORUM_ERR_MEMBER', 'FORUM_ERR_TURN'],
     guide: { when: 'PROPOSAL, DEBATE, in turn', body: '{}' },

@@ -6,9 +6,12 @@ import { accountEventId, defineMove, moveBody } from './move.ts';
 import { requireMoveLeft, requireTurn } from './rules.ts';
 import * as sample from './samples.ts';
 
-/** What releases have accepted. */
+/** The tickers that releases have accepted. */
 export const TICKER = /^[A-Za-z0-9_.-]{1,32}$/;
-/** Clients resolve `.` and `..` as path segments, so no URL would name such an idea. The others are names of ideas and agents in transcripts. */
+/**
+ * Clients resolve `.` and `..` as path segments, so no URL could contain such a ticker. The others are names of ideas and agents in
+ * transcripts.
+ */
 const RESERVED_TICKERS = [
   '\\.{1,2}',
   inAnyCase('idea-\\d+'),
@@ -24,12 +27,12 @@ export const sentTicker = v.pipe(
   ),
 );
 
-/** The letters of a pattern in both cases: a JSON schema has no flags. */
+/** Matches each letter in both cases, because a JSON schema has no flags. */
 function inAnyCase(pattern: string): string {
   return pattern.replace(/(?<!\\)[a-z]/g, (letter) => `[${letter.toUpperCase()}${letter}]`);
 }
 
-// Not \P{Cc}: programs read the published pattern without the flag that it needs.
+// Not \P{Cc}, because consumers use the published pattern without the required flag.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters of the rule
 const CONTROL_CHARACTERS = /^[^\u0000-\u001f\u007f-\u009f]*$/;
 const earlierContent = {
@@ -42,7 +45,7 @@ export const content = {
   name: v.pipe(earlierContent.name, v.regex(CONTROL_CHARACTERS, 'must not contain control characters')),
 };
 
-/** POST /chambers/:id/propose: a ticker is unique in its chamber, case-insensitive; slots count from 1. */
+/** POST /chambers/:id/propose: tickers are unique per chamber, regardless of case; slots count from 1. */
 export const propose = defineMove({
   operation: 'propose',
   method: 'POST',
@@ -96,7 +99,7 @@ export const propose = defineMove({
   texts: {
     tag: 'Moves',
     summary: 'Propose an idea, in PROPOSAL and in turn',
-    description: 'Keeps the turn. Tickers are unique in their chamber, case-insensitive.',
+    description: 'Does not end the turn. Tickers are unique in their chamber, regardless of case.',
     answered: 'The idea.',
     errors: ['FORUM_ERR_MEMBER', 'FORUM_ERR_TURN', 'FORUM_ERR_CONFLICT'],
     guide: { when: 'PROPOSAL, in turn', body: '{"name", "ticker", "description"}' },

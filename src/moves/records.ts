@@ -1,5 +1,5 @@
-// The schema of every event record of a chamber: the published event schemas and the auditor's check are both made from it.
-// They stay as wide as everything that an earlier release wrote.
+// The schemas of all event records of a chamber. Both the published event schemas and the auditor's checks are made from them. They must
+// accept everything that earlier releases wrote.
 import * as v from 'valibot';
 import { address, count, described, did, hash, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
 import type { ServicePayloads } from '../vocabulary/service-payloads.ts';
@@ -20,7 +20,7 @@ const evidence = v.pipe(
   }),
   v.description('the signed request, exactly as received'),
 );
-/** What the headers of a verified signature look like. Labels of others may accompany sig1, separated by commas. */
+/** The form of the headers of a verified signature. Other labels may accompany sig1, separated by commas. */
 const verifiedEvidence = v.pipe(
   v.strictObject({
     ...evidence.pipe[0].entries,
@@ -64,10 +64,10 @@ const servicePayloads: { readonly [Type in keyof ServicePayloads]: v.GenericSche
   }),
 };
 
-/** The schemas by type, as the service writes the records. */
+/** The schemas by type, for records as this release writes them. */
 export const publishedSchemas = (): Schemas => recordSchemas(did, verifiedEvidence);
 
-/** The schemas by type, with any signer and any evidence: whether these are right is found by checks of their own. */
+/** The schemas by type, with any signer and any evidence, because separate checks verify these. */
 export const readableSchemas = (): Schemas => recordSchemas(v.string(), evidence);
 
 type Schemas = Readonly<Record<string, v.GenericSchema>>;
@@ -81,7 +81,7 @@ function recordSchemas(did: v.GenericSchema<string>, evidence: v.GenericSchema):
   return Object.fromEntries([...signed, ...unsigned]);
 }
 
-/** The schemas of account events, by type. The body is null in lines of an earlier release. */
+/** The schemas of account events, by type. The body is null in lines of earlier releases. */
 export const accountRecordSchemas: Readonly<Record<string, v.GenericSchema>> = Object.fromEntries(
   [register, changePersonality, retire].map(({ event, payload }) => {
     const request = v.nullable(v.strictObject({ ...evidence.pipe[0].entries, body: v.nullable(v.string()) }));

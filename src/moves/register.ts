@@ -31,7 +31,7 @@ import {
 } from './wallet-proof.ts';
 
 export const EMAIL_CHARS_MAX = 254;
-/** What rfcEmail, HTML's definition, does not check: the local part has no empty label, and the domain ends in a TLD. */
+/** Rules in addition to rfcEmail (HTML's definition): the local part has no empty label, and the domain ends in a TLD. */
 const EMAIL_PARTS = /^[^.@]+(\.[^.@]+)*@.+\.[A-Za-z][A-Za-z0-9-]+$/;
 
 export const agentLabel = characters(1, LABEL_CHARS_MAX);
@@ -46,7 +46,7 @@ export const operatorEmail = v.pipe(
 const content = {
   pubkeyHex: v.pipe(
     hexString(/^0x[0-9a-fA-F]{64}$/, 'must be 0x and 64 hex digits: a 32-byte Ed25519 public key'),
-    // Rejects keys of small order and encodings that are not canonical.
+    // Rejects keys of small order and non-canonical encodings.
     v.check(
       (hex) => weaknessOf(fromHex(hex)) === undefined,
       ({ input }) => weaknessOf(fromHex(input)) ?? '',
@@ -67,23 +67,23 @@ const proof = {
 };
 const body = exactly({ ...content, ...proof, operatorEmail: v.exactOptional(operatorEmail) });
 const bodyWithEmail = exactly({ ...content, ...proof, operatorEmail });
-/** What earlier releases accepted: a personality without limits. */
+/** The body that earlier releases accepted: personalities had no limits. */
 const earlierBody = exactly({ ...content, operatorEmail, personality });
 export type RegisterBody = v.InferOutput<typeof body>;
 
 export interface RegisterContext {
-  /** null before the first registration. */
+  /** Null before the first registration. */
   readonly state: AccountState | null;
-  /** Whether the request carries a valid signature by the key that is registered. */
+  /** Whether the request has a valid signature by the registered key. */
   readonly isSigned: boolean;
-  /** Names of the service, any of which a wallet's text may have. */
+  /** The base URLs that a wallet's text may name as the service. */
   readonly services: readonly string[];
   readonly readChain: ReadChain;
 }
 
 /**
- * POST /register. Everyone knows a public key, so only a signature by it changes an existing binding. A request that isUnchanged
- * recognizes as a repetition is not decided.
+ * POST /register. Anybody may know a public key, so only a signature by the key can change an existing registration. If isUnchanged
+ * identifies a request as a repetition, no decision is made.
  */
 export const register: Move<'agent.registered', RegisterBody, RegisterContext> = {
   operation: 'register',
@@ -107,7 +107,7 @@ export const register: Move<'agent.registered', RegisterBody, RegisterContext> =
     if (state !== null && !isSigned) {
       throw new ForumError(
         'FORUM_ERR_CONFLICT',
-        `${did} is already registered with other content; sign the registration with its key to change it`,
+        `${did} is already registered with different content; to change it, sign the registration with the key`,
       );
     }
     const claim = proofClaim(body, services);
@@ -133,7 +133,7 @@ export const register: Move<'agent.registered', RegisterBody, RegisterContext> =
     tag: 'Accounts',
     summary: 'Register an agent',
     description:
-      'The DID is derived from the public key. The same content again returns the same response; different content requires a signature by the key and is otherwise rejected with 409. A registration with an e-mail address leaves no evidence in the log. Sign it again without operatorEmail: that request is kept whole, so that anybody can check the binding.',
+      'The DID is derived from the public key. Repeating the same content returns the same response; different content requires a signature by the key and is otherwise rejected with 409. The log stores no evidence of a registration with an e-mail address. Sign the registration again without operatorEmail: the log stores this request whole, so that anybody can check the binding.',
     answered: 'The agent is registered.',
     errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
   },
@@ -158,13 +158,13 @@ export function agentIdOf(did: string): string {
   return `agent-${did.slice('did:key:'.length)}`;
 }
 
-/** The DID that a registration is about. */
+/** The DID that a registration is for. */
 export function registeredDid({ pubkeyHex }: { readonly pubkeyHex: Hex }): string {
   return toDid(fromHex(pubkeyHex));
 }
 
 /**
- * The validated body: the e-mail address may be left out only in a signed request of a registered key. What an earlier release
+ * The validated body. The e-mail address may be omitted only in a signed request of a registered key. A body that an earlier release
  * accepted may be repeated. Throws FORUM_ERR_VALIDATION.
  */
 export function parseRegistration(sent: SentBody, context: Omit<RegisterContext, 'readChain'>): RegisterBody {
@@ -179,23 +179,23 @@ export function parseRegistration(sent: SentBody, context: Omit<RegisterContext,
   return parsed;
 }
 
-/** The DID that an unsigned registration is about, if it may be decided. */
+/** The DID that an unsigned registration is for, if the registration is allowed. */
 export function unsignedDid(sent: SentBody): string {
   return registeredDid(parseBody({ body: bringsProof(sent) ? body : earlierBody }, sent));
 }
 
-/** Whether a wallet's proof is all that is decided first: where it is out of place, the error says how a wallet is proven. */
+/** Whether the request has a wallet proof. If the proof is misplaced, the error explains how to prove a wallet. */
 function bringsProof({ json }: SentBody): boolean {
   return typeof json === 'object' && json !== null && ('walletSignature' in json || 'issuedAt' in json);
 }
 
-/** Whether an unsigned registration only repeats the last one, so that it gets the same response whatever has happened since. */
+/** Whether an unsigned registration repeats the last one, so that it gets the same response even after later changes. */
 export function repeatsRegistration({ json }: SentBody, state: AccountState): boolean {
   const sent = v.safeParse(earlierBody, json, { abortPipeEarly: true });
   return sent.success && isUnchanged(sent.output, { state, isSigned: false });
 }
 
-/** Only the key's holder may claim a wallet, in a request that is kept whole. */
+/** Only the key's holder may claim a wallet, in a request that the log stores whole. */
 function requireProofInPlace(
   sent: RegisterBody,
   { state, isSigned, services }: Omit<RegisterContext, 'readChain'>,
@@ -213,7 +213,7 @@ function requireProofInPlace(
   );
 }
 
-/** What a registration says of its wallet's proof; undefined without one. */
+/** The claim of a registration about its wallet; undefined without a proof. */
 export function proofClaim(sent: RegisterBody, services: readonly string[]): ProofClaim | undefined {
   const { walletAddress, walletSignature: signature, issuedAt } = sent;
   if (signature === undefined || issuedAt === undefined) return undefined;
@@ -223,8 +223,8 @@ export function proofClaim(sent: RegisterBody, services: readonly string[]): Pro
 }
 
 /**
- * Whether a request only repeats the last registration: it changes nothing in the log. Only public content is compared, so
- * that nobody can test a guess of an e-mail address. The first repetition that may be kept whole is an event all the same.
+ * Whether a request repeats the last registration and changes nothing in the log. Only public content is compared, so nobody can test
+ * guesses of an e-mail address. The first repetition that can be stored whole is an event nevertheless.
  */
 export function isUnchanged(
   sent: RegisterBody,

@@ -1,5 +1,5 @@
-// The end of a key: nothing of it is accepted any more. Its holder asks for it, or, when the key is lost or stolen, a wallet that was
-// once proven for it.
+// Retires a key: nothing signed with it is accepted any more. Its holder can retire it or, if the key is lost or stolen, any wallet that
+// was ever proven for it.
 import * as v from 'valibot';
 import type { AccountState, Retirement } from '../../projections/account.ts';
 import { retirementText } from '../crypto/wallet-texts.ts';
@@ -45,9 +45,9 @@ export const retire: Move<'agent.retired', object, { readonly state: AccountStat
 
   texts: {
     tag: 'Accounts',
-    summary: 'Retire your key, for ever',
+    summary: 'Retire your key permanently',
     description:
-      'From then on every new request of the key is 403 FORUM_ERR_RETIRED, a registration too. Its seats stay, and its turns run out by turnSeconds. Nothing undoes it.',
+      'From then on every new request of the key, including registrations, gets 403 FORUM_ERR_RETIRED. The key keeps its seats, and its turns expire after turnSeconds. There is no way to undo this.',
     answered: 'The key is retired.',
     errors: ['FORUM_ERR_CONFLICT'],
   },
@@ -59,12 +59,12 @@ export type WalletRetirement = v.InferOutput<typeof body>;
 
 export interface WalletRetirementContext {
   readonly state: AccountState;
-  /** Names of the service, any of which the text may have. */
+  /** The base URLs that the text may name as the service. */
   readonly services: readonly string[];
   readonly readChain: ReadChain;
 }
 
-/** POST /agents/:did/retire: nobody signs the request, the wallet signs the retirement. */
+/** POST /agents/:did/retire: the request is not signed; the wallet signs the retirement. */
 export const retireByWallet: Move<'agent.retired', WalletRetirement, WalletRetirementContext> = {
   operation: 'retireByWallet',
   method: 'POST',
@@ -84,7 +84,7 @@ export const retireByWallet: Move<'agent.retired', WalletRetirement, WalletRetir
         claim.textFor(services[0] ?? ''),
       );
     }
-    // The chain is asked of contracts only: any client may send a wrong signature in the name of a wallet.
+    // The chain is queried only for contracts, because anybody can send a wrong signature in the name of a wallet.
     const walletProof = requireProof(claim, isContractWallet(state, walletAddress) ? readChain : NO_CONTRACT);
     return { by: 'wallet', walletAddress, walletProof };
   },
@@ -102,9 +102,9 @@ export const retireByWallet: Move<'agent.retired', WalletRetirement, WalletRetir
 
   texts: {
     tag: 'Accounts',
-    summary: 'Retire a lost or stolen key by its wallet, for ever',
+    summary: 'Permanently retire a lost or stolen key by its wallet',
     description:
-      'Any wallet that was ever proven for the key may: it signs (EIP-191, personal_sign) the four lines `Chamber Coordination Service key retirement`, `agent: <did>`, `service: <base URL>`, `issued: <issuedAt>`. The request itself is not signed.',
+      'Any wallet that was ever proven for the key can retire it. The wallet signs (EIP-191, personal_sign) the four lines `Chamber Coordination Service key retirement`, `agent: <did>`, `service: <base URL>`, `issued: <issuedAt>`. The request itself is not signed.',
     answered: 'The key is retired.',
     errors: ['FORUM_ERR_CONFLICT'],
   },
@@ -140,7 +140,6 @@ function requireNoRetirement({ did, retirement }: AccountState): void {
   throw new ForumError('FORUM_ERR_CONFLICT', `${did} was retired at ${retirement.at}`);
 }
 
-/** FORUM_ERR_RETIRED. */
 export function keyRetired(did: string, { at }: Retirement): ForumError {
   return new ForumError('FORUM_ERR_RETIRED', `${did} was retired at ${at}: its key is not accepted any more`);
 }

@@ -31,7 +31,7 @@ const allocations = v.pipe(
 );
 const SALT = new RegExp(`^0x([0-9a-fA-F]{2}){${SALT_BYTES_MIN},${SALT_BYTES_MAX}}$`);
 
-/** POST /chambers/:id/allocate/reveal: what is revealed must hash to the stored commitment (specification, Allocations). */
+/** POST /chambers/:id/allocate/reveal: the reveal must hash to the stored commitment (specification, Allocations). */
 export const reveal = defineMove({
   operation: 'reveal',
   method: 'POST',
@@ -81,8 +81,8 @@ export const reveal = defineMove({
     tag: 'Allocations',
     summary: 'Reveal the allocation, in ALLOCATE_REVEAL',
     description:
-      'The reveal must hash to the commitment, in the same order. Each idea once, none that was withdrawn, at most 10000 bps together; the rest abstains.',
-    answered: 'It matches the commitment and counts.',
+      'The reveal must hash to the commitment, in the same order. Each idea at most once, no withdrawn ideas, at most 10000 bps in total; the rest are abstentions.',
+    answered: 'The reveal matches the commitment and counts.',
     errors: ['FORUM_ERR_COMMITMENT', 'FORUM_ERR_MEMBER', 'FORUM_ERR_CONFLICT'],
     guide: { when: 'ALLOCATE_REVEAL', body: '{"allocations", "salt"}' },
   },
@@ -93,7 +93,7 @@ export const reveal = defineMove({
   },
 });
 
-/** A reveal that names an idea of no chamber, or a withdrawn one, is rejected as a whole: its hash covers all of it. */
+/** If one idea does not exist in the chamber or was withdrawn, the whole reveal is rejected, because its hash covers all ideas. */
 function* allocationProblems(
   { chamberId, ideas }: ChamberState,
   allocations: readonly Allocation[],

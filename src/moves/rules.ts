@@ -1,4 +1,4 @@
-// The rules that several moves share, in the order in which they are checked: phase, membership, turn; what was seen; and the age of a signature.
+// Rules that several moves share, in the order of the checks: phase, membership, turn, history, and the age of a signature.
 import type { ChamberState } from '../../projections/chamber.ts';
 import type { Idea } from '../../projections/ideas.ts';
 import { isClosed, phaseAt, phaseEnd } from '../../projections/phase.ts';
@@ -28,7 +28,7 @@ export function requirePhase({ state, now }: DecisionContext, ...expected: reado
   throw new ForumError('FORUM_ERR_PHASE', `expected phase ${expected.join(' or ')}, actual phase ${actual}${until}`);
 }
 
-/** Why no move is accepted after the reveal. */
+/** Why no move is accepted after the reveal phase. */
 function reasonOfEnd(state: ChamberState): string {
   if (!lacksMembers(state)) return 'the chamber is being committed';
   return `the chamber did not come about: ${state.members.length} of at least ${state.minMembers} members had joined when LOBBY ended`;
@@ -40,7 +40,7 @@ export function requireMember({ state, did }: DecisionContext): void {
   throw new ForumError('FORUM_ERR_MEMBER', `${did} is not a member of chamber ${state.chamberId}`);
 }
 
-/** Throws FORUM_ERR_FORBIDDEN; `act` is what only the creator may do. */
+/** Throws FORUM_ERR_FORBIDDEN; `act` names the action that only the creator may take. */
 export function requireCreator({ state, did }: DecisionContext, act: string): void {
   if (did === state.creatorDid) return;
   const detail = `only the creator of chamber ${state.chamberId} may ${act}: ${state.creatorDid}`;
@@ -59,14 +59,15 @@ export function requireTurn(context: DecisionContext, ...expected: readonly Phas
   throw new ForumError('FORUM_ERR_TURN', `it is the turn of ${holder}${time} until it passes`);
 }
 
-/** The idea of the chamber; throws FORUM_ERR_NOT_FOUND. */
 export function requireIdea({ chamberId, ideas }: ChamberState, ideaId: string): Idea {
   const found = ideas.find((idea) => idea.ideaId === ideaId);
   if (found !== undefined) return found;
   throw new ForumError('FORUM_ERR_NOT_FOUND', `ideaId: ${JSON.stringify(ideaId)} not found in chamber ${chamberId}`);
 }
 
-/** An idea that the caller has proposed and not withdrawn; throws FORUM_ERR_NOT_FOUND, FORUM_ERR_FORBIDDEN or FORUM_ERR_CONFLICT. */
+/**
+ * Returns an idea that the caller has proposed and not withdrawn; throws FORUM_ERR_NOT_FOUND, FORUM_ERR_FORBIDDEN or FORUM_ERR_CONFLICT.
+ */
 export function requireOwnIdea({ state, did }: DecisionContext, ideaId: string, act: string): Idea {
   const idea = requireIdea(state, ideaId);
   if (idea.creatorDid !== did) {
@@ -82,15 +83,17 @@ export function requireNotWithdrawn({ ideaId, ticker, isWithdrawn }: Idea): void
   if (isWithdrawn) throw new ForumError('FORUM_ERR_CONFLICT', `${ideaId} (${ticker}) was withdrawn`);
 }
 
-/** That the turn at `now` has a move left, in a chamber with `movesPerTurn`; throws FORUM_ERR_CONFLICT. */
+/** Checks that the turn at `now` has a move left if the chamber has `movesPerTurn`; throws FORUM_ERR_CONFLICT. */
 export function requireMoveLeft({ state, now }: DecisionContext): void {
   const { movesPerTurn } = state;
   if (movesPerTurn === null || (turnAt(state, now)?.moves ?? 0) < movesPerTurn) return;
-  const spent = movesPerTurn === 1 ? 'its one move' : `all of its ${movesPerTurn} moves`;
-  throw new ForumError('FORUM_ERR_CONFLICT', `your turn has had ${spent}: pass`);
+  const spent = movesPerTurn === 1 ? 'the one move' : `all ${movesPerTurn} moves`;
+  throw new ForumError('FORUM_ERR_CONFLICT', `you have used ${spent} of this turn: pass`);
 }
 
-/** That the agent had seen the chamber's history; `leaf` is that of the chamber's event, null if it has none. Throws FORUM_ERR_HISTORY. */
+/**
+ * Checks the history that the agent has seen; `leaf` is the leaf of the chamber's event, null if there is none. Throws FORUM_ERR_HISTORY.
+ */
 export function requireHistory(seen: SeenEvent | undefined, leaf: Hex | null): void {
   if (seen === undefined || seen.leaf.toLowerCase() === leaf) return;
   const here = leaf === null ? 'does not exist here' : `has the leaf ${leaf} here`;
@@ -106,7 +109,7 @@ export interface SignatureAges {
   readonly maxSkewSeconds: number;
 }
 
-/** The times that a signature states, in seconds since 1970 (RFC 9421, section 2.3). */
+/** The times in a signature, in seconds since 1970 (RFC 9421, section 2.3). */
 export interface SignatureTimes {
   readonly created: number;
   readonly expires?: number;
@@ -119,7 +122,7 @@ export function requireFresh({ created, expires }: SignatureTimes, now: Millis, 
   if (expires !== undefined && now >= expires * 1000) throw stale('the signature has expired', now);
 }
 
-/** Why something signed at that time is not accepted at `now`. */
+/** Why a signature of that time is not accepted at `now`. */
 export function ageProblem(signedAt: Millis, now: Millis, ages: SignatureAges): string | undefined {
   const age = now - signedAt;
   if (age > ages.maxAgeSeconds * 1000) return `is ${age / 1000} s old, at most ${ages.maxAgeSeconds} s are accepted`;

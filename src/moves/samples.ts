@@ -1,8 +1,8 @@
-// The values in the examples. Both agents have keys from RFC 8032, 7.1, so the signatures can be reproduced.
+// The values in the examples. Both agents use keys from RFC 8032, 7.1, so the signatures can be reproduced.
 import { commitmentHash } from '../crypto/commitment.ts';
 import type { Allocation, Hex } from '../vocabulary/values.ts';
 
-/** The seed of the first agent (RFC 8032, 7.1, test 1): public, so never to be used for anything else. */
+/** The seed of the first agent (RFC 8032, 7.1, test 1). It is public: never use it for anything else. */
 export const SAMPLE_SEED: Hex = '0x9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60';
 export const SAMPLE_PUBKEY: Hex = '0xd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a';
 export const ALICE = 'did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw';
@@ -17,7 +17,7 @@ export const TOKEN = '0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359';
 export const TX_HASH: Hex = `0x${'5c'.repeat(32)}`;
 export const RAW_TRANSACTION: Hex = `0x02f8${'a1'.repeat(40)}`;
 export const SAMPLE_LOG_ID = '3f1c9d0ab47e4b6f9d2a8c5e6b7f0d14';
-/** The key of RFC 8037, appendix A, and of its thumbprint. */
+/** The key and its thumbprint from RFC 8037, appendix A. */
 export const RECEIPT_KEY = {
   kty: 'OKP',
   crv: 'Ed25519',
@@ -31,7 +31,7 @@ export const RECEIPT_KEY = {
 export const SERVICE_KEYS = { receipts: RECEIPT_KEY.kid, checkpoints: 'poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U' };
 export const CHECKPOINT_KEY =
   'chambers.example.org/log/3f1c9d0ab47e4b6f9d2a8c5e6b7f0d14+f8bf288a+AddamAGCsQq31Uv+08lkBzoO4XLz2qYjJa8CGmj3B1Ea';
-/** Signed by the key of SAMPLE_SEED, as the proof is made of it. */
+/** Signed with the key of SAMPLE_SEED; the proof below is made from it. */
 export const CHECKPOINT = `chambers.example.org/log/3f1c9d0ab47e4b6f9d2a8c5e6b7f0d14
 3
 34lolseZUx8f0eVWzqJqaYmrBoU7y/3T5PUJemEfZY8=

@@ -5,7 +5,7 @@ import { id } from '../vocabulary/schemas.ts';
 import { accountEventId, defineMove, moveBody } from './move.ts';
 import { requireCreator, requirePhase } from './rules.ts';
 
-/** POST /chambers/:id/start: in a chamber with rounds, its creator ends LOBBY. */
+/** POST /chambers/:id/start: the creator of a chamber with rounds ends LOBBY. */
 export const start = defineMove({
   operation: 'start',
   method: 'POST',

@@ -1,4 +1,4 @@
-// A wallet's signature about a key, in a registration or a retirement: how it is sent, what is kept of it, and whether it is right.
+// A wallet's signature in a registration or a retirement: how it is sent, recorded and verified.
 import * as v from 'valibot';
 import { personalMessageHash, recoverSigner } from '../crypto/wallet-signature.ts';
 import { type ErrorData, type ForumError, invalid } from '../vocabulary/errors.ts';
@@ -8,7 +8,7 @@ import { type Hex, instantOf, type Millis, toHex, toTimestamp } from '../vocabul
 import type { ReadChain } from './chain-question.ts';
 import { ageProblem, type SignatureAges } from './rules.ts';
 
-/** Wallets that are contracts may take long signatures. */
+/** Contract wallets may use long signatures. */
 const SIGNATURE_BYTES_MAX = 8_192;
 
 export const sentWalletSignature = v.pipe(
@@ -20,7 +20,7 @@ export const issuedAt = v.pipe(
   v.description('when the wallet signed, exactly as in the text that it signed'),
 );
 
-/** A proof as it is in payloads. */
+/** A proof in the form of payloads. */
 export const walletProof: v.GenericSchema<WalletProof> = v.strictObject({
   signature: described(/^0x([0-9a-fA-F]{2})*$/, 'as sent'),
   issuedAt: v.pipe(v.string(), v.description('as sent')),
@@ -33,24 +33,24 @@ export const walletProof: v.GenericSchema<WalletProof> = v.strictObject({
   blockHash: v.exactOptional(hash('of the block at whose state it did')),
 });
 
-/** What the request says, and what the service knows. */
+/** The claim of the request, and what the service knows about it. */
 export interface ProofClaim {
   readonly walletAddress: string;
   readonly signature: Hex;
   readonly issuedAt: string;
-  /** Names of the service, one of which the text has; not empty. */
+  /** The base URLs of the service, one of which the text must name; not empty. */
   readonly services: readonly string[];
-  /** The text for one of them. */
+  /** The text to sign for one of them. */
   readonly textFor: (service: string) => string;
 }
 
 /**
- * The proof as it is kept. Where no private key of the wallet made the signature, the chain is asked, as the wallet may be a contract.
- * Throws FORUM_ERR_VALIDATION with the text that was expected.
+ * The proof in recorded form. If no private key of the wallet made the signature, the chain is queried, because the wallet may be a
+ * contract. Throws FORUM_ERR_VALIDATION with the expected text.
  */
 export function requireProof(claim: ProofClaim, readChain: ReadChain): WalletProof {
   const { walletAddress, signature, issuedAt, services, textFor } = claim;
-  let problem = 'is by no wallet';
+  let problem = 'is not by any wallet';
   for (const service of services) {
     const recovered = recoverSigner(textFor(service), signature);
     if ('address' in recovered && recovered.address === walletAddress.toLowerCase())
@@ -65,10 +65,10 @@ export function requireProof(claim: ProofClaim, readChain: ReadChain): WalletPro
   return { signature, issuedAt, service, chainId, blockNumber, blockHash };
 }
 
-/** Reads no chain, where a contract can't have signed. */
+/** Reads no chain, for wallets that can't be contracts. */
 export const NO_CONTRACT = (() => null) as unknown as ReadChain;
 
-/** Rejects a proof that was not issued at about the time of the request, which its text shows. */
+/** Rejects a proof whose `issuedAt` is not close to the time of the request. */
 export function requireFreshProof({ issuedAt, services, textFor }: ProofClaim, now: Millis, ages: SignatureAges): void {
   const problem = ageProblem(instantOf(issuedAt), now, ages);
   if (problem === undefined) return;

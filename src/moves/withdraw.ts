@@ -3,7 +3,7 @@ import { id, ideaId } from '../vocabulary/schemas.ts';
 import { accountEventId, defineMove, moveBody } from './move.ts';
 import { requireMoveLeft, requireOwnIdea, requireTurn } from './rules.ts';
 
-/** POST /chambers/:id/withdraw: the proposer takes an idea back, for good. Its ticker stays taken, and no allocation may name it. */
+/** POST /chambers/:id/withdraw: the proposer permanently withdraws an idea. Its ticker stays taken, and no allocation may name the idea. */
 export const withdraw = defineMove({
   operation: 'withdraw',
   method: 'POST',
@@ -28,12 +28,12 @@ export const withdraw = defineMove({
     tag: 'Moves',
     summary: 'Withdraw your idea, in PROPOSAL or DEBATE and in turn',
     description:
-      'Keeps the turn. Final: the idea stays in all lists with `withdrawn: true`, its ticker stays taken, and a reveal that names it is rejected.',
+      'Does not end the turn. Permanent: the idea stays in all lists with `withdrawn: true`, its ticker stays taken, and a reveal that names it is rejected.',
     answered: 'The event.',
     errors: ['FORUM_ERR_MEMBER', 'FORUM_ERR_TURN', 'FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
     guide: { when: 'PROPOSAL, DEBATE, in turn, by the proposer', body: '{"ideaId"}' },
     command: {
-      summary: 'Takes your idea back for good, in turn',
+      summary: 'Withdraws your idea permanently, in turn',
       example: 'move withdraw 1 --idea=idea-1',
       options: { idea: { member: 'ideaId', value: 'IDEA', help: 'your idea, by id or ticker' } },
     },

@@ -2,8 +2,8 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 
 /**
- * Resolves with the first matching line; rejects if the output ends first. The output is read to its end in any case: an unread pipe
- * fills up, and blocks the child's next write.
+ * Resolves with the first matching line; rejects if the output ends first. Reads the output to its end in any case, because a full pipe
+ * would block the child's next write.
  */
 export function findLine(output: Readable, pattern: RegExp): Promise<RegExpExecArray> {
   return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-// Limits how much work runs at once, in total and for each key. Waiting work is served in order of arrival, and round robin over its keys.
+// Limits how much work runs at once, in total and per key. Keys take turns, and the work of one key is served in order of arrival.
 
 interface ConcurrencyLimits {
   readonly max?: number;
@@ -7,7 +7,7 @@ interface ConcurrencyLimits {
 
 /** Work that waits for its turn. */
 export interface Waiting {
-  /** Resolves with true when the work may begin, until release is called; with false after leave. */
+  /** Resolves with true when the work may begin and must later call `release`, or with false after `leave`. */
   readonly turn: Promise<boolean>;
   readonly leave: () => void;
 }
@@ -16,7 +16,7 @@ export class ConcurrencyLimit {
   readonly #max: number;
   readonly #perKeyMax: number;
   readonly #running = new Map<string, number>();
-  /** A map's first key is served, and becomes its last. */
+  /** The first key of the map is served next and then moves to the end. */
   readonly #waiting = new Map<string, ((isTurn: boolean) => void)[]>();
   #total = 0;
 
@@ -35,7 +35,7 @@ export class ConcurrencyLimit {
     }
   }
 
-  /** Returns undefined if the work may begin at once, until release is called. */
+  /** Returns undefined if the work may begin at once; it must later call `release`. */
   acquire(key = ''): Waiting | undefined {
     if (this.#mayRun(key)) {
       this.#count(key, 1);
@@ -67,7 +67,7 @@ export class ConcurrencyLimit {
   #leave(key: string, resolve: (isTurn: boolean) => void): void {
     const waiting = this.#waiting.get(key) ?? [];
     const index = waiting.indexOf(resolve);
-    // Its turn has come already.
+    // It already has its turn.
     if (index < 0) return;
     waiting.splice(index, 1);
     if (waiting.length === 0) this.#waiting.delete(key);

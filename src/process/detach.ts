@@ -1,23 +1,23 @@
-// Work that nobody waits for. A rejection without a handler would end the process, so all such work starts here: the linter rejects
-// floating promises and `void`.
+// Work that nobody awaits. An unhandled rejection would end the process, so all such work starts here: the linter rejects floating
+// promises and `void`.
 
-/** Detached work has failed that was not expected to: a bug, which is reported and does not end the process. */
+/** Detached work failed unexpectedly. This is a bug; it is reported and does not end the process. */
 class DetachedFailure extends Error {
   override readonly name = 'DetachedFailure';
 }
 
-/** Handles failures by `onFailure`; by default as a warning of the process. */
+/** Passes failures to `onFailure`; by default they become warnings of the process. */
 export function detach(work: Promise<unknown>, onFailure: (error: unknown) => void = report): void {
   work.catch(onFailure).catch(report);
 }
 
-/** The service logs the process's warnings; in other programs Node prints them. */
+/** The service logs such warnings; in other programs Node prints them. */
 function report(error: unknown): void {
   const reason = error instanceof Error ? error.message : String(error);
   process.emitWarning(new DetachedFailure(`background work failed: ${reason}`, { cause: error }));
 }
 
-/** Runs the work now and again, an interval after each run has ended, until the returned function is called. Does not keep the process alive. */
+/** Runs the work now, and again an interval after each run ends, until the returned function is called. Does not keep the process alive. */
 export function repeat(work: () => Promise<void>, intervalMillis: number): () => void {
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;

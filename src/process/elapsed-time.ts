@@ -1,15 +1,15 @@
-// Elapsed time, including time in which the machine slept, when performance.now() stops.
+// Elapsed time, including sleep of the machine. performance.now() stops during sleep.
 import { uptime } from 'node:os';
 
-/** Shorter clock changes and sleeps are ignored, because os.uptime() has whole seconds on some systems. */
+/** Shorter clock changes and sleeps are ignored, because os.uptime() returns whole seconds on some systems. */
 const SLEEP_MS_MIN = 2_000;
 
 export interface MachineClocks {
   /** Milliseconds since 1970. The clock may be set. */
   readonly time: () => number;
-  /** Milliseconds while the machine is awake. */
+  /** Milliseconds that the machine was awake. */
   readonly awake: () => number;
-  /** Milliseconds since the machine booted, asleep or awake. */
+  /** Milliseconds since the machine booted, including sleep. */
   readonly up: () => number;
 }
 
@@ -21,7 +21,7 @@ const MACHINE: MachineClocks = {
 
 export class ElapsedTime {
   readonly #clocks: MachineClocks;
-  /** Time and uptime minus time awake. */
+  /** Time and uptime minus the time awake. */
   #timeLead: number;
   readonly #upLead: number;
   #slept = 0;
@@ -32,7 +32,7 @@ export class ElapsedTime {
     this.#upLead = clocks.up() - clocks.awake();
   }
 
-  /** Never decreases. The uptime costs a system call, so it is read only when the time has changed unexpectedly. */
+  /** Never decreases. Reading the uptime costs a system call, so it is read only if the time has changed unexpectedly. */
   readonly read = (): number => {
     const { time, awake, up } = this.#clocks;
     const now = awake();

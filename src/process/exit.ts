@@ -1,12 +1,12 @@
-// Exit codes, and an exit without delay.
+// Exit codes, and an immediate exit.
 
 export const EXIT_FAILURE = 1;
-/** EX_CONFIG of sysexits.h: a restart would fail too. */
+/** EX_CONFIG in sysexits.h: a restart would fail too. */
 export const EXIT_CONFIG = 78;
 
 /**
- * process.exit waits for the thread pool, where a host name look-up may wait for a silent name server. Then a signal ends the process:
- * SIGTERM if the code is 0, because supervisors treat that as an orderly exit.
+ * process.exit waits for the thread pool, where a DNS lookup may be waiting for a silent name server. In this case a signal ends the
+ * process: SIGTERM instead of code 0, because supervisors treat it as an orderly exit.
  */
 export function exit(code: number): never {
   if (process.getActiveResourcesInfo().includes('GetAddrInfoReqWrap')) {

@@ -1,5 +1,5 @@
-// Attributes the main thread's time to the callers that it works for. The payer of a request follows its asynchronous context, and each
-// continuation of a promise counts for the payer of its context, so code that waits has nothing to restore.
+// Attributes main-thread time to callers. The payer of a request follows its asynchronous context, and each continuation of a promise
+// counts for the payer of its context, so code that awaits needs no extra calls.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { promiseHooks } from 'node:v8';
 
@@ -17,14 +17,14 @@ export class MainThreadMeter {
   #current: Payer | undefined;
   #since = 0;
   #isEndDue = false;
-  /** The milliseconds of each payer in this turn of the event loop. */
+  /** Milliseconds per payer in this turn of the event loop. */
   readonly #worked = new Map<Payer, number>();
   #workedMillis = 0;
   #measuredAt = 0;
   #utilization = performance.eventLoopUtilization();
   #overhead = 1;
 
-  /** Watches all promises of the process until it is stopped. */
+  /** Observes all promises of the process until `stop` is called. */
   start(): void {
     const stop = promiseHooks.onBefore(() => {
       const payer = this.#payers.getStore();
@@ -33,18 +33,17 @@ export class MainThreadMeter {
     this.stop = () => stop();
   }
 
-  /** The payer of the calling context. */
   get payer(): Payer | undefined {
     return this.#payers.getStore();
   }
 
-  /** From here on, the calling context works for the payer. */
+  /** From now on, the calling context works for the payer. */
   enter(payer: Payer): void {
     this.#payers.enterWith(payer);
     this.count(payer);
   }
 
-  /** `work`, and all that it starts, is for the payer; for nobody if undefined. */
+  /** Runs `work` for the payer, including everything that it starts; undefined means no payer. */
   run<Result>(payer: Payer | undefined, work: () => Result): Result {
     const before = this.#current;
     this.count(payer);
@@ -55,7 +54,7 @@ export class MainThreadMeter {
     }
   }
 
-  /** The time until the next call, or the end of this turn of the event loop, counts for the payer, whatever the context. */
+  /** The time until the next call, or the end of this turn of the event loop, counts for the payer, regardless of the context. */
   count(payer: Payer | undefined): void {
     const now = performance.now();
     const current = this.#current;
@@ -67,7 +66,7 @@ export class MainThreadMeter {
     setImmediate(this.#endTurn);
   }
 
-  /** Nobody pays for the time in which the thread waits for the next event. */
+  /** The time that the thread waits for the next event counts for no payer. */
   readonly #endTurn = (): void => {
     this.#isEndDue = false;
     this.count(undefined);
@@ -78,8 +77,8 @@ export class MainThreadMeter {
   };
 
   /**
-   * The ratio of the thread's busy time to the time that was attributed. Parsing, writing to sockets and garbage collection happen
-   * outside of any context, so each payer bears a share.
+   * The ratio of the thread's busy time to the attributed time. Parsing, writing to sockets and garbage collection happen outside of any
+   * context, so all payers share their cost.
    */
   #overheadAt(now: number): number {
     if (now - this.#measuredAt < OVERHEAD_EVERY_MS) return this.#overhead;

@@ -1,5 +1,5 @@
-// Exits with one sentence if Node is too old. Every program must import it first, because better-sqlite3 crashes an older Node without a
-// message as soon as it is loaded.
+// Exits with one sentence if Node is too old. Every program must import this module first, because older versions of Node crash without a
+// message when better-sqlite3 is loaded.
 import { writeSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { EXIT_CONFIG } from './exit.ts';
@@ -9,7 +9,7 @@ const required = engines.node.replace('>=', '');
 const { node: running } = process.versions;
 
 if (isOlder(running, required)) {
-  writeSync(process.stderr.fd, `Node ${required} or later is needed, and this is Node ${running}.\n`);
+  writeSync(process.stderr.fd, `Node ${required} or later is required, and this is Node ${running}.\n`);
   // A restart would fail too.
   process.exit(EXIT_CONFIG);
 }

@@ -1,4 +1,4 @@
-// Text styles, and the end of the output.
+// Text styles, and errors of standard output.
 import { styleText } from 'node:util';
 
 type Style = Parameters<typeof styleText>[0];
@@ -10,7 +10,10 @@ export function paint(style: Style, text: string): string {
   return isWanted ? styleText(style, text) : text;
 }
 
-/** Ends the process when its output fails: silently if the reader (`head`) has closed it, with one sentence if the disk is full. */
+/**
+ * Ends the process when its output fails: silently if the reader (for example `head`) has closed the pipe, with an error message if the
+ * disk is full.
+ */
 export function exitWithOutput(): void {
   process.stderr.on('error', () => {});
   process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {

@@ -1,5 +1,5 @@
-// Bytes that arrive in chunks. A hostile sender may send one byte in each: kept as a list they would take a hundred times their size, and
-// would exceed the argument limit of one concatenation.
+// Bytes that arrive in chunks. A hostile sender may send one byte per chunk. A list of such chunks would take a hundred times their size,
+// and exceed the argument limit of a single concatenation.
 import { concatBytes } from '@noble/hashes/utils.js';
 
 const CHUNKS_PER_BLOCK = 4_096;
@@ -18,7 +18,7 @@ export class Chunks {
     this.#chunks = [];
   }
 
-  /** Returns the bytes, and forgets them. */
+  /** Returns the bytes and clears the buffer. */
   take(): Uint8Array {
     const bytes = concatBytes(...this.#blocks, ...this.#chunks);
     this.length = 0;

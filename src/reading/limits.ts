@@ -1,26 +1,26 @@
-// Bounds the memory and time for a response of another operator's service. Responses are never trusted.
+// Limits the memory and time for a response of another operator's service. Responses are never trusted.
 import { requireModestJson } from '../vocabulary/json.ts';
 
 export interface ReadLimits {
-  /** The length of a response that is read whole, in bytes after decompression. */
+  /** The maximum length of a response that is read whole, in bytes after decompression. */
   readonly responseBytesMax: number;
-  /** The length of a list of ideas, in bytes after decompression. Lists are parsed item by item, so they may be longer. */
+  /** The maximum length of a list of ideas, in bytes after decompression. Lists are parsed item by item, so they may be longer. */
   readonly listBytesMax: number;
-  /** The texts in such a list, in characters: an escaped one takes up to 6 bytes of JSON and two of memory. */
+  /** The maximum number of characters of all texts in such a list. An escaped character takes up to 6 bytes of JSON and two of memory. */
   readonly listCharsMax: number;
-  /** The length of an item of such a list. */
+  /** The maximum length of an item of such a list, in bytes. */
   readonly itemBytesMax: number;
-  /** The values in the JSON of a response, a line or an event: small ones take far more memory than bytes on the wire. */
+  /** The maximum number of JSON values in a response, a line or an event. Small values take far more memory than bytes on the wire. */
   readonly jsonValuesMax: number;
-  /** The length of a line of a log or an event of a stream, in bytes after decompression. */
+  /** The maximum length of a line of a log or an event of a stream, in bytes after decompression. */
   readonly lineBytesMax: number;
-  /** The bytes of lines that are read from one response; the rest is requested again. */
+  /** The maximum number of bytes of lines read from one response; the rest is requested again. */
   readonly pageBytesMax: number;
-  /** The size of a chamber's state (ideas, members, allocations), in characters of JSON. */
+  /** The maximum size of a chamber's state (ideas, members, allocations), in characters of JSON. */
   readonly stateCharsMax: number;
-  /** From the request to the last byte of the response. A long poll's wait is added. */
+  /** The time from the request to the last byte of the response. A long poll's wait is added. */
   readonly responseMillisMax: number;
-  /** The time without a whole line or event on a stream: the service sends something every 30 s. */
+  /** The maximum time without a whole line or event on a stream: the service sends something every 30 s. */
   readonly silenceMillisMax: number;
 }
 
@@ -28,7 +28,8 @@ const MEBIBYTE = 1024 * 1024;
 
 export const READ_LIMITS: ReadLimits = {
   responseBytesMax: 3 * MEBIBYTE,
-  // 256 ideas with the longest descriptions of control characters, each escaped in 6 bytes, take 12.7 MB, and each idea 50 KB.
+  // 256 ideas whose descriptions have the maximum length and consist of control characters (6 bytes of JSON each) take 12.7 MB, 50 KB per
+  // idea.
   listBytesMax: 14 * MEBIBYTE,
   listCharsMax: 4 * MEBIBYTE,
   itemBytesMax: 65_536,
@@ -41,7 +42,7 @@ export const READ_LIMITS: ReadLimits = {
   silenceMillisMax: 60_000,
 };
 
-/** A response exceeds a limit, and the rest is not read. The message is a sentence about "it", the response or the input. */
+/** A response exceeds a limit, and the rest is not read. The message is a sentence in which "it" is the response or the input. */
 export class LimitError extends Error {
   readonly limit: keyof ReadLimits;
 
@@ -52,7 +53,7 @@ export class LimitError extends Error {
   }
 }
 
-/** undefined if the text is not JSON. Throws a LimitError for JSON of too many values or levels. */
+/** Undefined if the text is not JSON. Throws a LimitError if the JSON has too many values or levels. */
 export function parseModestJson(text: string, { jsonValuesMax }: Pick<ReadLimits, 'jsonValuesMax'>): unknown {
   try {
     requireModestJson(text, jsonValuesMax);

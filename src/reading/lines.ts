@@ -6,13 +6,13 @@ import { LimitError, type ReadLimits } from './limits.ts';
 export interface RawLine {
   /** Without the line break. */
   readonly bytes: Uint8Array;
-  /** Whether a line break ended it; the last line of a file may be torn. */
+  /** Whether a line break follows the line. The last line of a file may be incomplete. */
   readonly isEnded: boolean;
 }
 
 const LINE_BREAK = 0x0a;
 
-/** Throws a LimitError on a line that is longer. */
+/** Throws a LimitError if a line is longer. */
 export async function* splitLines(
   chunks: AsyncIterable<Uint8Array>,
   { lineBytesMax }: Pick<ReadLimits, 'lineBytesMax'>,
@@ -20,7 +20,7 @@ export async function* splitLines(
   const begun = new Chunks();
   const requireBytes = (bytes: number) => {
     if (bytes > lineBytesMax)
-      throw new LimitError('lineBytesMax', `it holds a line of more than ${withCommas(lineBytesMax)} bytes`);
+      throw new LimitError('lineBytesMax', `it contains a line of more than ${withCommas(lineBytesMax)} bytes`);
   };
   for await (const chunk of chunks) {
     let start = 0;
@@ -31,7 +31,7 @@ export async function* splitLines(
       if (begun.length > 0) begun.add(rest);
       yield { bytes: begun.length > 0 ? begun.take() : rest, isEnded: true };
     }
-    // An empty remainder, as of most chunks of a live stream, would keep the whole chunk in memory.
+    // An empty remainder, as after most chunks of a live stream, would keep the whole chunk in memory.
     if (start === chunk.length) continue;
     requireBytes(begun.length + chunk.length - start);
     begun.add(chunk.subarray(start));

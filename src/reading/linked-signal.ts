@@ -1,8 +1,8 @@
 import { timerMillis } from './waiting.ts';
 
 /**
- * A signal that aborts with the outer one, after the time limit, or by abort(); release() ends all three. AbortSignal.any
- * over AbortSignal.timeout is not enough: Node 20 may garbage-collect the two together, and the limit never fires.
+ * A signal that aborts together with the outer one, after the time limit, or when abort() is called; release() disables all three.
+ * AbortSignal.any over AbortSignal.timeout is not enough: Node 20 may garbage-collect both, and then the timeout never fires.
  */
 export function linkedSignal(
   outer: AbortSignal | undefined,

@@ -1,4 +1,4 @@
-// Parses a hostile JSON array item by item, so that the whole text of a long list is never in memory.
+// Parses a hostile JSON array item by item, so that a long list is never in memory as a whole.
 
 import { withCommas } from '../vocabulary/values.ts';
 import { LimitError, parseModestJson, type ReadLimits } from './limits.ts';
@@ -14,7 +14,7 @@ const CLOSING: readonly number[] = [0x5d, 0x7d];
 const [OPEN_BRACKET] = OPENING;
 const [CLOSE_BRACKET] = CLOSING;
 
-/** undefined if it is not a JSON array. Throws a LimitError beyond a limit. */
+/** Undefined if the text is not a JSON array. Throws a LimitError beyond a limit. */
 export async function readList(
   chunks: AsyncIterable<Uint8Array>,
   limits: ListLimits,
@@ -84,7 +84,7 @@ class ListParser {
   #keep(byte: number): true {
     const { itemBytesMax } = this.#limits;
     if (this.#itemBytes === itemBytesMax)
-      throw new LimitError('itemBytesMax', `it holds an item of more than ${withCommas(itemBytesMax)} bytes`);
+      throw new LimitError('itemBytesMax', `it contains an item of more than ${withCommas(itemBytesMax)} bytes`);
     this.#item[this.#itemBytes++] = byte;
     return true;
   }
@@ -110,7 +110,7 @@ class ListParser {
   }
 }
 
-/** The characters of all texts in a value, which is nested only a few levels deep. */
+/** The characters of all texts in a value. The value has only a few levels. */
 function charsOf(value: unknown): number {
   if (typeof value === 'string') return value.length;
   if (typeof value !== 'object' || value === null) return 0;

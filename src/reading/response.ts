@@ -17,7 +17,7 @@ interface Deadlines {
   readonly silenceMillisMax?: number;
 }
 
-/** Sends the request. By default redirects are not followed: nobody chose or signed their URL. */
+/** Sends the request. By default redirects are not followed, because nobody chose or signed their URL. */
 export async function openResponse(
   fetch: Fetch,
   url: string,
@@ -49,7 +49,7 @@ export async function openResponse(
   }
 }
 
-/** The body is read at most once, by text, json, list or lines. That, or close, ends the connection and timers. */
+/** The body is read at most once, with text, json, list or lines. Reading it, or close, ends the connection and stops the timers. */
 export class OpenResponse {
   readonly status: number;
   readonly ok: boolean;
@@ -96,7 +96,7 @@ export class OpenResponse {
     }
   }
 
-  /** undefined if it is not JSON. Throws a LimitError beyond responseBytesMax or jsonValuesMax. */
+  /** Undefined if the body is not JSON. Throws a LimitError beyond responseBytesMax or jsonValuesMax. */
   async json(limits: Pick<ReadLimits, 'responseBytesMax' | 'jsonValuesMax'>): Promise<unknown> {
     return parseModestJson(await this.text(limits), limits);
   }
@@ -106,7 +106,7 @@ export class OpenResponse {
     return await readList(this.#chunks(), limits);
   }
 
-  /** Yields lines as they arrive. Throws a LimitError for one beyond lineBytesMax. */
+  /** Yields lines as they arrive. Throws a LimitError if a line exceeds lineBytesMax. */
   async *lines(limits: Pick<ReadLimits, 'lineBytesMax'>): AsyncGenerator<RawLine, void, undefined> {
     for await (const line of splitLines(this.#chunks(), limits)) {
       this.#hear();
@@ -116,7 +116,7 @@ export class OpenResponse {
 
   async *#chunks(): AsyncGenerator<Uint8Array, void, undefined> {
     try {
-      // Not every browser supports async iteration of streams.
+      // Some browsers do not support async iteration of streams.
       const reader = this.#body?.getReader();
       for (let read = await reader?.read(); read?.done === false; read = await reader?.read()) yield read.value;
     } finally {
@@ -125,7 +125,7 @@ export class OpenResponse {
   }
 }
 
-/** A `fetch` for libraries that make their own requests. The whole response is read within the limits first. */
+/** A `fetch` for libraries that make their own requests. It first reads the whole response within the limits. */
 export function limitedFetch(limits: ReadLimits, wholeMillisMax?: number): typeof fetch {
   return async (url, init = {}) => {
     const { signal, ...request } = init;
@@ -138,5 +138,5 @@ export function limitedFetch(limits: ReadLimits, wholeMillisMax?: number): typeo
   };
 }
 
-/** Options for viem's HTTP transport, whose timeout covers only the headers: limitedFetch has the limits. */
+/** Options for viem's HTTP transport. Its timeout covers only the headers, so limitedFetch applies the limits instead. */
 export const UNLIMITED_BY_VIEM = { timeout: 0, maxResponseBodySize: false } as const;

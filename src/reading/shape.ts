@@ -1,8 +1,8 @@
 // Checks the shape of parsed JSON from another operator's service before it is used, so that errors name members that are missing or have
-// the wrong type. Unknown members are allowed: later versions add some.
+// the wrong type. Unknown members are allowed, because later versions add some.
 import { instantOf } from '../vocabulary/values.ts';
 
-/** Returns a sentence about what is wrong, beginning with the member's path; undefined if nothing is. */
+/** Returns a sentence about the problem, beginning with the member's path; undefined if there is none. */
 export type Shape = (value: unknown, path: string) => string | undefined;
 
 export const text = ofType('a string', (value) => typeof value === 'string');

@@ -1,6 +1,6 @@
 // Hints for connections that failed because of TLS, by error code.
 
-/** OpenSSL's errors for a plain HTTP response. */
+/** OpenSSL's errors if the response is plain HTTP. */
 const WITHOUT_TLS: ReadonlySet<string> = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG']);
 const NOT_TRUSTED: ReadonlySet<string> = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',

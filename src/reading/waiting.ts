@@ -1,19 +1,19 @@
-// Waits, and the backoff before a request is sent again. All requests to other operators' services use them.
+// Waits, and the backoff before a request is repeated. All requests to other operators' services use them.
 import type { Millis } from '../vocabulary/values.ts';
 import { httpInstantOf } from './http-date.ts';
 
 /** setTimeout fires at once for a longer time. */
 const TIMER_MILLIS_MAX = 2 ** 31 - 1;
 
-/** Caps the time of one timer, which fires early rather than at once. */
+/** Limits the time of one timer. It then fires early, not at once. */
 export function timerMillis(millis: Millis): Millis {
   return Math.min(millis, TIMER_MILLIS_MAX);
 }
 
-/** Resolves after `millis`, however long; rejects with the signal's reason if that aborts first. */
+/** Resolves after `millis`, however long; rejects with the signal's reason if the signal aborts first. */
 export async function pause(millis: Millis, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
-  // NaN waits long: a short wait could make a loop around it busy.
+  // NaN means a long wait, because a short one could turn a surrounding loop into a busy loop.
   let left = Number.isNaN(millis) ? TIMER_MILLIS_MAX : millis;
   do {
     await oneTimer(timerMillis(left), signal);
@@ -37,12 +37,12 @@ function oneTimer(millis: Millis, signal?: AbortSignal): Promise<void> {
 
 const BACKOFF_FIRST_MILLIS = 200;
 const BACKOFF_MAX_MILLIS = 10_000;
-/** Caps the wait that a service requests. */
+/** The maximum wait that a service may request. */
 const ASKED_MILLIS_MAX = 60_000;
 
 /**
- * The wait after failure number `failures` (from 0): doubling, with jitter so that clients do not retry in step. The wait that the service
- * requests is added and never replaces it, because a gateway may request none.
+ * The wait after failure number `failures` (from 0): doubling, with jitter so that clients do not retry at the same time. The wait that
+ * the service requests is added and never replaces the backoff, because a gateway may request none.
  */
 export function backoffMillis(failures: number, askedMillis: Millis = 0): Millis {
   const most = Math.min(BACKOFF_FIRST_MILLIS * 2 ** failures, BACKOFF_MAX_MILLIS);

@@ -1,15 +1,15 @@
-// Attempts at a job cost gas, so their number is bounded, the pause between them doubles, and the second failure raises an alert.
+// Attempts at a job cost gas, so their number is limited, the pause between them doubles, and the second failure raises an alert.
 import type { Millis } from '../vocabulary/values.ts';
 import type { RoundContext } from './context.ts';
 import type { Job } from './jobs.ts';
 
 const FIRST_PAUSE_MILLIS: Millis = 3_000;
 const PAUSE_MILLIS_MAX: Millis = 3_600_000;
-/** New attempts at one job between two starts. */
+/** The maximum number of new attempts at one job between two starts. */
 const ATTEMPTS_MAX = 10;
 const ALERT_ATTEMPTS = 2;
 
-/** The number of nonces at which the account has signed the job. */
+/** The number of nonces with which the account has signed the job. */
 export function attemptsOf({ submitted }: Job): number {
   return new Set(submitted.map(({ nonce }) => nonce)).size;
 }
@@ -22,13 +22,16 @@ export function countAttempts(job: Job, { formerAttempts, spending }: RoundConte
   spending.setAttempts(job.name, attempts);
 }
 
-/** Whether a job may be signed at another nonce now. `ago` is the time since its latest transaction failed; `failed` says how, in the alert. */
+/**
+ * Whether the job may be signed with another nonce now. `ago` is the time since its latest transaction failed; `failed` describes the
+ * failure in the alert.
+ */
 export function mayTryAgain(job: Job, failed: string, ago: Millis, round: RoundContext): boolean {
   const { alerts, formerAttempts, spending } = round;
   const attempts = attemptsOf(job);
   const isAtBound = attempts - (formerAttempts.get(job.name) ?? attempts) >= ATTEMPTS_MAX;
   if (attempts >= ALERT_ATTEMPTS || isAtBound) {
-    const next = isAtBound ? 'no further one is signed before a restart' : 'the next ones follow at growing intervals';
+    const next = isAtBound ? 'no more are signed before a restart' : 'the next attempts follow at growing intervals';
     alerts.raise(job.name, `${attempts} transactions ${failed} and cost ${spending.costOf(job.name)} ether: ${next}`);
   }
   return !isAtBound && ago >= Math.min(PAUSE_MILLIS_MAX, FIRST_PAUSE_MILLIS * 2 ** (attempts - 1));

@@ -77,12 +77,12 @@ export function readNonce(rpc: Rpc, account: Address): Promise<number> {
   return ask(rpc, integer, ['eth_getTransactionCount', account, 'latest']);
 }
 
-/** The same, at the given block. Nodes reject this for blocks whose state they have pruned. */
+/** The same for a given block. Nodes reject this for blocks whose state they have pruned. */
 export function readNonceAfter(rpc: Rpc, account: Address, blockNumber: number): Promise<number> {
   return ask(rpc, integer, ['eth_getTransactionCount', account, toQuantity(blockNumber)]);
 }
 
-/** The same, counting transactions in the node's pool. */
+/** The same, including transactions in the node's pool. */
 export function readPendingNonce(rpc: Rpc, account: Address): Promise<number> {
   return ask(rpc, integer, ['eth_getTransactionCount', account, 'pending']);
 }
@@ -145,7 +145,7 @@ export async function readTransactionsOf(
 
 export interface Call {
   readonly from?: Address;
-  /** undefined creates a contract. */
+  /** Undefined to create a contract. */
   readonly to: Address | undefined;
   readonly data: Hex;
   /** Wei. */
@@ -183,7 +183,7 @@ export async function orRevert<Result>(
   }
 }
 
-/** Nodes put the reason into `data` or `data.data`. For a revert without a reason only the error message says that it was one. */
+/** Nodes put the reason into `data` or `data.data`. For a revert without a reason, only the error message shows that the call reverted. */
 function revertDataOf(error: unknown): Hex | undefined {
   if (!isRejection(error)) return undefined;
   const { data } = error;
@@ -192,7 +192,7 @@ function revertDataOf(error: unknown): Hex | undefined {
   return /\brevert/i.test(error.message) ? '0x' : undefined;
 }
 
-/** `underpriced`: the fee is below that of the block, or of the pending transaction with this nonce. */
+/** `underpriced`: the fee is lower than the block or the pending transaction with this nonce requires. */
 export type SendOutcome = 'accepted' | 'nonce_used' | 'underpriced' | 'no_funds';
 
 const SEND_ERRORS: readonly (readonly [RegExp, SendOutcome])[] = [

@@ -1,4 +1,4 @@
-// The contexts that the relayer passes to its steps, from the longest-lived to that of one round.
+// The contexts that the relayer passes to its steps, ordered by lifetime, longest first.
 import type { PrivateKeyAccount } from 'viem/accounts';
 import type { ChamberState } from '../../projections/chamber.ts';
 import type { RepeatedLog } from '../diagnostics/repeated-log.ts';
@@ -28,7 +28,7 @@ export interface RelayerForum {
   settledChambers(limit: number): Promise<readonly number[]>;
   /** The folded chamber and the Merkle root over all its moves. */
   chamber(chamberId: number): Promise<ClosedChamber | undefined>;
-  /** Resolves when the service event is durable; rejects if its basis is no longer true. */
+  /** Resolves when the service event is durable; rejects if its basis is outdated. */
   record(chamberId: number, fact: ServiceFact, basis: RecordBasis): Promise<unknown>;
 }
 
@@ -37,7 +37,6 @@ export interface ClosedChamber {
   readonly root: Hex;
 }
 
-/** The part of a pino logger that the relayer needs. */
 export interface Logger {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
@@ -52,10 +51,10 @@ export interface RelayerConfig extends FeeSettings {
   readonly registryAddress: Hex;
   readonly factoryAddress: Hex;
   readonly privateKey: Hex;
-  /** Blocks before an outcome is recorded, including the transaction's own; at least 1. */
+  /** Blocks before an outcome is recorded, including the block of the transaction; at least 1. */
   readonly confirmations: number;
   readonly feeBumpSeconds: number;
-  /** The chain is one node that mines only when it gets a transaction, so its first response is final. */
+  /** The chain is a single node that mines only when it gets a transaction, so its first response is final. */
   readonly isSingleNode?: boolean;
 }
 
@@ -84,14 +83,14 @@ export interface RelayerContext extends LastingContext {
   readonly pauses: Pauses;
   readonly refusals: Refusals;
   readonly queue: NonceQueue;
-  /** By job, the block at which its transaction will have its confirmations: no receipt is read before that. */
+  /** By job, the block that completes the confirmations of its transaction; no receipt is read before that block. */
   readonly confirmedWith: Map<string, number>;
   /** By job, the number of attempts before this node took the lease. */
   readonly formerAttempts: Map<string, number>;
 }
 
 export interface RoundContext extends RelayerContext {
-  /** The lease token as of the start of the round; it fences every append. */
+  /** The lease token at the start of the round; it fences every append. */
   readonly lease: string;
   readonly chainId: number;
   readonly head: Block;
@@ -144,7 +143,7 @@ export class Alerts {
   }
 }
 
-/** Measures durations with the injected clock: of a stuck transaction, a missing receipt or a pause between retries. */
+/** Measures durations with the injected clock, for example how long a transaction has been stuck. */
 export class Stopwatches {
   readonly #clock: () => Millis;
   readonly #startedAt = new Map<string, Millis>();
@@ -164,7 +163,7 @@ export class Stopwatches {
     return this.#clock() - (this.#startedAt.get(key) ?? 0);
   }
 
-  /** Whether it was started less than `millis` ago; if not, it is stopped. */
+  /** Whether the stopwatch was started less than `millis` ago; otherwise stops it. */
   isWithin(key: string, millis: Millis): boolean {
     if (this.#startedAt.has(key) && this.elapsed(key) < millis) return true;
     this.stop(key);

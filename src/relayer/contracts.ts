@@ -1,5 +1,5 @@
-// The only file that knows the contracts' interfaces: one profile for the reference contracts and one for the live protocol's (`quorum`). Both
-// have the same commitChamber and the same events.
+// The only file that knows the contracts' interfaces. There is one profile for the reference contracts and one for the live protocol's
+// (`quorum`). Both have the same commitChamber and the same events.
 import { createRequire } from 'node:module';
 import { type Address, concat, decodeErrorResult, encodeFunctionData, type Hex, pad, parseAbi, toHex } from 'viem';
 import type { Idea } from '../../projections/ideas.ts';
@@ -27,7 +27,7 @@ export const FACTORY_ABI = parseAbi([
   'error IdeaAlreadyDeployed(uint256 chamberId, string ideaId)',
 ]);
 
-/** What both reference contracts have. */
+/** The parts that both reference contracts have. */
 export const RELAYED_ABI = parseAbi([
   'function relayer() view returns (address)',
   'function owner() view returns (address)',
@@ -66,7 +66,7 @@ type ChamberId = number | bigint;
 export interface ContractProfile {
   readonly name: 'reference' | 'quorum';
   readonly rootCall: (chamberId: ChamberId) => Hex;
-  /** The root in the result of rootCall; zero, of any length, before the commitment. */
+  /** Extracts the root from the result of rootCall. Before the commitment it is zero, of any length. */
   readonly readRoot: (result: Hex) => Hex;
   readonly deployCall: (chamberId: ChamberId, idea: DeployedIdea) => Hex;
   /** Wei that each deployment sends. */
@@ -93,7 +93,7 @@ export const REFERENCE: ContractProfile = {
   registryCall: encodeFunctionData({ abi: FACTORY_ABI, functionName: 'registry' }),
 };
 
-/** The live protocol's contracts. They have no view that reports a deployment: it follows from nonces and logs. */
+/** The live protocol's contracts. They have no view that reports a deployment; the relayer derives it from nonces and logs. */
 export function quorumProfile({ value, ...settings }: QuorumSettings): ContractProfile {
   return {
     name: 'quorum',
@@ -123,7 +123,7 @@ export function commitChamberCall(chamberId: ChamberId, root: Hex): Hex {
   return encodeFunctionData({ abi: REGISTRY_ABI, functionName: 'commitChamber', args: [BigInt(chamberId), root] });
 }
 
-/** In lower case, because viem rejects mixed case without a checksum, and upper case. */
+/** In lower case, because viem rejects upper case, and mixed case without a checksum. */
 export function creatorOf({ creatorWallet }: Pick<Idea, 'creatorWallet'>): Address {
   return creatorWallet.toLowerCase() as Address;
 }
@@ -145,7 +145,7 @@ export function revertError(data: Hex): string | undefined {
   return decodeError(data)?.errorName;
 }
 
-/** Errors by which a contract rejects its caller, whatever the arguments. */
+/** Errors with which a contract rejects its caller, regardless of the arguments. */
 export const CALLER_REFUSED: ReadonlySet<string | undefined> = new Set([
   'NotRelayer',
   'NotDealer',

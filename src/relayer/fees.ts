@@ -1,10 +1,11 @@
-// The fees of a transaction (EIP-1559) and their limit, so that a node that suggests too much can't drain the account.
+// The fees of a transaction (EIP-1559) and their limit. Because of the limit, a node that suggests excessive fees can't drain the
+// account.
 import { type FeeValuesEIP1559 as Fees, formatGwei } from 'viem';
 import { type Block, readFeeHistory, readPriorityFee } from './chain-client.ts';
 import { isRejection, type Rpc, RpcError } from './rpc.ts';
 
 export interface FeeSettings {
-  /** Wei per gas, base fee and tip together; defaults to a multiple of recent fees. */
+  /** Wei per gas, base fee and tip together; by default a multiple of recent fees. */
   readonly feeMaxWei?: bigint | undefined;
   /** Wei per gas, used if the RPC suggests no tip. */
   readonly tipWei?: bigint | undefined;
@@ -13,7 +14,7 @@ export interface FeeSettings {
 /** Fees and their limit, which also applies to raised fees; `excess` says how far the chain's fees are above the limit. */
 export type FeeOffer = { readonly fees: Fees; readonly limit: bigint } | { readonly excess: string };
 
-/** Fees up to this multiple of recent ones pass for a busy hour. */
+/** Fees up to this multiple of recent fees are considered normal for a busy hour. */
 const USUAL_FACTOR = 10n;
 /** The default limit is never below this, because fees of idle chains are close to zero. */
 const USUAL_WEI_MIN = 50_000_000_000n;
@@ -67,17 +68,17 @@ async function suggestedTip(rpc: Rpc, usual: Usual | undefined, { tipWei }: FeeS
   }
 }
 
-/** Uses the current base fee if that is higher than the median: the base fee is set by the chain, so it can't be overpaid as a tip can. */
+/** Uses the current base fee if it is higher than the median. The chain sets the base fee, so unlike the tip it can't be overpaid. */
 function usualLimit(base: bigint, usual: Usual = { base, tip: 0n }): bigint {
   return most(USUAL_FACTOR * (most(base, usual.base) + usual.tip), USUAL_WEI_MIN);
 }
 
-/** Nodes require 10 % more of a replacement; an eighth leaves room for rounding. */
+/** Nodes require 10 % more for a replacement; an eighth leaves room for rounding. */
 const RAISE_DIVISOR = 8n;
 /** Beyond this multiple of the network's fee, a higher fee would not help a stuck transaction. */
 const FEE_FACTOR_MAX = 4n;
 
-/** Returns fees for a replacement at the same nonce; undefined if a higher fee would not help. */
+/** The fees of a replacement with the same nonce; undefined if a higher fee would not help. */
 export function raisedFees(fees: Fees, offer: FeeOffer): Fees | { readonly excess: string } | undefined {
   if ('excess' in offer) return offer;
   const { fees: network, limit } = offer;

@@ -1,18 +1,18 @@
-// Estimates how many transactions the relayer's account can still pay for, so that an operator can refill it in time. Read at most once a minute,
-// by the node that leads, in a round without work.
+// Estimates how many transactions the relayer's account can still pay for, so that an operator can refill it in time. The leading node
+// reads the balance at most once a minute, in a round without work.
 import { formatEther } from 'viem';
 import type { Millis } from '../vocabulary/values.ts';
 import type { FeeOffer } from './fees.ts';
 import type { UnsignedTransaction } from './transactions.ts';
 
 const INTERVAL_MILLIS = 60_000;
-/** About that of a deployment; used until a transaction was signed. */
+/** About the gas of a deployment; used until a transaction has been signed. */
 const GAS_EXPECTED = 1_500_000n;
 
 export interface FundsFigures {
   /** NaN if unknown. */
   readonly balanceEther: number;
-  /** At current fees, for transactions as costly as the costliest since the start; NaN if unknown. */
+  /** At current fees, assuming the most expensive transaction since the start; NaN if unknown. */
   readonly transactionsLeft: number;
 }
 
@@ -45,19 +45,19 @@ export class Funds {
     this.#isSigned = true;
   }
 
-  /** The figures may be out of date once another node leads. */
+  /** Must be called when another node takes the lease, because the figures are no longer updated. */
   forget(): void {
     this.#figures = UNKNOWN;
     this.#nextAt = Number.NEGATIVE_INFINITY;
   }
 
-  /** Rejects if a reading does. */
+  /** Rejects if one of the readings rejects. */
   async update({ balance, fees }: Readings): Promise<void> {
     if (this.#clock() < this.#nextAt) return;
     this.#nextAt = this.#clock() + INTERVAL_MILLIS;
     const [wei, offer] = await Promise.all([balance(), fees()]);
     const balanceEther = Number(formatEther(wei));
-    // Above the fee limit nothing is sent.
+    // Above the fee limit the relayer sends nothing.
     if ('excess' in offer) this.#figures = { ...this.#figures, balanceEther };
     else {
       const cost = this.#gas * offer.fees.maxFeePerGas + this.#value;

@@ -10,11 +10,11 @@ import { join, probeGas, probeSending, type SendingReport } from './sending.ts';
 import { findWiringFaults, type Mismatch, type Wiring } from './wiring.ts';
 
 export interface ChainReport {
-  /** undefined when the RPC is unavailable. */
+  /** Undefined if the RPC is unavailable. */
   readonly chainId: number | undefined;
-  /** Wei; undefined when the RPC is unavailable. */
+  /** In wei; undefined if the RPC is unavailable. */
   readonly balance: bigint | undefined;
-  /** The time of the newest block; 0 when the RPC is unavailable. */
+  /** The time of the newest block; 0 if the RPC is unavailable. */
   readonly blockAt: Millis;
   /** Problems that prevent the start. */
   readonly mismatches: readonly Mismatch[];
@@ -26,7 +26,6 @@ const PROBE_TIMEOUT_MILLIS = 3_000;
 
 type ProbedConfig = Omit<RelayerConfig, 'privateKey' | 'confirmations' | 'feeBumpSeconds'>;
 
-/** For the start and for `doctor`. */
 export async function probeChain(config: ProbedConfig, relayer: Address): Promise<ChainReport> {
   const rpc = openRpc(config.rpcUrl, { timeoutMillis: PROBE_TIMEOUT_MILLIS });
   try {
@@ -47,7 +46,7 @@ export async function probeChain(config: ProbedConfig, relayer: Address): Promis
   }
 }
 
-/** Resolves to the ids for which the registry has a root. Rejects with RpcError. */
+/** Resolves to the ids that have a root in the registry. Rejects with RpcError. */
 export async function committedIds(
   { rpcUrl, contracts, registryAddress: to }: ProbedConfig,
   ids: readonly number[],
@@ -79,7 +78,7 @@ async function findProblems(rpc: Rpc, { chainId, head }: Reached, expected: Expe
   return join({ mismatches: faults, warnings: [] }, await probeSending(rpc, head, expected));
 }
 
-/** Finds another chain, or addresses without code. */
+/** Reports a wrong chain id, or addresses without code. */
 async function findMissing(rpc: Rpc, chainId: number, expected: Expected): Promise<readonly Mismatch[]> {
   if (chainId !== (expected.chainId ?? chainId)) {
     return [{ variable: 'CHAIN_ID', problem: `the RPC serves chain ${chainId}, expected ${expected.chainId}` }];
@@ -95,15 +94,15 @@ async function findMissing(rpc: Rpc, chainId: number, expected: Expected): Promi
 }
 
 export interface VerifiedChain {
-  /** undefined before the first successful check. */
+  /** Undefined before the first successful check. */
   chainId: number | undefined;
   /** The newest block in which the contracts had code. */
   verifiedHead: Hex | undefined;
 }
 
 /**
- * Checks every new block, because a chain may come back empty with the same id, and raises an alert on a mismatch. The calls are simulated
- * until they have been accepted once. `loggedChainId` is the chain of the log's transactions, if it has any.
+ * Checks every new block, because a chain may come back empty with the same id, and raises an alert on a mismatch. Simulates the calls
+ * until they have been accepted once. `loggedChainId` is the chain id of the log's transactions, if there are any.
  */
 export async function isExpectedChain(
   { chainId, head, loggedChainId }: { chainId: number; head: Block; loggedChainId: number | undefined },

@@ -16,14 +16,14 @@ export interface Job {
   /** Unique; shown in log lines and alerts. */
   readonly name: string;
   readonly chamberId: number;
-  /** The root of the chamber, committed or not. */
+  /** The root of the chamber, whether or not it is committed. */
   readonly root: Hex;
   readonly contract: Address;
   /** The current account's transactions for this job, oldest first. */
   readonly submitted: readonly RelayTransaction[];
-  /** The transactions of all accounts: an operator may change the key. */
+  /** The transactions of all accounts, because an operator may change the key. */
   readonly logged: readonly RecordedTransaction[];
-  /** null while the job is open. */
+  /** Null while the job is open. */
   readonly outcome: { readonly txHash: Hex | null } | null;
   /** Returns the calldata, up to 25 KB. */
   readonly call: () => Hex;
@@ -36,13 +36,13 @@ export interface Job {
   /** Finds that event among logs of the contract. */
   readonly find: (logs: Logs) => Completion | undefined;
   readonly submission: (transaction: RelayTransaction) => ServiceFact;
-  /** The event to record for a final revert; undefined if the relayer must retry for ever. */
+  /** The event to record for a final revert; undefined if the relayer must retry indefinitely. */
   readonly failure: ((reason: string, txHash: Hex | null) => ServiceFact) | undefined;
 }
 
 export interface Completion {
   readonly txHash: Hex;
-  /** Takes the transaction's block. */
+  /** Returns the event for the transaction's block. */
   readonly fact: (block: Block) => ServiceFact;
 }
 
@@ -74,7 +74,9 @@ export function transactionsOf({ state }: ClosedChamber): readonly RecordedTrans
   return [...commitSubmitted, ...[...deployments.values()].flatMap(({ submitted }) => submitted)];
 }
 
-/** Whether an outcome was recorded, but its transaction is in no block any more and neither is a later one. `nonce` is the first free one. */
+/**
+ * Whether an outcome was recorded, but neither its transaction nor a later one is in a block any more. `nonce` is the first unused nonce.
+ */
 export function isLost({ submitted, outcome }: Job, nonce: number): boolean {
   const done = submitted.findIndex(({ txHash }) => txHash === outcome?.txHash);
   return done >= 0 && submitted.slice(done).every((transaction) => transaction.nonce >= nonce);
@@ -134,7 +136,7 @@ function deployJob(
     doneCall: doneCall && (() => doneCall(chamberId, idea)),
     topics: () => encodeEventTopics({ ...event, args: { chamberId: id, creator: creatorOf(idea) } }),
     find(logs) {
-      // A ticker is unique in its chamber.
+      // Tickers are unique within a chamber.
       const events = parseEventLogs({ ...event, logs: [...logs] });
       const found = events.find(({ args }) => args.chamberId === id && args.ticker === ticker);
       if (found === undefined) return undefined;

@@ -8,7 +8,7 @@ const WINDOW_BLOCKS = 2_000;
 /** The smallest limit of a known provider. */
 const WINDOW_BLOCKS_MIN = 10;
 const SHRINK_DIVISOR = 4;
-/** Weeks of blocks: the relayer searches for an event soon after its chamber has closed. */
+/** Some weeks of blocks: the relayer searches for an event soon after its chamber has closed. */
 const BLOCKS_MAX = 400_000;
 const REQUESTS_MAX = 2_000;
 
@@ -36,7 +36,7 @@ export class LogSearch {
       if (found !== undefined) return found;
       toBlock = fromBlock - 1;
     }
-    // The window grows again, so that a temporary fault does not slow down later searches for ever.
+    // The window grows again, so that a temporary fault does not slow down all later searches.
     this.#windowBlocks *= SHRINK_DIVISOR;
     return undefined;
   }

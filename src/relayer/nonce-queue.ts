@@ -1,5 +1,5 @@
-// The account's nonces: which one is free, and how many transactions wait for a block. Nodes keep a limited number of pending transactions for each
-// account, and none that it can't pay for.
+// The account's nonces: the next free nonce, and the number of transactions that wait for a block. Nodes keep only a limited number of
+// pending transactions per account, and only those that the account can pay for.
 import { setImmediate } from 'node:timers/promises';
 import type { Hex } from 'viem';
 import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
@@ -11,20 +11,20 @@ const UNMINED_MAX = 64;
 /** A nonce that was chosen since the log was last read. */
 interface Taken {
   readonly cost: bigint;
-  /** `failed`: the transaction may be in the log or not; the next read of the log decides. */
+  /** `failed`: it is unknown whether the transaction is in the log; the next read of the log decides. */
   state: 'underWay' | 'logged' | 'failed';
 }
 
 export class NonceQueue {
   /** The account's first nonce that no block has used. */
   #onChain = 0;
-  /** By logged nonce, the maximum cost of its transaction, or 0 if it is in a block. */
+  /** By logged nonce, the maximum cost of its transaction, or 0 if the transaction is in a block. */
   #logged: ReadonlyMap<number, bigint> = new Map();
   readonly #taken = new Map<number, Taken>();
   #costs = new Map<Hex, bigint>();
   #last: Promise<unknown> = Promise.resolve();
 
-  /** Read this before the log, and pass it to `update` afterwards. */
+  /** Must be read before the log, and passed to `update` afterwards. */
   get ended(): readonly number[] {
     return [...this.#taken].flatMap(([nonce, { state }]) => (state === 'underWay' ? [] : [nonce]));
   }
@@ -43,7 +43,7 @@ export class NonceQueue {
   async #costOf(transaction: RelayTransaction): Promise<bigint> {
     const known = this.#costs.get(transaction.txHash);
     if (known !== undefined) return known;
-    // After a start there may be many long transactions, so other work of the process gets its turns.
+    // After a start there may be many long transactions, so this yields to other work of the process.
     await setImmediate();
     return costOf(decodeTransaction(transaction));
   }
@@ -75,9 +75,9 @@ export class NonceQueue {
   }
 
   /**
-   * Logs transactions one at a time. After a failure it logs nothing until the log has been read again, so no logged nonce is above one that is
-   * missing from the log. Calls `choose` when it is the transaction's turn, and logs nothing if it returns undefined. `work` logs the
-   * transaction and resolves to its hash.
+   * Logs transactions one at a time. After a failure it logs nothing until the log has been read again. So if a nonce is logged, no lower
+   * nonce is missing in the log. Calls `choose` when it is the transaction's turn, and logs nothing if that returns undefined. `work`
+   * logs the transaction and resolves to its hash.
    */
   async log(choose: () => UnsignedTransaction | undefined, work: (unsigned: UnsignedTransaction) => Promise<Hex>) {
     const turn = this.#last.then(async () => {

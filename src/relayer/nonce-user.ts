@@ -1,5 +1,5 @@
-// Which nonces of an account are used, and by which transaction. If another program used a nonce of a job, the chain proves it, and no operator has
-// to: the account's transaction count after each block tells in which block the nonce was used.
+// Finds out which transaction of an account used a nonce. If another program used a nonce of a job, the chain proves this without an
+// operator: the account's transaction count after each block shows in which block the nonce was used.
 import type { Address, Hex } from 'viem';
 import { readNonceAfter, readTransactionsOf } from './chain-client.ts';
 import { isRejection, type Rpc } from './rpc.ts';
@@ -24,8 +24,9 @@ interface NonceUse {
 }
 
 /**
- * Resolves to the hash of the transaction that used the nonce; undefined if it was unused at `newest`, or the node has pruned that state. Full
- * nodes keep the state of some hundred blocks, so the search goes back from the newest block in growing steps.
+ * Resolves to the hash of the transaction that used the nonce; undefined if the nonce was unused at `newest`, or if the node has pruned
+ * the required state. Full nodes keep the state of some hundred blocks, so the search goes backwards from the newest block in growing
+ * steps.
  */
 export async function hashAtNonce(rpc: Rpc, use: NonceUse): Promise<Hex | undefined> {
   try {

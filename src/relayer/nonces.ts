@@ -1,4 +1,4 @@
-// The account's recent nonces: a reorganization may still undo their transactions.
+// The account's recent nonces. A reorganization may still undo their transactions.
 import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
 import type { ClosedChamber, RelayerContext } from './context.ts';
 import { readClosed, transactionsOf } from './jobs.ts';
@@ -7,14 +7,14 @@ export interface WatchedNonces {
   /** The chain of the log's newest transaction; undefined if the log has none. */
   readonly chainId: number | undefined;
   readonly add: (chamber: ClosedChamber) => Promise<readonly RelayTransaction[]>;
-  /** The chambers of nonces from this one on, lowest nonce first. */
+  /** The chambers of this nonce and higher ones, lowest nonce first. */
   readonly chambersFrom: (nonce: number) => readonly number[];
 }
 
 const WATCHED_MAX = 1_000;
 const CHAMBERS_ON_CHAIN = 8;
 
-/** Reads settled chambers, newest first, until it has found CHAMBERS_ON_CHAIN with transactions on the chain. */
+/** Reads settled chambers, newest first, until CHAMBERS_ON_CHAIN of them have transactions on the chain. */
 export async function readWatchedNonces(
   { forum, account, signers }: RelayerContext,
   nonce: number,
@@ -30,7 +30,7 @@ export async function readWatchedNonces(
     const missing = [...chamberIdByNonce].filter(([one]) => one >= first).sort(([a], [b]) => a - b);
     return [...new Set(missing.map(([, chamberId]) => chamberId))];
   };
-  // A round reads fewer chambers, and those with alerts may have transactions as well.
+  // A round reads fewer chambers, and chambers with alerts may also have transactions.
   for (const chamberId of await forum.unsettledChambers(WATCHED_MAX)) {
     for (const chamber of await readClosed([chamberId], forum)) await add(chamber);
   }

@@ -1,11 +1,11 @@
-// How a step of a job ends: its outcome is recorded, or the job is paused with an alert.
+// The end of a job's step: the outcome is recorded, or the job is paused with an alert.
 import type { ServiceFact } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { type Block, type Receipt, readBlock, readReceipt } from './chain-client.ts';
 import type { RelayerContext, RoundContext } from './context.ts';
 import type { Completion, Job } from './jobs.ts';
 
-/** `confirming`: nothing to do until more blocks are mined. `deferred`: the job is paused. */
+/** `confirming`: nothing to do before more blocks are mined. `deferred`: the job is paused. */
 export type Step = 'recorded' | 'sent' | 'waiting' | 'confirming' | 'deferred';
 
 const DEFER_MILLIS: Millis = 5_000;
@@ -25,26 +25,26 @@ export async function record(job: Job, fact: ServiceFact, round: RoundContext): 
   return 'recorded';
 }
 
-/** Raises an alert and pauses this job, longer each time. */
+/** Raises an alert and pauses the job, for longer each time. */
 export function defer(job: Job, reason: string, { alerts, pauses }: RelayerContext): Step {
   alerts.raise(job.name, reason);
   pauses.defer(job.name, DEFER_MILLIS);
   return 'deferred';
 }
 
-/** Records a completion found on the chain, once its block has its confirmations. */
+/** Records a completion found on the chain, once its block has enough confirmations. */
 export async function complete(job: Job, { txHash, fact }: Completion, round: RoundContext): Promise<Step> {
   const receipt = await readReceipt(round.rpc, txHash);
   const block = receipt === null ? undefined : await confirmedBlock(receipt, round);
   return block === undefined ? 'waiting' : record(job, fact(block), round);
 }
 
-/** Finds the job's event in any transaction of any account. */
+/** Finds the job's event in a transaction of any account. */
 export function findCompletion(job: Job, { logs }: RoundContext): Promise<Completion | undefined> {
   return logs.find({ address: job.contract, topics: job.topics() }, job.find);
 }
 
-/** Resolves to the receipt's block, if it has its confirmations and is still in the chain. */
+/** Resolves to the receipt's block if the block has enough confirmations and is still in the chain. */
 export async function confirmedBlock(
   receipt: Receipt,
   { rpc, head, config }: RoundContext,

@@ -1,5 +1,5 @@
-// The work of the contracts' owner: deploying them, and changing the relayer of the reference contracts. All checks come before the first
-// transaction.
+// The tasks of the contracts' owner: deploying the contracts, and changing the relayer of the reference contracts. All checks precede the
+// first transaction.
 import { setTimeout as pause } from 'node:timers/promises';
 import {
   type Address,
@@ -35,7 +35,7 @@ export interface Owner {
   readonly rpc: Rpc;
   readonly account: PrivateKeyAccount;
   readonly feeSettings: FeeSettings;
-  /** Called for each transaction that the node has accepted. */
+  /** Called for each transaction that the node accepted. */
   readonly onSent: (what: string, txHash: Hex) => void;
 }
 
@@ -65,7 +65,7 @@ export async function deployContracts(
   return { registryAddress, factoryAddress };
 }
 
-/** Resolves to the names of the contracts that were changed. */
+/** Resolves to the names of the contracts that it changed. */
 export async function setRelayer(
   owner: Owner,
   { registryAddress, factoryAddress }: ContractAddresses,
@@ -116,7 +116,7 @@ async function requireAccount(rpc: Rpc, relayer: Address): Promise<void> {
 
 interface OwnerCall {
   readonly what: string;
-  /** undefined creates a contract. */
+  /** Undefined to create a contract. */
   readonly to: Address | undefined;
   readonly data: Hex;
 }
@@ -144,7 +144,9 @@ async function sendInOrder({ rpc, account, feeSettings, onSent }: Owner, calls: 
     const { rawTransaction, txHash } = await signTransaction(account, unsigned);
     const outcome = await sendRaw(rpc, rawTransaction);
     if (outcome !== 'accepted') {
-      throw new OwnerError(`the node did not accept the transaction (${outcome}): wait until ${from} has none pending`);
+      throw new OwnerError(
+        `the node did not accept the transaction (${outcome}): wait until ${from} has no pending transactions`,
+      );
     }
     onSent(what, txHash);
     await requireSuccess(rpc, what, txHash);

@@ -1,5 +1,5 @@
-// How long the relayer waits between attempts at a failing job, and before it believes a simulated revert. A restart loses this state, which
-// costs only time.
+// How long the relayer waits between attempts at a failing job, and before it accepts a simulated revert as final. A restart loses this
+// state and only causes longer waits.
 import type { Millis } from '../vocabulary/values.ts';
 import type { Block } from './chain-client.ts';
 
@@ -52,8 +52,8 @@ interface Refusal {
 }
 
 /**
- * Calls that revert in simulations. One simulation proves nothing: a node may lag or be broken, or a contract paused. So a revert counts only
- * after several simulations over minutes and blocks.
+ * Calls that revert in simulations. One simulation proves nothing: a node may lag or be broken, or a contract may be paused. So a revert
+ * is final only after several simulations over minutes and blocks.
  */
 export class Refusals {
   readonly #clock: () => Millis;

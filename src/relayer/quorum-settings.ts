@@ -7,7 +7,7 @@ import { BPS_TOTAL } from '../vocabulary/values.ts';
 
 const INT24_MAX = 2 ** 23 - 1;
 
-// viem rejects an address that is all upper case.
+// viem rejects addresses in upper case.
 const address = v.pipe(
   walletAddress,
   v.transform((text) => text.toLowerCase() as Address),
@@ -59,7 +59,7 @@ const settings = v.pipe(
 /** `salt` overrides the salt derived from the ids of chamber and idea; `value` is in wei. */
 export type QuorumSettings = Readonly<v.InferOutput<typeof settings>>;
 
-/** Throws an Error of one line that names the file and every invalid member. */
+/** Throws an Error with a one-line message that names the file and every invalid member. */
 export function readQuorumSettings(path: string): QuorumSettings {
   const { success, output, issues } = v.safeParse(settings, readJson(path), { abortPipeEarly: true });
   if (success) return output;

@@ -1,6 +1,6 @@
-// The relayer: commits the root of every closed chamber and then deploys its graduates, each exactly once, through crashes and faults. Of several
-// nodes only the holder of the lease works. This file has the loop, its backoff and its status; see round.ts for a round and state-machine.ts
-// for a job.
+// The relayer: commits the root of every closed chamber and then deploys the graduated ideas, each exactly once, despite crashes and
+// faults. With several nodes, only the holder of the lease works. This file has the loop, its backoff and its status; see round.ts for a
+// round and state-machine.ts for a job.
 import { setTimeout as pause } from 'node:timers/promises';
 import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import { ForumError } from '../vocabulary/errors.ts';
@@ -42,23 +42,23 @@ export interface RelayerOptions {
   readonly config: RelayerConfig;
   readonly forum: RelayerForum;
   readonly logger: Logger;
-  /** A steady clock, for durations. */
+  /** A monotonic clock, for durations. */
   readonly clock?: () => Millis;
   readonly rpcTimeoutMillis?: Millis;
 }
 
-/** Does not count chambers that wait for blocks or are paused. */
+/** Chambers that wait for blocks or are paused do not count. */
 const CHAMBERS_PER_ROUND = 64;
 const IDLE_MILLIS = 250;
 const FIRST_DELAY_MILLIS = 20;
 const DELAY_MILLIS_MAX = 2_000;
 const BACKOFF_MILLIS = 100;
 const BACKOFF_MILLIS_MAX = 5_000;
-/** How often an idle relayer reads the chain, to detect reorganizations and outages. */
+/** How often an idle relayer reads the chain to detect reorganizations and outages. */
 const HEARTBEAT_MILLIS = 5_000;
 /** A longer outage raises an alert. */
 const OUTAGE_MILLIS_MAX = 30_000;
-/** The subject of the outage's alert and log line. */
+/** The subject of the alert and log line for an outage. */
 const OUTAGE = 'every round fails';
 
 export class Relayer {
@@ -123,7 +123,7 @@ export class Relayer {
     }
   }
 
-  /** Plays a round if one is due, and returns the delay before the next tick. */
+  /** Runs a round if one is due, and returns the delay before the next tick. */
   async #tick(): Promise<Millis> {
     const { forum, logger } = this.#lasting;
     const lease = forum.lease();
@@ -150,7 +150,7 @@ export class Relayer {
     return Math.min(BACKOFF_MILLIS_MAX, BACKOFF_MILLIS * 2 ** hold.failures++);
   }
 
-  /** Another node may have led in between, so nothing is kept from the last hold. */
+  /** Another node may have led in between, so no state of the previous hold is kept. */
   #openHold(lease: string | undefined): Hold {
     const repeats = new RepeatedLog(this.#clock);
     return {
@@ -176,7 +176,7 @@ export class Relayer {
     };
   }
 
-  /** A new chamber starts a round at once. */
+  /** A round starts at once if there is a new chamber. */
   #isDue(chamberIds: readonly number[]): boolean {
     const hold = this.#hold;
     const isNew = chamberIds.some((chamberId) => !hold.known.has(chamberId));
@@ -215,7 +215,7 @@ export class Relayer {
   }
 }
 
-/** The state from taking the lease until losing it. */
+/** The state that lasts as long as this node holds the lease. */
 interface Hold {
   readonly lease: string | undefined;
   readonly context: RelayerContext;
@@ -237,7 +237,7 @@ function pendingOf({ memory, unread }: Hold): number {
   );
 }
 
-/** Messages of libraries may contain the RPC's URL, so only the service's own are quoted. */
+/** Messages of libraries may contain the RPC's URL, so only messages of this service are quoted. */
 function describe(error: unknown): string {
   if (error instanceof RpcError || error instanceof ForumError) return error.message;
   if (error instanceof Error && 'code' in error) return `${error.name} ${String(error.code)}`;

@@ -1,5 +1,5 @@
-// Handles a call that reverts in simulation: the job may be done already, the contract may accept it later, or the deployment has failed. A failure
-// is final, so it needs a mined revert with a known reason, or simulated reverts over minutes and blocks.
+// Handles a call that reverts in simulation. The job may already be done, the contract may accept the call later, or the deployment has
+// failed. A failure is final, so it requires a mined revert with a known reason, or simulated reverts over minutes and blocks.
 import type { Hex } from 'viem';
 import { orRevert, type Receipt, readCall, readNonce, readReceipt } from './chain-client.ts';
 import type { RoundContext } from './context.ts';
@@ -12,7 +12,7 @@ import { isWhole } from './transactions.ts';
 const ZERO = /^0x0*$/;
 
 export const MAY_BE_DONE =
-  'the chain may have the token, but its event is missing; if another program used the nonce, an RPC with older state can prove that';
+  'the chain may have the token, but its event is missing; if another program used the nonce, an RPC with older state can prove it';
 
 interface Revert {
   readonly revertData: Hex;
@@ -46,7 +46,7 @@ function isLasting(job: Job, { config, refusals, head }: RoundContext): boolean 
   return config.isSingleNode === true || refusals.isLasting(job.name, head, config.confirmations);
 }
 
-/** Whether the chain may have the token. The node and its index of events may lag, so their word alone does not rule it out. */
+/** Whether the chain may have the token. The node and its event index may lag, so their answers alone do not rule it out. */
 export async function mayBeDone(job: Job, round: RoundContext): Promise<boolean> {
   if (job.doneCall !== undefined) {
     const view = await orRevert(readCall(round.rpc, { to: job.contract, data: job.doneCall() }));
@@ -56,8 +56,8 @@ export async function mayBeDone(job: Job, round: RoundContext): Promise<boolean>
 }
 
 /**
- * Whether a nonce of the job was used without a known cause: some node has reported it as used, no transaction of the job at that nonce has a
- * receipt, and no confirmed block shows that another transaction used it.
+ * Whether a nonce of the job was used for an unknown reason: some node has reported it as used, no transaction of the job with this nonce
+ * has a receipt, and no confirmed block shows that another transaction used it.
  */
 async function isUnaccounted(job: Job, round: RoundContext): Promise<boolean> {
   const logged = job.logged.filter(isWhole);

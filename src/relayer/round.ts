@@ -1,6 +1,6 @@
-// One round of the relayer: reads the log and the chain, and advances by one step every open job and every job that a reorganization has undone.
-// Jobs are independent: steps run concurrently, a failing job is paused, and a round does not wait for a step that hangs. All state between
-// rounds can be read again after a restart.
+// One round of the relayer: reads the log and the chain, and advances every open job, and every job that a reorganization has undone, by
+// one step. Jobs are independent: their steps run concurrently, a failing job is paused, and a round does not wait for a step that hangs.
+// All state between rounds can be rebuilt after a restart.
 import { setTimeout as pause } from 'node:timers/promises';
 import { detach } from '../process/detach.ts';
 import { countAttempts } from './attempts.ts';
@@ -18,15 +18,15 @@ import { FEE, FUNDS } from './submit.ts';
 export interface RoundMemory extends VerifiedChain {
   /** Read in the first round. */
   watched: WatchedNonces | undefined;
-  /** Chambers with transactions that were in no block at the last round; the next round reads them once more. */
+  /** Chambers with transactions that were in no block in the last round. The next round reads them once more. */
   unmined: readonly number[];
   /** The number of open or lost jobs, by chamber. */
   readonly pending: Map<number, number>;
-  /** Chambers in which no job can be signed now: each job waits for blocks or is paused. */
+  /** Chambers in which no job can be signed now, because each job waits for blocks or is paused. */
   waiting: number;
-  /** A transaction or an outcome was logged since the last round, so the next one starts at once. */
+  /** Whether a transaction or an outcome was logged since the last round, so that the next round starts at once. */
   isProgress: boolean;
-  /** An error of the log, which is common to all jobs. */
+  /** An error of the log, which affects all jobs. */
   fault: { readonly error: unknown } | undefined;
 }
 
@@ -35,11 +35,11 @@ export function newMemory(): RoundMemory {
   return { ...chain, pending: new Map(), waiting: 0, isProgress: false, fault: undefined };
 }
 
-/** A job whose requests fail for longer raises an alert. */
+/** If a job's requests fail for longer than this, it raises an alert. */
 const REJECTION_MILLIS = 30_000;
-/** The first pause of a job whose request fails. */
+/** The first pause of a job after a failed request. */
 const REJECTION_PAUSE_MILLIS = 100;
-/** How long a round waits for its steps; the others continue during the next rounds. */
+/** How long a round waits for its steps; unfinished steps continue during the next rounds. */
 const ROUND_MILLIS_MAX = 250;
 
 /** Returns false, without doing anything, if the chain is not the expected one. */
@@ -66,13 +66,13 @@ export async function playRound(
   if (fault !== undefined) throw fault.error;
   if ([...pending.values()].every((count) => count === 0)) {
     for (const subject of [FUNDS, FEE]) context.alerts.clear(subject);
-    // Only metrics depend on it, and the next round reports an RPC that fails.
+    // Only metrics depend on this, and the next round reports a failing RPC.
     detach(context.funds.update(round), () => {});
   }
   return true;
 }
 
-/** Reads the nonce before any receipt, so that a used nonce with a missing receipt is never a race between the two. */
+/** Reads the nonce before any receipt. So a used nonce without a receipt is never just a race between the two reads. */
 async function openRound(
   chamberIds: readonly number[],
   context: RelayerContext & Pick<RoundContext, 'lease'>,
@@ -92,7 +92,7 @@ async function openRound(
   const others = [...new Set([...memory.unmined, ...unmined])].filter((chamberId) => !chamberIds.includes(chamberId));
   memory.watched = watched;
   memory.unmined = unmined;
-  // Settled chambers with lost transactions come first, because they have the lower nonces.
+  // Settled chambers with lost transactions come first, because their nonces are lower.
   const chambers = [...(await readClosed(others, forum)), ...open];
   for (const chamber of chambers) await watched.add(chamber);
   await queue.update(nonce, await signers.ownOf(account.address, chambers.flatMap(transactionsOf)), ended);
@@ -102,7 +102,7 @@ async function openRound(
   return { chambers, round, readAfter };
 }
 
-/** Reads once, and again after an error. */
+/** Caches the result, but not an error. */
 function once<Value>(read: () => Promise<Value>): () => Promise<Value> {
   let reading: Promise<Value> | undefined;
   return () => {
@@ -114,7 +114,7 @@ function once<Value>(read: () => Promise<Value>): () => Promise<Value> {
   };
 }
 
-/** A chamber and a moment of the board before which it was not read. */
+/** A chamber, and the board's logical time before it was read. */
 interface Reading {
   readonly chamber: ClosedChamber;
   readonly readAfter: number;
@@ -136,7 +136,7 @@ async function countPending(chamber: ClosedChamber, round: RoundContext, memory:
   return jobs;
 }
 
-/** Once the commitment is recorded, advances the deployments in the same round. */
+/** If this records the commitment, the deployments advance in the same round. */
 async function runStep(
   { job, readAfter }: Omit<Reading, 'chamber'> & { readonly job: Job },
   round: RoundContext,

@@ -1,5 +1,5 @@
-// JSON-RPC over HTTP with viem's transport, without its retries. Error messages never contain the URL, which may carry an API key, or a response
-// that is not JSON-RPC.
+// JSON-RPC over HTTP with viem's transport, without its retries. Error messages never contain the URL, because it may include an API key,
+// nor a response that is not JSON-RPC.
 import * as v from 'valibot';
 import { BaseError, http, RpcRequestError } from 'viem';
 import { LimitError, parseModestJson, READ_LIMITS } from '../reading/limits.ts';
@@ -7,9 +7,9 @@ import { linkedSignal } from '../reading/linked-signal.ts';
 import { limitedFetch, UNLIMITED_BY_VIEM } from '../reading/response.ts';
 
 export class RpcError extends Error {
-  /** `unavailable`: there was no usable response. `rejected`: the node returned a JSON-RPC error. */
+  /** `unavailable`: no usable response. `rejected`: the node returned a JSON-RPC error. */
   readonly kind: 'unavailable' | 'rejected';
-  /** The `data` of a JSON-RPC error: for a revert, its reason. */
+  /** The `data` of a JSON-RPC error; for a revert, the reason. */
   readonly data: unknown;
   readonly code: number | undefined;
 
@@ -81,10 +81,10 @@ export function openRpc(
 
 const NOT_JSON_RPC = 'the RPC response is not JSON-RPC';
 
-/** Shorter path segments and query values are versions or network names, not keys. */
+/** Shorter path segments and query values are probably versions or network names, not keys. */
 const KEY_CHARS_MIN = 8;
 
-/** Moves credentials from the URL to a header: fetch rejects them in a URL, and viem accepts only percent-encoded ones. */
+/** Moves credentials from the URL to a header, because fetch rejects them in a URL, and viem accepts only percent-encoded credentials. */
 function endpointOf(rpcUrl: string) {
   const url = new URL(rpcUrl);
   const { username, password } = url;
@@ -104,7 +104,7 @@ function endpointOf(rpcUrl: string) {
   };
 }
 
-/** Returns the part unchanged if its percent signs encode nothing. */
+/** Returns the part unchanged if its percent-encoding is invalid. */
 function decode(part: string): string {
   try {
     return decodeURIComponent(part);
@@ -113,7 +113,7 @@ function decode(part: string): string {
   }
 }
 
-/** Many gateways send a node's JSON-RPC error, such as a revert, with an HTTP error status. A result with such a status is rejected. */
+/** Many gateways send a node's JSON-RPC error, such as a revert, with an HTTP error status. A result with an error status is rejected. */
 function readingErrors(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   return async (url, init) => {
     const response = await fetch(url, init);
@@ -130,11 +130,11 @@ function readingErrors(fetch: typeof globalThis.fetch): typeof globalThis.fetch 
 
 const jsonRpcError = v.object({ error: v.object({ code: v.number(), message: v.string() }) });
 
-/** Error texts for an instruction that the chain lacks. Contracts use INVALID on purpose, to fail. */
+/** Error texts for an instruction that the chain does not support. INVALID is excluded, because contracts use it to fail on purpose. */
 const UNKNOWN_INSTRUCTION = /NotActivated|OpcodeNotFound|BadInstruction|invalid opcode: (?!INVALID)/;
 const OLD_CHAIN = '; the contract uses an instruction that the chain lacks: it was compiled for a later EVM upgrade';
 
-/** viem's messages contain the URL and the request, so only the node's own message and the system's error code are kept. */
+/** viem's messages contain the URL and the request, so only the node's message and the system's error code are kept. */
 function toRpcError(error: unknown, method: string, secrets: readonly string[]): RpcError {
   if (error instanceof RpcError) return error;
   if (!(error instanceof BaseError)) return new RpcError('unavailable', 'RPC unreachable');

@@ -1,4 +1,4 @@
-// Checks, without sending anything, that the chain and its RPC support fees, nonces and gas estimates as the relayer needs them.
+// Checks, without sending anything, that the chain and its RPC support the fees, nonces and gas estimates that the relayer needs.
 import type { Address, Hex } from 'viem';
 import { type Block, orRevert, readGas, readNonce, readPendingNonce } from './chain-client.ts';
 import { commitChamberCall, NO_CHAMBER } from './contracts.ts';
@@ -18,7 +18,7 @@ export interface SendingReport {
   readonly warnings: readonly Mismatch[];
 }
 
-/** Reports JSON-RPC errors of the node, and throws other errors. */
+/** Reports the node's JSON-RPC errors, and throws other errors. */
 export async function probeSending(rpc: Rpc, head: Block, sender: Sender): Promise<SendingReport> {
   if (head.baseFeePerGas === undefined) {
     const problem =
@@ -35,7 +35,7 @@ export async function probeGas(rpc: Rpc, { gasLimit }: Block, sender: Sender): P
   const { relayer: from, registryAddress: to } = sender;
   const call = { from, to, data: commitChamberCall(NO_CHAMBER, ANY_ROOT) };
   try {
-    // A revert is reported by findWiringFaults.
+    // findWiringFaults reports reverts.
     const estimate = await orRevert(readGas(rpc, call));
     if (!('result' in estimate) || gasLimit === undefined || estimate.result <= gasLimit) return NOTHING;
     const problem = `commitChamber needs ${estimate.result} gas, and a block has ${gasLimit}`;

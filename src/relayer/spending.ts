@@ -1,4 +1,4 @@
-// What the relayer has spent since the start, for metrics and alerts.
+// The relayer's spending since the start, for metrics and alerts.
 import { formatEther } from 'viem';
 import type { Receipt } from './chain-client.ts';
 
@@ -33,7 +33,7 @@ export class Spending {
     if (attempts > 0) this.#of(name).attempts = attempts;
   }
 
-  /** Adds the cost of a confirmed transaction. Has no effect the second time. */
+  /** Adds the cost of a confirmed transaction, once. */
   charge(name: string, { transactionHash, status, gasUsed, effectiveGasPrice, l1Fee }: Receipt): void {
     const job = this.#of(name);
     if (job.charged.has(transactionHash)) return;

@@ -39,7 +39,7 @@ export async function advance(job: Job, round: RoundContext): Promise<Step> {
   if (isConfirming(job, newest, round)) return 'confirming';
   const receipts = await Promise.all(job.submitted.map(({ txHash }) => readReceipt(rpc, txHash)));
   const mined = receipts.filter((receipt) => receipt !== null);
-  // A revert no longer counts once the job was signed again at another nonce.
+  // After the job was signed with another nonce, an earlier revert no longer counts.
   const current = job.submitted.filter(({ nonce }) => nonce === newest.nonce).map(({ txHash }) => txHash);
   const receipt =
     mined.find(({ status }) => status === 1) ?? mined.find((one) => current.includes(one.transactionHash));
@@ -51,12 +51,12 @@ export async function advance(job: Job, round: RoundContext): Promise<Step> {
   return isUsed ? 'waiting' : bringOnChain(job, round);
 }
 
-/** Whether its transaction was seen in a block, and the account's nonce is still above it. */
+/** Whether the job's transaction was seen in a block, and the account's nonce is still above the transaction's. */
 function isConfirming(job: Job, newest: RelayTransaction, { confirmedWith, head, nonce }: RoundContext): boolean {
   return newest.nonce < nonce && head.number < (confirmedWith.get(job.name) ?? 0);
 }
 
-/** pending: no nonce above a gap is mined, so if a gap stays, the transaction is signed again at the gap's nonce. */
+/** pending: no transaction above a nonce gap is mined. If a gap remains, the transaction is signed again with the nonce of the gap. */
 async function bringOnChain(job: Job, round: RoundContext): Promise<Step> {
   const { stopwatches, queue, alerts } = round;
   const gap = key('nonce gap', job);
@@ -76,7 +76,7 @@ async function bringOnChain(job: Job, round: RoundContext): Promise<Step> {
   return signAndSend(job, choose, round);
 }
 
-/** Sends the newest transaction of each unused nonce again, even of a recorded job: a gap would block later nonces. */
+/** Resends the newest transaction of each unused nonce, even of a recorded job, because a gap would block later nonces. */
 async function rebroadcast(job: Job, round: RoundContext): Promise<Step> {
   const unmined = job.submitted.filter(({ nonce }) => nonce >= round.nonce);
   const newestByNonce = new Map(unmined.map((transaction) => [transaction.nonce, transaction]));
@@ -96,8 +96,9 @@ interface Stuck {
 }
 
 /**
- * Signs the transaction again at the same nonce with a higher fee; all its hashes are watched. Does so only if the account can pay for it: only the
- * newest transaction of a nonce is rebroadcast, so one without funds would hold back its cheaper predecessor, even once fees have fallen.
+ * Signs the transaction again with the same nonce and a higher fee; all of its hashes are watched. Does so only if the account can pay
+ * for it: only the newest transaction of a nonce is rebroadcast, so without funds it would block its cheaper predecessor, even once fees
+ * have fallen.
  */
 async function bumpFee(job: Job, { transaction, outcome }: Stuck, round: RoundContext): Promise<Step> {
   const { rpc, account, alerts } = round;
@@ -148,7 +149,7 @@ async function conclude(job: Job, receipt: Receipt, round: RoundContext): Promis
   return 'waiting';
 }
 
-/** Uses the chain's time or the clock, whichever is ahead, so that a restart does not restart the wait. */
+/** Uses the later of the chain's time and the clock, so that a restart does not restart the wait. */
 function millisSince({ at }: Block, { forum, head }: RoundContext): Millis {
   return Math.max(forum.now(), head.at) - at;
 }

@@ -1,5 +1,5 @@
-// unsigned -> pending: signs, logs and sends a transaction, in this order. After a crash in between, the next round sends the logged bytes, never
-// a second transaction.
+// unsigned -> pending: signs, logs and sends a transaction, in this order. After a crash in between, the next round sends the logged
+// bytes and never a second transaction.
 import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
 import { attemptsOf } from './attempts.ts';
 import { orRevert, type Receipt, readGas, type SendOutcome, sendRaw } from './chain-client.ts';
@@ -14,7 +14,7 @@ const UNEXPLAINED_REVERTS_MAX = 3;
 /** An inner call leaves its caller 1/64 of the gas (EIP-150). */
 const GAS_LEFT_DIVISOR = 64n;
 
-/** A mined revert has no reason, so its call is simulated again before it is signed again. */
+/** A mined revert has no reason, so the call is simulated again before it is signed again. */
 export async function submit(job: Job, round: RoundContext, mined?: Receipt): Promise<Step> {
   const { rpc, account, queue, refusals, board } = round;
   if (queue.isFull) return 'waiting';
@@ -39,7 +39,7 @@ export async function submit(job: Job, round: RoundContext, mined?: Receipt): Pr
   return signNew(job, { to, data, value, gas: gasFor(job, estimate.result, { mined, gasLimit }) }, round);
 }
 
-/** A fifth more than the estimate, or twice the gas of a transaction that ran out of it, up to the gas of a block. */
+/** A fifth more than the estimate, or twice the gas of a transaction that ran out of gas, but at most the gas of a block. */
 function gasFor(job: Job, estimate: bigint, { mined, gasLimit }: { mined: Receipt | undefined; gasLimit: bigint }) {
   const estimated = (estimate * 6n) / 5n;
   const before = job.submitted.find(({ txHash }) => txHash === mined?.transactionHash);
@@ -116,7 +116,7 @@ function raiseFundsAlert({ alerts, account }: RelayerContext): void {
   alerts.raise(FUNDS, `relayer account ${account.address} has insufficient funds for gas`);
 }
 
-/** Pauses the job without an alert of its own: a condition of all jobs has one. */
+/** Pauses the job without its own alert: conditions that affect all jobs have one. */
 function setAside(job: Job, { pauses }: RelayerContext): Step {
   pauses.defer(job.name, SHORT_PAUSE_MILLIS);
   return 'deferred';

@@ -1,5 +1,5 @@
-// Reads token balances for chambers' rules, and checks signatures of contract wallets, deployed or not (EIP-1271, ERC-6492). Contracts may be
-// hostile and the node slow, so gas, time and concurrency are bounded.
+// Reads token balances for admission rules, and checks signatures of contract wallets, deployed or not (EIP-1271, ERC-6492). Contracts
+// may be hostile and the node slow, so gas, time and concurrency are limited.
 import { type Address, type Hex, isErc6492Signature } from 'viem';
 import { isAcceptance, validationCall } from '../crypto/validation-call.ts';
 import type {
@@ -17,22 +17,22 @@ import type { Millis } from '../vocabulary/values.ts';
 import { type Call, hasCode, orRevert, readCallAt, readChainId, readHead } from './chain-client.ts';
 import { isRejection, openRpc, type Rpc, RpcError } from './rpc.ts';
 
-/** Includes the wait for other questions. */
+/** Includes the time that the query waits for others. */
 const ANSWER_MILLIS_MAX: Millis = 5_000;
 const QUESTIONS_AT_ONCE = 32;
-/** Ten times what honest tokens need. */
+/** Ten times as much as honest tokens need. */
 const BALANCE_GAS_MAX = 1_000_000n;
 /** Deploying a wallet takes at most a few million. */
 const VALIDATION_GAS_MAX = 10_000_000n;
 
 const ZERO_ADDRESS: Address = `0x${'0'.repeat(40)}`;
-/** balanceOf(address), of ERC-20 and ERC-721. */
+/** The selector of balanceOf(address) in ERC-20 and ERC-721. */
 const BALANCE_OF = '0x70a08231';
 const WORD_DIGITS = 64;
 
 interface TokenReaderOptions {
   readonly rpcUrl: string;
-  /** undefined while the service's chain is unknown. */
+  /** Undefined while the service's chain is unknown. */
   readonly chainId: number | undefined;
   readonly answerMillisMax?: Millis;
 }
@@ -49,7 +49,7 @@ export class TokenReader implements ChainReader {
     this.#answerMillisMax = answerMillisMax;
   }
 
-  /** Rejects open questions with FORUM_ERR_UNAVAILABLE. */
+  /** Rejects open queries with FORUM_ERR_UNAVAILABLE. */
   close(): void {
     this.#rpc.close();
   }
@@ -72,7 +72,7 @@ export class TokenReader implements ChainReader {
   }
 
   async #answer(question: ChainQuestion, expired: AbortSignal): Promise<ChainAnswer> {
-    // The caller has gone: a backlog of such questions must not delay new ones after an outage of the RPC.
+    // The caller has gone. After an outage of the RPC, a backlog of such queries must not delay new ones.
     expired.throwIfAborted();
     if (question.kind === 'contract') return this.#contract(question);
     return question.kind === 'balance' ? this.#balance(question) : this.#signature(question);
@@ -101,7 +101,7 @@ export class TokenReader implements ChainReader {
   async #signature({ wallet, hashes, signature }: SignatureQuestion): Promise<ChainAnswers['signature']> {
     const [chainId, head] = await Promise.all([this.#requireChain(this.#chainId), readHead(this.#rpc)]);
     const { number: blockNumber, hash: blockHash } = head;
-    // The validator would accept signatures of accounts without code by laxer rules than ours.
+    // For accounts without code, the validator would apply weaker rules than ours.
     if (!isErc6492Signature(signature) && !(await hasCode(this.#rpc, wallet as Address, blockHash))) return null;
     for (const hash of hashes) {
       const call = { ...validationCall(wallet, hash, signature), gas: VALIDATION_GAS_MAX };
@@ -122,7 +122,7 @@ export class TokenReader implements ChainReader {
     const call = { from: ZERO_ADDRESS, to: token as Address, data, gas: BALANCE_GAS_MAX };
     const outcome = await this.#callAt(call, blockHash);
     if ('error' in outcome) throw hostile(token, `used more than ${BALANCE_GAS_MAX} gas`);
-    // The revert's reason is omitted: it is text of an untrusted contract.
+    // The reason of the revert is omitted, because it is text from an untrusted contract.
     if ('revertData' in outcome) throw hostile(token, 'reverted');
     const digits = outcome.result.slice('0x'.length);
     if (digits.length !== WORD_DIGITS) throw hostile(token, `returned ${digits.length / 2} bytes, not 32`);
@@ -141,7 +141,7 @@ export class TokenReader implements ChainReader {
 /** An invalid instruction consumes all remaining gas. */
 const GAS_USED_UP = /out ?of ?gas|gas required exceeds|intrinsic gas|InvalidFEOpcode|invalid opcode/i;
 
-/** While the contract fails, no wallet can meet the rule. */
+/** While the contract fails, no wallet can satisfy the rule. */
 function hostile(token: string, problem: string): ForumError {
   const detail = `token: balanceOf of ${token} fails: ${problem}`;
   return new ForumError('FORUM_ERR_ADMISSION', detail, { failedRules: ['token'] });

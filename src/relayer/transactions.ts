@@ -1,4 +1,4 @@
-// Signs and decodes transactions of the relayer's account, always for the configured chain id, never for the RPC's.
+// Signs and decodes transactions of the relayer's account, always for the configured chain id and never for the one that the RPC reports.
 import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import {
@@ -44,13 +44,13 @@ function hashOf(bytes: Hex): Hex {
   return toHex(keccak256(Buffer.from(bytes.slice(2), 'hex')));
 }
 
-/** Returns the unsigned transaction, for signing again with other fees or at another nonce. */
+/** Returns the unsigned transaction, to be signed again with different fees or another nonce. */
 export function decodeTransaction({ rawTransaction, chainId, nonce }: RelayTransaction): UnsignedTransaction & Fees {
   const { to, data, value, gas, maxFeePerGas = 0n, maxPriorityFeePerGas = 0n } = parseTransaction(rawTransaction);
   return { chainId, nonce, to, data, value, gas, maxFeePerGas, maxPriorityFeePerGas };
 }
 
-/** The most that the transaction may cost, in wei. */
+/** The maximum cost of the transaction, in wei. */
 export function costOf({ value = 0n, gas = 0n, maxFeePerGas = 0n }: Omit<UnsignedTransaction, 'nonce'>): bigint {
   return value + gas * maxFeePerGas;
 }
@@ -63,7 +63,7 @@ const SIGNERS_KEPT_MAX = 10_000;
 export class Signers {
   readonly #kept = new LRUCache<Hex, Address>({ max: SIGNERS_KEPT_MAX });
 
-  /** Returns the transactions that this account signed: an operator may change the key, and each account has its own nonces. */
+  /** Returns the transactions that this account signed. An operator may change the key, and each account has its own nonces. */
   async ownOf(account: Address, transactions: readonly RecordedTransaction[]): Promise<readonly RelayTransaction[]> {
     const own: RelayTransaction[] = [];
     for (const transaction of transactions) {
@@ -80,7 +80,7 @@ export class Signers {
   async of({ txHash, rawTransaction }: RelayTransaction): Promise<Address> {
     const known = this.#kept.get(txHash);
     if (known !== undefined) return known;
-    // A log read back after a restart holds hundreds: other work of the process comes in between.
+    // After a restart a log may contain hundreds, so this yields to other work.
     await setImmediate();
     const signer = await recoverSigner(rawTransaction).catch(() => NO_SIGNER);
     this.#kept.set(txHash, signer);

@@ -1,5 +1,6 @@
-// Checks that the contracts are the expected ones and accept the relayer. Simulates both calls from its account, for a chamber that does not
-// exist, and sends nothing. A revert from after the check of the caller, such as ChamberNotCommitted, proves that the caller is accepted.
+// Checks that the contracts are the expected ones and accept the relayer. Simulates both calls from the relayer's account, for a chamber
+// that does not exist, and sends nothing. A revert after the contract's check of the caller, such as ChamberNotCommitted, proves that the
+// caller is accepted.
 import { type Address, getAddress, type Hex, isAddressEqual, size, slice } from 'viem';
 import { type Call, orRevert, readBalance, readCall } from './chain-client.ts';
 import type { RelayerConfig } from './context.ts';
@@ -14,7 +15,7 @@ import {
 import type { Rpc } from './rpc.ts';
 
 export interface Mismatch {
-  /** The setting that fixes it. */
+  /** The setting that fixes the problem. */
   readonly variable: string;
   readonly problem: string;
 }
@@ -24,7 +25,7 @@ export interface Wiring extends Pick<RelayerConfig, 'contracts' | 'registryAddre
 }
 
 interface Fault extends Mismatch {
-  /** The contract has another interface. */
+  /** Whether the contract has a different interface. */
   readonly isOtherContract: boolean;
 }
 
@@ -72,17 +73,17 @@ async function factoryFaults(rpc: Rpc, wiring: Wiring): Promise<readonly Fault[]
     const isArgumentSwapped = isAddressEqual(other, relayer);
     const problem = isArgumentSwapped
       ? `${what} was deployed with its constructor arguments swapped: deploy IdeaFactory(registry, relayer)`
-      : `${what} uses the registry ${other}, not the one of CHAMBER_REGISTRY_ADDRESS`;
+      : `${what} uses the registry ${other}, not CHAMBER_REGISTRY_ADDRESS`;
     return [{ variable, problem, isOtherContract: false }];
   }
   const value = contracts.deployValue;
-  // Without funds the node rejects the simulation; probeChain warns about that.
+  // Without funds the node rejects the simulation; probeChain warns about this.
   if (value > 0n && (await readBalance(rpc, relayer)) < value) return [];
   const call = { from: relayer, to, value, data: contracts.deployCall(NO_CHAMBER, anyIdea(relayer)) };
   return simulate(rpc, call, { variable, what: `${what}: deployIdea`, resultBytes: 32 });
 }
 
-/** Returns the factory's registry if that is not the configured one. */
+/** Returns the factory's registry if it differs from the configured one. */
 async function otherRegistry(rpc: Rpc, { contracts, registryAddress, factoryAddress: to }: Wiring) {
   if (contracts.registryCall === undefined) return undefined;
   const view = await orRevert(readCall(rpc, { to, data: contracts.registryCall }));

@@ -1,5 +1,6 @@
-// Evidence about an entry that no line explains. The checkpoint and the entry's inclusion are signed; the service's statements about the entry are
-// not. So the evidence alone proves nothing, but only the entry's line clears the service, and another line of the same event convicts it.
+// Evidence about an entry that no line explains. The checkpoint and the inclusion of the entry are signed; the service's statements about
+// the entry are not. So the evidence alone proves nothing. But only the line of the entry refutes it, and a different line of the same
+// event proves misbehaviour.
 import { base64 } from '@scure/base';
 import { inclusionProof } from '../crypto/merkle-proof.ts';
 import type { IndexedLeaf } from './leaf-index.ts';

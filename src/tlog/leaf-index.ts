@@ -1,5 +1,5 @@
-// The service's index, which names the event of each leaf and is not signed. In an honest index the events of a stream have one leaf each, in order
-// and without gaps, and each leaf is the hash of its event's line.
+// The service's index: it names the event of each leaf and is not signed. In an honest index the events of a stream have one leaf each,
+// in order and without gaps, and each leaf is the hash of its event's line.
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import { parseJson } from '../vocabulary/json.ts';
 
@@ -59,13 +59,13 @@ export function placeProblem(leaf: IndexedLeaf, lastEventId: number): string | u
   return `the log has ${nameOfEvent(leaf)} at index ${index} without ${due} before it`;
 }
 
-/** The members of a line that tell its place. */
+/** The members of a line that state its position. */
 export interface LinePlace {
   readonly stream: Stream;
   readonly eventId: number;
   readonly prev: unknown;
   readonly ts: unknown;
-  /** Whether only releases that publish every line write such a line. */
+  /** Whether such a line is only written by releases that publish every line. */
   readonly isOfLaterRelease: boolean;
 }
 

@@ -1,5 +1,5 @@
-// Proofs of misbehaviour: each is one JSON object with two statements that a service has signed and no honest service would sign. It can be
-// verified offline, but does not show who owns the keys, so the result names them. Proofs are untrusted: verification throws an Error.
+// Proofs of misbehaviour: JSON objects with two statements that an honest service would never sign together. A proof can be verified
+// offline but does not show who owns the keys, so the result names them. Proofs are untrusted: verification throws an Error.
 import { base64 } from '@scure/base';
 import * as v from 'valibot';
 import { keptReceipt, verifyKeptReceipt } from '../crypto/kept-receipt.ts';
@@ -23,29 +23,29 @@ const keys = v.array(v.string());
 const inBase64 = v.string();
 
 const misbehaviour = v.variant('kind', [
-  /** Two receipts of one event, with different leaves. */
+  /** Two receipts for the same event, with different leaves. */
   v.strictObject({ format, kind: v.literal('two-receipts'), receipts: v.strictTuple([keptReceipt, keptReceipt]) }),
-  /** A receipt, and another line of the same event with a proof that the log has it. */
+  /** A receipt, and a different line of the same event with a proof that it is in the log. */
   v.strictObject({
     ...{ format, kind: v.literal('receipt-and-line'), receipt: keptReceipt },
     ...{ line: v.string(), tlogProof: v.string(), keys },
   }),
   /**
-   * A receipt, and a checkpoint with all entries of its tree, among which the receipt's is missing. A witness's cosignature, or the `ts` of
-   * a line of the tree, shows that the checkpoint is later than the receipt.
+   * A receipt, and a checkpoint with all entries of its tree, which do not include the receipt's entry. A witness's cosignature, or the
+   * `ts` of a line in the tree, shows that the checkpoint is later than the receipt.
    */
   v.strictObject({
     ...{ format, kind: v.literal('receipt-and-checkpoint'), receipt: keptReceipt },
     ...{ checkpoint: v.string(), entries: inBase64, keys, witnesses: keys, laterLine: v.nullable(v.string()) },
   }),
-  /** Two lines of one event, or one line at two indexes, each with a proof that the log has it. */
+  /** Two lines of the same event, or one line at two indexes, each with a proof that it is in the log. */
   v.strictObject({
     ...{ format, kind: v.literal('two-lines'), lines: v.strictTuple([v.string(), v.string()]) },
     ...{ tlogProofs: v.strictTuple([v.string(), v.string()]), keys },
   }),
   /**
-   * Two checkpoints, the smaller one first. If their sizes differ, `path` is a consistency proof in the larger tree, which leads to another root
-   * at the smaller size; it begins with that root if the smaller size is a power of two.
+   * Two checkpoints, the smaller one first. If their sizes differ, `path` is a consistency proof in the larger tree that leads to a
+   * different root at the smaller size; if the smaller size is a power of two, the path begins with that root.
    */
   v.strictObject({
     ...{ format, kind: v.literal('two-checkpoints'), checkpoints: v.strictTuple([v.string(), v.string()]) },
@@ -56,7 +56,7 @@ const misbehaviour = v.variant('kind', [
 export type Misbehaviour = v.InferOutput<typeof misbehaviour>;
 type Of<Kind extends Misbehaviour['kind']> = Extract<Misbehaviour, { readonly kind: Kind }>;
 
-/** Valid if all keys belong to one service. */
+/** Proved if all keys belong to one service. */
 export interface ProvedMisbehaviour {
   readonly sentence: string;
   readonly logId: string;
@@ -98,8 +98,8 @@ export async function verifyMisbehaviour(proof: Misbehaviour): Promise<ProvedMis
 function verifyTwoReceipts({ receipts }: Of<'two-receipts'>): ProvedMisbehaviour {
   const [one, other] = [verifyKeptReceipt(receipts[0]), verifyKeptReceipt(receipts[1])];
   const isOfOne = (['logId', 'stream', 'eventId'] as const).every((name) => one[name] === other[name]);
-  requireTrue(isOfOne, 'the receipts are of two events');
-  requireTrue(!isSame(one.leaf, other.leaf), 'both receipts promise one leaf');
+  requireTrue(isOfOne, 'the receipts are for different events');
+  requireTrue(!isSame(one.leaf, other.leaf), 'both receipts promise the same leaf');
   return {
     sentence: `The service has signed two receipts of ${nameOfEvent(one)}: one promises the leaf ${toHex(one.leaf)}, the other one ${toHex(other.leaf)}.`,
     logId: one.logId,
@@ -113,7 +113,7 @@ function verifyLine({ receipt, line, tlogProof, keys }: Of<'receipt-and-line'>):
   const parsed = verifyKeptReceipt(receipt);
   const leaf = leafOf(line);
   const { chamberId, did, eventId } = Object(parseJson(line));
-  requireTrue((chamberId ?? did) === parsed.stream && eventId === parsed.eventId, 'the line is of another event');
+  requireTrue((chamberId ?? did) === parsed.stream && eventId === parsed.eventId, 'the line is for a different event');
   requireTrue(!isSame(leaf, parsed.leaf), 'the line is the one that the receipt promises');
   const { key, checkpoint } = openWith(keys, parseTlogProof(tlogProof)?.note ?? '');
   requireLog(parsed, checkpoint);
@@ -163,9 +163,9 @@ function verifyTwoLines({ lines, tlogProofs, keys }: Of<'two-lines'>): ProvedMis
     return { place, leaf, index: parsed?.index, key, origin: checkpoint.origin };
   };
   const [one, other] = [open(lines[0], tlogProofs[0]), open(lines[1], tlogProofs[1])];
-  requireTrue(one.origin === other.origin, 'the tlog-proofs are of two logs');
+  requireTrue(one.origin === other.origin, 'the tlog-proofs are for different logs');
   const isOfOne = one.place.stream === other.place.stream && one.place.eventId === other.place.eventId;
-  requireTrue(isOfOne, 'the lines are of two events');
+  requireTrue(isOfOne, 'the lines are for different events');
   requireTrue(!isSame(one.leaf, other.leaf) || one.index !== other.index, 'both lines are one entry of the log');
   return {
     sentence: `The service has signed a log that has ${nameOfEvent(one.place)} twice: with the leaf ${toHex(one.leaf)} at index ${one.index}, and with ${toHex(other.leaf)} at index ${other.index}.`,
@@ -179,7 +179,7 @@ function verifyTwoLines({ lines, tlogProofs, keys }: Of<'two-lines'>): ProvedMis
 function verifyTwoCheckpoints({ checkpoints, path, keys }: Of<'two-checkpoints'>): ProvedMisbehaviour {
   const [smaller, larger] = [openWith(keys, checkpoints[0]), openWith(keys, checkpoints[1])];
   const [from, to] = [smaller.checkpoint, larger.checkpoint];
-  requireTrue(from.origin === to.origin, 'the checkpoints are of two logs');
+  requireTrue(from.origin === to.origin, 'the checkpoints are for different logs');
   const root = from.size === to.size ? to.root : rootWithin(to, from.size, path.map(base64.decode));
   requireTrue(root !== undefined, 'the path does not match the larger checkpoint');
   requireTrue(!isSame(root ?? to.root, from.root), 'the log of the larger checkpoint extends that of the smaller one');
@@ -192,7 +192,7 @@ function verifyTwoCheckpoints({ checkpoints, path, keys }: Of<'two-checkpoints'>
   };
 }
 
-/** The root of the first `from` leaves, according to the path; undefined if the path does not match the checkpoint. */
+/** The root of the first `from` leaves according to the path; undefined if the path does not match the checkpoint. */
 function rootWithin(
   { size, root }: SignedCheckpoint,
   from: number,
@@ -203,8 +203,8 @@ function rootWithin(
 }
 
 /**
- * Returns the proof that the log of the larger checkpoint does not extend that of the smaller one, from the tiles of the larger tree; undefined
- * if it does. Throws an Error if the tiles don't match the larger checkpoint.
+ * Returns the proof, from the tiles of the larger tree, that the log of the larger checkpoint does not extend the log of the smaller one;
+ * undefined if it does extend it. Throws an Error if the tiles don't match the larger checkpoint.
  */
 export async function forkProofByTiles(
   [smaller, larger]: readonly [SignedCheckpoint, SignedCheckpoint],
@@ -233,7 +233,7 @@ async function pathFromTiles(from: number, to: number, readTile: (tile: Tile) =>
 }
 
 interface Opened {
-  /** The verifier key of its signature. */
+  /** The verifier key that matches the signature. */
   readonly key: string;
   readonly checkpoint: SignedCheckpoint;
 }

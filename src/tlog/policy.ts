@@ -1,4 +1,4 @@
-// A trust policy (c2sp.org/tlog-policy): the known logs and witnesses, and which sets of witnesses are a quorum.
+// A trust policy (c2sp.org/tlog-policy): the known logs and witnesses, and the sets of witnesses that form a quorum.
 import { NOTE_KEY_TYPES, type NoteKey, parseVerifierKey } from './note.ts';
 
 export interface PolicyWitness {
@@ -11,7 +11,7 @@ export interface PolicyWitness {
 export interface Policy {
   readonly logs: readonly NoteKey[];
   readonly witnesses: readonly PolicyWitness[];
-  /** Whether the witnesses of these names are a quorum. */
+  /** Whether the witnesses with these names are a quorum. */
   readonly isQuorum: (names: ReadonlySet<string>) => boolean;
 }
 
@@ -21,7 +21,7 @@ const NONE = 'none';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the specification allows only tab and line break.
 const FORBIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f]/;
 
-/** Throws an Error of one line for an invalid policy. */
+/** Throws an Error with a one-line message for an invalid policy. */
 export function parsePolicy(text: string): Policy {
   if (FORBIDDEN.test(text)) throw new Error('it contains a control character');
   const parser = new Parser();

@@ -57,7 +57,7 @@ export function openCheckpoint(text: string, key: NoteKey): SignedCheckpoint | u
 export const UNPINNED =
   'the key of the log is not the one that event 1 records: it was rotated or replaced, and only a later chamber can confirm it';
 
-/** Whether the chamber's first event records this key, or none, as in older events. */
+/** Whether the chamber's first event records this key, or no key, as in older events. */
 export function isPinned({ publicKey }: NoteKey, pinned: PinnedKeys | undefined): boolean {
   return pinned === undefined || pinned.checkpoints === thumbprintOf(publicKey);
 }

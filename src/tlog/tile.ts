@@ -60,8 +60,8 @@ export function tileAt({ level, index }: Pick<Tile, 'level' | 'index'>, size: nu
 }
 
 /**
- * Yields the tiles of a level that are new or wider in a tree of `to` leaves than in one of `from` leaves. A generator, because a service may claim
- * a size with more tiles than fit in memory.
+ * Yields the tiles of a level that are new or wider in a tree of `to` leaves than in a tree of `from` leaves. A generator, because a
+ * service may claim a size with more tiles than fit in memory.
  */
 export function* tilesBetween(level: Tile['level'], from: number, to: number): Generator<Tile, void> {
   const before = hashesAt(level, from);
@@ -73,7 +73,7 @@ export function* tilesBetween(level: Tile['level'], from: number, to: number): G
   }
 }
 
-/** Takes entries of 32 bytes each, joined. In the bundle each follows its length in two bytes. */
+/** Takes entries of 32 bytes each, joined. In the bundle each entry is preceded by its length in two bytes. */
 export function formatEntries(entries: Uint8Array): Uint8Array {
   const count = entries.length / HASH_BYTES;
   const bundle = new Uint8Array(count * (LENGTH_BYTES + HASH_BYTES));

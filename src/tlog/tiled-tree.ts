@@ -1,5 +1,5 @@
-// A tree stored as tiles. It grows at its right edge, and its nodes are computed from tiles, so nothing has to stay in memory: a few tiles lead from
-// any leaf to the root.
+// A tree stored as tiles. It grows at its right edge, and its nodes are computed from tiles, so nothing needs to stay in memory: the path
+// from any leaf to the root needs only a few tiles.
 import { foldPeaks, type NodeHash, type NodeRef, peakRefs } from '../crypto/merkle.ts';
 import type { ReadNodes } from '../crypto/merkle-proof.ts';
 import { ENTRIES, hashesAt, levelsOf, TILE_HEIGHT, TILE_WIDTH, type Tile, tileAt } from './tile.ts';
@@ -13,7 +13,7 @@ export interface StoredTile extends TileRef {
   readonly bytes: Uint8Array;
 }
 
-/** Resolves to the tiles in the requested order, with undefined for a missing tile. */
+/** Resolves to the tiles in the requested order; undefined for a missing tile. */
 export type ReadTiles = (refs: readonly TileRef[]) => Promise<readonly (Uint8Array | undefined)[]>;
 
 /** The partial tiles of a tree of `size` leaves, to which new leaves are added. */
@@ -106,7 +106,7 @@ export class GrowingTree {
     return found;
   }
 
-  /** Returns and forgets the tiles that became full. */
+  /** Returns the tiles that have become full, and releases them. */
   takeFullTiles(): readonly StoredTile[] {
     const full = this.#full;
     this.#full = [];
@@ -129,7 +129,7 @@ export class GrowingTree {
   }
 }
 
-/** The roots of the largest perfect subtrees over adjacent hashes, from large to small. */
+/** The roots of the largest perfect subtrees over adjacent hashes, largest first. */
 function peaksOf(hashes: Uint8Array, hashNodes: NodeHash): readonly Uint8Array[] {
   return peakRefs(hashes.length / HASH_BYTES).map(({ eventId, level }) => {
     const end = eventId * HASH_BYTES;

@@ -1,11 +1,11 @@
-// The Merkle tree over the whole log: RFC 6962, section 2.1, with SHA-256. It has the shape of the chambers' trees, but other hashes, and does not
-// sort children.
+// The Merkle tree over the whole log: RFC 6962, section 2.1, with SHA-256. It has the shape of the chambers' trees but uses different
+// hashes and does not sort children.
 import { sha256 } from '@noble/hashes/sha2.js';
 import { HASH_BYTES } from '../crypto/merkle.ts';
 
 export { HASH_BYTES };
 
-/** SHA-256 to 32 bytes. A publisher passes a faster one than the default. */
+/** SHA-256 with 32-byte digests. A publisher passes a faster implementation than the default. */
 export type Sha256 = (data: Uint8Array) => Uint8Array;
 
 const LEAF_PREFIX = 0x00;
@@ -20,7 +20,7 @@ export interface TreeHash {
 }
 
 export function treeHash(hash: Sha256): TreeHash {
-  // The buffers can be reused, because nothing is suspended between filling and hashing.
+  // The buffers can be reused, because filling and hashing are synchronous.
   const leaf = new Uint8Array(1 + HASH_BYTES);
   leaf[0] = LEAF_PREFIX;
   const node = new Uint8Array(1 + 2 * HASH_BYTES);

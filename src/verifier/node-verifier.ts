@@ -1,4 +1,4 @@
-// Verification and signing without libsodium: by node:crypto in libuv's thread pool, and by isSignedBy itself on the calling thread.
+// Verification and signing without libsodium: node:crypto in libuv's thread pool, or isSignedBy on the calling thread.
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { isSignedBy, toVerifyingKey } from '../crypto/verify.ts';
@@ -17,13 +17,13 @@ export function createNodeVerifier(keysMax: number, settle: (job: VerifyJob, out
       keys.set(x, key);
       verify(null, message, key, signature, (error, isValid) => settle(job, error ?? isValid));
     } catch (error) {
-      // Asynchronous, because settling starts the next job, which may fail in the same way.
+      // Asynchronous, because settling starts the next job, and that job may fail in the same way.
       setImmediate(settle, job, error as Error);
     }
   };
 }
 
-/** Resolves to the 64-byte Ed25519 signature over the message by the key with this 32-byte seed. */
+/** Resolves to the 64-byte Ed25519 signature of the message with the key of this 32-byte seed. */
 export type Sign = (seed: Uint8Array, message: Uint8Array) => Promise<Uint8Array>;
 
 export interface SignJob {
@@ -33,7 +33,7 @@ export interface SignJob {
   readonly reject: (error: Error) => void;
 }
 
-/** Keeps the key object of each seed, of which a service has few. */
+/** Caches the key object of each seed. A service has only a few. */
 export function createNodeSigner(): (job: SignJob) => void {
   const keys = new Map<Uint8Array, KeyObject>();
   return ({ seed, message, resolve, reject }) => {
@@ -47,8 +47,8 @@ export function createNodeSigner(): (job: SignJob) => void {
 const FALLBACK_WAITING_MAX = 32;
 
 /**
- * Decides signatures with an R of small order that a fast verifier has rejected. Returns false if too many wait. Each takes about 4 ms of the
- * calling thread; the pause after each keeps the thread free for other work, however many arrive.
+ * Decides signatures with an R of small order that a fast verifier has rejected. Returns false if too many are waiting. Each takes about
+ * 4 ms of the calling thread; a pause after each leaves time for other work, however many arrive.
  */
 export function createFallbackVerifier(pauseMillis: number): (job: VerifyJob) => boolean {
   const waiting: VerifyJob[] = [];

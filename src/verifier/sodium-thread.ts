@@ -1,10 +1,10 @@
-// A thread that verifies and signs with libsodium. It may fail to load or die at any time; it then returns its unanswered jobs.
+// A thread that verifies and signs with libsodium. It may fail to load, or exit at any time; it then returns its unfinished jobs.
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { SignJob } from './node-verifier.ts';
 import type { VerifyJob } from './verify-queue.ts';
 
-/** Works for the sources and for the build. */
+/** Works for both the sources and the build. */
 const WORKER = new URL(`./sodium-worker${extname(import.meta.url)}`, import.meta.url);
 
 /** The length of a message, as a 32-bit little-endian number. */
@@ -13,7 +13,7 @@ export const LENGTH_BYTES = 4;
 export const KEY_BYTES = 32;
 export const SIGNATURE_BYTES = 64;
 
-/** `block` has for each job the length of its message, the key, the signature (if kind is verify) and the message. */
+/** For each job, `block` has the length of its message, the key, the signature (if kind is verify) and the message. */
 export interface Batch {
   readonly kind: 'verify' | 'sign';
   readonly jobs: number;
@@ -26,7 +26,7 @@ export const READY = 'ready';
 export interface LostThread {
   readonly unverified: readonly VerifyJob[];
   readonly unsigned: readonly SignJob[];
-  /** A replacement for a thread that never was ready would fail too. */
+  /** A thread that was never ready is not replaced, because its replacement would fail too. */
   readonly wasReady: boolean;
   readonly reason: string;
 }
@@ -47,7 +47,7 @@ export type Jobs =
 export class SodiumThread {
   /** Whether libsodium is loaded; only then may batches be sent. */
   isReady = false;
-  /** Batches without results. */
+  /** Batches without results yet. */
   batches = 0;
   readonly #worker: Worker;
   readonly #sent: Jobs[] = [];
@@ -105,7 +105,7 @@ export class SodiumThread {
     this.#worker.postMessage({ kind, jobs: jobs.length, block: block.buffer } satisfies Batch, [block.buffer]);
   }
 
-  /** Ends the thread, which returns its unanswered jobs. */
+  /** Ends the thread and returns its unfinished jobs. */
   async close(): Promise<void> {
     this.#reason = 'it was closed';
     await this.#worker.terminate();

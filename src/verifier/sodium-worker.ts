@@ -1,4 +1,4 @@
-// The program of a SodiumThread. Its workerData is the path of libsodium's binding.
+// The worker program of SodiumThread. Its workerData is the path of libsodium's binding.
 import { createRequire } from 'node:module';
 import { parentPort, workerData } from 'node:worker_threads';
 import { type Batch, KEY_BYTES, LENGTH_BYTES, READY, SIGNATURE_BYTES } from './sodium-thread.ts';
@@ -17,7 +17,7 @@ parentPort?.on('message', (batch: Batch) => {
 });
 parentPort?.postMessage(READY);
 
-/** Returns a byte for each job, 1 if valid. */
+/** Returns one byte per job, 1 if the signature is valid. */
 function verified({ block, jobs }: Batch): Uint8Array<ArrayBuffer> {
   const numbers = new DataView(block);
   const answers = new Uint8Array(jobs);
@@ -43,7 +43,7 @@ function signed({ block, jobs }: Batch): Uint8Array<ArrayBuffer> {
   for (let job = 0, at = 0; job < jobs; job++) {
     const messageLength = numbers.getUint32(at, true);
     const due = new Uint8Array(block, at + LENGTH_BYTES, KEY_BYTES);
-    // A batch has one key, unless keys are rotated meanwhile.
+    // All jobs of a batch use the same key, except while keys are being rotated.
     if (seed === undefined || Buffer.compare(seed, due) !== 0)
       sodium.crypto_sign_seed_keypair(new Uint8Array(KEY_BYTES), secretKey, due);
     seed = due;

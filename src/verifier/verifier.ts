@@ -21,23 +21,23 @@ const PENDING_MAX = 16_384;
  * jobs wait in the fair queue.
  */
 const IN_FLIGHT_PER_THREAD_MAX = 128;
-/** Small, so that the main thread uses the first results while the thread computes the next. */
+/** Small, so that the main thread can use the first results while the thread computes the next. */
 const BATCH_JOBS_MAX = 16;
-/** One in progress and one queued. Waking a thread costs as much as several signatures, so further jobs are collected into the next batch. */
+/** One in progress and one queued. Waking a thread costs as much as several signatures, so further jobs wait for the next batch. */
 const BATCHES_PER_THREAD_MAX = 2;
 const FALLBACK_PAUSE_MILLIS = 30;
 
 export interface VerifierOptions {
-  /** Threads with libsodium; 0 means node:crypto's thread pool. Defaults to one less than the number of cores, at least one. */
+  /** Threads with libsodium; 0 means node:crypto's thread pool. By default one less than the number of cores, but at least one. */
   readonly threads?: number;
   /** Signatures that node:crypto verifies before the threads start; 0 by default. */
   readonly threadsAfter?: number;
   /** Key objects cached for node:crypto. */
   readonly keysMax?: number;
-  /** The limit of all signatures without a result. */
+  /** The maximum number of signatures without a result. */
   readonly pendingMax?: number;
   readonly queueLimits?: Partial<QueueLimits>;
-  /** Called when a thread has died or failed to load libsodium; node:crypto takes over its jobs. */
+  /** Called when a thread has exited or failed to load libsodium; node:crypto takes over its jobs. */
   readonly onThreadLost?: (reason: string) => void;
   readonly fallbackPauseMillis?: number;
   /** A larger batch costs less of the main thread, but delays results. */
@@ -65,9 +65,9 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
   const signByNode = createNodeSigner();
   const threads = new Set<SodiumThread>();
   const waiting = new VerifyQueue(options.queueLimits);
-  /** Started jobs that were not sent yet. */
+  /** Started jobs that have not been sent yet. */
   const due: VerifyJob[] = [];
-  /** The jobs of one turn of the event loop, in which a batch of commands gets its responses. */
+  /** The jobs of one turn of the event loop. A batch of commands gets its responses in one turn. */
   const toSign: SignJob[] = [];
   let inFlight = 0;
   let isClosed = false;

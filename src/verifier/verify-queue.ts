@@ -1,4 +1,4 @@
-// A fair queue of signatures: no caller's signatures wait behind all those of another caller.
+// A fair queue of signatures: callers take turns, so no caller waits for the whole backlog of another.
 import type { VerifyCaller } from '../crypto/verify.ts';
 
 export interface VerifyJob {
@@ -12,14 +12,14 @@ export interface VerifyJob {
 }
 
 export interface QueueLimits {
-  /** The limit of waiting jobs for one key of one network. */
+  /** The maximum number of waiting jobs for one key from one network. */
   readonly perKeyMax: number;
   readonly perNetworkMax: number;
 }
 
 const REGISTERED: QueueLimits = { perKeyMax: 1_024, perNetworkMax: 8_192 };
 const UNREGISTERED: QueueLimits = { perKeyMax: 64, perNetworkMax: 64 };
-/** While both kinds wait, one job in this many is of an unregistered key. */
+/** While both kinds wait, one of this many jobs has an unregistered key. */
 const UNREGISTERED_EVERY_JOBS = 8;
 
 export class VerifyQueue {
@@ -56,7 +56,7 @@ interface Network {
   waiting: number;
 }
 
-/** Round robin over networks, and over the keys of each network: the first entry of a map is served and becomes the last. */
+/** Networks take turns, and so do the keys of each network: the first entry of a map is served next and then moves to the end. */
 class FairQueue {
   readonly #limits: QueueLimits;
   readonly #networks = new Map<string, Network>();

@@ -99,7 +99,7 @@ describe('an amendment', () => {
           await move(ann, 'amend', { ideaId: 'idea-1', name: `V${version}` });
       },
       { ideaId: 'idea-1', name: 'N' },
-      refusal(409, 'FORUM_ERR_CONFLICT', 'all of its 16 versions'),
+      refusal(409, 'FORUM_ERR_CONFLICT', 'already has 16 versions'),
     ],
     [
       'out of turn',

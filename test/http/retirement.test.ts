@@ -168,7 +168,7 @@ describe('from then on', () => {
     expect(item).toMatchObject({ must: 'pass', may: ['propose'] });
     await service.must('POST', '/me/retire', { by: ann });
     const [after] = (await service.must('GET', '/me/todo', { by: ann })).todo;
-    expect(after).toMatchObject({ must: 'wait', may: [], why: 'Your key was retired: it can make no more moves.' });
+    expect(after).toMatchObject({ must: 'wait', may: [], why: "Your key was retired: it can't make moves any more." });
   });
 });
 

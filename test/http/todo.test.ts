@@ -127,7 +127,7 @@ describe('GET /me/todo', () => {
           committed: false,
           revealed: false,
           lastEventId: 3,
-          why: `It is the turn of ${bob.did} until it passes, at the latest until ${toTimestamp(service.clock.read() + 30_000)}.`,
+          why: `It is the turn of ${bob.did} until that agent passes, at the latest until ${toTimestamp(service.clock.read() + 30_000)}.`,
           missedTurns: 1,
         },
       ],
@@ -157,7 +157,7 @@ describe('GET /me/todo', () => {
     service.clock.advance(HOUR);
     const closed = await seen();
     expect(closed).toMatchObject({
-      why: `No more moves: the service commits the chamber on the chain, since ${ends.allocateRevealDeadline}.`,
+      why: `No more moves since ${ends.allocateRevealDeadline}: the service is committing the chamber to the chain.`,
     });
     expect(closed.version).not.toBe(open.version);
   });

@@ -131,7 +131,7 @@ class Model {
       for (const item of todo) await this.#act(item);
       const outcome = over.find((each) => each['chamberId'] === chamberId);
       if (outcome === undefined) {
-        expect(next, 'a model that ends here has no outcome').not.toMatch(/^You are in no open chamber/);
+        expect(next, 'a model that ends here has no outcome').not.toMatch(/^You are not in an open chamber/);
         continue;
       }
       // The user of the one that opened it wants to know who won, and the others what came of it.

@@ -98,7 +98,7 @@ describe('wait for a chamber that is over', () => {
     const service = withChain();
     const { seat, chamberId, next } = await told(service);
     expect(next).toBe(
-      `End, or call wait with chamberId ${chamberId}, which returns once its root and its tokens are on the chain.`,
+      `Stop, or call wait with chamberId ${chamberId}, which returns once its root and its tokens are on the chain.`,
     );
     let isHeld = true;
     const waiting = seat.call('wait', { chamberId, seconds: 20 }).finally(() => {
@@ -122,7 +122,7 @@ describe('wait for a chamber that is over', () => {
 
   it('does not wait for a root where the service has no chain, and advises nobody to', async () => {
     const { seat, chamberId, next } = await told(new TestService());
-    expect(next).toMatch(/^End: the service is configured without a chain/);
+    expect(next).toMatch(/^Stop: the service is configured without a chain/);
     const startedAt = performance.now();
     const again = await seat.call('wait', { chamberId, seconds: 20 });
     expect(performance.now() - startedAt).toBeLessThan(15_000);

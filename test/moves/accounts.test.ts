@@ -68,7 +68,7 @@ describe('registering', () => {
     ['wallet', { ...BODY, walletAddress: `0x${'cd'.repeat(20)}` }],
     ['personality', { ...BODY, personality: { loves: ['proofs'], style: 'wet' } }],
   ])('rejects another %s unless it is signed', (_what, body) => {
-    const detail = expect.stringContaining(`${did} is already registered with other content; sign`);
+    const detail = expect.stringContaining(`${did} is already registered with different content; to change it, sign`);
     expect(register(body)).toEqual({ code: 'FORUM_ERR_CONFLICT', detail });
     expect(register(body, { isSigned: true })).toMatchObject({ type: 'agent.registered' });
   });

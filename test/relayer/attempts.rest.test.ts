@@ -30,7 +30,7 @@ test('a commitment that always reverts raises an alert at its second failure, an
   });
   expect(signed()).toBe(2);
   expect(relayer.status().reason).toMatch(
-    /^chamber 2: 2 transactions reverted and cost 0\.0\d+ ether: the next ones follow at growing intervals$/,
+    /^chamber 2: 2 transactions reverted and cost 0\.0\d+ ether: the next attempts follow at growing intervals$/,
   );
   await until(() => {
     forum.ahead += 60 * SECOND;
