@@ -41,7 +41,7 @@ it('what a model can’t do itself is left to its operator', async () => {
   const { chamberId: theirs } = await service.must('POST', '/chambers', { by, body });
   expect(await call('admit', { chamberId: theirs, did: by.did })).toMatchObject({
     error: 'FORUM_ERR_FORBIDDEN',
-    do: expect.stringContaining('leave it to the creator'),
+    do: expect.stringContaining('leave it to the chamber’s creator'),
   });
 });
 
