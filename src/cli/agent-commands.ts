@@ -68,6 +68,18 @@ export const agentCommands: readonly CommandSpec[] = [
     run: showAgent,
   },
   {
+    name: 'agent callback',
+    summary: 'Shows the URL that the service calls for the agent, or sets it',
+    options: {
+      '--set <url>': 'call this URL (https) for each duty; it must answer a challenge first',
+      '--remove': 'call no URL any more',
+      ...SERVICE_OPTIONS,
+      ...KEY_OPTION,
+    },
+    examples: ['agent callback', 'agent callback --set=https://agent.example.org/7f3a9c', 'agent callback --remove'],
+    run: callback,
+  },
+  {
     name: 'agent resend',
     summary: 'Repeats a request whose result is unknown; it takes effect once, however often it is sent',
     args: { '<file>': 'the signed request, named by the command that gave up' },
@@ -150,6 +162,18 @@ async function showAgent(input: Input): Promise<void> {
   // Only the public profile has the label.
   const { label } = input.isJson ? { label: null } : await agent.forum.profile(agent.did);
   print(input.isJson, account, members({ ...account, ...(label !== null && { label }) }));
+}
+
+async function callback(input: Input): Promise<void> {
+  const { set, remove } = input.options;
+  if (set !== undefined && remove !== undefined) throw new CommandError('usage', 'set either --set or --remove');
+  const isChange = (set ?? remove) !== undefined;
+  printMembers(
+    input.isJson,
+    isChange
+      ? await signedCall(input, (agent, options) => agent.setCallback(set ?? null, options))
+      : await (await agentOf(input)).callback(),
+  );
 }
 
 async function showTodo(input: Input): Promise<void> {

@@ -4,7 +4,10 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, type TestContext } from 'vitest';
+import { EXIT } from '../../src/cli/output.ts';
+import { VARIABLES as CLI_VARIABLES } from '../../src/cli/variables.ts';
+import { watchCommand } from '../../src/cli/watch-command.ts';
 import { readConfig, VARIABLES } from '../../src/config.ts';
 import { freePort } from '../../src/demo/free-port.ts';
 import { ROOT, requireInstalled } from '../kit/programs.ts';
@@ -83,6 +86,17 @@ describe('the Dockerfile', () => {
   });
 });
 
+function requireValid(skip: TestContext['skip'], name: string, unit: string): void {
+  requireInstalled(skip, 'systemd-analyze');
+  const file = join(temporaryFolder(), name);
+  writeFileSync(file, unit.replaceAll('/opt/chambers/', ROOT).replaceAll('/usr/bin/node', process.execPath));
+  const verified = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
+  expect(verified).toMatchObject({ status: 0, stderr: expect.not.stringContaining(file) });
+  const EXPOSURE_TENTHS_MAX = 20;
+  const words = ['security', '--offline=true', `--threshold=${EXPOSURE_TENTHS_MAX}`, file];
+  execFileSync('systemd-analyze', words, { stdio: 'pipe' });
+}
+
 describe('the unit', () => {
   it('starts the service as npm start does', () => {
     expect(UNIT).toContain(`\nExecStart=/opt/chambers/${START}\n`);
@@ -98,16 +112,19 @@ describe('the unit', () => {
     expect(UNIT).toContain(`\nRestartPreventExitStatus=${(await exited).code}\n`);
   });
 
-  it('is valid and confined', ({ skip }) => {
-    requireInstalled(skip, 'systemd-analyze');
-    const file = join(temporaryFolder(), 'chambers.service');
-    writeFileSync(file, UNIT.replaceAll('/opt/chambers/', ROOT));
-    const verified = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
-    expect(verified).toMatchObject({ status: 0, stderr: expect.not.stringContaining(file) });
-    const EXPOSURE_TENTHS_MAX = 20;
-    const words = ['security', '--offline=true', `--threshold=${EXPOSURE_TENTHS_MAX}`, file];
-    execFileSync('systemd-analyze', words, { stdio: 'pipe' });
-  });
+  it('is valid and confined', ({ skip }) => requireValid(skip, 'chambers.service', UNIT));
+});
+
+it('the unit of an agent watches with options and variables that exist, and is valid and confined', ({ skip }) => {
+  const unit = readFileSync(join(ROOT, 'deploy/chambers-watch.service'), 'utf8');
+  const [, words = ''] =
+    /^ExecStart=\/usr\/bin\/node \/opt\/chambers\/dist\/src\/cli\.js watch (.*)$/m.exec(unit) ?? [];
+  const options = Object.keys(watchCommand.options ?? {}).map((option) => option.split(' ')[0]);
+  for (const word of words.split(' ')) expect(options).toContain(word.split('=')[0]);
+  const [, name = ''] = /^Environment=(\w+)=/m.exec(unit) ?? [];
+  expect(CLI_VARIABLES).toHaveProperty(name);
+  expect(unit).toContain(`\nRestartPreventExitStatus=${EXIT.usage} ${EXIT.authentication}\n`);
+  requireValid(skip, 'chambers-watch.service', unit);
 });
 
 it('the backup unit calls commands that exist, with the database of the service', () => {
