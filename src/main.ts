@@ -62,7 +62,7 @@ function endOnSignal(starting: Promise<Service>, ownLog: OwnLog): void {
   process.on('SIGTERM', end);
   process.on('SIGINT', end);
   // A failed start ends the process in main().
-  const reload = () => starting.catch(() => {}).then((service) => service?.reloadAccess());
+  const reload = () => starting.catch(() => {}).then((service) => service?.reloadLists());
   process.on('SIGHUP', () => detach(reload()));
 }
 

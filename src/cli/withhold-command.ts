@@ -33,7 +33,7 @@ async function withhold({ args: [name = '', ...ids], options, isJson }: Input): 
   if (file === undefined) throw new CommandError('usage', 'no list to edit: set WITHHOLD_FILE or use --file');
   const events = ids.map((id) => ({ stream, eventId: toInteger('an event', id) }));
   const added = addToWithholdList(file, events, reason);
-  const steps = stepsAfter(config, events, await logIdOf(config));
+  const steps = await stepsAfter(config, events, await logIdOf(config));
   const { purge, ...others } = steps;
   const commands = Object.values(others).flat();
   print(isJson, { file, reason, added, ...steps }, [
@@ -67,19 +67,28 @@ interface Steps {
   readonly database: readonly string[];
 }
 
-function stepsAfter({ PUBLIC_URL, DATABASE_URL }: Config, events: readonly NamedEvent[], logId = '<logId>'): Steps {
+async function stepsAfter(
+  { PUBLIC_URL, DATABASE_URL }: Config,
+  events: readonly NamedEvent[],
+  logId = '<logId>',
+): Promise<Steps> {
   const bases = PUBLIC_URL.length === 0 ? [''] : PUBLIC_URL;
   const paths = [...new Set(events.flatMap((event) => cachedPaths(event, logId)))];
   const everywhere = (path: string) => bases.map((base) => base + path);
   return {
     purge: paths.flatMap(everywhere),
     stubs: everywhere(`/log/${logId}/withheld`),
-    backups: ['chambers withhold-in BACKUP  # each of them'],
-    database:
-      DATABASE_URL === undefined
-        ? []
-        : [`psql ${describeDatabase(DATABASE_URL)} -c 'VACUUM FULL'  # locks each table while it is rewritten`],
+    backups: everywhere(`/log/${logId}/withheld`)
+      .slice(0, 1)
+      .map((url) => `chambers withhold-in BACKUP --stubs=${url}  # each of them`),
+    database: DATABASE_URL === undefined ? [] : [await vacuumCommand(DATABASE_URL)],
   };
+}
+
+/** Locks each table while it is rewritten. */
+async function vacuumCommand(url: string): Promise<string> {
+  const { TABLES_WITH_TEXTS } = await import('../log/postgres/withholding.ts');
+  return `psql ${describeDatabase(url)} -c 'VACUUM FULL ${TABLES_WITH_TEXTS.join(', ')}'`;
 }
 
 /** Only responses about chambers are marked for caches. */

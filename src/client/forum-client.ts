@@ -18,6 +18,7 @@ import type { Shape } from '../reading/shape.ts';
 import { backoffMillis } from '../reading/waiting.ts';
 import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
 import { fromHex, type Hex, instantOf, type Phase, type Stance } from '../vocabulary/values.ts';
+import type { WithholdReason } from '../vocabulary/withheld.ts';
 import type { CallOptions, Retry, Service } from './call.ts';
 import type { Callback } from './callback-types.ts';
 import { type CallbackOptions, type CallbackRequest, CallbackVerifier } from './callbacks.ts';
@@ -160,6 +161,8 @@ export interface TranscriptTurn {
   readonly stance?: Stance | null;
   /** Of a proposal: the straw poll as it is now. */
   readonly stances?: StanceCounts | null;
+  /** Why the service has withheld the texts; absent from services of earlier releases. */
+  readonly withheld?: WithholdReason | null;
   readonly isCut: boolean;
 }
 

@@ -27,7 +27,7 @@ export function docsRoutes(app: ForumApp, { publicUrls, responses, ...options }:
   /** The document is made once for each base URL. */
   const body = (c: ForumContext, name: string, make: (baseUrl: string) => string) => {
     const baseUrl = baseUrlOf(c, publicUrls);
-    return responses.body(['document', name, baseUrl], () => make(baseUrl));
+    return responses.open().body(['document', name, baseUrl], () => make(baseUrl));
   };
 
   app.get('/openapi.json', async (c) => {

@@ -22,20 +22,20 @@ interface WatchedFilesOptions {
 export class WatchedFiles {
   readonly #options: WatchedFilesOptions;
   #timer: NodeJS.Timeout | undefined;
-  #version = '';
+  #version: string | undefined;
   #isRead = true;
 
   constructor(options: WatchedFilesOptions) {
     this.#options = options;
   }
 
-  /** Throws what `read` throws, and watches the files all the same. */
-  start(): void {
+  /** Reads and watches the files. Throws what `read` throws, unless the files may be read later. */
+  start({ mayBeLater }: { readonly mayBeLater: boolean }): void {
     const { paths } = this.#options;
     if (paths.every((path) => path === undefined)) return;
+    if (mayBeLater) this.reload({ isForced: false });
+    else this.#read();
     this.#timer = setInterval(() => this.reload({ isForced: false }), CHECK_INTERVAL_MS).unref();
-    this.#isRead = false;
-    this.#read();
   }
 
   /** Whether the last attempt to read the files succeeded. */

@@ -1,4 +1,6 @@
-// Responses that are the same for all readers: each body is made and compressed once, and all responses share its bytes.
+// Responses that are the same for all readers: each body is made and compressed once, and all responses share its bytes. A body can hold
+// a text that is withheld while the body is made, and its key does not show that. So a body is made through an OpenCache, which is opened before
+// the first read for it, and is kept only if the cache has not been emptied since.
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
@@ -9,6 +11,7 @@ type Make = () => string | Promise<string>;
 
 export class ResponseCache {
   readonly #bodies: LRUCache<string, SharedBody, Make>;
+  #emptied = 0;
 
   constructor(bytesMax: number) {
     this.#bodies = new LRUCache({
@@ -20,10 +23,27 @@ export class ResponseCache {
     });
   }
 
-  /** The key contains the kind of body and everything that the body depends on. */
-  async body(key: readonly (string | number | boolean)[], make: Make): Promise<SharedBody> {
-    return await this.#bodies.forceFetch(key.join(' '), { context: make });
+  /** Must be called before the first read for a body. */
+  open(): OpenCache {
+    const openedAt = this.#emptied;
+    return {
+      body: async (key, make) => {
+        if (openedAt !== this.#emptied) return new SharedBody(await make());
+        return await this.#bodies.forceFetch(key.join(' '), { context: make });
+      },
+    };
   }
+
+  /** Drops every body, those that are being made included: a text of theirs may have been withheld. */
+  empty(): void {
+    this.#emptied++;
+    this.#bodies.clear();
+  }
+}
+
+export interface OpenCache {
+  /** The key names the kind of the body and everything it depends on. */
+  body(key: readonly (string | number | boolean)[], make: Make): Promise<SharedBody>;
 }
 
 const encoder = new TextEncoder();

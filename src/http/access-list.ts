@@ -36,12 +36,7 @@ export class AccessList {
         else this.#repeats.report(UNREADABLE, error.message, (repeats) => onProblem(error, repeats));
       },
     });
-    try {
-      this.#files.start();
-    } catch (error) {
-      this.close();
-      throw error;
-    }
+    this.#files.start({ mayBeLater: false });
   }
 
   permits(did: string): boolean {

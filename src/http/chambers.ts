@@ -211,12 +211,12 @@ export const chamberRoutes: readonly Route[] = [
       tally: [{ ideaId: 'idea-1', backers: 1, totalBps: 6000 }],
     },
     handle: async ({ forum, responses }, c) => {
+      const cache = responses.open();
       const { state } = await forum.findChamber(c.req.param('id'));
       const now = forum.now();
       // The response of a full chamber has some megabytes.
-      const { bytes } = await responses.body(
-        ['allocations', state.chamberId, state.lastEventId, phaseAt(state, now)],
-        () => JSON.stringify(allocationsView(state, now)),
+      const { bytes } = await cache.body(['allocations', state.chamberId, state.lastEventId, phaseAt(state, now)], () =>
+        JSON.stringify(allocationsView(state, now)),
       );
       return jsonText(bytes);
     },

@@ -17,6 +17,9 @@ import type { Route } from './route.ts';
 /** A new checkpoint is published within a second or two. */
 const FRESH = 'public, max-age=1';
 
+/** Stubs in a response, which has at most a page of bytes. */
+const WITHHELD_LIMIT = { min: 1, max: 1_000, fallback: 1_000 } as const;
+
 const TEXT = 'text/plain; charset=utf-8';
 const BYTES = 'application/octet-stream';
 const NDJSON = 'application/x-ndjson; charset=utf-8';
@@ -109,6 +112,38 @@ export const logTreeRoutes: readonly Route[] = [
       const events = wanted === 0 ? [] : await tree.readEvents(after, wanted);
       const lines = events.map((event, i) => lineOf(after + i, event));
       return respond(lines.join(''), NDJSON, events.length === limit ? IMMUTABLE : FRESH);
+    },
+  },
+  {
+    method: 'get',
+    path: '/log/:logId/withheld',
+    operationId: 'listWithheld',
+    tag: 'Log',
+    summary: 'The stubs of all withheld lines, in the order of withholding',
+    description:
+      'A stub replaces the line of an event whose texts the service has withheld; it states the leaf of that line and is signed. Mirrors, caches and backups follow this list. To continue, add the number of lines of the response to `after`.',
+    parameters: [{ ...query('after', 'number of stubs to skip', NATURAL), example: 0 }, limitParameter(WITHHELD_LIMIT)],
+    responses: {
+      200: {
+        description: 'Stubs, each is one ChamberEvent or AccountEvent. The response is empty when no stub follows.',
+        headers: ['Log-Id'],
+        content: {
+          type: 'application/x-ndjson',
+          description: 'one canonical JSON line for each stub',
+          example: () => `${sample.STUB}\n`,
+        },
+      },
+    },
+    handle: async (context, c) => {
+      requireLog(context, c);
+      requireQuery(c.req.url, ['after', 'limit']);
+      const after = parseCursor('after', c.req.query('after')) ?? 0;
+      const limit = parseInteger('limit', c.req.query('limit'), WITHHELD_LIMIT) ?? WITHHELD_LIMIT.fallback;
+      const { log, withholding } = context.forum.store;
+      const { ndjson } = await withholding.read(after, limit);
+      const response = respond(new Uint8Array(ndjson), NDJSON, FRESH);
+      response.headers.set('Log-Id', log.logId);
+      return response;
     },
   },
   {

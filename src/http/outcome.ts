@@ -115,9 +115,10 @@ export const outcomeRoutes: readonly Route[] = [
     errors: ['FORUM_ERR_CONFLICT'],
     errorHeaders: { FORUM_ERR_CONFLICT: ['Retry-After'] },
     handle: async ({ forum, responses }, c) => {
+      const cache = responses.open();
       const { state } = await forum.findChamber(c.req.param('id'));
       const { chamberId, settlement } = state;
-      const body = await responses.body(['outcome', chamberId, settlement.lastResultEventId ?? 0], () => {
+      const body = await cache.body(['outcome', chamberId, settlement.lastResultEventId ?? 0], () => {
         const now = forum.now();
         const outcome = outcomeOf(state, now);
         if ('view' in outcome) return outcomeText(outcome.view);

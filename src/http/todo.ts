@@ -98,6 +98,7 @@ const todoRoute: Route = readRoute<TodoAnswer>({
   example: TODO_EXAMPLE,
   handle: async (context, c) => {
     const { auth, forum, responses, maxBodyBytes, todoWatches, waits } = context;
+    const cache = responses.open();
     const { did } = await auth.authenticate(c, await readBody(c, maxBodyBytes));
     requireQuery(c.req.url, ['limit', 'since', 'wait']);
     const limit = parseInteger('limit', c.req.query('limit'), LIMIT) ?? LIMIT.fallback;
@@ -107,9 +108,7 @@ const todoRoute: Route = readRoute<TodoAnswer>({
     /** The JSON of a TodoAnswer; the items are serialised once for all responses of a version. */
     const answer = async (list: TodoList): Promise<Buffer<ArrayBuffer>> => {
       const { now, items, version } = list;
-      const { bytes } = await responses.body(['todo', did, Math.min(limit, items.length), version], () =>
-        itemsOf(list),
-      );
+      const { bytes } = await cache.body(['todo', did, Math.min(limit, items.length), version], () => itemsOf(list));
       const more = items.length > limit;
       return Buffer.concat([
         Buffer.from(`{"now":"${toTimestamp(now)}","todo":`),

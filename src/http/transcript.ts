@@ -16,6 +16,7 @@ import { parseCursor, parseInteger, requireQuery, requireWithin } from '../vocab
 import { count, did, id, timestamp } from '../vocabulary/schemas.ts';
 import { PHASES, STANCES } from '../vocabulary/values.ts';
 import { visibleLine, visibleText } from '../vocabulary/visible.ts';
+import { WITHHOLD_REASONS } from '../vocabulary/withheld.ts';
 import { header } from './request.ts';
 import { CORS_HEADERS, JSON_HEADERS } from './response.ts';
 import type { Route } from './route.ts';
@@ -43,6 +44,10 @@ const schema = v.strictObject({
         v.nullable(v.strictObject({ for: count, against: count, undecided: count, outdated: count })),
         v.description('of a proposal: the current straw poll on its idea'),
       ),
+      withheld: v.pipe(
+        v.nullable(v.picklist(WITHHOLD_REASONS)),
+        v.description('why the service has withheld the agent’s texts; null if it has not'),
+      ),
       isCut: v.pipe(v.boolean(), v.description('whether it was cut to fit maxBytes')),
     }),
   ),
@@ -69,6 +74,7 @@ const example: Transcript = {
       replyTo: null,
       stance: 'undecided',
       stances: null,
+      withheld: null,
       isCut: false,
     },
   ],
@@ -106,6 +112,7 @@ export const transcriptRoutes: readonly Route[] = [
       },
     },
     handle: async ({ forum, responses }, c) => {
+      const cache = responses.open();
       const { state } = await forum.findChamber(c.req.param('id'));
       requireQuery(c.req.url, ['after', 'maxBytes']);
       const { lastEventId } = state;
@@ -115,9 +122,8 @@ export const transcriptRoutes: readonly Route[] = [
       const accept = header(c, 'accept');
       const isJson = accepts(accept, 'application/json') && !accepts(accept, 'text/markdown');
       const form = isJson ? JSON_FORM : MARKDOWN_FORM;
-      const { bytes } = await responses.body(
-        ['transcript', state.chamberId, lastEventId, after, maxBytes, isJson],
-        () => transcribe(forum.store.log, { ...castOf(state), after, maxBytes, form }),
+      const { bytes } = await cache.body(['transcript', state.chamberId, lastEventId, after, maxBytes, isJson], () =>
+        transcribe(forum.store.log, { ...castOf(state), after, maxBytes, form }),
       );
       return new Response(bytes, { headers: { ...(isJson ? JSON_HEADERS : MARKDOWN_HEADERS), Vary: 'Accept' } });
     },
@@ -238,6 +244,7 @@ function turnOf(
     replyTo: event.type === 'chamber.debated' ? (event.payload.replyTo ?? null) : null,
     stance: event.type === 'chamber.debated' ? (event.payload.stance ?? null) : null,
     stances: event.type === 'chamber.proposed' ? (polls.get(event.payload.ideaId) ?? null) : null,
+    withheld: event.withheld?.reason ?? null,
     isCut: [text, ...words].some(({ length }) => length > charsMax),
   };
   return { turn, named };

@@ -2,6 +2,7 @@
 import { SPEECH } from '../../projections/turn.ts';
 import type { ChamberView } from '../../projections/views.ts';
 import type { TranscriptTurn } from '../client/forum-client.ts';
+import { withheldMark } from '../moves/narrate.ts';
 import type { Stance } from '../vocabulary/values.ts';
 
 interface Comment {
@@ -52,7 +53,8 @@ export function byIdea(turns: readonly TranscriptTurn[], chamber: Pick<ChamberVi
       idea[group] = [...(idea[group] ?? []), comment];
     } else if (type === 'chamber.proposed') {
       idea.by = agent;
-      idea.proposal = words;
+      const mark = markOf(turn);
+      idea.proposal = mark === undefined ? words : [mark];
     } else if (type === 'chamber.amended') idea.amended = [...(idea.amended ?? []), { eventId, text, words }];
     else idea.withdrawn = true;
     ideas.set(ideaId, idea);
@@ -63,8 +65,9 @@ export function byIdea(turns: readonly TranscriptTurn[], chamber: Pick<ChamberVi
 type Draft = { -readonly [Member in keyof IdeaArgument]: IdeaArgument[Member] };
 type CommentDraft = { -readonly [Member in keyof Comment]: Comment[Member] };
 
-function commentOf({ agent, eventId, words, stance }: TranscriptTurn, isReply: boolean): CommentDraft {
-  const [text = '', refinement] = words;
+function commentOf(turn: TranscriptTurn, isReply: boolean): CommentDraft {
+  const { agent, eventId, words, stance } = turn;
+  const [text = markOf(turn) ?? '', refinement] = words;
   return {
     by: agent,
     eventId,
@@ -73,6 +76,11 @@ function commentOf({ agent, eventId, words, stance }: TranscriptTurn, isReply: b
     // For other comments, the group shows the stance.
     ...(isReply && stance != null && { stance }),
   };
+}
+
+/** What stands for withheld texts. */
+function markOf({ withheld }: TranscriptTurn): string | undefined {
+  return withheld == null ? undefined : withheldMark({ reason: withheld });
 }
 
 /** Before comments had a stance, agents put it into a refinement. */

@@ -19,6 +19,7 @@ export interface Sources {
   readonly spending: () => SpendingState | undefined;
   /** Whether the latest read of the access lists succeeded; true without lists. */
   readonly areListsRead: () => boolean;
+  readonly withholding: () => WithholdingState;
   /** Unix seconds; NaN if backups are not watched, 0 without a backup. */
   readonly lastBackupAt: () => number;
   /** Undefined if only one process uses the log. */
@@ -44,6 +45,16 @@ interface SpendingState {
   /** NaN if unknown. */
   readonly balanceEther: number;
   readonly transactionsLeft: number;
+}
+
+interface WithholdingState {
+  /** Withheld lines of the whole log. */
+  readonly withheld: number;
+  /** Lines of the list that can't be applied. */
+  readonly failedEntries: number;
+  readonly isListRead: boolean;
+  /** Undefined if every withholding is finished. */
+  readonly problem: string | undefined;
 }
 
 interface PublishingState {
@@ -208,7 +219,7 @@ export function addGauges(registry: Registry, sources: Sources): void {
     };
     const metric = new Counter({ name, help, registers, collect });
   };
-  const { relayer, publishing, node, spending } = sources;
+  const { relayer, publishing, node, spending, withholding } = sources;
   gauge('chambers_stream_consumers', 'Open streams', sources.streams);
   gauge('chambers_stream_lag_events', 'How many events the slowest consumer is behind', sources.streamLag);
   gauge('chambers_connections', 'Open connections', sources.connections);
@@ -261,6 +272,18 @@ export function addGauges(registry: Registry, sources: Sources): void {
     () => Number(spending()?.transactionsLeft),
   );
   gauge('chambers_access_lists_read', 'Whether the latest read of the access lists succeeded', sources.areListsRead);
+  gauge('chambers_withheld_lines', 'Lines of the log whose texts are withheld', () => withholding().withheld);
+  gauge(
+    'chambers_withhold_entries_failed',
+    'Lines of WITHHOLD_FILE that name no text to withhold',
+    () => withholding().failedEntries,
+  );
+  gauge('chambers_withhold_list_read', 'Whether WITHHOLD_FILE could be read last', () => withholding().isListRead);
+  gauge(
+    'chambers_withholding_finished',
+    'Whether every text that was named is withheld and erased',
+    () => withholding().problem === undefined,
+  );
   gauge(
     'chambers_last_backup_timestamp_seconds',
     'Modification time of BACKUP_STAMP_FILE, in Unix seconds; 0 if the file is missing, NaN if the variable is not set',

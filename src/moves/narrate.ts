@@ -1,10 +1,23 @@
 // One-line descriptions of events. Moves narrate themselves; events of the service are narrated here.
 import { type ChamberEvent, isMove, type ServiceEvent } from '../vocabulary/events.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
+import type { Withheld } from '../vocabulary/withheld.ts';
 import type { Move, Names } from './move.ts';
 import { moveOfEvent } from './registry.ts';
 
+/** A stub has no words: the reason stands for them, outside the marks of an agent's text, which an agent can't imitate. */
 export function narrateEvent(event: ChamberEvent, names: Names): string {
+  const { withheld } = event;
+  if (withheld === undefined) return narrated(event, names);
+  return `${narrated(event, { ...names, words: () => '' }).trimEnd()} ${withheldMark(withheld)}`;
+}
+
+/** What readers see in place of the texts. */
+export function withheldMark({ reason }: Pick<Withheld, 'reason'>): string {
+  return `[withheld: ${reason}]`;
+}
+
+function narrated(event: ChamberEvent, names: Names): string {
   if (!isMove(event)) return narrateService(event, names);
   // The types do not express that a slice belongs to its event's payload. An event type of a later release has no slice.
   const move = moveOfEvent[event.type] as Move | undefined;

@@ -5,7 +5,7 @@ import { isClosed, phaseAt } from '../../projections/phase.ts';
 import { turnAt } from '../../projections/turn.ts';
 import type { Forum } from '../forum/forum.ts';
 import { toHtml } from '../html/element.ts';
-import type { ResponseCache, SharedBody } from '../html/response-cache.ts';
+import type { OpenCache, ResponseCache, SharedBody } from '../html/response-cache.ts';
 import { readPages } from '../log/pages.ts';
 import { type Millis, toTimestamp } from '../vocabulary/values.ts';
 import type { Assets } from './assets.ts';
@@ -37,20 +37,21 @@ export class ChamberPages {
 
   /** Throws FORUM_ERR_NOT_FOUND. */
   async page(id: string, relayerProblem: string | undefined): Promise<SharedBody> {
+    const cache = this.#responses.open();
     const { state } = await this.#forum.findChamber(id);
     const moment = { state, now: this.#forum.now(), relayerProblem };
     const key = keyOf(moment);
     const second = Math.floor(moment.now / SECOND_MS);
-    return await this.#responses.body(['page', second, key], () => this.#page(moment, key));
+    return await cache.body(['page', second, key], () => this.#page(moment, key, cache));
   }
 
-  async #page(moment: Moment, key: string): Promise<string> {
+  async #page(moment: Moment, key: string, cache: OpenCache): Promise<string> {
     const { state, now, relayerProblem } = moment;
     const { chamberId, lastEventId, name, creatorDid, members } = state;
     const accounts = await this.#accountsOf([creatorDid, ...members]);
     const [labels, retired] = [JSON.stringify([...accounts.labels]), JSON.stringify([...accounts.retired])];
     const makeView = () => this.#view({ ...moment, ...accounts });
-    const view = (await this.#responses.body(['view', key, labels, retired], makeView)).bytes.toString();
+    const view = (await cache.body(['view', key, labels, retired], makeView)).bytes.toString();
     const attributes = {
       'data-chamber': chamberId,
       'data-now': now,

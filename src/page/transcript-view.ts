@@ -189,6 +189,13 @@ function eventLink(eventId: number, { state, events }: ChamberModel): Element {
 }
 
 function content(event: ChamberEvent, model: ChamberModel): readonly Child[] {
+  const { withheld } = event;
+  if (withheld === undefined) return told(event, model);
+  const reason = `The service has withheld what was written here: ${withheld.reason}`;
+  return [...told(event, model), h('p', { class: 'facts withheld' }, reason)];
+}
+
+function told(event: ChamberEvent, model: ChamberModel): readonly Child[] {
   const { state } = model;
   switch (event.type) {
     case 'chamber.created':

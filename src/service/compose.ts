@@ -32,6 +32,7 @@ import { streamEndpoints } from '../stream/endpoints.ts';
 import { streamRoutes } from '../stream/routes.ts';
 import type { SignatureVerifierPool } from '../verifier/verifier.ts';
 import { unavailable } from '../vocabulary/errors.ts';
+import { Withholder } from '../withholding/withholder.ts';
 import type { ChainLink } from './chain.ts';
 import { lastBackupAt, readLists, readWitnesses } from './configured-files.ts';
 import { logFailure, openObservation } from './observation.ts';
@@ -141,6 +142,8 @@ export function composeService(core: Core, options: EdgeOptions) {
   let receipts = 0;
   const shared = { version, publicUrls: config.PUBLIC_URL };
   const responses = new ResponseCache(config.RESPONSE_CACHE_BYTES_MAX);
+  forum.store.withholding.onWithheld(() => responses.empty());
+  const withholder = new Withholder({ path: config.WITHHOLD_FILE, forum, keys, logger });
   const app = createApp(
     {
       ...shared,
@@ -212,6 +215,7 @@ export function composeService(core: Core, options: EdgeOptions) {
     ...core,
     app,
     publishing,
+    withholder,
     /** Serves a request that was admitted. */
     fetch: observation.observe(app.fetch, (method, path) => routeOf(app, method, path)),
     requestLimit: observation.watch(requestLimits.reject.bind(requestLimits)),
@@ -228,6 +232,7 @@ export function composeService(core: Core, options: EdgeOptions) {
       isHealthy: () => chain.status().ok && forum.clockProblem() === undefined,
       clockAheadSeconds: () => (forum.clockProblem()?.aheadMillis ?? 0) / 1000,
       areListsRead: () => access.isRead,
+      withholding: () => withholder.state(),
       lastBackupAt: () => lastBackupAt(config),
       node: () => forum.store.nodes?.state(),
       catchUps: () => forum.catchUps,

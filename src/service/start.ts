@@ -46,7 +46,7 @@ export interface ServiceOptions {
 export interface Service {
   readonly forum: Forum;
   readonly url: string;
-  reloadAccess(): void;
+  reloadLists(): void;
   /** Finishes requests under way, closes streams with 1012 and releases the log. */
   stop(): Promise<void>;
 }
@@ -189,13 +189,17 @@ async function serveWith(
     throw error;
   }
   composed.publishing.start();
+  composed.withholder.start();
   chain.start();
   logStart(options, { chain, url });
   const clockTimer = persistClockRegularly(forum, logger);
   return {
     forum,
     url,
-    reloadAccess: () => access.reload({ isForced: true }),
+    reloadLists: () => {
+      access.reload({ isForced: true });
+      composed.withholder.reload();
+    },
     stop: () => stopService({ composed, server, silent, chain, verifier, metrics, clockTimer }),
   };
 }

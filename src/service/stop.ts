@@ -37,7 +37,10 @@ export async function stopService(running: Running): Promise<void> {
   composed.drain();
   const closed = new Promise((resolve) => server.close(resolve));
   const sweeping = setInterval(() => setImmediate(closeIdle, running), IDLE_SWEEP_MS);
-  await Promise.race([Promise.all([closed, chain.stop(), composed.publishing.stop()]), grace]);
+  await Promise.race([
+    Promise.all([closed, chain.stop(), composed.publishing.stop(), composed.withholder.stop()]),
+    grace,
+  ]);
   clearInterval(sweeping);
   composed.close();
   server.closeAllConnections();

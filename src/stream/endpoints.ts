@@ -67,7 +67,7 @@ export const streamEndpoints: readonly Endpoint[] = [
       ),
       query(
         'notes',
-        '`1`: the stream also carries notes, which are no events: `{"note":"caught-up","eventId","phase","turn","now"}` once the reader has everything that was there when it connected, then `{"note":"phase","from","to","at"}` when the phase changes. Text messages on a WebSocket, `event: note` without an id as server-sent events',
+        '`1`: the stream also carries notes, which are no events: `{"note":"caught-up","eventId","phase","turn","now"}` once the reader has everything that was there when it connected, then `{"note":"phase","from","to","at"}` when the phase changes, and `{"note":"withheld","eventId"}` when a line that the reader has is withheld: read it again, and drop the text. Text messages on a WebSocket, `event: note` without an id as server-sent events',
         { type: 'string', enum: ['1'] },
       ),
     ],

@@ -1,5 +1,5 @@
-// Notes on a chamber's stream, for readers that ask for them: that the reader has caught up, and each change of the phase. Notes follow
-// from the chamber's state and not from a line, because the clock alone may change the phase.
+// Notes on a chamber's stream, for readers that ask for them: that the reader has caught up, each change of the phase, and that a line which
+// the reader has is withheld. Notes follow from the chamber's state and not from a line, because the clock alone may change the phase.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { phaseAt, phaseBy, phaseEnd } from '../../projections/phase.ts';
 import { phaseOf } from '../../projections/phase-ends.ts';
@@ -34,6 +34,8 @@ export class PhaseNotes {
   #phase: Phase | undefined;
   /** `ts` of `chamber.committed`, which ends the last phase. */
   #committedAt: Millis | undefined;
+  /** Events that were withheld before they were delivered. Their lines may have been read before. */
+  #withheld: readonly number[] = [];
   #timer: NodeJS.Timeout | undefined;
   #isStopped = false;
 
@@ -57,6 +59,20 @@ export class PhaseNotes {
    */
   *partsOf(page: Page): Generator<Page | string> {
     if (this.#isStopped) return;
+    yield* this.#phasesOf(page);
+    const due = this.#withheld.filter((eventId) => eventId <= this.#cursor);
+    if (due.length === 0) return;
+    this.#withheld = this.#withheld.filter((eventId) => eventId > this.#cursor);
+    yield* due.map(withheldNote);
+  }
+
+  /** A note that the event is withheld follows its line. */
+  withheld(eventId: number): void {
+    if (eventId <= this.#cursor) this.#options.send(withheldNote(eventId));
+    else this.#withheld = [...this.#withheld, eventId];
+  }
+
+  *#phasesOf(page: Page): Generator<Page | string> {
     const first = this.#cursor + 1;
     this.#cursor += page.count;
     if (this.#phase === undefined) return yield page;
@@ -126,10 +142,14 @@ function isLater(one: Phase, other: Phase): boolean {
   return PHASES.indexOf(one) > PHASES.indexOf(other);
 }
 
+function withheldNote(eventId: number): string {
+  return JSON.stringify({ note: 'withheld', eventId });
+}
+
 const LINE_BREAK = 0x0a;
-/** The end of a line. Agents' texts contain no unescaped quotes. */
-const TAIL = /"ts":"([^"]+)","type":"([a-z_.]+)"\}\n$/;
-const TAIL_BYTES_MAX = 100;
+/** The end of a line, or of a stub. Agents' texts contain no unescaped quotes. */
+const TAIL = /"ts":"([^"]+)","type":"([a-z_.]+)"(?:,"withheld":\{[^{}]*\})?\}\n$/;
+const TAIL_BYTES_MAX = 640;
 
 function tailOf(ndjson: Buffer, end: number): Pick<ChamberEvent, 'ts' | 'type'> {
   const [, ts = '', type = ''] = TAIL.exec(ndjson.toString('latin1', Math.max(0, end - TAIL_BYTES_MAX), end)) ?? [];

@@ -30,6 +30,7 @@ import { type Following, sendLines } from './event-source.ts';
 import { PhaseNotes } from './notes.ts';
 import { type Allowance, type Annotated, type Consumer, Subscriptions } from './subscription.ts';
 import { acceptWebSocket } from './websocket.ts';
+import { WithheldNotes } from './withheld-notes.ts';
 
 /** A response of at most so many lines does not wait behind readers of whole logs. */
 const SHORT_ANSWER_LINES = 100;
@@ -57,7 +58,9 @@ export function streamRoutes(
   { forum, liveness, quota, networkOf, workWait, meter, headers }: StreamOptions,
 ): Subscriptions {
   const { log } = forum.store;
-  const subscriptions = new Subscriptions({ log, follow: forum.follow.bind(forum) });
+  const { withholding } = forum.store;
+  const subscriptions = new Subscriptions({ log, withholding, follow: forum.follow.bind(forum) });
+  const withheldNotes = new WithheldNotes(withholding);
   const { logId } = log;
   const logHeaders = { ...headers, 'Log-Id': logId };
 
@@ -81,7 +84,8 @@ export function streamRoutes(
       if (!hasNotes) return subscriptions.open(chamberId, after, whole);
       const fail = (error: unknown) => subscription.stop({ error });
       const notes = new PhaseNotes(forum, { chamberId, after, head: lastEventId, send: consumer.note, fail });
-      const subscription = subscriptions.open(chamberId, after, withNotes(whole, notes));
+      const unfollow = withheldNotes.follow(chamberId, (eventId) => notes.withheld(eventId));
+      const subscription = subscriptions.open(chamberId, after, withNotes(whole, notes, unfollow));
       return subscription;
     };
     return serve(c, { subscribe, after });
@@ -220,7 +224,7 @@ function requireLog(c: Context, logId: string): void {
   throw new ForumError('FORUM_ERR_CONFLICT', `log: the cursor belongs to another log; this one is ${logId}`);
 }
 
-function withNotes(consumer: Annotated, notes: PhaseNotes): Consumer {
+function withNotes(consumer: Annotated, notes: PhaseNotes, unfollow: () => void): Consumer {
   const deliver = (page: Page) => {
     let backpressure: Promise<void> | undefined;
     for (const part of notes.partsOf(page)) {
@@ -235,6 +239,7 @@ function withNotes(consumer: Annotated, notes: PhaseNotes): Consumer {
     atHead: (cursor) => notes.atHead(cursor),
     end: (reason) => {
       notes.stop();
+      unfollow();
       consumer.end(reason);
     },
   };

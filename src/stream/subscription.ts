@@ -9,11 +9,13 @@
 //   waiting for growth, so wake() ignores it.
 // - A wake-up carries no data. Woken subscriptions read the log from their own cursor. Those at the same cursor share one read,
 //   which is dropped when the log grows or every subscription has been woken.
+// - No text is delivered after it was withheld. A page that was read across a withholding is read again, and no shared read is kept beyond one.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Forum } from '../forum/forum.ts';
 import { ALL_CHAMBERS, type EventLog, type OrderedPage, type Page } from '../log/log.ts';
 import { PAGE_BYTES, PAGE_LINES_MAX } from '../log/pages.ts';
+import type { Withholding } from '../log/withholding.ts';
 import { detach } from '../process/detach.ts';
 
 export interface Consumer {
@@ -45,6 +47,7 @@ export interface Annotated extends Consumer {
 export type EndReason = 'stopped' | 'over' | { readonly error: unknown };
 
 export type Source = Pick<Forum, 'follow'> & {
+  readonly withholding: Pick<Withholding, 'through'>;
   readonly log: Pick<EventLog, 'readPage' | 'lastEventId' | 'readAll' | 'lastPlace' | 'readQueue'>;
 };
 
@@ -187,7 +190,9 @@ const WAKES_PER_TICK = 64;
 class ChamberTopic {
   readonly subscriptions = new Set<Subscription>();
   /** The reads of this version, by cursor. */
-  readonly reads = new Map<number, SharedRead>();
+  readonly #reads = new Map<number, SharedRead>();
+  /** The withholding up to which they are complete. */
+  #through = 0;
   version = 0;
   #isWaking = false;
   readonly #source: Source;
@@ -206,6 +211,13 @@ class ChamberTopic {
     });
   }
 
+  get reads(): Map<number, SharedRead> {
+    const { through } = this.#source.withholding;
+    if (this.#through !== through) this.#reads.clear();
+    this.#through = through;
+    return this.#reads;
+  }
+
   remove(subscription: Subscription): void {
     this.subscriptions.delete(subscription);
     if (this.subscriptions.size > 0) return;
@@ -218,10 +230,7 @@ class ChamberTopic {
   async read(after: number): Promise<Page | OrderedPage> {
     let shared = this.reads.get(after);
     if (shared === undefined) {
-      const { log } = this.#source;
-      const isAll = this.#chamberId === ALL_CHAMBERS;
-      const reading = isAll ? log.readAll(after, PAGE_LINES_MAX) : log.readPage(this.#chamberId, after, PAGE_LINES_MAX);
-      shared = { reading, page: undefined };
+      shared = { reading: this.#readPage(after), page: undefined };
       this.reads.set(after, shared);
     }
     try {
@@ -231,6 +240,17 @@ class ChamberTopic {
       // A read is kept only for subscriptions about to be woken, and neither a failure nor a full page, which is history.
       const isKept = this.#isWaking && shared.page !== undefined && !isFull(shared.page);
       if (!isKept && this.reads.get(after) === shared) this.reads.delete(after);
+    }
+  }
+
+  async #readPage(after: number): Promise<Page | OrderedPage> {
+    const { log, withholding } = this.#source;
+    for (;;) {
+      const { through } = withholding;
+      const page = await (this.#chamberId === ALL_CHAMBERS
+        ? log.readAll(after, PAGE_LINES_MAX)
+        : log.readPage(this.#chamberId, after, PAGE_LINES_MAX));
+      if (through === withholding.through) return page;
     }
   }
 

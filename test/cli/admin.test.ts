@@ -78,7 +78,7 @@ describe('chambers admin withhold', () => {
         `${pages}&after=2000&limit=1000`,
       ],
       stubs: [log],
-      backups: ['chambers withhold-in BACKUP  # each of them'],
+      backups: [`chambers withhold-in BACKUP --stubs=${log}  # each of them`],
       database: [],
     });
     expect(await withhold('3', '17')).toMatchObject({ added: [] });
@@ -90,7 +90,7 @@ describe('chambers admin withhold', () => {
     const file = `--file=${join(temporaryFolder(), 'withhold')}`;
     const database = { DATABASE_URL: 'postgres://chambers:secret@127.0.0.1:1/chambers' };
     const { out } = await run(['admin', 'withhold', '3', '17', '--reason=abuse', file], database);
-    expect(out).toContain("psql postgres://127.0.0.1:1/chambers -c 'VACUUM FULL'");
+    expect(out).toContain("psql postgres://127.0.0.1:1/chambers -c 'VACUUM FULL events, ");
     expect(out).not.toContain('secret@');
   });
 

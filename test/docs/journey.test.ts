@@ -327,6 +327,7 @@ async function readLog(id: number) {
   // Prism finds no route whose last parameter contains slashes.
   await live.call('GET', `${log.prefix}/tile/0/000.p/${size}`, { isDirect: true });
   await live.call('GET', `${log.prefix}/index?after=0&limit=2`);
+  await live.call('GET', `${log.prefix}/withheld`);
 }
 
 async function retire() {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { ResponseCache, SharedBody } from '../../src/html/response-cache.ts';
+import { type OpenCache, ResponseCache, SharedBody } from '../../src/html/response-cache.ts';
 import { ENCODINGS } from '../../src/vocabulary/accept.ts';
 
 it('keeps no more bytes for a body, compressed or not, than it has', async () => {
@@ -15,10 +15,24 @@ it('keeps no more bytes for a body, compressed or not, than it has', async () =>
 
 it('makes and compresses a body once for all its readers', async () => {
   const responses = new ResponseCache(1_000);
-  const first = await responses.body(['a'], () => 'text');
-  const again = await responses.body(['a'], () => 'other');
+  const first = await responses.open().body(['a'], () => 'text');
+  const again = await responses.open().body(['a'], () => 'other');
   expect(again.bytes.toString()).toBe('text');
   expect(again.encoded('gzip')).toBe(first.encoded('gzip'));
+});
+
+it('keeps nothing that was read before it was emptied, made or being made', async () => {
+  const responses = new ResponseCache(1_000);
+  const bodyOf = async (cache: OpenCache, text: string) => (await cache.body(['a'], () => text)).bytes.toString();
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const [early, slow] = [responses.open(), responses.open().body(['b'], () => promise)];
+  expect(await bodyOf(responses.open(), 'secret')).toBe('secret');
+  responses.empty();
+  expect(await bodyOf(early, 'secret')).toBe('secret');
+  resolve('secret');
+  expect((await slow).bytes.toString()).toBe('secret');
+  expect(await bodyOf(responses.open(), '[withheld]')).toBe('[withheld]');
+  expect((await responses.open().body(['b'], () => '[withheld]')).bytes.toString()).toBe('[withheld]');
 });
 
 it('tags a body with the hash of its bytes', () => {

@@ -108,7 +108,7 @@ describe('the transcript of a chamber', () => {
     expect(turns.map(({ eventId }) => eventId)).toEqual(Array.from({ length: count }, (_, at) => at + 1));
     expect([next, more]).toEqual([count, false]);
     expect(turns[0]).toEqual({
-      ...{ replyTo: null, stance: null, stances: null },
+      ...{ replyTo: null, stance: null, stances: null, withheld: null },
       eventId: 1,
       type: 'chamber.created',
       ts: expect.stringMatching(/Z$/),

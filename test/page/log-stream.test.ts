@@ -16,7 +16,7 @@ it('reconnects with jitter: after a restart of the service, readers do not all r
   const stop = new AbortController();
   try {
     const ignore = () => {};
-    const listener = { onLine: ignore, onPhase: ignore, onConnection: ignore, signal: stop.signal };
+    const listener = { onLine: ignore, onPhase: ignore, onConnection: ignore, onWithheld: ignore, signal: stop.signal };
     for (let reader = 0; reader < 50; reader++) followLog('ws://service.test/stream', listener);
     vi.advanceTimersByTime(300);
     const second = openedAt.slice(50, 100);

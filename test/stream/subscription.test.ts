@@ -9,6 +9,7 @@ import { type Source, Subscriptions } from '../../src/stream/subscription.ts';
 class GrowingLog implements Source {
   lastEventId = 1;
   isFailing = false;
+  readonly withholding = { through: 0 };
   readonly #wakes = new Set<() => void>();
   readonly #pageLinesMax: number;
 

@@ -104,7 +104,9 @@ export class LiveChamber extends HTMLElement {
       this.#clock.atLeast(at);
       this.#schedule();
     };
-    followLog(`${address.replace(/^http/, 'ws')}/stream`, { onLine, onPhase, onConnection, signal });
+    // The page and its worker hold the text: a new page gets the stub.
+    const onWithheld = () => location.reload();
+    followLog(`${address.replace(/^http/, 'ws')}/stream`, { onLine, onPhase, onConnection, onWithheld, signal });
     const timers = [
       setInterval(() => this.#schedule(), TICK_MILLIS),
       setInterval(() => {

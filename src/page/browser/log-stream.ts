@@ -8,11 +8,13 @@ export interface LogListener {
   /** The service's time, whenever the phase changes. */
   readonly onPhase: (at: number) => void;
   readonly onConnection: (isConnected: boolean) => void;
+  /** The text of a line that was delivered is withheld now. */
+  readonly onWithheld: () => void;
   readonly signal: AbortSignal;
 }
 
 /** `address` is the stream's, without a query. Reads until the signal aborts. */
-export function followLog(address: string, { onLine, onPhase, onConnection, signal }: LogListener): void {
+export function followLog(address: string, { onLine, onPhase, onConnection, onWithheld, signal }: LogListener): void {
   let received = 0;
   let failures = 0;
   let socket: WebSocket | undefined;
@@ -24,6 +26,7 @@ export function followLog(address: string, { onLine, onPhase, onConnection, sign
       const text = String(data);
       failures = 0;
       const note = noteOf(text);
+      if (note?.note === 'withheld') return onWithheld();
       if (note !== undefined) return onPhase(instantOf(note.at ?? note.now ?? ''));
       received++;
       onLine(text);
@@ -38,8 +41,9 @@ export function followLog(address: string, { onLine, onPhase, onConnection, sign
   open();
 }
 
-/** A message between the lines (`notes=1`): a phase begins, or the reader has caught up. */
+/** A message between the lines (`notes=1`): a phase begins, the reader has caught up, or a text is withheld. */
 interface Note {
+  readonly note: string;
   readonly at?: string;
   readonly now?: string;
 }

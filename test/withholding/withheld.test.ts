@@ -1,0 +1,262 @@
+// An operator withholds texts of a running service: no response and no file has them any more, and everything that was proved stays proved,
+// by code of this test.
+import { createPublicKey, hash, verify } from 'node:crypto';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { MerkleTree } from 'merkletreejs';
+import { describe, expect, it } from 'vitest';
+import { keccak256 } from '../../src/crypto/keccak.ts';
+import type { StreamId } from '../../src/log/stream-id.ts';
+import { canonicalJson } from '../../src/vocabulary/json.ts';
+import { enterPhase, openChamber } from '../kit/chambers.ts';
+import { TestClock } from '../kit/clock.ts';
+import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
+import type { Prepared, TestService } from '../kit/test-service.ts';
+import { TestService as Service } from '../kit/test-service.ts';
+import { eventually } from '../kit/until.ts';
+
+const SECRET = 'Rosebud-of-Xanadu-1941';
+
+function serviceWithList(list = '') {
+  const file = join(temporaryFolder(), 'withhold');
+  writeFileSync(file, list);
+  const path = temporaryDatabase();
+  const clock = new TestClock();
+  const open = () => new Service({ path, clock, settings: { WITHHOLD_FILE: file } });
+  const service = open();
+  service.composed.withholder.start();
+  const withholdNow = async (stream: StreamId, eventId: number, reason = 'secret') => {
+    writeFileSync(file, `${readFileSync(file, 'utf8')}${stream}:${eventId} ${reason}\n`);
+    service.composed.withholder.reload();
+    await eventually(async () => expect((await lineOf(service, stream, eventId))['withheld']).toBeDefined(), 10_000);
+  };
+  return { service, path, file, open, withholdNow };
+}
+
+async function lineOf(service: TestService, stream: StreamId, eventId: number): Promise<Record<string, unknown>> {
+  return JSON.parse((await service.lines(stream))[eventId - 1] ?? '{}');
+}
+
+/** Every GET route of the service, for these chambers, agents and tickers, in every form that it has. */
+async function everyResponse(service: TestService, ids: Readonly<Record<string, readonly string[]>>): Promise<string> {
+  const { paths } = (await service.must('GET', '/openapi.json')) as { paths: Record<string, object> };
+  const logId = service.log.logId;
+  const values: Readonly<Record<string, readonly string[]>> = { ...ids, logId: [logId] };
+  let found = '';
+  let read = 0;
+  for (const [path, methods] of Object.entries(paths)) {
+    if (!('get' in methods) || path.endsWith('/stream')) continue;
+    for (const filled of fillings(path, values)) {
+      for (const accept of ['application/json', 'text/html', 'text/markdown']) {
+        const response = await service.app.request(filled, { headers: { accept } }, {});
+        const text = await response.text();
+        read += Number(response.status === 200);
+        if (text.includes(SECRET)) found += `${filled} (${accept}) `;
+      }
+    }
+  }
+  expect(read).toBeGreaterThan(20);
+  return found;
+}
+
+function fillings(path: string, values: Readonly<Record<string, readonly string[]>>): readonly string[] {
+  const [name] = /(?<=\{)\w+(?=\})/.exec(path) ?? [];
+  if (name === undefined) return [path];
+  const own = name === 'tile' ? ['0/000.p/1'] : (values[name] ?? ['1']);
+  return own.flatMap((value) => fillings(path.replace(`{${name}}`, value), values));
+}
+
+/** What the files of the database have, searched for raw. */
+function filesWith(path: string): readonly string[] {
+  const folder = dirname(path);
+  return readdirSync(folder).filter((name) => readFileSync(join(folder, name)).includes(SECRET));
+}
+
+function leafOf(line: string): Buffer {
+  const { withheld } = JSON.parse(line);
+  if (withheld !== undefined) return Buffer.from(withheld.leaf.slice(2), 'hex');
+  const once = keccak256(Buffer.from(line));
+  return Buffer.from(keccak256(once));
+}
+
+/** The root of the chamber's moves, by merkletreejs. */
+function rootOf(lines: readonly string[]): string {
+  const moves = lines.filter((line) => JSON.parse(line).did !== null).map(leafOf);
+  const node = (bytes: Buffer) => Buffer.from(keccak256(bytes));
+  return new MerkleTree(moves, node, { sortPairs: true }).getHexRoot();
+}
+
+/** Whether the service's key signed the stub, by node:crypto alone. */
+function isSigned(line: string, thumbprint: string): boolean {
+  const { withheld, ...event } = JSON.parse(line);
+  const { signature, ...terms } = withheld;
+  const { keyid, key: x } = withheld;
+  const jwk = { kty: 'OKP', crv: 'Ed25519', x };
+  const own = hash('sha256', `{"crv":"Ed25519","kty":"OKP","x":"${x}"}`, 'base64url');
+  const text = `Chamber Coordination Service withheld line\n${canonicalJson({ ...event, withheld: terms })}`;
+  const key = createPublicKey({ key: jwk, format: 'jwk' });
+  return (
+    own === keyid && keyid === thumbprint && verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64url'))
+  );
+}
+
+async function proofsOf(service: TestService, chamberId: number) {
+  const { root, eventCount } = await service.must('GET', `/chambers/${chamberId}/merkle-preview`);
+  const proofs = [];
+  for (let eventId = 1; eventId <= eventCount; eventId++) {
+    proofs.push(await service.must('GET', `/chambers/${chamberId}/events/${eventId}/proof`));
+  }
+  await service.publish();
+  const logId = service.log.logId;
+  const checkpoint = await (await service.app.request(`/log/${logId}/checkpoint`, {}, {})).text();
+  const tile = Buffer.from(
+    await (await service.app.request(`/log/${logId}/tile/entries/000.p/${eventCount}`, {}, {})).arrayBuffer(),
+  );
+  return { root, proofs, checkpoint, tile: tile.toString('hex') };
+}
+
+async function debated(service: TestService, secretIn: 'comment' | 'proposal') {
+  const [ann, bob] = [await service.agent({ label: 'Ann' }), await service.agent()];
+  const id = await openChamber(service, [ann, bob]);
+  await enterPhase(service, id, 'PROPOSAL');
+  const text = (isHere: boolean) => (isHere ? SECRET : 'plain');
+  const idea = { name: text(secretIn === 'proposal'), ticker: 'RAIN', description: text(secretIn === 'proposal') };
+  const proposed = service.prepare('POST', `/chambers/${id}/propose`, { by: ann, body: idea });
+  expect(await service.send(proposed)).toMatchObject({ status: 200 });
+  await enterPhase(service, id, 'DEBATE');
+  const body = {
+    ideaId: 'idea-1',
+    comment: text(secretIn === 'comment'),
+    refinement: { note: text(secretIn === 'comment') },
+  };
+  const said: Prepared = service.prepare('POST', `/chambers/${id}/debate`, { by: ann, body });
+  const answer = await service.send(said);
+  expect(answer.status).toBe(200);
+  return { id, ann, bob, said, proposed, answer, ids: { id: [`${id}`], did: [ann.did, bob.did], ticker: ['RAIN'] } };
+}
+
+describe('a text that is withheld', () => {
+  it('is gone from every response and file, its stub is signed, and every proof is as before', async () => {
+    const { service, path, withholdNow } = serviceWithList();
+    const { id, ids, said, answer } = await debated(service, 'comment');
+    expect(await everyResponse(service, ids)).toContain('/events');
+    expect(filesWith(path)).not.toEqual([]);
+    const before = await proofsOf(service, id);
+    await withholdNow(id, 5, 'personal-data');
+    expect(await everyResponse(service, ids)).toBe('');
+    await eventually(async () => expect(filesWith(path)).toEqual([]), 10_000);
+    const lines = await service.lines(id);
+    const [, , , , stub = ''] = lines;
+    expect(JSON.parse(stub)).toMatchObject({
+      ...{ eventId: 5, request: null, payload: { comment: '[withheld]', ideaId: 'idea-1' } },
+      withheld: { reason: 'personal-data', log: service.log.logId },
+    });
+    const { payload } = await lineOf(service, id, 1);
+    expect(isSigned(stub, (payload as { serviceKeys: { receipts: string } }).serviceKeys.receipts)).toBe(true);
+    expect(await proofsOf(service, id)).toEqual(before);
+    expect(rootOf(lines)).toBe(before.root);
+    expect(await service.send(said)).toMatchObject({ status: 200, body: answer.body });
+    expect(await service.lines(id)).toEqual(lines);
+  });
+
+  it('of a settled chamber is gone from its outcome, whose ETag changes', async () => {
+    const { service, path, withholdNow } = serviceWithList();
+    const { id, ids } = await debated(service, 'proposal');
+    await enterPhase(service, id, 'COMMITTED');
+    const outcome = async () => {
+      const response = await service.app.request(`/chambers/${id}/outcome`, {}, {});
+      return { etag: response.headers.get('etag'), text: await response.text() };
+    };
+    const before = await outcome();
+    expect(before.text).toContain(SECRET);
+    const proofs = await proofsOf(service, id);
+    await withholdNow(id, 4);
+    const after = await outcome();
+    expect(after.etag).not.toBe(before.etag);
+    expect(JSON.parse(after.text).ideas).toMatchObject([{ ideaId: 'idea-1', name: '[withheld]', ticker: 'RAIN' }]);
+    expect(await everyResponse(service, ids)).toBe('');
+    await eventually(async () => expect(filesWith(path)).toEqual([]), 10_000);
+    expect(await proofsOf(service, id)).toEqual(proofs);
+  });
+
+  it('of an account is gone from its later lines and the agent’s joins too', async () => {
+    const { service, path, withholdNow } = serviceWithList();
+    const ann = await service.agent({ label: SECRET, personality: { loves: ['rain', SECRET] } });
+    const id = await openChamber(service, [ann]);
+    await service.must('PUT', '/personality', { by: ann, body: { patch: { style: 'short' } } });
+    await service.must('PUT', '/personality', { by: ann, body: { patch: { loves: [] } } });
+    await service.must('PUT', '/personality', { by: ann, body: { patch: { hates: ['noise'] } } });
+    const ids = { id: [`${id}`], did: [ann.did], ticker: ['RAIN'] };
+    expect(await everyResponse(service, ids)).toContain('/agents');
+    const before = await proofsOf(service, id);
+    await withholdNow(ann.did, 1, 'law');
+    expect(await everyResponse(service, ids)).toBe('');
+    await eventually(async () => expect(filesWith(path)).toEqual([]), 10_000);
+    const account = await service.events(ann.did);
+    expect(account.map(({ withheld }) => withheld?.reason)).toEqual(['law', 'law', undefined, undefined]);
+    expect((await lineOf(service, id, 2))['withheld']).toMatchObject({ reason: 'law' });
+    expect(await proofsOf(service, id)).toEqual(before);
+    expect(await service.must('GET', `/agents/${ann.did}`)).toMatchObject({
+      label: null,
+      personality: { hates: ['noise'] },
+    });
+  });
+
+  it('stays withheld after a restart, and the list of stubs has all of them in their order', async () => {
+    const { service, open, withholdNow } = serviceWithList();
+    const { id, ann } = await debated(service, 'comment');
+    await withholdNow(id, 5);
+    await withholdNow(ann.did, 1);
+    const listOf = async (each: TestService, query = '') =>
+      (await (await each.app.request(`/log/${each.log.logId}/withheld${query}`, {}, {})).text())
+        .split('\n')
+        .slice(0, -1);
+    const list = await listOf(service);
+    expect(list.map((line) => JSON.parse(line).eventId)).toEqual([5, 2, 1]);
+    expect(await listOf(service, '?after=1&limit=1')).toEqual(list.slice(1, 2));
+    expect(await listOf(service, '?after=3')).toEqual([]);
+    await service.close();
+    const again = open();
+    again.composed.withholder.start();
+    expect(await listOf(again)).toEqual(list);
+    expect(await everyResponse(again, { id: [`${id}`] })).toBe('');
+  });
+});
+
+describe('an entry that can’t be applied', () => {
+  it.each([
+    ['names no event', '1:99 law', 'event not found'],
+    ['names no chamber', '7:1 law', 'event not found'],
+    ['names a move without a text', '1:3 law', 'a line of type chamber.joined without a text that can be withheld'],
+    ['has an unknown reason', '1:5 rude', 'the reason must be one of personal-data, secret, abuse, law'],
+    ['is no entry', 'whatever', 'must be <chamberId or DID>:<eventId> <reason>'],
+  ])('is reported once if it %s, and the others are applied', async (_what, entry, problem) => {
+    const { service, file } = serviceWithList();
+    const { id } = await debated(service, 'comment');
+    writeFileSync(file, `${entry}\n${id}:5 secret\n`);
+    for (let reading = 0; reading < 3; reading++) service.composed.withholder.reload();
+    await eventually(async () => expect((await lineOf(service, id, 5))['withheld']).toBeDefined(), 10_000);
+    service.composed.withholder.reload();
+    await eventually(() =>
+      expect(service.composed.withholder.state()).toMatchObject({ failedEntries: 1, withheld: 1 }),
+    );
+    const reports = service.defects.splice(0).map((defect) => JSON.parse((defect as Error).message));
+    expect(reports).toMatchObject([{ line: 1, reason: expect.stringContaining(problem) }]);
+  });
+
+  it('is no reason to stop: a list that can’t be read is reported once, and read later', async () => {
+    const { service, file } = serviceWithList();
+    const { id } = await debated(service, 'comment');
+    writeFileSync(`${file}.new`, '');
+    const missing = new Service({ path: temporaryDatabase(), settings: { WITHHOLD_FILE: `${file}.missing` } });
+    missing.composed.withholder.start();
+    expect(missing.composed.withholder.state().isListRead).toBe(false);
+    const [report, ...more] = missing.defects.splice(0);
+    expect([(report as Error).message, more]).toEqual([
+      expect.stringContaining('list of texts to withhold not read'),
+      [],
+    ]);
+    expect(await missing.must('GET', '/health')).toMatchObject({ ok: true });
+    expect((await lineOf(service, id, 5))['withheld']).toBeUndefined();
+  });
+});
