@@ -112,6 +112,19 @@ export function seatsDue(
   return { seats, changesAt: nextClockChange(state, now) };
 }
 
+/** What the agent must do in a chamber at `now`; null while the chamber waits for others. */
+export interface Duty {
+  readonly must: Exclude<Must, 'wait'>;
+  readonly turnBeganAt: Millis | null;
+}
+
+export function dutyOf(membership: Played & Pick<Membership, 'member'>, now: Millis): Duty | null {
+  const { phase, state, current } = positionAt(membership, now);
+  const turn = current !== null && current.turnOrder === membership.member.turnOrder ? current : null;
+  const must = mustOf(membership, { phase, turn, now });
+  return must === 'wait' ? null : { must, turnBeganAt: turn && turnStart(state, turn) };
+}
+
 interface TodoContext {
   readonly now: Millis;
   readonly membersMax: number;
@@ -128,7 +141,7 @@ interface Situation {
   readonly turn: Turn | null;
 }
 
-function mustOf({ chamber, member }: Membership, { phase, turn, now }: Situation & { readonly now: Millis }): Must {
+function mustOf({ chamber, member }: Omit<Membership, 'lastEventId'>, { phase, turn, now }: Situation & { readonly now: Millis }): Must {
   const isMember = member.turnOrder !== null;
   if (turn !== null) return 'pass';
   if (phase === 'ALLOCATE_COMMIT' && isMember && !member.hasCommitted) return 'commit';

@@ -64,8 +64,6 @@ export interface CallbackStore {
   listPlayed(chamberIds: readonly number[]): Promise<readonly PlayedChamber[]>;
   /** The members with a callback in these seats. */
   listSeated(seats: readonly Seats[]): Promise<readonly SeatedMember[]>;
-  /** The agent in an open chamber; undefined if it has no callback or is not there. */
-  membership(did: string, chamberId: number): Promise<Membership | undefined>;
 }
 
 export interface RememberedSignature {

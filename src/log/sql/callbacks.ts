@@ -1,5 +1,4 @@
 // The callbacks of agents in a relational database.
-import type { Membership } from '../../../projections/todo.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 import type {
   CallbackMembership,
@@ -12,7 +11,7 @@ import type {
   StoredCallback,
 } from '../callbacks.ts';
 import { decodeChamber, decodeTurns } from './listing-json.ts';
-import { type MembershipRow, memberOf, toMembership } from './memberships.ts';
+import { type MembershipRow, memberOf } from './memberships.ts';
 import { type Columns, type Dialect, jsonRows, type Sql, type SqlValue } from './sql.ts';
 import { CALLBACK_SIGNATURES, CALLBACKS, upsert } from './tables.ts';
 
@@ -83,11 +82,6 @@ export class SqlCallbacks implements CallbackStore {
     const rows = await this.#sql.query<SeatedRow>(seated(this.#sql.dialect), [jsonRows(SEATS, listed)]);
     return rows.map((row) => ({ chamberId: row.chamber_id, member: memberOf(row.did, row) }));
   }
-
-  async membership(did: string, chamberId: number): Promise<Membership | undefined> {
-    const [row] = await this.#sql.query<MembershipRow>(membership(this.#sql.dialect), [did, chamberId]);
-    return row && toMembership(did, row);
-  }
 }
 
 type MemberRow = Readonly<{ did: string; chamber_id: number }>;
@@ -157,10 +151,3 @@ const seated = ({ listed }: Dialect) => `SELECT did, chamber_id, turn_order, has
   FROM ${listed('$1', SEATS)}
   JOIN members ON chamber_id = chamber JOIN callbacks USING (did)
   WHERE (turn IS NULL OR turn_order = turn) AND is_open AND url IS NOT NULL`;
-
-const membership = ({
-  chamberKey,
-}: Dialect) => `SELECT listing, turn_order, has_committed, has_revealed, turns.turn AS turn,
-    (SELECT max(event_id) FROM events WHERE stream = ${chamberKey('members.chamber_id')}) AS last_event_id
-  FROM members JOIN callbacks USING (did) JOIN chambers USING (chamber_id) LEFT JOIN turns USING (chamber_id)
-  WHERE did = $1 AND members.chamber_id = $2 AND is_open AND url IS NOT NULL`;

@@ -83,7 +83,6 @@ const NO_CALLBACKS: CallbackStore = {
   listMemberships: unread,
   listPlayed: unread,
   listSeated: unread,
-  membership: unread,
 };
 
 /** Nothing of the forum reads or writes it. */

@@ -113,7 +113,6 @@ async function useAll({ log, lists, callbacks, tree, meta }: Store): Promise<voi
   await callbacks.listMemberships({ did: '', chamberId: 0 }, 9);
   await callbacks.listPlayed([1, 2]);
   await callbacks.listSeated([{ chamberId: 1, turnOrder: 0 }]);
-  await callbacks.membership('did:key:a', 1);
   for (const stored of [await callbacks.get('did:key:a')]) if (stored !== undefined) await callbacks.record([stored]);
   await callbacks.remove('did:key:a');
   await meta.remember('name', 'value');

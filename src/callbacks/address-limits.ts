@@ -1,0 +1,46 @@
+// How many requests may be under way at one address and port: few, so that callbacks can't be turned against it.
+
+const AT_ONCE_MAX = 4;
+const TIMEOUTS_MAX = 3;
+/** Addresses that timed out are forgotten beyond this number, the oldest first. */
+const REMEMBERED_MAX = 10_000;
+
+interface Address {
+  running: number;
+  /** In a row. */
+  timeouts: number;
+}
+
+export class AddressLimits {
+  readonly #addresses = new Map<string, Address>();
+
+  isBusy(key: string): boolean {
+    const { running = 0, timeouts = 0 } = this.#addresses.get(key) ?? {};
+    return running >= (timeouts >= TIMEOUTS_MAX ? 1 : AT_ONCE_MAX);
+  }
+
+  begin(key: string): void {
+    const address = this.#addresses.get(key) ?? { running: 0, timeouts: 0 };
+    address.running++;
+    this.#addresses.set(key, address);
+  }
+
+  end(key: string, isTimeout: boolean): void {
+    const address = this.#addresses.get(key);
+    if (address === undefined) return;
+    address.running--;
+    address.timeouts = isTimeout ? address.timeouts + 1 : 0;
+    // A map's first key is the oldest.
+    this.#addresses.delete(key);
+    if (address.running > 0 || address.timeouts > 0) this.#addresses.set(key, address);
+    if (this.#addresses.size > REMEMBERED_MAX) this.#forgetOne();
+  }
+
+  #forgetOne(): void {
+    for (const [key, { running }] of this.#addresses) {
+      if (running > 0) continue;
+      this.#addresses.delete(key);
+      return;
+    }
+  }
+}

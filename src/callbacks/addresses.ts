@@ -1,0 +1,61 @@
+// Which URLs and addresses may be called. URLs, names and the answers of name servers are hostile input.
+import ipaddr from 'ipaddr.js';
+
+/** With NODE_ENV=development, http and this machine are allowed. */
+export interface AddressRules {
+  readonly isDevelopment: boolean;
+}
+
+/** The reason names what is wrong with the URL; it does not reveal what a name resolves to. */
+export class AddressNotAllowed extends Error {}
+
+const URL_CHARS_MAX = 2_048;
+const PRIVILEGED_PORT_MAX = 1_023;
+/** Of mail, shells, remote desktops, databases and control interfaces; the fetch standard blocks most of them. */
+const FORBIDDEN_PORTS: ReadonlySet<number> = new Set([
+  ...[1080, 1433, 1521, 1719, 1720, 1723, 2049, 2222, 2375, 2376, 2525, 3306, 3389, 3659, 4045, 4190, 5060, 5061, 5432],
+  ...[5900, 5985, 5986, 6000, 6379, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080, 11211, 27017],
+]);
+
+/** The URL as it is called: without a fragment, its host normalised. Throws AddressNotAllowed. */
+export function parseCallbackUrl(text: string, rules: AddressRules): URL {
+  if (text.length > URL_CHARS_MAX) throw new AddressNotAllowed(`must have at most ${URL_CHARS_MAX} characters`);
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined) throw new AddressNotAllowed('must be an absolute URL');
+  if (url.protocol !== 'https:' && !(rules.isDevelopment && url.protocol === 'http:'))
+    throw new AddressNotAllowed(`must begin with https://, not ${url.protocol}`);
+  if (url.username !== '' || url.password !== '')
+    throw new AddressNotAllowed('must not contain a user name or a password');
+  const port = Number(url.port);
+  if (url.port !== '' && (port <= PRIVILEGED_PORT_MAX || FORBIDDEN_PORTS.has(port)))
+    throw new AddressNotAllowed(`must have the default port or one above ${PRIVILEGED_PORT_MAX}, not port ${port}`);
+  url.hash = '';
+  const literal = addressIn(url);
+  if (literal !== undefined) requireAllowed([literal], rules);
+  return url;
+}
+
+/** The address that the URL has in place of a name. The URL parser has normalised all forms of IPv4. */
+export function addressIn({ hostname }: URL): string | undefined {
+  const address = hostname.replace(/^\[|\]$/g, '');
+  return ipaddr.isValid(address) ? address : undefined;
+}
+
+/** Throws AddressNotAllowed unless every address may be called. */
+export function requireAllowed(addresses: readonly string[], rules: AddressRules): void {
+  if (addresses.length === 0) throw new AddressNotAllowed('its name has no address');
+  if (!addresses.every((address) => isAllowed(address, rules)))
+    throw new AddressNotAllowed('must lead to public addresses only');
+}
+
+function isAllowed(text: string, { isDevelopment }: AddressRules): boolean {
+  // An address with a zone id belongs to one link.
+  if (text.includes('%') || !ipaddr.isValid(text)) return false;
+  const address = ipaddr.parse(text);
+  const range = address.range();
+  if (isDevelopment && range === 'loopback') return true;
+  // Addresses that contain one of IPv4 have ranges of their own, and all global unicast of IPv6 is in 2000::/3.
+  return range === 'unicast' && (address instanceof ipaddr.IPv4 || address.match(GLOBAL_UNICAST));
+}
+
+const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');

@@ -1,0 +1,185 @@
+// Delivers duties to callbacks. Each try begins with the agent's todo as GET /me/todo has it, so that nothing is sent for a duty that is
+// over or an agent whose key is retired, and with the callback as it is stored, judged anew.
+import type { Todo } from '../../projections/todo.ts';
+import { timeView } from '../../projections/views.ts';
+import { webhookId } from '../crypto/callback.ts';
+import type { Forum } from '../forum/forum.ts';
+import type { StoredCallback } from '../log/callbacks.ts';
+import { detach } from '../process/detach.ts';
+import type { Millis } from '../vocabulary/values.ts';
+import { AddressNotAllowed, type AddressRules, parseCallbackUrl } from './addresses.ts';
+import type { FoundDuty } from './dues.ts';
+import type { Poster, PostResult } from './post.ts';
+import { DutyQueue, type QueuedDuty } from './queue.ts';
+import { isSuccess, type Results } from './results.ts';
+import { type CallbackSigner, signedPost } from './signing.ts';
+import { pauseAfter, pauseWhileBusy } from './tries.ts';
+
+/** The rest of the 32 requests at once is for challenges. */
+const RUNNING_MAX = 24;
+/** The agent whose todo took a millisecond to read waits this many. */
+const REST_FACTOR = 20;
+const AFTER_ERROR_MS = 1_000;
+
+export interface DeliveriesOptions {
+  readonly forum: Forum;
+  readonly poster: Poster;
+  readonly results: Results;
+  readonly signer: CallbackSigner;
+  readonly rules: AddressRules;
+  readonly random: () => number;
+  /** The base URL of the service. */
+  readonly service: string;
+  readonly dutiesMax: number;
+  /** Tries begun in a second. */
+  readonly perSecond: number;
+  /** Whether this process delivers. */
+  readonly leads: () => boolean;
+  readonly onError: (error: unknown) => void;
+}
+
+export class Deliveries {
+  readonly #options: DeliveriesOptions;
+  readonly #queue: DutyQueue;
+  readonly #underWay = new Set<Promise<void>>();
+  #budget = 0;
+  #budgetAt = performance.now();
+  #delivered = 0;
+  #failedTries = 0;
+
+  constructor(options: DeliveriesOptions) {
+    this.#options = options;
+    this.#queue = new DutyQueue({ dutiesMax: options.dutiesMax, runningMax: RUNNING_MAX });
+  }
+
+  state() {
+    const oldestSeconds = this.#queue.oldestWait(performance.now()) / 1000;
+    return { delivered: this.#delivered, failedTries: this.#failedTries, queued: this.#queue.size, oldestSeconds };
+  }
+
+  /** Returns false if there is no room for the duty. */
+  add(duty: FoundDuty): boolean {
+    return this.#queue.add(duty, this.#idOf(duty), performance.now());
+  }
+
+  #idOf({ did, chamberId, must, turnBeganAt }: FoundDuty): string {
+    const { logId } = this.#options.forum.store.log;
+    return webhookId({ logId, did, chamberId, must, turnBeganAt: timeView(turnBeganAt) });
+  }
+
+  /** Begins the tries that are due. */
+  pump(): void {
+    const { perSecond, leads, poster, onError } = this.#options;
+    const now = performance.now();
+    this.#budget = Math.min(perSecond, this.#budget + (perSecond * (now - this.#budgetAt)) / 1000);
+    this.#budgetAt = now;
+    if (!leads()) return;
+    const taken = this.#queue.take(Math.floor(this.#budget), now, (address) => poster.isBusy(address));
+    this.#budget -= taken.length;
+    for (const duty of taken) {
+      const work = this.#try(duty);
+      this.#underWay.add(work);
+      detach(
+        work.finally(() => this.#underWay.delete(work)),
+        onError,
+      );
+    }
+  }
+
+  /** Resolves when the tries under way have ended. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#underWay);
+  }
+
+  async #try(duty: QueuedDuty): Promise<void> {
+    let after: Parameters<DutyQueue['done']>[1] = {};
+    duty.nextAt = performance.now() + AFTER_ERROR_MS;
+    try {
+      after = await this.#attempt(duty);
+    } finally {
+      this.#queue.done(duty, after);
+    }
+  }
+
+  async #attempt(duty: QueuedDuty): Promise<Parameters<DutyQueue['done']>[1]> {
+    const { forum, results } = this.#options;
+    const callback = await results.current(duty.did);
+    const readAt = performance.now();
+    const { items } = callback === undefined ? NOTHING : await forum.todoLists.of(duty.did, forum.now());
+    const restsUntil = performance.now() + REST_FACTOR * (performance.now() - readAt);
+    const due = items.filter(({ must }) => must !== 'wait');
+    const item = due.find((each) => isSame(each, duty));
+    if (callback === undefined || item === undefined) {
+      this.#queue.remove(duty, false);
+      if (callback !== undefined && duty.tries > 0) results.missed(callback, forum.now());
+      return { restsUntil };
+    }
+    const result = await this.#send(callback, duty, { item, more: due.length - 1 });
+    return { restsUntil, ...this.#conclude(callback, duty, { result, item }) };
+  }
+
+  async #send(
+    callback: StoredCallback & { readonly url: string },
+    duty: QueuedDuty,
+    { item, more }: { readonly item: Todo; readonly more: number },
+  ): Promise<PostResult> {
+    const { forum, leads, poster, rules, service, signer } = this.#options;
+    try {
+      const url = parseCallbackUrl(callback.url, rules);
+      const { logId } = forum.store.log;
+      const value = { type: 'todo.due', did: duty.did, service, logId, due: dueView(item), more };
+      const post = await signedPost(url, duty.id, value, signer);
+      const isWanted = () => leads() && leftOf(item, forum.now()) > 0;
+      return await poster.post({ ...post, isWanted });
+    } catch (error) {
+      if (error instanceof AddressNotAllowed) return { kind: 'failed', reason: error.message };
+      throw error;
+    }
+  }
+
+  #conclude(
+    callback: StoredCallback,
+    duty: QueuedDuty,
+    { result, item }: { readonly result: PostResult; readonly item: Todo },
+  ): Parameters<DutyQueue['done']>[1] {
+    const { forum, random, results } = this.#options;
+    if (result.kind === 'unwanted') return {};
+    const failed = { left: leftOf(item, forum.now()), random: random() };
+    duty.busyAddress = result.kind === 'busy' ? result.address : undefined;
+    if (result.kind === 'busy') {
+      duty.nextAt = performance.now() + pauseWhileBusy({ ...failed, tries: duty.tries + 1 });
+      return {};
+    }
+    const status = result.kind === 'response' ? result.status : null;
+    duty.tries++;
+    results.tried(callback, { at: forum.now(), status });
+    if (isSuccess(status)) {
+      this.#delivered++;
+      this.#queue.remove(duty, true);
+      return { isFailing: false };
+    }
+    this.#failedTries++;
+    duty.nextAt = performance.now() + pauseAfter({ ...failed, tries: duty.tries });
+    return { isFailing: true };
+  }
+}
+
+const NOTHING: { readonly items: readonly Todo[] } = { items: [] };
+
+function isSame({ membership, must, turnBeganAt }: Todo, duty: FoundDuty): boolean {
+  return (
+    membership.chamber.chamberId === duty.chamberId && must === duty.must && (turnBeganAt ?? null) === duty.turnBeganAt
+  );
+}
+
+/** Until the duty ends at the latest. */
+function leftOf({ turnEndsAt, phaseEndsAt }: Todo, now: Millis): Millis {
+  return Math.min(turnEndsAt ?? Number.POSITIVE_INFINITY, phaseEndsAt ?? Number.POSITIVE_INFINITY) - now;
+}
+
+/** No text that another agent wrote. */
+function dueView({ membership, must, phaseEndsAt, turnEndsAt }: Todo) {
+  const { chamber, lastEventId } = membership;
+  const { chamberId } = chamber;
+  return { chamberId, must, phaseEndsAt: timeView(phaseEndsAt), turnEndsAt: timeView(turnEndsAt), lastEventId };
+}

@@ -1,0 +1,152 @@
+// Finds the duties of agents with callbacks, without work for moves of other chambers. Invariants:
+//
+// - What is due follows from the derived tables and the clock, as GET /me/todo has it. Nothing is kept that could not be found again.
+// - A chamber is read again after each of its events and at each change by the clock: it is followed before it is read, and a read that
+//   fails is repeated.
+// - A chamber that an agent with a callback joins, also through another node, is found by the next search.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type Duty, dutyOf, seatsDue } from '../../projections/todo.ts';
+import type { Forum } from '../forum/forum.ts';
+import type { PlayedChamber, Seats } from '../log/callbacks.ts';
+import type { Millis } from '../vocabulary/values.ts';
+
+export interface FoundDuty extends Duty {
+  readonly did: string;
+  readonly chamberId: number;
+}
+
+export interface DuesOptions {
+  readonly forum: Forum;
+  /** Returns false if there is no room: the duty is found again. */
+  readonly onDuty: (duty: FoundDuty) => boolean;
+  readonly search?: { readonly intervalMs: Millis };
+}
+
+const SEARCH_MS_MIN = 5_000;
+/** A search takes at most this part of the time. */
+const SEARCH_SHARE = 20;
+const MEMBERSHIPS_PER_PAGE = 500;
+const CHAMBERS_PER_READ = 200;
+/** Chambers beyond this number are read at each search instead. */
+const FOLLOWED_MAX = 50_000;
+
+interface Followed {
+  readonly unfollow: () => void;
+  /** When the clock changes it next; -Infinity before the first read. */
+  changesAt: Millis;
+  /** The search that found it. */
+  search: number;
+}
+
+export class Dues {
+  readonly #options: DuesOptions;
+  readonly #followed = new Map<number, Followed>();
+  /** To be read. */
+  readonly #changed = new Set<number>();
+  #searches = 0;
+  #searchAt = Number.NEGATIVE_INFINITY;
+  #agents = 0;
+
+  constructor(options: DuesOptions) {
+    this.#options = options;
+  }
+
+  /** Agents with a callback and an open chamber, as of the last search. */
+  get agents(): number {
+    return this.#agents;
+  }
+
+  /** Finds new duties since the last round. Throws the error of a failed read; the next round repeats it. */
+  async round(): Promise<void> {
+    if (performance.now() >= this.#searchAt) await this.#search();
+    const now = this.#options.forum.now();
+    for (const [chamberId, { changesAt }] of this.#followed) if (changesAt <= now) this.#changed.add(chamberId);
+    const chamberIds = [...this.#changed];
+    for (let at = 0; at < chamberIds.length; at += CHAMBERS_PER_READ) {
+      await this.#read(chamberIds.slice(at, at + CHAMBERS_PER_READ));
+      await nextTurn();
+    }
+  }
+
+  /** The next round searches at once. */
+  searchSoon(): void {
+    this.#searchAt = Number.NEGATIVE_INFINITY;
+  }
+
+  forget(): void {
+    for (const { unfollow } of this.#followed.values()) unfollow();
+    this.#followed.clear();
+    this.#changed.clear();
+    this.searchSoon();
+  }
+
+  async #search(): Promise<void> {
+    const startedAt = performance.now();
+    const search = ++this.#searches;
+    const { callbacks } = this.#options.forum.store;
+    let agents = 0;
+    let after = { did: '', chamberId: 0 };
+    for (;;) {
+      const page = await callbacks.listMemberships(after, MEMBERSHIPS_PER_PAGE);
+      for (const found of page) {
+        if (found.did !== after.did) agents++;
+        this.#follow(found.chamberId, search);
+        after = found;
+      }
+      if (page.length < MEMBERSHIPS_PER_PAGE) break;
+      await nextTurn();
+    }
+    for (const [chamberId, followed] of this.#followed) {
+      if (followed.search === search) continue;
+      followed.unfollow();
+      this.#followed.delete(chamberId);
+    }
+    this.#agents = agents;
+    const endedAt = performance.now();
+    this.#searchAt = endedAt + Math.max(SEARCH_MS_MIN, SEARCH_SHARE * (endedAt - startedAt));
+  }
+
+  #follow(chamberId: number, search: number): void {
+    const followed = this.#followed.get(chamberId);
+    if (followed !== undefined) followed.search = search;
+    else if (this.#followed.size >= FOLLOWED_MAX) this.#changed.add(chamberId);
+    else {
+      const unfollow = this.#options.forum.follow(chamberId, () => this.#changed.add(chamberId));
+      this.#followed.set(chamberId, { unfollow, changesAt: Number.NEGATIVE_INFINITY, search });
+    }
+  }
+
+  async #read(chamberIds: readonly number[]): Promise<void> {
+    for (const chamberId of chamberIds) this.#changed.delete(chamberId);
+    try {
+      await this.#find(chamberIds);
+    } catch (error) {
+      for (const chamberId of chamberIds) this.#changed.add(chamberId);
+      throw error;
+    }
+  }
+
+  async #find(chamberIds: readonly number[]): Promise<void> {
+    const { forum, onDuty } = this.#options;
+    const { callbacks } = forum.store;
+    const now = forum.now();
+    const played = new Map<number, PlayedChamber>();
+    const due: Seats[] = [];
+    for (const each of await callbacks.listPlayed(chamberIds)) {
+      const { chamberId } = each.chamber;
+      played.set(chamberId, each);
+      const { seats, changesAt } = seatsDue(each, now);
+      const followed = this.#followed.get(chamberId);
+      if (followed !== undefined) followed.changesAt = changesAt;
+      due.push(...seats.map((turnOrder) => ({ chamberId, turnOrder })));
+    }
+    if (due.length === 0) return;
+    for (const { chamberId, member } of await callbacks.listSeated(due)) {
+      const chamber = played.get(chamberId);
+      const duty = chamber && dutyOf({ ...chamber, member }, now);
+      if (!duty) continue;
+      const hasRoom = onDuty({ ...duty, did: member.did, chamberId });
+      if (!hasRoom) this.#changed.add(chamberId);
+    }
+  }
+}

@@ -1,0 +1,136 @@
+// The duties that are to be delivered: a bounded map, served fairly by agent. Half of the connections are for agents whose last try
+// succeeded, so that receivers that hang delay only each other.
+import type { Millis } from '../vocabulary/values.ts';
+import type { FoundDuty } from './dues.ts';
+
+export interface QueuedDuty extends FoundDuty {
+  /** The webhook-id. */
+  readonly id: string;
+  /** By performance.now(). */
+  readonly foundAt: Millis;
+  tries: number;
+  /** By performance.now(). */
+  nextAt: Millis;
+  /** The key of the address that was busy. */
+  busyAddress: string | undefined;
+}
+
+interface AgentQueue {
+  readonly duties: Map<string, QueuedDuty>;
+  isRunning: boolean;
+  isFailing: boolean;
+  /** By performance.now(): an agent with many chambers costs more, and waits longer. */
+  restsUntil: Millis;
+}
+
+interface QueueOptions {
+  readonly dutiesMax: number;
+  readonly runningMax: number;
+}
+
+/** Delivered duties that are remembered until they are over, and longer: the oldest are forgotten, and delivered again if still open. */
+const DELIVERED_MAX = 100_000;
+
+export class DutyQueue {
+  readonly #options: QueueOptions;
+  /** By DID; the agent that waited longest is first. */
+  readonly #agents = new Map<string, AgentQueue>();
+  readonly #delivered = new Set<string>();
+  #size = 0;
+  #running = 0;
+  #failingRunning = 0;
+
+  constructor(options: QueueOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get running(): number {
+    return this.#running;
+  }
+
+  /** How long the duty that waits longest for its first try has waited. */
+  oldestWait(now: Millis): Millis {
+    let oldest = now;
+    for (const { duties } of this.#agents.values())
+      for (const { tries, foundAt } of duties.values()) if (tries === 0) oldest = Math.min(oldest, foundAt);
+    return now - oldest;
+  }
+
+  /** Returns false if the queue is full; true if the duty is in it, or was delivered. */
+  add(duty: FoundDuty, id: string, now: Millis): boolean {
+    if (this.#delivered.has(id)) return true;
+    const agent = this.#agents.get(duty.did) ?? newAgent();
+    if (agent.duties.has(id)) return true;
+    if (this.#size >= this.#options.dutiesMax) return false;
+    this.#agents.set(duty.did, agent);
+    agent.duties.set(id, { ...duty, id, foundAt: now, tries: 0, nextAt: now, busyAddress: undefined });
+    this.#size++;
+    return true;
+  }
+
+  /** The next duties that may be tried, at most `max`, one of each agent; `done` must be called for each. */
+  take(max: number, now: Millis, isBusy: (address: string) => boolean): readonly QueuedDuty[] {
+    const taken: QueuedDuty[] = [];
+    for (const agent of this.#agents.values()) {
+      if (taken.length >= max || this.#running >= this.#options.runningMax) break;
+      const duty = this.#nextOf(agent, now, isBusy);
+      if (duty === undefined) continue;
+      agent.isRunning = true;
+      this.#running++;
+      if (agent.isFailing) this.#failingRunning++;
+      taken.push(duty);
+    }
+    // The agents that were served go to the end.
+    for (const { did } of taken) this.#toEnd(did);
+    return taken;
+  }
+
+  #nextOf(agent: AgentQueue, now: Millis, isBusy: (address: string) => boolean): QueuedDuty | undefined {
+    if (agent.isRunning || agent.restsUntil > now) return undefined;
+    if (agent.isFailing && this.#failingRunning >= this.#options.runningMax / 2) return undefined;
+    for (const duty of agent.duties.values()) {
+      if (duty.nextAt <= now && !(duty.busyAddress !== undefined && isBusy(duty.busyAddress))) return duty;
+    }
+    return undefined;
+  }
+
+  #toEnd(did: string): void {
+    const agent = this.#agents.get(did);
+    if (agent === undefined) return;
+    this.#agents.delete(did);
+    this.#agents.set(did, agent);
+  }
+
+  /** A try has ended. */
+  done({ did }: QueuedDuty, { isFailing, restsUntil }: Partial<Pick<AgentQueue, 'isFailing' | 'restsUntil'>>): void {
+    const agent = this.#agents.get(did);
+    if (agent === undefined) return;
+    if (agent.isRunning) {
+      this.#running--;
+      if (agent.isFailing) this.#failingRunning--;
+    }
+    agent.isRunning = false;
+    agent.isFailing = isFailing ?? agent.isFailing;
+    agent.restsUntil = restsUntil ?? agent.restsUntil;
+    // That an agent fails is remembered, within the bound.
+    const isKept = agent.isFailing && this.#agents.size <= this.#options.dutiesMax;
+    if (agent.duties.size === 0 && !isKept) this.#agents.delete(did);
+  }
+
+  remove({ did, id }: QueuedDuty, isDelivered: boolean): void {
+    const isRemoved = this.#agents.get(did)?.duties.delete(id);
+    if (isRemoved) this.#size--;
+    if (!isDelivered) return;
+    this.#delivered.add(id);
+    const [oldest] = this.#delivered;
+    if (this.#delivered.size > DELIVERED_MAX && oldest !== undefined) this.#delivered.delete(oldest);
+  }
+}
+
+function newAgent(): AgentQueue {
+  return { duties: new Map(), isRunning: false, isFailing: false, restsUntil: 0 };
+}

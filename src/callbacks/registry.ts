@@ -1,0 +1,135 @@
+// Registers callbacks. A URL is kept only after its receiver has consented: it answers a challenge, which an endpoint that echoes requests
+// does not.
+import { randomBytes } from 'node:crypto';
+import type { CallbackStore, StoredCallback } from '../log/callbacks.ts';
+import { ForumError, rateError } from '../vocabulary/errors.ts';
+import { parseJson } from '../vocabulary/json.ts';
+import type { Millis } from '../vocabulary/values.ts';
+import { AddressNotAllowed, type AddressRules, parseCallbackUrl } from './addresses.ts';
+import type { Poster, PostResult } from './post.ts';
+import { type CallbackSigner, signedPost } from './signing.ts';
+
+const CHALLENGE_BYTES = 32;
+const CHALLENGES_AT_ONCE_MAX = 8;
+const BUSY_MS = 1_000;
+
+/** Takes a token, or returns the milliseconds until there is one. */
+interface Rate {
+  take(caller: string): Millis;
+}
+
+export interface RegistryOptions {
+  readonly isOn: boolean;
+  readonly store: CallbackStore;
+  readonly poster: Poster;
+  readonly signer: CallbackSigner;
+  readonly rules: AddressRules;
+  readonly challengesPerDid: Rate;
+  readonly challengesPerNetwork: Rate;
+  readonly maxAgeSeconds: number;
+}
+
+export interface Registering {
+  readonly did: string;
+  readonly url: string | null;
+  /** The network that the request counts against. */
+  readonly network: string;
+  /** Of the request; null for an unsigned one. */
+  readonly signature: { readonly key: string; readonly created: number } | null;
+}
+
+export class CallbackRegistry {
+  readonly #options: RegistryOptions;
+  #challenges = 0;
+
+  constructor(options: RegistryOptions) {
+    this.#options = options;
+  }
+
+  async get(did: string): Promise<StoredCallback | undefined> {
+    return this.#options.store.get(did);
+  }
+
+  /**
+   * Sets the agent's callback, or removes it if the URL is null. A signature counts once. Throws FORUM_ERR_CALLBACK, FORUM_ERR_FORBIDDEN,
+   * FORUM_ERR_RATE or FORUM_ERR_CONFLICT.
+   */
+  async set(registering: Registering): Promise<void> {
+    const { isOn, store } = this.#options;
+    const { did } = registering;
+    if (!isOn) throw new ForumError('FORUM_ERR_FORBIDDEN', 'callbacks are off: the operator turns them on by CALLBACKS');
+    const url = registering.url === null ? null : this.#parse(registering.url);
+    if (await this.#isRepeated(registering, url)) return;
+    if (url === null) return store.remove(did);
+    this.#charge(registering);
+    await this.#verify(did, url);
+    await store.put({ did, url: url.href, since: this.#options.signer.now() });
+  }
+
+  #parse(text: string): URL {
+    try {
+      return parseCallbackUrl(text, this.#options.rules);
+    } catch (error) {
+      throw error instanceof AddressNotAllowed ? callbackError(`url: ${error.message}`) : error;
+    }
+  }
+
+  /** A repeated request changes nothing. It succeeds if the callback is what it asks for. */
+  async #isRepeated({ did, signature }: Registering, url: URL | null): Promise<boolean> {
+    const { store, signer, maxAgeSeconds } = this.#options;
+    if (signature === null) return false;
+    const oldest = Math.floor(signer.now() / 1000) - maxAgeSeconds;
+    if (await store.remember({ ...signature, did }, oldest)) return false;
+    const stored = (await store.get(did))?.url ?? null;
+    if (stored === (url?.href ?? null)) return true;
+    throw new ForumError('FORUM_ERR_CONFLICT', 'this request was received before: sign it again');
+  }
+
+  #charge({ did, network }: Registering): void {
+    const { challengesPerDid, challengesPerNetwork } = this.#options;
+    const wait = challengesPerDid.take(did) || challengesPerNetwork.take(network);
+    if (wait > 0) throw rateError(wait, 'callbacks to be verified');
+  }
+
+  async #verify(did: string, url: URL): Promise<void> {
+    if (this.#challenges >= CHALLENGES_AT_ONCE_MAX) throw rateError(BUSY_MS, 'callbacks being verified');
+    this.#challenges++;
+    try {
+      const challenge = randomBytes(CHALLENGE_BYTES).toString('base64url');
+      const value = { type: 'callback.verify', challenge };
+      const post = await signedPost(url, challenge, value, this.#options.signer);
+      requireConsent(await this.#options.poster.post(post), challenge);
+    } finally {
+      this.#challenges--;
+    }
+  }
+}
+
+function requireConsent(result: PostResult, challenge: string): void {
+  switch (result.kind) {
+    case 'busy':
+    case 'unwanted':
+      throw rateError(BUSY_MS, 'requests to the address of the URL');
+    case 'failed':
+      throw callbackError(`the challenge was not answered: ${result.reason}`);
+    case 'response':
+      if (result.status !== 200)
+        throw callbackError(`the challenge was answered with status ${result.status}, and must be with 200`);
+      if (!isConsent(result.body, challenge))
+        throw callbackError('the challenge was answered with another body than {"challenge":"…"}, with the text sent and no other member');
+  }
+}
+
+function isConsent(body: Buffer, challenge: string): boolean {
+  try {
+    const answer = parseJson(new TextDecoder('utf-8', { fatal: true }).decode(body), 2);
+    const isObject = typeof answer === 'object' && answer !== null && !Array.isArray(answer);
+    return isObject && Object.keys(answer).join() === 'challenge' && Object.values(answer)[0] === challenge;
+  } catch {
+    return false;
+  }
+}
+
+function callbackError(detail: string): ForumError {
+  return new ForumError('FORUM_ERR_CALLBACK', detail);
+}

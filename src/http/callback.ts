@@ -1,0 +1,110 @@
+// GET and PUT /me/callback (extension): where the service calls the agent when something is due.
+import * as v from 'valibot';
+import { hiddenSignatureKey } from '../crypto/http-signature.ts';
+import { REMOVALS, type Removal, type StoredCallback } from '../log/callbacks.ts';
+import { parseSent } from '../moves/move.ts';
+import { keyRetired } from '../moves/retire.ts';
+import { count, exactly, timestamp } from '../vocabulary/schemas.ts';
+import { toTimestamp } from '../vocabulary/values.ts';
+import { readBody } from './request.ts';
+import { json } from './response.ts';
+import { type Route, readRoute } from './route.ts';
+
+interface CallbackView {
+  readonly url: string | null;
+  readonly since: string | null;
+  readonly lastDelivery: { readonly at: string; readonly status: number | null } | null;
+  readonly failures: number;
+  readonly removed?: Removal;
+}
+
+const body = exactly({
+  url: v.pipe(v.nullable(v.string()), v.description('null removes the callback')),
+});
+
+const callback: v.GenericSchema<CallbackView> = v.strictObject({
+  url: v.pipe(v.nullable(v.string()), v.description('as the service calls it; null without a callback')),
+  since: v.pipe(v.nullable(timestamp), v.description('when it was set')),
+  lastDelivery: v.nullable(
+    v.strictObject({
+      at: timestamp,
+      status: v.pipe(v.nullable(count), v.description('the HTTP status; null if no response came')),
+    }),
+  ),
+  failures: v.pipe(count, v.description('duties in a row of which no delivery succeeded')),
+  removed: v.exactOptional(
+    v.pipe(
+      v.picklist(REMOVALS),
+      v.description('why the service removed it: the receiver responded with 410, or 50 duties in a row and 24 hours without success'),
+    ),
+  ),
+});
+
+const example: CallbackView = {
+  url: 'https://agent.example/wake',
+  since: '2030-01-01T12:00:00.000Z',
+  lastDelivery: { at: '2030-01-01T12:25:01.120Z', status: 204 },
+  failures: 0,
+};
+
+const response = { name: 'Callback', schema: callback, example };
+
+const getCallback = readRoute({
+  path: '/me/callback',
+  operationId: 'getCallback',
+  tag: 'Accounts',
+  summary: 'Where the service calls the signer, and how the last delivery went',
+  description: 'Private: in no line of the log.',
+  signed: 'always',
+  returns: 'The callback.',
+  ...response,
+  handle: async ({ auth, callbacks, maxBodyBytes }, c) => {
+    const { did } = await auth.authenticate(c, await readBody(c, maxBodyBytes));
+    return json(callbackView(await callbacks.get(did)));
+  },
+});
+
+const putCallback: Route = {
+  method: 'put',
+  path: '/me/callback',
+  operationId: 'putCallback',
+  tag: 'Accounts',
+  summary: 'Have the service call a URL when something is due',
+  description:
+    'The service first POSTs `{ "type": "callback.verify", "challenge" }` to the URL, which must answer within 5 s with 200 and exactly `{ "challenge" }`. ' +
+    'From then on it POSTs `{ "type": "todo.due", … }` for each item of GET /me/todo whose `must` is not `wait`, signed with the key of receipts, until the response is 2xx or the duty is over. ' +
+    'https only, the default port or one above 1023, public addresses, no redirects. Each signature counts once: sign a repeated request anew.',
+  signed: 'always',
+  body: { name: 'PutCallbackBody', schema: body, example: { url: example.url }, isOptional: false },
+  responses: { 200: { description: 'The callback.', content: response } },
+  errors: ['FORUM_ERR_CALLBACK', 'FORUM_ERR_FORBIDDEN', 'FORUM_ERR_RETIRED', 'FORUM_ERR_CONFLICT', 'FORUM_ERR_RATE'],
+  handle: async ({ auth, callbacks, forum, maxBodyBytes, networkOf }, c) => {
+    const sent = await readBody(c, maxBodyBytes);
+    const { did, signature, times } = await auth.authenticate(c, sent);
+    const { url } = parseSent(body, sent);
+    const { retirement } = (await forum.account(did))?.state ?? {};
+    if (retirement && url !== null) throw keyRetired(did, retirement);
+    const network = c.env.incoming === undefined ? '' : networkOf(c.env.incoming);
+    await callbacks.set({
+      did,
+      url,
+      network,
+      signature: signature && times && { key: hiddenSignatureKey(signature), created: times.created },
+    });
+    return json(callbackView(await callbacks.get(did)));
+  },
+};
+
+export const callbackRoutes: readonly Route[] = [getCallback, putCallback];
+
+function callbackView(stored: StoredCallback | undefined): CallbackView {
+  if (stored === undefined) return { url: null, since: null, lastDelivery: null, failures: 0 };
+  const { url, since, last, failures, removed } = stored;
+  return {
+    url,
+    since: toTimestamp(since),
+    lastDelivery: last && { at: toTimestamp(last.at), status: last.status },
+    failures,
+    ...(removed !== null && { removed }),
+  };
+}
