@@ -141,7 +141,10 @@ interface Situation {
   readonly turn: Turn | null;
 }
 
-function mustOf({ chamber, member }: Omit<Membership, 'lastEventId'>, { phase, turn, now }: Situation & { readonly now: Millis }): Must {
+function mustOf(
+  { chamber, member }: Omit<Membership, 'lastEventId'>,
+  { phase, turn, now }: Situation & { readonly now: Millis },
+): Must {
   const isMember = member.turnOrder !== null;
   if (turn !== null) return 'pass';
   if (phase === 'ALLOCATE_COMMIT' && isMember && !member.hasCommitted) return 'commit';

@@ -41,6 +41,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   publisher: [...PURE, 'keys', 'log', 'reading', 'process', 'diagnostics', 'files'],
   // Replaces the lines that the operator's list names by stubs.
   withholding: [...SPINE, 'keys', 'files', 'process', 'diagnostics'],
+  // Calls agents that are not connected.
+  callbacks: [...SPINE, 'keys', 'process', 'diagnostics'],
   metrics: ['vocabulary', 'process'],
   // What may run in another program shares the format and the rules with the service, not its store.
   client: ['vocabulary', 'crypto', 'projections', 'process', 'reading', 'files'],
@@ -54,7 +56,19 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   page: [...SPINE, 'html', 'reading', 'audit'],
   service: [
     ...[...SPINE, 'keys', 'verifier', 'connections', 'config', 'process', 'diagnostics', 'files', 'html'],
-    ...['http', 'docs', 'stream', 'relayer', 'dev-chain', 'publisher', 'withholding', 'metrics', 'page', 'mcp'],
+    ...[
+      'http',
+      'docs',
+      'stream',
+      'relayer',
+      'dev-chain',
+      'publisher',
+      'withholding',
+      'callbacks',
+      'metrics',
+      'page',
+      'mcp',
+    ],
   ],
   // The program of the service knows its configuration, how it is started, and the process; nothing of what is inside.
   main: ['config', 'process', 'diagnostics', 'service', 'files'],

@@ -42,7 +42,7 @@ export class CallbackCaller {
       failedTries: this.#before.failedTries + failedTries,
       queued,
       oldestSeconds,
-      leads: this.#leads(),
+      leads: this.#options.isOn ? this.#leads() : undefined,
     };
   }
 
@@ -56,6 +56,11 @@ export class CallbackCaller {
       repeat(async () => this.#deliveries?.pump(), PUMP_INTERVAL_MS),
       repeat(() => this.#attempt('write', () => this.#options.results.write()), WRITE_INTERVAL_MS),
     ];
+  }
+
+  /** An agent of this node has set a callback: its duties are found with the next look. */
+  searchSoon(): void {
+    this.#dues.searchSoon();
   }
 
   /** Finds the duties that became due, and forgets all of them when another node has the lease. */
@@ -73,9 +78,7 @@ export class CallbackCaller {
     const leads = () => this.#token === token && this.#leads();
     const onError = (error: unknown) => this.#report('deliver', error);
     this.#deliveries =
-      token === undefined
-        ? undefined
-        : new Deliveries({ ...this.#options, service: this.#service, leads, onError });
+      token === undefined ? undefined : new Deliveries({ ...this.#options, service: this.#service, leads, onError });
   }
 
   #leads(): boolean {

@@ -19,7 +19,6 @@ export interface DuesOptions {
   readonly forum: Forum;
   /** Returns false if there is no room: the duty is found again. */
   readonly onDuty: (duty: FoundDuty) => boolean;
-  readonly search?: { readonly intervalMs: Millis };
 }
 
 const SEARCH_MS_MIN = 5_000;

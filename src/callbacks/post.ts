@@ -114,7 +114,8 @@ function reasonOf(error: unknown): string {
   if (code === 'ECONNREFUSED') return 'the connection was refused';
   if (code === 'ECONNRESET' || code === 'EPIPE') return 'the connection was reset';
   if (code.startsWith('HPE_')) return 'the response is not HTTP';
-  if (/^(ERR_TLS|ERR_SSL|CERT_|DEPTH_|SELF_SIGNED|UNABLE_TO|EPROTO|HOSTNAME_)/.test(code)) return `TLS failed (${code})`;
+  if (/^(ERR_TLS|ERR_SSL|CERT_|DEPTH_|SELF_SIGNED|UNABLE_TO|EPROTO|HOSTNAME_)/.test(code))
+    return `TLS failed (${code})`;
   return 'the connection failed';
 }
 
@@ -145,7 +146,10 @@ function exchange({ url, headers, body }: Post, { address, signal, ca }: Connect
     request.on('error', reject);
     request.on('response', (response) => {
       hasResponse = true;
-      readBody(response).then((read) => resolve({ kind: 'response', status: response.statusCode ?? 0, body: read }), reject);
+      readBody(response).then(
+        (read) => resolve({ kind: 'response', status: response.statusCode ?? 0, body: read }),
+        reject,
+      );
     });
     request.on('close', () => {
       if (!hasResponse) reject(new PostFailed('the connection was closed'));

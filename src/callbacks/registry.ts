@@ -27,6 +27,8 @@ export interface RegistryOptions {
   readonly challengesPerDid: Rate;
   readonly challengesPerNetwork: Rate;
   readonly maxAgeSeconds: number;
+  /** Called when an agent has set its callback. */
+  readonly onSet: () => void;
 }
 
 export interface Registering {
@@ -40,6 +42,7 @@ export interface Registering {
 
 export class CallbackRegistry {
   readonly #options: RegistryOptions;
+  readonly #underWay = new Map<string, Promise<void>>();
   #challenges = 0;
 
   constructor(options: RegistryOptions) {
@@ -54,16 +57,26 @@ export class CallbackRegistry {
    * Sets the agent's callback, or removes it if the URL is null. A signature counts once. Throws FORUM_ERR_CALLBACK, FORUM_ERR_FORBIDDEN,
    * FORUM_ERR_RATE or FORUM_ERR_CONFLICT.
    */
-  async set(registering: Registering): Promise<void> {
+  set(registering: Registering): Promise<void> {
+    const { key } = registering.signature ?? {};
+    const earlier = key === undefined ? undefined : this.#underWay.get(key);
+    if (key === undefined || earlier !== undefined) return earlier ?? this.#set(registering);
+    const work = this.#set(registering).finally(() => this.#underWay.delete(key));
+    this.#underWay.set(key, work);
+    return work;
+  }
+
+  async #set(registering: Registering): Promise<void> {
     const { isOn, store } = this.#options;
-    const { did } = registering;
-    if (!isOn) throw new ForumError('FORUM_ERR_FORBIDDEN', 'callbacks are off: the operator turns them on by CALLBACKS');
+    if (!isOn)
+      throw new ForumError('FORUM_ERR_FORBIDDEN', 'callbacks are off: the operator turns them on by CALLBACKS');
     const url = registering.url === null ? null : this.#parse(registering.url);
     if (await this.#isRepeated(registering, url)) return;
-    if (url === null) return store.remove(did);
+    if (url === null) return store.remove(registering.did);
     this.#charge(registering);
-    await this.#verify(did, url);
-    await store.put({ did, url: url.href, since: this.#options.signer.now() });
+    await this.#verify(url);
+    await store.put({ did: registering.did, url: url.href, since: this.#options.signer.now() });
+    this.#options.onSet();
   }
 
   #parse(text: string): URL {
@@ -91,7 +104,7 @@ export class CallbackRegistry {
     if (wait > 0) throw rateError(wait, 'callbacks to be verified');
   }
 
-  async #verify(did: string, url: URL): Promise<void> {
+  async #verify(url: URL): Promise<void> {
     if (this.#challenges >= CHALLENGES_AT_ONCE_MAX) throw rateError(BUSY_MS, 'callbacks being verified');
     this.#challenges++;
     try {
@@ -116,7 +129,9 @@ function requireConsent(result: PostResult, challenge: string): void {
       if (result.status !== 200)
         throw callbackError(`the challenge was answered with status ${result.status}, and must be with 200`);
       if (!isConsent(result.body, challenge))
-        throw callbackError('the challenge was answered with another body than {"challenge":"…"}, with the text sent and no other member');
+        throw callbackError(
+          'the challenge was answered with another body than {"challenge":"…"}, with the text sent and no other member',
+        );
   }
 }
 

@@ -30,6 +30,7 @@ export class CommandError extends Error {
 
 const EXIT_OF: Partial<Record<ClientErrorCode, number>> = {
   FORUM_ERR_VALIDATION: EXIT.usage,
+  FORUM_ERR_CALLBACK: EXIT.usage,
   FORUM_ERR_NOT_FOUND: EXIT.usage,
   CLIENT_ERR_INPUT: EXIT.usage,
   CLIENT_ERR_CHAIN: EXIT.verification,

@@ -24,6 +24,11 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     remedy: 'reveal exactly what was committed: same ideas, same order, same bps, same salt',
     detail: `the reveal hashes to 0x${'1f'.repeat(32)}, the commitment is 0x${'2e'.repeat(32)}`,
   },
+  FORUM_ERR_CALLBACK: {
+    when: 'the URL of a callback may not be called, or did not answer the challenge; the detail names what came',
+    remedy: 'give a public https URL whose receiver answers { "challenge" } with status 200',
+    detail: 'the challenge was answered with status 404, and must be with 200',
+  },
   FORUM_ERR_SIGNATURE: {
     when: 'the signature is missing, malformed, wrong, too old or by an unregistered key; the detail begins with the step that failed (form, digest, key, registration, verification, age); `serviceTime` is the service’s time',
     remedy: 'compare what you signed with `expected`, byte by byte; on `age` use `serviceTime`',
@@ -52,7 +57,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     members: { failedRules: ['dids'] },
   },
   FORUM_ERR_FORBIDDEN: {
-    when: 'the operator has banned the agent, or it is not on the allow-list: it can’t register, create or join; or an agent other than the creator starts the chamber or admits agents',
+    when: 'the operator has banned the agent, or it is not on the allow-list: it can’t register, create or join; an agent other than the creator starts the chamber or admits agents; or callbacks are off',
     remedy: 'ask the operator; you can finish the chambers that you have joined',
     detail: `${sample.BOB} is not allowed here: the operator of the service decides who may register, create and join`,
   },
@@ -72,7 +77,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     detail: '/me allows GET, HEAD, OPTIONS, not DELETE',
   },
   FORUM_ERR_CONFLICT: {
-    when: 'a duplicate or a full chamber: joined twice, a ticker taken, an idea withdrawn or amended to the same text, a second commitment or reveal, more than `movesPerTurn`, a start without enough members, different registration data; the outcome of a chamber that is not over; or a cursor of another log',
+    when: 'a duplicate or a full chamber: joined twice, a ticker taken, an idea withdrawn or amended to the same text, a second commitment or reveal, more than `movesPerTurn`, a start without enough members, different registration data, a signature that set another callback; the outcome of a chamber that is not over; or a cursor of another log',
     remedy: 'do not repeat it; choose another ticker or chamber, or pass',
     detail: 'ticker: RAIN already exists in chamber 7 (tickers are case-insensitive)',
   },

@@ -3,6 +3,7 @@ import { Hono } from 'hono';
 import { ForumError } from '../vocabulary/errors.ts';
 import { accountRoutes } from './accounts.ts';
 import { Authenticator } from './authenticate.ts';
+import { callbackRoutes } from './callback.ts';
 import { chamberRoutes } from './chambers.ts';
 import type { ForumApp, ForumContext, ForumEnv, HttpOptions } from './context.ts';
 import { ideaRoutes } from './ideas.ts';
@@ -35,6 +36,7 @@ export const httpRoutes: readonly Route[] = [
   keyDirectoryRoute,
   ...accountRoutes,
   ...todoRoutes,
+  ...callbackRoutes,
   ...chamberRoutes,
   ...outcomeRoutes,
   ...moveRoutes,

@@ -2,7 +2,7 @@
 import * as v from 'valibot';
 import { hiddenSignatureKey } from '../crypto/http-signature.ts';
 import { REMOVALS, type Removal, type StoredCallback } from '../log/callbacks.ts';
-import { parseSent } from '../moves/move.ts';
+import { parseBody } from '../moves/move.ts';
 import { keyRetired } from '../moves/retire.ts';
 import { count, exactly, timestamp } from '../vocabulary/schemas.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
@@ -35,7 +35,9 @@ const callback: v.GenericSchema<CallbackView> = v.strictObject({
   removed: v.exactOptional(
     v.pipe(
       v.picklist(REMOVALS),
-      v.description('why the service removed it: the receiver responded with 410, or 50 duties in a row and 24 hours without success'),
+      v.description(
+        'why the service removed it: the receiver responded with 410, or 50 duties in a row and 24 hours without success',
+      ),
     ),
   ),
 });
@@ -81,16 +83,13 @@ const putCallback: Route = {
   handle: async ({ auth, callbacks, forum, maxBodyBytes, networkOf }, c) => {
     const sent = await readBody(c, maxBodyBytes);
     const { did, signature, times } = await auth.authenticate(c, sent);
-    const { url } = parseSent(body, sent);
+    const { url } = parseBody<v.InferOutput<typeof body>>({ body, isBodyOptional: false }, sent);
     const { retirement } = (await forum.account(did))?.state ?? {};
     if (retirement && url !== null) throw keyRetired(did, retirement);
     const network = c.env.incoming === undefined ? '' : networkOf(c.env.incoming);
-    await callbacks.set({
-      did,
-      url,
-      network,
-      signature: signature && times && { key: hiddenSignatureKey(signature), created: times.created },
-    });
+    const isSigned = signature !== null && times !== null;
+    const used = isSigned ? { key: hiddenSignatureKey(signature), created: times.created } : null;
+    await callbacks.set({ did, url, network, signature: used });
     return json(callbackView(await callbacks.get(did)));
   },
 };

@@ -9,6 +9,7 @@ import type { SignatureVerifier } from '../crypto/verify.ts';
 import type { Forum } from '../forum/forum.ts';
 import type { ResponseCache } from '../html/response-cache.ts';
 import type { ServiceKeys } from '../keys/service-keys.ts';
+import type { StoredCallback } from '../log/callbacks.ts';
 import type { StoredCheckpoint } from '../log/published-tree.ts';
 import type { RateLimit } from './request-limits.ts';
 import type { TodoWatches } from './todo-watches.ts';
@@ -49,6 +50,23 @@ export interface LogStatus {
   readonly warning?: string;
 }
 
+/** Where agents are called. */
+export interface Callbacks {
+  get(did: string): Promise<StoredCallback | undefined>;
+  /** Throws FORUM_ERR_CALLBACK, FORUM_ERR_FORBIDDEN, FORUM_ERR_RATE or FORUM_ERR_CONFLICT. */
+  set(registering: Registering): Promise<void>;
+}
+
+interface Registering {
+  readonly did: string;
+  /** Null removes the callback. */
+  readonly url: string | null;
+  /** The network that the request counts against. */
+  readonly network: string;
+  /** The hiddenSignatureKey of the request and when it was created (Unix seconds); null for an unsigned one. */
+  readonly signature: { readonly key: string; readonly created: number } | null;
+}
+
 export interface Failure {
   readonly requestId: string;
   readonly method: string;
@@ -83,6 +101,7 @@ export interface HttpOptions {
   /** Counts an unsigned registration of a new key against its network; throws FORUM_ERR_RATE. */
   readonly requireRegistration: (incoming: IncomingMessage | undefined) => void;
   readonly responses: ResponseCache;
+  readonly callbacks: Callbacks;
   /** Charges requests by one agent; the forum charges moves. */
   readonly agentRate: Pick<RateLimit, 'take'>;
   readonly todoWatches: TodoWatches;

@@ -18,6 +18,7 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
     do: 'ask the operator to register this key (chambers agent register) and to check --url and the clock',
     when: 'when that is done',
   },
+  FORUM_ERR_CALLBACK: { do: 'report it: no tool sets a callback', when: NEVER },
   FORUM_ERR_PHASE: { do: 'call wait, and do what it names', when: NEVER },
   FORUM_ERR_TURN: { do: 'call wait', when: 'in your turn' },
   FORUM_ERR_MEMBER: { do: 'join a chamber in LOBBY; only its members take part', when: 'as a member' },

@@ -29,6 +29,7 @@ export interface Sources {
   readonly publishing: () => PublishingState;
   /** Receipts signed since the start. */
   readonly receipts: () => number;
+  readonly calling: () => CallingState;
   readonly isHealthy: () => boolean;
   readonly clockAheadSeconds: () => number;
   /** Lines of the service's own log that could not be written. */
@@ -74,6 +75,18 @@ interface PublishingState {
   readonly cosignatures: number;
   readonly failures: number;
   readonly lateCosignatures: number;
+}
+
+interface CallingState {
+  /** Since the start. */
+  readonly delivered: number;
+  readonly failedTries: number;
+  /** Duties that wait for a try. */
+  readonly queued: number;
+  /** How long one of them has waited for its first try. */
+  readonly oldestSeconds: number;
+  /** Whether this node delivers; undefined if callbacks are off. */
+  readonly leads: boolean | undefined;
 }
 
 interface NodeState {
@@ -219,7 +232,7 @@ export function addGauges(registry: Registry, sources: Sources): void {
     };
     const metric = new Counter({ name, help, registers, collect });
   };
-  const { relayer, publishing, node, spending, withholding } = sources;
+  const { relayer, publishing, node, spending, withholding, calling } = sources;
   gauge('chambers_stream_consumers', 'Open streams', sources.streams);
   gauge('chambers_stream_lag_events', 'How many events the slowest consumer is behind', sources.streamLag);
   gauge('chambers_connections', 'Open connections', sources.connections);
@@ -327,6 +340,21 @@ export function addGauges(registry: Registry, sources: Sources): void {
     'chambers_witness_late_total',
     'Cosignatures dropped because the next checkpoint was already published',
     () => publishing().lateCosignatures,
+  );
+  counter('chambers_callbacks_delivered_total', 'Duties whose callback got a 2xx response', () => calling().delivered);
+  counter(
+    'chambers_callbacks_failed_total',
+    'Tries of callbacks that got no 2xx response',
+    () => calling().failedTries,
+  );
+  gauge('chambers_callbacks_queued', 'Duties that wait for a try of their callback', () => calling().queued);
+  gauge(
+    'chambers_callbacks_oldest_seconds',
+    'How long the oldest of these duties has waited for its first try',
+    () => calling().oldestSeconds,
+  );
+  gauge('chambers_callbacks_leads', 'Whether this node delivers callbacks; NaN if they are off', () =>
+    Number(calling().leads),
   );
   counter(
     'chambers_diagnostic_lines_lost_total',

@@ -1,6 +1,12 @@
 // Composes the service from its parts. The caller opens and closes the store, chain, threads and ports. Services of the same process share
 // nothing.
 import type { Logger } from 'pino';
+import { CallbackCaller } from '../callbacks/caller.ts';
+import { Poster, type PostOptions } from '../callbacks/post.ts';
+import { CallbackRegistry } from '../callbacks/registry.ts';
+import { resolveName } from '../callbacks/resolver.ts';
+import { Results } from '../callbacks/results.ts';
+import type { CallbackSigner } from '../callbacks/signing.ts';
 import { type Config, readConfigured } from '../config.ts';
 import { toBlockList } from '../connections/client-address.ts';
 import { Liveness } from '../connections/liveness.ts';
@@ -116,6 +122,8 @@ interface EdgeOptions {
   /** The log's name, which may depend on the address that the service listens on. */
   readonly origin: Promise<string>;
   readonly history: PublishedHistory;
+  /** How callbacks reach the network; by default through the machine's name servers and authorities. */
+  readonly callbackNetwork?: Partial<Pick<PostOptions, 'resolve' | 'ca'>>;
 }
 
 export type Composition = ReturnType<typeof composeService>;
@@ -144,6 +152,7 @@ export function composeService(core: Core, options: EdgeOptions) {
   const responses = new ResponseCache(config.RESPONSE_CACHE_BYTES_MAX);
   forum.store.withholding.onWithheld(() => responses.empty());
   const withholder = new Withholder({ path: config.WITHHOLD_FILE, forum, keys, logger });
+  const { registry, calling } = openCallbacks(core, options);
   const app = createApp(
     {
       ...shared,
@@ -166,6 +175,7 @@ export function composeService(core: Core, options: EdgeOptions) {
       checkpoint: () => history.newest(forum.store.tree),
       agentRate,
       responses,
+      callbacks: registry,
       todoWatches,
       waits: new Quota(config.WAITS_PER_DID_MAX, 'waiting requests of this agent'),
       liveness,
@@ -216,6 +226,7 @@ export function composeService(core: Core, options: EdgeOptions) {
     app,
     publishing,
     withholder,
+    calling,
     /** Serves a request that was admitted. */
     fetch: observation.observe(app.fetch, (method, path) => routeOf(app, method, path)),
     requestLimit: observation.watch(requestLimits.reject.bind(requestLimits)),
@@ -238,6 +249,7 @@ export function composeService(core: Core, options: EdgeOptions) {
       catchUps: () => forum.catchUps,
       publishing: () => publishing.state(),
       receipts: () => receipts,
+      calling: () => calling.state(),
     },
     /** Rejects new requests and ends streams and waits. */
     drain: () => {
@@ -252,6 +264,30 @@ export function composeService(core: Core, options: EdgeOptions) {
       meter.stop();
     },
   };
+}
+
+function openCallbacks({ config, forum, keys, logger }: Core, { verifier, version, callbackNetwork }: EdgeOptions) {
+  const { store } = forum;
+  const isOn = config.CALLBACKS === 'on';
+  const rules = { isDevelopment: config.NODE_ENV === 'development' };
+  const random = Math.random;
+  const poster = new Poster({ resolve: resolveName, ...callbackNetwork, ...rules, random });
+  const signer: CallbackSigner = { keys, sign: verifier.sign, now: forum.now, version };
+  const perHour = (burst: number) => new RateLimit({ perSecond: burst / 3_600, burst });
+  const registry = new CallbackRegistry({
+    ...{ isOn, poster, signer, rules, store: store.callbacks },
+    challengesPerDid: perHour(config.CALLBACK_CHALLENGES_PER_DID_PER_HOUR),
+    challengesPerNetwork: perHour(config.CALLBACK_CHALLENGES_PER_ADDRESS_PER_HOUR),
+    maxAgeSeconds: config.SIGNATURE_MAX_AGE_SECONDS,
+    onSet: () => calling.searchSoon(),
+  });
+  const calling = new CallbackCaller({
+    ...{ isOn, forum, poster, signer, rules, random, logger, results: new Results(store.callbacks) },
+    dutiesMax: config.CALLBACK_DUTIES_MAX,
+    perSecond: config.CALLBACKS_PER_SECOND_MAX,
+    claimLease: () => store.nodes?.lease('callbacks') ?? SOLE_LEASE,
+  });
+  return { registry, calling };
 }
 
 const NOT_AS_PUBLISHED = 'the log is not the one that was published: no moves are taken until an operator has looked';

@@ -190,6 +190,7 @@ async function serveWith(
   }
   composed.publishing.start();
   composed.withholder.start();
+  composed.calling.start(config.PUBLIC_URL[0] ?? url);
   chain.start();
   logStart(options, { chain, url });
   const clockTimer = persistClockRegularly(forum, logger);

@@ -38,7 +38,13 @@ export async function stopService(running: Running): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve));
   const sweeping = setInterval(() => setImmediate(closeIdle, running), IDLE_SWEEP_MS);
   await Promise.race([
-    Promise.all([closed, chain.stop(), composed.publishing.stop(), composed.withholder.stop()]),
+    Promise.all([
+      closed,
+      chain.stop(),
+      composed.publishing.stop(),
+      composed.calling.stop(),
+      composed.withholder.stop(),
+    ]),
     grace,
   ]);
   clearInterval(sweeping);

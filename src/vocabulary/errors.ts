@@ -4,6 +4,7 @@ import type { AdmissionRule, Hex, Millis } from './values.ts';
 const STATUS = {
   FORUM_ERR_VALIDATION: 400,
   FORUM_ERR_COMMITMENT: 400,
+  FORUM_ERR_CALLBACK: 400,
   FORUM_ERR_SIGNATURE: 401,
   FORUM_ERR_PHASE: 403,
   FORUM_ERR_TURN: 403,

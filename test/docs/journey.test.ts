@@ -6,6 +6,7 @@ import { WebSocket } from 'ws';
 import { commitmentHash } from '../../src/crypto/commitment.ts';
 import { ERROR_CODES } from '../../src/vocabulary/errors.ts';
 import { DEADLINES } from '../../src/vocabulary/values.ts';
+import { openReceiver } from '../kit/receiver.ts';
 import { Signer } from '../kit/signer.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { eventually } from '../kit/until.ts';
@@ -81,6 +82,14 @@ async function register() {
   await live.call('GET', '/me/todo', { by: ann });
   await live.call('GET', '/me/todo?wait=1&since=unknown', { by: ann });
   await live.call('GET', '/me/todo?wait=0', { by: ann, failsWith: 'FORUM_ERR_VALIDATION' });
+  const { url } = await openReceiver();
+  await live.call('PUT', '/me/callback', { by: ann, body: { url } });
+  await live.call('PUT', '/me/callback', {
+    by: ann,
+    body: { url: 'https://10.0.0.1/' },
+    failsWith: 'FORUM_ERR_CALLBACK',
+  });
+  await live.call('GET', '/me/callback', { by: ann });
   await live.call('GET', `/agents/${ann.did}`);
   await live.call('GET', `/agents/${unregistered.did}`, { failsWith: 'FORUM_ERR_NOT_FOUND' });
 }

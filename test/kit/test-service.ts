@@ -37,6 +37,7 @@ export interface TestServiceOptions {
   readonly verify?: SignatureVerifierPool['verify'];
   /** Wraps the log, to make it fail. */
   readonly wrapLog?: (log: EventLog) => EventLog;
+  readonly callbackNetwork?: NonNullable<Parameters<typeof composeService>[1]['callbackNetwork']>;
 }
 
 export interface Call {
@@ -88,6 +89,7 @@ export class TestService {
     chain = NO_CHAIN,
     verify,
     wrapLog,
+    callbackNetwork = {},
   }: TestServiceOptions = {}) {
     this.clock = clock;
     const opened = store ?? openTestStore(path);
@@ -106,6 +108,7 @@ export class TestService {
       chain,
       verifier: verify === undefined ? verifier : { ...verifier, verify },
       version: '1.2.3',
+      callbackNetwork,
       origin: originOf(opened.meta, opened.log.logId, PUBLIC_URL),
       history: new PublishedHistory({
         logId: opened.log.logId,
@@ -178,6 +181,7 @@ export class TestService {
 
   async #close(): Promise<void> {
     this.composed.drain();
+    await this.composed.calling.stop();
     this.composed.close();
     await this.store.close();
   }

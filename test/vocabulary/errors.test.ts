@@ -5,6 +5,7 @@ describe('an error', () => {
   it.each([
     ['FORUM_ERR_VALIDATION', 400],
     ['FORUM_ERR_COMMITMENT', 400],
+    ['FORUM_ERR_CALLBACK', 400],
     ['FORUM_ERR_SIGNATURE', 401],
     ['FORUM_ERR_PHASE', 403],
     ['FORUM_ERR_TURN', 403],

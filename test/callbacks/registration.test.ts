@@ -1,0 +1,160 @@
+// GET and PUT /me/callback: consent of the receiver, limits, and what is kept.
+import type { ServerResponse } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { type Delivery, openReceiver } from '../kit/receiver.ts';
+import { digestOf } from '../kit/signer.ts';
+import { refusal, type TestServiceOptions, withAgent } from '../kit/test-service.ts';
+
+const NONE = { url: null, since: null, lastDelivery: null, failures: 0 };
+
+async function withReceiver(options?: TestServiceOptions) {
+  const { service, by } = await withAgent(options);
+  const receiver = await openReceiver();
+  const put = (url: string | null) => service.request('PUT', '/me/callback', { by, body: { url } });
+  const get = () => service.must('GET', '/me/callback', { by });
+  return { service, by, receiver, put, get };
+}
+
+describe('a callback', () => {
+  it('is kept once its receiver has answered the challenge, shown to its agent, replaced and removed', async () => {
+    const { service, receiver, put, get } = await withReceiver();
+    expect(await get()).toEqual(NONE);
+    const set = { ...NONE, url: receiver.url, since: new Date(service.clock.read()).toISOString() };
+    expect(await put(`${receiver.url}#fragment`)).toMatchObject({ status: 200, body: set });
+    expect(await get()).toEqual(set);
+    const [challenge] = receiver.challenges;
+    expect(challenge?.body).toEqual({ type: 'callback.verify', challenge: expect.stringMatching(/^[\w-]{43}$/) });
+    expect(challenge).toMatchObject({
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'content-digest': digestOf(challenge?.text ?? '') },
+    });
+    expect(challenge?.headers['signature-input']).toContain('tag="chamber-callback"');
+    expect(await put(null)).toMatchObject({ status: 200, body: NONE });
+    expect(await get()).toEqual(NONE);
+  });
+
+  it('is in no line of the log, and of one agent', async () => {
+    const { service, by, receiver, put } = await withReceiver();
+    await put(receiver.url);
+    const lines = await service.lines(by.did);
+    expect(lines.join()).not.toContain('wake');
+    const other = await service.agent();
+    expect(await service.must('GET', '/me/callback', { by: other })).toEqual(NONE);
+    expect(await service.request('GET', '/me/callback')).toMatchObject(refusal(401, 'FORUM_ERR_SIGNATURE'));
+    expect(await service.request('PUT', '/me/callback', { body: { url: receiver.url } })).toMatchObject(
+      refusal(401, 'FORUM_ERR_SIGNATURE'),
+    );
+  });
+
+  it('is rejected with a body that is not { url }', async () => {
+    const { service, by } = await withReceiver();
+    const bodies = [{}, { url: 1 }, { url: null, more: 1 }, [], 'x', { URL: null }];
+    for (const body of bodies) {
+      expect(await service.request('PUT', '/me/callback', { by, body: JSON.stringify(body) })).toMatchObject(
+        refusal(400, 'FORUM_ERR_VALIDATION'),
+      );
+    }
+  });
+
+  const respond = (status: number, text: (delivery: Delivery) => string, headers: Record<string, string> = {}) => {
+    return (delivery: Delivery, response: ServerResponse) => response.writeHead(status, headers).end(text(delivery));
+  };
+  const consent = ({ body: { challenge } }: Delivery) => JSON.stringify({ challenge });
+
+  it.each([
+    ['status 404', respond(404, consent), 'status 404'],
+    ['status 201', respond(201, consent), 'status 201'],
+    ['a redirect', respond(307, consent, { Location: 'http://169.254.169.254/' }), 'status 307'],
+    ['an echo', respond(200, ({ text }) => text), 'another body'],
+    ['another challenge', respond(200, () => JSON.stringify({ challenge: 'x' })), 'another body'],
+    [
+      'one more member',
+      respond(200, ({ body }) => JSON.stringify({ challenge: body.challenge, ok: 1 })),
+      'another body',
+    ],
+    [
+      'the member twice',
+      respond(200, ({ body: { challenge: c } }) => `{"challenge":"${c}","challenge":"${c}"}`),
+      'another body',
+    ],
+    ['an array', respond(200, ({ body }) => JSON.stringify([body.challenge])), 'another body'],
+    ['no JSON', respond(200, ({ body }) => body.challenge), 'another body'],
+    ['nothing', respond(200, () => ''), 'another body'],
+    ['a long body', respond(200, () => 'x'.repeat(20_000)), 'more than 16384 bytes'],
+    ['a reset', (_: Delivery, response: ServerResponse) => void response.socket?.resetAndDestroy(), 'reset'],
+  ])('is not kept when the challenge gets %s', async (_title, behaviour, detail) => {
+    const { receiver, put, get } = await withReceiver();
+    receiver.respond = behaviour;
+    expect(await put(receiver.url)).toMatchObject(refusal(400, 'FORUM_ERR_CALLBACK', detail));
+    expect(receiver.challenges.length).toBe(1);
+    expect(await get()).toEqual(NONE);
+  });
+
+  it('is not kept when nothing listens', async () => {
+    const { put } = await withReceiver();
+    expect(await put('http://127.0.0.1:1099/')).toMatchObject(refusal(400, 'FORUM_ERR_CALLBACK', 'refused'));
+  });
+
+  it('stays when another one is not accepted', async () => {
+    const { receiver, put, get } = await withReceiver();
+    await put(receiver.url);
+    expect(await put('https://10.0.0.1/')).toMatchObject(refusal(400, 'FORUM_ERR_CALLBACK'));
+    expect(await get()).toMatchObject({ url: receiver.url });
+  });
+
+  it('is verified ten times an hour for each agent, and 60 times for each address', async () => {
+    const { service, receiver, put } = await withReceiver();
+    const statuses: number[] = [];
+    for (let count = 0; count < 11; count++) statuses.push((await put(receiver.url)).status);
+    expect(statuses).toEqual([...Array(10).fill(200), 429]);
+    // Removing it costs no challenge.
+    expect((await put(null)).status).toBe(200);
+    for (let count = 0; count < 51; count++) {
+      const by = await service.agent();
+      const { status } = await service.request('PUT', '/me/callback', { by, body: { url: receiver.url } });
+      expect([count, status]).toEqual([count, count < 50 ? 200 : 429]);
+    }
+    expect(receiver.challenges.length).toBe(60);
+  });
+
+  it('is off in production unless CALLBACKS is on', async () => {
+    const production = { NODE_ENV: 'production', SERVICE_KEY_FILE: '/unused/service-keys.json' };
+    const { put, get } = await withReceiver({ settings: production });
+    expect(await put('https://agent.example/')).toMatchObject(refusal(403, 'FORUM_ERR_FORBIDDEN', 'callbacks are off'));
+    expect(await put(null)).toMatchObject(refusal(403, 'FORUM_ERR_FORBIDDEN'));
+    expect(await get()).toEqual(NONE);
+    const on = await withReceiver({ settings: { ...production, CALLBACKS: 'on' } });
+    expect(await on.put(on.receiver.url)).toMatchObject(refusal(400, 'FORUM_ERR_CALLBACK', 'https://'));
+  });
+
+  it('of a retired key can only be removed', async () => {
+    const { service, by, receiver, put } = await withReceiver();
+    await put(receiver.url);
+    await service.must('POST', '/me/retire', { by, body: {} });
+    expect(await put(receiver.url)).toMatchObject(refusal(403, 'FORUM_ERR_RETIRED'));
+    expect(await put(null)).toMatchObject({ status: 200, body: NONE });
+  });
+});
+
+describe('a request that is repeated', () => {
+  it('changes nothing, and succeeds while the callback is what it asks for', async () => {
+    const { service, by, receiver, put, get } = await withReceiver();
+    const request = service.prepare('PUT', '/me/callback', { by, body: { url: receiver.url } });
+    const first = await service.send(request);
+    expect(await service.send(request)).toMatchObject({ status: 200, body: first.body });
+    expect(receiver.challenges.length).toBe(1);
+    await put(null);
+    expect(await service.send(request)).toMatchObject(refusal(409, 'FORUM_ERR_CONFLICT', 'sign it again'));
+    expect(await get()).toEqual(NONE);
+    service.clock.advance(400_000);
+    expect(await service.send(request)).toMatchObject(refusal(401, 'FORUM_ERR_SIGNATURE', 'age'));
+  });
+
+  it('while the first one is being verified gets the same result', async () => {
+    const { service, by, receiver } = await withReceiver();
+    const request = service.prepare('PUT', '/me/callback', { by, body: { url: receiver.url } });
+    const answers = await Promise.all([service.send(request), service.send(request)]);
+    expect(answers).toMatchObject([{ status: 200 }, { status: 200 }]);
+    expect(receiver.challenges.length).toBe(1);
+  });
+});
