@@ -1,6 +1,8 @@
 // Decides one command against the states in a batch, and stages the event there. The decision is synchronous and does not read the log;
 // the append confirms that the states were heads and the signature was new.
 import type { AccountState } from '../../projections/account.ts';
+import type { ChamberState } from '../../projections/chamber.ts';
+import { deploymentOf } from '../../projections/settlement.ts';
 import { rootOf } from '../crypto/merkle.ts';
 import { changePersonality } from '../moves/change-personality.ts';
 import { createChamber } from '../moves/create-chamber.ts';
@@ -300,9 +302,17 @@ function recordFact({ chamberId, fact, basis }: RecordCommand, { batch, at }: Co
   const root = toHex(rootOf(chamber.tree));
   if (basis !== undefined && basis.root !== root) throw basisPassed();
   decideServiceFact(chamber.state, fact, at);
+  // The relayer read the idea before its text was withheld, and reads it again.
+  if (fact.type === 'relay.deploy_submitted' && isWithheld(chamber.state, fact.payload.ideaId)) throw basisPassed();
   if (fact.type === 'chamber.committed' && fact.payload.merkleRoot !== root) {
     throw new ServiceFactRejected('chamber.committed has a different root than the chamber');
   }
   const author = { did: null, request: null, signature: null, lease: basis?.lease };
   return batch.stage(stageChamberEvent(chamber, chamberId, fact, { author, at }));
+}
+
+/** Whether a text of the idea is withheld and no transaction is logged that the relayer has to bring on chain. */
+function isWithheld({ ideas, settlement }: ChamberState, ideaId: string): boolean {
+  const idea = ideas.find((each) => each.ideaId === ideaId);
+  return idea !== undefined && idea.withheldTexts.length > 0 && deploymentOf(settlement, ideaId).submitted.length === 0;
 }

@@ -8,6 +8,7 @@ import { deploymentOf } from '../../projections/settlement.ts';
 import type { ServiceFact } from '../vocabulary/events.ts';
 import type { RecordedTransaction, RelayTransaction } from '../vocabulary/service-payloads.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
+import { WITHHELD_TEXT } from '../vocabulary/withheld.ts';
 import type { Block, LogFilter, Logs } from './chain-client.ts';
 import type { ClosedChamber, RelayerConfig, RelayerContext } from './context.ts';
 import { commitChamberCall, creatorOf, FACTORY_ABI, REGISTRY_ABI } from './contracts.ts';
@@ -36,6 +37,8 @@ export interface Job {
   /** Finds that event among logs of the contract. */
   readonly find: (logs: Logs) => Completion | undefined;
   readonly submission: (transaction: RelayTransaction) => ServiceFact;
+  /** Why it must not be signed any more: a text that it would send to the chain is withheld. */
+  readonly withheld: string | undefined;
   /** The event to record for a final revert; undefined if the relayer must retry indefinitely. */
   readonly failure: ((reason: string, txHash: Hex | null) => ServiceFact) | undefined;
 }
@@ -109,6 +112,7 @@ function commitJob({ state, root }: ClosedChamber, { registryAddress }: RelayerC
       return { txHash, fact };
     },
     submission: (payload) => ({ type: 'relay.commit_submitted', payload }),
+    withheld: undefined,
     failure: undefined,
   };
 }
@@ -147,7 +151,14 @@ function deployJob(
       });
       return { txHash, fact };
     },
+    withheld: withheldReason(idea, logged.length > 0),
     submission: (transaction) => ({ type: 'relay.deploy_submitted', payload: { ideaId, ...transaction } }),
     failure: (reason, txHash) => ({ type: 'idea.deploy_failed', payload: { ideaId, txHash, reason } }),
   };
+}
+
+/** Only an idea without transactions fails with WITHHELD_TEXT: then the log shows that the text never left the service. */
+function withheldReason({ withheldTexts }: Idea, isSubmitted: boolean): string | undefined {
+  if (withheldTexts.length === 0) return undefined;
+  return isSubmitted ? 'not signed again: a text of the idea is withheld' : WITHHELD_TEXT;
 }

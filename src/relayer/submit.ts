@@ -21,6 +21,9 @@ export async function submit(job: Job, round: RoundContext, mined?: Receipt): Pr
   const isFormerOpen = job.submitted.length === 0 && job.logged.length > 0;
   const done = isFormerOpen ? await findCompletion(job, round) : undefined;
   if (done !== undefined) return complete(job, done, round);
+  if (job.withheld !== undefined && job.failure !== undefined) {
+    return record(job, job.failure(job.withheld, mined?.transactionHash ?? null), round);
+  }
   const { contract: to, value } = job;
   await board.ownTurn();
   const data = job.call();

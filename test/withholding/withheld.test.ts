@@ -7,8 +7,9 @@ import { MerkleTree } from 'merkletreejs';
 import { describe, expect, it } from 'vitest';
 import { keccak256 } from '../../src/crypto/keccak.ts';
 import type { StreamId } from '../../src/log/stream-id.ts';
+import type { ServiceFact } from '../../src/vocabulary/events.ts';
 import { canonicalJson } from '../../src/vocabulary/json.ts';
-import { enterPhase, openChamber } from '../kit/chambers.ts';
+import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
 import { TestClock } from '../kit/clock.ts';
 import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 import type { Prepared, TestService } from '../kit/test-service.ts';
@@ -220,6 +221,49 @@ describe('a text that is withheld', () => {
     again.composed.withholder.start();
     expect(await listOf(again)).toEqual(list);
     expect(await everyResponse(again, { id: [`${id}`] })).toBe('');
+  });
+});
+
+const RAW = `0x02${Buffer.from(SECRET).toString('hex')}` as const;
+
+/** A committed chamber with a graduate whose texts are secret. */
+async function graduated() {
+  const opened = serviceWithList();
+  const { service } = opened;
+  const { id, ann, ids } = await debated(service, 'proposal');
+  const { commit, reveal } = allocationOf(id, ann, { 'idea-1': 5_000 });
+  await enterPhase(service, id, 'ALLOCATE_COMMIT');
+  await service.must('POST', `/chambers/${id}/allocate/commit`, { by: ann, body: commit });
+  await enterPhase(service, id, 'ALLOCATE_REVEAL');
+  await service.must('POST', `/chambers/${id}/allocate/reveal`, { by: ann, body: reveal });
+  await enterPhase(service, id, 'COMMITTED');
+  const record = (fact: ServiceFact) => service.forum.submit({ operation: 'record', chamberId: id, fact });
+  const transaction = { chainId: 1, nonce: 0, txHash: `0x${'33'.repeat(32)}`, rawTransaction: RAW } as const;
+  const submit = () => record({ type: 'relay.deploy_submitted', payload: { ideaId: 'idea-1', ...transaction } });
+  return { ...opened, id, ids, record, submit, txHash: transaction.txHash };
+}
+
+describe('the deployment of an idea whose text is withheld', () => {
+  it('is not begun', async () => {
+    const { id, withholdNow, submit } = await graduated();
+    await withholdNow(id, 4);
+    await expect(submit()).rejects.toMatchObject({ code: 'FORUM_ERR_CONFLICT' });
+  });
+
+  it('keeps its transaction until it has ended; then transaction and reason are withheld too', async () => {
+    const { service, path, id, ids, withholdNow, submit, record, txHash } = await graduated();
+    const { eventId } = await submit();
+    await withholdNow(id, 4, 'abuse');
+    expect((await lineOf(service, id, eventId))['payload']).toMatchObject({ rawTransaction: RAW });
+    await record({ type: 'idea.deploy_failed', payload: { ideaId: 'idea-1', txHash, reason: `Taken("${SECRET}")` } });
+    await eventually(async () => {
+      const [submitted, failed] = (await service.events(id)).slice(-2);
+      expect([submitted?.withheld?.reason, failed?.withheld?.reason]).toEqual(['abuse', 'abuse']);
+      expect(submitted?.payload).toEqual({ ideaId: 'idea-1', chainId: 1, nonce: 0, txHash });
+      expect(failed?.payload).toEqual({ ideaId: 'idea-1', txHash, reason: '[withheld]' });
+    }, 10_000);
+    expect(await everyResponse(service, ids)).toBe('');
+    await eventually(async () => expect(filesWith(path)).toEqual([]), 10_000);
   });
 });
 
