@@ -1,6 +1,6 @@
-// Random agents on a real log, with legal and illegal moves, clock steps both ways, retries and restarts, and a real chain for
-// chambers that ask for a token. After every step what the service shows is compared with a fresh fold of its lines and with a
-// root of merkletreejs.
+// Random agents on a real log make legal and illegal moves, with clock steps in both directions, retries and restarts, and a real chain
+// for chambers with token rules. After every step the service's views are compared with a fresh fold of its lines and with a root by
+// merkletreejs.
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { ChamberState } from '../projections/chamber.ts';
 import { graduates } from '../projections/graduation.ts';
@@ -27,12 +27,12 @@ const STEPS = 300;
 const AGENTS = 4;
 const CHAMBERS_MAX = 8;
 const CHAMBERS_OPEN_MAX = 2;
-/** Options with so little memory that most of what is asked for is folded from the log. */
+/** So little memory that most reads are folded from the log. */
 const OPTIONS = { settings: { MEMBERS_MAX: '3', IDEAS_MAX: '3', STATE_CACHE_BYTES_MAX: '5000' } };
-/** What a client's own doing can lead to. */
+/** Errors that a client's own actions can cause. */
 const STATUSES = [200, 400, 401, 403, 404, 409];
 
-/** The wallet that each agent has proven: two share one, and one has none. Wallets at these places hold the token. */
+/** The wallet that each agent has proven: two agents share one, and one agent has none. Wallets at these indexes hold the token. */
 const WALLETS = [0, 1, 1, null];
 const HOLDERS = [0, 1];
 
@@ -74,7 +74,7 @@ class Simulation {
 
   constructor(seed: number) {
     this.#random = new Random(seed);
-    // One more than will be registered.
+    // One more than the number of agents that will register.
     this.#agents = Array.from({ length: AGENTS + 1 }, () => new Signer(this.#random.bytes(32)));
     this.#service = this.#open();
   }
@@ -116,7 +116,7 @@ class Simulation {
     await verifyLists(this.#service, [...this.#states.values()]);
   }
 
-  /** The kinds of event that came about. */
+  /** The kinds of events that occurred. */
   get types(): ReadonlySet<string> {
     const events: ChamberEvent[] = [...this.#lines.values()].flat().map((line) => JSON.parse(line));
     return new Set(events.map(({ type, payload }) => ('token' in payload ? `${type} with a token` : type)));
@@ -135,13 +135,13 @@ class Simulation {
     );
   }
 
-  /** Mostly one that the phase allows, so that chambers get on. */
+  /** Usually a chamber whose phase allows the move, so that chambers advance. */
   #operation(state: ChamberState | undefined): Operation {
     if (state === undefined || this.#random.chance(0.2)) return this.#random.pick(OPERATIONS);
     return this.#random.pick(FITTING[phaseAt(state, this.#service.forum.now())]);
   }
 
-  /** Mostly the member in turn, if there is one. */
+  /** Usually the turn holder, if there is one. */
   #mover(state: ChamberState | undefined): Signer {
     const holder = state && turnHolderAt(state, this.#service.forum.now());
     const isPolite = this.#random.chance(0.7);
@@ -179,7 +179,7 @@ class Simulation {
     }
   }
 
-  /** Mostly an idea of its own, if it has one. */
+  /** Usually one of the agent's own ideas, if it has any. */
   #ideaOf(chamberId: number, { did }: Signer): string | undefined {
     const own = this.#states.get(chamberId)?.ideas.filter(({ creatorDid }) => creatorDid === did) ?? [];
     return own.length === 0 || this.#random.chance(0.1) ? undefined : this.#random.pick(own).ideaId;
@@ -226,7 +226,7 @@ class Simulation {
     if (answer.status === 200) this.#lines.set(answer.body.chamberId, []);
   }
 
-  /** Creates it with a member, so that each run has one. */
+  /** Creates the chamber with a member, so that each run has one. */
   async #createTokenChamber(): Promise<void> {
     const [by] = this.#agents;
     const admission = { token: { address: token.address, minBalance: 5 } };
@@ -243,7 +243,7 @@ class Simulation {
     return answer;
   }
 
-  /** A request that was accepted, whenever that was, gets its first answer and writes nothing. */
+  /** An accepted request, at any later time, gets its first response and writes nothing. */
   async #retry(): Promise<void> {
     if (this.#accepted.length === 0) return;
     const { request, body } = this.#random.pick(this.#accepted);
@@ -268,7 +268,7 @@ class Simulation {
     return service;
   }
 
-  /** What the relayer would record next for a chamber that has ended. */
+  /** The next fact that the relayer would record for a chamber that has ended. */
   async #relay(): Promise<void> {
     const now = this.#service.forum.now();
     const ended = [...this.#states.values()].find((state) => isClosed(state, now) && !isSettled(state));
@@ -289,7 +289,7 @@ function isSettled(state: ChamberState): boolean {
   return state.settlement.committed !== null && graduates(state).every(({ ideaId }) => isDone(ideaId));
 }
 
-/** Two seeds that are always the same, and one of the moment. */
+/** Two fixed seeds and a random one. */
 const { SIMULATION_SEED = Date.now() % 1_000_000 } = process.env;
 const FIXED_SEEDS = [1, 7];
 const FURTHER_SEEDS_MAX = 5;
@@ -312,13 +312,13 @@ describe(`a service under ${STEPS} random steps`, { timeout: 240_000 }, () => {
   const types = new Set<string>();
 
   it.each([...FIXED_SEEDS, SIMULATION_SEED])(
-    'shows what its lines say after each (SIMULATION_SEED=%s)',
+    'the service’s views match its lines after each random step (SIMULATION_SEED=%s)',
     async (seed) => {
       for (const type of await simulate(Number(seed))) types.add(type);
     },
   );
 
-  it('has brought about every kind of event', async () => {
+  it('the random steps produce every kind of event', async () => {
     // Some kinds are rare: a few seeds may miss one.
     const isMissing = () => KINDS.some((kind) => !types.has(kind));
     for (let seed = 8; seed < 8 + FURTHER_SEEDS_MAX && isMissing(); seed++)

@@ -1,4 +1,4 @@
-// An operator makes keys, and bans and allows agents.
+// An operator creates keys, and bans and allows agents.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ import { run } from './run.ts';
 const { did } = new Signer();
 
 describe('chambers admin new-keys', () => {
-  it('adds keys only to the file of the database’s log', async () => {
+  it('admin new-keys adds keys only to a file that belongs to the database’s log', async () => {
     const folder = temporaryFolder();
     const newKeys = (database: string, file = 'keys.json') =>
       run(['admin', 'new-keys', '--json', `--file=${join(folder, file)}`], { DATABASE_PATH: join(folder, database) });
@@ -27,7 +27,7 @@ describe.each([
   ['ban', 'unban', 'BAN_LIST_FILE'],
   ['allow', 'disallow', 'ALLOW_LIST_FILE'],
 ])('chambers admin %s and %s', (add, remove, variable) => {
-  it(`edit the file of ${variable} and report whether it changed`, async () => {
+  it(`edits the file of ${variable} and reports whether it changed`, async () => {
     const file = join(temporaryFolder(), 'list');
     const edit = async (name: string) => {
       const { exitCode, out } = await run(['--json', 'admin', name, did], { [variable]: file });
@@ -42,7 +42,7 @@ describe.each([
     expect(readFileSync(file, 'utf8')).toBe('');
   });
 
-  it('accept another file, and report a missing or wrong argument', async () => {
+  it('accepts a different file, and reports a missing or invalid argument', async () => {
     const file = join(temporaryFolder(), 'list');
     expect(await run(['admin', add, did, `--file=${file}`])).toMatchObject({ exitCode: 0, err: '' });
     expect(readFileSync(file, 'utf8')).toBe(`${did}\n`);
@@ -57,7 +57,7 @@ describe.each([
 describe('chambers admin withhold', () => {
   const SETTINGS = { DATABASE_PATH: '/nowhere/chambers.db', PUBLIC_URL: 'https://forum.example.org' };
 
-  it('adds events to the file of WITHHOLD_FILE, and says what is left to do', async () => {
+  it('admin withhold adds events to the file of WITHHOLD_FILE, and prints the remaining steps', async () => {
     const file = join(temporaryFolder(), 'withhold');
     const withhold = async (...args: string[]) => {
       const words = ['--json', 'admin', 'withhold', ...args, '--reason=law'];
@@ -86,7 +86,7 @@ describe('chambers admin withhold', () => {
     expect(readFileSync(file, 'utf8')).toBe(`3:17 law\n3:2000 law\n3:2001 law\n${did}:2 law\n`);
   });
 
-  it('names the statement that empties PostgreSQL’s files, without a password', async () => {
+  it('admin withhold prints the statement that purges PostgreSQL’s files, without a password', async () => {
     const file = `--file=${join(temporaryFolder(), 'withhold')}`;
     const database = { DATABASE_URL: 'postgres://chambers:secret@127.0.0.1:1/chambers' };
     const { out } = await run(['admin', 'withhold', '3', '17', '--reason=abuse', file], database);
@@ -99,7 +99,7 @@ describe('chambers admin withhold', () => {
     [['3', 'x', '--reason=law', '--file=list'], 'an event must be an integer of at least 1, not “x”'],
     [['3', '17', '--reason=rude', '--file=list'], '--reason must be one of personal-data, secret, abuse, law'],
     [['3', '17', '--reason=law'], 'no list to edit: set WITHHOLD_FILE or use --file'],
-  ])('rejects %j', async (args, problem) => {
+  ])('admin withhold rejects %j', async (args, problem) => {
     expect(await run(['admin', 'withhold', ...args])).toEqual({ exitCode: 2, out: '', err: `usage: ${problem}` });
   });
 });

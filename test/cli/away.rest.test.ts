@@ -1,4 +1,4 @@
-// Commands that read much, on a service that is away for a moment: each of their requests fails at first.
+// Commands that read a lot from a service that is unreachable for a moment: the first attempt of each request fails.
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { serve } from '../kit/serve.ts';
@@ -8,8 +8,8 @@ import { eventually } from '../kit/until.ts';
 import { type Run, run } from './run.ts';
 
 /**
- * A proxy that resets the first connection of each `kind` of request, answers the second one with a gateway's 502, and cuts a chamber's third page in its
- * first line, its fourth in the middle.
+ * A proxy that resets the first connection for each `kind` of request, responds to the second with a gateway's 502, and cuts a chamber's
+ * third page in its first line and its fourth page in the middle.
  */
 async function away(kind: (path: string) => string) {
   const running = await serveForum({ DATABASE_PATH: temporaryDatabase() });
@@ -38,7 +38,7 @@ async function away(kind: (path: string) => string) {
   return { url, id, direct: running.url };
 }
 
-it('an audit with --patience goes on where a request or a page failed, without it ends with 6', {
+it('an audit continues after a failed request or page with --patience, and exits with 6 without it', {
   timeout: 60_000,
 }, async () => {
   const { url, id, direct } = await away((path) => path.replace(/\?.*/, ''));
@@ -51,7 +51,7 @@ it('an audit with --patience goes on where a request or a page failed, without i
   expect(whole.out).toContain('"lines"');
 });
 
-it('mirror --once with --patience keeps the whole log, without it ends with 6', { timeout: 60_000 }, async () => {
+it('mirror --once copies the whole log with --patience, and exits with 6 without it', { timeout: 60_000 }, async () => {
   const { url } = await away(() => 'any');
   const folder = join(temporaryFolder(), 'mirror');
   const mirror = (...words: string[]) => run(['mirror', url, folder, '--once', '--json', ...words]);
@@ -59,7 +59,7 @@ it('mirror --once with --patience keeps the whole log, without it ends with 6', 
   expect(await mirror('--patience=30s')).toMatchObject({ exitCode: 0, out: expect.stringContaining('"size":') });
 });
 
-it('tail with --patience ends with 6 once that is over without a response', async () => {
+it('tail exits with 6 if there is no response within --patience', async () => {
   for (const words of [['tail'], ['chamber', 'tail', '1']])
     expect((await run([...words, '--url=http://127.0.0.1:1', '--patience=0s'])).exitCode).toBe(6);
 });

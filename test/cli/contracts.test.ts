@@ -1,5 +1,4 @@
-// `chambers contracts …`: from an empty chain to contracts that accept the relayer, and every wrong use named before anything
-// is sent.
+// `chambers contracts …`: from an empty chain to contracts that accept the relayer. Every wrong use is reported before anything is sent.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Hex } from 'viem';
@@ -16,7 +15,7 @@ import { type Run, run } from './run.ts';
 const RELAYER_KEY: Hex = `0x${'0c'.repeat(32)}`;
 const [OWNER, RELAYER] = [openAccount(OWNER_KEY).address, openAccount(RELAYER_KEY).address];
 const DEPLOY = ['deploy', `--relayer=${RELAYER}`];
-/** Stands for an API key in the URL. */
+/** Represents an API key in the URL. */
 const SECRET = 'v2-a-key-that-must-not-show-0123456789';
 
 let anvil: Anvil;
@@ -55,7 +54,7 @@ async function deployed(...options: readonly string[]): Promise<Readonly<Record<
   return Object.fromEntries(out.split('\n').map((line) => line.split('=')));
 }
 
-test('deploy prints the variables with which check finds the contracts sound', async () => {
+test('contracts deploy prints variables that contracts check accepts', async () => {
   const variables = await deployed(`--key-file=${keyFile(`${OWNER_KEY}\n`)}`);
   expect(variables).toMatchObject({ CHAIN_ID: '31337', CONTRACTS: 'reference' });
   const { exitCode, out } = await contracts(['check', `--relayer=${RELAYER}`, '--json'], variables);
@@ -63,7 +62,7 @@ test('deploy prints the variables with which check finds the contracts sound', a
   expect(JSON.parse(out.slice(out.indexOf('{')))).toMatchObject({ chainId: 31_337, relayer: RELAYER, owner: OWNER });
 });
 
-test('set-relayer changes the relayer at once', async () => {
+test('contracts set-relayer changes the relayer at once', async () => {
   const variables = await deployed();
   const before = await contracts(['check', `--relayer=${NEXT}`], variables);
   expect(before).toMatchObject({
@@ -76,7 +75,7 @@ test('set-relayer changes the relayer at once', async () => {
   expect((await contracts(['set-relayer', NEXT], variables)).out).toMatch(/already/);
 });
 
-test('a chain from before the instructions that the contracts use is named as what is wrong', async () => {
+test('the error for a chain without the required instructions says so', async () => {
   const old = await spawnAnvil(['--hardfork', 'london']);
   atEnd(() => old.kill());
   const rpcOfOld = openRpc(old.rpcUrl);
@@ -87,7 +86,7 @@ test('a chain from before the instructions that the contracts use is named as wh
   expect(err).toMatch(/^failure: eth_estimateGas: .*; the contract uses an instruction that the chain lacks: /);
 });
 
-test('the quorum contracts of a rehearsal are deployed and checked in the same way', async () => {
+test('quorum contracts for a rehearsal are deployed and checked in the same way', async () => {
   const variables = await deployed('--contracts=quorum');
   const changes = { ...variables, CONTRACTS_FILE: quorumFile() };
   expect((await contracts(['check', `--relayer=${RELAYER}`], changes)).exitCode).toBe(0);
@@ -120,7 +119,7 @@ test.each<readonly [string, readonly string[], Readonly<Record<string, string>>,
     /^failure: the account 0x\w+ has 0 ether and needs 0\.0/,
   ],
   ['no registry', ['set-relayer', NEXT], {}, /^usage: set --registry or CHAMBER_REGISTRY_ADDRESS$/],
-])('%s is named in one sentence before anything is sent', async (_title, words, changes, sentence) => {
+])('one sentence reports %s before anything is sent', async (_title, words, changes, sentence) => {
   const nonce = await readNonce(rpc, OWNER);
   const { exitCode, err } = await contracts(words, changes);
   expect(exitCode).toBeGreaterThan(0);
@@ -128,7 +127,7 @@ test.each<readonly [string, readonly string[], Readonly<Record<string, string>>,
   expect(await readNonce(rpc, OWNER)).toBe(nonce);
 });
 
-test('a key that does not own the contracts, a contract as relayer and swapped addresses are named', async () => {
+test('reports a key that does not own the contracts, a contract as relayer, and swapped addresses', async () => {
   const variables = await deployed();
   const { CHAMBER_REGISTRY_ADDRESS: registry = '', IDEA_FACTORY_ADDRESS: factory = '' } = variables;
   const stranger = await contracts(['set-relayer', NEXT], { ...variables, OWNER_PRIVATE_KEY: RELAYER_KEY });

@@ -1,4 +1,4 @@
-// What a hostile service costs the command line, and a seat for a model: bounded memory, one request and a bounded time.
+// The costs that a hostile service can cause for the command line and for an MCP server: bounded memory, one request and a bounded time.
 import { existsSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
@@ -19,17 +19,17 @@ const COMMANDS = casesOf({
 });
 
 describe('the command line', AGAIN, () => {
-  it.each(COMMANDS)('pays little for %s with %s', async (command, attack) => {
+  it.each(COMMANDS)('the command line needs little memory and time for %s with %s', async (command, attack) => {
     const key = /^(todo|move)/.test(command) ? [`--key=${costs.keyFile}`] : [];
     const start = (url: string) => costs.runCli([...command.split(' '), `--url=${url}`, ...key]);
     const attacked = await costs.attackedBy(attack, 'cli', start);
     expectCheap(attacked);
-    // An agent asks first which features the service has.
+    // An agent first asks for the service's features.
     if (TOO_LARGE.has(attack)) expect(attacked.requests).toBe(command.startsWith('move') ? 2 : 1);
   });
 
   it.each(casesOf({ doctor: ['gzipBomb', 'smallValues', 'longText', 'shapes'] }))(
-    'pays little for %s with %s',
+    'the command line needs little memory and time for %s with %s',
     async (command, attack) => {
       expectCheap(await costs.attackedBy(attack, command, (url) => costs.runCli([command, url])));
     },
@@ -38,7 +38,7 @@ describe('the command line', AGAIN, () => {
 
 describe('a seat for a model', AGAIN, () => {
   it.each(casesOf({ mcp: ['endlessEvent', 'none', 'gzipBomb', 'reveals', 'smallValues', 'shapes', 'longText'] }))(
-    'pays little: %s with %s',
+    'an MCP server needs little memory and time: %s with %s',
     async (command, attack) => {
       const attacked = await costs.attackedBy(attack, command, async (url) => {
         const peakFile = costs.newPeakFile();
@@ -46,7 +46,7 @@ describe('a seat for a model', AGAIN, () => {
         const seat = await startSeat('modern', { url, keyFile: costs.keyFile, env });
         for (const tool of ['whoami', 'todo', 'chambers']) await seat.client.callTool({ name: tool, arguments: {} });
         await seat.client.callTool({ name: 'read', arguments: { chamberId: 1 } });
-        // Meanwhile the stream of its todo is read, too.
+        // Meanwhile the stream of the todo list is read, too.
         await setTimeout(2_000);
         await seat.client.close();
         await eventually(() => expect(existsSync(peakFile)).toBe(true), 10_000);

@@ -1,4 +1,4 @@
-// Faults around a command: nothing is lost, the error names the cause, and there is no stack trace.
+// Faults while a command runs: no data is lost, the error names the cause, and no stack trace is printed.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -32,7 +32,7 @@ beforeEach(() => {
 const chambers = (...words: readonly string[]): Promise<Run> => run(words, { CHAMBERS_URL: live.baseUrl });
 
 describe('an export', () => {
-  it('never replaces a file without --force', async () => {
+  it('export never replaces a file without --force', async () => {
     const out = join(folder, 'chamber.ndjson');
     writeFileSync(out, 'mine');
     const { exitCode, err } = await chambers('export', '1', `--out=${out}`);
@@ -43,7 +43,7 @@ describe('an export', () => {
     expect(readdirSync(folder)).toEqual(['chamber.ndjson']);
   });
 
-  it('that fails leaves the file as it was, and no other file', async () => {
+  it('a failed export leaves the file unchanged and creates no other file', async () => {
     const out = join(folder, 'chamber.ndjson');
     writeFileSync(out, 'mine');
     const [first = ''] = (await (await fetch(`${live.baseUrl}/chambers/1/events`)).text()).split('\n');
@@ -60,7 +60,7 @@ describe('an export', () => {
     ['that is a device', '/dev/full', '/dev/full is not a regular file'],
     ['that is a folder', '/', '/ is not a regular file'],
     ['without a name', '', 'cannot write “”: its folder does not exist'],
-  ])('to a file %s is an error', async (_, out, detail) => {
+  ])('an export to a file %s is an error', async (_, out, detail) => {
     const failed = await chambers('export', '1', `--out=${out}`, '--force');
     expect(failed).toMatchObject({ exitCode: 2, err: `usage: ${detail}` });
     if (out === '/') expect(await chambers('chamber', 'tail', '1', `--out=${out}`)).toMatchObject({ exitCode: 2 });
@@ -68,12 +68,12 @@ describe('an export', () => {
 });
 
 describe('a tail', () => {
-  it.each([[['--json']], [[]]])('%j after an event that does not exist says so', async (words) => {
+  it.each([[['--json']], [[]]])('tail %j reports that the event of its cursor does not exist', async (words) => {
     const { exitCode, err } = await chambers('chamber', 'tail', '1', '--after=99', ...words);
     expect({ exitCode, err }).toMatchObject({ exitCode: 2, err: expect.stringContaining('beyond the last event, 2') });
   });
 
-  it('goes on after an event of the service, and names the head beyond it', async () => {
+  it('tail continues after an event of the service, and names the head if the cursor is beyond it', async () => {
     const agent = await newAgent(live);
     const { chamberId } = await agent.createChamber(newChamber(live.now()));
     live.advance(86_400_000);
@@ -96,12 +96,12 @@ describe('a tail', () => {
     expect(await exitOf(child)).toBe(0);
   });
 
-  it('over all chambers checks its cursor before it asks', async () => {
+  it('a tail of all chambers checks its cursor before the first request', async () => {
     const { exitCode, err } = await chambers('tail', '--after=x');
     expect({ exitCode, err }).toEqual({ exitCode: 2, err: 'usage: --after must be CHAMBER:EVENT, e.g. 7:12, or 0' });
   });
 
-  it('blames a damaged file, and leaves it as it is', async () => {
+  it('tail reports a damaged file and leaves it unchanged', async () => {
     const out = join(folder, 'chamber.ndjson');
     writeFileSync(out, '{"eventId":2}\n{"even');
     const { exitCode, err } = await chambers('chamber', 'tail', '1', `--out=${out}`);
@@ -112,7 +112,7 @@ describe('a tail', () => {
     expect(readFileSync(out, 'utf8')).toBe('{"eventId":2}\n{"even');
   });
 
-  it('blames a file of another log', async () => {
+  it('tail reports a file of another log', async () => {
     const out = join(folder, 'chamber.ndjson');
     const rest = { chamberId: 1, type: 'other', ts: '2030-01-01T00:00:00.000Z', did: null, payload: {}, request: null };
     const other = JSON.stringify({ eventId: 1, prev: NO_PREVIOUS, ...rest });
@@ -136,7 +136,7 @@ describe('a tail', () => {
 });
 
 describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
-  it('ends with one sentence if its output is full', async () => {
+  it('a command ends with one sentence if its output device is full', async () => {
     const full = openSync('/dev/full', 'w');
     const child = start(['--help'], full);
     closeSync(full);
@@ -145,7 +145,7 @@ describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
   });
 
   it.each([[['chamber', 'tail', '1', '--json']], [['export', '1']]])(
-    '%j ends quietly with its reader',
+    '%j ends silently when its reader closes the pipe',
     async (words) => {
       const child = start([...words, `--url=${live.baseUrl}`], 'pipe');
       child.stdout?.destroy();
@@ -154,7 +154,7 @@ describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
     },
   );
 
-  it('leaves nothing behind when an export is interrupted', async () => {
+  it('an interrupted export leaves no files behind', async () => {
     const url = await serve(() => {});
     const child = start(['export', '1', `--out=${join(folder, 'chamber.ndjson')}`, `--url=${url}`], 'pipe');
     await eventually(() => expect(readdirSync(folder)).toHaveLength(1), PROCESS_MILLIS_MAX);
@@ -163,10 +163,10 @@ describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it('says that it waits while the fate of a move is unknown, and ends on SIGINT', async () => {
+  it('a move reports that it waits while its result is unknown, and ends on SIGINT', async () => {
     const key = join(folder, 'agent.json');
     await chambers('agent', 'new', `--key=${key}`);
-    // It responds, and cuts every connection off after a command.
+    // This service responds, but after a command it closes every connection.
     const url = await serve((request, response) => {
       if (request.method !== 'GET') return request.resume().once('end', () => request.socket.destroy());
       return response.writeHead(404, { 'content-type': 'application/json' }).end(NOT_FOUND);
@@ -184,7 +184,7 @@ describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
     expect(exitCode).toBe(6);
   });
 
-  it('gives up after its patience, and leaves a request that takes effect once', async () => {
+  it('a move gives up after --patience, and stores a request that takes effect only once', async () => {
     const key = join(folder, 'agent.json');
     await chambers('agent', 'new', `--key=${key}`);
     let isAway = true;
@@ -213,7 +213,7 @@ describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
     expect(await again()).toMatchObject({ exitCode: 2, err: expect.stringContaining('not found') });
   });
 
-  it('says that nothing was accepted by a service that is away', async () => {
+  it('a move reports that an unreachable service accepted nothing', async () => {
     const key = join(folder, 'agent.json');
     await chambers('agent', 'new', `--key=${key}`);
     const server = createServer((_request, response) => response.end('[]'));
@@ -228,11 +228,11 @@ describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
 });
 
 describe('a move that was not sent', () => {
-  it('is not said to have been accepted, neither while it waits nor on SIGINT', async () => {
+  it('a move that was not sent is never reported as possibly accepted', async () => {
     const key = join(folder, 'agent.json');
     await chambers('agent', 'new', `--key=${key}`);
     let requests = 0;
-    // It accepts connections and responds to nothing.
+    // This service accepts connections and never responds.
     const url = await serve(() => {
       requests++;
     });

@@ -1,4 +1,4 @@
-// `chambers init`, by a pipe, at a terminal and by options alone: what it prints starts a server that acts as the agent.
+// `chambers init` through a pipe, at a terminal and with options only: its configuration starts a server that acts as the agent.
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ beforeEach(() => {
   keyFile = join(folder, 'ada.json');
 });
 
-/** Runs the program with these answers on its standard input. */
+/** Runs the program with these answers on standard input. */
 async function answered(program: string, words: readonly string[], answers: readonly string[]) {
   const { PATH } = process.env;
   const child = spawn(program, words, { cwd: folder, env: { PATH, HOME: folder, ...live.sharedTimeEnv } });
@@ -36,14 +36,14 @@ async function answered(program: string, words: readonly string[], answers: read
 const init = (answers: readonly string[], ...options: readonly string[]) =>
   answered(process.execPath, [CLI, 'init', ...options], answers);
 
-/** Starts the server of a configuration, as a host does, and returns what `whoami` says. */
+/** Starts the server from a configuration, as a host does, and returns the result of `whoami`. */
 async function whoami(config: string): Promise<{ readonly did: string; readonly walletAddress: string }> {
   const seat = await startServer('modern', { ...JSON.parse(config).mcpServers.chambers, env: live.sharedTimeEnv });
   return await seat.call('whoami');
 }
 
 describe('chambers init', SLOW, () => {
-  it('asks for URL, key, wallet and label, with defaults, again after a wrong answer, and prints a configuration that works', async () => {
+  it('init prompts for URL, key, wallet and label, repeats a prompt after an invalid answer, and prints a working configuration', async () => {
     const wrong = [
       'nowhere',
       'http://127.0.0.1:9',
@@ -80,7 +80,7 @@ describe('chambers init', SLOW, () => {
     expect(await (await fetch(`${live.baseUrl}/agents/${did}`)).json()).toMatchObject({ label: 'Ada' });
   });
 
-  it('works at a terminal', async ({ skip }) => {
+  it('init works at a terminal', async ({ skip }) => {
     requireInstalled(skip, 'script');
     const command = `'${process.execPath}' '${CLI}' init --out=mcp.json`;
     const { out } = await answered(
@@ -94,7 +94,7 @@ describe('chambers init', SLOW, () => {
     expect(await whoami(config)).toMatchObject({ did, walletAddress: WALLET, walletProven: false });
   });
 
-  it('asks nothing where options say it all, and changes nothing when it is run again', async () => {
+  it('init does not prompt if options set everything, and a second run changes nothing', async () => {
     const options = [`--url=${live.baseUrl}`, `--key=${keyFile}`, '--max-open=1', '--read-only'];
     const first = await init([], ...options, '--yes', `--email=${EMAIL}`);
     expect(first).toMatchObject({ exitCode: 0, err: expect.not.stringContaining(']:') });
@@ -118,17 +118,17 @@ describe('chambers init', SLOW, () => {
       'checksum',
     ],
     ['a key in place of a file', ['--wallet', '11'.repeat(32), '--yes'], 2, 'the path of a file, not the key'],
-  ])('says what is wrong with %s', async (_, options, exitCode, problem) => {
+  ])('init reports the problem with %s', async (_, options, exitCode, problem) => {
     const ran = await run(['init', `--url=${live.baseUrl}`, `--key=${keyFile}`, ...options]);
     expect(ran).toMatchObject({ exitCode, out: '', err: expect.stringContaining(problem) });
   });
 
-  it('says that an answer is missing when its input ends', async () => {
+  it('init reports a missing answer when its input ends', async () => {
     const ran = await init([], `--url=${live.baseUrl}`, `--key=${keyFile}`, '--wallet', WALLET);
     expect(ran).toMatchObject({ exitCode: 2, out: '', err: expect.stringContaining('no answer: set --email') });
   });
 
-  it('leaves a file that exists as it is', async () => {
+  it('init does not change an existing file', async () => {
     const taken = join(folder, 'taken.json');
     writeFileSync(taken, '{}');
     const ran = await run(['init', `--url=${live.baseUrl}`, `--key=${keyFile}`, '--yes', '--out', taken]);
@@ -136,7 +136,7 @@ describe('chambers init', SLOW, () => {
     expect(readFileSync(taken, 'utf8')).toBe('{}');
   });
 
-  it('replaces a configuration where that was asked for', async () => {
+  it('init replaces a configuration on request', async () => {
     const out = join(folder, 'replaced.json');
     writeFileSync(out, '{}');
     const options = ['--wallet', WALLET, '--email', EMAIL, '--out', out, '--yes', '--force'];
@@ -145,7 +145,7 @@ describe('chambers init', SLOW, () => {
     expect(JSON.parse(readFileSync(out, 'utf8'))).toHaveProperty('mcpServers');
   });
 
-  it('does not change the wallet of a registered agent', async () => {
+  it('init does not change the wallet of a registered agent', async () => {
     const words = ['init', `--url=${live.baseUrl}`, `--key=${keyFile}`, `--email=${EMAIL}`, '--yes'];
     await run([...words, `--wallet=${WALLET}`]);
     const other = await run([...words, `--wallet=0x${'22'.repeat(20)}`]);

@@ -26,7 +26,7 @@ async function json(words: string, who?: string): Promise<unknown> {
 }
 
 describe('the command line', () => {
-  it('drives a chamber from lobby to reveal', async () => {
+  it('the command line takes a chamber from LOBBY to the reveal', async () => {
     for (const who of ['ada', 'bob']) {
       const { did } = (await json('agent new', who)) as { did: string };
       expect(await json(`agent register --wallet=${WALLET} --email=a@example.org`, who)).toMatchObject({ did });
@@ -58,7 +58,7 @@ describe('the command line', () => {
     expect(await json('chamber list --phase=allocate_reveal --limit=1')).toMatchObject([{ chamberId: 1 }]);
   });
 
-  it('prints human-readable output too', async () => {
+  it('the command line also prints human-readable output', async () => {
     expect((await chambers('agent show')).out).toMatch(/^did +did:key:z/);
     expect((await chambers('chamber list')).out).toMatch(
       /^ID +PHASE +LEFT +MEMBERS +NAME\n1 +ALLOCATE_REVEAL +(1 m 0 s|5\d s) +2 +Garden$/,
@@ -69,7 +69,7 @@ describe('the command line', () => {
     expect(shown).not.toMatch(/[{}]|turnSeconds/);
   });
 
-  it('leads with the phase, what is left of it, the page and the next command', async () => {
+  it('chamber show begins with the phase, the remaining time, the page and the next command', async () => {
     expect((await chambers('chamber show 1')).out.split('\n').slice(0, 4)).toEqual([
       'Chamber 1: Garden',
       expect.stringMatching(/^ALLOCATE_REVEAL, (1 m 0 s|5\d s) left$/),
@@ -81,7 +81,7 @@ describe('the command line', () => {
     expect(created).toContain('Next: chambers move join 2');
   });
 
-  it('exports the lines of the log', async () => {
+  it('export prints the lines of the log', async () => {
     const path = join(live.folder, 'chamber-1.ndjson');
     expect((await chambers(`export 1 --out=${path}`)).exitCode).toBe(0);
     const response = await fetch(`${live.baseUrl}/chambers/1/events`);
@@ -90,7 +90,7 @@ describe('the command line', () => {
 });
 
 describe('the wallet of an agent', () => {
-  it('signs for the key at the registration, and retires a key that is lost', async () => {
+  it('a wallet signs for the key at the registration, and retires a lost key', async () => {
     const keyFile = join(live.folder, 'wallet.key');
     await writeFile(keyFile, `0x${'1'.padStart(64, '0')}\n`);
     const { did } = (await json('agent new', 'eve')) as { did: string };
@@ -105,7 +105,7 @@ describe('the wallet of an agent', () => {
     expect(failed).toMatchObject({ exitCode: 4, err: expect.stringContaining('FORUM_ERR_RETIRED') });
   });
 
-  it('is not needed where the key retires itself', async () => {
+  it('a key retires itself without the wallet', async () => {
     await json('agent new', 'fay');
     await json(`agent register --wallet=${WALLET} --email=f@example.org`, 'fay');
     expect(await json('agent retire', 'fay')).toEqual({ eventId: 3 });
@@ -118,12 +118,12 @@ describe('the wallet of an agent', () => {
     ['a key for a path', `agent register --wallet-key-file=${'11'.repeat(32)} --email=a@example.org`, 'not the key'],
     ['a file that is missing', 'agent register --wallet-key-file=none --email=a@example.org', 'none not found'],
     ['an agent without its wallet', 'agent retire did:key:x', 'needs its wallet: set --wallet-key-file'],
-  ])('is given once: %s', async (_what, words, problem) => {
+  ])('the wallet must be given exactly once: %s', async (_what, words, problem) => {
     const failed = await chambers(`${words} --json`);
     expect(failed).toMatchObject({ exitCode: 2, err: expect.stringContaining(problem) });
   });
 
-  it("rejects a file without a private key, and does not show the file's contents", async () => {
+  it("a wallet file without a private key is rejected, and the error does not show the file's contents", async () => {
     const path = join(live.folder, 'no.key');
     await writeFile(path, 'secret words');
     const failed = await chambers(`agent register --wallet-key-file=${path} --email=a@example.org --json`);
@@ -136,7 +136,7 @@ describe('the wallet of an agent', () => {
 });
 
 describe('a chamber with rounds', () => {
-  it('is started by its creator, and listed with what is left until its turns are over, not until its deadline', async () => {
+  it('a chamber with rounds is started by its creator, and listed with the time until its turns end, not its deadline', async () => {
     const rules = '--rounds=2,3 --turn-seconds=60 --moves-per-turn=2 --proposal=1h';
     const { chamberId } = (await json(`chamber create --name=Quick ${rules}`)) as { chamberId: number };
     await json(`move join ${chamberId}`);
@@ -156,7 +156,7 @@ describe('exit codes', () => {
     ['4 if the agent is unknown', 'agent show', 4, 'FORUM_ERR_SIGNATURE'],
     ['5 in the wrong phase', 'move join 1', 5, 'FORUM_ERR_PHASE'],
     ['6 if there is no response', 'chamber list --url=http://127.0.0.1:9', 6, 'CLIENT_ERR_UNREACHABLE'],
-  ])('%s', async (_, words, exitCode, error) => {
+  ])('exit code %s', async (_, words, exitCode, error) => {
     const who = exitCode === 4 ? 'unregistered' : 'ada';
     if (exitCode === 4) await json('agent new', who);
     const failed = await chambers(`${words} --json`, who);
@@ -164,11 +164,11 @@ describe('exit codes', () => {
     expect(JSON.parse(failed.err)).toMatchObject({ error, exitCode });
   });
 
-  it('5 instead of overwriting a key', async () => {
+  it('exit code 5 instead of overwriting a key', async () => {
     expect(await chambers('agent new')).toMatchObject({ exitCode: 5 });
   });
 
-  it('3 if a file to continue is not a copy of the log', async () => {
+  it('exit code 3 if the file to be continued is not a copy of the log', async () => {
     const path = join(live.folder, 'forged.ndjson');
     await writeFile(path, '{"eventId":1,"chamberId":1,"prev":"0x00"}\n');
     expect(await chambers(`chamber tail 1 --out=${path}`)).toMatchObject({ exitCode: 3 });
@@ -176,7 +176,7 @@ describe('exit codes', () => {
 });
 
 describe('remote text', () => {
-  it('cannot control the terminal', async () => {
+  it('text from the service cannot control the terminal', async () => {
     const agent = await newAgent(live);
     const chamber = { ...newChamber(live.now()), name: '\u001b[2Jgone\u202e\r\n\u009b31m' };
     const { chamberId } = await agent.createChamber(chamber);

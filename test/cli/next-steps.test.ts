@@ -1,4 +1,4 @@
-// Errors of commands name the next step, in the same words wherever they come from.
+// Errors of commands name the next step, with the same words regardless of their origin.
 import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 const chambers = (words: string): Promise<Run> =>
   run(words.split(' '), { CHAMBERS_URL: live.baseUrl, CHAMBERS_KEY_FILE: key });
 
-it('an agent that is not registered is told the command that registers', async () => {
+it('the error for an unregistered agent names the command that registers it', async () => {
   const { chamberId } = await (await newAgent(live)).createChamber(newChamber(live.now()));
   for (const words of ['todo', `move join ${chamberId}`]) {
     const { exitCode, err } = await chambers(words);
@@ -37,7 +37,7 @@ it.each([
   'move reveal 999',
   'chamber wait 999 debate',
   'outcome 999',
-])('a chamber that is not there is reported in the same words: %s', async (words) => {
+])('a missing chamber is reported with the same words: %s', async (words) => {
   await chambers('agent register --wallet=0x1111111111111111111111111111111111111111 --email=a@example.org');
   const { exitCode, err } = await chambers(words);
   const list = `chambers chamber list --url=${live.baseUrl} lists the existing ones`;
@@ -47,7 +47,7 @@ it.each([
   });
 });
 
-it('an unknown idea is answered with the ideas, and a ticker is as good as an id; the phase comes first', async () => {
+it('the error for an unknown idea lists the ideas with ids and tickers; the phase is checked first', async () => {
   await chambers('agent register --wallet=0x1111111111111111111111111111111111111111 --email=a@example.org');
   const other = await newAgent(live);
   const { chamberId } = await other.createChamber(newChamber(live.now()));
@@ -81,7 +81,7 @@ it('an unknown idea is answered with the ideas, and a ticker is as good as an id
   expect((await chambers(`chamber show ${chamberId}`)).out).toContain('committed: 1 of 1; revealed: 0 of 1');
 });
 
-it('rules of admission name the commands that satisfy them', async () => {
+it('errors of admission name the commands that satisfy the rules', async () => {
   const other = await newAgent(live);
   const admission = { dids: [other.did], provenWallets: true as const };
   const { chamberId } = await other.createChamber({ ...newChamber(live.now()), admission });
@@ -91,7 +91,7 @@ it('rules of admission name the commands that satisfy them', async () => {
   expect(err).toContain('chambers agent register --wallet-key-file=');
 });
 
-it('a service with another public address says which', async () => {
+it('the error for a wrong address names the service’s public address', async () => {
   const { url } = await runService({ PUBLIC_URL: 'https://chambers.example.org' });
   const words = ['agent', 'register', '--wallet=0x1111111111111111111111111111111111111111', '--email=a@example.org'];
   const { exitCode, err } = await run(words, { CHAMBERS_URL: url, CHAMBERS_KEY_FILE: key });
@@ -99,7 +99,7 @@ it('a service with another public address says which', async () => {
   expect(err).toContain(`${url} expects signatures for https://chambers.example.org: use that URL`);
 });
 
-it('a command without its group is named with it', async () => {
+it('the error for a command without its group names the full command', async () => {
   const { exitCode, err } = await chambers('join 1');
   expect({ exitCode, err }).toEqual({
     exitCode: 2,
@@ -107,7 +107,7 @@ it('a command without its group is named with it', async () => {
   });
 });
 
-it('a label, and the short name of a phase', async () => {
+it('commands accept a label and the short name of a phase', async () => {
   await chambers(
     'agent register --wallet=0x1111111111111111111111111111111111111111 --email=a@example.org --label=Ada',
   );
@@ -120,7 +120,7 @@ it('the hint for an untrusted certificate names the variable to set', () => {
   expect(tlsHint('ECONNREFUSED')).toBeUndefined();
 });
 
-it('the configuration for an MCP client has absolute paths only', async () => {
+it('the configuration for an MCP client contains only absolute paths', async () => {
   const { exitCode, out, err } = await run(['mcp', '--print-config', '--key=nowhere.json'], {
     CHAMBERS_URL: live.baseUrl,
   });
@@ -135,13 +135,13 @@ it('the configuration for an MCP client has absolute paths only', async () => {
   expect(rest).toEqual(['mcp', `--url=${live.baseUrl}`, `--key=${resolve('nowhere.json')}`]);
 });
 
-it('the next command has the options that this one was given', async () => {
+it('the suggested next command repeats the given options', async () => {
   const { chamberId } = await (await newAgent(live)).createChamber(newChamber(live.now()));
   const { out } = await run(['chamber', 'show', `${chamberId}`, `--url=${live.baseUrl}`]);
   expect(out).toContain(`Next: chambers move join ${chamberId} --url=${live.baseUrl}\n`);
 });
 
-it('chamber show lists the version of each idea, and whether it is withdrawn', async () => {
+it('chamber show lists the version of each idea, and whether the idea is withdrawn', async () => {
   const ann = await newAgent(live);
   const { chamberId } = await ann.createChamber(newChamber(live.now()));
   await ann.joinChamber(chamberId);
@@ -155,7 +155,7 @@ it('chamber show lists the version of each idea, and whether it is withdrawn', a
   expect(out).toMatch(/^idea-2 +MATE +1 +0 +0 +– +Hot MATE +withdrawn$/m);
 });
 
-it('the configuration for an MCP client comes with what would stop its seat', async () => {
+it('the configuration for an MCP client comes with warnings about problems of its server', async () => {
   const unregistered = join(live.folder, 'unregistered.json');
   await chambers(`agent new --key=${unregistered}`);
   const { out, err } = await chambers(`mcp --print-config --key=${unregistered}`);
@@ -163,13 +163,13 @@ it('the configuration for an MCP client comes with what would stop its seat', as
   expect(err).toMatch(/not registered .*: run chambers agent register .*--key=/);
 });
 
-it('the configuration for an MCP client trusts the certificates that its maker trusts', async () => {
+it('the configuration for an MCP client includes the user’s NODE_EXTRA_CA_CERTS', async () => {
   const env = { CHAMBERS_URL: live.baseUrl, NODE_EXTRA_CA_CERTS: 'ca.pem' };
   const { out } = await run(['mcp', '--print-config', `--key=${key}`], env);
   expect(JSON.parse(out).mcpServers.chambers.env).toEqual({ NODE_EXTRA_CA_CERTS: resolve('ca.pem') });
 });
 
-it('a file that is not a key file is not told to change its mode', async () => {
+it('the error for a file that is not a key file does not suggest changing its mode', async () => {
   const notes = join(live.folder, 'notes.txt');
   writeFileSync(notes, 'hello');
   chmodSync(notes, 0o644);
@@ -177,7 +177,7 @@ it('a file that is not a key file is not told to change its mode', async () => {
   expect({ exitCode, err }).toMatchObject({ exitCode: 4, err: expect.stringMatching(/is not a key file/) });
 });
 
-it('https on a port that speaks http says so', async () => {
+it('the error for https on an http port says so', async () => {
   const { exitCode, err } = await chambers(`chamber list --url=${live.baseUrl.replace('http:', 'https:')}`);
   expect({ exitCode, err }).toMatchObject({ exitCode: 6, err: expect.stringContaining('use http:// instead of') });
 });

@@ -1,4 +1,4 @@
-// `chambers outcome` and `chambers audit --outcome` print what a chamber came to, in the very bytes of the service.
+// `chambers outcome` and `chambers audit --outcome` print a chamber's result, byte for byte as the service does.
 import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import type { Run } from './run.ts';
 const live = sharedLiveService();
 beforeAll(playChamber);
 
-/** Chamber 1 is settled, its idea without a token; chamber 2 is in its lobby. */
+/** Chamber 1 is settled, and its idea has no token; chamber 2 is in LOBBY. */
 async function playChamber(): Promise<void> {
   const agent = await newAgent(live);
   const { chamberId } = await agent.createChamber({ ...newChamber(live.now()), name: 'Räte \u202e🏛' });
@@ -51,11 +51,11 @@ async function exported(): Promise<string> {
 }
 
 describe('chambers outcome', () => {
-  it('prints the bytes of the service', async () => {
+  it('outcome --json prints the bytes of the service', async () => {
     expect(await chambers('outcome', '1', '--json')).toEqual({ exitCode: 0, out: await outcomeOf(), err: '' });
   });
 
-  it('prints a table for people', async () => {
+  it('outcome prints a table for people', async () => {
     const { exitCode, out } = await chambers('outcome', '1');
     expect([exitCode, out.split('\n')[0]]).toEqual([0, 'Chamber 1: Räte 🏛']);
     expect(out).toContain('1 of 1 members committed, 1 revealed');
@@ -63,7 +63,7 @@ describe('chambers outcome', () => {
     expect(out).toMatch(/abstainedBps +4000/);
   });
 
-  it('asks with --wait until the chamber is over', async () => {
+  it('outcome --wait waits until the chamber is over', async () => {
     const text = await outcomeOf();
     let asked = 0;
     const url = await serve((_request, response) => {
@@ -79,7 +79,7 @@ describe('chambers outcome', () => {
     expect(asked).toBe(2);
   });
 
-  it('says what the chamber waits for, with exit code 5', async () => {
+  it('outcome prints what the chamber waits for, with exit code 5', async () => {
     const { exitCode, out, err } = await chambers('outcome', '2');
     expect([exitCode, out]).toEqual([5, '']);
     expect(err).toContain('chamber 2 waits for the end of the reveals');
@@ -87,8 +87,8 @@ describe('chambers outcome', () => {
 });
 
 describe('chambers audit --outcome', () => {
-  it('prints the same bytes from the lines alone', async () => {
-    // No logged transaction explains the root of this chamber, which the audit says on standard error.
+  it('audit --outcome prints the same bytes from the lines alone', async () => {
+    // No logged transaction explains the root of this chamber; the audit reports this on standard error.
     expect(await chambers('audit', await exported(), '--outcome')).toMatchObject({
       exitCode: 4,
       out: await outcomeOf(),
@@ -98,7 +98,7 @@ describe('chambers audit --outcome', () => {
     expect(ofService).toMatchObject({ out: await outcomeOf() });
   });
 
-  it('prints nothing of lines that are broken', async () => {
+  it('audit --outcome prints no outcome for broken lines', async () => {
     const path = await exported();
     await writeFile(path, (await readFile(path, 'utf8')).replace('"bps":6000', '"bps":7000'));
     const { exitCode, out, err } = await chambers('audit', path, '--outcome');
@@ -109,7 +109,7 @@ describe('chambers audit --outcome', () => {
   it.each([
     ['a chamber that is not over', ['--chamber=2'], 'chamber 2 waits for the end of the reveals'],
     ['all chambers of a service', [], '--outcome needs --chamber'],
-  ])('is unusable for %s', async (_, words, problem) => {
+  ])('audit --outcome can’t be used with %s', async (_, words, problem) => {
     const { exitCode, out, err } = await chambers('audit', live.baseUrl, ...words, '--outcome');
     expect([exitCode, out]).toEqual([2, '']);
     expect(err).toContain(problem);

@@ -7,13 +7,13 @@ import { run } from './run.ts';
 
 const live = sharedLiveService();
 
-// The command line runs in this process, on the live service's clock; a wait reads that clock again at least every 30 s.
+// The command line runs in this process with the live service's clock; a wait reads this clock again at least every 30 s.
 beforeEach(() => {
   vi.spyOn(Date, 'now').mockImplementation(() => live.now());
   vi.stubGlobal('fetch', fetchWithoutDate);
 });
 
-it('chamber wait waits for a phase, and says when it is over', async () => {
+it('chamber wait waits for a phase, and reports a phase that is over', async () => {
   const chambers = (words: string) =>
     run(words.split(' '), { CHAMBERS_URL: live.baseUrl, CHAMBERS_KEY_FILE: join(live.folder, 'ada.json') });
   const creator = await newAgent(live);

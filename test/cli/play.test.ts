@@ -1,11 +1,11 @@
-// An agent that takes part without proposing or debating, on a clock that the test moves.
+// An agent that takes part without proposing or debating, with a clock that the test sets.
 import { expect, it } from 'vitest';
 import { playChamber } from '../../src/cli/play.ts';
 import { newAgent, newChamber, PHASE_MILLIS, runLiveService } from '../client/live-service.ts';
 import { until } from '../kit/until.ts';
 import { run } from './run.ts';
 
-it('joins, passes, commits to the same share for each idea, reveals, and ends', async () => {
+it('play joins, passes, commits to equal shares, reveals and exits', async () => {
   const live = await runLiveService();
   const speaker = await newAgent(live);
   const { chamberId } = await speaker.createChamber(newChamber(live.now()));
@@ -28,6 +28,6 @@ it('joins, passes, commits to the same share for each idea, reveals, and ends', 
   expect(tally.map(({ totalBps }) => totalBps)).toEqual([3_333, 3_333, 3_333]);
 });
 
-it('says why it can’t take part', async () => {
+it('play reports why it can’t take part', async () => {
   expect(await run(['play', '1', 'idea-1'])).toMatchObject({ exitCode: 2, err: expect.stringContaining('idea-1') });
 });

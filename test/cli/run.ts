@@ -1,4 +1,4 @@
-// Runs the command line within the test's process and keeps what it prints.
+// Runs the command line in the test's process and captures its output.
 import { vi } from 'vitest';
 import { cliMain } from '../../src/cli/main.ts';
 
@@ -8,7 +8,7 @@ export interface Run {
   readonly err: string;
 }
 
-/** `words` as after `chambers`; `env` are its own variables, on top of the process's others. */
+/** `words` are the arguments after `chambers`; `env` is added to the process's variables. */
 export async function run(words: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Run> {
   const printed: { out: string[]; err: string[] } = { out: [], err: [] };
   const out = vi.spyOn(console, 'log').mockImplementation((text: string) => void printed.out.push(text));

@@ -12,7 +12,7 @@ const MOVES = 60;
 
 const live = sharedLiveService();
 
-it('a tail that is killed again and again writes each event once', async () => {
+it('a tail that is killed repeatedly writes each event once', async () => {
   const agent = await newAgent(live);
   const { chamberId } = await agent.createChamber(newChamber(live.now()));
   await agent.joinChamber(chamberId);
@@ -23,7 +23,7 @@ it('a tail that is killed again and again writes each event once', async () => {
     const words = ['chamber', 'tail', `${chamberId}`, `--out=${out}`, `--url=${live.baseUrl}`];
     const tail = spawn(process.execPath, [CLI, ...words]);
     await killAfterMore(tail, out, 7);
-    // The file ends as if the kill had come in the middle of a write.
+    // Simulates a kill in the middle of a write.
     await appendFile(out, '{"chamberId":');
   }
   await talking;
@@ -32,7 +32,7 @@ it('a tail that is killed again and again writes each event once', async () => {
   expect(whole).toEqual(stored.split('\n').slice(0, whole.length));
 });
 
-it('a tail of all chambers prints their lines as they are, from a cursor on', async () => {
+it('a tail of all chambers prints their stored lines after a cursor', async () => {
   const agent = await newAgent(live);
   const { chamberId } = await agent.createChamber(newChamber(live.now()));
   const { chamberId: other } = await agent.createChamber(newChamber(live.now()));
@@ -44,7 +44,7 @@ it('a tail of all chambers prints their lines as they are, from a cursor on', as
   expect(text).toBe(`${await linesOf(other)}${joined}\n`);
 });
 
-it('the event that ends a phase is under that phase', async () => {
+it('chamber tail shows the event that ends a phase under that phase', async () => {
   const agent = await newAgent(live);
   const pace = { rounds: { proposal: 1, debate: 1 }, turnSeconds: 60 };
   const { chamberId } = await agent.createChamber({ ...newChamber(live.now()), ...pace });
@@ -56,7 +56,7 @@ it('the event that ends a phase is under that phase', async () => {
   expect(text.match(/── [A-Z]+|starts|passes/g)).toEqual(['── LOBBY', 'starts', '── PROPOSAL', 'passes']);
 });
 
-/** What the command has printed when that is enough; then it is killed. */
+/** Returns the command's output once it is sufficient, and kills the command. */
 async function printedBy(words: readonly string[], isEnough: (printed: string) => boolean): Promise<string> {
   const child = spawn(process.execPath, [CLI, ...words]);
   const ended = once(child, 'exit');
@@ -70,14 +70,14 @@ async function printedBy(words: readonly string[], isEnough: (printed: string) =
   return printed;
 }
 
-/** Speaks until the chamber has all its events. */
+/** Makes comments until the chamber has all of its events. */
 async function talk(agent: Agent, chamberId: number): Promise<void> {
   for (let eventId = 2; eventId < MOVES + 10; ) {
     ({ eventId } = await agent.debate(chamberId, { comment: `after ${eventId}` }));
   }
 }
 
-/** Kills the process with SIGKILL once the file has that many more lines, or all of them. */
+/** Kills the process with SIGKILL once the file has this many more lines, or all of them. */
 async function killAfterMore(child: ChildProcess, path: string, lines: number): Promise<void> {
   const goal = Math.min(countLines(await textOf(path)) + lines, MOVES);
   const ended = once(child, 'exit');

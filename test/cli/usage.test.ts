@@ -62,43 +62,43 @@ describe('wrong usage', () => {
       ['fsck', '/nowhere/chambers.db'],
       'cannot read the database /nowhere/chambers.db',
     ],
-  ])('is reported in one sentence: %s', async (_, words, detail) => {
+  ])('wrong usage is reported in one sentence: %s', async (_, words, detail) => {
     const { exitCode, out, err } = await run(words);
     expect({ exitCode, out }).toEqual({ exitCode: words[0] === 'fsck' ? 1 : 2, out: '' });
     expect(err).toContain(detail);
     expect(err.split('\n')).toHaveLength(1);
   });
 
-  it('is JSON if JSON was asked for', async () => {
+  it('wrong usage is reported as JSON with --json', async () => {
     const { exitCode, err } = await run(['chamber', 'list', '--limt=1', '--json']);
     expect(JSON.parse(err)).toEqual({ error: 'usage', detail: expect.stringContaining('--limit'), exitCode });
   });
 
-  it('is an unknown CHAMBERS_ variable, except those of the service and of others', async () => {
+  it('an unknown CHAMBERS_ variable is wrong usage, except those of the service and of other programs', async () => {
     const misspelt = await run(['move', 'join', '1'], { CHAMBERS_KEYFILE: '/tmp/key' });
     expect(misspelt).toMatchObject({ exitCode: 2, err: expect.stringContaining('CHAMBERS_KEY_FILE') });
     const others = await run(['doctor'], { CHAMBER_MUSIC: '1', CHAMBERS_OPEN_PER_DID_MAX: '16', CHAIN: 'none' });
     expect(others).toMatchObject({ exitCode: 0, err: '' });
   });
 
-  it('is a move without a key', async () => {
+  it('a move without a key is wrong usage', async () => {
     const { exitCode, err } = await run(['move', 'join', '1', '--key=/nowhere/agent.json']);
     expect(exitCode).toBe(2);
     expect(err).toContain('chambers init --key=/nowhere/agent.json');
   });
 });
 
-it('takes --name value as well as --name=value, and --json anywhere', async () => {
+it('accepts --name value as well as --name=value, and --json anywhere', async () => {
   const { exitCode, err } = await run(['--json', 'chamber', 'list', '--url', 'http://127.0.0.1:9']);
   expect(exitCode).toBe(6);
   expect(JSON.parse(err)).toMatchObject({ error: 'CLIENT_ERR_UNREACHABLE' });
 });
 
-it('prints its version', async () => {
+it('--version prints the version', async () => {
   expect(await run(['--version'])).toMatchObject({ exitCode: 0, out: expect.stringMatching(/^\d+\.\d+\.\d+$/) });
 });
 
-it('has a command for every move', () => {
+it('the command line has a command for every move', () => {
   expect(moveCommands.map(({ name }) => name).sort()).toEqual(
     Object.keys(chamberMoves)
       .map((operation) => `move ${operation}`)
@@ -107,7 +107,7 @@ it('has a command for every move', () => {
 });
 
 describe('help', () => {
-  it('lists every command, and is printed without words too', async () => {
+  it('help lists every command, also without arguments', async () => {
     const { exitCode, out } = await run(['--help']);
     expect(exitCode).toBe(0);
     const lines = out.split('\n');
@@ -126,13 +126,13 @@ describe('help', () => {
     ['move commit', '<id> [idea=bps...] [options]'],
     ['export', '[url] <id> [options]'],
     ['backup', '<target> [database] [options]'],
-  ])('of %s has its usage', async (name, usage) => {
+  ])('the help of %s has its usage', async (name, usage) => {
     const { out } = await run([...name.split(' '), '--help']);
     expect(out.split('\n')[0]).toBe(`Usage: chambers ${name} ${usage}`);
   });
 
   it.each(COMMANDS.map((command) => [command.name, command] as const))(
-    'of %s has examples that parse',
+    'the help of %s has examples that parse',
     async (name, command) => {
       const { exitCode, out } = await run([...name.split(' '), '--help']);
       expect(exitCode).toBe(0);
@@ -153,14 +153,14 @@ async function parse(words: string[], ran: Parameters<typeof toProgram>[2]): Pro
   return await toProgram(COMMANDS, words, ran).parseAsync(words, { from: 'user' });
 }
 
-/** The words of an example as a shell splits them; null if a shell does more than that. */
+/** The words of an example as a shell splits them; null if the example needs more of a shell than that. */
 function wordsOf(example: string): string[] | null {
   if (/[|…#]/.test(example)) return null;
   const words = example.replace(/ > .*/, '').match(/(?:[^\s"]|"[^"]*")+/g) ?? [];
   return words.map((word) => word.replaceAll('"', ''));
 }
 
-it('--env-file sets the variables of a file, after those of the environment', () => {
+it('--env-file loads variables from a file; the environment takes precedence', () => {
   const file = join(temporaryFolder(), 'chambers.env');
   writeFileSync(file, '# settings\nCHAIN=none\nPORT=0\nCONFIRMATIONS="7"\nDATABASE_PATH=:memory:\n');
   const env = { PATH: process.env['PATH'], CONFIRMATIONS: '5' };

@@ -1,4 +1,5 @@
-// A hostile or broken service: whatever member of a response is missing or of another type, a command names it, or does without.
+// A hostile or broken service: if a member of a response is missing or has the wrong type, a command names the member, or does not need
+// it.
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +9,7 @@ import { newAgent, newChamber, PHASE_MILLIS, sharedLiveService } from '../client
 import { wrongShapes } from '../kit/wrong-shapes.ts';
 import { type Run, run } from './run.ts';
 
-/** Two of six for each member, other ones for the next member, so that `npm test` is short; SHAPES=all tries them all. */
+/** Two of six alterations for each member, different ones for the next member, so that `npm test` is short; SHAPES=all tries all six. */
 const isTried = (index: number) => process.env['SHAPES'] === 'all' || (index + Math.floor(index / 6)) % 3 === 0;
 const WALLET = `--wallet=0x${'11'.repeat(20)}`;
 
@@ -35,7 +36,7 @@ afterAll(() => {
 const chambers = (words: string): Promise<Run> =>
   run(words.split(' '), { CHAMBERS_URL: hostile.url, CHAMBERS_KEY_FILE: join(live.folder, 'ada.json') });
 
-/** What an error of JavaScript, or a value that is not there, looks like. */
+/** Signs of a JavaScript error or of an undefined value. */
 const UNCLEAR = /undefined|NaN|\[object|Invalid (Date|time)|Cannot |is not (a function|iterable)|^failure/;
 
 it.each([
@@ -75,10 +76,10 @@ it.each([
   expect(named).toBeGreaterThan(0);
 });
 
-/** A signature by the machine's clock is rejected first: the service's is an hour ahead. */
+/** A signature by the machine's clock would be rejected first, because the service's clock is an hour ahead. */
 const isError = (body: string) => body.startsWith('{"error"');
 
-/** The one value of a response, or of the first line of a page. */
+/** The only value of a response, or of the first line of a page. */
 function parsed(body: string): unknown {
   return JSON.parse(body.split('\n')[0] ?? '');
 }

@@ -15,7 +15,7 @@ import { newAgent, newChamber, PHASE_MILLIS, REGISTRATION, sharedLiveService, WA
 const live = sharedLiveService();
 
 describe('an agent', () => {
-  it('plays a chamber from lobby to reveal', async () => {
+  it('an agent takes part in a chamber from LOBBY to the reveal', async () => {
     const [ada, bob] = [await newAgent(live), await newAgent(live)];
     const { chamberId, phase } = await ada.createChamber(newChamber(live.now()));
     expect(phase).toBe('LOBBY');
@@ -36,7 +36,7 @@ describe('an agent', () => {
     expect(tally).toEqual([{ ideaId, backers: 1, totalBps: 6000 }]);
   });
 
-  it('is identified by its seed', async () => {
+  it('an agent is identified by its seed', async () => {
     const seed = `0x${'07'.repeat(32)}` as const;
     const [one, other] = [Agent.fromSeed(live.baseUrl, seed), Agent.fromSeed(live.baseUrl, new Uint8Array(32).fill(7))];
     expect(one.did).toBe(other.did);
@@ -44,7 +44,7 @@ describe('an agent', () => {
     expect(await other.me()).toMatchObject({ did: one.did, walletAddress: WALLET, personality: {} });
   });
 
-  it('changes its personality and its binding with signed requests', async () => {
+  it('an agent changes its personality and its wallet with signed requests', async () => {
     const agent = await newAgent(live);
     const { personality } = await agent.changePersonality({ loves: ['tea'] });
     expect(personality).toEqual({ loves: ['tea'] });
@@ -53,7 +53,7 @@ describe('an agent', () => {
     expect(await agent.me()).toMatchObject({ walletAddress });
   });
 
-  it('registers and proves its wallet in one call, with an account of viem', async () => {
+  it('an agent registers and proves its wallet in one call, with a viem account', async () => {
     const agent = Agent.generate(live.baseUrl);
     const { operatorEmail } = REGISTRATION;
     await agent.register({ wallet: walletOf(0), operatorEmail });
@@ -62,7 +62,7 @@ describe('an agent', () => {
     expect(await agent.me()).toMatchObject({ walletAddress: WALLET, walletProven: false });
   });
 
-  it('retires its key, after which nothing of it is accepted', async () => {
+  it('an agent retires its key, and nothing signed with it is accepted afterwards', async () => {
     const agent = await newAgent(live);
     expect(await agent.retire()).toEqual({ eventId: 3 });
     const refused = { code: 'FORUM_ERR_RETIRED', status: 403, retryable: false };
@@ -70,7 +70,7 @@ describe('an agent', () => {
     expect(await agent.me()).toMatchObject({ retiredAt: expect.any(String) });
   });
 
-  it('is retired by its wallet, which any client may send to the service', async () => {
+  it('a wallet retires an agent’s key, and any client may send its request', async () => {
     const agent = Agent.generate(live.baseUrl);
     await agent.register({ wallet: walletOf(0), operatorEmail: REGISTRATION.operatorEmail });
     const reader = new ForumClient(live.baseUrl);
@@ -79,7 +79,7 @@ describe('an agent', () => {
     await expect(agent.retire()).rejects.toMatchObject({ code: 'FORUM_ERR_CONFLICT' });
   });
 
-  it('throws an error with code, status and detail, not retryable', async () => {
+  it('a rejected request throws an error with code, status and detail that is not retryable', async () => {
     const agent = await newAgent(live);
     const { chamberId } = await agent.createChamber(newChamber(live.now()));
     await agent.joinChamber(chamberId);
@@ -94,11 +94,11 @@ describe('an agent', () => {
     ['a seed that is not hex', () => Agent.fromSeed('http://127.0.0.1:1', '0xzz'), 'CLIENT_ERR_KEY'],
     ['a base URL without a scheme', () => new ForumClient('127.0.0.1:8787'), 'CLIENT_ERR_INPUT'],
     ['a base URL with a query', () => new ForumClient('http://127.0.0.1:8787/?a=1'), 'CLIENT_ERR_INPUT'],
-  ])('rejects %s', (_, make, code) => {
+  ])('the client rejects %s', (_, make, code) => {
     expect(make).toThrow(expect.objectContaining({ code }));
   });
 
-  it('signs by the service’s clock after an error shows that its own is wrong', async () => {
+  it('an agent signs with the service’s time after an error shows that its own clock is wrong', async () => {
     const agent = await newAgent(live, {});
     live.advance(PHASE_MILLIS);
     expect(await agent.me()).toMatchObject({ did: agent.did });
@@ -106,7 +106,7 @@ describe('an agent', () => {
 });
 
 describe('a commitment', () => {
-  it('is in the store before it is sent, and a second one does not replace it', async () => {
+  it('a commitment is stored before it is sent, and a second one does not replace it', async () => {
     const { agent, chamberId, sent, kept } = await committer();
     await agent.commit(chamberId, [{ ideaId: 'idea-1', bps: 10_000 }]);
     expect(sent.at(-1)).toMatchObject({ path: `/chambers/${chamberId}/allocate/commit`, keptBefore: 1 });
@@ -126,13 +126,13 @@ describe('a commitment', () => {
     ['nothing, without saying that it abstains', []],
     ['nothing but no basis points, without saying that it abstains', [{ ideaId: 'idea-1', bps: 0 }]],
     ['an idea, although it says that it abstains', [{ ideaId: 'idea-1', bps: 1 }], { abstain: true }],
-  ])('to %s is rejected before it is stored or sent', async (_, allocations, options = {}) => {
+  ])('a commitment to %s is rejected before it is stored or sent', async (_, allocations, options = {}) => {
     const { agent, chamberId, kept, sent } = await committer();
     await expect(agent.commit(chamberId, allocations, options)).rejects.toMatchObject({ code: 'CLIENT_ERR_INPUT' });
     expect([kept(), sent.filter(({ path }) => path.endsWith('/commit'))]).toEqual([0, []]);
   });
 
-  it('cannot be revealed if it does not exist or its salt is in another store', async () => {
+  it('a commitment can’t be revealed if it does not exist or its salt is in another store', async () => {
     const { agent, chamberId } = await committer();
     await expect(agent.reveal(chamberId)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
     const seed = new Uint8Array(32).fill(9);
@@ -145,7 +145,7 @@ describe('a commitment', () => {
   });
 });
 
-/** An agent before its commitment, with its requests and how many openings its store held at each. */
+/** An agent before its commitment, with its requests and the number of stored openings at each. */
 async function committer() {
   const inner = memoryStore();
   let count = 0;

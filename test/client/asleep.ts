@@ -1,5 +1,5 @@
-// A machine that sleeps: a seat and a `tail` stand still while the world goes on, and their connections are gone when they wake up. Both go on by
-// themselves. ASLEEP_SECONDS=300 lets them sleep for longer.
+// A machine that sleeps: an MCP server and a `tail` are suspended, and their connections are lost when they wake up. Both resume without
+// help. ASLEEP_SECONDS=300 makes them sleep longer.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,22 +15,22 @@ import { newAgent, newChamber, REGISTRATION, runLiveService } from './live-servi
 
 const ASLEEP_SECONDS = Number(process.env['ASLEEP_SECONDS'] ?? 5);
 const HOUR_MILLIS = 3_600_000;
-/** A connection that is silent is given up after a minute. */
+/** The client drops a silent connection after a minute. */
 const AWAKE_MILLIS_MAX = 100_000;
 const FRESH_SECONDS = 30;
 
 interface Sleep {
-  /** How much later the clocks are when they wake up. */
+  /** How far the clocks advance during the sleep. */
   readonly wallHours: number;
   readonly steadyHours: number;
-  /** What becomes of the connections: they are cut, or carry nothing any more. */
+  /** Whether the connections are closed, or stay open without passing any bytes. */
   readonly lose: 'cut' | 'forget';
 }
 
-/** The tests of each sleep are in files of their own: they wait for minutes, and so do so side by side. */
+/** Each kind of sleep has its own test file: the tests wait for minutes, so they run in parallel. */
 export function itGoesOnAfter(name: string, { wallHours, steadyHours, lose }: Sleep): void {
   const timeout = 2 * AWAKE_MILLIS_MAX + (ASLEEP_SECONDS + 60) * 1_000;
-  it(`a seat and a tail that wake up to ${name} go on by themselves`, { timeout }, async () => {
+  it(`an MCP server and a tail that wake up to ${name} resume without help`, { timeout }, async () => {
     const live = await runLiveService();
     const proxy = await openProxy(live.baseUrl);
     const steadyFile = join(live.folder, 'steady');

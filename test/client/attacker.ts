@@ -1,4 +1,4 @@
-// A service that costs its clients as much as they let it: responses without an end, or far larger than they look.
+// A service that costs its clients as much as possible: responses without an end, or far larger than they appear.
 import { createHash } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -7,7 +7,7 @@ import { listen } from '../kit/serve.ts';
 
 export interface Attacker {
   readonly url: string;
-  /** How many requests came since the attack was chosen. */
+  /** The number of requests since the attack was chosen. */
   requests: number;
   attack: AttackName;
   close(): void;
@@ -15,14 +15,14 @@ export interface Attacker {
 
 const MEBIBYTE = 1024 * 1024;
 const PIECE = 'x'.repeat(65_536);
-/** 3 GB in 3 MB: gzip allows several members. */
+/** 3 GB in 3 MB, because gzip allows several members. */
 const BOMB = gzipSync(Buffer.alloc(10_000_000, ' '));
 const BOMB_MEMBERS = 300;
 
 type Send = (response: ServerResponse) => void;
 
 const ATTACKS = {
-  /** Costs nothing: what a program takes without an attack. */
+  /** No attack, to measure a program's normal cost. */
   none: (response) => response.writeHead(404).end('{"error":"FORUM_ERR_NOT_FOUND","detail":"none"}'),
   gzipBomb: (response) => {
     response.writeHead(200, { 'Content-Encoding': 'gzip' });
@@ -44,15 +44,15 @@ const ATTACKS = {
   endlessHints: ({ socket }) => {
     if (socket !== null) endlessly(socket, 'HTTP/1.1 103 Early Hints\r\nLink: </>\r\n\r\n'.repeat(100));
   },
-  /** Each takes 3 bytes here, and some 60 in memory. */
+  /** Each value takes 3 bytes here and some 60 in memory. */
   smallValues: (response) => response.end(`[${'{},'.repeat(1_000_000)}{}]`),
-  /** Responds with as many values as the default allows, each with a shape of its own. */
+  /** As many values as the default limit allows, each with a different shape. */
   shapes: (response) => response.end(`[${Array.from({ length: 24_000 }, (_, index) => `{"x${index}":1}`).join(',')}]`),
-  /** Nearly as long as the default allows; the first character makes each take two bytes. */
+  /** Nearly as long as the default limit allows; because of the first character, each character takes two bytes. */
   longText: (response) => response.end(`[{"chamberId":1,"name":"€${'x'.repeat(3 * MEBIBYTE - 100)}"}]`),
-  /** The same for the auditor, whose limit is lower. */
+  /** The same for the auditor, which has a lower limit. */
   longTextOfAudit: (response) => response.end(`[{"chamberId":1,"name":"€${'x'.repeat(1.5 * MEBIBYTE - 100)}"}]`),
-  /** Nearly the longest list and items; each takes two bytes for a character. */
+  /** Nearly the longest list and items; each character takes two bytes. */
   longItems: (response) =>
     response.end(
       `[${Array(220)
@@ -61,15 +61,15 @@ const ATTACKS = {
     ),
   /** Invisible characters, which are escaped for a terminal. */
   invisible: (response) => response.end(`[{"chamberId":1,"name":"${'\u200b'.repeat(MEBIBYTE - 100)}"}]`),
-  /** One of them widens its column. */
+  /** One of the items widens its column. */
   rows: (response) => response.end(`[${'{"chamberId":1},'.repeat(20_000)}{"name":"${'x'.repeat(2 * MEBIBYTE)}"}]`),
-  /** Chambers in which the agent must reveal, more than there are. */
+  /** More due reveals than there are chambers. */
   reveals: (response) => {
     const todo = Array.from({ length: 8_000 }, (_, index) => ({ chamberId: index + 1, must: 'reveal' }));
     const text = JSON.stringify({ todo, more: false, version: '1', now: '2030-01-01T00:00:00.000Z' });
     response.end(text);
   },
-  /** A byte now and then. */
+  /** One byte from time to time. */
   drip: (response) => {
     response.writeHead(200);
     const timer = setInterval(() => response.write(' '), 50);
@@ -121,7 +121,7 @@ export async function openAttacker(): Promise<Attacker> {
   return attacker;
 }
 
-/** Writes as fast as it is read. */
+/** Writes as fast as the client reads. */
 function endlessly(target: ServerResponse | Socket, piece: string | Buffer): void {
   const push = () => {
     while (!target.destroyed && target.write(piece));
@@ -130,7 +130,7 @@ function endlessly(target: ServerResponse | Socket, piece: string | Buffer): voi
   push();
 }
 
-/** A frame of text that is not the end of its message. */
+/** A text frame that does not end its message. */
 function frame(opcode: number, text: string): Buffer {
   const head = Buffer.alloc(10);
   head[0] = opcode;

@@ -1,5 +1,5 @@
-// Whole chambers, played by the JavaScript client, the Python client and the command line, while a proxy in between cuts, delays and responds
-// in the service's place, and the disk under the key file is read-only, full, and whole again.
+// Whole chambers with the JavaScript client, the Python client and the command line, while a proxy cuts connections, delays responses and
+// responds in place of the service, and the disk of the key file is read-only, full, and normal again.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
@@ -20,7 +20,7 @@ import { type LiveService, newAgent, newChamber, PHASE_MILLIS, REGISTRATION, run
 
 const SEED = Number(process.env['BAD_HOUR_SEED'] ?? Date.now());
 
-/** Half of all requests meet a fault: before they reach the service, or in place of its response. */
+/** Half of all requests meet a fault, either before they reach the service or in place of its response. */
 async function openBadProxy(live: LiveService): Promise<string> {
   const random = new Random(SEED);
   const server = createServer(async (incoming: IncomingMessage, response: ServerResponse) => {
@@ -56,7 +56,7 @@ const FAULTS = [
 
 type Step = readonly [name: string, ...rest: readonly string[]];
 
-/** Makes one move for the agent of the key file; rejects only where nothing was sent. */
+/** Makes one move for the agent of the key file; rejects only if nothing was sent. */
 interface Player {
   readonly play: (step: Step) => Promise<void>;
 }
@@ -133,7 +133,7 @@ function ofCommandLine(url: string, keyFile: string): Player {
   return {
     play: async ([name, chamberId = '']) => {
       const words = name === 'register' ? (WORDS['register'] ?? []) : ['move', name, chamberId, ...(WORDS[name] ?? [])];
-      // A process is a first contact each time: what it could not send is sent by the next one.
+      // Each process makes a first contact; the next process sends what a previous one could not send.
       for (let attempt = 0; attempt < 60; attempt++) {
         const args = [CLI, '--json', ...words, `--url=${url}`, `--key=${keyFile}`];
         const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] });
@@ -156,7 +156,7 @@ const PLAYERS = [
 
 describe(`seed ${SEED}`, () => {
   it.each(PLAYERS)(
-    'a chamber is played by %s: each move once, none reported wrongly, the reveal made',
+    'a chamber with %s has each move once, no wrong reports, and all reveals',
     { timeout: 280_000 },
     async (_, playerOf, isHere) => {
       const disk = smallDisk('256k');
@@ -182,7 +182,7 @@ describe(`seed ${SEED}`, () => {
       await play(['debate', id]);
       await play(['pass', id]);
       live.advance(PHASE_MILLIS);
-      // A salt that can't be stored must not be committed to.
+      // A commitment must not be sent if its salt can't be stored.
       await expect(play(['commit', id])).rejects.toBeInstanceOf(NothingSent);
       rmSync(join(disk, 'filler'));
       await play(['commit', id]);
@@ -199,7 +199,7 @@ describe(`seed ${SEED}`, () => {
   );
 });
 
-/** Whatever responds at the first contact is reported at once, and nothing was sent; registering twice changes nothing. */
+/** An unexpected response at the first contact is reported at once and nothing was sent; registering twice changes nothing. */
 async function firstContact(play: Player['play']): Promise<void> {
   for (let attempt = 0; attempt < 30; attempt++) {
     try {

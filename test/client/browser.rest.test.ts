@@ -17,7 +17,7 @@ describe.skipIf(!existsSync(CHROMIUM))('in a browser of another origin', () => {
   });
   afterAll(() => browser.close());
 
-  it('an agent registers, moves, follows the events and reads its errors', async () => {
+  it('an agent in a browser of another origin registers, moves, follows the events and reads its errors', async () => {
     const page = await browser.newPage();
     const library = `data:text/javascript;base64,${Buffer.from(await bundleClient()).toString('base64')}`;
     await page.addScriptTag({

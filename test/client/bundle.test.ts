@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 
 const ENTRY = fileURLToPath(new URL('../../src/client/index.ts', import.meta.url));
 
-it('bundles for a browser without Node modules', async () => {
+it('the client bundles for a browser without Node modules', async () => {
   const warnings: string[] = [];
   const bundle = await rolldown({ input: ENTRY, platform: 'browser', onLog: (_, log) => warnings.push(log.message) });
   const { output } = await bundle.generate({ format: 'esm' });

@@ -1,11 +1,11 @@
-// A program for the tests: makes one call of the client at a service and prints how it ended.
+// A test program that makes one call of the client to a service and prints the result.
 import { Agent, ForumClient } from '../../src/client/index.ts';
 
 const [url = '', call = '', limits = '{}'] = process.argv.slice(2);
 const forum = new ForumClient(url, { patienceMillis: 3_000, limits: JSON.parse(limits) });
 const agent = Agent.fromSeed(forum, new Uint8Array(32).fill(1));
 
-/** Ends when the consumer has seen enough: a stream of valid lines has no end. */
+/** Ends when the consumer has read enough, because a stream of valid lines has no end. */
 async function drain(items: AsyncIterable<unknown>): Promise<void> {
   for await (const _ of items);
 }

@@ -1,4 +1,4 @@
-// A client's amendments and withdrawals, and commitments in chambers where ideas are withdrawn or members are needed.
+// The client's amendments and withdrawals, and commitments in chambers with withdrawn ideas or a minimum number of members.
 import { expect, it } from 'vitest';
 import { newAgent, newChamber, PHASE_MILLIS, sharedLiveService } from './live-service.ts';
 
@@ -13,7 +13,7 @@ async function proposed(chamber: object = {}) {
   return { agent, chamberId };
 }
 
-it('amends and withdraws ideas by id or ticker, replies and takes stances', async () => {
+it('an agent amends and withdraws ideas by id or ticker, replies and takes stances', async () => {
   const { agent, chamberId } = await proposed();
   expect(await agent.withdraw(chamberId, 'snow')).toEqual({ eventId: 5 });
   live.advance(PHASE_MILLIS);
@@ -25,7 +25,7 @@ it('amends and withdraws ideas by id or ticker, replies and takes stances', asyn
   ]);
 });
 
-it('commits to no withdrawn idea: the service would reject the reveal', async () => {
+it('an agent can’t commit to a withdrawn idea, because the service would reject the reveal', async () => {
   const { agent, chamberId } = await proposed();
   await agent.withdraw(chamberId, 'SNOW');
   live.advance(2 * PHASE_MILLIS);
@@ -36,7 +36,7 @@ it('commits to no withdrawn idea: the service would reject the reveal', async ()
   expect(await agent.commit(chamberId, [{ ideaId: 'RAIN', bps: 1 }])).toMatchObject({ ok: true });
 });
 
-it('commits and reveals in a chamber that needs members and has no rounds, not before its deadline', async () => {
+it('in a chamber with minMembers and without rounds, an agent reveals only after the commit deadline', async () => {
   const { agent, chamberId } = await proposed({ minMembers: 1 });
   live.advance(2 * PHASE_MILLIS);
   await agent.commit(chamberId, [{ ideaId: 'RAIN', bps: 1 }]);

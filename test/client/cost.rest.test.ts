@@ -1,4 +1,4 @@
-// What a hostile service costs the clients in JavaScript and Python: bounded memory, one request and a bounded time.
+// The costs that a hostile service can cause for the JavaScript and Python clients: bounded memory, one request and a bounded time.
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, it } from 'vitest';
@@ -12,7 +12,7 @@ const CALL_HOSTILE_PY = fileURLToPath(new URL('call-hostile.py', import.meta.url
 
 const costs = Costs.forThisFile();
 
-/** These end by a limit of time. The others have the time of the defaults, which a busy machine may need. */
+/** These attacks end by a time limit. The others may take the default times, which a busy machine may need. */
 const BY_TIME: ReadonlySet<AttackName> = new Set(['drip', 'endlessHeaders']);
 
 const runJs = ([call, attack]: Case) => {
@@ -49,13 +49,13 @@ const JS = casesOf({
 });
 
 describe('the JavaScript client', AGAIN, () => {
-  it.each(JS)('pays little for %s with %s', async (call, attack) => {
+  it.each(JS)('the JavaScript client needs little memory and time for %s with %s', async (call, attack) => {
     const attacked = await costs.attackedBy(attack, 'client', runJs([call, attack]));
     expectCheap(attacked);
     if (TOO_LARGE.has(attack)) expectGivenUp(attacked);
   });
 
-  it('opens a stream of one message without an end once', async () => {
+  it('the JavaScript client opens a stream with one endless message only once', async () => {
     expectGivenUp(await costs.attackedBy('endlessMessage', 'client', runJs(['lines', 'endlessMessage'])));
   });
 });
@@ -84,7 +84,7 @@ describe('the Python client', AGAIN, () => {
     python(`pays little for ${call} with ${attack}`, async () => {
       const attacked = await costs.attackedBy(attack, 'python', runPython([call, attack]));
       expectCheap(attacked);
-      // It takes no compressed responses: a bomb is 3 MB of text that is not JSON.
+      // The Python client accepts no compressed responses, so a bomb is 3 MB of text that is not JSON.
       if (TOO_LARGE.has(attack) && attack !== 'gzipBomb') expectGivenUp(attacked);
     });
   }

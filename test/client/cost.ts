@@ -1,4 +1,4 @@
-// Runs programs against a hostile service, and measures what that costs them above a calm run.
+// Runs programs against a hostile service, and measures their additional costs compared with a normal run.
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -10,15 +10,15 @@ import { CLI } from '../kit/programs.ts';
 import { type Attacker, type AttackName, openAttacker } from './attacker.ts';
 
 const COST_MIB_MAX = 64;
-/** The time for attacks on time: the limits of the programs are set so low. */
+/** The time limit for attacks on time; the programs' limits are set this low. */
 const SECONDS_MAX = 30;
-/** The peak of a process also depends on when its garbage is collected. */
+/** The peak memory of a process also depends on the time of its garbage collections. */
 export const AGAIN = { retry: 2 };
 
 const PEAK_MEMORY = import.meta.resolve('../kit/peak-memory.ts');
 export const NODE = ['--no-warnings', `--import=${PEAK_MEMORY}`];
 
-/** Those whose response exceeds a limit of bytes or values: they are not asked for again. */
+/** Attacks whose response exceeds a limit of bytes or values, so that it is not requested again. */
 export const TOO_LARGE: ReadonlySet<string> = new Set<AttackName>([
   'gzipBomb',
   'gzippedBomb',
@@ -31,7 +31,7 @@ export const TOO_LARGE: ReadonlySet<string> = new Set<AttackName>([
 
 export type Case = readonly [call: string, attack: AttackName];
 
-/** Every third attack, so that `npm test` is short: each case starts a process. COST=all plays all of them. */
+/** Every third attack, so that `npm test` is short, because each case starts a process. COST=all runs all of them. */
 export function casesOf(calls: Readonly<Record<string, readonly AttackName[]>>): readonly Case[] {
   const all = Object.entries(calls).flatMap(([call, attacks]) => attacks.map((attack): Case => [call, attack]));
   return process.env['COST'] === 'all' ? all : all.filter((_, index) => index % 3 === 0);
@@ -50,7 +50,7 @@ export interface Attacked extends Run {
 
 type Start = (url: string) => Promise<Run>;
 
-/** The tests of a file share a folder with an agent's key, and what each program takes without an attack. */
+/** The tests of a file share a folder with an agent's key, and the costs of a normal run of each program. */
 export class Costs {
   readonly #calmMib = new Map<string, Promise<number>>();
   #folder = '';
@@ -84,7 +84,7 @@ export class Costs {
     return this.run(process.execPath, [...NODE, CLI, ...words]);
   }
 
-  /** All calls of a program are measured against one calm run. */
+  /** All calls of a program are compared with the same normal run. */
   async attackedBy(attack: AttackName, program: string, start: Start): Promise<Attacked> {
     const attacker = await openAttacker();
     try {
@@ -106,12 +106,12 @@ export function peakMibOf(peakFile: string): number {
   return Number(readFileSync(peakFile, 'utf8')) / 1024;
 }
 
-/** The first run also compiles what later ones take from a cache. */
+/** The first run also compiles code that later runs take from a cache. */
 async function calmMib({ url }: Attacker, start: Start): Promise<number> {
   return Math.min((await start(url)).peakMib, (await start(url)).peakMib);
 }
 
-/** The program ends with the error, and has asked once. */
+/** Expects that the program ends with the error after a single request. */
 export function expectGivenUp({ output, requests }: Attacked): void {
   expect({ output, requests }).toEqual({ output: expect.stringContaining('CLIENT_ERR_TOO_LARGE'), requests: 1 });
 }

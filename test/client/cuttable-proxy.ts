@@ -1,4 +1,4 @@
-// A TCP proxy whose connections can be cut, which is what networks do to sockets.
+// A TCP proxy whose connections can be cut, as networks do.
 import { connect, createServer, type Socket } from 'node:net';
 import { listen } from '../kit/serve.ts';
 import { atEnd } from '../kit/temporary.ts';
@@ -6,11 +6,11 @@ import { atEnd } from '../kit/temporary.ts';
 export interface CuttableProxy {
   readonly baseUrl: string;
   cut(): void;
-  /** Connections that are open carry nothing any more, and stay open. */
+  /** Open connections stay open but pass no more bytes. */
   forget(): void;
 }
 
-/** Ends with the test. */
+/** A proxy that ends with the test. */
 export async function openProxy(target: string): Promise<CuttableProxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();

@@ -18,7 +18,7 @@ import { newAgent, newChamber, PHASE_MILLIS, runLiveService, sharedLiveService }
 
 const MOVES = 40;
 
-// The discard port: nothing listens there.
+// The discard port: nothing listens on it.
 const UNUSED = 'http://127.0.0.1:9';
 
 const stage = sharedLiveService();
@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 
 describe('events', () => {
-  it('arrive once each and in order while the connection is cut repeatedly', async () => {
+  it('events arrive once each and in order while the connection is cut repeatedly', async () => {
     const proxy = await openProxy(stage.baseUrl);
     const chamberId = await talkingChamber();
     const seen: number[] = [];
@@ -41,7 +41,7 @@ describe('events', () => {
     expect(seen).toEqual(Array.from({ length: MOVES }, (_, i) => i + 1));
   });
 
-  it('of all chambers arrive once each while the connection is cut, and resume after a cursor', async () => {
+  it('events of all chambers arrive once each while the connection is cut, and resume after a cursor', async () => {
     const proxy = await openProxy(stage.baseUrl);
     const [one, two] = [await talkingChamber(), await talkingChamber()];
     const seen: string[] = [];
@@ -61,17 +61,17 @@ describe('events', () => {
     await expect(unknown).rejects.toMatchObject({ code: 'FORUM_ERR_VALIDATION' });
   });
 
-  it('resume after a stored cursor', async () => {
+  it('events resume after a stored cursor', async () => {
     const chamberId = await talkingChamber();
     const cursorStore = fileCursor(join(temporaryFolder(), 'cursor.json'));
     const first = await take(stage.forum.lines(chamberId, { cursorStore }), 3);
-    // The third was being handled when the reader stopped, so it comes again.
+    // The reader stopped while it was handling the third event, so this event arrives again.
     const rest = await take(stage.forum.lines(chamberId, { cursorStore }), 1);
     expect([...first, ...rest].map(({ eventId }) => eventId)).toEqual([1, 2, 3, 3]);
     expect(await cursorStore.load()).toEqual({ eventId: 2, leaf: first[1]?.leaf });
   });
 
-  it('are the same lines as in the history', async () => {
+  it('events have the same lines as the history', async () => {
     const chamberId = await talkingChamber();
     const live = await take(stage.forum.lines(chamberId), 3);
     const stored: VerifiedLine[] = [];
@@ -79,7 +79,7 @@ describe('events', () => {
     expect(stored).toEqual(live.slice(1));
   });
 
-  it('of an account are its lines, each checked against the one before', async () => {
+  it('events of an account are its lines, each checked against the previous line', async () => {
     const lines: VerifiedLine<AccountEvent>[] = [];
     for await (const line of stage.forum.accountHistory(agent.did)) lines.push(line);
     expect(lines.map(({ event }) => event.type)).toEqual(['agent.registered', 'agent.registered']);
@@ -89,7 +89,7 @@ describe('events', () => {
     expect(text).not.toContain('agent@example.org');
   });
 
-  it('end with the signal’s reason', async () => {
+  it('events end with the signal’s reason', async () => {
     const chamberId = await talkingChamber();
     const stop = new AbortController();
     const reading = take(stage.forum.lines(chamberId, { signal: stop.signal }), 1_000);
@@ -97,12 +97,12 @@ describe('events', () => {
     await expect(reading).rejects.toThrow('seen enough');
   });
 
-  it('of an unknown chamber are not found', async () => {
+  it('events of an unknown chamber are not found', async () => {
     await expect(take(stage.forum.lines(999), 1)).rejects.toMatchObject({ code: 'FORUM_ERR_NOT_FOUND' });
     await expect(take(stage.forum.history(999), 1)).rejects.toMatchObject({ code: 'FORUM_ERR_NOT_FOUND' });
   });
 
-  it('after a cursor beyond the head are rejected with the reason', async () => {
+  it('events after a cursor beyond the head are rejected with the reason', async () => {
     const chamberId = await talkingChamber();
     await expect(take(stage.forum.lines(chamberId, { after: 99 }), 1)).rejects.toMatchObject({
       code: 'FORUM_ERR_VALIDATION',
@@ -111,7 +111,7 @@ describe('events', () => {
     });
   });
 
-  it('of too many streams are rejected with the reason', async () => {
+  it('events are rejected with the reason if there are too many streams', async () => {
     const small = await runLiveService({ STREAMS_PER_ADDRESS_MAX: '1' });
     const { chamberId } = await (await newAgent(small)).createChamber(newChamber(small.now()));
     const open = small.forum.lines(chamberId);
@@ -123,7 +123,7 @@ describe('events', () => {
     await open.return(undefined);
   });
 
-  it('are unreachable where HTTP gets through and WebSockets do not', async () => {
+  it('events are unreachable if the network passes HTTP but not WebSockets', async () => {
     const chamberId = await talkingChamber();
     const withoutUpgrades = await serve(async (request, response) => {
       const { status, headers, body } = await fetch(stage.baseUrl + request.url, {
@@ -139,7 +139,7 @@ describe('events', () => {
     });
   });
 
-  it('of a service that never responded are unreachable', async () => {
+  it('events of a service that never responded are unreachable', async () => {
     const forum = new ForumClient(UNUSED, { patienceMillis: 0 });
     await expect(take(forum.lines(1), 1)).rejects.toMatchObject({ code: 'CLIENT_ERR_UNREACHABLE' });
   });
@@ -153,7 +153,7 @@ describe('a broken chain', () => {
     ['a line twice', ([a = '']) => [a, a], undefined],
     ['a line that is not an event', ([a = '']) => [a, '[]'], undefined],
     ['another log under the same URL', (lines) => lines.slice(1), { eventId: 1, leaf: `0x${'ab'.repeat(32)}` }],
-  ])('throws on %s', async (_, tamper, after) => {
+  ])('the client throws if the chain of lines is broken by %s', async (_, tamper, after) => {
     const chamberId = await talkingChamber();
     const genuine = (await take(stage.forum.lines(chamberId), 3)).map(({ line }) => line);
     const impostor = await openImpostor(tamper(genuine));
@@ -164,7 +164,7 @@ describe('a broken chain', () => {
 });
 
 describe('proofs', () => {
-  it('are verified before they are returned', async () => {
+  it('proofs are verified before they are returned', async () => {
     const chamberId = await talkingChamber();
     const [, second] = await take(stage.forum.lines(chamberId), 3);
     const proof = await stage.forum.inclusionProof(chamberId, 2);
@@ -173,7 +173,7 @@ describe('proofs', () => {
     expect(toRoot).toBe(proof.root);
   });
 
-  it('that do not verify are rejected', async () => {
+  it('invalid proofs are rejected', async () => {
     const chamberId = await talkingChamber();
     const zero = `0x${'00'.repeat(32)}`;
     const lying = async (url: string, init: RequestInit) => {

@@ -4,13 +4,13 @@ import { freePort } from '../../src/demo/free-port.ts';
 import { TestClock } from '../kit/clock.ts';
 import { newAgent, newChamber, REGISTRATION, sharedLiveService } from './live-service.ts';
 
-// The discard port: nothing listens there.
+// The discard port: nothing listens on it.
 const UNUSED = 'http://127.0.0.1:9';
 
 const live = sharedLiveService();
 
 describe('a lost response', () => {
-  it('is requested again with the same bytes, and the move is made once', async () => {
+  it('after a lost response the same bytes are sent again, and the move is made once', async () => {
     const bodies: RequestInit[] = [];
     const losing = async (url: string, init: RequestInit) => {
       if (init.method === 'GET') return fetch(url, init);
@@ -29,7 +29,7 @@ describe('a lost response', () => {
     expect(asOfEventId).toBe(2);
   });
 
-  it('is given up when the signal aborts, with its reason', async () => {
+  it('a request whose response was lost ends with the signal’s reason', async () => {
     const agent = await newAgent(live, { fetch: losingMoves });
     const call = new AbortController();
     const joined = agent.createChamber(newChamber(live.now()), { signal: call.signal });
@@ -39,7 +39,7 @@ describe('a lost response', () => {
 });
 
 describe('a service that is down', () => {
-  it('is unreachable after the patience is over', async () => {
+  it('a service that is down is unreachable after the patience', async () => {
     const forum = new ForumClient(UNUSED, { patienceMillis: 0 });
     await expect(forum.chambers()).rejects.toMatchObject({
       code: 'CLIENT_ERR_UNREACHABLE',
@@ -50,7 +50,7 @@ describe('a service that is down', () => {
     await expect(agent.joinChamber(1)).rejects.toMatchObject({ code: 'CLIENT_ERR_UNREACHABLE' });
   });
 
-  it('fails within 5 s at the first contact, with what to do', async () => {
+  it('the first contact with a service that is down fails within 5 s and says what to do', async () => {
     const begin = performance.now();
     const url = `http://127.0.0.1:${await freePort()}`;
     const [reading, registering, listening] = [new ForumClient(url), Agent.generate(url), Agent.generate(url)];
@@ -67,7 +67,7 @@ describe('a service that is down', () => {
     expect(outcomes).toEqual(calls.map(() => ({ status: 'rejected', reason })));
   });
 
-  it('is retried later, and each time reported', async () => {
+  it('requests to a service that is down are retried later, and each retry is reported', async () => {
     const clock = new TestClock();
     const sleep = async (millis: number) => void clock.advance(millis);
     const [outageBegin, outageEnd] = [clock.read() + 1_000, clock.read() + 30_000];
@@ -92,7 +92,7 @@ describe('a service that is down', () => {
     expect(waitMillis).toBeGreaterThan(0);
   });
 
-  it('is retried after the time in Retry-After', async () => {
+  it('requests are retried after the time in Retry-After', async () => {
     const responses = [
       respond(429, { error: 'FORUM_ERR_RATE', detail: 'slower' }, { 'Retry-After': '0' }),
       respond(503, { error: 'FORUM_ERR_UNAVAILABLE', detail: 'the disk is full' }, { 'Retry-After': '0' }),
@@ -102,7 +102,7 @@ describe('a service that is down', () => {
     expect(await forum.info()).toEqual({ name: 'Forum', version: '1' });
   });
 
-  it('is given up if Retry-After exceeds the patience', async () => {
+  it('requests are not retried if Retry-After exceeds the patience', async () => {
     const busy = respond(429, { error: 'FORUM_ERR_RATE', detail: 'slower' }, { 'Retry-After': '3600' });
     const forum = new ForumClient('http://service.test', { fetch: async () => busy });
     await expect(forum.info()).rejects.toMatchObject({ code: 'FORUM_ERR_RATE', status: 429, retryable: true });
@@ -114,7 +114,7 @@ describe('a response that is not the service’s', () => {
     ['a web page', () => new Response('<html>')],
     ['an error in another format', () => respond(404, { message: 'no' })],
     ['a redirect', () => new Response(null, { status: 302, headers: { Location: 'http://elsewhere.test' } })],
-  ])('is reported as such: %s', async (_, make) => {
+  ])('a response that is not the service’s is reported as such: %s', async (_, make) => {
     const forum = new ForumClient('http://service.test', { fetch: async () => make() });
     await expect(forum.health()).rejects.toMatchObject({ code: 'CLIENT_ERR_ANSWER' });
   });

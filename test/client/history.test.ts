@@ -1,5 +1,5 @@
-// Client, Python client and auditor read history in the pages that all readers have in common, so that a cache in front of the service
-// has them. The cache here keeps what is immutable, as nginx does in the deploy kit.
+// The clients and the auditor read history in the pages that all readers share, so that a cache in front of the service can serve them.
+// The cache here stores immutable responses, as nginx does in the deploy kit.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { AuditedService } from '../../src/audit/service/service-reader.ts';
 import { ForumClient } from '../../src/client/index.ts';
@@ -12,7 +12,7 @@ import { serve } from '../kit/serve.ts';
 import { debating, type Running, run } from '../kit/service.ts';
 
 const SLOW = { timeout: 120_000 };
-/** The root of a chamber that is over is one more event. */
+/** A chamber that is over has one more event, the root. */
 const EVENTS = 2_499;
 
 interface Page {
@@ -23,11 +23,11 @@ interface Page {
 
 interface Cache {
   readonly url: string;
-  /** The base URL of the service behind it. */
+  /** The base URL of the service behind the cache. */
   origin: string;
-  /** The pages by path and query. */
+  /** The cached pages by path and query. */
   readonly pages: Map<string, Page>;
-  /** The pages that the service was asked for, since this was called last. */
+  /** The pages requested from the service since the last call. */
   readonly asked: () => readonly string[];
 }
 
@@ -62,7 +62,7 @@ let running: Running;
 let cache: Cache;
 let chamberId: number;
 
-/** A chamber with so many events and the root, all of them over. */
+/** A finished chamber with this number of events including the root. */
 async function settled(events: number): Promise<number> {
   const { by, id } = await debating(running);
   await appendDebates(running, { did: by.did, chamberId: id, count: events - 2 });
@@ -86,34 +86,34 @@ async function countOf(lines: AsyncIterable<unknown>): Promise<number> {
 }
 
 describe('the client', SLOW, () => {
-  it('reads whole pages, and asks for nothing after the last one', async () => {
+  it('the client reads whole pages, and requests nothing after the last page', async () => {
     chamberId = await settled(EVENTS);
     const forum = new ForumClient(cache.url);
     expect(await countOf(forum.history(chamberId))).toBe(EVENTS + 1);
-    // It learns the log from the first response.
+    // The first response names the log.
     expect(cache.asked()).toEqual([page(0, 1_000, ''), page(1_000), page(2_000)]);
     expect(await countOf(forum.history(chamberId))).toBe(EVENTS + 1);
     expect(await countOf(new ForumClient(cache.url).history(chamberId))).toBe(EVENTS + 1);
     expect(cache.asked()).toEqual([page(0), page(0, 1_000, '')]);
   });
 
-  it('asks for nothing after a last page that is full', async () => {
+  it('the client requests nothing after a full last page', async () => {
     chamberId = await settled(1_999);
     expect(await countOf(new ForumClient(cache.url).history(chamberId))).toBe(2_000);
     expect(cache.asked()).toEqual([page(0, 1_000, ''), page(1_000)]);
   });
 
-  it('reads up to the next whole page first', async () => {
+  it('the client first reads up to the beginning of a whole page', async () => {
     chamberId = await settled(EVENTS);
     const forum = new ForumClient(cache.url);
     expect(await countOf(forum.history(chamberId, { after: 1_500 }))).toBe(EVENTS + 1 - 1_500);
     expect(cache.asked()).toEqual([page(1_500, 500, ''), page(2_000)]);
   });
 
-  it('replays whole pages before it follows a long chamber', async () => {
+  it('the client replays whole pages before it follows a long chamber', async () => {
     chamberId = await settled(EVENTS);
     const forum = new ForumClient(running.url, {
-      // Its stream comes from the service itself.
+      // The stream comes directly from the service.
       fetch: (url, init) => fetch(url.replace(running.url, cache.url), init),
     });
     const phases: string[] = [];
@@ -122,7 +122,7 @@ describe('the client', SLOW, () => {
     expect(cache.asked().filter((path) => path.includes('/events?'))).toEqual([page(0), page(1_000)]);
   });
 
-  it('reads another log from its beginning', async () => {
+  it('the client reads a different log from the beginning', async () => {
     chamberId = await settled(3);
     const forum = new ForumClient(cache.url);
     expect(await countOf(forum.history(chamberId))).toBe(4);
@@ -134,7 +134,7 @@ describe('the client', SLOW, () => {
 });
 
 describe('the auditor', SLOW, () => {
-  it('reads whole pages, and asks the service itself for what came after the last one', async () => {
+  it('the auditor reads whole pages, and requests later lines from the service itself', async () => {
     chamberId = await settled(EVENTS);
     const audited = new AuditedService(cache.url);
     for (const first of [page(0, 1_000, ''), page(0)]) {
@@ -147,7 +147,7 @@ describe('the auditor', SLOW, () => {
   it.each([
     ['that is not full', 1_499],
     ['that is empty', 2_000],
-  ])('gets the lines that were added after a last page %s came into the cache', async (_, events) => {
+  ])('the auditor gets lines that were added after a last page %s was cached', async (_, events) => {
     chamberId = await settled(events);
     await countOf(new ForumClient(cache.url).history(chamberId));
     const [path = '', last] = [...cache.pages].at(-1) ?? [];
@@ -157,7 +157,7 @@ describe('the auditor', SLOW, () => {
     expect(await countOf(new AuditedService(cache.url).lines(chamberId, 0))).toBe(events + 1);
   });
 
-  it('says that the log was replaced during the audit', async () => {
+  it('the auditor reports that the log was replaced during the audit', async () => {
     chamberId = await settled(1_200);
     const lines = new AuditedService(cache.url).lines(chamberId, 0);
     await lines.next();

@@ -1,4 +1,4 @@
-// Stands before a real service and answers what the test says instead of it: a service that lies, or that never ends.
+// A proxy in front of a real service that responds in its place when a test says so: a service that lies, or never ends a response.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http';
 import { buffer, text } from 'node:stream/consumers';
@@ -6,11 +6,11 @@ import { listen } from '../kit/serve.ts';
 
 export interface HostileService {
   readonly url: string;
-  /** Method, path and body of every request so far. */
+  /** The method, path and body of every request so far. */
   readonly received: string[];
-  /** Returns the body to respond with instead of the real one. */
+  /** Returns the body to respond with in place of the real one. */
   alter: (path: string, body: string) => string;
-  /** Responds by itself where it returns true; the real service is then not asked. */
+  /** If this returns true, it has responded itself, and the real service gets no request. */
   answer: (request: IncomingMessage, response: ServerResponse) => boolean;
   close(): void;
 }
@@ -21,7 +21,7 @@ export async function openHostileService(real: string): Promise<HostileService> 
     const body = await buffer(request);
     hostile.received.push(`${method} ${url} ${body}`);
     if (hostile.answer(request, response)) return;
-    // The request has the Host of the hostile service, which the signatures cover.
+    // The request has the Host of the hostile service, because the signatures cover it.
     const forwarding = send(real + url, { method, headers: { ...headers, 'accept-encoding': 'identity' } }).end(body);
     response.once('close', () => forwarding.destroy());
     try {
@@ -29,7 +29,7 @@ export async function openHostileService(real: string): Promise<HostileService> 
       const { 'log-id': logId, 'content-type': type = 'application/json' } = answer.headers;
       const kept = { 'Content-Type': type, ...(logId !== undefined && { 'Log-Id': logId }) };
       response.writeHead(answer.statusCode ?? 500, kept);
-      // An event is one chunk.
+      // Each event is one chunk.
       if (type.startsWith('text/event-stream'))
         for await (const event of answer) response.write(hostile.alter(url, `${event}`));
       else response.write(hostile.alter(url, await text(answer)));
@@ -38,7 +38,7 @@ export async function openHostileService(real: string): Promise<HostileService> 
       response.destroy();
     }
   });
-  // Its own clock is the one that it states in bodies.
+  // The proxy states its own time in bodies.
   server.on('request', (_, response) => {
     response.sendDate = false;
   });

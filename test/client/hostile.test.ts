@@ -1,4 +1,4 @@
-// A hostile service learns nothing from an agent but what the agent meant to tell it: no allocation before commits are closed, no file.
+// A hostile service learns only what an agent intends to send: no allocation before commits are closed, and no file.
 import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -26,7 +26,7 @@ beforeEach(async () => {
   keyFile = join(folder, 'agent.json');
 });
 
-/** An agent in a chamber that has an idea and is in ALLOCATE_COMMIT. */
+/** An agent in a chamber with an idea, in ALLOCATE_COMMIT. */
 async function inCommitPhase(): Promise<Agent> {
   const agent = await agentAt(hostile.url);
   await agent.register(REGISTRATION);
@@ -43,7 +43,7 @@ function agentAt(url: string, options = live.sharedTime): Promise<Agent> {
   return Agent.fromKeyFile(new ForumClient(url, options), keyFile);
 }
 
-/** Every clock of the service is two hours ahead from now on: the reveal phase has begun, it says. */
+/** From now on, every clock of the service is two hours ahead, so that it claims that the reveal phase has begun. */
 function claimRevealPhase(): void {
   const late = new Date(live.now() + 2 * PHASE_MILLIS).toISOString();
   hostile.alter = (path, body) => {
@@ -53,7 +53,7 @@ function claimRevealPhase(): void {
   };
 }
 
-/** Serves another first line of the chamber. */
+/** Serves a different first line of the chamber. */
 function replaceCreation(change: (created: Created) => ChamberEvent): void {
   hostile.alter = (path, body) => {
     if (!path.includes('/events?after=0')) return body;
@@ -64,7 +64,7 @@ function replaceCreation(change: (created: Created) => ChamberEvent): void {
 
 type Created = Extract<ChamberEvent, { type: 'chamber.created' }>;
 
-/** The service names a commitment whose path leads to a copy of the agent's opening, outside of its folder. */
+/** The service names a commitment whose path leads to a copy of the agent's opening outside of its folder. */
 function nameAnotherFile(): void {
   const [stored = ''] = readdirSync(`${keyFile}.commitments`);
   copyFileSync(join(`${keyFile}.commitments`, stored), join(folder, 'other.json'));
@@ -72,11 +72,11 @@ function nameAnotherFile(): void {
     path.endsWith('/allocations') ? body.replace(/"commitment":"[^"]*"/, '"commitment":"../other"') : body;
 }
 
-/** The digits alone may be in a hash by chance. */
+/** The digits alone may occur in a hash by chance. */
 const isToldTheSecret = () => hostile.received.some((request) => /"bps":\s*1234\b|salt/.test(request));
 
 describe('an agent of the JavaScript client', () => {
-  it('reveals nothing while commits are open, whatever phase and time the service claims', async () => {
+  it('the JavaScript client reveals nothing while commits are open, whatever phase and time the service claims', async () => {
     const agent = await inCommitPhase();
     await agent.commit(chamberId, SECRET);
     claimRevealPhase();
@@ -88,7 +88,7 @@ describe('an agent of the JavaScript client', () => {
     expect(isToldTheSecret()).toBe(true);
   });
 
-  it('waits with a reveal that is early by seconds', async () => {
+  it('the JavaScript client delays a reveal that is seconds too early', async () => {
     const agent = await inCommitPhase();
     await agent.commit(chamberId, SECRET);
     live.advance(PHASE_MILLIS - 20_000);
@@ -100,7 +100,7 @@ describe('an agent of the JavaScript client', () => {
     expect(await revealed).toEqual({ ok: true, verified: true });
   });
 
-  it.each([-3, 3])('reveals in time by a clock that is wrong by %d hours', async (hours) => {
+  it.each([-3, 3])('the JavaScript client reveals in time although its clock is wrong by %d hours', async (hours) => {
     await inCommitPhase();
     const now = () => live.now() + hours * PHASE_MILLIS;
     const agent = await agentAt(hostile.url, { ...live.sharedTime, clock: { now, sleep: async () => {} } });
@@ -110,7 +110,7 @@ describe('an agent of the JavaScript client', () => {
     expect(await agent.reveal(chamberId)).toEqual({ ok: true, verified: true });
   });
 
-  it('reveals nothing to another service than it committed at', async () => {
+  it('the JavaScript client reveals only to the service at which it committed', async () => {
     const agent = await inCommitPhase();
     await agent.commit(chamberId, SECRET);
     live.advance(PHASE_MILLIS);
@@ -121,13 +121,13 @@ describe('an agent of the JavaScript client', () => {
     expect(elsewhere.received.some((request) => request.includes('salt'))).toBe(false);
   });
 
-  it('reveals nothing in another chamber of the same id', async () => {
+  it('the JavaScript client reveals nothing in a different chamber with the same id', async () => {
     const agent = await inCommitPhase();
     await agent.commit(chamberId, SECRET);
     live.advance(PHASE_MILLIS);
     const other = await (await newAgent(live)).createChamber(newChamber(live.now()));
     const [first] = await collect(live.forum.history(other.chamberId));
-    // Signed by its creator, though for another chamber.
+    // Signed by the chamber's creator, but for another chamber.
     replaceCreation(() => ({ ...(first?.event as Created), chamberId }));
     await expect(agent.reveal(chamberId)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
     expect(isToldTheSecret()).toBe(false);
@@ -138,14 +138,14 @@ describe('an agent of the JavaScript client', () => {
     ['no signature', (created) => ({ ...created, request: null }), 'CLIENT_ERR_CHAIN'],
     ['another creator', (created) => ({ ...created, did: Agent.generate(live.baseUrl).did }), 'CLIENT_ERR_CHAIN'],
     ['a predecessor', (created) => ({ ...created, prev: `0x${'11'.repeat(32)}` }), 'CLIENT_ERR_CHAIN'],
-  ])('commits to nothing in a chamber whose first line has %s', async (_, change, code) => {
+  ])('the JavaScript client does not commit in a chamber whose first line has %s', async (_, change, code) => {
     const agent = await inCommitPhase();
     replaceCreation(change);
     await expect(agent.commit(chamberId, SECRET)).rejects.toMatchObject({ code });
     expect(hostile.received.filter((request) => request.includes('allocate/commit'))).toEqual([]);
   });
 
-  it('commits to nothing in a chamber whose signed deadline for commits has passed', async () => {
+  it('the JavaScript client does not commit after the signed commit deadline', async () => {
     const agent = await inCommitPhase();
     live.advance(PHASE_MILLIS);
     hostile.alter = (_, body) => body.replaceAll('ALLOCATE_REVEAL', 'ALLOCATE_COMMIT');
@@ -153,7 +153,7 @@ describe('an agent of the JavaScript client', () => {
     expect(hostile.received.filter((request) => request.includes('allocate/commit'))).toEqual([]);
   });
 
-  it('reads no file that the service names', async () => {
+  it('the JavaScript client reads no file that the service names', async () => {
     const agent = await inCommitPhase();
     await agent.commit(chamberId, SECRET);
     live.advance(PHASE_MILLIS);
@@ -166,7 +166,7 @@ describe('an agent of the JavaScript client', () => {
     });
   });
 
-  it('reveals no opening that does not hash to its commitment', async () => {
+  it('the JavaScript client reveals only an opening that hashes to its commitment', async () => {
     const agent = await inCommitPhase();
     await agent.commit(chamberId, SECRET);
     live.advance(PHASE_MILLIS);
@@ -175,7 +175,7 @@ describe('an agent of the JavaScript client', () => {
     expect(isToldTheSecret()).toBe(false);
   });
 
-  it('reveals what an earlier version stored only when it is told to trust the service', async () => {
+  it('the JavaScript client reveals an opening of an earlier version only if told to trust the service', async () => {
     const agent = await inCommitPhase();
     await agent.commit(chamberId, SECRET);
     live.advance(PHASE_MILLIS);
@@ -241,7 +241,7 @@ describe('an agent of the Python client', () => {
 });
 
 describe('a seat for a model', () => {
-  it('reveals nothing while commits are open, and by itself once they are closed', async () => {
+  it('an MCP server reveals nothing while commits are open, and automatically once they are closed', async () => {
     const agent = await inCommitPhase();
     await agent.commit(chamberId, SECRET);
     claimRevealPhase();
@@ -254,7 +254,7 @@ describe('a seat for a model', () => {
 });
 
 describe('the command line', () => {
-  it('reveals nothing while commits are open, unless it is told to trust the service', async () => {
+  it('the command line reveals nothing while commits are open, unless told to trust the service', async () => {
     const agent = await inCommitPhase();
     await agent.commit(chamberId, SECRET);
     claimRevealPhase();
@@ -276,7 +276,7 @@ function inThePast({ payload }: Created): Created['payload'] {
   return { ...payload, deadlines: Object.fromEntries(earlier) };
 }
 
-/** The one opening in the agent's folder. */
+/** The only opening in the agent's folder. */
 function editOpening(change: (opening: StoredOpening) => object): void {
   const [name = ''] = readdirSync(`${keyFile}.commitments`);
   const path = join(`${keyFile}.commitments`, name);
@@ -303,7 +303,7 @@ except ChamberError as error:
     print(error.code)
 `;
 
-/** Runs it by the service's clock. */
+/** Runs the command with the service's clock. */
 async function inPython(...args: readonly string[]): Promise<string> {
   return (await runPython(PYTHON, [...args, `${chamberId}`], { env: live.sharedTimeEnv })).trim();
 }

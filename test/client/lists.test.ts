@@ -9,10 +9,10 @@ import { run } from '../kit/service.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 
 const LIMIT = 200;
-/** Takes 6 bytes of JSON. */
+/** A character that takes 6 bytes of JSON. */
 const CONTROL = '\u0001';
 
-it('reads the longest lists of ideas that a service with default limits sends', async () => {
+it('the client reads the longest lists of ideas that a service with default limits sends', async () => {
   const path = temporaryDatabase();
   const text = CONTROL.repeat(TEXT_CHARS_MAX);
   const store = openSqliteStore(path);
@@ -39,7 +39,7 @@ it.each([
   '[1, "a" ,null]\n',
   '[[1,[2]],{"a":[{"b":"],["}]}]',
   '["\\"","\\\\","\\\\\\",","議€😀"]',
-])('reads %s as JSON.parse does, wherever it is cut', async (text) => {
+])('a list with %s is parsed as by JSON.parse, however it is split into chunks', async (text) => {
   for (const bytes of [1, 2, 3, 100])
     expect(await readList(pieces(text, bytes), READ_LIMITS)).toEqual(JSON.parse(text));
 });
@@ -62,7 +62,9 @@ it.each([
   '["a]',
   '}',
   '[]x',
-])('takes %j for no list', async (text) => expect(await readList(pieces(text, 1), READ_LIMITS)).toBeUndefined());
+])('does not accept %j as a list', async (text) =>
+  expect(await readList(pieces(text, 1), READ_LIMITS)).toBeUndefined(),
+);
 
 it.each([
   ['listBytesMax', '["aaaaaaaaaa"]', { listBytesMax: 13 }],
@@ -70,6 +72,6 @@ it.each([
   ['itemBytesMax', '["aaaaaaaaaa"]', { itemBytesMax: 11 }],
   ['jsonValuesMax', '[1,2,3,4,5]', { jsonValuesMax: 3 }],
   ['jsonValuesMax', `[${'['.repeat(40)}${']'.repeat(40)}]`, {}],
-] as const)('throws beyond %s', async (limit, text, limits) => {
+] as const)('a list beyond %s throws an error', async (limit, text, limits) => {
   await expect(readList(pieces(text, 1), { ...READ_LIMITS, ...limits })).rejects.toMatchObject({ limit });
 });

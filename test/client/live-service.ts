@@ -1,4 +1,4 @@
-// A real service on a free port for the client's tests: in memory, without a chain, on a clock that tests move ahead.
+// A real service on a free port for the client's tests: in memory, without a chain, with a clock that tests advance.
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,18 +24,18 @@ const PYTHON_MOVED_CLOCK = fileURLToPath(new URL('../kit/python', import.meta.ur
 
 export interface LiveService {
   readonly baseUrl: string;
-  /** For files of the tests: it is removed when the service stops. */
+  /** A folder for files of the tests; it is removed when the service stops. */
   readonly folder: string;
   readonly service: Service;
   readonly forum: ForumClient;
-  /** Options of clients whose clock is the service's, so that advance() also ends their waits. */
+  /** Options for clients that share the service's clock, so that advance() also ends their waits. */
   readonly sharedTime: ForumClientOptions;
-  /** Variables of programs, in Node or Python, whose clock is the service's. */
+  /** Variables for programs, in Node or Python, that share the service's clock. */
   readonly sharedTimeEnv: Readonly<Record<string, string>>;
-  /** Moves the service's clock ahead. */
+  /** Advances the service's clock. */
   advance(millis: number): void;
   now(): number;
-  /** Resolves when this many clients of shared time wait for a time. */
+  /** Resolves when this many clients with the shared clock are waiting. */
   sleeping(count: number): Promise<void>;
   stop(): Promise<void>;
 }
@@ -91,32 +91,32 @@ export async function openLiveService(settings: Settings = {}): Promise<LiveServ
   };
 }
 
-/** One that stops at the end of the test. */
+/** A service that stops at the end of the test. */
 export async function runLiveService(settings: Settings = {}): Promise<LiveService> {
   const live = await openLiveService(settings);
   atEnd(live.stop);
   return live;
 }
 
-/** One for all tests of a file, or of a describe block: its members are there once it has started. */
+/** A service for all tests of a file or a describe block; its members are available once it has started. */
 export function sharedLiveService(settings: Settings = {}): LiveService {
   const live = {} as LiveService;
   beforeAll(async () => {
     Object.assign(live, await openLiveService(settings));
   });
-  // Vitest does not call what a beforeAll returns where another one fails.
+  // If another beforeAll fails, Vitest does not call the function that this one returns.
   afterAll(() => live.stop?.());
   return live;
 }
 
-/** A registered agent, by the service's clock unless the options say otherwise. */
+/** A registered agent, with the service's clock unless the options set another. */
 export async function newAgent(live: LiveService, options: ForumClientOptions = live.sharedTime): Promise<Agent> {
   const agent = Agent.generate(new ForumClient(live.baseUrl, options));
   await agent.register(REGISTRATION);
   return agent;
 }
 
-/** A chamber whose phases last this many milliseconds each, an hour by default. */
+/** A chamber whose phases last this many milliseconds each; by default an hour. */
 export function newChamber(now: number, phaseMillis: readonly number[] = []): NewChamber {
   let at = now;
   const deadlines = DEADLINES.map((name, phase) => {

@@ -1,4 +1,4 @@
-// Gateways, portals and clocks between a client and its service, which responds by a function here.
+// Gateways, portals and clocks between a client and its service. A function here responds in place of the service.
 import { describe, expect, it } from 'vitest';
 import { Agent, ForumClient, type ForumClientOptions, type Retry } from '../../src/client/index.ts';
 import { TestClock } from '../kit/clock.ts';
@@ -7,7 +7,7 @@ const URL = 'http://service.test';
 
 type Respond = (request: { readonly method: string; readonly path: string; readonly body: string }) => Response;
 
-/** A client on a clock of its own, and the requests that it has sent. */
+/** A client with its own clock, and the requests that it has sent. */
 function clientOf(respond: Respond, options: ForumClientOptions = {}) {
   const clock = new TestClock();
   const sent: { method: string; path: string; body: string; signature: string | null }[] = [];
@@ -38,7 +38,7 @@ const busy = (retryAfter: string) =>
   json(429, { error: 'FORUM_ERR_RATE', detail: 'slower' }, { 'Retry-After': retryAfter });
 const gateway = (headers: Record<string, string> = {}) => new Response('<html>502</html>', { status: 502, headers });
 
-/** Responds in this order, and for ever as the last one. */
+/** Responds in this order; the last response is repeated for ever. */
 function inOrder(...responses: readonly (() => Response)[]): () => Response {
   let count = 0;
   return () => (responses[Math.min(count++, responses.length - 1)] as () => Response)();
@@ -48,7 +48,7 @@ const chambers = () => json(200, []);
 const passed = () => json(200, { eventId: 7, nextTurnAgent: 'did:key:z' });
 
 describe('a response that asks for no wait', () => {
-  it.each(['0', '', '0.0'])('is not asked for again without one: Retry-After: %s', async (retryAfter) => {
+  it.each(['0', '', '0.0'])('the client waits before a retry although Retry-After is %j', async (retryAfter) => {
     const { forum, sent } = clientOf(
       inOrder(chambers, () => busy(retryAfter)),
       { patienceMillis: 3_000 },
@@ -60,7 +60,7 @@ describe('a response that asks for no wait', () => {
 });
 
 describe('the patience', () => {
-  it('goes on although the wall clock is set an hour ahead', async () => {
+  it('the patience continues although the wall clock is set an hour ahead', async () => {
     const steady = new TestClock();
     let ahead = 0;
     const respond = inOrder(chambers, gateway, gateway, gateway, chambers);
@@ -78,7 +78,7 @@ describe('the patience', () => {
     expect(await forum.chambers()).toEqual([]);
   });
 
-  it('ends although the wall clock is set back again and again', async () => {
+  it('the patience ends although the wall clock is set back repeatedly', async () => {
     const steady = new TestClock();
     let behind = 0;
     const { forum, sent } = clientOf(inOrder(chambers, gateway), {
@@ -96,7 +96,7 @@ describe('the patience', () => {
     expect(sent.length).toBeLessThan(40);
   });
 
-  it('is short until the service has responded for the first time, unless it is given', async () => {
+  it('the default patience is short until the service has responded for the first time', async () => {
     const away = Array.from({ length: 7 }, () => gateway);
     const { forum } = clientOf(inOrder(...away, chambers));
     await expect(forum.chambers()).rejects.toMatchObject({ code: 'CLIENT_ERR_UNREACHABLE' });
@@ -106,7 +106,7 @@ describe('the patience', () => {
     expect(clock.read() - startedAt).toBeGreaterThan(10_000);
   });
 
-  it('does not run while the machine sleeps', async () => {
+  it('the patience does not run while the machine sleeps', async () => {
     const clock = new TestClock();
     const { forum } = clientOf(inOrder(chambers, gateway, gateway, chambers), {
       clock: { now: clock.read, sleep: async (millis) => clock.advance(millis + 8 * 3_600_000) },
@@ -128,7 +128,7 @@ describe('a wait for an outcome', () => {
       ...{ endedAt: '2030-01-01T00:00:00.000Z', lastEventId: 9 },
     });
 
-  it('asks again when the service says, and at no other time', async () => {
+  it('a wait for an outcome repeats its request only when the service says', async () => {
     const { forum, clock, sent } = clientOf(inOrder(open({ 'Retry-After': '30' }), open({ 'Retry-After': '3' }), over));
     const startedAt = clock.read();
     expect(await forum.outcome(1, { wait: true })).toMatchObject({ chamberId: 1 });
@@ -136,7 +136,7 @@ describe('a wait for an outcome', () => {
     expect((clock.read() - startedAt) / 1_000).toBeCloseTo(33.3, 0);
   });
 
-  it('backs off where nothing says when', async () => {
+  it('a wait for an outcome backs off if the service does not say when to retry', async () => {
     const { forum, clock, sent } = clientOf(
       inOrder(...Array.from({ length: 60 }, () => open({ 'Retry-After': '0' })), over),
     );
@@ -146,7 +146,7 @@ describe('a wait for an outcome', () => {
     expect(clock.read() - startedAt).toBeGreaterThan(60_000);
   });
 
-  it('ends with its signal, and with any other error', async () => {
+  it('a wait for an outcome ends with its signal, and with any other error', async () => {
     const stop = new AbortController();
     const { forum } = clientOf(() => {
       stop.abort(new Error('enough'));
@@ -158,7 +158,7 @@ describe('a wait for an outcome', () => {
     await expect(other.outcome(1, { wait: true })).rejects.toMatchObject({ code: 'FORUM_ERR_NOT_FOUND' });
   });
 
-  it('is not made unless it is asked for', async () => {
+  it('outcome() waits only on request', async () => {
     const { forum, sent } = clientOf(open({ 'Retry-After': '30' }));
     await expect(forum.outcome(1)).rejects.toMatchObject({ code: 'FORUM_ERR_CONFLICT', retryAfterSeconds: 30 });
     expect(sent).toHaveLength(1);
@@ -166,14 +166,14 @@ describe('a wait for an outcome', () => {
 });
 
 describe('a portal that responds with its page', () => {
-  it('is an outage where the service has responded before', async () => {
+  it('a portal’s page counts as an outage if the service has responded before', async () => {
     const { forum, retries } = clientOf(inOrder(chambers, portal, portal, chambers));
     await forum.chambers();
     expect(await forum.chambers()).toEqual([]);
     expect(retries.map(({ error }) => error.code)).toEqual(['CLIENT_ERR_UNREACHABLE', 'CLIENT_ERR_UNREACHABLE']);
   });
 
-  it('is never taken for lines of a log', async () => {
+  it('a portal’s page is never accepted as lines of a log', async () => {
     const empty = () => new Response('', { headers: { 'Content-Type': 'application/x-ndjson' } });
     const { forum } = clientOf(inOrder(chambers, portal, empty));
     await forum.chambers();
@@ -182,7 +182,7 @@ describe('a portal that responds with its page', () => {
     expect(lines).toEqual([]);
   });
 
-  it('leaves the outcome of a move unknown, which is sent again with the same bytes until it is known', async () => {
+  it('after a portal’s page a move is sent again with the same bytes until its result is known', async () => {
     const respond: Respond = ({ method }) => (method === 'GET' ? json(200, { name: 'Forum', version: '1' }) : move());
     const move = inOrder(portal, ...Array.from({ length: 30 }, () => portal), passed);
     const { forum, sent } = clientOf(respond);
@@ -192,7 +192,7 @@ describe('a portal that responds with its page', () => {
     expect(new Set(moves.map(({ signature }) => signature)).size).toBe(1);
   });
 
-  it('gets no command at the first contact', async () => {
+  it('a portal gets no command at the first contact', async () => {
     const { forum, sent } = clientOf(portal);
     await expect(Agent.generate(forum).pass(1)).rejects.toMatchObject({ code: 'CLIENT_ERR_ANSWER' });
     await expect(Agent.generate(forum).changePersonality({})).rejects.toMatchObject({ code: 'CLIENT_ERR_ANSWER' });
@@ -201,7 +201,7 @@ describe('a portal that responds with its page', () => {
 });
 
 describe('a gateway that rejects a move with a page of its own', () => {
-  it('has not passed it on: it is tried for the patience', async () => {
+  it('a move that a gateway rejects with its own page is retried for the patience', async () => {
     const refused = () => new Response('<html>413</html>', { status: 413 });
     const respond: Respond = ({ method }) => (method === 'GET' ? chambers() : refused());
     const { forum } = clientOf(respond, { patienceMillis: 3_000 });
@@ -211,7 +211,7 @@ describe('a gateway that rejects a move with a page of its own', () => {
 });
 
 describe('two nodes whose clocks differ', () => {
-  it('get one new signature, and the error is reported', async () => {
+  it('two nodes whose clocks differ get one new signature, and the error is reported', async () => {
     const clock = new TestClock();
     let isAhead = false;
     const { forum, sent } = clientOf(
@@ -229,7 +229,7 @@ describe('two nodes whose clocks differ', () => {
     expect(sent.filter(({ method }) => method === 'PUT')).toHaveLength(2);
   });
 
-  it('do not keep a move from being signed again that has grown old during two outages', async () => {
+  it('a move that has expired during two outages is signed again although the clocks of nodes differ', async () => {
     const clock = new TestClock();
     const outage = () => {
       clock.advance(400_000);
@@ -252,7 +252,7 @@ describe('two nodes whose clocks differ', () => {
 });
 
 describe('a page of lines that is cut off in a line', () => {
-  it('is read again, and is not the end of the log', async () => {
+  it('a page that is cut off in a line is read again, and does not end the log', async () => {
     const type = { 'Content-Type': 'application/x-ndjson' };
     const cut = () => new Response('{"eventId":1,"ch', { headers: type });
     const { forum, sent } = clientOf(inOrder(cut, () => new Response('', { headers: type })));

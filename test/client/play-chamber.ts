@@ -1,4 +1,4 @@
-// A whole chamber with one member and one idea, played on a live service with a chain until its token is deployed.
+// A whole chamber with one member and one idea, on a live service with a chain, until its token is deployed.
 import { vi } from 'vitest';
 import { type LiveService, newAgent, newChamber, PHASE_MILLIS } from './live-service.ts';
 
@@ -18,7 +18,7 @@ export async function playChamber(live: LiveService) {
   return ann;
 }
 
-/** The blocks that follow are dated by the service's clock at the end of the reveals, so that none is older than what it holds. */
+/** The following blocks are dated by the service's clock at the end of the reveals, so that no block is older than its contents. */
 export async function advanceChain(live: LiveService): Promise<void> {
   const { chain } = await live.forum.health();
   if (!chain?.rpcUrl) return;

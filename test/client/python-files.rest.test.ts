@@ -1,4 +1,4 @@
-// The files of the Python client: key, openings and receipts, on disks that fail and after crashes.
+// The files of the Python client (key, openings and receipts) on failing disks and after crashes.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -44,7 +44,7 @@ print("used")
 
 python('uses a key file where the platform has no modes', SLOW, async () => {
   const keyFile = join(temporaryFolder(), 'agent.json');
-  // What Python reports of every file on Windows.
+  // The mode that Python reports for every file on Windows.
   writeFileSync(keyFile, '{}', { mode: 0o666 });
   execFileSync('chmod', ['666', keyFile]);
   expect(await runPython(LOADING, [keyFile, 'win32'])).toBe('used\n');
@@ -93,14 +93,14 @@ python('makes moves although receipts can’t be kept, or were cut off, and warn
   const [logId = ''] = readdirSync(`${keyFile}.receipts`);
   const file = `${keyFile}.receipts/${logId}/chamber-${chamberId}.ndjson`;
 
-  // A half-written receipt.
+  // An incomplete receipt.
   writeFileSync(file, readFileSync(file, 'utf8').repeat(2).slice(0, -40));
   expect(await runPython(PASSING, program(2), { env })).toBe('3\n4\n');
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
   const events = lines.map((line) => (JSON.parse(line) as KeptReceipt).response.event.split(';leaf')[0]);
   expect(events).toEqual([2, 3, 4].map((id) => `${chamberId};id=${id}`));
 
-  // One with the next one appended to it by an earlier release.
+  // An incomplete receipt to which an earlier release has appended the next one.
   writeFileSync(file, `${lines[0]?.slice(0, -40)}${lines[1]}\n`);
   expect(await runPython(PASSING, program(1), { env })).toBe('5\n');
 

@@ -1,4 +1,4 @@
-// Gateways, portals and clocks between the Python client and its service, which responds by a function here.
+// Gateways, portals and clocks between the Python client and its service. A function here responds in place of the service.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { expect } from 'vitest';
@@ -25,7 +25,7 @@ const respond = (status: number, body: unknown, headers: Record<string, string> 
 const portal: Respond = (response) => void response.writeHead(200, { 'Content-Type': 'text/html' }).end(PORTAL);
 const passed = respond(200, { eventId: 7 });
 
-/** Responds to commands in this order, and for ever as the last one; to reads by `read`. */
+/** Responds to commands in this order and repeats the last response for ever; responds to reads with `read`. */
 async function service(commands: readonly Respond[], read: (path: string) => Respond = () => respond(200, [])) {
   const sent: Sent[] = [];
   let count = 0;

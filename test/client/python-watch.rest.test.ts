@@ -1,4 +1,4 @@
-// The Python client hands each duty over once, and reveals.
+// The Python client passes each duty to its handler once, and reveals.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { expect } from 'vitest';
@@ -46,7 +46,7 @@ python('watch hands over each turn and the commit once, a failed one again, and 
     out += chunk;
   });
   const lines = () => out.trim().split('\n');
-  // The turn that failed, and three that it passed; a lone member's turn comes again at once.
+  // The turn that failed, and three turns that it passed: a lone member gets the next turn at once.
   await until(() => lines().length === 6);
   live.advance(2 * PHASE_MILLIS);
   await until(() => out.includes('ALLOCATE_COMMIT'));

@@ -25,7 +25,7 @@ import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { walletOf } from '../kit/wallets.ts';
 import { type LiveService, newAgent, newChamber, PHASE_MILLIS, runLiveService } from './live-service.ts';
 
-/** The environment of programs whose clock is the service's, but hours behind. */
+/** The environment of programs with the service's clock, but hours behind. */
 const behind = ({ sharedTimeEnv }: LiveService) => ({ ...sharedTimeEnv, TEST_CLOCK_BEHIND: `${2 * PHASE_MILLIS}` });
 const SLOW = { timeout: 120_000 };
 
@@ -254,7 +254,7 @@ python('plays a chamber as the README shows, by a clock hours behind the service
   const { chamberId } = await ann.createChamber(newChamber(live.now()));
   await ann.joinChamber(chamberId);
   const { exited, did } = await play(live, readmeProgram(), chamberId, 2);
-  // The first member passes its turn, or reveals, at the beginning of each phase: so the other one's turn comes.
+  // The first member passes its turn or reveals at the beginning of each phase, so that the other member gets the turn.
   for (const passes of [1, 2]) {
     live.advance(PHASE_MILLIS);
     await ann.pass(chamberId);
@@ -335,7 +335,7 @@ function readmeProgram(): string {
   return readmePrograms()[0] ?? '';
 }
 
-/** The chamber's events by pages, by a stream that is resumed after each line, and those of all chambers. */
+/** The chamber's events in pages and from a stream that is resumed after each line, and the events of all chambers. */
 const READER = `
 import json, sys
 from chambers import Reader
@@ -351,7 +351,7 @@ cursors = [next(everything)[0] for _ in pages]
 print(json.dumps([[line.event["type"] for line in pages], streamed, cursors]))
 `;
 
-/** Runs the program on the service until its agent has joined, as one of so many members. */
+/** Runs the program against the service until its agent has joined, as one of this many members. */
 async function play(
   live: LiveService,
   program: string,
@@ -377,7 +377,7 @@ async function play(
   return { exited, did };
 }
 
-/** Waits until the chamber's log holds that many matching events. */
+/** Waits until the chamber's log contains this many matching events. */
 async function events(live: LiveService, count: number, fits: (event: ChamberEvent) => boolean): Promise<void> {
   let found = 0;
   for await (const each of live.forum.events(1)) {

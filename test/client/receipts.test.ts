@@ -1,4 +1,4 @@
-// Receipts and `seen` in the client: asked for, verified, kept, and sent, without a line of the agent's program.
+// Receipts and `seen` in the client: requested, verified, stored and sent without code in the agent's program.
 import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -17,7 +17,7 @@ function forumOf(fetching?: Fetching): ForumClient {
   return new ForumClient(live.baseUrl, { ...live.sharedTime, ...(fetching && { fetch: fetching }) });
 }
 
-/** The bodies of the chamber's moves, as their lines keep them. */
+/** The bodies of the chamber's moves, as stored in their lines. */
 async function bodiesOf(forum: ForumClient, chamberId: number): Promise<readonly Record<string, unknown>[]> {
   const bodies: Record<string, unknown>[] = [];
   for await (const { event } of forum.history(chamberId)) bodies.push(JSON.parse(event.request?.body || '{}'));
@@ -34,7 +34,7 @@ async function playedIn(agent: Agent): Promise<number> {
 }
 
 describe('an agent from a key file', () => {
-  it('keeps a receipt of each command next to its key, which an independent library verifies', async () => {
+  it('an agent from a key file stores a receipt of each command, which an independent library verifies', async () => {
     const keyFile = join(temporaryFolder(), 'agent.json');
     const chamberId = await playedIn(await Agent.fromKeyFile(forumOf(), keyFile));
     const [logId = ''] = readdirSync(`${keyFile}.receipts`);
@@ -55,7 +55,7 @@ describe('an agent from a key file', () => {
     for (const receipt of receipts) expect(await isValidReceipt(receipt, keys)).toBe(true);
   });
 
-  it('says in each move what it has seen, also after a restart', async () => {
+  it('an agent from a key file states the last event seen in each move, also after a restart', async () => {
     const keyFile = join(temporaryFolder(), 'agent.json');
     const chamberId = await playedIn(await Agent.fromKeyFile(forumOf(), keyFile));
     await (await Agent.fromKeyFile(forumOf(), keyFile)).pass(chamberId);
@@ -67,7 +67,7 @@ describe('an agent from a key file', () => {
 });
 
 describe('a receipt that can’t be kept', () => {
-  it('fails no command, and is a warning as often as it begins', async () => {
+  it('a receipt that can’t be stored fails no command, and each new failure is a warning', async () => {
     const keyFile = join(temporaryFolder(), 'agent.json');
     const warnings: string[] = [];
     const agent = await Agent.fromKeyFile(
@@ -92,7 +92,7 @@ describe('a receipt that can’t be kept', () => {
     expect(warnings).toHaveLength(2);
   });
 
-  it('because its key can’t be read fails no command either', async () => {
+  it('a receipt whose key can’t be read fails no command', async () => {
     const warnings: string[] = [];
     const fetching: Fetching = async (url, init) => {
       if (url.includes('/.well-known/')) throw new TypeError('fetch failed', { cause: { code: 'ECONNRESET' } });
@@ -112,25 +112,28 @@ describe('a receipt that a crash has cut off', () => {
   it.each([
     ['with no end of its own', (lines: string) => lines.slice(0, -40)],
     ['with the next one appended to it by an earlier release', (lines: string) => lines.replace('\n', lines)],
-  ])('%s fails no later move, and what was seen is that of the last whole one', async (_, damage) => {
-    const keyFile = join(temporaryFolder(), 'agent.json');
-    const chamberId = await playedIn(await Agent.fromKeyFile(forumOf(), keyFile));
-    const [logId = ''] = readdirSync(`${keyFile}.receipts`);
-    const file = `${keyFile}.receipts/${logId}/chamber-${chamberId}.ndjson`;
-    const lines = readFileSync(file, 'utf8').split('\n');
-    writeFileSync(file, `${lines[0]}\n${damage(`${lines[1]}\n`)}`);
-    const agent = await Agent.fromKeyFile(forumOf(), keyFile);
-    await agent.pass(chamberId);
-    const bodies = await bodiesOf(live.forum, chamberId);
-    expect(bodies.at(-1)).toMatchObject({ seen: { eventId: 1 } });
-    const after = readFileSync(file, 'utf8');
-    const last = JSON.parse(after.trimEnd().split('\n').at(-1) ?? '') as KeptReceipt;
-    expect(last.response.event).toContain(`${chamberId};id=4;`);
-  });
+  ])(
+    'a receipt cut off by a crash %s fails no later move, and the last whole receipt determines `seen`',
+    async (_, damage) => {
+      const keyFile = join(temporaryFolder(), 'agent.json');
+      const chamberId = await playedIn(await Agent.fromKeyFile(forumOf(), keyFile));
+      const [logId = ''] = readdirSync(`${keyFile}.receipts`);
+      const file = `${keyFile}.receipts/${logId}/chamber-${chamberId}.ndjson`;
+      const lines = readFileSync(file, 'utf8').split('\n');
+      writeFileSync(file, `${lines[0]}\n${damage(`${lines[1]}\n`)}`);
+      const agent = await Agent.fromKeyFile(forumOf(), keyFile);
+      await agent.pass(chamberId);
+      const bodies = await bodiesOf(live.forum, chamberId);
+      expect(bodies.at(-1)).toMatchObject({ seen: { eventId: 1 } });
+      const after = readFileSync(file, 'utf8');
+      const last = JSON.parse(after.trimEnd().split('\n').at(-1) ?? '') as KeptReceipt;
+      expect(last.response.event).toContain(`${chamberId};id=4;`);
+    },
+  );
 });
 
 describe('an agent', () => {
-  it('has seen what it has read', async () => {
+  it('an agent states the last event read as seen', async () => {
     const forum = forumOf();
     const agent = Agent.generate(forum);
     await agent.register(REGISTRATION);
@@ -143,7 +146,7 @@ describe('an agent', () => {
     expect(joined).toMatchObject({ seen: { eventId: 1 } });
   });
 
-  it('asks for nothing and says nothing with receipts: false', async () => {
+  it('with receipts: false an agent neither requests receipts nor states what it has seen', async () => {
     const asked: (string | null)[] = [];
     const fetching: Fetching = (url, init) => {
       asked.push(new Headers(init.headers).get('accept-signature'));
@@ -154,7 +157,7 @@ describe('an agent', () => {
     expect((await bodiesOf(live.forum, chamberId)).some((body) => 'seen' in body)).toBe(false);
   });
 
-  it('says nothing to a service that does not name the feature', async () => {
+  it('an agent states nothing seen to a service that does not list the feature', async () => {
     const fetching: Fetching = async (url, init) => {
       const response = await fetch(url, init);
       if (url !== `${live.baseUrl}/`) return response;
@@ -172,7 +175,7 @@ describe('an agent', () => {
     ['of another log', replacing('log-id', () => 'ab'.repeat(16)), /does not verify/],
     ['without an event', replacing('event', () => 'nothing'), /names no event/],
     ['by a key that the service does not publish', withoutKeys(), /not in the key directory/],
-  ])('throws for a receipt %s', async (_what, fetching, problem) => {
+  ])('an agent throws for a receipt %s', async (_what, fetching, problem) => {
     const agent = Agent.generate(forumOf());
     await agent.register(REGISTRATION);
     const { chamberId } = await agent.createChamber(newChamber(live.now()));
@@ -198,7 +201,7 @@ function withoutKeys(): Fetching {
   return async (url, init) => (url.includes('/.well-known/') ? Response.json({ keys: [] }) : fetch(url, init));
 }
 
-it('a service with two histories is found out by the first move that crosses', async () => {
+it('the first move that is sent from one history to the other reveals a service with two histories', async () => {
   const folder = temporaryFolder();
   const clock = new AdvancedClock();
   const PUBLIC_URL = 'http://forum.test';

@@ -14,11 +14,11 @@ describe('a signed request', () => {
   const signer = toSigner(SEED);
   const headers = signatureHeaders(signer, UNSIGNED, 1_700_000_000_999);
 
-  it('uses the key that RFC 8032 derives from its seed', () => {
+  it('a signed request uses the key that RFC 8032 derives from the seed', () => {
     expect(signer.pubkeyHex).toBe(PUBLIC_KEY);
   });
 
-  it('verifies under node:crypto over the base that the service builds', () => {
+  it('node:crypto verifies a signed request over the base that the service computes', () => {
     const parsed = parseSignature({ signatureInput: headers['Signature-Input'], signature: headers.Signature });
     expect(parsed).toMatchObject({ created: 1_700_000_000, keyid: signer.did });
     const x = Buffer.from(parseDid(signer.did) ?? []).toString('base64url');
@@ -27,11 +27,11 @@ describe('a signed request', () => {
     expect(verify(null, Buffer.from(base), key, parsed.signature)).toBe(true);
   });
 
-  it('has the digest of its body', () => {
+  it('a signed request has the digest of its body', () => {
     expect(headers['Content-Digest']).toBe(contentDigestOf(Buffer.from(UNSIGNED.body)));
   });
 
-  it('differs from the same request signed again', () => {
+  it('a signed request differs from the same request signed again', () => {
     const again = signatureHeaders(signer, UNSIGNED, 1_700_000_000_999);
     expect(again.Signature).not.toBe(headers.Signature);
   });

@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 
 describe('a key file', () => {
-  it('is created for its owner only, and always loads the same agent', async () => {
+  it('a key file is readable by its owner only, and always loads the same agent', async () => {
     const made = await Agent.fromKeyFile(SERVICE, keyFile);
     expect((await stat(keyFile)).mode & 0o777).toBe(0o600);
     const again = await Agent.fromKeyFile(SERVICE, keyFile);
@@ -27,26 +27,26 @@ describe('a key file', () => {
     expect(await readdir(join(folder, 'deep'))).toEqual(['agent.json']);
   });
 
-  it('created by several at once is one agent', async () => {
+  it('a key file created by several processes at once has one agent', async () => {
     const made = await Promise.all(Array.from({ length: 8 }, () => Agent.fromKeyFile(SERVICE, keyFile)));
     expect(new Set(made.map(({ did }) => did)).size).toBe(1);
   });
 
-  it('that others can read is rejected', async () => {
+  it('a key file that others can read is rejected', async () => {
     await Agent.fromKeyFile(SERVICE, keyFile);
     await chmod(keyFile, 0o640);
     await expect(Agent.fromKeyFile(SERVICE, keyFile)).rejects.toMatchObject({ code: 'CLIENT_ERR_KEY' });
   });
 
-  it.runIf(process.platform !== 'win32')('is used where the platform has no modes', async () => {
+  it.runIf(process.platform !== 'win32')('a key file is accepted on platforms without modes', async () => {
     await Agent.fromKeyFile(SERVICE, keyFile);
-    // What Node reports of every file on Windows.
+    // The mode that Node reports for every file on Windows.
     await chmod(keyFile, 0o666);
     expect(await seedFromFile(keyFile, 'win32')).toHaveLength(32);
     await expect(seedFromFile(keyFile, 'linux')).rejects.toMatchObject({ code: 'CLIENT_ERR_KEY' });
   });
 
-  it('that can’t be read is an error of this machine, which names it', async () => {
+  it('the error for an unreadable key file names the file', async () => {
     await writeFile(join(folder, 'deep'), 'not a folder');
     const loading = Agent.fromKeyFile(SERVICE, keyFile);
     await expect(loading).rejects.toMatchObject({
@@ -56,7 +56,7 @@ describe('a key file', () => {
     });
   });
 
-  it('without a valid seed is rejected', async () => {
+  it('a key file without a valid seed is rejected', async () => {
     const path = join(folder, 'other.json');
     await writeFile(path, '{"seed":"0x12"}', { mode: 0o600 });
     await expect(Agent.fromKeyFile(SERVICE, path)).rejects.toMatchObject({ code: 'CLIENT_ERR_KEY' });
@@ -72,7 +72,7 @@ describe('a folder of commitments', () => {
     salt: '0x01',
   } as const;
 
-  it('keeps openings by commitment, for their owner only', async () => {
+  it('a folder of commitments stores openings by commitment, readable by their owner only', async () => {
     const path = join(folder, 'openings');
     await folderStore(path).add(commitment, opening);
     expect(await folderStore(path).find(commitment)).toEqual(opening);
@@ -81,7 +81,7 @@ describe('a folder of commitments', () => {
     expect((await stat(join(path, `${commitment}.json`))).mode & 0o777).toBe(0o600);
   });
 
-  it('leaves no draft, and says which opening is damaged', async () => {
+  it('a folder of commitments keeps no temporary files, and the error names a damaged opening', async () => {
     const path = join(folder, 'openings');
     await folderStore(path).add(commitment, opening);
     expect(await readdir(path)).toEqual([`${commitment}.json`]);
@@ -92,7 +92,7 @@ describe('a folder of commitments', () => {
     });
   });
 
-  it('that can’t be written is an error that names the file', async () => {
+  it('the error for an unwritable folder of commitments names the file', async () => {
     const path = join(folder, 'openings');
     await writeFile(path, 'not a folder');
     await expect(folderStore(path).add(commitment, opening)).rejects.toMatchObject({
@@ -101,7 +101,7 @@ describe('a folder of commitments', () => {
     });
   });
 
-  it('never replaces an opening', async () => {
+  it('a folder of commitments never replaces an opening', async () => {
     const store = folderStore(join(folder, 'openings'));
     await store.add(commitment, opening);
     await expect(store.add(commitment, { ...opening, salt: '0x02' })).rejects.toMatchObject({

@@ -36,7 +36,7 @@ describe('the service clock', () => {
       4_990,
     ],
     ['accepts a bound on one side', [[2_000, Number.POSITIVE_INFINITY]], 1_990],
-  ])('%s', (_, responses, ahead) => {
+  ])('the service clock: %s', (_, responses, ahead) => {
     const clock = new ServiceClock({ now: () => AT, sleep: pause });
     for (const [earliest = 0, latest = 0, isFromHeader = 0] of responses) {
       clock.learn({ earliest: AT + earliest, latest: AT + latest, isFromHeader: isFromHeader === 1 }, SPAN);

@@ -1,4 +1,4 @@
-// What an agent must and may do, as its client follows it.
+// The duties and options of an agent, as its client follows them.
 import { expect, it } from 'vitest';
 import { Agent, ForumClient } from '../../src/client/index.ts';
 import { openProxy } from './cuttable-proxy.ts';
@@ -6,7 +6,7 @@ import { newAgent, newChamber, REGISTRATION, sharedLiveService } from './live-se
 
 const live = sharedLiveService();
 
-it('waits since a version for a change', async () => {
+it('todo waits for a change since a version', async () => {
   const [ann, bob] = [await newAgent(live), await newAgent(live)];
   const { chamberId } = await ann.createChamber(newChamber(live.now()));
   const { version } = await ann.todo();
@@ -17,7 +17,7 @@ it('waits since a version for a change', async () => {
   expect(changed.version).not.toBe(version);
 });
 
-it('follows the list over a connection that is cut, and yields each version once', async () => {
+it('the client follows the todo list over a connection that is cut, and yields each version once', async () => {
   const proxy = await openProxy(live.baseUrl);
   const ann = Agent.generate(new ForumClient(proxy.baseUrl, live.sharedTime));
   await ann.register(REGISTRATION);

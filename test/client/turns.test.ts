@@ -11,13 +11,13 @@ beforeEach(async () => {
 });
 
 describe('turns', () => {
-  it('rotate, each with the current state, and end with the debate', async () => {
+  it('turns rotate, each with the current state, and end with the debate', async () => {
     const chamberId = await openChamber();
     const seen: string[] = [];
     const play = async (agent: Agent, name: string) => {
       for await (const { phase, state } of agent.turns(chamberId)) {
         seen.push(`${phase} ${name} after ${state.lastEventId}`);
-        // Each passes once a phase, so that Ada's second turn lasts until the phase ends.
+        // Each agent passes once per phase, so that Ada's second turn lasts until the phase ends.
         if (state.turns.phase !== phase || name === 'Bob') await agent.pass(chamberId);
         else live.advance(PHASE_MILLIS);
       }
@@ -38,7 +38,7 @@ describe('turns', () => {
     expect((await ada.forum.chamber(chamberId)).phase).toBe('ALLOCATE_COMMIT');
   });
 
-  it('come only to the current holder, however long the log is', async () => {
+  it('turns are yielded only to the current holder, however long the log is', async () => {
     const chamberId = await openChamber();
     live.advance(PHASE_MILLIS);
     for (let round = 0; round < 3; round++) {
@@ -52,7 +52,7 @@ describe('turns', () => {
     }
   });
 
-  it('that expire pass to the next member by the clock', async () => {
+  it('an expired turn goes to the next member by the clock', async () => {
     const turnSeconds = 600;
     const { chamberId } = await ada.createChamber({ ...newChamber(live.now()), turnSeconds });
     for (const agent of [ada, bob]) await agent.joinChamber(chamberId);
@@ -68,7 +68,7 @@ describe('turns', () => {
     await turns.return();
   });
 
-  it('end at once when PROPOSAL and DEBATE are over', async () => {
+  it('turns end at once when PROPOSAL and DEBATE are over', async () => {
     const chamberId = await openChamber();
     live.advance(3 * PHASE_MILLIS);
     expect(await ada.turns(chamberId).next()).toEqual({ done: true, value: undefined });
@@ -76,19 +76,19 @@ describe('turns', () => {
 });
 
 describe('phases', () => {
-  it('are watched from the current one on', async () => {
+  it('phases are yielded from the current one on', async () => {
     const { chamberId } = await ada.createChamber(newChamber(live.now(), [PHASE_MILLIS, PHASE_MILLIS, 0]));
     const seen: Phase[] = [];
     for await (const { phase } of ada.forum.watch(chamberId)) {
       seen.push(phase);
       if (phase === 'ALLOCATE_REVEAL') break;
-      // The watcher begins to wait after this body, so a later move of the clock is what wakes it.
+      // The watcher begins to wait after this code, so only a later move of the clock wakes it.
       void live.sleeping(1).then(() => live.advance(PHASE_MILLIS));
     }
     expect(seen).toEqual(['LOBBY', 'PROPOSAL', 'ALLOCATE_COMMIT', 'ALLOCATE_REVEAL']);
   });
 
-  it('stop with the signal’s reason', async () => {
+  it('phases stop with the signal’s reason', async () => {
     const chamberId = await openChamber();
     const stop = new AbortController();
     const seen: Phase[] = [];
@@ -103,7 +103,7 @@ describe('phases', () => {
   });
 });
 
-/** A chamber that both have joined, so that its log has three events. */
+/** A chamber that both agents have joined, so that its log has three events. */
 async function openChamber(): Promise<number> {
   const { chamberId } = await ada.createChamber(newChamber(live.now()));
   for (const agent of [ada, bob]) await agent.joinChamber(chamberId);

@@ -1,4 +1,4 @@
-// An agent's duties, each handed over once, and its reveals, on a real service.
+// An agent's duties, each passed to the handler once, and its reveals, on a real service.
 import { expect, it } from 'vitest';
 import { Duties } from '../../src/client/duties.ts';
 import { Agent, type Duty, ForumClient, type WatchReport } from '../../src/client/index.ts';
@@ -37,7 +37,9 @@ function startWatch(agent: Agent, onDue: (duty: Duty) => Promise<unknown> | unkn
   return { duties, reports, stop: () => stop.abort(new Error('stopped')), ended: settled };
 }
 
-/** An agent, and a function that moves the clock: the service, whose timers are real, learns of it by the agent's next connection. */
+/**
+ * An agent, and a function that advances the clock. The service has real timers and notices the new time at the agent's next connection.
+ */
 async function newWatched() {
   const proxy = await openProxy(live.baseUrl);
   const agent = Agent.generate(new ForumClient(proxy.baseUrl, live.sharedTime));
@@ -51,7 +53,7 @@ async function newWatched() {
 
 const named = ({ phase, must }: Duty) => `${phase} ${must}`;
 
-it('hands over each turn and the commit once, and reveals by itself', async () => {
+it('watch passes each turn and the commit to the handler once, and reveals automatically', async () => {
   const [ann, bob] = [await newAgent(live), await newAgent(live)];
   const { chamberId } = await ann.createChamber(newChamber(live.now()));
   await ann.joinChamber(chamberId);
@@ -77,7 +79,7 @@ it('hands over each turn and the commit once, and reveals by itself', async () =
   expect(await live.forum.allocations(chamberId)).toMatchObject({ revealed: [{ did: ann.did }] });
 });
 
-it('hands over the next turn of a lone member, whose list differs only by the pass', async () => {
+it('watch passes the next turn of a lone member to the handler, although the list differs only by the pass', async () => {
   const ann = await newAgent(live);
   const { chamberId } = await ann.createChamber(newChamber(live.now()));
   await ann.joinChamber(chamberId);
@@ -93,14 +95,14 @@ it('hands over the next turn of a lone member, whose list differs only by the pa
   expect(duties).toHaveLength(4);
 });
 
-/** Resolves once another watch of the agent has followed what the first one was sent. */
+/** Resolves once another watch of the agent has received the same lists as the first. */
 async function startAndWait(agent: Agent, chamberId: number): Promise<void> {
   const { lastEventId } = (await agent.todo()).todo.find((item) => item.chamberId === chamberId) ?? {};
   const { duties } = startWatch(agent);
   await until(() => duties.some((duty) => duty.chamberId === chamberId && duty.lastEventId === lastEventId));
 }
 
-it('hands over a turn that follows one that ran out', async () => {
+it('watch passes a turn that follows an expired one to the handler', async () => {
   const { agent: ann, advance } = await newWatched();
   const { chamberId } = await ann.createChamber({ ...newChamber(live.now()), turnSeconds: 60 });
   await ann.joinChamber(chamberId);
@@ -112,7 +114,7 @@ it('hands over a turn that follows one that ran out', async () => {
   expect(Date.parse(duties[1]?.turnEndsAt ?? '') - Date.parse(duties[0]?.turnEndsAt ?? '')).toBe(MINUTE_MILLIS);
 });
 
-it('handles one duty at a time in each chamber, and chambers side by side', async () => {
+it('watch handles one duty at a time per chamber, and several chambers concurrently', async () => {
   const { agent: ann, advance } = await newWatched();
   const chamberIds = [1, 2].map(async () => {
     const { chamberId } = await ann.createChamber({ ...newChamber(live.now()), turnSeconds: 60 });
@@ -135,7 +137,7 @@ it('handles one duty at a time in each chamber, and chambers side by side', asyn
   expect(duties[3]?.chamberId).toBe(first);
 });
 
-it('tries a duty again that failed, until it is over', async () => {
+it('watch retries a failed duty until it is over', async () => {
   const { agent: ann, advance } = await newWatched();
   const { chamberId } = await ann.createChamber(newChamber(live.now()));
   await ann.joinChamber(chamberId);
@@ -155,7 +157,7 @@ it('tries a duty again that failed, until it is over', async () => {
   expect(new Set(duties.map(named))).toEqual(new Set(['PROPOSAL pass', 'ALLOCATE_COMMIT commit']));
 });
 
-it('follows a service through cut connections without missing or doubling a duty', async () => {
+it('watch neither misses nor repeats a duty when connections are cut', async () => {
   const { agent: ann, cut } = await newWatched();
   const bob = await newAgent(live);
   const { chamberId } = await ann.createChamber(newChamber(live.now()));
@@ -172,7 +174,7 @@ it('follows a service through cut connections without missing or doubling a duty
   await until(() => duties.length === 5);
 });
 
-it('takes an older list of a node that is behind for the duty that was handed over', async () => {
+it('watch does not repeat a duty because of an older list from a node that is behind', async () => {
   const ann = await newAgent(live);
   const { chamberId } = await ann.createChamber(newChamber(live.now()));
   await ann.joinChamber(chamberId);
@@ -200,7 +202,7 @@ it('takes an older list of a node that is behind for the duty that was handed ov
   expect(handed).toEqual([second, third].map(({ todo }) => todo[0]?.lastEventId));
 });
 
-it('throws the signal’s reason once the running handlers have ended', async () => {
+it('watch throws the signal’s reason once the running handlers have ended', async () => {
   const ann = await newAgent(live);
   const { chamberId } = await ann.createChamber(newChamber(live.now()));
   await ann.joinChamber(chamberId);
@@ -216,7 +218,7 @@ it('throws the signal’s reason once the running handlers have ended', async ()
   expect(hasEnded).toBe(true);
 });
 
-it('throws at once for an agent that the service does not know', async () => {
+it('watch throws at once for an unregistered agent', async () => {
   const stranger = Agent.generate(new ForumClient(live.baseUrl, live.sharedTime));
   await expect(stranger.watch({ onDue: () => {} })).rejects.toMatchObject({
     code: 'FORUM_ERR_SIGNATURE',
@@ -224,7 +226,7 @@ it('throws at once for an agent that the service does not know', async () => {
   });
 });
 
-it('reports once that a commitment can’t be revealed because its salt is elsewhere', async () => {
+it('watch reports once that a commitment can’t be revealed because its salt is missing', async () => {
   const seed = crypto.getRandomValues(new Uint8Array(32));
   const open = () => Agent.fromSeed(new ForumClient(live.baseUrl, live.sharedTime), seed);
   const ann = open();

@@ -1,4 +1,4 @@
-// Lines of a hostile service: whatever member is missing or of another type, the client reports a broken log, and names the member.
+// Lines of a hostile service: if a member is missing or has the wrong type, the client reports a broken log and names the member.
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import type { ChamberState } from '../../projections/chamber.ts';
@@ -31,7 +31,7 @@ const logs = ['chamber', 'chamber-with-rounds'].map((name) => {
     .map((line) => JSON.parse(line) as ChamberEvent);
 });
 
-it('a member of a line that is missing or of another type is named, or is not read', () => {
+it('a missing or wrongly typed member of a line is reported by name, or is not needed', () => {
   const wrong: string[] = [];
   let named = 0;
   for (const log of [...logs, listed]) {
@@ -50,7 +50,7 @@ it('a member of a line that is missing or of another type is named, or is not re
   expect(named).toBeGreaterThan(1_000);
 });
 
-/** What is wrong with the line; undefined if it is read and shown. Throws what is not a ClientError. */
+/** The problem with the line; undefined if it is accepted. Throws errors that are not ClientErrors. */
 function read(value: unknown, { chamberId, eventId }: ChamberEvent, before: ChamberState | null): string | undefined {
   const fold = new ChamberFold(READ_LIMITS);
   fold.state = before;

@@ -1,5 +1,5 @@
-// The conformance suite of the Model Context Protocol on /mcp and on `chambers mcp`, in both eras. It is written for a server that has
-// certain tools, prompts and resources (test_…); what it cannot find here is listed with its reason.
+// The conformance suite of the Model Context Protocol against /mcp and `chambers mcp`, with both protocol versions. The suite expects
+// certain tools, prompts and resources (test_…) of its own server; scenarios that need them are listed with a reason.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ interface Check {
 
 type Exception = readonly [pattern: RegExp, reason: string, revision?: Revision];
 
-/** What the suite's own example server has, and this one is not made for. */
+/** Features that only the suite's own example server has. */
 const EXCEPTIONS: readonly Exception[] = [
   [
     /^(tools-call-|prompts-get-|resources-read-|resources-templates-read\/)/,
@@ -65,11 +65,11 @@ const ON_STANDARD_INPUT: readonly Exception[] = [
   ],
 ];
 
-/** Scenarios without exceptions in either revision, so that this test cannot end with nothing judged. */
+/** Scenarios without exceptions in either revision, so that this test fails if nothing is tested. */
 const KEPT = ['tools-list', 'prompts-list', 'resources-list'];
 
-describe.each(REVISIONS)('revision %s of the protocol is kept', { timeout: 300_000 }, (revision) => {
-  test('by /mcp', async () => {
+describe.each(REVISIONS)('conformance with revision %s of the protocol', { timeout: 300_000 }, (revision) => {
+  test('/mcp conforms to the protocol', async () => {
     const live = await openLiveService();
     atEnd(() => live.stop());
     const agent = await newAgent(live);
@@ -77,7 +77,7 @@ describe.each(REVISIONS)('revision %s of the protocol is kept', { timeout: 300_0
     await expectKept(`${live.baseUrl}/mcp`, revision, ON_HTTP);
   });
 
-  test('by `chambers mcp`', async () => {
+  test('`chambers mcp` conforms to the protocol', async () => {
     const live = await openLiveService();
     atEnd(() => live.stop());
     const keyFile = join(temporaryFolder(), 'agent.json');
@@ -92,7 +92,7 @@ describe.each(REVISIONS)('revision %s of the protocol is kept', { timeout: 300_0
   });
 });
 
-/** A message of the later era. */
+/** A message of the later protocol version. */
 const FIRST = {
   jsonrpc: '2.0',
   id: 'first',

@@ -1,10 +1,10 @@
-// A connection that is cut again and again: whoever reads through it must resume.
+// A connection that is cut repeatedly, so that readers have to resume.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export interface CuttingProxy {
   readonly url: string;
-  /** How many connections were cut. */
+  /** The number of connections that were cut. */
   readonly cuts: () => number;
   readonly close: () => void;
 }

@@ -1,7 +1,7 @@
-// The programs of others that `npm run judges` installs: which ones, in which versions, and where they are.
+// The third-party programs that `npm run judges` installs: names, versions and locations.
 import { join } from 'node:path';
 
-/** What each judge needs from npm. They are many packages, of which `npm ci` installs none. */
+/** The npm packages that each judge needs. They are many, so `npm ci` does not install them. */
 export const PACKAGES = {
   prism: { '@stoplight/prism-cli': '5.14.2' },
   spectral: { '@stoplight/spectral-cli': '6.16.3', '@stoplight/spectral-owasp-ruleset': '2.0.1' },
@@ -39,10 +39,10 @@ export const PACKAGES = {
 
 export type Judge = keyof typeof PACKAGES;
 
-/** The folder of their folders; undefined in every other run of the tests. */
+/** The parent folder of the judges' folders; undefined in all other test runs. */
 export const { JUDGES } = process.env;
 
-/** The words that start a program of the same name. It runs on the Node of the tests, which is not the one that its first line would find. */
+/** The command that starts a program of this name with the Node of the tests, not with the Node that its first line would find. */
 export function judge(program: 'conformance' | 'prism' | 'spectral'): readonly [string, string] {
   return [process.execPath, join(judgeFolder(program), 'node_modules/.bin', program)];
 }

@@ -1,5 +1,5 @@
-// The most used clients of others, each pinned, and run as its README or ours says against the built service. What it prints in the end
-// is a table of them.
+// The most popular third-party clients, each with a pinned version, used as its README or ours describes, against the built service. At
+// the end a table of the clients is printed.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -22,11 +22,11 @@ type Client = keyof typeof PACKAGES.neighbours;
 
 interface Neighbour {
   readonly kind: 'signer' | 'MCP host' | 'generator' | 'stream reader' | 'schemas' | 'wallet' | 'chain' | 'log';
-  /** The package, or a program of the system. */
+  /** The package, or a program that does not come from npm. */
   readonly client: Client | 'jq';
-  /** A page whose block of code it runs, or a program in neighbours/. */
+  /** A page whose code block is run, or a program in neighbours/. */
   readonly from: `${string}.md` | `${string}.mjs`;
-  /** Programs of the system that it needs. */
+  /** Programs that must be installed on the system. */
   readonly needs?: readonly string[];
 }
 
@@ -57,7 +57,7 @@ const NEIGHBOURS: readonly Neighbour[] = [
 ];
 
 const URL_SHOWN = '127.0.0.1:8787';
-/** What fetch-event-source expects of a browser. */
+/** The browser features that fetch-event-source needs. */
 const BROWSER =
   'globalThis.window = globalThis; globalThis.document = { addEventListener() {}, removeEventListener() {} };';
 const CUT_AFTER_BYTES = 16_000;
@@ -107,9 +107,9 @@ afterAll(async () => {
   if (data !== undefined) rmSync(data, { recursive: true });
 });
 
-describe.concurrent('a client of others works as its README or ours says', () => {
+describe.concurrent('third-party clients', () => {
   test.each(NEIGHBOURS.map((each) => [each.kind, each.client, each] as const))(
-    '%s %s',
+    'the %s %s works as its README or ours says',
     { timeout: PROGRAM_MILLIS_MAX * 2 },
     async (_kind, _client, neighbour) => {
       const missing = (neighbour.needs ?? []).filter((program) => !isInstalled(program));
@@ -144,7 +144,7 @@ async function run({ kind, client, from }: Neighbour): Promise<string> {
   return stdout;
 }
 
-/** What it did, in a sentence; throws if its output is not what it must be. */
+/** A sentence about the client's actions; throws if its output is not the expected one. */
 function judgeOutput({ kind }: Neighbour, output: string): string {
   if (kind === 'signer') {
     expect(output).toBe("{ personality: { style: 'dry' } }\n");
@@ -187,7 +187,7 @@ function printTable(): void {
   console.log(lines.join('\n'));
 }
 
-/** The service as `npm run build` makes it, with a chain of its own. */
+/** The service as built by `npm run build`, with its own chain. */
 async function startBuilt() {
   const { PATH } = process.env;
   const settings = { PORT: String(await freePort()), DATABASE_PATH: join(data, 'chambers.db'), LOG_LEVEL: 'warn' };
@@ -205,7 +205,7 @@ async function startBuilt() {
   return { url, stop };
 }
 
-/** Plays chamber 1 to its end; returns the agent that opened it. */
+/** Runs chamber 1 to its end; returns the agent that opened it. */
 async function playChamber(url: string, keyFile: string): Promise<Agent> {
   const [ann, bob] = [await Agent.fromKeyFile(url, keyFile), Agent.generate(url)];
   for (const agent of [ann, bob]) await agent.register(REGISTRATION);
@@ -228,7 +228,7 @@ async function playChamber(url: string, keyFile: string): Promise<Agent> {
   return ann;
 }
 
-/** The key of a key file as openssl writes it. */
+/** The key of a key file in the form that openssl writes. */
 function pemOf(keyFile: string): string | Buffer {
   const { seed } = JSON.parse(readFileSync(keyFile, 'utf8')) as { readonly seed: Hex };
   return privateKeyOf(fromHex(seed)).export({ format: 'pem', type: 'pkcs8' });

@@ -1,4 +1,5 @@
-// Spectral with its rules for OpenAPI and OWASP's for APIs, on /openapi.json of a service. What a finding leaves is listed with its reason.
+// Spectral with its rules for OpenAPI and OWASP's rules for APIs, on /openapi.json of a service. Accepted findings are listed with a
+// reason.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +16,7 @@ interface Finding {
 interface Exception {
   readonly rule: string;
   readonly reason: string;
-  /** Findings of the rule that do not count; absent: none does. */
+  /** Findings of the rule that are accepted; if absent, none are. */
   readonly when?: (finding: Finding, document: unknown) => boolean;
 }
 
@@ -68,7 +69,7 @@ const EXCEPTIONS: readonly Exception[] = [
   },
 ];
 
-test('/openapi.json has no finding but those that are listed with a reason', async () => {
+test('/openapi.json has only findings that are listed with a reason', async () => {
   const { url } = await run({ PUBLIC_URL: 'https://chambers.example.org' });
   const text = await (await fetch(`${url}/openapi.json`)).text();
   const document = JSON.parse(text);
@@ -91,7 +92,7 @@ function lint(document: string): readonly Finding[] {
   const [program, script] = judge('spectral');
   const options = ['--ruleset', rules, '--format', 'json', '--output', results, '--fail-severity', 'hint', '--quiet'];
   const { status, stderr } = spawnSync(program, [script, 'lint', file, ...options], { encoding: 'utf8' });
-  // 1: there are findings.
+  // Exit code 1 means that there are findings.
   if (status !== 0 && status !== 1) throw new Error(stderr);
   return JSON.parse(readFileSync(results, 'utf8'));
 }
@@ -109,9 +110,9 @@ function isOfRequests({ path }: Finding): boolean {
   return path.includes('parameters') || path.includes('requestBody') || /Body$/.test(String(path[2]));
 }
 
-/** What is at a path of the document. */
+/** The value at a path of the document. */
 function at(document: unknown, path: Finding['path']): Readonly<Record<string, unknown>> | undefined {
-  // Paths of the linter lead through objects and arrays alike.
+  // Paths of the linter lead through both objects and arrays.
   const step = (node: unknown, name: string | number) => (node as Record<string, unknown> | undefined)?.[name];
   return path.reduce<unknown>(step, document) as Readonly<Record<string, unknown>> | undefined;
 }

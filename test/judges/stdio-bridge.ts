@@ -1,4 +1,4 @@
-// A program that speaks MCP on standard input and output, as a server over HTTP: the conformance suite knows only such servers.
+// Serves a program that speaks MCP over standard input and output as an HTTP server, because the conformance suite supports only HTTP.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -14,16 +14,16 @@ interface Message {
 }
 
 interface Program {
-  /** Sends a message; resolves with its response, at once where it has no id. */
+  /** Sends a message; resolves with the response, or at once if the message has no id. */
   send(message: Message): Promise<Message | undefined>;
-  /** Calls back for every message of the program; returns the way to end that. */
+  /** Calls the listener for every message of the program, until the returned function is called. */
   listen(receive: (message: Message) => void): () => void;
   end(): Promise<void>;
 }
 
 /**
- * Each `initialize` starts the program again, as each client of standard input and output does. `first` is the first message to
- * each, which decides on its era. Returns the URL.
+ * Each `initialize` starts the program again, as each stdio client does. `first` is the first message to each program and determines its
+ * protocol version. Returns the URL.
  */
 export async function bridge(start: () => Program, first?: Message): Promise<string> {
   let program = await begin();
@@ -45,7 +45,7 @@ export async function bridge(start: () => Program, first?: Message): Promise<str
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // It has no stream of its own, and no sessions.
+    // The bridge has no stream of its own, and no sessions.
     if (request.method !== 'POST') return void response.writeHead(405).end();
     const message = (await json(request)) as Message;
     if (message.method === 'initialize') {
@@ -58,7 +58,7 @@ export async function bridge(start: () => Program, first?: Message): Promise<str
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(result));
   }
 
-  /** Every message of the program until the client goes away. */
+  /** Every message of the program until the client disconnects. */
   function stream(message: Message, response: ServerResponse): void {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     const end = program.listen((received) => response.write(`data: ${JSON.stringify(received)}\n\n`));

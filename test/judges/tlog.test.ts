@@ -1,5 +1,5 @@
-// Go's checksum database client judges the transparency log, while the log grows and its service is killed: golang.org/x/mod/sumdb,
-// as Debian has it (golang-go and golang-golang-x-mod-dev). The program shares no code with the service.
+// Tests the transparency log with the client of Go's checksum database (golang.org/x/mod/sumdb, from Debian's golang-go and golang-
+// golang-x-mod-dev) while the log grows and its service is killed. The client shares no code with the service.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ const ROUNDS = 6;
 const KILLS = 3;
 const PLAYERS = 4;
 
-test('the checksum database client of Go verifies notes, proofs and roots while the log grows and is killed', {
+test('Go’s checksum database client verifies notes, proofs and roots while the log grows and its service is killed', {
   timeout: 240_000,
 }, async () => {
   const hasGo =

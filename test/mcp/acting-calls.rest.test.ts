@@ -1,4 +1,4 @@
-// Tools that are safe to repeat: cut off at any instant and called again, each leaves one event and the same result.
+// Tools that are safe to repeat: if a call is cancelled at any time and repeated, it results in one event and the same result.
 import { expect, it } from 'vitest';
 import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
@@ -8,21 +8,21 @@ import { TestService } from '../kit/test-service.ts';
 import { CALL_MILLIS_MAX, CUT, idea, inTurn, type Network, PACE, TURN_MILLIS, through } from './cut-calls.ts';
 import { openSeat, type Played, type TestSeat } from './seat-in-process.ts';
 
-/** ACTING_CUTS=500 cuts as often. */
+/** ACTING_CUTS=500 cancels this many calls. */
 const CUTS = Number(process.env['ACTING_CUTS'] ?? 50);
 /** The time on a loaded machine. */
 const CUT_MILLIS_MAX = 6_000;
 const CUTS_PER_SERVICE = 25;
-/** What happens between the call and its repetition. */
+/** The event between the call and its repetition. */
 const MEANWHILE = ['nothing', 'a restart', 'the turn ends', 'a restart, and the turn ends', 'the phase ends'] as const;
 
 interface Tool {
   readonly name: string;
-  /** Besides the chamber's id. */
+  /** Arguments besides the chamber's id. */
   readonly args: object;
-  /** The events that one call leaves. */
+  /** The events that one call creates. */
   readonly events: readonly string[];
-  /** Brings the chamber to where the tool can be called. */
+  /** Prepares the chamber so that the tool can be called. */
   readonly prepare: (played: Played) => Promise<void>;
 }
 
@@ -62,7 +62,9 @@ const TOOLS: readonly Tool[] = [
   },
 ];
 
-/** The short limit of the test ends, on a slow machine, calls that nothing else cuts off: another server of the seat has longer. */
+/**
+ * On a slow machine the test's short time limit cancels calls that nothing else cancels; a second server of the seat has a longer limit.
+ */
 async function outcomeOf({ call, service, folder }: TestSeat, name: string, args: object) {
   const result = await call(name, args);
   if (result.error !== 'CLIENT_ERR_UNREACHABLE') return result;
@@ -76,7 +78,7 @@ async function eventsBy({ service, did }: TestSeat, chamberId: number, after: nu
   return (await service.events(chamberId)).slice(after).filter((event) => event.did === did);
 }
 
-it(`is cut off ${CUTS} times, and leaves one event and the same result`, {
+it(`an acting call that is cancelled ${CUTS} times creates one event and returns the same result`, {
   timeout: CUTS * CUT_MILLIS_MAX,
 }, async () => {
   const random = new Random(40);
@@ -96,7 +98,7 @@ it(`is cut off ${CUTS} times, and leaves one event and the same result`, {
     const members = { ...deadlinesFrom(service.clock.read()), ...PACE };
     const chamberId = await openChamber(service, [other], members);
     if (tool.name !== 'join' && tool.name !== 'open') await outcomeOf(seat, 'join', { chamberId });
-    // The turn does not come back, with a third member, when one runs out.
+    // With a third member, an expired turn does not come round again.
     await service.must('POST', `/chambers/${chamberId}/join`, { by: await service.agent() });
     await tool.prepare({ seat, other, chamberId });
 
@@ -123,7 +125,7 @@ it(`is cut off ${CUTS} times, and leaves one event and the same result`, {
     caller.abort();
     const result = await first;
     const isMade = async () => (await left()).length === tool.events.length;
-    // What the caller gave up goes on for a moment.
+    // The work of a cancelled call continues for a moment.
     if (isCancelled) await seat.call('whoami');
     network.cut = 'nowhere';
     const wasMade = await isMade();
@@ -138,15 +140,15 @@ it(`is cut off ${CUTS} times, and leaves one event and the same result`, {
 
     const isReceived = typeof result === 'object' && result.error === undefined;
     if (isReceived && meanwhile === 'the phase ends' && again.error !== undefined) {
-      // Its caller has the result, so that this is another call, which comes too late.
+      // The caller has the result, so this is a new call, and it is too late.
       expect(again.error, title).toMatch(/FORUM_ERR_(PHASE|TURN)/);
       expect(await left(), title).toEqual(tool.events);
     } else if (again.error === undefined) {
-      // A turn that has ended meanwhile needs no pass.
+      // A turn that has ended in the meantime needs no pass.
       const isEnded = again.passed === false && /ends/.test(meanwhile);
       expect(await left(), title).toEqual(isEnded ? tool.events.slice(0, 1) : tool.events);
     } else {
-      // It never reached the service in time, so that nothing was made, or only the pass was not.
+      // The request never reached the service in time, so either nothing was made, or everything except the pass.
       expect(wasMade, `${title}: ${JSON.stringify(again)}`).toBe(false);
       expect(tool.events.slice(0, 1), title).toEqual(expect.arrayContaining([...new Set(await left())]));
       expect(meanwhile, title).toMatch(/ends/);

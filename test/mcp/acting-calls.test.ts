@@ -1,4 +1,4 @@
-// Tools that are safe to repeat: an equal call is the same call, and returns the first result.
+// Tools that are safe to repeat: an equal call returns the first result.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -25,7 +25,7 @@ async function commentsOf({ seat, chamberId }: Played): Promise<readonly string[
 }
 
 describe('an equal call', () => {
-  it('in the same turn returns the first result; with `again`, and with other arguments, it is another', async () => {
+  it('an equal call in the same turn returns the first result; `again` or other arguments make a new call', async () => {
     const played = await inDebate();
     const { seat, chamberId } = played;
     const first = await seat.call('debate', { chamberId, comment: 'one' });
@@ -40,7 +40,7 @@ describe('an equal call', () => {
     expect(await commentsOf(played)).toEqual(['one', 'one', 'two']);
   });
 
-  it('in the next turn is another', async () => {
+  it('an equal call in the next turn is a new call', async () => {
     const played = await inDebate();
     const { seat, other, chamberId } = played;
     const [comment, pass] = [
@@ -55,7 +55,7 @@ describe('an equal call', () => {
     expect(await commentsOf(played)).toEqual(['one', 'two', 'one', 'two']);
   });
 
-  it('at the same time is the same call', async () => {
+  it('equal calls at the same time are one call', async () => {
     const played = await inDebate();
     const { seat, chamberId } = played;
     const results = await Promise.all([1, 2, 3].map(() => seat.call('debate', { chamberId, comment: 'one' })));
@@ -63,7 +63,7 @@ describe('an equal call', () => {
     expect(await commentsOf(played)).toEqual(['one']);
   });
 
-  it('at two servers of one key is one', async () => {
+  it('equal calls at two servers with the same key are one call', async () => {
     const played = await inDebate();
     const { seat, chamberId } = played;
     const second = await openSeat({ service: seat.service, folder: seat.folder });
@@ -73,7 +73,7 @@ describe('an equal call', () => {
     expect(await commentsOf(played)).toEqual(['one']);
   });
 
-  it('that creates a chamber is the same for ten minutes', async () => {
+  it('equal calls that create a chamber are one call for ten minutes', async () => {
     const seat = await openSeat();
     const first = await seat.call('open', { name: 'New' });
     expect(await seat.call('open', { name: 'New' })).toEqual({ ...first, repeated: true });
@@ -82,40 +82,43 @@ describe('an equal call', () => {
 });
 
 describe.each(['after the answer', 'between'] as const)('a pass that ends the phase, cut off %s', (cut) => {
-  it.each([true, false])('and called again by another process, leaves one event; alone: %s', async (isAlone) => {
-    const network: Network = { cut: 'nowhere', accepted: 0 };
-    const options = { callMillisMax: 8 * CALL_MILLIS_MAX, network: (fetch: Fetch) => through(network, fetch) };
-    const first = await openSeat(options);
-    const { service, folder } = first;
-    const other = await service.agent();
-    const rounds = { proposal: 1, debate: 1 };
-    const chamberId = await openChamber(service, isAlone ? [] : [other], { ...PACE, rounds });
-    await first.call('join', { chamberId });
-    await enterPhase(service, chamberId, 'PROPOSAL');
-    if (!isAlone) await service.must('POST', `/chambers/${chamberId}/pass`, { by: other });
-    network.cut = cut;
-    expect(await first.call('pass', { chamberId })).toMatchObject({ error: 'CLIENT_ERR_UNREACHABLE' });
-    await first.close();
-    network.cut = 'nowhere';
-    // What was cut off goes on for a moment.
-    await until(async () => (await service.must('GET', `/chambers/${chamberId}`)).phase === 'DEBATE');
-    const second = await openSeat({ service, folder });
-    const events = await service.events(chamberId);
-    expect(await second.call('pass', { chamberId })).toEqual({
-      ...{ eventId: events.at(-1)?.eventId, passed: true },
-      turnsLeft: 0,
-    });
-    expect(await service.events(chamberId)).toHaveLength(events.length);
-  });
+  it.each([true, false])(
+    'a pass that is cancelled and repeated by another process creates one event; alone: %s',
+    async (isAlone) => {
+      const network: Network = { cut: 'nowhere', accepted: 0 };
+      const options = { callMillisMax: 8 * CALL_MILLIS_MAX, network: (fetch: Fetch) => through(network, fetch) };
+      const first = await openSeat(options);
+      const { service, folder } = first;
+      const other = await service.agent();
+      const rounds = { proposal: 1, debate: 1 };
+      const chamberId = await openChamber(service, isAlone ? [] : [other], { ...PACE, rounds });
+      await first.call('join', { chamberId });
+      await enterPhase(service, chamberId, 'PROPOSAL');
+      if (!isAlone) await service.must('POST', `/chambers/${chamberId}/pass`, { by: other });
+      network.cut = cut;
+      expect(await first.call('pass', { chamberId })).toMatchObject({ error: 'CLIENT_ERR_UNREACHABLE' });
+      await first.close();
+      network.cut = 'nowhere';
+      // The work of a cancelled call continues for a moment.
+      await until(async () => (await service.must('GET', `/chambers/${chamberId}`)).phase === 'DEBATE');
+      const second = await openSeat({ service, folder });
+      const events = await service.events(chamberId);
+      expect(await second.call('pass', { chamberId })).toEqual({
+        ...{ eventId: events.at(-1)?.eventId, passed: true },
+        turnsLeft: 0,
+      });
+      expect(await service.events(chamberId)).toHaveLength(events.length);
+    },
+  );
 });
 
 describe('an idea', () => {
-  it('of one’s own that is equal is a success, and a conflict says whose the other is', async () => {
+  it('proposing an equal idea of one’s own succeeds, and a conflict names the owner of the ticker', async () => {
     const played = await joinedSeat(PACE);
     const { seat, chamberId } = played;
     await inTurn('PROPOSAL')(played);
     await seat.call('propose', { chamberId, ...idea });
-    // The memory of calls is lost.
+    // The stored calls are lost.
     const elsewhere = await openSeat({ service: seat.service, folder: seat.folder });
     for (const name of readdirSync(join(seat.folder, 'calls'))) {
       if (name.endsWith('.json')) writeFileSync(join(seat.folder, 'calls', name), 'not JSON');
@@ -135,7 +138,7 @@ describe('an idea', () => {
   });
 });
 
-it('the operator’s bounds hold for new moves, not for repeated ones', async () => {
+it('the operator’s limits apply to new moves, not to repeated ones', async () => {
   const service = new TestService();
   const seat = await openSeat({ service, limits: { openMax: 1, movesMax: 2 } });
   await seat.call('open', { name: 'New' });
@@ -149,7 +152,7 @@ it('the operator’s bounds hold for new moves, not for repeated ones', async ()
   expect(await seat.call('join', { chamberId: ids[1] })).toMatchObject({ error: 'CLIENT_ERR_LIMIT' });
 });
 
-it('a salt that is lost is reported at the start, while commits are open', async () => {
+it('a missing salt is reported at startup, while commits are open', async () => {
   const played = await joinedSeat();
   const { seat, chamberId } = played;
   await inTurn('PROPOSAL')(played);
@@ -164,7 +167,7 @@ it('a salt that is lost is reported at the start, while commits are open', async
   expect(second.reports.join()).toContain(`chamber ${chamberId}`);
 });
 
-it('a salt that is lost is reported where it would be revealed', async () => {
+it('a missing salt is reported when its reveal is due', async () => {
   const seat = await openSeat();
   const { service, folder } = seat;
   const chamberId = await openChamber(service, []);

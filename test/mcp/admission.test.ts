@@ -1,9 +1,9 @@
-// Who takes part, as models decide it and are told of it.
+// Admission to chambers, as models set it and as errors explain it.
 import { expect, it } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { openSeat } from './seat-in-process.ts';
 
-it('a model lists agents at creation, and admits one that was told who can do so', async () => {
+it('a model lists agents at creation, and admits an agent whose error named the creator', async () => {
   const creator = await openSeat();
   const { service } = creator;
   const other = await openSeat({ service });
@@ -26,7 +26,7 @@ it('a model lists agents at creation, and admits one that was told who can do so
   expect(await other.call('join', { chamberId })).toMatchObject({ turnOrder: 1 });
 });
 
-it('what a model can’t do itself is left to its operator', async () => {
+it('errors leave the remedies that a model can’t apply to its operator', async () => {
   const { call, service } = await openSeat();
   const { chamberId } = await call('open', { name: 'Proven', admission: { provenWallets: true } });
   expect(await call('read', { chamberId })).toMatchObject({ admission: { provenWallets: true } });
@@ -53,7 +53,7 @@ it.each([
   [{ token: { address: `0x${'11'.repeat(20)}`, minBalance: '0', at: 'join' } }, 'admission.token.minBalance: '],
   [{ token: { address: `0x${'11'.repeat(20)}`, minBalance: '1', at: 'later' } }, 'admission.token.at: '],
   [{ wallets: true }, 'admission: unknown member "wallets"'],
-])('wrong rules are named by their path: %j', async (admission, path) => {
+])('errors name invalid admission rules by their path: %j', async (admission, path) => {
   const { call } = await openSeat();
   expect(await call('open', { name: 'Wrong', admission })).toMatchObject({
     error: 'FORUM_ERR_VALIDATION',

@@ -1,4 +1,4 @@
-// The seat of an agent as a process, on a service with a clock that the test moves: one process for each era.
+// An agent's MCP server as a process, with a service whose clock the test sets: one process per protocol version.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { ERAS, type SeatProcess, spawnSeat } from './seat-process.ts';
 
 const live = sharedLiveService();
 
-/** A chamber in LOBBY with another member, who has the first turn. */
+/** A chamber in LOBBY with another member, who will have the first turn. */
 async function openedByAnother() {
   const other = await newAgent(live);
   const { chamberId } = await other.createChamber(newChamber(live.now()));
@@ -33,7 +33,7 @@ describe.each(ERAS)('in the %s era', (era) => {
     rmSync(folder, { recursive: true });
   });
 
-  it('tools/list is short', async () => {
+  it('the response to tools/list is short', async () => {
     const listings = () =>
       seat
         .bytes()
@@ -46,11 +46,11 @@ describe.each(ERAS)('in the %s era', (era) => {
     expect(Buffer.byteLength(String(listing))).toBeLessThan(16_300);
   });
 
-  it('takes null for the arguments of a tool that needs none', async () => {
+  it('accepts null as arguments of a tool without required arguments', async () => {
     expect(await seat.nullArguments('todo')).toMatchObject({ todo: expect.any(Array) });
   });
 
-  it('wait returns once the other agent passes, with progress until then', async () => {
+  it('wait reports progress and returns once the other agent passes', async () => {
     const { other, chamberId } = await openedByAnother();
     await seat.call('join', { chamberId });
     live.advance(PHASE_MILLIS);
@@ -67,7 +67,7 @@ describe.each(ERAS)('in the %s era', (era) => {
     expect(progress).toContain(300);
   });
 
-  it('reports changes of a chamber that the client subscribes to', async () => {
+  it('reports changes in a chamber that the client subscribes to', async () => {
     const { other, chamberId } = await openedByAnother();
     await seat.call('join', { chamberId });
     const uri = `chamber://${chamberId}`;
@@ -86,7 +86,7 @@ describe.each(ERAS)('in the %s era', (era) => {
     expect(contents).toMatchObject([{ mimeType: 'text/markdown', text: expect.stringContaining('## LOBBY') }]);
   });
 
-  it('verifies a chamber for its user, and says how that is repeated', async () => {
+  it('verify audits a chamber and returns the command that repeats the audit', async () => {
     const { chamberId } = await openedByAnother();
     await seat.call('join', { chamberId });
     const page = `${live.baseUrl}/chambers/${chamberId}`;
@@ -101,5 +101,5 @@ describe.each(ERAS)('in the %s era', (era) => {
   });
 });
 
-it('a server killed during a call, and called again after its next start, leaves one comment', () =>
+it('a call that is repeated after its server was killed and restarted creates one comment', () =>
   expectOneComment(live, [CALL_MILLIS / 2]));

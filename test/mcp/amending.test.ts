@@ -1,4 +1,4 @@
-// The tools that change an idea of one's own, and what a seat says of changed ideas.
+// The tools that change an agent's own ideas, and how changed ideas are shown.
 import { expect, it } from 'vitest';
 import { enterPhase } from '../kit/chambers.ts';
 import { joinedSeat, openSeat } from './seat-in-process.ts';
@@ -23,7 +23,7 @@ async function inDebate() {
   return played;
 }
 
-it('amends an idea by its ticker, and ends the turn', async () => {
+it('amend changes an idea named by its ticker, and ends the turn', async () => {
   const { seat, service, chamberId } = await inDebate();
   const amended = { chamberId, ideaId: 'rain', description: 'Wet.', pass: true };
   const first = await seat.call('amend', amended);
@@ -34,7 +34,7 @@ it('amends an idea by its ticker, and ends the turn', async () => {
   expect(ideas).toMatchObject([{ ticker: 'SUN' }, { ticker: 'RAIN', version: 2 }, { ticker: 'RAIN2' }]);
 });
 
-it('says what to do where an idea is not its own, not there, or has the text', async () => {
+it('amend says what to do if the idea belongs to another agent, does not exist or already has the text', async () => {
   const { seat, chamberId } = await inDebate();
   const amend = (args: object) => seat.call('amend', { chamberId, ...args });
   expect(await amend({ ideaId: 'SUN', name: 'Moon' })).toMatchObject({ error: 'FORUM_ERR_FORBIDDEN' });
@@ -43,7 +43,7 @@ it('says what to do where an idea is not its own, not there, or has the text', a
   expect(await amend({ ideaId: 'RAIN' })).toMatchObject({ error: 'FORUM_ERR_VALIDATION' });
 });
 
-it('withdraws an idea, which can be neither proposed again nor backed', async () => {
+it('withdraw withdraws an idea, which then can be neither proposed again nor backed', async () => {
   const { seat, service, chamberId } = await proposed();
   expect(await seat.call('withdraw', { chamberId, ideaId: 'RAIN2' })).toMatchObject({ passed: false });
   expect(await seat.call('propose', { chamberId, name: 'More rain', ticker: 'RAIN2', again: true })).toMatchObject({
@@ -61,7 +61,7 @@ it('withdraws an idea, which can be neither proposed again nor backed', async ()
   });
 });
 
-it('replies to an event, with a stance that the straw poll counts', async () => {
+it('debate replies to an event, with a stance that the straw poll counts', async () => {
   const { seat, service, chamberId } = await inDebate();
   const said = { chamberId, comment: 'Bright.', ideaId: 'SUN', stance: 'undecided', replyTo: 4 };
   const { eventId } = await seat.call('debate', said);
@@ -74,7 +74,7 @@ it('replies to an event, with a stance that the straw poll counts', async () => 
   });
 });
 
-it('opens a chamber that needs members, and says so in LOBBY', async () => {
+it('open creates a chamber with a minimum number of members, which todo shows in LOBBY', async () => {
   const seat = await openSeat();
   const { chamberId } = await seat.call('open', { name: 'Company', minMembers: 2 });
   await seat.call('join', { chamberId });

@@ -1,4 +1,4 @@
-// `read` with byIdea: what was said for each idea, against it and about it, in parts that fit.
+// `read` with byIdea: the comments for, against and about each idea, in parts that fit.
 import { expect, it } from 'vitest';
 import { enterPhase } from '../kit/chambers.ts';
 import { joinedSeat } from './seat-in-process.ts';
@@ -18,7 +18,7 @@ async function debated() {
   return { seat, service, other, chamberId };
 }
 
-it('has each idea with what was said for it, against it and about it, and apart from them what was said about all', async () => {
+it('groups the comments for, against and about each idea, and separately the comments on the whole debate', async () => {
   const { seat, chamberId } = await debated();
   const say = (comment: string, more: object = {}) => seat.call('debate', { chamberId, comment, ...more });
   await say('Yes.', { ideaId: 'RAIN', stance: 'for', refinement: { budget: 'half' } });
@@ -49,7 +49,7 @@ it('has each idea with what was said for it, against it and about it, and apart 
   expect([next, more]).toEqual([11, false]);
 });
 
-it('comes in parts of at most maxBytes, which together have every comment once', async () => {
+it('returns parts of at most maxBytes that together contain every comment once', async () => {
   const { seat, service, chamberId } = await debated();
   const by = { ideaId: 'idea-1', stance: 'for' };
   for (let n = 0; n < COMMENTS; n++)
@@ -70,7 +70,7 @@ it('comes in parts of at most maxBytes, which together have every comment once',
   expect(parts).toBeGreaterThan(3);
 });
 
-it('has replies beneath what they answer, amendments as what they changed, and stances of earlier releases', async () => {
+it('nests replies under the comments that they answer, and shows the changes of amendments and stances of earlier releases', async () => {
   const { seat, service, other: by, chamberId } = await debated();
   const say = (comment: string, more: object = {}) => seat.call('debate', { chamberId, comment, ...more });
   await say('Why?', { ideaId: 'RAIN' });

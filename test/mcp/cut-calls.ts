@@ -1,4 +1,4 @@
-// What cuts the calls of a seat off, and brings its chamber to where a tool can be called.
+// Cancels calls at given points, and prepares a chamber so that a tool can be called.
 import type { Fetch } from '../../src/reading/response.ts';
 import { enterPhase } from '../kit/chambers.ts';
 import type { Played } from './seat-in-process.ts';
@@ -17,11 +17,11 @@ export const CUT = [
 
 export interface Network {
   cut: (typeof CUT)[number];
-  /** Commands that the service has answered. */
+  /** Commands to which the service has responded. */
   accepted: number;
 }
 
-/** Fails like a network for commands; reads get through. */
+/** For commands, fails like a broken network; reads succeed. */
 export function through(network: Network, fetch: Fetch): Fetch {
   return async (url, init) => {
     if (init.method === 'GET') return await fetch(url, init);

@@ -1,4 +1,4 @@
-// What a model is told: every tool and argument is described, every error says what to do next, and it all is short.
+// The texts for models: every tool and argument is described, every error says what to do next, and all texts are short.
 import type { Tool } from '@modelcontextprotocol/client';
 import { expect, it } from 'vitest';
 import { ClientError, type ClientErrorCode } from '../../src/client/index.ts';
@@ -21,7 +21,7 @@ interface Schema {
   readonly items?: Schema;
 }
 
-/** The paths of arguments without a description of their own, or with one that is no clause of its own. */
+/** The paths of arguments without their own description, or with a description that is not a separate clause. */
 function undescribed({ properties = {}, items }: Schema, path = ''): readonly string[] {
   const below = items === undefined ? [] : undescribed(items, `${path}[]`);
   const members = Object.entries(properties).flatMap(([name, schema]) => {
@@ -53,7 +53,7 @@ it('every tool has a title, a description, all hints, described arguments and an
   expect(tools.flatMap(problemsOf)).toEqual([]);
 });
 
-it('the schema of every argument says what is rejected: members that it does not name, and numbers below its minimum', async () => {
+it('the schema of every argument rejects unknown members and numbers below the minimum', async () => {
   const { client, call } = await openSeat();
   const { tools } = await client.listTools();
   for (const { name, inputSchema } of tools) {
@@ -73,14 +73,14 @@ it('the schema of every argument says what is rejected: members that it does not
   }
 });
 
-it('a seat that only reads has no tool that signs', async () => {
+it('a read-only server has no tools that sign', async () => {
   const { client } = await openSeat({ isReadOnly: true });
   const { tools } = await client.listTools();
   expect(tools.map(({ name }) => name).sort()).toEqual([...READING].sort());
   expect(client.getInstructions()).toBe(READ_ONLY_INSTRUCTIONS);
 });
 
-it('the rules of play are in the instructions', async () => {
+it('the instructions contain the rules of a chamber', async () => {
   const { client } = await openSeat();
   expect(client.getInstructions()).toBe(INSTRUCTIONS);
   expect(INSTRUCTIONS.length).toBeLessThanOrEqual(INSTRUCTIONS_CHARS_MAX);
@@ -100,7 +100,7 @@ it('the rules of play are in the instructions', async () => {
   }
 });
 
-/** What a sentence that says what to do begins with. */
+/** How a sentence with a remedy may begin. */
 const ACTION =
   /^(ask|call|choose|correct|do|find|go|join|leave|nothing|pass|repeat|report|send|satisfy|slow|start|stop|take|tell|wait)\b/;
 
@@ -120,14 +120,14 @@ it.each([...READING, ...ACTING])('every error of %s says what to do, and when', 
   }
 });
 
-it('what to do depends on the tool', () => {
+it('the remedy of an error depends on the tool', () => {
   const conflict = (tool: string) => errorBody(new ClientError('FORUM_ERR_CONFLICT', ''), tool).do;
   expect(new Set(ACTING.slice(0, 4).map(conflict)).size).toBe(4);
   expect(conflict('allocate')).not.toContain('ticker');
   expect(conflict('propose')).toContain('ticker');
 });
 
-it('a URL of the wrong scheme is the operator’s to correct, and a service that is silent is asked again', () => {
+it('the error for a wrong URL scheme asks the operator to correct it; the error for a silent service asks for a retry', () => {
   const unreachable = (code: string) =>
     errorBody(new ClientError('CLIENT_ERR_UNREACHABLE', '', { cause: Object.assign(new Error(), { code }) })).do;
   expect(unreachable('ERR_SSL_WRONG_VERSION_NUMBER')).toContain('--url');

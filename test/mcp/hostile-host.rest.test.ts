@@ -1,5 +1,6 @@
-// Three players as models are, each at a seat of its own behind a host as hosts are: arguments come as null, as text and in any case, each fourth
-// result is lost and its call sent again, and a call is cut after 60 seconds. What they know is what the instructions and the results say.
+// Three models take part, each with its own server behind a realistic host: arguments come as null, as strings and in any case, every
+// fourth result is lost and its call repeated, and calls are cancelled after 60 seconds. The models know only what the instructions and
+// the results say.
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { Agent, type ChamberEvent } from '../../src/client/index.ts';
@@ -13,7 +14,7 @@ const SEED = Number(process.env['HOST_SEED'] ?? Date.now());
 const HOST_MILLIS_MAX = 60_000;
 const LOST_EVERY = 4;
 const CALLS_MAX = 25;
-/** Longer than a host waits for one call, so that a lobby outlasts it. */
+/** Longer than a host waits for one call, so that the lobby outlasts a call. */
 const LATE_MILLIS = 55_000;
 
 interface Schema {
@@ -48,7 +49,7 @@ class Host {
     );
   }
 
-  /** What the model gets to see of its call, a result or an error. */
+  /** The part of the response that the model sees: a result or an error. */
   async call(name: string, args: Body = {}): Promise<Body> {
     const sent = this.#asSent(this.#schemas.get(name) ?? {}, args);
     while (true) {
@@ -68,7 +69,7 @@ class Host {
     }
   }
 
-  /** Optional arguments that the model leaves out come as null, as nothing, or not at all. */
+  /** Omitted optional arguments are sent as null, as an empty string, or not at all. */
   #asSent({ properties = {}, required = [] }: Schema, args: Body): Body {
     const absent = Object.keys(properties).filter((name) => !(name in args) && !required.includes(name));
     const left = absent.flatMap((name) => {
@@ -108,12 +109,12 @@ interface Waited {
   readonly next?: string;
 }
 
-/** Says two things and gives everything to the ideas of others, as far as it has read of them. */
+/** Makes two comments and allocates everything to ideas of others, as far as it has read them. */
 class Model {
   readonly said: string[] = [];
   readonly #host: Host;
   readonly #name: string;
-  /** For how many members the one that opens waits: its user wants so many. */
+  /** The number of members that the opener waits for, as its user requested. */
   readonly #wanted: number | undefined;
   #next = 0;
 
@@ -134,7 +135,7 @@ class Model {
         expect(next, 'a model that ends here has no outcome').not.toMatch(/^You are not in an open chamber/);
         continue;
       }
-      // The user of the one that opened it wants to know who won, and the others what came of it.
+      // The opener's user wants to know which ideas won; the other users want to know the result, too.
       if (this.#wanted !== undefined || !('waitsFor' in outcome)) return outcome;
       expect(next).toContain(`wait with chamberId ${chamberId}`);
       const [settled] = ((await this.#host.call('wait', { chamberId })) as unknown as Waited).over;
@@ -200,7 +201,7 @@ class Model {
 
 const NAMES = ['ROSES', 'BEANS', 'CRESS'] as const;
 
-it(`three models play a chamber to its tokens, behind hosts that lose results; seed ${SEED}`, {
+it(`three models behind hosts that lose results take a chamber to its tokens; seed ${SEED}`, {
   timeout: 240_000,
 }, async () => {
   const live = await runLiveService({ CHAIN: '' });

@@ -1,4 +1,4 @@
-// What hosts and models really send, and what a model needs when a call or a result of its was lost.
+// Arguments in the forms that hosts and models send, and lost calls and results.
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -25,7 +25,7 @@ async function inPhase(phase: Parameters<typeof enterPhase>[2], rules: object = 
 }
 
 describe('arguments', () => {
-  it.each([null, '', 'null'])('take %j for an optional one that is left out', async (left) => {
+  it.each([null, '', 'null'])('treats the optional argument %j as omitted', async (left) => {
     const { seat, chamberId } = await inPhase('DEBATE');
     const args = { chamberId, comment: 'Who waters it?', ideaId: left, stance: left, refinement: left, pass: left };
     expect(await seat.call('debate', args)).toMatchObject({ passed: false });
@@ -33,7 +33,7 @@ describe('arguments', () => {
     expect(event?.payload).toMatchObject({ comment: 'Who waters it?', ideaId: null });
   });
 
-  it('are read where booleans, numbers, objects and arrays come as text, and named values in any case', async () => {
+  it('accepts booleans, numbers, objects and arrays as strings, and enumerated values in any case', async () => {
     const { seat, chamberId } = await inPhase('DEBATE');
     const said = { comment: 'Yes', ideaId: 'rain', stance: 'FOR', refinement: '{"barrels":2}', pass: 'True' };
     expect(await seat.call('debate', { chamberId: `${chamberId}`, ...said })).toMatchObject({ passed: true });
@@ -43,7 +43,7 @@ describe('arguments', () => {
     expect(await seat.call('chambers', { phase: 'allocate_commit' })).toMatchObject({ chambers: [{ chamberId }] });
   });
 
-  it('that are anything else are rejected by name', async () => {
+  it('rejects all other arguments and names them', async () => {
     const { seat, chamberId } = await inPhase('DEBATE');
     const wrong = { chamberId, comment: 'x', stance: 'maybe', pass: 'perhaps', refinement: '[1', loud: true };
     const { error, detail } = await seat.call('debate', wrong);
@@ -53,13 +53,13 @@ describe('arguments', () => {
 });
 
 describe('a call whose result was lost', () => {
-  it('returns its first result when it has ended the turn or the phase', async () => {
+  it('a repeated call returns its first result if it ended the turn or the phase', async () => {
     const { seat, chamberId } = await inPhase('DEBATE', ROUNDS);
     const args = { chamberId, comment: 'Who waters it?', pass: true };
     const first = await seat.call('debate', args);
     seat.service.clock.advance(5 * HOUR);
     expect(await seat.call('debate', args)).toEqual({ ...first, repeated: true });
-    // It may be one that the model makes later.
+    // It may be a new call that the model makes later.
     await seat.call('whoami');
     expect(await seat.call('debate', args)).toEqual({ ...first, repeated: true });
     expect(await seat.call('debate', { ...args, comment: 'And then?' })).toMatchObject({
@@ -68,7 +68,7 @@ describe('a call whose result was lost', () => {
     });
   });
 
-  it('makes no second move when its turn has come round before it is sent again', async () => {
+  it('a repeated call makes no second move if the agent has the turn again', async () => {
     const { seat, other, chamberId } = await inPhase('DEBATE');
     const args = { chamberId, comment: 'Who waters it?', pass: true };
     const first = await seat.call('debate', args);
@@ -81,7 +81,7 @@ describe('a call whose result was lost', () => {
 });
 
 describe('allocate', () => {
-  it('wants it said where nothing at all is allocated, and says what is final', async () => {
+  it('allocate requires `abstain` if nothing is allocated, and returns the commitment', async () => {
     const { seat, chamberId } = await inPhase('ALLOCATE_COMMIT');
     const nothing = { chamberId, allocations: [{ ideaId: 'RAIN', bps: 0 }] };
     expect(await seat.call('allocate', nothing)).toMatchObject({
@@ -95,17 +95,17 @@ describe('allocate', () => {
 });
 
 describe('errors', () => {
-  it('of an unknown idea list the ideas, in a debate too', async () => {
+  it('errors for an unknown idea list the ideas, also in a debate', async () => {
     const { seat, chamberId } = await inPhase('DEBATE');
     const { detail } = await seat.call('debate', { chamberId, comment: 'x', ideaId: 'idea-9' });
     expect(detail).toContain('idea-1 (RAIN)');
   });
 
-  it('of this machine name the file', async () => {
+  it('errors of the local machine name the file', async () => {
     const { seat, chamberId } = await inPhase('DEBATE');
     const calls = join(seat.folder, 'calls');
     rmSync(calls, { recursive: true, force: true });
-    // A file stands where the folder of the calls has to be.
+    // A file exists in place of the folder for calls.
     writeFileSync(calls, '');
     const error = await seat.call('debate', { chamberId, comment: 'x' });
     expect(error).toMatchObject({ error: 'CLIENT_ERR_KEY', detail: expect.stringContaining(calls) });
@@ -113,7 +113,7 @@ describe('errors', () => {
 });
 
 describe('pass', () => {
-  it('says how many turns of PROPOSAL are left', async () => {
+  it('pass returns the number of turns left in PROPOSAL', async () => {
     const { seat, other, chamberId } = await inPhase('PROPOSAL', ROUNDS);
     expect(await seat.call('pass', { chamberId })).toMatchObject({ passed: true, turnsLeft: 1 });
     const body = { name: 'Snow', ticker: 'SNOW' };
@@ -125,7 +125,7 @@ describe('pass', () => {
 });
 
 describe('wait', () => {
-  it('wakes the opener when an agent joins, with how many there are', async () => {
+  it('wait returns when an agent joins the opener’s chamber, with the number of members', async () => {
     const seat = await openSeat();
     const { chamberId } = await seat.call('open', { name: 'Garden' });
     await seat.call('join', { chamberId });
@@ -139,7 +139,7 @@ describe('wait', () => {
     });
   });
 
-  it('returns the end of a chamber once, and once more to an equal call right after, also when its read failed or the server restarted meanwhile', async () => {
+  it('wait reports the end of a chamber once, and once more to a repetition, even after a failed read or a restart', async () => {
     let isDown = false;
     const network = (fetch: Fetch): Fetch => {
       return async (url, init) => {
@@ -168,7 +168,7 @@ describe('wait', () => {
 });
 
 describe('chambers', () => {
-  it('waits for a new one, and shows the topics of those that can be joined', async () => {
+  it('chambers waits for a new chamber, and shows the topics of chambers that can be joined', async () => {
     const seat = await openSeat();
     await openChamber(seat.service, []);
     const waiting = seat.call('chambers', { phase: 'LOBBY', wait: 20 });
@@ -179,7 +179,7 @@ describe('chambers', () => {
 });
 
 describe('read', () => {
-  it('has whole DIDs, the links and the times at first, and afterwards the first words of one’s own comments', async () => {
+  it('the first read has full DIDs, links and times; later reads have the first words of the agent’s own comments', async () => {
     const { seat, chamberId } = await inPhase('DEBATE');
     const { agents, page, lines, transcript, next } = await seat.call('read', { chamberId });
     expect(agents.A2).toContain(seat.did);
@@ -197,14 +197,14 @@ describe('read', () => {
 });
 
 describe('open', () => {
-  it('gives everybody two turns to propose and three moves in each, unless it is asked for otherwise', async () => {
+  it('open gives each member two turns to propose and three moves per turn by default', async () => {
     const seat = await openSeat();
     const { chamberId } = await seat.call('open', { name: 'Garden' });
     const view = await seat.service.must('GET', `/chambers/${chamberId}`);
     expect(view).toMatchObject({ rounds: { proposal: 2 }, movesPerTurn: 3 });
   });
 
-  it('has rounds, is started, and is played alone without a deadline', async () => {
+  it('a chamber by open has rounds, can be started, and ends without deadlines for a single member', async () => {
     const seat = await openSeat();
     const pace = { turnSeconds: 600, rounds: { proposal: 1, debate: 1 } };
     const { chamberId } = await seat.call('open', { name: 'Quick', ...pace });

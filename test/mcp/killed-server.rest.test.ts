@@ -6,7 +6,7 @@ const KILLS = Number(process.env['SEAT_KILLS'] ?? 4);
 
 const live = sharedLiveService();
 
-it(`a server killed at ${KILLS} instants, and called again after each, leaves one comment`, () =>
+it(`calls that are repeated after their server was killed, at ${KILLS} different times, create one comment each`, () =>
   expectOneComment(
     live,
     Array.from({ length: KILLS }, (_, n) => (n * CALL_MILLIS) / KILLS),

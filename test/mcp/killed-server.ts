@@ -1,4 +1,4 @@
-// The server of a seat, killed while a comment is under way, and called again after its next start.
+// An MCP server that is killed while a comment is being made, and called again after its next start.
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { Agent } from '../../src/client/index.ts';
@@ -7,10 +7,13 @@ import { type LiveService, newAgent, newChamber, PHASE_MILLIS, REGISTRATION } fr
 import { temporaryFolder } from '../kit/temporary.ts';
 import { startSeat } from './seat-process.ts';
 
-/** A call takes about so long. */
+/** The approximate duration of a call. */
 export const CALL_MILLIS = 60;
 
-/** Kills the server so many milliseconds after each call: each comment is there once, by the event that the second call names. */
+/**
+ * Kills the server this many milliseconds after each call, and checks that each comment exists once, as the event that the second call
+ * returns.
+ */
 export async function expectOneComment(live: LiveService, killAfterMillis: readonly number[]): Promise<void> {
   const options = { url: live.baseUrl, keyFile: join(temporaryFolder(), 'agent.json'), env: live.sharedTimeEnv };
   const agent = await Agent.fromKeyFile(live.baseUrl, options.keyFile);

@@ -1,10 +1,10 @@
-// Agents are named as in the transcript, wherever the service names them by DID.
+// Wherever the service names agents by DID, models see the names of the transcript.
 import { expect, it } from 'vitest';
 import { joinedSeat, openSeat } from './seat-in-process.ts';
 
 const ROUNDS = { turnSeconds: 600, rounds: { proposal: 1, debate: 1 } };
 
-it('a model reads aliases, and which one it is, in what it waits for and in errors', async () => {
+it('todo and errors name agents by alias and mark the model’s own', async () => {
   const { seat, other, chamberId } = await joinedSeat(ROUNDS);
   const { service } = seat;
   const why = async () => (await seat.call('wait', { chamberId, seconds: 1 })).todo[0].why;
@@ -28,7 +28,7 @@ it('a model reads aliases, and which one it is, in what it waits for and in erro
   expect(again.detail).toMatch(/^A2 \(you\) has already committed/);
 });
 
-it('a creator that has not joined is named as the creator', async () => {
+it('a creator that has not joined is named “creator”', async () => {
   const seat = await openSeat();
   const { chamberId } = await seat.call('open', { name: 'New', ...ROUNDS });
   const [item] = (await seat.call('todo')).todo;

@@ -1,4 +1,4 @@
-// What a model is told of a chamber that is over.
+// Results of a chamber that is over, for models.
 import { describe, expect, it } from 'vitest';
 import { NO_CHAIN } from '../../src/service/compose.ts';
 import type { ServiceFact } from '../../src/vocabulary/events.ts';
@@ -12,7 +12,7 @@ import { joinedSeat } from './seat-in-process.ts';
 
 const IDEAS = 22;
 
-/** The seat has revealed shares of the second idea, and of the last two the same. */
+/** This agent has revealed shares of the second idea, and equal shares of the last two. */
 async function revealed() {
   const { seat, other, chamberId } = await joinedSeat();
   const { service } = seat;
@@ -55,7 +55,7 @@ const RANKED = [
   ...Array.from({ length: 16 }, (_, n) => idea(n + 3, 0, 0)),
 ];
 
-it('wait says the tally as soon as no move can change it, and what is awaited', async () => {
+it('wait returns the tally as soon as no move can change it, and what is still awaited', async () => {
   const { seat, service, chamberId } = await revealed();
   expect((await seat.call('wait', { chamberId, seconds: 1 })).over).toEqual([]);
   service.clock.advance(HOUR);
@@ -72,7 +72,7 @@ it('wait says the tally as soon as no move can change it, and what is awaited', 
   });
 });
 
-/** A service with a chain, on which nothing happens unless the test says so. */
+/** A service with a chain on which nothing happens except by the test. */
 const CHAIN = {
   chainId: 31_337,
   registryAddress: `0x${'11'.repeat(20)}`,
@@ -82,7 +82,7 @@ const CHAIN = {
 const withChain = () =>
   new TestService({ chain: { ...NO_CHAIN, status: () => ({ ok: true, details: { chain: CHAIN } }) } });
 
-/** A chamber that is over, whose end the seat has been told. */
+/** A chamber whose end has been reported to the agent. */
 async function told(service: TestService) {
   const { seat, chamberId } = await joinedSeat({}, { service });
   await seat.call('todo');
@@ -94,7 +94,7 @@ async function told(service: TestService) {
 }
 
 describe('wait for a chamber that is over', () => {
-  it('holds until its outcome is there', async () => {
+  it('wait for a finished chamber returns once the outcome exists', async () => {
     const service = withChain();
     const { seat, chamberId, next } = await told(service);
     expect(next).toBe(
@@ -112,7 +112,7 @@ describe('wait for a chamber that is over', () => {
     expect(over.waitsFor).toBeUndefined();
   });
 
-  it('holds for `seconds` at most, and then says what it waits for', async () => {
+  it('wait for a finished chamber returns after `seconds` at the latest, with what is awaited', async () => {
     const { seat, chamberId } = await told(withChain());
     const startedAt = performance.now();
     const { over } = await seat.call('wait', { chamberId, seconds: 1 });
@@ -120,7 +120,7 @@ describe('wait for a chamber that is over', () => {
     expect(over).toMatchObject([{ chamberId, waitsFor: expect.any(String) }]);
   });
 
-  it('does not wait for a root where the service has no chain, and advises nobody to', async () => {
+  it('wait for a finished chamber returns at once if the service has no chain', async () => {
     const { seat, chamberId, next } = await told(new TestService());
     expect(next).toMatch(/^Stop: the service is configured without a chain/);
     const startedAt = performance.now();
@@ -130,7 +130,7 @@ describe('wait for a chamber that is over', () => {
   });
 });
 
-it('wait says the outcome once it is settled, as the service has it', async () => {
+it('wait returns the service’s outcome once the chamber is settled', async () => {
   const { seat, service, chamberId } = await revealed();
   service.clock.advance(HOUR);
   await recordCommit(service.forum, chamberId);

@@ -1,4 +1,4 @@
-// `done: true`: the server passes for an agent that has nothing more to say, until the phase ends or another member speaks.
+// `done: true`: the server passes for an agent that is done, until the phase ends or another member speaks.
 import { expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
@@ -7,7 +7,7 @@ import { openSeat, type Played } from './seat-in-process.ts';
 
 const ROUNDS = { turnSeconds: 600, rounds: { proposal: 3, debate: 3 } };
 
-/** The seat has the first turn. */
+/** The agent has the first turn. */
 async function inProposal(rules: Readonly<Record<string, unknown>> = ROUNDS): Promise<Played> {
   const seat = await openSeat();
   const other = await seat.service.agent();
@@ -30,7 +30,7 @@ async function itemOf({ seat }: Played) {
   return (await seat.call('todo')).todo[0];
 }
 
-it('passes the next turn too, if no other member has spoken', async () => {
+it('after `done` the next turn is passed, too, if no other member has spoken', async () => {
   const played = await inProposal();
   const { seat, chamberId } = played;
   await seat.call('propose', { chamberId, name: 'Rain', ticker: 'RAIN', done: true });
@@ -43,7 +43,7 @@ it('passes the next turn too, if no other member has spoken', async () => {
 it.each([
   ['proposes', 'PROPOSAL', 'propose', { name: 'Snow', ticker: 'SNOW' }],
   ['debates', 'DEBATE', 'debate', { comment: 'Costs come first.' }],
-] as const)('ends when another member %s', async (_, phase, move, body) => {
+] as const)('passing ends when another member %s', async (_, phase, move, body) => {
   const played = await inProposal();
   const { seat, other, chamberId } = played;
   if (phase === 'DEBATE') await enterPhase(seat.service, chamberId, 'DEBATE');
@@ -54,7 +54,7 @@ it.each([
   expect(await passesBy(played)).toBe(1);
 });
 
-it('ends with the phase', async () => {
+it('passing ends with the phase', async () => {
   const played = await inProposal({});
   await played.seat.call('pass', { chamberId: played.chamberId, done: true });
   await enterPhase(played.seat.service, played.chamberId, 'DEBATE');
@@ -62,7 +62,7 @@ it('ends with the phase', async () => {
   expect(await passesBy(played)).toBe(1);
 });
 
-it('ends when the agent acts again', async () => {
+it('passing ends when the agent acts again', async () => {
   const played = await inProposal();
   const { seat, chamberId } = played;
   await seat.call('propose', { chamberId, name: 'Rain', ticker: 'RAIN', done: true });
@@ -73,12 +73,12 @@ it('ends when the agent acts again', async () => {
   expect(await itemOf(played)).toMatchObject({ must: 'pass', may: ['propose', 'withdraw'] });
 });
 
-it('holds each turn without rounds, so that no agent passes for ever', async () => {
+it('without rounds each turn is held for a while, so that agents do not pass endlessly', async () => {
   const played = await inProposal({});
   const { seat, chamberId } = played;
   await seat.call('pass', { chamberId, done: true });
   await pass(played);
-  // A tenth of what is left of the phase is less than the two seconds for which a turn is held at least.
+  // A tenth of the rest of the phase is less than the minimum of two seconds.
   seat.service.clock.advance(HOUR - 10_000);
   const began = performance.now();
   expect(await itemOf(played)).toMatchObject({ must: 'wait' });

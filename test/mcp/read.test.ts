@@ -1,4 +1,4 @@
-// The tool `read`: its result has at most the bytes that were asked for, and reading on shows every event.
+// The tool `read`: its result has at most the requested number of bytes, and continued reads show every event.
 import { expect, it } from 'vitest';
 import { createReadingHandler } from '../../src/mcp/reading-server.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
@@ -52,7 +52,7 @@ async function read(
   return { result: result.structuredContent, bytes: Buffer.byteLength(result.content[0].text) };
 }
 
-it('has at most maxBytes, however many ideas there are, and shows every event to a reader that goes on', {
+it('read returns at most maxBytes for any number of ideas, and continued reads show every event', {
   timeout: 60_000,
 }, async () => {
   const setting = await open();

@@ -1,4 +1,4 @@
-// /mcp of a running service: the official client in both eras, and what is not let in.
+// /mcp of a running service: the official client with both protocol versions, and rejected requests.
 import { request } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { type Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
@@ -27,7 +27,7 @@ async function connect(era: Era): Promise<Client> {
 }
 
 describe.each(ERAS)('in the %s era', (era) => {
-  it('a client reads chambers, and can do nothing else', async () => {
+  it('a client of /mcp can only read chambers', async () => {
     const client = await connect(era);
     const { tools } = await client.listTools();
     expect(tools.map(({ name, annotations }) => [name, annotations?.readOnlyHint])).toEqual([
@@ -80,7 +80,7 @@ describe.each(ERAS)('in the %s era', (era) => {
   });
 });
 
-/** A message with these headers; returns the status and, where there is one, the code of the error. */
+/** Sends a message with these headers; returns the status and, if there is one, the error code. */
 async function send(to: LiveService, headers: Readonly<Record<string, string>>, message: unknown = PING) {
   const all = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream', ...headers };
   const response = await new Promise<{ status: number; body: Promise<unknown> }>((resolve, reject) => {
@@ -94,7 +94,7 @@ async function send(to: LiveService, headers: Readonly<Record<string, string>>, 
   return [response.status, body?.error];
 }
 
-it('only requests under the names of the service and of its machine are let in', async () => {
+it('accepts only requests under the names of the service and its machine', async () => {
   for (const host of ['localhost:8787', '127.0.0.1', '[::1]:80', 'chambers.example.org']) {
     expect([host, ...(await send(named, { Host: host }))]).toEqual([host, 200, undefined]);
   }
@@ -108,7 +108,7 @@ it('only requests under the names of the service and of its machine are let in',
   }
 });
 
-it('a request is one message within the limits of every request', async () => {
+it('rejects batches of messages, and bodies beyond the general limits', async () => {
   expect(await send(live, {}, [PING, PING])).toEqual([400, 'FORUM_ERR_VALIDATION']);
   expect(await send(live, {}, { ...PING, params: 'x'.repeat(5_000) })).toEqual([413, 'FORUM_ERR_TOO_LARGE']);
   expect(await send(live, { 'Content-Type': 'text/plain' })).toEqual([415, 'FORUM_ERR_MEDIA_TYPE']);
@@ -126,7 +126,7 @@ describe('/server.json', () => {
   it.each([
     ['under the name in PUBLIC_URL', named, 'org.example.chambers/chambers', 'https://chambers.example.org'],
     ['at an address', live, 'localhost/chambers', undefined],
-  ] as const)('of a service %s is what the registries accept', async (_, service, name, url) => {
+  ] as const)('/server.json of a service %s is accepted by registries', async (_, service, name, url) => {
     const server = await read(service);
     const fits = new Ajv({ strict: true, allErrors: true }).compile(REGISTRY_SCHEMA);
     expect([fits(server), fits.errors]).toEqual([true, null]);
@@ -134,7 +134,7 @@ describe('/server.json', () => {
     expect(server).toMatchObject({ name, remotes: [{ url: `${url ?? live.baseUrl}/mcp` }] });
   });
 
-  it('names the server that it leads to, and all its tools', async () => {
+  it('/server.json names the server at its address and all of its tools', async () => {
     const { remotes, _meta } = await read(live);
     const client = newClient('modern');
     await client.connect(new StreamableHTTPClientTransport(new URL(remotes[0]?.url ?? '')));
@@ -150,7 +150,7 @@ interface ServerJson {
   readonly _meta: Readonly<Record<string, object>>;
 }
 
-/** What the schema of 2025-12-11 says of the members that there are, and nothing else. */
+/** The rules of the schema of 2025-12-11 for the members that are present, and no other members. */
 const REGISTRY_SCHEMA = {
   type: 'object',
   additionalProperties: false,

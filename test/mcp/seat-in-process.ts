@@ -1,4 +1,4 @@
-// The seat of an agent in this process, on a service in this process: a test can cut off what it likes, at any instant.
+// An agent's MCP server and a service in this process, so that a test can interrupt requests at any time.
 import { join } from 'node:path';
 import { type CallToolResult, type Client, InMemoryTransport } from '@modelcontextprotocol/client';
 import { Agent, ForumClient } from '../../src/client/index.ts';
@@ -13,14 +13,14 @@ import { newClient } from './seat-process.ts';
 
 export interface SeatOptions {
   readonly service?: TestService;
-  /** The same folder for the next process of the same agent. */
+  /** The folder that the agent's next process uses, too. */
   readonly folder?: string;
   readonly isReadOnly?: boolean;
   readonly limits?: AllowanceLimits;
   /** true by default. */
   readonly isRegistered?: boolean;
   readonly callMillisMax?: number;
-  /** The network between the seat and the service. */
+  /** The network between the MCP server and the service. */
   readonly network?: (fetch: Fetch) => Fetch;
 }
 
@@ -29,9 +29,9 @@ export interface TestSeat {
   readonly service: TestService;
   readonly folder: string;
   readonly did: string;
-  /** What the operator was told. */
+  /** The lines printed for the operator. */
   readonly reports: readonly string[];
-  /** The result of a tool, or the body of its error with `error`. */
+  /** The result of a tool, or, with `error`, the body of its error. */
   // biome-ignore lint/suspicious/noExplicitAny: results are JSON, which every test reads in its own way
   call(name: string, args?: object, signal?: AbortSignal): Promise<any>;
   close(): Promise<void>;
@@ -41,7 +41,7 @@ export interface TestSeat {
 export async function openSeat(options: SeatOptions = {}): Promise<TestSeat> {
   const { service = new TestService(), folder = temporaryFolder(), network = (fetch) => fetch } = options;
   const { isReadOnly = false, limits = {}, isRegistered = true, callMillisMax } = options;
-  // There are no streams without a socket: the seat hears of a change when it is asked.
+  // There are no streams without a socket, so changes are noticed when the todo list is read.
   const direct: Fetch = async (url, init) => {
     const isStream = new Headers(init.headers).get('accept') === 'text/event-stream';
     return await (isStream ? untilAborted(init.signal) : service.app.fetch(new Request(url, init), {}));
@@ -84,7 +84,7 @@ export async function openSeat(options: SeatOptions = {}): Promise<TestSeat> {
   };
 }
 
-/** A seat in a chamber with another member. */
+/** An agent in a chamber with another member. */
 export interface Played {
   readonly seat: TestSeat;
   readonly other: Signer;

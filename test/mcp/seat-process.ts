@@ -1,4 +1,4 @@
-// `chambers mcp` as a process of its own, with the official client, and every byte that passes between them.
+// `chambers mcp` in its own process, with the official client, recording all bytes in both directions.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -12,13 +12,13 @@ export const ERAS: readonly Era[] = ['legacy', 'modern'];
 export interface SeatProcess {
   readonly client: Client;
   readonly pid: number;
-  /** What the operator was told. */
+  /** The lines printed for the operator. */
   readonly errors: () => string;
-  /** The bytes in the order in which they passed, in both directions, with standard error. */
+  /** All bytes in both directions and on standard error, in order. */
   readonly bytes: () => string;
-  /** Calls a tool, which must succeed. */
+  /** Calls a tool and requires success. */
   call<Result>(name: string, args?: object): Promise<Result>;
-  /** The result of a tool that is called with null for its arguments. */
+  /** The result of a tool that is called with null as arguments. */
   nullArguments(name: string): Promise<unknown>;
   kill(): Promise<void>;
 }
@@ -26,29 +26,29 @@ export interface SeatProcess {
 interface SeatOptions {
   readonly url: string;
   readonly keyFile: string;
-  /** Variables of the process, such as those that set its clock. */
+  /** Variables of the process, for example to set its clock. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** One that is killed at the end of the test. */
+/** A process that is killed at the end of the test. */
 export async function startSeat(era: Era, options: SeatOptions): Promise<SeatProcess> {
   const seat = await spawnSeat(era, options);
   atEnd(seat.kill);
   return seat;
 }
 
-/** One that its caller kills. */
+/** A process that its caller must kill. */
 export function spawnSeat(era: Era, { url, keyFile, env }: SeatOptions): Promise<SeatProcess> {
   return spawnServer(era, { command: process.execPath, args: [CLI, 'mcp', `--url=${url}`, `--key=${keyFile}`], env });
 }
 
-/** A server as the configuration of a host names it. */
+/** A server started from a host's configuration. */
 interface ServerConfig extends Pick<SeatOptions, 'env'> {
   readonly command: string;
   readonly args: readonly string[];
 }
 
-/** One that is killed at the end of the test. */
+/** A process that is killed at the end of the test. */
 export async function startServer(era: Era, config: ServerConfig): Promise<SeatProcess> {
   const server = await spawnServer(era, config);
   atEnd(server.kill);
@@ -92,7 +92,7 @@ async function spawnServer(era: Era, { command, args, env }: ServerConfig): Prom
       if (isError) throw new Error(JSON.stringify(content));
       return structuredContent as Result;
     },
-    // The client drops null itself: the transport puts it into the message.
+    // The client drops null, so the transport inserts it into the message.
     nullArguments: async (name) => {
       const { send } = transport;
       transport.send = (message, options) =>

@@ -1,5 +1,5 @@
-// Five models play a chamber until its root is on a real chain, each from the loop of the prompt alone. One is killed after it has
-// committed, and started again after the others have revealed.
+// Five models take part in a chamber until its root is on a real chain, each following only the prompt's loop. One is killed after it has
+// committed, and restarted after the others have revealed.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -12,7 +12,7 @@ import { type Era, type SeatProcess, startSeat } from './seat-process.ts';
 const ERA_OF: readonly Era[] = ['legacy', 'modern', 'legacy', 'modern', 'modern'];
 const CHAMBER_ID = 1;
 
-it('models play a chamber to COMMITTED, and a vote survives kill -9', { timeout: 120_000 }, async () => {
+it('models take a chamber to COMMITTED, and an allocation survives kill -9', { timeout: 120_000 }, async () => {
   const live = await runLiveService({ CHAIN: '' });
   const folder = temporaryFolder();
   const keyFiles = ERA_OF.map((_, seat) => join(folder, `agent-${seat}.json`));
@@ -54,7 +54,7 @@ it('models play a chamber to COMMITTED, and a vote survives kill -9', { timeout:
   expect(secrets.filter((secret) => bytes.includes(secret))).toEqual([]);
 });
 
-/** What the prompt says, with a policy instead of a model. */
+/** Follows the prompt, with a fixed policy instead of a model. */
 async function play({ client, call }: SeatProcess, n: number): Promise<'over'> {
   const { messages } = await client.getPrompt({ name: 'take_part', arguments: { chamberId: `${CHAMBER_ID}` } });
   expect(JSON.stringify(messages)).toContain(`chamber ${CHAMBER_ID}`);
@@ -70,7 +70,7 @@ async function play({ client, call }: SeatProcess, n: number): Promise<'over'> {
       return 'over';
     }
     for (const item of todo) {
-      // The clock may have been moved on meanwhile: the error says so, and wait what comes next.
+      // The clock may have advanced in the meantime: the error says so, and wait returns the next duty.
       await act(item).catch((error: Error) => expect(error.message).toMatch(/FORUM_ERR_(PHASE|TURN)/));
     }
   }

@@ -41,24 +41,24 @@ function register(body: typeof BODY, { isSigned = false, state = account(REGISTE
 }
 
 describe('registering', () => {
-  it('binds the key, with an agentId that follows from it', () => {
+  it('a registration binds the key, with an agentId that follows from it', () => {
     expect(register(BODY, { state: null })).toEqual(REGISTERED);
   });
 
-  it('writes the public key in lower case', () => {
+  it('a registration stores the public key in lower case', () => {
     const upper = { ...BODY, pubkeyHex: `0x${pubkeyHex.slice(2).toUpperCase()}` as `0x${string}` };
     expect(register(upper, { state: null })).toEqual(REGISTERED);
   });
 
-  it('changes nothing when it is repeated', () => {
+  it('a repeated registration changes nothing', () => {
     expect(register({ ...BODY, personality: { style: 'dry', loves: ['proofs'] } })).toBeNull();
   });
 
-  it('changes nothing when only the e-mail address differs: it cannot be guessed by trial', () => {
+  it('a registration with only a different e-mail address changes nothing, so it can’t be guessed by trial', () => {
     expect(register({ ...BODY, operatorEmail: 'other@example.org' })).toBeNull();
   });
 
-  it('takes a repetition as the same after the personality was changed', () => {
+  it('a repeated registration is recognised after a change of the personality', () => {
     const personality = { style: 'wet' };
     const changed: AccountFact = { type: 'agent.personality_changed', payload: { patch: personality, personality } };
     expect(register(BODY, { state: account(REGISTERED, changed) })).toBeNull();
@@ -67,7 +67,7 @@ describe('registering', () => {
   it.each([
     ['wallet', { ...BODY, walletAddress: `0x${'cd'.repeat(20)}` }],
     ['personality', { ...BODY, personality: { loves: ['proofs'], style: 'wet' } }],
-  ])('rejects another %s unless it is signed', (_what, body) => {
+  ])('a registration with a different %s is rejected unless signed', (_what, body) => {
     const detail = expect.stringContaining(`${did} is already registered with different content; to change it, sign`);
     expect(register(body)).toEqual({ code: 'FORUM_ERR_CONFLICT', detail });
     expect(register(body, { isSigned: true })).toMatchObject({ type: 'agent.registered' });
@@ -77,7 +77,7 @@ describe('registering', () => {
     ['of small order', `0x01${'00'.repeat(31)}`],
     ['not canonically encoded', `0xee${'ff'.repeat(30)}7f`],
     ['not a point', `0x02${'00'.repeat(31)}`],
-  ])('rejects a public key that is %s', (problem, weak) => {
+  ])('a registration with a public key that is %s is rejected', (problem, weak) => {
     const body = { ...BODY, pubkeyHex: weak as `0x${string}` };
     const detail = expect.stringMatching(`^pubkeyHex: .*${problem}`);
     const outcome = outcomeOf(() => parseBody(registration, { json: body }));
@@ -93,18 +93,18 @@ describe('an e-mail address', () => {
   it.each([
     ['an unsigned registration', account(REGISTERED), false],
     ['the first registration of a key', null, true],
-  ])('is required of %s', (_what, state, isSigned) => {
+  ])('an e-mail address is required of %s', (_what, state, isSigned) => {
     const detail = expect.stringContaining('operatorEmail: is required');
     expect(parse(state, isSigned)).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
   });
 
-  it('may be left out by a registered key that signs', () => {
+  it('an e-mail address may be omitted if a registered key signs', () => {
     expect(parse(account(REGISTERED), true)).toEqual(withoutEmail);
   });
 });
 
 describe('changing a personality', () => {
-  it('merges per key and replaces arrays whole', () => {
+  it('a change of the personality merges per key and replaces arrays', () => {
     const patch = { loves: ['speed'], hates: ['waste'] };
     expect(changePersonality.decide({ patch }, { state: account(REGISTERED) })).toEqual({
       patch,

@@ -1,4 +1,4 @@
-// Who may join a chamber, and who may say so.
+// Who may join a chamber, and who may set its rules.
 import { describe, expect, it } from 'vitest';
 import { ANN, type Created, created, joined } from '../kit/brief-events.ts';
 import { type BriefEvent, fold, given, HOURS, walletOf } from '../kit/given.ts';
@@ -27,7 +27,7 @@ function listing(dids: readonly string[], changes: Partial<Created> = {}): Brief
 }
 
 describe('a chamber with a list of agents', () => {
-  it('takes those that its creator listed, and no others', () => {
+  it('a chamber with a list admits only agents that its creator listed', () => {
     given(listing([BOB]))
       .when(JOIN, { at: HOURS.lobby, by: BOB })
       .gives({ type: 'chamber.joined', payload: joinPayload(BOB) });
@@ -36,17 +36,17 @@ describe('a chamber with a list of agents', () => {
       .rejects('FORUM_ERR_ADMISSION', `dids: ${CYD} is not on the list of chamber 7: its creator ${ANN} may add it`);
   });
 
-  it('takes no agent from an empty list, its creator neither', () => {
+  it('a chamber with an empty list admits nobody, not even its creator', () => {
     given(listing([])).when(JOIN, { at: HOURS.lobby, by: ANN }).rejects('FORUM_ERR_ADMISSION', ANN);
   });
 
-  it('takes an agent that was admitted', () => {
+  it('a chamber with a list admits an agent that was added', () => {
     given(listing([BOB]), admitted(CYD))
       .when(JOIN, { at: HOURS.lobby, by: CYD })
       .gives({ type: 'chamber.joined', payload: joinPayload(CYD) });
   });
 
-  it('judges the phase before admission, and admission before duplicates', () => {
+  it('a join is checked for its phase before admission, and for admission before duplicates', () => {
     given(listing([BOB]))
       .when(JOIN, { at: HOURS.proposal, by: CYD })
       .rejects('FORUM_ERR_PHASE', 'LOBBY');
@@ -58,13 +58,13 @@ describe('a chamber with a list of agents', () => {
       .rejects('FORUM_ERR_CONFLICT', BOB);
   });
 
-  it('shows the agents that were added', () => {
+  it('the view of a chamber shows agents added to its list', () => {
     expect(fold([listing([BOB]), admitted(CYD), admitted(EVE)]).admission).toEqual({ dids: [BOB, CYD, EVE] });
   });
 });
 
 describe('a chamber without a list', () => {
-  it.each([undefined, {}] as const)('is open to everybody: %j', (admission) => {
+  it.each([undefined, {}] as const)('a chamber without a list is open to everybody: %j', (admission) => {
     given(created(admission === undefined ? {} : { admission }))
       .when(JOIN, { at: HOURS.lobby, by: CYD })
       .gives({ type: 'chamber.joined', payload: joinPayload(CYD) });
@@ -72,7 +72,7 @@ describe('a chamber without a list', () => {
 });
 
 describe('admit', () => {
-  it('adds an agent, registered or not', () => {
+  it('admit adds an agent, registered or not', () => {
     given(listing([BOB]))
       .when(admit(CYD), { at: HOURS.lobby, by: ANN })
       .gives({ type: 'chamber.admitted', payload: { did: CYD } });
@@ -86,13 +86,13 @@ describe('admit', () => {
     ['of a listed agent', [listing([CYD])], ANN, HOURS.lobby, 'FORUM_ERR_CONFLICT', CYD],
     ['of a member', [listing([CYD]), ...joined(CYD)], ANN, HOURS.lobby, 'FORUM_ERR_CONFLICT', CYD],
     ['twice', [listing([BOB]), admitted(CYD)], ANN, HOURS.lobby, 'FORUM_ERR_CONFLICT', CYD],
-  ] as const)('is rejected: %s', (_what, past, by, at, code, detail) => {
+  ] as const)('admit is rejected: %s', (_what, past, by, at, code, detail) => {
     given(...past)
       .when(admit(CYD), { at, by })
       .rejects(code, detail);
   });
 
-  it('fills a list up to 1,024 agents', () => {
+  it('admit fills a list up to 1,024 agents', () => {
     const many = Array.from({ length: 1_023 }, (_, index) => `did:key:${index}`);
     given(listing(many))
       .when(admit(CYD), { at: HOURS.lobby, by: ANN })

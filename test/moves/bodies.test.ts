@@ -1,4 +1,4 @@
-// One row for each rule of a body's field: what is taken, and what is refused by the name of the field.
+// One row for each rule about a member of a body: accepted values, and rejected values whose error names the member.
 import { describe, expect, it } from 'vitest';
 import timestamps from '../../fixtures/vectors/timestamps.json' with { type: 'json' };
 import { changePersonality } from '../../src/moves/change-personality.ts';
@@ -47,7 +47,7 @@ function refusalOf(field: string) {
   return { code: 'FORUM_ERR_VALIDATION', detail };
 }
 
-/** The members that an error names, in its order. */
+/** The members that an error names, in order. */
 function problemsOf(operation: Operation, body: JsonValue): string[] {
   const outcome = outcomeOf(() => bodyOf(operation, body)) as { readonly detail: string };
   return outcome.detail.split('; ').flatMap((problem) => /^(?!known)([\w.[\]]+): /.exec(problem)?.[1] ?? []);
@@ -110,7 +110,7 @@ describe('a field', () => {
       ],
     ],
     ['reveal', 'salt', `0x${'aF'.repeat(64)}`],
-  ] as const)('of %s: %s may be %j', (operation, field, value) => {
+  ] as const)('the body of %s: %s may be %j', (operation, field, value) => {
     expect(parse(operation, { [field]: value })).toMatchObject({ [field]: value });
   });
 
@@ -206,7 +206,7 @@ describe('a field', () => {
     ['reveal', 'salt', `0x${'00'.repeat(15)}`],
     ['reveal', 'salt', `0x${'00'.repeat(65)}`],
     ['reveal', 'salt', `0x${'00'.repeat(16)}0`],
-  ] as const)('of %s: %s is refused as %j', (operation, field, value) => {
+  ] as const)('the body of %s: %s must not be %j', (operation, field, value) => {
     expect(parse(operation, { [field]: value })).toEqual(refusalOf(field));
   });
 
@@ -256,7 +256,7 @@ describe('a field', () => {
     ['reveal', { allocations: [{ ideaId: 'a', bps: 0.5 }] }, 'allocations[0].bps'],
     ['reveal', { allocations: [{ ideaId: 'a' }] }, 'allocations[0].bps'],
     ['reveal', { allocations: [{ ideaId: 5, bps: 1 }] }, 'allocations[0].ideaId'],
-  ] as const)('within %s %j is rejected by its path', (operation, changes, path) => {
+  ] as const)('the error for the body of %s with %j names the path', (operation, changes, path) => {
     expect(parse(operation, changes)).toEqual(refusalOf(path));
   });
 
@@ -267,54 +267,57 @@ describe('a field', () => {
       .map((field) => [operation as Operation, field] as const),
   );
 
-  it.each(required)('of %s: %s is required', (operation, field) => {
+  it.each(required)('the body of %s: %s is required', (operation, field) => {
     const refusal = { code: 'FORUM_ERR_VALIDATION', detail: `${field}: is required` };
     expect(parse(operation, { [field]: undefined })).toEqual(refusal);
   });
 });
 
 describe('a timestamp', () => {
-  it.each(timestamps.accepted)('$comment: $sent', ({ sent, stored }) => {
+  it.each(timestamps.accepted)('accepts a timestamp: $comment: $sent', ({ sent, stored }) => {
     expect(parse('createChamber', { lobbyDeadline: sent })).toMatchObject({ lobbyDeadline: stored });
   });
 
-  it.each(timestamps.refused)('is rejected: $comment: $sent', ({ sent }) => {
+  it.each(timestamps.refused)('rejects a timestamp: $comment: $sent', ({ sent }) => {
     expect(parse('createChamber', { lobbyDeadline: sent })).toEqual(refusalOf('lobbyDeadline'));
   });
 
-  it('without seconds or an offset gets an error that asks for both', () => {
+  it('the error for a timestamp without seconds or an offset asks for both', () => {
     const detail = expect.stringContaining('with seconds and an offset');
     expect(parse('createChamber', { lobbyDeadline: '2030-01-31T12:00Z' })).toMatchObject({ detail });
   });
 });
 
 describe('a body', () => {
-  it('is filled in with what is the default', () => {
+  it('missing members of a body get their defaults', () => {
     expect(parse('createChamber', {})).toMatchObject({ minBackersForGraduation: 1 });
     expect(parse('propose', { description: undefined })).toMatchObject({ description: '' });
     expect(parse('debate', {})).toEqual({ comment: 'hm', ideaId: null });
   });
 
-  it('of amend has a name or a description', () => {
+  it('the body of amend needs a name or a description', () => {
     expect(parse('amend', { description: undefined })).toEqual({ ideaId: 'idea-1', name: 'Idea' });
     expect(parse('amend', { name: undefined, description: undefined })).toEqual(refusalOf('body'));
   });
 
-  it('may be absent for join and pass alone', () => {
+  it('only join and pass allow an absent body', () => {
     expect(bodyOf('join', undefined)).toEqual({});
     expect(bodyOf('pass', undefined)).toEqual({});
     expect(outcomeOf(() => bodyOf('debate', undefined))).toMatchObject({ detail: 'body: is required' });
   });
 
-  it.each(Object.keys(BODIES) as Operation[])('of %s is an object without unknown members', (operation) => {
-    for (const body of [null, [], 'text', 7, true]) {
-      expect(outcomeOf(() => bodyOf(operation, body))).toEqual(refusalOf('body'));
-    }
-    const detail = expect.stringContaining('unknown member "extra"');
-    expect(parse(operation, { extra: 1 })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
-  });
+  it.each(Object.keys(BODIES) as Operation[])(
+    'the body of %s must be an object without unknown members',
+    (operation) => {
+      for (const body of [null, [], 'text', 7, true]) {
+        expect(outcomeOf(() => bodyOf(operation, body))).toEqual(refusalOf('body'));
+      }
+      const detail = expect.stringContaining('unknown member "extra"');
+      expect(parse(operation, { extra: 1 })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
+    },
+  );
 
-  it('names every wrong, missing and unknown member at once', () => {
+  it('one error names every wrong, missing and unknown member of a body', () => {
     const weak = `0x01${'00'.repeat(31)}`;
     const personality = { loves: 'a', hates: [1], mood: 'x' };
     expect(problemsOf('register', { pubkeyHex: weak, walletAddress: '0x1', operatorEmail: 'x', personality })).toEqual([
@@ -338,14 +341,14 @@ describe('a body', () => {
     expect(problemsOf('debate', { ideaId: 1, refinement: 1 })).toEqual(['ideaId', 'comment', 'refinement']);
   });
 
-  it('names 16 unknown members, and counts the others', () => {
+  it('the error for a body names 16 unknown members, and counts the others', () => {
     const extra = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`extra${index}`, 1]));
     const { detail } = parse('debate', { ...extra, comment: '' }) as { readonly detail: string };
     expect(detail.match(/unknown member "/g)).toHaveLength(16);
     expect(detail).toMatch(/; body: 4 more unknown members; comment: /);
   });
 
-  it('names the first problem alone of a body with more than 1,000 members and elements', () => {
+  it('the error for a body with more than 1,000 members and elements names only the first problem', () => {
     const problems = (length: number) => problemsOf('reveal', { allocations: Array(length).fill(1), salt: '0x' });
     expect(problems(990)).toHaveLength(991);
     expect(problems(1_000)).toEqual(['allocations[0]']);
@@ -353,7 +356,7 @@ describe('a body', () => {
     expect(parse('reveal', { allocations: valid })).toMatchObject({ allocations: valid });
   });
 
-  it('with a misspelt member gets an error that suggests the right name', () => {
+  it('the error for a misspelt member of a body suggests the right name', () => {
     const detail = expect.stringContaining('unknown member "lobyDeadline"; did you mean "lobbyDeadline"?');
     expect(parse('createChamber', { lobyDeadline: 'x' })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
   });
@@ -361,28 +364,31 @@ describe('a body', () => {
   it.each([
     ['join', 'seen'],
     ['debate', 'ideaId, comment, refinement, replyTo, stance, seen'],
-  ] as const)('of %s is rejected with an unknown member, naming those it knows: %s', (operation, known) => {
+  ] as const)('the error for an unknown member in the body of %s names the known members: %s', (operation, known) => {
     const detail = `body: unknown member "extra"; known: ${known}`;
     expect(parse(operation, { extra: 1 })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
   });
 
-  it.each(['__proto__', 'constructor', 'prototype', 'toString'])('is rejected with an unknown member %s', (name) => {
-    const body = JSON.parse(`{"patch":{"${name}":["x"]}}`);
-    const detail = expect.stringContaining(`unknown member "${name}"`);
-    expect(outcomeOf(() => bodyOf('changePersonality', body))).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
-    expect(outcomeOf(() => bodyOf('join', JSON.parse(`{"${name}":{}}`)))).toEqual({
-      code: 'FORUM_ERR_VALIDATION',
-      detail,
-    });
-  });
+  it.each(['__proto__', 'constructor', 'prototype', 'toString'])(
+    'a body with an unknown member %s is rejected',
+    (name) => {
+      const body = JSON.parse(`{"patch":{"${name}":["x"]}}`);
+      const detail = expect.stringContaining(`unknown member "${name}"`);
+      expect(outcomeOf(() => bodyOf('changePersonality', body))).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
+      expect(outcomeOf(() => bodyOf('join', JSON.parse(`{"${name}":{}}`)))).toEqual({
+        code: 'FORUM_ERR_VALIDATION',
+        detail,
+      });
+    },
+  );
 
-  it('keeps a refinement exactly as sent, with any keys', () => {
+  it('a refinement is stored exactly as sent, with any keys', () => {
     const text = '{"__proto__":{"a":1},"constructor":{"prototype":[]},"b":[null,-1.5]}';
     const { refinement } = parseBody(moves.debate, { json: JSON.parse(`{"comment":"hm","refinement":${text}}`) });
     expect(JSON.stringify(refinement)).toBe(text);
   });
 
-  it('of a new request has exact numbers; one in a line of the log may have others', () => {
+  it('new requests must have exact numbers; lines of the log may have others', () => {
     const text = `{"allocations":[{"ideaId":"idea-1","bps":1.0000000000000001}],"salt":"0x${'00'.repeat(16)}"}`;
     const json: JsonValue = JSON.parse(text);
     expect(parseBody(moves.reveal, { json })).toMatchObject({ allocations: [{ bps: 1 }] });

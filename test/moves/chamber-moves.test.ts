@@ -27,7 +27,7 @@ function propose(ticker: string) {
 const LOBBY = [created(), ...joined(ANN, BOB)];
 
 describe('join', () => {
-  it('assigns turn orders from 0 in the order of joining', () => {
+  it('join assigns turn orders from 0 in the order of joining', () => {
     given(created())
       .when(JOIN, { at: HOURS.lobby, by: ANN })
       .gives({ type: 'chamber.joined', payload: { turnOrder: 0, walletAddress: walletOf(ANN), walletProven: false } });
@@ -36,20 +36,20 @@ describe('join', () => {
       .gives({ type: 'chamber.joined', payload: { turnOrder: 2, walletAddress: walletOf(CYD), walletProven: false } });
   });
 
-  it('records a wallet that was proven, and the label', () => {
+  it('join records a proven wallet and the label', () => {
     const account = { walletProven: true, label: 'Cyd' };
     given(...LOBBY)
       .when(JOIN, { at: HOURS.lobby, by: CYD, account })
       .gives({ type: 'chamber.joined', payload: { turnOrder: 2, walletAddress: walletOf(CYD), ...account } });
   });
 
-  it('rejects a second time', () => {
+  it('join rejects an agent that has already joined', () => {
     given(...LOBBY)
       .when(JOIN, { at: HOURS.lobby, by: BOB })
       .rejects('FORUM_ERR_CONFLICT', BOB);
   });
 
-  it('rejects one member more than the limit', () => {
+  it('join rejects members beyond the limit', () => {
     given(...LOBBY)
       .when(JOIN, { at: HOURS.lobby, by: CYD, limits: { membersMax: 2 } })
       .rejects('FORUM_ERR_CONFLICT', 'full');
@@ -66,31 +66,31 @@ describe('join', () => {
 describe('propose', () => {
   const past = [...LOBBY, proposed(ANN, 1, 'Abc')];
 
-  it('assigns the next slot, records the current wallet and names the account line that it comes from', () => {
+  it('propose assigns the next slot, and records the current wallet and its account event', () => {
     given(...past)
       .when(propose('XYZ'), { at: HOURS.proposal, by: ANN })
       .gives({ type: 'chamber.proposed', payload: ideaPayload(ANN, 2, 'XYZ') });
   });
 
-  it('rejects outside PROPOSAL', () => {
+  it('propose is rejected outside PROPOSAL', () => {
     given(...past)
       .when(propose('XYZ'), { at: HOURS.debate, by: ANN })
       .rejects('FORUM_ERR_PHASE', 'expected phase PROPOSAL, actual phase DEBATE');
   });
 
-  it('rejects an agent that is not a member before it checks the turn', () => {
+  it('propose checks membership before the turn', () => {
     given(...past)
       .when(propose('XYZ'), { at: HOURS.proposal, by: EVE })
       .rejects('FORUM_ERR_MEMBER', EVE);
   });
 
-  it('rejects out of turn, naming the agent whose turn it is', () => {
+  it('propose is rejected out of turn, and the error names the turn holder', () => {
     given(...past)
       .when(propose('XYZ'), { at: HOURS.proposal, by: BOB })
       .rejects('FORUM_ERR_TURN', `it is the turn of ${ANN} until 2030-01-01T02:00:00.000Z, or until it passes`);
   });
 
-  it('says that the turn ends with its time limit, or sooner with its phase', () => {
+  it('the error for a move out of turn says when the turn ends', () => {
     const until = (turnSeconds: number) => given(created({ turnSeconds }), ...joined(ANN, BOB));
     until(90)
       .when(propose('XYZ'), { at: HOURS.proposal + 1, by: BOB })
@@ -100,19 +100,19 @@ describe('propose', () => {
       .rejects('FORUM_ERR_TURN', `${ANN} until 2030-01-01T02:00:00.000Z`);
   });
 
-  it('rejects a ticker that the chamber has, regardless of case', () => {
+  it('propose rejects a duplicate ticker, regardless of case', () => {
     given(...past)
       .when(propose('aBC'), { at: HOURS.proposal, by: ANN })
       .rejects('FORUM_ERR_CONFLICT', 'aBC');
   });
 
-  it('rejects one idea more than the limit', () => {
+  it('propose rejects ideas beyond the limit', () => {
     given(...past)
       .when(propose('XYZ'), { at: HOURS.proposal, by: ANN, limits: { ideasMax: 1 } })
       .rejects('FORUM_ERR_CONFLICT', 'full');
   });
 
-  it('rejects everybody in a chamber without members', () => {
+  it('propose rejects everybody in a chamber without members', () => {
     given(created()).when(propose('XYZ'), { at: HOURS.proposal, by: ANN }).rejects('FORUM_ERR_MEMBER', ANN);
   });
 });
@@ -121,26 +121,26 @@ describe('debate', () => {
   const past = [...LOBBY, proposed(ANN, 1, 'ABC'), proposed(ANN, 2, 'DEF')];
   const at = HOURS.debate;
 
-  it('keeps comment and refinement as sent', () => {
+  it('debate stores comment and refinement as sent', () => {
     const refinement = { deep: [{ er: 1 }] };
     given(...past)
       .when({ operation: 'debate', body: { ideaId: 'idea-1', comment: 'yes', refinement } }, { at, by: ANN })
       .gives({ type: 'chamber.debated', payload: { ideaId: 'idea-1', comment: 'yes', refinement } });
   });
 
-  it('takes a comment about no idea in particular', () => {
+  it('debate accepts a comment without an idea', () => {
     given(...past)
       .when(DEBATE, { at, by: ANN })
       .gives({ type: 'chamber.debated', payload: { ideaId: null, comment: 'hm', refinement: null } });
   });
 
-  it('rejects an idea that does not exist as not found', () => {
+  it('debate rejects an unknown idea as not found', () => {
     given(...past)
       .when({ operation: 'debate', body: { ideaId: 'idea-3', comment: 'yes' } }, { at, by: ANN })
       .rejects('FORUM_ERR_NOT_FOUND', 'idea-3');
   });
 
-  it('rejects by phase, membership and turn, in this order', () => {
+  it('debate checks phase, membership and turn, in this order', () => {
     given(...past)
       .when(DEBATE, { at: HOURS.commit, by: EVE })
       .rejects('FORUM_ERR_PHASE', 'DEBATE');
@@ -152,7 +152,7 @@ describe('debate', () => {
       .rejects('FORUM_ERR_TURN', ANN);
   });
 
-  it('lets the speaker go on', () => {
+  it('debate does not end the turn', () => {
     given(...past, [at, ANN, { type: 'chamber.debated', payload: { ideaId: null, comment: 'one', refinement: null } }])
       .when(DEBATE, { at, by: ANN })
       .gives({ type: 'chamber.debated', payload: { ideaId: null, comment: 'hm', refinement: null } });
@@ -160,31 +160,31 @@ describe('debate', () => {
 });
 
 describe('pass', () => {
-  it.each([HOURS.proposal, HOURS.debate])('passes the turn to the next member at %i', (at) => {
+  it.each([HOURS.proposal, HOURS.debate])('pass gives the turn to the next member at %i', (at) => {
     given(...LOBBY)
       .when(PASS, { at, by: ANN })
       .gives({ type: 'chamber.passed', payload: { nextTurnAgent: BOB } });
   });
 
-  it('wraps round', () => {
+  it('pass by the last member gives the turn to the first', () => {
     given(...LOBBY, passed(HOURS.proposal, ANN, BOB))
       .when(PASS, { at: HOURS.proposal, by: BOB })
       .gives({ type: 'chamber.passed', payload: { nextTurnAgent: ANN } });
   });
 
-  it('comes back to the only member', () => {
+  it('pass by the only member gives the turn to the same member', () => {
     given(created(), ...joined(ANN))
       .when(PASS, { at: HOURS.proposal, by: ANN })
       .gives({ type: 'chamber.passed', payload: { nextTurnAgent: ANN } });
   });
 
-  it.each([HOURS.lobby, HOURS.commit, HOURS.reveal])('rejects outside PROPOSAL and DEBATE at %i', (at) => {
+  it.each([HOURS.lobby, HOURS.commit, HOURS.reveal])('pass is rejected outside PROPOSAL and DEBATE at %i', (at) => {
     given(...LOBBY)
       .when(PASS, { at, by: ANN })
       .rejects('FORUM_ERR_PHASE', 'expected phase PROPOSAL or DEBATE');
   });
 
-  it('rejects a non-member and a member out of turn', () => {
+  it('pass rejects a non-member and a member out of turn', () => {
     given(...LOBBY)
       .when(PASS, { at: HOURS.debate, by: EVE })
       .rejects('FORUM_ERR_MEMBER', EVE);
@@ -195,13 +195,13 @@ describe('pass', () => {
 });
 
 describe('commit', () => {
-  it('stores the commitment as sent', () => {
+  it('commit stores the commitment as sent', () => {
     given(...LOBBY)
       .when(COMMIT, { at: HOURS.commit, by: BOB })
       .gives({ type: 'allocation.committed', payload: { commitment: COMMIT.body.commitment } });
   });
 
-  it('rejects another phase, a non-member and a second commitment', () => {
+  it('commit rejects other phases, non-members and a second commitment', () => {
     given(...LOBBY)
       .when(COMMIT, { at: HOURS.reveal, by: BOB })
       .rejects('FORUM_ERR_PHASE', 'ALLOCATE_COMMIT');
@@ -223,31 +223,31 @@ describe('reveal', () => {
   const past = [...LOBBY, proposed(ANN, 1, 'ABC'), committed(ANN, COMMITMENT)];
   const at = HOURS.reveal;
 
-  it('takes what hashes to the commitment', () => {
+  it('reveal accepts an allocation that hashes to the commitment', () => {
     given(...past)
       .when(reveal(6000), { at, by: ANN })
       .gives({ type: 'allocation.revealed', payload: reveal(6000).body });
   });
 
-  it('rejects what hashes to something else, showing both hashes', () => {
+  it('reveal rejects any other allocation, and the error shows both hashes', () => {
     given(...past)
       .when(reveal(6001), { at, by: ANN })
       .rejects('FORUM_ERR_COMMITMENT', `the commitment is ${COMMITMENT}`);
   });
 
-  it('rejects without a commitment', () => {
+  it('reveal is rejected without a commitment', () => {
     given(...past)
       .when(reveal(6000), { at, by: BOB })
       .rejects('FORUM_ERR_COMMITMENT', BOB);
   });
 
-  it("gains nothing from another agent's commitment", () => {
+  it("reveal rejects a copy of another agent's commitment", () => {
     given(...past, committed(BOB, COMMITMENT))
       .when(reveal(6000), { at, by: BOB })
       .rejects('FORUM_ERR_COMMITMENT', 'hashes to');
   });
 
-  it('rejects ideas that do not exist, naming their positions', () => {
+  it('reveal rejects unknown ideas, and the error names their positions', () => {
     const bpsByIdea = { 'idea-9': 1, 'idea-1': 2, 'idea-8': 3 };
     const body = { allocations: Object.entries(bpsByIdea).map(([ideaId, bps]) => ({ ideaId, bps })), salt };
     const missing = (index: number, ideaId: string) =>
@@ -257,7 +257,7 @@ describe('reveal', () => {
       .rejects('FORUM_ERR_VALIDATION', `${missing(0, 'idea-9')}; ${missing(2, 'idea-8')}`);
   });
 
-  it('rejects a non-member and a second reveal, whatever it holds', () => {
+  it('reveal rejects non-members, and a second reveal with any contents', () => {
     given(...past)
       .when(reveal(6000), { at, by: EVE })
       .rejects('FORUM_ERR_MEMBER', EVE);
@@ -268,7 +268,7 @@ describe('reveal', () => {
         .rejects('FORUM_ERR_CONFLICT', ANN);
   });
 
-  it('rejects before its phase, after its deadline and when the chamber is committed', () => {
+  it('reveal is rejected before its phase, after its deadline and once the chamber is committed', () => {
     given(...past)
       .when(reveal(6000), { at: HOURS.commit, by: ANN })
       .rejects('FORUM_ERR_PHASE', 'actual phase ALLOCATE_COMMIT');

@@ -27,7 +27,7 @@ const polled = (did: string, stance: 'for' | 'against' | 'undecided', version = 
   { type: 'chamber.debated', payload: { ideaId: 'idea-1', comment: 'hm', refinement: null, stance, version } },
 ];
 
-/** Events 4 and 5 are proposals, 6 a pass. */
+/** Events 4 and 5 are proposals, event 6 is a pass. */
 const PAST = [
   created(),
   ...joined(ANN, BOB),
@@ -43,13 +43,13 @@ describe('amend', () => {
     [{ name: 'Better' }, [], 2],
     [{ description: '' }, [amended(D, ANN, 'idea-1', 2)], 3],
     [{ name: 'Idea ONE', description: 'why' }, [], 2],
-  ] as const)('records %j and the version that it makes', (changes, past, version) => {
+  ] as const)('amend records %j and the new version', (changes, past, version) => {
     given(...PAST, ...past)
       .when(amend({ ideaId: 'idea-1', ...changes }), { at: D, by: ANN })
       .gives({ type: 'chamber.amended', payload: { ideaId: 'idea-1', version, ...changes } });
   });
 
-  it('changes the text of the idea and nothing else of it', () => {
+  it('amend changes only the text of the idea', () => {
     const before = fold(PAST).ideas;
     const [one, ...others] = fold([...PAST, amended(D + 5, ANN, 'idea-1', 2)]).ideas;
     const versions = [
@@ -89,13 +89,13 @@ describe('amend', () => {
     ],
     ['of a withdrawn idea', [...PAST, withdrawn(D, ANN, 'idea-1')], better, { at: D, by: ANN }, 'FORUM_ERR_CONFLICT'],
     ['that would make a 17th version', [...PAST, ...SIXTEEN], better, { at: D, by: ANN }, 'FORUM_ERR_CONFLICT'],
-  ] as const)('is rejected %s', (_title, past, body, attempt, code) => {
+  ] as const)('amend is rejected %s', (_title, past, body, attempt, code) => {
     given(...past)
       .when(amend(body), attempt)
       .rejects(code, '');
   });
 
-  it('takes a 16th version', () => {
+  it('amend accepts a 16th version', () => {
     given(...PAST, ...SIXTEEN.slice(0, -1))
       .when(amend(better), { at: D, by: ANN })
       .gives({ type: 'chamber.amended', payload: { ...better, version: 16 } });
@@ -106,7 +106,7 @@ describe('withdraw', () => {
   it.each([
     ['PROPOSAL', PAST.slice(0, 5), P],
     ['DEBATE', PAST, D],
-  ] as const)('takes an idea back in %s, for good', (_phase, past, at) => {
+  ] as const)('withdraw permanently withdraws an idea in %s', (_phase, past, at) => {
     given(...past)
       .when(withdraw('idea-1'), { at, by: ANN })
       .gives({ type: 'chamber.withdrawn', payload: { ideaId: 'idea-1' } });
@@ -121,19 +121,19 @@ describe('withdraw', () => {
     ['of an idea that does not exist', PAST, 'idea-4', { at: D, by: ANN }, 'FORUM_ERR_NOT_FOUND'],
     ["of another member's idea", PAST, 'idea-3', { at: D, by: ANN }, 'FORUM_ERR_FORBIDDEN'],
     ['a second time', [...PAST, withdrawn(D, ANN, 'idea-1')], 'idea-1', { at: D, by: ANN }, 'FORUM_ERR_CONFLICT'],
-  ] as const)('is rejected %s', (_title, past, ideaId, attempt, code) => {
+  ] as const)('withdraw is rejected %s', (_title, past, ideaId, attempt, code) => {
     given(...past)
       .when(withdraw(ideaId), attempt)
       .rejects(code, '');
   });
 
-  it('leaves the ticker taken', () => {
+  it('withdraw does not free the ticker', () => {
     given(...PAST.slice(0, 5), withdrawn(P, ANN, 'idea-1'))
       .when({ operation: 'propose', body: { name: 'Again', ticker: 'one' } }, { at: P, by: ANN })
       .rejects('FORUM_ERR_CONFLICT', 'ticker: one');
   });
 
-  it('prevents the reveal of an allocation that names the idea, even with 0 bps', () => {
+  it('withdraw prevents the reveal of an allocation that names the idea, even with 0 bps', () => {
     const allocations = [
       { ideaId: 'idea-3', bps: 1 },
       { ideaId: 'idea-1', bps: 0 },
@@ -155,7 +155,7 @@ describe('a comment', () => {
     ['a proposal', 4],
     ['a comment', 8],
     ['an amendment', 9],
-  ])('may reply to %s', (_title, replyTo) => {
+  ])('a comment may reply to %s', (_title, replyTo) => {
     given(...PAST, polled(ANN, 'for'), amended(D, ANN, 'idea-1', 2))
       .when(debate({ replyTo }), { at: D, by: ANN })
       .gives({ type: 'chamber.debated', payload: { ...said, replyTo } });
@@ -168,19 +168,19 @@ describe('a comment', () => {
     ['a withdrawal', 8],
     ['an event that does not exist', 9],
     ['an event that no chamber will have', Number.MAX_SAFE_INTEGER],
-  ])('is rejected as a reply to %s', (_title, replyTo) => {
+  ])('a comment is rejected as a reply to %s', (_title, replyTo) => {
     given(...PAST, withdrawn(D, ANN, 'idea-1'))
       .when(debate({ replyTo }), { at: D, by: ANN })
       .rejects('FORUM_ERR_NOT_FOUND', `replyTo: event ${replyTo}`);
   });
 
-  it('takes null for no reply and no stance', () => {
+  it('null means no reply and no stance in a comment', () => {
     given(...PAST)
       .when(debate({ replyTo: null, stance: null }), { at: D, by: ANN })
       .gives({ type: 'chamber.debated', payload: said });
   });
 
-  it('records a stance with the version that it is on', () => {
+  it('a comment records its stance with the version of the idea', () => {
     given(...PAST, amended(D, ANN, 'idea-1', 2))
       .when(debate({ ideaId: 'idea-1', stance: 'against' }), { at: D, by: ANN })
       .gives({
@@ -189,13 +189,13 @@ describe('a comment', () => {
       });
   });
 
-  it.each([{}, { ideaId: null }])('is rejected with a stance on no idea: %j', (idea) => {
+  it.each([{}, { ideaId: null }])('a comment with a stance but without an idea is rejected: %j', (idea) => {
     given(...PAST)
       .when(debate({ ...idea, stance: 'for' }), { at: D, by: ANN })
       .rejects('FORUM_ERR_VALIDATION', 'stance: needs an ideaId');
   });
 
-  it('may be about a withdrawn idea, but takes no stance on it', () => {
+  it('a comment on a withdrawn idea is allowed, but not with a stance', () => {
     const past = [...PAST, withdrawn(D, ANN, 'idea-1')];
     given(...past)
       .when(debate({ ideaId: 'idea-1' }), { at: D, by: ANN })
@@ -212,14 +212,14 @@ describe('the straw poll', () => {
     return idea && stanceCounts(idea);
   };
 
-  it('counts the latest stance of each member', () => {
+  it('the straw poll counts the latest stance of each member', () => {
     expect(counts()).toEqual({ for: 0, against: 0, undecided: 0, outdated: 0 });
     expect(counts(polled(ANN, 'against'), polled(BOB, 'undecided'), polled(ANN, 'for'))).toEqual({
       ...{ for: 1, against: 0, undecided: 1, outdated: 0 },
     });
   });
 
-  it('counts a stance on an earlier version as outdated, until the member takes another', () => {
+  it('the straw poll counts a stance on an earlier version as outdated, until the member takes a new one', () => {
     const past = [polled(ANN, 'for'), polled(BOB, 'against'), amended(D, ANN, 'idea-1', 2)];
     expect(counts(...past)).toEqual({ for: 0, against: 0, undecided: 0, outdated: 2 });
     expect(counts(...past, polled(BOB, 'for', 2))).toEqual({ for: 1, against: 0, undecided: 0, outdated: 1 });
@@ -229,13 +229,13 @@ describe('the straw poll', () => {
 describe.each([
   ['an amendment', amended(D, ANN, 'idea-1', 2)],
   ['a withdrawal', withdrawn(D, ANN, 'idea-1')],
-])('%s', (_title, change) => {
+])('for %s', (_title, change) => {
   const turns = { turnSeconds: 60, rounds: { proposal: 1, debate: 9 }, movesPerTurn: 1 };
   const past = [created(turns), ...joined(ANN, BOB), proposed(ANN, 1, 'ONE')];
   const debateAt = fold(past).ends.proposalDeadline;
   const at = (event: BriefEvent): BriefEvent => [debateAt, event[1], event[2]];
 
-  it('keeps the turn and counts as a move of it', () => {
+  it('the move does not end the turn and counts for movesPerTurn', () => {
     given(...past, at(change))
       .when(debate({}), { at: debateAt, by: ANN })
       .rejects('FORUM_ERR_CONFLICT', 'pass');
@@ -250,7 +250,7 @@ describe.each([
       .rejects('FORUM_ERR_CONFLICT', 'pass');
   });
 
-  it('breaks the silence that would end the phase', () => {
+  it('the move prevents the early end of the phase', () => {
     const passes = [passed(debateAt, ANN, BOB), passed(debateAt, BOB, ANN)];
     expect(fold([...past, ...passes]).ends.debateDeadline).toBe(debateAt);
     expect(fold([...past, at(change), ...passes]).ends.debateDeadline).toBeGreaterThan(debateAt);
@@ -264,7 +264,7 @@ describe('minMembers', () => {
   it.each([
     ['without rounds', {}],
     ['with rounds', rounds],
-  ])('ends a chamber with fewer at the end of LOBBY, %s', (_title, pace) => {
+  ])('a chamber with fewer members than minMembers ends with LOBBY, %s', (_title, pace) => {
     for (const members of [[], [ANN]]) {
       const state = fold([asks(2, pace), ...joined(...members)]);
       expect(new Set(Object.values(state.ends))).toEqual(new Set([P]));
@@ -277,20 +277,20 @@ describe('minMembers', () => {
     }
   });
 
-  it('lets a reveal know, too, why the chamber is over', () => {
+  it('the error for a reveal says that the chamber lacked members', () => {
     given(asks(2), ...joined(ANN))
       .when({ operation: 'reveal', body: { allocations: [], salt: `0x${'aa'.repeat(16)}` } }, { at: P, by: ANN })
       .rejects('FORUM_ERR_PHASE', 'did not come about');
   });
 
-  it('changes nothing of a chamber that has as many', () => {
+  it('minMembers changes nothing in a chamber with enough members', () => {
     const { ends, deadlines } = fold([asks(2), ...joined(ANN, BOB)]);
     expect(ends).toEqual(deadlines);
     const withRounds = (past: BriefEvent) => fold([past, ...joined(ANN, BOB)]).ends;
     expect(withRounds(asks(2, rounds))).toEqual(withRounds(created(rounds)));
   });
 
-  it('is needed by start', () => {
+  it('start requires minMembers members', () => {
     const start = { operation: 'start', body: {} } as const;
     given(asks(3, rounds), ...joined(ANN, BOB))
       .when(start, { at: HOURS.lobby, by: ANN })

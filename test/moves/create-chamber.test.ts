@@ -20,7 +20,7 @@ function refusal(code: string, detail: string) {
 }
 
 describe('creating a chamber', () => {
-  it('states everything that was asked for', () => {
+  it('a creation records all requested settings', () => {
     expect(create({ turnSeconds: 60 })).toEqual({
       type: 'chamber.created',
       payload: {
@@ -34,7 +34,7 @@ describe('creating a chamber', () => {
     expect(create({})).toMatchObject({ payload: { turnSeconds: null } });
   });
 
-  it('takes equal deadlines: the phase between them is skipped', () => {
+  it('a creation accepts equal deadlines, which skip a phase', () => {
     expect(create({ proposalDeadline: BODY.lobbyDeadline })).toMatchObject({ type: 'chamber.created' });
   });
 
@@ -43,24 +43,24 @@ describe('creating a chamber', () => {
     ['debateDeadline', '2030-01-01T01:59:59.999Z'],
     ['allocateCommitDeadline', '2030-01-01T02:59:59.999Z'],
     ['allocateRevealDeadline', '2030-01-01T03:59:59.999Z'],
-  ])('rejects a %s before the deadline in front of it', (name, time) => {
+  ])('a creation rejects a %s before the previous deadline', (name, time) => {
     expect(create({ [name]: time })).toEqual(refusal('FORUM_ERR_VALIDATION', `${name}: `));
   });
 
-  it('rejects a lobby deadline that is not in the future, telling the service time', () => {
+  it('a creation rejects a lobby deadline that is not in the future, and the error has the service time', () => {
     const now = Date.parse(BODY.lobbyDeadline);
     expect(create({}, { now })).toEqual(refusal('FORUM_ERR_VALIDATION', `service time ${BODY.lobbyDeadline}`));
     expect(create({}, { now: now - 1 })).toMatchObject({ type: 'chamber.created' });
   });
 
-  it('names every deadline that is wrong, and a past lobby deadline with them', () => {
+  it('one error names all wrong deadlines, including a past lobby deadline', () => {
     const now = Date.parse(BODY.lobbyDeadline);
     const wrong = { debateDeadline: BODY.lobbyDeadline, allocateRevealDeadline: BODY.lobbyDeadline };
     const detail = expect.stringMatching('^lobbyDeadline: .*; debateDeadline: .*; allocateRevealDeadline: [^;]*$');
     expect(create(wrong, { now })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
   });
 
-  it('rejects more open chambers than one agent may have', () => {
+  it('a creation beyond the agent’s limit of open chambers is rejected', () => {
     const openChambers = LIMITS.openChambersPerDidMax;
     expect(create({}, { openChambers })).toEqual(refusal('FORUM_ERR_CONFLICT', 'open chambers'));
   });

@@ -30,10 +30,10 @@ function isRecord(type: string, value: object): boolean {
   return v.safeParse(schemas[type] as v.GenericSchema, value).success;
 }
 
-/** Events of an earlier release lack them. */
+/** Events of earlier releases lack these members. */
 const ADDED_LATER = ['accountEventId', 'walletAddress', 'walletProven', 'label', 'serviceKeys'];
 
-/** The value without each of its members in turn, and with one more. */
+/** The value without each of its members in turn, and with one additional member. */
 function changesOf(value: object): readonly object[] {
   const names = Object.keys(value).filter((name) => !ADDED_LATER.includes(name));
   const without = names.map((name) => Object.fromEntries(Object.entries(value).filter(([other]) => other !== name)));
@@ -41,11 +41,11 @@ function changesOf(value: object): readonly object[] {
 }
 
 describe('a record', () => {
-  it('has a schema for each type of event', () => {
+  it('each event type has a record schema', () => {
     expect(Object.keys(schemas)).toEqual(RECORDS.map(({ type }) => type));
   });
 
-  it.each(RECORDS)('of $type has every member, and no other', (good) => {
+  it.each(RECORDS)('a record of $type must have exactly its members', (good) => {
     expect(isRecord(good.type, good)).toBe(true);
     const payloads = changesOf(good.payload).map((payload) => ({ ...good, payload }));
     for (const bad of [...changesOf(good), ...payloads, { ...good, type: 'chamber.renamed' }]) {
@@ -53,14 +53,14 @@ describe('a record', () => {
     }
   });
 
-  it.each(Object.values(moves))('of $operation may lack the account event', ({ event, example }) => {
+  it.each(Object.values(moves))('a record of $operation may lack the account event', ({ event, example }) => {
     const { accountEventId, ...payload } = example.payload;
     expect(accountEventId).toBe(2);
     expect(isRecord(event, record(event, payload, SIGNED))).toBe(true);
     expect(isRecord(event, record(event, { ...payload, accountEventId: 0 }, SIGNED))).toBe(false);
   });
 
-  it('of a move may be unsigned; one of the service has no signer', () => {
+  it('a record of a move may be unsigned; a record of the service has no signer', () => {
     const { event, example } = moves.join;
     expect(isRecord(event, record(event, example.payload, { ...SIGNED, request: null }))).toBe(true);
     expect(isRecord(event, record(event, example.payload, UNSIGNED))).toBe(false);

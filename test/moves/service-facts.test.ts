@@ -31,7 +31,7 @@ const deployFailed = (ideaId: string): ServiceFact => ({
   payload: { ideaId, txHash: null, reason: 'the ticker is taken' },
 });
 
-/** Seven moves; idea-1 graduates with one backer, idea-2 has none. */
+/** Seven moves; idea-1 graduates with one backer, idea-2 has no backers. */
 const CLOSED: readonly BriefEvent[] = [
   created(),
   ...joined(ANN, BOB),
@@ -64,7 +64,7 @@ describe('a service fact', () => {
     ['a failed deployment', COMMITTED, deployFailed('idea-1')],
     ['a deployment transaction replaced after a reorganization', DEPLOYED, deploySubmitted('idea-1', 6)],
     ['a deployment transaction signed into a nonce gap', DEPLOYED, deploySubmitted('idea-1', 4)],
-  ])('may be %s', (_title, past, fact) => {
+  ])('a service fact may be %s', (_title, past, fact) => {
     expect(() => decide(past, fact)).not.toThrow();
   });
 
@@ -144,19 +144,19 @@ describe('a service fact', () => {
       deploySubmitted('idea-1', 0),
       'relay.deploy_submitted comes after the outcome of idea-1 and replaces no transaction',
     ],
-  ])('is rejected as %s', (_title, past, fact, message) => {
+  ])('a service fact is rejected as %s', (_title, past, fact, message) => {
     expect(() => decide(past, fact)).toThrow(new ServiceFactRejected(message));
   });
 
   it.each([commitSubmitted(0), chamberCommitted(MOVES), deploySubmitted('idea-1', 0), ideaDeployed('idea-1')])(
-    'is rejected before the reveal deadline: $type',
+    'a service fact is rejected before the reveal deadline: $type',
     (fact) => {
       const decideEarly = () => decide([], fact, HOURS.end - 1);
       expect(decideEarly).toThrow(new ServiceFactRejected(`${fact.type} comes before the reveal deadline`));
     },
   );
 
-  it('of an unknown type is an error', () => {
+  it('a service fact of an unknown type is an error', () => {
     const unknown = { type: 'relay.paused', payload: {} } as unknown as ServiceFact;
     expect(() => decide(COMMITTED, unknown)).toThrow('unhandled case {"type":"relay.paused"');
   });

@@ -1,5 +1,5 @@
-// What each slice says about its move: its example conforms to its schemas, its answer is derived from the event, and the body that is
-// reconstructed from a payload leads to the same payload.
+// Properties of each slice: its example conforms to its schemas, its response follows from the event, and the body reconstructed from a
+// payload leads to the same payload.
 import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
 import { changePersonality } from '../../src/moves/change-personality.ts';
@@ -26,7 +26,7 @@ describe('a slice', () => {
     },
   );
 
-  it.each(slices)('$operation answers from the event', ({ answer, example }) => {
+  it.each(slices)('$operation derives its response from the event', ({ answer, example }) => {
     const { eventId = 1 } = example.answer as { readonly eventId?: number };
     const event = { chamberId: CHAMBER_ID, eventId, did: ALICE, payload: example.payload };
     expect(answer(event)).toEqual(example.answer);
@@ -37,7 +37,7 @@ describe('a slice', () => {
     expect(impliedBody(example.payload)).toEqual(body);
   });
 
-  it('implies a member only where the payload holds more than its absence', () => {
+  it('an implied body omits members that are absent in the payload', () => {
     const { createChamber, debate } = moves;
     const payload = { ...createChamber.example.payload, turnSeconds: 60 };
     expect(createChamber.impliedBody(payload)).toEqual({
@@ -67,7 +67,7 @@ describe('a slice', () => {
     expect(move.narrate(move.example.payload, NAMES)).toBe(text);
   });
 
-  it('narrates every share of an allocation, and one without shares as an abstention', () => {
+  it('reveal narrates every share of an allocation, and an empty allocation as an abstention', () => {
     const { salt } = moves.reveal.example.payload;
     const narrate = (...bps: readonly number[]) =>
       moves.reveal.narrate({ allocations: bps.map((each) => ({ ideaId: `idea-${each}`, bps: each })), salt }, NAMES);
@@ -75,7 +75,7 @@ describe('a slice', () => {
     expect(narrate()).toBe('reveals an abstention');
   });
 
-  it('is found by the type of its event', () => {
+  it('each slice is found by the type of its event', () => {
     expect(Object.entries(moveOfEvent).map(([type, move]) => [type, move.operation])).toEqual([
       ['chamber.created', 'createChamber'],
       ['chamber.joined', 'join'],

@@ -1,4 +1,4 @@
-// The cost of a page is bounded: before, 100 refinements of 60 KB made a page of 110 MB, at every request.
+// The cost of a page is limited. Before, 100 refinements of 60 KB made a page of 110 MB at every request.
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it, vi } from 'vitest';
 import { openChamber } from '../kit/chambers.ts';
@@ -32,7 +32,7 @@ async function fullService(comment: string): Promise<TestService> {
 }
 
 describe('the page of a chamber that is full of the longest texts', () => {
-  it('is truncated, and links to the omitted parts', async () => {
+  it('the page of a chamber with the longest texts is truncated, and links to the omitted parts', async () => {
     const page = await pageOf(await fullService(LONGEST), 1);
     expect(page.length).toBeLessThan(PAGE_BYTES_MAX);
     const html = page.toString();
@@ -42,13 +42,13 @@ describe('the page of a chamber that is full of the longest texts', () => {
     expect(html).toMatch(/ \[…\]<\/pre><p class="facts"><a href="1\/events\?after=\d+&amp;limit=1">/);
   });
 
-  it('shows the last event, however long it is', async () => {
+  it('the page shows the last event, however long it is', async () => {
     const html = (await pageOf(await fullService('short'), 1)).toString();
     const last = 1 + MEMBERS * 4 + COMMENTS;
     expect(html).toContain(`id="e${last}"`);
   });
 
-  it('is made once for all its readers, later ones included', async () => {
+  it('the page is made once for all readers, including later ones', async () => {
     const service = await fullService('short');
     const reading = vi.spyOn(service.log, 'readPage');
     const first = await pageOf(service, 1);
@@ -62,7 +62,7 @@ describe('the page of a chamber that is full of the longest texts', () => {
     expect(later).toContain(`data-now="${service.clock.read()}"`);
   });
 
-  it('is compressed for clients that accept it', async () => {
+  it('the page is compressed for clients that accept it', async () => {
     const service = await fullService('short');
     const compressed = await pageOf(service, 1, { 'accept-encoding': 'gzip' });
     expect(gunzipSync(compressed).equals(await pageOf(service, 1))).toBe(true);
@@ -92,12 +92,14 @@ describe('a chamber of 256 ideas, each with 16 of the longest texts and a stance
     return new TestService({ clock, store });
   }
 
-  it('has a page, a view, ideas and transcripts no longer than with one text each', { timeout: 300_000 }, async () => {
+  it('page, view, ideas and transcripts are not longer with 16 texts per idea than with one', {
+    timeout: 300_000,
+  }, async () => {
     const service = await amendedService();
     expect((await pageOf(service, 1)).length).toBeLessThan(PAGE_BYTES_MAX);
     const bytesOf = async (path: string) => (await (await service.app.request(path, {}, {})).arrayBuffer()).byteLength;
     expect(await bytesOf('/chambers/1')).toBeLessThan(100_000);
-    // 256 texts of 8,192 characters, the latest alone, and where the 16 versions of each are.
+    // Only the latest of each idea's texts (256 texts of 8,192 characters), and the events of its 16 versions.
     expect(await bytesOf('/chambers/1/ideas')).toBeLessThan(MEMBERS * (8_192 + 2_000));
     for (const after of [0, 1_100, 4_800, 4_900]) {
       expect(await bytesOf(`/chambers/1/transcript?after=${after}&maxBytes=65536`)).toBeLessThanOrEqual(65_536);

@@ -8,13 +8,13 @@ import { newAgent, newChamber, PHASE_MILLIS } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { DESK, expectShown, HAS_CHROMIUM, newLabelled, readerOfService } from './reader.ts';
 
-/** The picture of the README; written by a run that names it. */
+/** The picture for the README, written if a run names the file. */
 const { PICTURE } = process.env;
 
 describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
   const reader = readerOfService();
 
-  it('lists a chamber when it is created, and finds it', async () => {
+  it('a browser lists a new chamber, and its search finds the chamber', async () => {
     const page = await reader.open('/');
     const agent = await newAgent(reader.live);
     await agent.createChamber({ ...newChamber(reader.live.now()), name: 'Harbour <b>watch</b>' });
@@ -26,7 +26,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     await expectShown(page, 'h1', 'Harbour <b>watch</b>');
   });
 
-  it('moves nothing when the script adopts the service’s HTML', async () => {
+  it('nothing moves when the script adopts the service’s HTML', async () => {
     const agent = await newAgent(reader.live);
     const { chamberId } = await agent.createChamber({
       ...newChamber(reader.live.now()),
@@ -45,7 +45,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     }
   });
 
-  it('writes an agent on the baseline of its sentence', async () => {
+  it('an agent’s name is on the baseline of its sentence', async () => {
     const agent = await newAgent(reader.live);
     const { chamberId } = await agent.createChamber(newChamber(reader.live.now()));
     await agent.joinChamber(chamberId);
@@ -57,7 +57,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     }
   });
 
-  it('watches a chamber from LOBBY to COMMITTED, verifies it, and replays it', { timeout: 90_000 }, async () => {
+  it('a browser follows a chamber from LOBBY to COMMITTED, verifies and replays it', { timeout: 90_000 }, async () => {
     const names = ['Ada', 'Bruno', 'Chiara', 'Dana', 'Emil'];
     const agents = await Promise.all(names.map((label) => newLabelled(reader.live, label)));
     const [host, second] = agents as [(typeof agents)[number], (typeof agents)[number]];
@@ -102,7 +102,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     );
     await expectShown(page, '.transcript .text', 'Small and useful.');
     await expectShown(page, '.now', 'holds the turn and may speak');
-    // An agent in a sentence makes its line no higher.
+    // An agent's name does not make the line of its sentence higher.
     expect(await heightOfNow()).toBe(height);
     reader.live.advance(PHASE_MILLIS);
     await moves(
@@ -147,7 +147,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
   });
 });
 
-/** The distinct heights of the baselines of a sentence and of the agent in it. */
+/** The distinct baselines of a sentence and of the agent's name in it. */
 function baselines(page: Page, selector: string): Promise<number[]> {
   return page.locator(selector).evaluate((sentence) => {
     const agent = sentence.querySelector('.agent :is(.did, .label)');
@@ -215,7 +215,7 @@ function viewOn(page: Page) {
   });
 }
 
-/** Converts to WebP, which playwright can't write. */
+/** Converts to WebP, because playwright can't write this format. */
 async function pictureOf(page: Page): Promise<Buffer> {
   const session = await page.context().newCDPSession(page);
   const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 80 });

@@ -1,4 +1,4 @@
-// The page reads the chain that its reader names: a real chain, with an honest service and with an altered line.
+// The page reads the chain that its reader names: a real chain, an honest service, and an altered line.
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -21,7 +21,7 @@ describe.skipIf(!HAS_CHROMIUM)('a reader who names an RPC and a registry', () =>
   }, 180_000);
   afterAll(() => void openRpc.close());
 
-  it('finds the root and the log’s claims on the chain', async () => {
+  it('the page finds the root and the log’s claims on the chain', async () => {
     const page = await reader.open('/chambers/1', { origins: [reader.live.baseUrl, new URL(rpc).origin] });
     await page.getByText('Ask the chain too').click();
     await page.getByLabel('RPC').fill(rpc);
@@ -31,7 +31,7 @@ describe.skipIf(!HAS_CHROMIUM)('a reader who names an RPC and a registry', () =>
     await expectShown(page, '.chain .checks li', '✓ the chain confirms the commitment and the tokens (2)');
   });
 
-  it('finds another root on the chain than that of altered lines', async () => {
+  it('the page reports that the root on the chain differs from that of altered lines', async () => {
     const query = new URLSearchParams({ rpc, registry });
     const page = await reader.open(`/chambers/1?${query}`, {
       alter: (line) => line.replace('"bps":10000', '"bps":9999'),
@@ -44,7 +44,7 @@ describe.skipIf(!HAS_CHROMIUM)('a reader who names an RPC and a registry', () =>
     );
   });
 
-  it('says why a registry or an RPC could not be read', async () => {
+  it('the page says why a registry or an RPC could not be read', async () => {
     const asked = (registry: string, rpc: string) =>
       reader.open(`/chambers/1?${new URLSearchParams({ rpc, registry })}`, {
         origins: [reader.live.baseUrl, new URL(rpc).origin],

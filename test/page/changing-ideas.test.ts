@@ -1,11 +1,11 @@
-// What a chamber's page shows of ideas that change, with and without scripts.
+// A chamber's page with amended and withdrawn ideas, with and without scripts.
 import { describe, expect, it } from 'vitest';
 import { newAgent, newChamber, PHASE_MILLIS } from '../client/live-service.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { TestService } from '../kit/test-service.ts';
 import { DESK, expectShown, HAS_CHROMIUM, readerOfService } from './reader.ts';
 
-/** The picture of the page; written by a run that names it. */
+/** The picture of the page, written if a run names the file. */
 const { PICTURE } = process.env;
 
 async function htmlOf(service: TestService, chamberId: number): Promise<string> {
@@ -14,7 +14,7 @@ async function htmlOf(service: TestService, chamberId: number): Promise<string> 
 }
 
 describe('a page without scripts', () => {
-  it('shows the version of an idea and what changed, a withdrawn one struck, and its straw poll', async () => {
+  it('a page without scripts shows versions and changes of ideas, struck-through withdrawn ideas, and straw polls', async () => {
     const service = new TestService();
     const by = await service.agent();
     const id = await openChamber(service, [by]);
@@ -36,7 +36,7 @@ describe('a page without scripts', () => {
     expect(html).toMatch(/↳ answered in <a class="id" href="#e8">#8<\/a>/);
   });
 
-  it('says that a chamber lacks members, and that it did not come about', async () => {
+  it('a page without scripts says that a chamber lacks or lacked members', async () => {
     const service = new TestService();
     const id = await openChamber(service, [await service.agent()], { minMembers: 2 });
     expect(await htmlOf(service, id)).toContain('1 member so far, 2 needed when the lobby ends');
@@ -51,7 +51,7 @@ describe('a page without scripts', () => {
 describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
   const reader = readerOfService();
 
-  it('follows amendments, stances, replies and withdrawals', { timeout: 60_000 }, async () => {
+  it('a browser follows amendments, stances, replies and withdrawals', { timeout: 60_000 }, async () => {
     const [ann, bob] = [await newAgent(reader.live), await newAgent(reader.live)];
     const { chamberId } = await ann.createChamber({ ...newChamber(reader.live.now()), name: 'Weather desk' });
     for (const agent of [ann, bob]) await agent.joinChamber(chamberId);

@@ -1,4 +1,4 @@
-// The reference and the guide in a browser: the link to the chambers, and texts that fit every screen.
+// The API reference and the guide in a browser: the link to the chambers, and a layout that fits every screen.
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { DESK, expectShown, HAS_CHROMIUM, PHONE, readerOfService } from './reader.ts';
@@ -27,12 +27,12 @@ describe.skipIf(!HAS_CHROMIUM)('the documents in a browser', () => {
       expect((await page.locator('.contents').boundingBox())?.height).toBeLessThan(60);
       await page.locator('.contents summary').click();
       expect(await link(page).isVisible()).toBe(true);
-      // It does not scroll separately.
+      // The list of contents does not scroll separately.
       expect(await page.locator('.contents').evaluate((nav) => nav.scrollHeight - nav.clientHeight)).toBe(0);
     },
   );
 
-  it.each([DESK, PHONE])('the guide shows the whole of its code at $width px', async (viewport) => {
+  it.each([DESK, PHONE])('the guide shows all of its code at a width of $width px', async (viewport) => {
     const page = await open('/agent-guide', viewport);
     const cut = await page.locator('pre').evaluateAll((all) => all.map((pre) => pre.scrollWidth - pre.clientWidth));
     expect(Math.max(...cut)).toBe(0);

@@ -9,6 +9,6 @@ it.each([
   [3_599_001, '1 h 0 m'],
   [3_900_000, '1 h 5 m'],
   [90_000_000, '1 d 1 h'],
-])('of %i ms, %s are left', (millis, text) => {
+])('%i ms are shown as %s left', (millis, text) => {
   expect(timeLeft(1_000 + millis, 1_000)).toBe(text);
 });

@@ -1,4 +1,4 @@
-// The page's layout with hostile texts: texts stay text within their place, and every view is accessible.
+// The page's layout with hostile texts: they remain text, within their place, and every view is accessible.
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -19,7 +19,7 @@ describe.skipIf(!HAS_CHROMIUM)('with hostile texts in every field', () => {
   beforeAll(() => playHostile(reader.live));
 
   it.each([DESK, PHONE])(
-    'every visible text is shown as it is, and the layout of $width px holds',
+    'every visible text is shown unchanged, and the layout at $width px is intact',
     async (viewport) => {
       const look = { viewport };
       const list = await reader.open('/', { look });
@@ -58,26 +58,29 @@ describe.skipIf(!HAS_CHROMIUM)('with hostile texts in every field', () => {
     { title: 'the guide for agents', path: '/agent-guide', ready: '[id="1-identity"]', visit: { problems: /404/ } },
     { title: 'an error', path: '/chambers/99', ready: 'h1', visit: { problems: /404/ } },
     { title: 'an unknown address', path: '/no/such/page', ready: 'h1', visit: { problems: /404/ } },
-  ])('axe finds nothing on $title: in the light, and in the dark on a phone', async ({ path, ready, visit, act }) => {
-    const page = await reader.open(path, visit);
-    await page.locator(ready).first().waitFor();
-    await act?.(page);
-    expect(['as it is', await axeOn(page)]).toEqual(['as it is', []]);
-    await page.locator('details').evaluateAll((all) => {
-      // The reference has hundreds, of a few kinds.
-      for (const each of all.slice(0, 30)) each.setAttribute('open', '');
-    });
-    expect(['light', await axeOn(page)]).toEqual(['light', []]);
-    await page.emulateMedia({ colorScheme: 'dark' });
-    await page.setViewportSize(PHONE);
-    expect(['dark', await axeOn(page)]).toEqual(['dark', []]);
-  });
+  ])(
+    'axe finds no problem on $title, in light mode and in dark mode on a phone',
+    async ({ path, ready, visit, act }) => {
+      const page = await reader.open(path, visit);
+      await page.locator(ready).first().waitFor();
+      await act?.(page);
+      expect(['as it is', await axeOn(page)]).toEqual(['as it is', []]);
+      await page.locator('details').evaluateAll((all) => {
+        // The API reference has hundreds of them, of a few kinds.
+        for (const each of all.slice(0, 30)) each.setAttribute('open', '');
+      });
+      expect(['light', await axeOn(page)]).toEqual(['light', []]);
+      await page.emulateMedia({ colorScheme: 'dark' });
+      await page.setViewportSize(PHONE);
+      expect(['dark', await axeOn(page)]).toEqual(['dark', []]);
+    },
+  );
 });
 
 interface View {
   readonly title: string;
   readonly path: string;
-  /** Shown once the view is complete. */
+  /** Visible once the view is complete. */
   readonly ready: string;
   readonly visit?: Visit;
   readonly act?: (page: Page) => Promise<void>;
@@ -92,12 +95,12 @@ async function chooseFile(page: Page): Promise<void> {
   await expectShown(page, '.verify.good', 'nothing is broken.');
 }
 
-/** The name of an idea has no control characters. */
+/** Names of ideas contain no control characters. */
 function ideaName(text: string): string {
   return cut(text, NAME_CHARS_MAX).replace(/\p{Cc}/gu, '');
 }
 
-/** Chamber 1 has every text in every field, 2 is in its lobby, 3 is committed; the rest is for the list. */
+/** Chamber 1 has every text in every field, chamber 2 is in LOBBY, chamber 3 is committed; the others fill the list. */
 async function playHostile(live: LiveService): Promise<void> {
   const agents = await Promise.all(HOSTILE.map((text) => newLabelled(live, cut(text, LABEL_CHARS_MAX))));
   const [host] = agents as [(typeof agents)[number]];
@@ -130,7 +133,7 @@ function textsOf(page: Page, selector: string): Promise<string[]> {
   return page.locator(selector).evaluateAll((elements) => elements.map(({ textContent }) => textContent ?? ''));
 }
 
-/** Elements that reach beyond the screen's width or into the next element. */
+/** Elements that extend beyond the screen or overlap the next element. */
 function misplaced(page: Page): Promise<string[]> {
   return page.locator('main').evaluate((main) => {
     const isBeside = (element: typeof main) => element.closest('.scroll, .hidden, .skip') !== null;

@@ -1,4 +1,4 @@
-// Hostile texts that a page must only show.
+// Hostile texts that pages must show as text.
 
 export const HOSTILE = [
   '<script>alert(1)</script>',

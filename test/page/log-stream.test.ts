@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest';
 import { followLog } from '../../src/page/browser/log-stream.ts';
 
-it('reconnects with jitter: after a restart of the service, readers do not all return at the same moment', () => {
+it('readers reconnect with jitter, so that they do not all return at once after a restart of the service', () => {
   vi.useFakeTimers();
   const openedAt: number[] = [];
   class Refused {

@@ -14,12 +14,12 @@ it.each([
   ['@SUM(A1)', /,'@SUM\(A1\),/],
   ['rain, and sun', /,"rain, and sun",/],
   ['5, -3 at night', /,"5, -3 at night",/],
-])('takes no name for a formula: %s', (name, row) => {
+])('a name is never a formula in the CSV: %s', (name, row) => {
   expect(cellOf(name)).toMatch(row);
 });
 
 it.each([';=1+1', 'a;=1+1', 'a; =1+1', 'a;"=1+1', 'a\t=1+1', 'a\r\n=1+1', 'a;+1', 'a;-1', 'a;@x'])(
-  'nor where cells are separated by semicolons or tabs: %j',
+  'a name is never a formula if cells are separated by semicolons or tabs: %j',
   (name) => {
     for (const cell of cellOf(name).split(/[;\t\r\n]/)) {
       expect(cell.replace(/^[ "]*/, '')).not.toMatch(/^[=+\-@]/);

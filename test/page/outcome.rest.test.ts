@@ -1,4 +1,4 @@
-// The outcome on the page of a settled chamber: each idea's share, drawn and in numbers, and its token or failure.
+// The outcome on the page of a settled chamber: the share of each idea, as a bar and in numbers, and its token or failure.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ import { recordCommit } from '../kit/chambers.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { expectShown, HAS_CHROMIUM, newLabelled, PHONE, readerOfService } from './reader.ts';
 
-/** A folder for pictures of the section; written by a run that names it. */
+/** A folder for pictures of the section, written if a run names it. */
 const { OUTCOME_PICTURES } = process.env;
 const NAMES = ['Ada', 'Bruno', 'Chiara', 'Dana', 'Emil'];
 const IDEAS = ['TIDE', 'FOG', 'PIER', 'KELP'];
@@ -25,7 +25,7 @@ const SHARES = [
 describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => {
   const reader = readerOfService();
 
-  /** Waits for the deployment of its second graduate. */
+  /** A chamber that waits for the deployment of its second graduated idea. */
   async function committed(): Promise<number> {
     const agents = await Promise.all(NAMES.map((label) => newLabelled(reader.live, label)));
     const [host] = agents as [(typeof agents)[number]];
@@ -68,7 +68,7 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
     await reader.live.service.forum.submit({ operation: 'record', chamberId, fact });
   }
 
-  it('shows the outcome as soon as nothing can change any more', async () => {
+  it('the page shows the outcome as soon as it is final', async () => {
     const chamberId = await committed();
     const page = await reader.open(`/chambers/${chamberId}`, { look: { viewport: { width: 1280, height: 900 } } });
     await expectShown(page, '.now', 'Finished');
@@ -106,12 +106,12 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
       .locator('.shares .picture svg')
       .evaluateAll((bars) => bars.map((bar) => Math.round(bar.getBoundingClientRect().width)));
     expect(widths).toEqual(Array.from({ length: 5 }, () => widths[0]));
-    // No more events will come.
+    // No more events will arrive.
     await expectShown(phone, '.replay .live', 'End');
     expect(await phone.locator('.live.on').count()).toBe(0);
     const top = async (selector: string) => (await phone.locator(selector).boundingBox())?.y ?? Number.NaN;
     expect(await top('.transcript')).toBeLessThan(await top('.verify'));
-    // It is above the replay.
+    // The outcome is above the replay.
     const { y = 0 } = (await page.locator('.outcome').boundingBox()) ?? {};
     expect(y).toBeLessThan(400);
     const [json, csv] = [await download('JSON'), await download('CSV')];
@@ -125,7 +125,7 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
       /^idea-2,FOG,"'=Fog ""light"", louder",did:key:\w+,4,15500,\d+,0,true,false,1,,the ticker is taken$/,
     );
     expect(lines).toHaveLength(6);
-    // There is no outcome as of an earlier event.
+    // At an earlier event there is no outcome.
     await page.getByRole('slider').focus();
     await page.keyboard.press('Home');
     await expect.poll(() => page.locator('.outcome').count()).toBe(0);
@@ -138,7 +138,7 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
     }
   });
 
-  it('of an exported file is made by the browser alone', async () => {
+  it('the browser makes the outcome of an exported file without the service', async () => {
     const chamberId = await committed();
     await record(chamberId, {
       type: 'idea.deploy_failed',

@@ -13,7 +13,7 @@ const PACE: Partial<NewChamber> = { rounds: { proposal: 1, debate: 1 }, turnSeco
 describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
   const reader = readerOfService();
 
-  it('shows each phase end with the move that ends it, and replays the service’s views', async () => {
+  it('a browser shows the end of each phase with the move that ends it, and replays the service’s views', async () => {
     const agents = await Promise.all(['Ada', 'Bruno'].map((label) => newLabelled(reader.live, label)));
     const [ada, bruno] = agents as [(typeof agents)[number], (typeof agents)[number]];
     const { chamberId: id } = await ada.createChamber({ ...newChamber(reader.live.now()), ...PACE, maxMembers: 2 });
@@ -63,14 +63,14 @@ describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
     }
   });
 
-  it('shows a phase end by the clock when the service notes it, even if its own clock stands still', async () => {
+  it('a browser shows the end of a phase when the service sends a note, even if its own clock is stopped', async () => {
     const agent = await newAgent(reader.live);
     const lobbyDeadline = new Date(reader.live.now() + 5_000);
     const { chamberId } = await agent.createChamber({ ...newChamber(reader.live.now()), ...PACE, lobbyDeadline });
     await agent.joinChamber(chamberId);
     const page = await reader.open(`/chambers/${chamberId}`, {
       script: 'performance.now = () => 0;',
-      // So the time is known only from the note of the phase.
+      // So the note is the only source of the time.
       alter: (message) =>
         message.startsWith('{"note":"caught-up"') ? message.replace(/"now":"[^"]*"/, '"now":""') : message,
     });
@@ -80,7 +80,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
     await expectShown(page, '.verify.good', '2 of 2 events checked by your browser: nothing is broken.');
   });
 
-  it('resumes after the last line, not after the last note', async () => {
+  it('a browser resumes after the last line, not after the last note', async () => {
     const agent = await newAgent(reader.live);
     const { chamberId: id } = await agent.createChamber({ ...newChamber(reader.live.now()), ...PACE });
     let cuts = 0;

@@ -1,4 +1,4 @@
-// The pages without scripts: which requests get them, their headers, and hostile texts.
+// The pages without scripts: the requests that get them, their headers, and hostile texts.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -30,7 +30,7 @@ async function pageOf(
   return { response, html: await response.text() };
 }
 
-/** A chamber that some of its two agents have joined, with its current page. */
+/** A chamber joined by some of its two agents, with its current page. */
 async function openPage(memberCount: 0 | 1 | 2, changes: Readonly<Record<string, unknown>> = {}) {
   const service = new TestService();
   const [ann, bob] = [await service.agent(), await service.agent()];
@@ -44,7 +44,7 @@ async function openPage(memberCount: 0 | 1 | 2, changes: Readonly<Record<string,
 
 describe('GET / and GET /chambers/:id', () => {
   it.each(['/', '/chambers/1', '/chambers/9', '/chambers/x'])(
-    '%s: JSON but for browsers, with one status',
+    '%s is a page for browsers and JSON for others, with the same status',
     async (path) => {
       const service = new TestService();
       await openChamber(service, [await service.agent()]);
@@ -67,7 +67,7 @@ describe('GET / and GET /chambers/:id', () => {
     },
   );
 
-  it('HEAD has the headers of the page', async () => {
+  it('HEAD returns the headers of the page', async () => {
     const service = new TestService();
     const response = await service.app.request('/', { method: 'HEAD', headers: { accept: BROWSER } }, {});
     expect([response.headers.get('content-type'), await response.text()]).toEqual(['text/html; charset=utf-8', '']);
@@ -101,7 +101,7 @@ describe('GET / and GET /chambers/:id', () => {
     expect([post.status, await post.json()]).toMatchObject([404, { error: 'FORUM_ERR_NOT_FOUND' }]);
   });
 
-  it('an address that allows other methods is a page that says so', async () => {
+  it('a GET of an address with other methods gets a page that says so', async () => {
     const { response, html } = await pageOf(new TestService(), '/chambers/1/join');
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'OPTIONS, POST']);
     expect(html).toContain('<h1>Error 405</h1><p dir="auto">/chambers/1/join allows OPTIONS, POST, not GET</p>');
@@ -110,14 +110,14 @@ describe('GET / and GET /chambers/:id', () => {
   it.each([
     ['9', '9'],
     ['%3Cb%3E', '&lt;b&gt;'],
-  ])('a chamber that does not exist is named, with a link to the others: %s', async (id, shown) => {
+  ])('the page for an unknown chamber names it and links to the others: %s', async (id, shown) => {
     const { response, html } = await pageOf(new TestService(), `/chambers/${id}`);
     expect(response.status).toBe(404);
     expect(html).toContain(`<h1>Not found</h1><p>There is no chamber <bdi>${shown}</bdi>.</p>`);
     expect(html).toContain('<a href="../">All chambers</a>');
   });
 
-  it('pages forbid everything but files of the service', async () => {
+  it('the policy of pages allows only files of the service', async () => {
     const service = new TestService();
     const { response, html } = await pageOf(service, '/');
     expect(response.headers.get('content-security-policy')).toBe(pagePolicy());
@@ -128,10 +128,10 @@ describe('GET / and GET /chambers/:id', () => {
 });
 
 describe('texts of agents', () => {
-  it.each(HOSTILE)('%j is shown as a visible text in every place', async (text) => {
+  it.each(HOSTILE)('an agent’s text %j is shown as visible text everywhere', async (text) => {
     const { service, id, ann, act, read, enter } = await openPage(1, { name: text.slice(0, 120) });
     await enter('PROPOSAL');
-    // The name of an idea has no control characters.
+    // Names of ideas contain no control characters.
     const name = text.slice(0, 120).replace(/\p{Cc}/gu, '');
     const idea = { name, ticker: 'EVIL', description: text };
     await act(ann, 'propose', idea);
@@ -165,7 +165,7 @@ function escaped(text: string): string {
 }
 
 describe('a chamber without scripts', () => {
-  it('folds a long topic and a long description, and contains both in full', async () => {
+  it('a page without scripts collapses a long topic and description, and contains both in full', async () => {
     const long = `${'All the rain of the town. '.repeat(20)}<end>`;
     const lines = 'a\nb\n'.repeat(10);
     const { ann, act, read, enter } = await openPage(1, { topic: long });
@@ -187,14 +187,14 @@ describe('a chamber without scripts', () => {
     expect(html).toContain('<p class="text" dir="auto">Rain.</p>');
   });
 
-  it('has the transcript before the checks and the members', async () => {
+  it('the transcript precedes the checks and the members', async () => {
     const html = await (await openPage(1)).read();
     const places = ['<h2>Ideas', '<h2>Transcript', '<h2>Verify', '<h2>Members'].map((part) => html.indexOf(part));
     expect(places).toEqual(places.toSorted((one, other) => one - other));
     expect(places).not.toContain(-1);
   });
 
-  it('shows members, turn, ideas, allocations and the root, phase by phase', async () => {
+  it('a page without scripts shows members, turn, ideas, allocations and the root in each phase', async () => {
     const { service, id, ann, bob, act, read, enter } = await openPage(2, { name: 'Weather' });
     expect(await read()).toContain('Agents may join: 2 members so far.');
     await enter('PROPOSAL');
@@ -219,7 +219,7 @@ describe('a chamber without scripts', () => {
     expect((await pageOf(service, '/')).html).toMatch(/<h2>Past <small>1<\/small>/);
   });
 
-  it('says when each phase ended or ends, and what each member left undone', async () => {
+  it('a page without scripts shows the end of each phase, and each member’s omissions', async () => {
     const { id, ann, act, read, enter } = await openPage(2);
     const ends = async () => [...(await read()).matchAll(/<span>(ended|until) <time/g)].map(([, word]) => word);
     expect(await ends()).toEqual(['until', 'until', 'until', 'until', 'until']);
@@ -239,7 +239,7 @@ describe('a chamber without scripts', () => {
     expect(await ends()).toEqual(['ended', 'ended', 'ended', 'ended', 'ended']);
   });
 
-  it('uses the singular, and shows the first of many ideas', async () => {
+  it('pages use the singular for one item, and show the first of many ideas', async () => {
     const { id, ann, act, read, enter } = await openPage(1);
     expect(await read()).toContain('1 member so far.');
     await enter('PROPOSAL');
@@ -257,11 +257,11 @@ describe('a chamber without scripts', () => {
     await enter('ALLOCATE_REVEAL');
     await act(ann, 'allocate/reveal', reveal);
     await enter('COMMITTED');
-    // Graduates are never folded.
+    // Graduated ideas are never collapsed.
     expect(await read()).toMatch(/Idea 10.*<details class="rest"><summary>1 more idea<\/summary>.*Idea 9.*<\/details>/);
   });
 
-  it('has a sentence for each phase without events', async () => {
+  it('a page has a sentence for each phase without events', async () => {
     const { read, enter } = await openPage(0);
     await enter('ALLOCATE_COMMIT');
     expect(now(await read())).toBe('The chamber has no members: nobody can commit to an allocation.');
@@ -320,7 +320,7 @@ describe('a chamber without scripts', () => {
     );
   });
 
-  it('the list is read in pages', async () => {
+  it('the list of chambers has pages', async () => {
     const service = new TestService();
     const by = await service.agent();
     for (let n = 0; n < 51; n++) await openChamber(service, [by]);
@@ -335,7 +335,7 @@ describe('a chamber without scripts', () => {
     ['LOBBY', 'ending …'],
     ['ALLOCATE_COMMIT', 'ending …'],
     ['ALLOCATE_REVEAL', 'root awaited'],
-  ] as const)('the list says of %s, once it is over by the clock: %s', (phase, words) => {
+  ] as const)('once %s is over by the clock, the list says: %s', (phase, words) => {
     const about = { chamberId: 1, name: 'Garden', memberCount: 1, deadlines: DEADLINES_HOURLY };
     const chambers = [{ ...about, phase, phaseEndsAt: toTimestamp(START) }];
     const html = toHtml(listView({ chambers, now: START, hasMore: false, isLive: true, search: '' }));
@@ -365,14 +365,14 @@ it('a chamber shows its admission rules in words', async () => {
 describe('a chamber with rounds', () => {
   const PACE = { rounds: { proposal: 2, debate: 1 }, turnSeconds: 60, movesPerTurn: 3, maxMembers: 2 };
 
-  /** The end of each phase, past or to come; from 00:00, where the clock of the tests starts. */
+  /** The end of each phase, past or future, from 00:00, when the clock of the tests starts. */
   const ends = (html: string) =>
     [...html.matchAll(/<span>([a-z ]+) <time datetime="\d{4}-\d\d-\d\dT([\d:]+)\./g)].map(
       ([, word, at]) => `${word} ${at}`,
     );
   const step = (html: string) => /<li class="current"[^>]*><strong>(\w+)</.exec(html)?.[1];
 
-  it('shows the pace, the turn out of all turns, and when each phase ends at the latest or ended early', async () => {
+  it('the page of a chamber with rounds shows the pace, the number of the turn, and each phase’s latest or early end', async () => {
     const { service, id, ann, bob, act, read } = await openPage(1, PACE);
     const deadlines = ['01:00:00', '02:00:00', '03:00:00', '04:00:00', '05:00:00'];
     const lobby = await read();
@@ -414,7 +414,7 @@ describe('a chamber with rounds', () => {
     );
   });
 
-  it('is made again when the clock alone ends a turn or a phase, also of a single member', async () => {
+  it('the page is made again when the clock ends a turn or a phase, also with a single member', async () => {
     const { service, ann, act, read } = await openPage(1, PACE);
     await act(ann, 'start');
     const seen = [];
@@ -431,7 +431,7 @@ describe('a chamber with rounds', () => {
     ]);
   });
 
-  it('shows each event under its phase, even if one ends a phase and the next follows in the same millisecond', async () => {
+  it('each event is under its phase, even if the next phase’s first event is in the same millisecond', async () => {
     const { id, ann, bob, act, read } = await openPage(1, { ...PACE, rounds: { proposal: 1, debate: 1 } });
     await act(bob, 'join');
     for (const by of [ann, bob, ann, bob]) await act(by, 'pass');
@@ -459,7 +459,7 @@ describe('a chamber with rounds', () => {
     ]);
   });
 
-  it('without members keeps its deadlines, and a phase without time did not end early', async () => {
+  it('a chamber without members keeps its deadlines, and an empty phase did not end early', async () => {
     const { service, ann, act, read } = await openPage(1, { ...PACE, ...deadlinesFrom(START, [1, 2, 2, 4, 5]) });
     await act(ann, 'start');
     service.clock.advance(2 * 60_000);
@@ -479,7 +479,7 @@ describe('a chamber with rounds', () => {
     ]);
   });
 
-  it('is past a phase once the event that ended it has arrived, even if the browser’s clock is behind', () => {
+  it('a phase is over once the event that ended it has arrived, even if the browser’s clock is behind', () => {
     const state = fold([created({ ...PACE }), ...joined(ANN, BOB)]);
     const html = toHtml(
       chamberView({ state, events: [], now: state.lastAt - 1_000, labels: new Map(), retired: new Set() }),
@@ -488,7 +488,7 @@ describe('a chamber with rounds', () => {
   });
 });
 
-it('a seat says whether its wallet was proven, and whether its key was retired', async () => {
+it('the list of members shows proven wallets and retired keys', async () => {
   const service = new TestService();
   const [ann, bob] = [await agentWith(service, walletOf(0)), await service.agent()];
   const id = await openChamber(service, [ann, bob]);
@@ -503,7 +503,7 @@ it('a seat says whether its wallet was proven, and whether its key was retired',
   expect(await seats()).toEqual([['wallet proven'], ['retired'], []]);
 });
 
-it('a seat says by whom its agent was admitted, where the chamber lists its agents', async () => {
+it('the list of members shows who admitted an agent if the chamber lists its agents', async () => {
   const service = new TestService();
   const [ann, bob] = [await service.agent({ label: 'Ann' }), await service.agent({ label: 'Bob' })];
   const id = await openChamber(service, [ann], { admission: { dids: [ann.did] } });
@@ -518,7 +518,7 @@ it('a seat says by whom its agent was admitted, where the chamber lists its agen
   ]);
 });
 
-/** The sentence about the current situation. */
+/** The sentence about the current state. */
 function now(html: string): string {
   return textOf(/<p class="now"[^>]*>(.*?)<\/p>/.exec(html)?.[1]);
 }
@@ -529,7 +529,7 @@ function textOf(html = ''): string {
 }
 
 describe('built files', () => {
-  it('are found by name, compressed for clients that accept it, and cached indefinitely', async () => {
+  it('built files are found by name, compressed for clients that accept it, and cached indefinitely', async () => {
     const folder = temporaryFolder();
     for (const [name, text] of Object.entries({ 'page-abcdefgh.js': 'plain', 'page-abcdefgh.js.gz': 'zipped' })) {
       await writeFile(join(folder, name), text);
@@ -548,7 +548,7 @@ describe('built files', () => {
     expect(new Assets(join(folder, 'missing')).pathOf('page')).toBeUndefined();
   });
 
-  it('an unknown one is not found', async () => {
+  it('an unknown built file is not found', async () => {
     const response = await new TestService().app.request('/assets/..%2f..%2fpackage.json', {}, {});
     expect(response.status).toBe(404);
   });

@@ -1,4 +1,4 @@
-// A reader's browser: Debian's Chromium with the built page. Every problem of a page ends its test.
+// A reader's browser: Debian's Chromium with the built page. Any problem on a page fails the test.
 import { existsSync } from 'node:fs';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
@@ -15,7 +15,7 @@ export const DESK = { width: 1280, height: 800 };
 export const PHONE = { width: 390, height: 844 };
 
 export interface Visit {
-  /** Alters the lines and notes of the stream on their way. */
+  /** Alters lines and notes of the stream in transit. */
   readonly alter?: (line: string) => string;
   /** Whether to close the stream's connection after this message. */
   readonly cut?: (message: string) => boolean;
@@ -30,7 +30,7 @@ export interface Visit {
   readonly look?: Pick<BrowserContextOptions, 'colorScheme' | 'viewport'>;
 }
 
-/** A live service and a browser, for all tests of a describe. */
+/** A live service and a browser for all tests of a describe block. */
 export function readerOfService(settings: () => Settings | Promise<Settings> = () => ({})) {
   const reader = {} as { live: LiveService } & Reader;
   beforeAll(async () => {
@@ -50,7 +50,7 @@ async function openReader(baseUrl: string) {
   if (!existsSync(ASSETS_FOLDER)) await buildPage(ASSETS_FOLDER);
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
 
-  /** Problems are errors, violations of the policy and requests to other origins. */
+  /** Problems are errors, violations of the policy, and requests to other origins. */
   async function open(
     path: string,
     { alter, cut, script, preview, problems: known, origins = [baseUrl], look }: Visit = {},
@@ -58,7 +58,7 @@ async function openReader(baseUrl: string) {
     const page = await browser.newPage(look);
     const problems: string[] = [];
     page.on('console', (message) => {
-      // No checkpoint covers an event of the last second or two.
+      // An event of the last second or two may not be covered by a checkpoint yet.
       const isEarly = message.location().url.endsWith('/tlog-proof') && message.text().includes('404');
       if (message.type() === 'error' && !isEarly && !known?.test(message.text())) problems.push(message.text());
     });

@@ -1,5 +1,5 @@
-// The page's verdict on lines that were altered on their way, on a service that contradicts its lines, on history that was changed since
-// a link was made, and on exported files: the same as the command line's.
+// The page's verdict on lines altered in transit, on a service that contradicts its lines, on history that was changed after a link was
+// made, and on exported files. It is the same as the command line's.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
@@ -31,14 +31,14 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     });
   });
 
-  it('names the event of which a proxy alters one byte, with the cause', async () => {
+  it('the page names an event with one altered byte, and the cause', async () => {
     const page = await reader.open(path, { alter: (line) => line.replace('"turnOrder":0', '"turnOrder":1') });
     await expectShown(page, '.findings', 'turnOrder');
     await expectShown(page, '#e2 .mark.broken', '✗');
     expect(await page.locator('#e1 .mark').getAttribute('aria-label')).toBe('verified');
   });
 
-  it('repeats a read that a portal or a cut response spoiled, and takes neither for a fault of the lines', async () => {
+  it('the page repeats a read that failed because of a portal or a cut response, and reports no fault of the lines', async () => {
     let asked = 0;
     const preview = (text: string) => {
       asked++;
@@ -67,7 +67,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await summary.hover();
     await page.mouse.down();
     await agent.joinChamber(chamberId);
-    // Longer than finding and drawing it takes.
+    // Longer than it takes to find and draw the findings.
     await page.waitForTimeout(1_000);
     expect(await form.getAttribute('open')).toBe('');
     await page.mouse.up();
@@ -77,7 +77,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     expect(await page.getByLabel('RPC').inputValue()).toBe('https://rpc.example');
   });
 
-  it('names a service that shows another root than its lines have', async () => {
+  it('the page reports a service whose root differs from that of its lines', async () => {
     const other = `0x${'12'.repeat(32)}`;
     const page = await reader.open(path, { preview: (text) => text.replace(root, other) });
     await expectShown(
@@ -87,7 +87,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     );
   });
 
-  it('links to the current root; a later visitor sees whether history was changed', async () => {
+  it('a link to the current root shows later visitors whether history was changed', async () => {
     const page = await reader.open(path);
     await page.getByRole('link', { name: 'Link to these 2 moves' }).click();
     await page.waitForURL(`**${path}?size=2&root=${root}`);
@@ -104,7 +104,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await expectShown(cut, '.findings', 'of the first 9 moves, but there are only 2');
   });
 
-  /** Each label with its verdict. */
+  /** The labels with their verdicts. */
   const badges = async (page: Page) => {
     const proofs = await page.locator('.proof').all();
     const read = proofs.map(async (proof) => [
@@ -123,7 +123,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
       await route.fulfill({ response, body: alter(await response.text()) });
     });
 
-  it('shows a badge for each proof, and at the next visit that the log has only grown', {
+  it('the page shows a badge for each proof, and at the next visit that the log is append-only', {
     timeout: 60_000,
   }, async () => {
     const page = await reader.open(path);
@@ -142,7 +142,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     expect(await badges(page)).toMatchObject({ ...proven, consistency: 'broken' });
   });
 
-  it('names a checkpoint that is not signed by the log, and one that does not cover the lines', {
+  it('the page reports a checkpoint not signed by the log, and a checkpoint that does not cover the lines', {
     timeout: 60_000,
   }, async () => {
     const unsigned = await reader.open('/');
@@ -159,7 +159,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     expect(await badges(other)).toMatchObject({ checkpoint: 'verified', inclusion: 'broken' });
   });
 
-  it('verifies the cosignatures of the witnesses that the reader names', { timeout: 60_000 }, async () => {
+  it('the page verifies the cosignatures of witnesses named by the reader', { timeout: 60_000 }, async () => {
     const witness = new Witness();
     const query = `?witnesses=${encodeURIComponent(formatVerifierKey(witness.key))}`;
     const page = await reader.open(path + query);
@@ -176,7 +176,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await expect.poll(() => badges(page), SLOW).toMatchObject({ witnesses: 'verified' });
   });
 
-  it('shows and audits a file that is dropped on it', async () => {
+  it('the page shows and audits a file that is dropped on it', async () => {
     const page = await reader.open('/');
     const text = await readFile(SAMPLE, 'utf8');
     await page.locator('live-list').waitFor();
@@ -191,7 +191,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await expectShown(page, '.verify.good', '22 of 22 events checked by your browser: nothing is broken.');
   });
 
-  it('finds in files what the command line finds', { timeout: 60_000 }, async () => {
+  it('the page reports the same findings for files as the command line', { timeout: 60_000 }, async () => {
     const folder = temporaryFolder();
     const page = await reader.open('/');
     for (const [index, { title, text }] of FORGERIES.entries()) {
@@ -216,7 +216,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     }
   });
 
-  it('keeps the part of a long transcript near the screen, jumps to any event, and prints all of them', async () => {
+  it('the page renders a long transcript near the screen only, jumps to any event, and prints all events', async () => {
     const sample = (await readFile(SAMPLE, 'utf8')).split('\n');
     const first = sample.findIndex((line) => line.includes('"type":"chamber.debated"'));
     const debated = JSON.parse(sample[first] ?? '') as { readonly eventId: number };
@@ -237,7 +237,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await expect.poll(entries, POLL).toBeLessThan(300);
   });
 
-  it('says that a file has no events', async () => {
+  it('the page says that a file has no events', async () => {
     const page = await reader.open('/');
     await page
       .locator('input[type=file]')

@@ -32,7 +32,7 @@ const changed = (eventId: number, personality: object) =>
   event(eventId, { type: 'agent.personality_changed', payload: { personality } });
 
 describe('an account', () => {
-  it('is what its registration says', () => {
+  it('an account has the data of its registration', () => {
     expect(evolveAccount(null, registered(1))).toMatchObject({
       did: ANN,
       agentId: ANN,
@@ -47,7 +47,7 @@ describe('an account', () => {
     });
   });
 
-  it('keeps the time of its first registration through another one', () => {
+  it('an account keeps the time of its first registration after a second one', () => {
     const state = [registered(1), registered(2, { personality: { style: 'wet' } })].reduce(
       evolveAccount,
       null as never,
@@ -61,7 +61,7 @@ describe('an account', () => {
     });
   });
 
-  it('remembers what it was registered with when the personality changes', () => {
+  it('an account keeps its registered personality when the personality changes', () => {
     const state = [registered(1), changed(2, { style: 'loud' })].reduce(evolveAccount, null as never);
     expect(state).toMatchObject({
       did: ANN,
@@ -72,7 +72,7 @@ describe('an account', () => {
     });
   });
 
-  it('has a proven wallet until another one is registered without a proof, and remembers every wallet that was proven', () => {
+  it('an account has a proven wallet until a different one is registered without a proof, and remembers all proven wallets', () => {
     const proven = (eventId: number, walletAddress: string) =>
       registered(eventId, { walletAddress, walletProof: { signature: '0x', issuedAt: '', service: '' } });
     const [mine, theirs] = [`0x${'AB'.repeat(20)}`, `0x${'cd'.repeat(20)}`];
@@ -94,7 +94,7 @@ describe('an account', () => {
     expect(state).not.toHaveProperty('walletProof');
   });
 
-  it('is retired by an event of its own, and stays what it was', () => {
+  it('a retirement changes nothing else in an account', () => {
     const before = evolveAccount(null, registered(1));
     const at = toTimestamp(START + 2 * HOUR);
     const after = evolveAccount(before, event(2, { type: 'agent.retired', payload: { by: 'key' } }));
@@ -103,7 +103,7 @@ describe('an account', () => {
     expect(accountView(after)).toEqual({ ...accountView(before), retiredAt: at });
   });
 
-  it('shows its owner what was registered, and nothing of the e-mail address', () => {
+  it('the account view has the registered data without the e-mail address', () => {
     expect(accountView(evolveAccount(null, registered(1)))).toEqual({
       did: ANN,
       walletAddress: REGISTERED.walletAddress,
@@ -113,11 +113,11 @@ describe('an account', () => {
     });
   });
 
-  it('cannot start with a change', () => {
+  it('an account can’t start with a change', () => {
     expect(() => evolveAccount(null, changed(1, {}))).toThrow(`account ${ANN} starts with agent.personality_changed`);
   });
 
-  it('is not folded from an event of an unknown type', () => {
+  it('an account can’t be folded from an event of an unknown type', () => {
     expect(() => evolveAccount(null, event(1, { type: 'agent.renamed' }))).toThrow();
   });
 });

@@ -21,11 +21,11 @@ import { eventsOf, fold, HOURS } from '../kit/given.ts';
 const HASH = `0x${'33'.repeat(32)}` as const;
 const TRANSACTION = { chainId: 1, nonce: 4, txHash: HASH, rawTransaction: '0x00' } as const;
 
-/** Members that lines of an earlier release lack. */
+/** Members that lines of earlier releases lack. */
 const NOTHING_SAID = { label: null, wallet: null, walletProven: null };
 
 describe('a chamber', () => {
-  it('is the fold of its events', () => {
+  it('a chamber is the fold of its events', () => {
     const past = [
       created({ turnSeconds: 60, minBackersForGraduation: 2 }),
       ...joined(ANN, BOB),
@@ -84,20 +84,20 @@ describe('a chamber', () => {
       commitments: new Map([[ANN, HASH]]),
       reveals: new Map([[ANN, { allocations: [{ ideaId: 'idea-1', bps: 6_000 }], salt: `0x${'aa'.repeat(16)}` }]]),
       settlement: { ...NOT_SETTLED, committed: settled[2].payload, lastResultEventId: 8 },
-      // The commitment on the chain is no move.
+      // The commitment on the chain is not a move.
       moveCount: 7,
       lastEventId: 8,
       lastAt: HOURS.end,
     });
   });
 
-  it('has in the seat of a member what its account said when it joined', () => {
+  it('a member’s seat has the account data of its join', () => {
     const said = { walletAddress: '0x1', walletProven: true, label: 'Ann' };
     const events = [created(), joinedWith(ANN, { turnOrder: 0, ...said }), joinedWith(BOB, { turnOrder: 1 })];
     expect(fold(events).seats).toEqual([{ label: 'Ann', wallet: '0x1', walletProven: true }, NOTHING_SAID]);
   });
 
-  it('has had no turn, no settlement and one move when it is created', () => {
+  it('a new chamber has one move, no turns and no settlement', () => {
     expect(fold([created()])).toMatchObject({
       members: [],
       ideas: [],
@@ -109,12 +109,12 @@ describe('a chamber', () => {
     });
   });
 
-  it('starts with chamber.created', () => {
+  it('a chamber starts with chamber.created', () => {
     const [event] = eventsOf(joined(ANN)) as readonly [ChamberEvent];
     expect(() => evolveChamber(null, event)).toThrow('chamber 7 starts with chamber.joined');
   });
 
-  it('is not folded from an event of an unknown type', () => {
+  it('a chamber can’t be folded from an event of an unknown type', () => {
     const unknown = { ...eventsOf(joined(ANN))[0], type: 'chamber.renamed' } as unknown as ChamberEvent;
     expect(() => evolveChamber(fold([created()]), unknown)).toThrow();
     expect(() => evolveSettlement(NOT_SETTLED, unknown as unknown as ServiceEvent)).toThrow();
@@ -123,7 +123,7 @@ describe('a chamber', () => {
   it.each([
     ['in LOBBY', [created(), ...joined(ANN)], HOURS.lobby],
     ['without members', [created()], HOURS.proposal],
-  ])('has no turn to pass %s', (_when, past, at) => {
+  ])('a chamber has no turn to pass %s', (_when, past, at) => {
     expect(() => afterPass(fold(past), at)).toThrow('no turn to pass in chamber 7');
   });
 });
@@ -133,20 +133,20 @@ describe('the deployment of an idea', () => {
   const deployment = (...facts: readonly (typeof submitted)[]) =>
     fold([created(), settled, ...facts.map((fact) => [HOURS.end, null, fact] as const)]).settlement.deployments;
 
-  it('names its transactions, oldest first', () => {
+  it('the deployment of an idea lists its transactions, oldest first', () => {
     const raised = { ...submitted, payload: { ...submitted.payload, rawTransaction: '0x01' } } as const;
     const expected = { submitted: [TRANSACTION, { ...TRANSACTION, rawTransaction: '0x01' }], outcome: null };
     expect(deployment(submitted, raised as unknown as typeof submitted)).toEqual(new Map([['idea-1', expected]]));
   });
 
-  it('has an outcome but no submitted transaction if another account deployed the idea', () => {
+  it('the deployment of an idea by another account has an outcome but no submitted transaction', () => {
     const payload = { ideaId: 'idea-1', tokenAddress: HASH, txHash: HASH, graduatedAt: toTimestamp(HOURS.end) };
     const state = fold([created(), settled, [HOURS.end, null, { type: 'idea.deployed', payload }]]);
     expect(state.settlement.deployments.get('idea-1')).toEqual({ submitted: [], outcome: payload });
     expect(isDeployed(payload)).toBe(true);
   });
 
-  it('differs from a failed one and from a pending one', () => {
+  it('deployed, failed and pending deployments are distinct', () => {
     expect(isDeployed(null)).toBe(false);
     expect(isDeployed({ ideaId: 'idea-1', txHash: HASH, reason: 'taken' })).toBe(false);
   });

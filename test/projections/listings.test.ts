@@ -22,7 +22,7 @@ function changedRows(past: readonly BriefEvent[]): readonly Listing[] {
   return listingsOf(before, evolveChamber(before, last));
 }
 
-/** The rows that the last event of the past changes, in short. */
+/** The rows changed by the last of the events, in short form. */
 function rowsAfter(...past: readonly BriefEvent[]): readonly string[] {
   return changedRows(past).map((row) => {
     if (row.kind === 'idea') return row.idea.ideaId;
@@ -49,11 +49,11 @@ describe('the rows that an event changes', () => {
     ['revealing', [...IDEAS, revealed(ANN, { 'idea-1': 5, 'idea-2': 0 })], ['member ANN', 'idea-1', 'idea-2']],
     ['the root on the chain', [...BACKED, settled], ['chamber', 'idea-1', 'idea-2']],
     ['a deployment', [...BACKED, settled, FAILED], ['chamber', 'idea-2']],
-  ] as const)('by %s', (_what, past, rows) => {
+  ] as const)('the rows changed by %s', (_what, past, rows) => {
     expect(rowsAfter(...past)).toEqual(rows);
   });
 
-  it('call a chamber settled when it is committed and every graduate has its outcome', () => {
+  it('the row of a chamber is settled once it is committed and every graduated idea has an outcome', () => {
     const isSettled = (...past: readonly BriefEvent[]) => {
       const rows = changedRows(past);
       return rows.find((row): row is ChamberListing => row.kind === 'chamber')?.isSettled;
@@ -64,7 +64,7 @@ describe('the rows that an event changes', () => {
     expect(isSettled(...BACKED, settled, FAILED)).toBe(true);
   });
 
-  it('hold the view of an idea, its tally and, once the chamber is committed, whether it graduates', () => {
+  it('the row of an idea has its view, its tally and, once the chamber is committed, whether it graduated', () => {
     const ideaRows = (...past: readonly BriefEvent[]) => changedRows(past).filter((row) => row.kind === 'idea');
     expect(ideaRows(...BACKED)).toEqual([
       {
@@ -79,11 +79,11 @@ describe('the rows that an event changes', () => {
     ]);
   });
 
-  it('are those of a second reveal, not of the first again', () => {
+  it('a second reveal changes only its own rows', () => {
     expect(rowsAfter(...BACKED, revealed(BOB, { 'idea-1': 1 }))).toEqual(['member BOB', 'idea-1']);
   });
 
-  it('are those of the idea whose deployment moved on, not of another', () => {
+  it('the progress of a deployment changes only the row of its idea', () => {
     const payload = { ideaId: 'idea-1', txHash: null, reason: 'taken' };
     const other: BriefEvent = [HOURS.end, null, { type: 'idea.deploy_failed', payload }];
     expect(rowsAfter(...IDEAS, revealed(ANN, { 'idea-1': 1, 'idea-2': 1 }), settled, FAILED, other)).toEqual([
@@ -99,7 +99,7 @@ describe('an item of the list of chambers', () => {
     return (now: number) => chamberItemView(row as ChamberListing, now);
   };
 
-  it('has the phase of the moment', () => {
+  it('an item of the list of chambers has the current phase', () => {
     expect(item(...MEMBERS)(HOURS.debate)).toEqual({
       chamberId: 7,
       phase: 'DEBATE',
@@ -110,7 +110,7 @@ describe('an item of the list of chambers', () => {
     });
   });
 
-  it('is committed once the root is on the chain', () => {
+  it('an item of the list of chambers is COMMITTED once the root is on the chain', () => {
     expect(item(...MEMBERS, settled)(HOURS.debate)).toMatchObject({ phase: 'COMMITTED', phaseEndsAt: null });
   });
 });

@@ -36,7 +36,7 @@ const DEPLOYED = deployed({ ideaId: 'idea-1', tokenAddress: TOKEN });
 const FAILED = failed('idea-2', 'the ticker is taken');
 
 describe('the outcome', () => {
-  it('is who took part, what each idea got, and what became of the graduates', () => {
+  it('the outcome has the members, the shares of each idea, and the results of the deployments', () => {
     expect(outcomeOf(fold([...DECIDED, settled, DEPLOYED, FAILED]), HOURS.end)).toEqual({
       view: {
         chamberId: 7,
@@ -76,13 +76,13 @@ describe('the outcome', () => {
     });
   });
 
-  it('has neither members nor ideas in a chamber without members', () => {
+  it('the outcome of a chamber without members has neither members nor ideas', () => {
     const outcome = outcomeOf(fold([created(), settled]), HOURS.end);
     const view = { topic: null, members: [], ideas: [], abstainedBps: 0, committed: 0, revealed: 0, lastEventId: 2 };
     expect(outcome).toMatchObject({ view });
   });
 
-  it('counts all of a reveal that gives to no idea as abstained', () => {
+  it('the outcome counts a reveal without allocations as abstained', () => {
     const past = [created(), ...joined(ANN), committed(ANN, HASH), revealed(ANN, {}), settled];
     expect(outcomeOf(fold(past), HOURS.end)).toMatchObject({ view: { abstainedBps: 10_000, revealed: 1 } });
   });
@@ -97,12 +97,12 @@ describe('the outcome', () => {
     ['the root', DECIDED, HOURS.end, 'its root on the chain'],
     ['the deployment of each graduate', [...DECIDED, settled], HOURS.end, 'the deployment of ONE, TWO'],
     ['the last deployment', [...DECIDED, settled, FAILED], HOURS.end, 'the deployment of ONE'],
-  ])('waits for %s', (_, past, now, waitsFor) => {
+  ])('the outcome waits for %s', (_, past, now, waitsFor) => {
     const isForTheChain = now === HOURS.end;
     expect(outcomeOf(fold(past), now)).toEqual({ waitsFor, until: isForTheChain ? null : HOURS.end });
   });
 
-  it('names the first five of many deployments that it waits for', () => {
+  it('if the outcome waits for many deployments, it names the first five', () => {
     const tickers = ['A', 'B', 'C', 'D', 'E', 'F', 'G'];
     const past = [
       created(),
@@ -115,7 +115,7 @@ describe('the outcome', () => {
     expect(outcomeOf(fold(past), HOURS.end)).toEqual({ waitsFor, until: null });
   });
 
-  it('is written as canonical JSON', () => {
+  it('the text of the outcome is canonical JSON', () => {
     const outcome = outcomeOf(fold([created({ name: 'ä"\u2028' }), settled]), HOURS.end);
     expect('view' in outcome && outcomeText(outcome.view)).toBe(
       `{"abstainedBps":0,"chamberId":7,"committed":0,"committedTxHash":"0x${'22'.repeat(32)}","createdBy":"${ANN}",` +

@@ -1,4 +1,4 @@
-// What a chamber's pace decides about moves: start, creation, movesPerTurn, and the next agent named by a pass.
+// The effects of a chamber's pace on decisions: start, creation, movesPerTurn, and the next agent named by a pass.
 import { describe, expect, it } from 'vitest';
 import { createChamber } from '../../src/moves/create-chamber.ts';
 import { parseBody } from '../../src/moves/move.ts';
@@ -45,7 +45,7 @@ describe('start', () => {
   const lobby = [paced(), ...joined(ANN, BOB)];
   const plain = [created(), ...joined(ANN)];
 
-  it('ends LOBBY, by the creator, up to the last millisecond', () => {
+  it('start by the creator ends LOBBY, up to the last millisecond', () => {
     for (const at of [START, HOURS.proposal - 1]) {
       given(...lobby)
         .when(start, { at, by: ANN })
@@ -53,7 +53,7 @@ describe('start', () => {
     }
   });
 
-  it('takes a creator that has not joined', () => {
+  it('start is allowed for a creator that has not joined', () => {
     given(paced(), ...joined(BOB))
       .when(start, { at: START, by: ANN })
       .gives({ type: 'chamber.started', payload: {} });
@@ -70,19 +70,19 @@ describe('start', () => {
     ['a second time, within the same millisecond', [...lobby, STARTED], S, ANN, 'FORUM_ERR_PHASE'],
     ['by another after LOBBY', [...lobby, STARTED], S, BOB, 'FORUM_ERR_PHASE'],
     ['when it is full', [paced({ maxMembers: 2 }), ...joined(ANN, BOB)], START, ANN, 'FORUM_ERR_PHASE'],
-  ])('rejects %s', (_title, past, at, by, code) => {
+  ])('start rejects %s', (_title, past, at, by, code) => {
     given(...past)
       .when(start, { at, by })
       .rejects(code, '');
   });
 
-  it('rejects a body with members', () => {
+  it('start rejects a body with members', () => {
     given(...lobby)
       .when({ operation: 'start', body: { now: true } }, { at: START, by: ANN })
       .rejects('FORUM_ERR_VALIDATION', 'now');
   });
 
-  it('is followed by no join in its millisecond', () => {
+  it('a join in the same millisecond as start is rejected', () => {
     given(...lobby, STARTED)
       .when({ operation: 'join', body: {} }, { at: S, by: CYD })
       .rejects('FORUM_ERR_PHASE', 'expected phase LOBBY, actual phase PROPOSAL');
@@ -102,11 +102,11 @@ describe('the creation of a chamber with a pace', () => {
     [{ rounds, turnSeconds: 1 }],
     [{ rounds: { proposal: 100, debate: 1 }, turnSeconds: 60, movesPerTurn: 100 }],
     [{ movesPerTurn: 1 }],
-  ])('records %j', (changes) => {
+  ])('a creation records %j', (changes) => {
     expect(create(changes)).toMatchObject(changes);
   });
 
-  it('records nothing that was not asked for', () => {
+  it('a creation records only requested settings of the pace', () => {
     expect(Object.keys(create({}))).toEqual(expect.not.arrayContaining(['rounds', 'movesPerTurn']));
   });
 
@@ -119,7 +119,7 @@ describe('the creation of a chamber with a pace', () => {
     [{ rounds: [], turnSeconds: 60 }, ['rounds']],
     [{ movesPerTurn: 1.5 }, ['movesPerTurn: ']],
     [{ movesPerTurn: null }, ['movesPerTurn: ']],
-  ])('rejects %j by path', (changes, paths) => {
+  ])('a creation rejects %j, and the error names the path', (changes, paths) => {
     const refused = create(changes);
     for (const path of paths) {
       expect(refused).toEqual({ code: 'FORUM_ERR_VALIDATION', detail: expect.stringContaining(path) });
@@ -137,7 +137,7 @@ describe('the creation of a chamber with a pace', () => {
       { turnSeconds: 3_601, deadlines: { ...DEADLINES_HOURLY, debateDeadline: DEADLINES_HOURLY.proposalDeadline } },
       ['PROPOSAL'],
     ],
-  ])('warns of phases too short for a round: %s', (_title, changes, phases) => {
+  ])('a creation warns of phases that are too short for a round: %s', (_title, changes, phases) => {
     const [, did, { payload }] = created(changes) as readonly [number, string, { readonly payload: Created }];
     const { warnings = [] } = createChamber.answer({ chamberId: 7, eventId: 1, did, payload }) as {
       warnings?: readonly string[];
@@ -149,20 +149,20 @@ describe('the creation of a chamber with a pace', () => {
 describe.each([
   ['with rounds', { rounds: { proposal: 100, debate: 100 } }],
   ['without rounds', {}],
-])('movesPerTurn in a chamber %s', (_title, pace) => {
+])('movesPerTurn in a chamber %s:', (_title, pace) => {
   const chamber = [created({ turnSeconds: 60, movesPerTurn: 2, ...pace }), ...joined(ANN, BOB)];
   const P = HOURS.proposal;
   const propose = { operation: 'propose', body: { name: 'Idea NEW', ticker: 'NEW', description: '' } } as const;
   const debate = { operation: 'debate', body: { comment: 'hm' } } as const;
   const spent = [...chamber, proposed(P, ANN, 1), proposed(P, ANN, 2)];
 
-  it('takes that many proposals', () => {
+  it('a turn allows movesPerTurn proposals', () => {
     given(...chamber, proposed(P, ANN, 1))
       .when(propose, { at: P, by: ANN })
       .gives({ type: 'chamber.proposed', payload: ideaPayload(ANN, 2, 'NEW') });
   });
 
-  it('rejects one more, to the end of the turn, and says to pass', () => {
+  it('further moves in a turn are rejected until it ends, and the error says to pass', () => {
     for (const at of [P, P + TURN - 1]) {
       given(...spent)
         .when(propose, { at, by: ANN })
@@ -170,7 +170,7 @@ describe.each([
     }
   });
 
-  it('checks the turn first', () => {
+  it('the turn is checked before movesPerTurn', () => {
     given(...spent)
       .when(propose, { at: P, by: BOB })
       .rejects('FORUM_ERR_TURN', ANN);
@@ -179,7 +179,7 @@ describe.each([
       .rejects('FORUM_ERR_TURN', BOB);
   });
 
-  it('counts again for the next member, and in the next turn of the same', () => {
+  it('each turn starts with a new count of moves', () => {
     const accepted = (past: readonly BriefEvent[], at: number, by: string) =>
       given(...past)
         .when(propose, { at, by })
@@ -190,7 +190,7 @@ describe.each([
     accepted(spent, P + 2 * TURN, ANN);
   });
 
-  it('counts comments alike, from 0 in DEBATE', () => {
+  it('comments count for movesPerTurn, from 0 in DEBATE', () => {
     const opened = [...spent, pass(P, ANN), proposed(P, BOB, 3), pass(P, BOB)];
     const at = HOURS.debate;
     given(...opened, debated(at, ANN))
@@ -231,13 +231,13 @@ describe('pass in a chamber with rounds', () => {
       ANN,
       BOB,
     ],
-  ])('names %s', (_title, past, at, by, nextTurnAgent) => {
+  ])('pass in a chamber with rounds names %s', (_title, past, at, by, nextTurnAgent) => {
     given(...past)
       .when({ operation: 'pass', body: {} }, { at, by })
       .gives({ type: 'chamber.passed', payload: { nextTurnAgent } });
   });
 
-  it('is rejected in the instant at which the turn runs out', () => {
+  it('pass is rejected at the instant at which the turn expires', () => {
     given(...three())
       .when({ operation: 'pass', body: {} }, { at: S + TURN - 1, by: ANN })
       .gives({ type: 'chamber.passed', payload: { nextTurnAgent: BOB } });
@@ -258,7 +258,7 @@ describe('the move after the one that completes a phase, in the same millisecond
   ];
   const reveal = { operation: 'reveal', body: { allocations: [], salt: `0x${'aa'.repeat(16)}` } } as const;
 
-  it('is decided in the next phase', () => {
+  it('a move in the same millisecond as the one that completes a phase is decided in the next phase', () => {
     given(...two, pass(S, ANN), pass(S, BOB))
       .when({ operation: 'propose', body: { name: 'Idea', ticker: 'NEW' } }, { at: S, by: ANN })
       .rejects('FORUM_ERR_PHASE', 'expected phase PROPOSAL, actual phase DEBATE');
@@ -270,7 +270,7 @@ describe('the move after the one that completes a phase, in the same millisecond
       .rejects('FORUM_ERR_PHASE', 'expected phase ALLOCATE_COMMIT, actual phase ALLOCATE_REVEAL');
   });
 
-  it('is no reveal once every member that committed has revealed, or none committed', () => {
+  it('a reveal is rejected once all committed members have revealed, or if none committed', () => {
     const shown: BriefEvent = [S, ANN, { type: 'allocation.revealed', payload: { allocations: [], salt: '0xaa' } }];
     const both = [...toCommit, committed(ANN), committed(BOB), shown, [S, BOB, shown[2]] as const];
     given(...both)

@@ -1,7 +1,6 @@
 /**
- * An independent answer to "which phase, whose turn, when does each phase end?", written from the
- * specification's words and sharing no code with the product. It replays a chamber from its first
- * instant to the one asked about, alarm by alarm; it keeps nothing between two questions.
+ * An independent oracle for phase, turn and ends, written from the specification's text. It shares no code with the product. It replays a
+ * chamber from its first instant to the requested one, alarm by alarm, and keeps no state between calls.
  */
 
 export const PHASES = ['LOBBY', 'PROPOSAL', 'DEBATE', 'ALLOCATE_COMMIT', 'ALLOCATE_REVEAL'] as const;
@@ -30,7 +29,7 @@ export interface OracleAnswer {
   readonly holder: string | null;
   readonly ends: readonly number[];
   readonly revealClosed: boolean;
-  /** How many turns of each member ran out, in the order of joining. */
+  /** The number of each member's expired turns, in the order of joining. */
   readonly missed: readonly number[];
 }
 
@@ -40,7 +39,7 @@ export function askOracle(chamber: OracleChamber, events: readonly OracleEvent[]
     replay.letTimePass(event.ts);
     replay.happens(event);
   }
-  // A clock that was set back is behind the last event: that event's time counts.
+  // A clock that was set back is behind the last event; then the time of that event counts.
   replay.letTimePass(Math.max(instant, events.at(-1)?.ts ?? chamber.createdAt));
   return replay.answer();
 }
@@ -63,7 +62,7 @@ class Replay {
     this.chamber = chamber;
   }
 
-  /** Rings every alarm up to and including this instant: an instant belongs to what it starts. */
+  /** Triggers every alarm up to and including this instant, because an instant belongs to the phase or turn that it begins. */
   letTimePass(until: number): void {
     while (this.phase <= REVEAL) {
       const deadline = this.deadline(this.phase);

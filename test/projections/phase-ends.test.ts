@@ -1,4 +1,5 @@
-// Phases, turns and ends of chambers with rounds: against an independent oracle at random, and row by row at exact milliseconds.
+// Phases, turns and ends of chambers with rounds: compared with an independent oracle at random times, and row by row at exact
+// milliseconds.
 import { describe, expect, it } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { isClosed, phaseAt } from '../../projections/phase.ts';
@@ -32,23 +33,26 @@ const DIDS = [ANN, BOB, CYD, EVE];
 const COMMITMENT = `0x${'c0'.repeat(32)}` as const;
 
 describe('the fold and the oracle', () => {
-  it.each(Array.from({ length: SEEDS }, (_, seed) => [seed]))('agree on random chambers, seed %i', (seed) => {
-    const random = new Random(seed);
-    const reached = new Set<string>();
-    for (let pairs = 0; pairs < PAIRS_PER_SEED; ) {
-      const chamber = new RandomChamber(random);
-      while (chamber.isUnfinished()) {
+  it.each(Array.from({ length: SEEDS }, (_, seed) => [seed]))(
+    'the fold and the oracle agree on random chambers, seed %i',
+    (seed) => {
+      const random = new Random(seed);
+      const reached = new Set<string>();
+      for (let pairs = 0; pairs < PAIRS_PER_SEED; ) {
+        const chamber = new RandomChamber(random);
+        while (chamber.isUnfinished()) {
+          pairs += chamber.compareUntilNextEvent();
+          chamber.appendRandomMove();
+        }
         pairs += chamber.compareUntilNextEvent();
-        chamber.appendRandomMove();
+        reached.add(phaseAt(chamber.state, chamber.now));
       }
-      pairs += chamber.compareUntilNextEvent();
-      reached.add(phaseAt(chamber.state, chamber.now));
-    }
-    expect(reached, 'no chamber came to its end').toContain('COMMITTED');
-  });
+      expect(reached, 'no chamber came to its end').toContain('COMMITTED');
+    },
+  );
 });
 
-/** A chamber whose moves are those that the product accepts, at instants close to those at which something changes. */
+/** A chamber with moves that the product accepts, at times close to changes of the chamber. */
 class RandomChamber {
   readonly #random: Random;
   readonly #created: BriefEvent;
@@ -79,7 +83,7 @@ class RandomChamber {
     return this.state.settlement.committed === null;
   }
 
-  /** How many instants were compared. */
+  /** The number of times at which fold and oracle were compared. */
   compareUntilNextEvent(): number {
     const random = this.#random;
     const change = nextClockChange(this.state, this.now);
@@ -100,7 +104,7 @@ class RandomChamber {
     const { state, now } = this;
     const fact = this.#randomFact();
     if (fact !== null) this.state = this.#append([now, fact.did, fact.fact], state);
-    // What a restart or an eviction does to the state.
+    // Simulates a restart or an eviction.
     if (this.#random.chance(0.3)) this.state = decodeState(encodeState(this.state));
   }
 
@@ -175,7 +179,7 @@ class RandomChamber {
     return product;
   }
 
-  /** A phase that had begun at the previous instant ends no later than it was to end then. */
+  /** A phase that has begun must not end later than it was to end at the previous time. */
   #requireNoRise({ ends }: OracleAnswer): void {
     if (this.#previous === null) return;
     const begun = PHASES.indexOf(this.#previous.phase as Phase);
@@ -198,7 +202,7 @@ function isSame(product: OracleAnswer, oracle: OracleAnswer): boolean {
   );
 }
 
-/** Phases of 0 to 20 s and turns of 1 to 4 s, so that deadlines, turns and moves often fall on the same instant. */
+/** Phases of 0 to 20 s and turns of 1 to 4 s, so that deadlines, turns and moves often coincide. */
 function randomPace(random: Random): Created {
   let deadline = START;
   const deadlines = DEADLINES.map((name, index) => {
@@ -388,7 +392,7 @@ describe('the phase and the turn of a chamber with rounds', () => {
     const state = fold(past);
     const seenOf = (of: ChamberState) => seen.map(([at]) => [at, phaseAt(of, at), turnHolderAt(of, at)]);
     expect(seenOf(state)).toEqual(seen);
-    // A restart, or an eviction, between any two events.
+    // Simulates a restart or an eviction between any two events.
     const restored = eventsOf(past).reduce<ChamberState | null>((before, event) => {
       return evolveChamber(before && decodeState(encodeState(before)), event as ChamberEvent);
     }, null);
@@ -423,7 +427,7 @@ describe('the end of the reveal in a chamber with rounds', () => {
       [...TO_COMMIT, commit(S, BOB), reveal(HOURS.reveal, BOB)],
       HOURS.reveal,
     ],
-  ])('is %s', (_title, past, closesAt) => {
+  ])('the end of the reveal phase in a chamber with rounds is %s', (_title, past, closesAt) => {
     const state = fold(past);
     expect(state.ends.allocateRevealDeadline).toBe(closesAt);
     expect(isClosed(state, closesAt)).toBe(true);

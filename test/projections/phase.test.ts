@@ -13,26 +13,26 @@ describe('the phase', () => {
     ['DEBATE', HOURS.debate, HOURS.commit - 1],
     ['ALLOCATE_COMMIT', HOURS.commit, HOURS.reveal - 1],
     ['ALLOCATE_REVEAL', HOURS.reveal, HOURS.end - 1],
-  ] as const)('is %s from the deadline before it to the last instant before its own', (phase, first, last) => {
+  ] as const)('the phase is %s from the previous deadline to the last instant before its own', (phase, first, last) => {
     expect([phaseAt(chamber, first), phaseAt(chamber, last)]).toEqual([phase, phase]);
   });
 
-  it('stays ALLOCATE_REVEAL after the reveal deadline until the chamber is committed', () => {
+  it('the phase stays ALLOCATE_REVEAL after the reveal deadline until the chamber is committed', () => {
     const later = HOURS.end + 1_000_000;
     expect([phaseAt(chamber, later), isClosed(chamber, later)]).toEqual(['ALLOCATE_REVEAL', true]);
     expect(phaseAt(fold([created(), settled]), later)).toBe('COMMITTED');
   });
 
-  it('is closed from the instant of the reveal deadline', () => {
+  it('a chamber is closed from the instant of the reveal deadline', () => {
     expect([isClosed(chamber, HOURS.end - 1), isClosed(chamber, HOURS.end)]).toEqual([false, true]);
   });
 
-  it('skips a phase whose deadline equals the one before it', () => {
+  it('a phase whose deadline equals the previous one is skipped', () => {
     const deadlines = { ...DEADLINES_HOURLY, proposalDeadline: DEADLINES_HOURLY.lobbyDeadline };
     expect(phaseAt(fold([created({ deadlines })]), HOURS.proposal)).toBe('DEBATE');
   });
 
-  it('goes straight from LOBBY to the last phase when all deadlines are equal', () => {
+  it('if all deadlines are equal, the last phase follows LOBBY directly', () => {
     const deadline = DEADLINES_HOURLY.lobbyDeadline;
     const deadlines = {
       lobbyDeadline: deadline,
@@ -46,7 +46,7 @@ describe('the phase', () => {
     expect(isClosed(state, HOURS.proposal)).toBe(true);
   });
 
-  it('is not reopened by a clock that was set back', () => {
+  it('a clock that was set back does not reopen a phase', () => {
     const late: BriefEvent = [HOURS.debate, ANN, { type: 'chamber.passed', payload: { nextTurnAgent: ANN } }];
     expect(phaseAt(fold([created(), ...joined(ANN), late]), HOURS.lobby)).toBe('DEBATE');
     const relayed: BriefEvent = [HOURS.end, null, { type: 'relay.commit_submitted', payload: RELAYED }];

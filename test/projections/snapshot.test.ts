@@ -11,7 +11,7 @@ const relayed = (rawTransaction: `0x${string}`): BriefEvent => {
 };
 
 describe('a snapshot', () => {
-  it('holds the whole state of a chamber at its end', () => {
+  it('a snapshot contains the whole state of a chamber at its end', () => {
     const state = fold([
       created(),
       ...joined(ANN, BOB),
@@ -25,7 +25,7 @@ describe('a snapshot', () => {
     expect(encodeState(decodeState(encodeState(state)))).toBe(encodeState(state));
   });
 
-  it('holds the whole state of an account', () => {
+  it('a snapshot contains the whole state of an account', () => {
     const personality = { loves: ['議'], style: '\u0000' };
     const payload = { agentId: 'agent-1', pubkeyHex: HASH, walletAddress: '0x1', personality };
     const common = { did: ANN, chamberId: null, prev: HASH, ts: '2026-01-01T00:00:00.000Z', request: null } as const;
@@ -58,7 +58,7 @@ describe('a snapshot', () => {
     ['of five million characters of descriptions', describedBy(5_000_000), []],
     ['of two and a half million of descriptions', describedBy(2_500_000), [3_000, 6_000]],
     ['of two and a half million of transactions', relayedBy(2_500_000), [3_000, 6_000]],
-  ])('is made at every thousandth event or, the more text there is, more seldom: %s', (_title, state, due) => {
+  ])('a snapshot is made at every thousandth event, or less often if there is more text: %s', (_title, state, due) => {
     const dueAt = [999, 1_000, 1_500, 2_000, 3_000, 4_000, 6_000].filter((lastEventId) =>
       isSnapshotDue({ ...state, lastEventId }),
     );

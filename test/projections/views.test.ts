@@ -51,20 +51,20 @@ const FAILED: BriefEvent = [
 ];
 
 describe('the tally', () => {
-  it('counts as backers those who gave more than nothing', () => {
+  it('the tally counts members who revealed more than 0 bps as backers', () => {
     expect([...tallies(fold(REVEALED))]).toEqual([
       ['idea-1', { backers: 2, totalBps: 16_000 }],
       ['idea-2', { backers: 1, totalBps: 1 }],
     ]);
   });
 
-  it('lets those ideas graduate that have enough backers', () => {
+  it('ideas with enough backers graduate', () => {
     expect(graduates(fold(REVEALED)).map((idea) => idea.ideaId)).toEqual(['idea-1']);
   });
 });
 
 describe('the chamber view', () => {
-  it('shows the fields of the specification, and null for what is not yet known', () => {
+  it('the chamber view has the fields of the specification, and null for unknown facts', () => {
     const state = fold([created(), ...joined(ANN, BOB), proposed(ANN, 1, 'ONE')]);
     expect(chamberView(state, HOURS.proposal)).toEqual({
       chamberId: 7,
@@ -100,7 +100,7 @@ describe('the chamber view', () => {
     });
   });
 
-  it('shows root, time and transaction once the chamber is committed', () => {
+  it('the chamber view has root, time and transaction once the chamber is committed', () => {
     expect(chamberView(fold([created(), settled]), HOURS.end)).toMatchObject({
       phase: 'COMMITTED',
       currentTurnAgent: null,
@@ -111,7 +111,7 @@ describe('the chamber view', () => {
     });
   });
 
-  it('reports the progress of the root', () => {
+  it('the chamber view reports the progress of the root', () => {
     const relayed: BriefEvent = [HOURS.end, null, { type: 'relay.commit_submitted', payload: submitted }];
     expect(chamberView(fold([created()]), HOURS.end).commitStatus).toBe('pending');
     expect(chamberView(fold([created(), relayed]), HOURS.end).commitStatus).toBe('submitted');
@@ -119,7 +119,7 @@ describe('the chamber view', () => {
 });
 
 describe('the views of ideas', () => {
-  it('show what is known of an idea before deployment', () => {
+  it('the view of an idea before its deployment has the known facts', () => {
     expect(ideaViews(fold(REVEALED))[0]).toEqual({
       ideaId: 'idea-1',
       ticker: 'ONE',
@@ -146,11 +146,11 @@ describe('the views of ideas', () => {
     ['submitted', [settled, SUBMITTED]],
     ['deployed', [settled, SUBMITTED, DEPLOYED]],
     ['failed', [settled, SUBMITTED, FAILED]],
-  ] as const)('tell how far a graduate is: %s', (status, chain) => {
+  ] as const)('the view of a graduated idea has its deployment status: %s', (status, chain) => {
     expect(ideaViews(fold([...REVEALED, ...chain])).map((idea) => idea.deployStatus)).toEqual([status, 'none']);
   });
 
-  it('show the token and time of a deployed idea, and why a failed one failed', () => {
+  it('the view of an idea has the token and time of its deployment, or the reason for a failure', () => {
     const deployed = ideaViews(fold([...REVEALED, settled, SUBMITTED, DEPLOYED]))[0];
     expect(deployed).toMatchObject({ tokenAddress: TOKEN, graduatedAt: GRADUATED_AT, deployReason: null });
     const failed = ideaViews(fold([...REVEALED, settled, SUBMITTED, FAILED]))[0];
@@ -159,7 +159,7 @@ describe('the views of ideas', () => {
 });
 
 describe('the view of allocations', () => {
-  it('shows only who committed before ALLOCATE_REVEAL', () => {
+  it('before ALLOCATE_REVEAL the view of allocations shows only who committed', () => {
     const state = fold([created(), ...joined(ANN), proposed(ANN, 1, 'ONE'), committed(ANN, COMMITMENT)]);
     expect(allocationsView(state, HOURS.commit)).toEqual({
       chamberId: 7,
@@ -170,7 +170,7 @@ describe('the view of allocations', () => {
     });
   });
 
-  it('shows reveals and the tally from then on', () => {
+  it('from ALLOCATE_REVEAL on the view of allocations shows reveals and the tally', () => {
     const view = allocationsView(fold(REVEALED), HOURS.reveal);
     const salt = `0x${'aa'.repeat(16)}`;
     const ofIdeas = (one: number, two: number) => [
@@ -187,7 +187,7 @@ describe('the view of allocations', () => {
     ]);
   });
 
-  it('shows reveals and the tally once the chamber is committed', () => {
+  it('the view of allocations shows reveals and the tally once the chamber is committed', () => {
     const view = allocationsView(fold([...REVEALED, settled]), HOURS.end);
     expect(view).toMatchObject({ phase: 'COMMITTED', revealed: [{ did: ANN }, { did: BOB }] });
     expect(view.tally).toHaveLength(2);

@@ -12,7 +12,7 @@ export interface IdeaSketch {
   readonly backers: 0 | 1 | 2;
   readonly creatorWallet?: string;
   readonly description?: string;
-  /** The name that an amendment gives it. */
+  /** The idea's name after an amendment. */
   readonly amendedName?: string;
 }
 

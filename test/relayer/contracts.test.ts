@@ -14,7 +14,7 @@ import {
 
 const folder = new URL('../../fixtures/contracts/', import.meta.url);
 
-/** The signature of each function, event and error; those of events tell which arguments are indexed. */
+/** The signature of each function, event and error. Signatures of events show which arguments are indexed. */
 function hashes(abi: Abi): readonly string[] {
   return abi.flatMap((item) => {
     if (item.type === 'event') return [`${toEventHash(item)} ${item.inputs.map((input) => input.indexed ?? false)}`];
@@ -30,7 +30,7 @@ test.each([
   ['IdeaFactory', [...FACTORY_ABI, ...RELAYED_ABI]],
   ['quorum/QuorumRegistry', QUORUM_REGISTRY_ABI],
   ['quorum/QuorumFactory', QUORUM_FACTORY_ABI],
-] as const)('%s has the interface that the relayer speaks', async (contract, abi) => {
+] as const)('%s has the interface that the relayer uses', async (contract, abi) => {
   const artefact = JSON.parse(await readFile(new URL(`${contract}.json`, folder), 'utf8')) as { readonly abi: Abi };
   expect(hashes(artefact.abi)).toEqual(expect.arrayContaining([...hashes(abi)]));
 });

@@ -1,4 +1,4 @@
-// A closed chamber with a flipped bit in the database: its root is unknown, so it is not relayed, and delays no other chamber.
+// A closed chamber with a flipped bit in the database: its root is unknown, so it is not relayed, but other chambers are not delayed.
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { openRpc } from '../../src/relayer/rpc.ts';
@@ -28,7 +28,7 @@ test('a damaged chamber is not committed and raises one alert, the others are co
   const logged: { readonly msg: string; readonly stream?: number; readonly level: number }[] = [];
   const logger = pino({ level: 'info' }, { write: (line: string) => void logged.push(JSON.parse(line)) });
   const { url, stop } = await run({ DATABASE_PATH: path, CHAIN: '' }, clock, logger);
-  // biome-ignore lint/suspicious/noExplicitAny: responses are JSON, taken apart below
+  // biome-ignore lint/suspicious/noExplicitAny: responses are JSON, destructured below
   const read = async (target: string): Promise<any> => (await fetch(url + target)).json();
   const statusOf = async (chamberId: number): Promise<unknown> => (await read(`/chambers/${chamberId}`)).commitStatus;
   await until(async () => (await Promise.all(others.map(statusOf))).every((status) => status === 'committed'));

@@ -13,7 +13,7 @@ async function open(owned?: ContractProfile['name']): Promise<RelayerChain> {
   return opened;
 }
 
-test('a token deployed between the start of the round and the estimate counts', async () => {
+test('a token deployed between the start of the round and the estimate is recorded as deployed', async () => {
   const opened = await open();
   const { forum, proxy } = opened;
   const [idea] = forum.state(1).ideas;

@@ -161,11 +161,11 @@ describe('the requirements for sending', () => {
     };
   }
 
-  test('are met by a sound chain', async () => {
+  test('a sound chain meets the requirements for sending', async () => {
     expect(await problems(() => undefined)).toEqual({ found: [], started: 'started' });
   });
 
-  test('include a base fee: a chain without one stops the start', async () => {
+  test('a chain without a base fee prevents the start', async () => {
     const block = { number: '0x2', hash: `0x${'ab'.repeat(32)}`, timestamp: '0x1', gasLimit: '0x1c9c380' };
     const { found, started } = await problems((method) =>
       method === 'eth_getBlockByNumber' ? { kind: 'result', result: block } : undefined,
@@ -175,7 +175,7 @@ describe('the requirements for sending', () => {
     expect(started).toMatch(/^RPC_URL: the chain has no base fee/);
   });
 
-  test('include a tip: a node that suggests none stops the start, unless one is configured', async () => {
+  test('a node that suggests no tip prevents the start, unless a tip is configured', async () => {
     const noTip = (method: string) =>
       ['eth_maxPriorityFeePerGas', 'eth_feeHistory'].includes(method) ? UNKNOWN_METHOD : undefined;
     const { found, started } = await problems(noTip);
@@ -184,13 +184,13 @@ describe('the requirements for sending', () => {
     expect(await problems(noTip, { FEE_TIP_GWEI: '1' })).toEqual({ found: [], started: 'started' });
   });
 
-  test('include a fee within the limit: a higher fee is a warning', async () => {
+  test('a fee above the limit is a warning', async () => {
     const { found, started } = await problems(() => undefined, { FEE_MAX_GWEI: '0.5' });
     expect(found).toEqual([['warning', 'FEE_MAX_GWEI', expect.stringContaining('above the limit of 0.5')]]);
     expect(started).toBe('started');
   });
 
-  test('include a gas estimate: no estimate, or one above a block’s gas, stops the start', async () => {
+  test('a missing gas estimate, or one above a block’s gas, prevents the start', async () => {
     const without = await problems((method) => (method === 'eth_estimateGas' ? UNKNOWN_METHOD : undefined));
     expect(without.found).toEqual([['problem', 'RPC_URL', 'eth_estimateGas: method not found']]);
     expect(without.started).toBe('RPC_URL: eth_estimateGas: method not found');
@@ -202,7 +202,7 @@ describe('the requirements for sending', () => {
     ]);
   });
 
-  test('include an account that no other program uses: pending transactions are a warning', async () => {
+  test('pending transactions of the relayer’s account are a warning', async () => {
     const { found } = await problems((method, [, block]) =>
       method === 'eth_getTransactionCount' && block === 'pending' ? { kind: 'result', result: '0x3' } : undefined,
     );

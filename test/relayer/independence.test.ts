@@ -1,4 +1,4 @@
-// Jobs are independent: failing requests of one job delay no other.
+// Jobs are independent: failing requests of one job do not delay others.
 import { beforeEach, expect, test } from 'vitest';
 import { sendRaw } from '../../src/relayer/chain-client.ts';
 import { commitChamberCall } from '../../src/relayer/contracts.ts';

@@ -26,7 +26,7 @@ async function errorOf(call: Promise<unknown>): Promise<string | undefined> {
 }
 
 describe.each(['registryAddress', 'factoryAddress'] as const)('at %s', (name) => {
-  test('a change of the relayer names the previous and the next one', async () => {
+  test('the event of a change names the previous and the next relayer', async () => {
     const { rpc } = opened;
     const before = await readRoles(rpc, contracts[name]);
     await setRelayer(await openOwner(rpc), contracts, NEXT);
@@ -37,7 +37,7 @@ describe.each(['registryAddress', 'factoryAddress'] as const)('at %s', (name) =>
     expect(await readRoles(rpc, contracts[name])).toEqual({ owner: before?.owner, relayer: NEXT });
   });
 
-  test('only the owner may change it, and never to the zero address', async () => {
+  test('only the owner may change the relayer, and never to the zero address', async () => {
     const { rpc } = opened;
     const [to, owner] = [contracts[name], (await openOwner(rpc)).account.address];
     expect(await errorOf(readCall(rpc, { from: NEXT, to, data: setRelayerCall(NEXT) }))).toBe(

@@ -1,5 +1,6 @@
-// An agent in its own process. It registers, joins the chambers that its parent names, and plays all of them at once. It follows them on one
-// connection, because Node accepts one connection in each turn of the service's event loop, and one for each chamber would take too long.
+// An agent in its own process. It registers, joins the chambers that its parent names, and takes part in all of them at once. It follows
+// all chambers on one connection, because Node accepts only one connection per turn of the service's event loop, and one connection per
+// chamber would take too long.
 import { once } from 'node:events';
 import { Agent, ClientError, type TodoView } from '../../src/client/index.ts';
 import { REGISTRATION } from '../client/live-service.ts';

@@ -46,7 +46,7 @@ test('records the times of the blocks', async () => {
   expect(deploymentOf(settlement, 'idea-1').outcome).toMatchObject({ graduatedAt: expect.stringMatching(/\.000Z$/) });
 });
 
-test('settles a chamber soon after its reveal deadline, and not before', async () => {
+test('the relayer settles a chamber soon after its reveal deadline, and not before', async () => {
   const { forum } = opened;
   addChamber(forum, 1, [], { closesInMillis: 400 });
   opened.relayer();
@@ -82,7 +82,7 @@ test('records a deployment that reverts with its reason and continues with the o
   expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 1, leads: true });
 });
 
-test('accepts a wallet address in upper case', async () => {
+test('deploys the token of a proposer with a wallet address in upper case', async () => {
   const { forum } = opened;
   addChamber(forum, 1, [{ ticker: 'UP', backers: 1, creatorWallet: `0x${'AB'.repeat(20)}` }]);
   opened.relayer();
@@ -90,7 +90,7 @@ test('accepts a wallet address in upper case', async () => {
   expect(forum.facts('idea.deployed')).toHaveLength(1);
 });
 
-test('deploys the token of an amended idea with its last name', async () => {
+test('deploys the token of an amended idea with its latest name', async () => {
   const { forum, rpc } = opened;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1, amendedName: 'A better idea' }]);
   opened.relayer();
@@ -102,7 +102,7 @@ test('deploys the token of an amended idea with its last name', async () => {
   expect(name).toBe('A better idea');
 });
 
-test('commits the root of a chamber that did not come about, long before its deadlines', async () => {
+test('commits the root of a chamber with too few members long before its deadlines', async () => {
   const { forum } = opened;
   const now = Date.now();
   const times = DEADLINES.map((deadline, index) => [deadline, toTimestamp(now + index * 3_600_000)]);

@@ -32,7 +32,7 @@ const FAULTS: readonly (readonly [string, Fault])[] = [
 ];
 
 describe.each(FAULTS)('an RPC that %s', (_title, fault) => {
-  test('delays the work until it recovers', async () => {
+  test('an RPC fault delays the work until the RPC recovers', async () => {
     proxy.fault = () => fault;
     addChamber(opened.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
     const relayer = opened.relayer({ rpcUrl: proxy.url });

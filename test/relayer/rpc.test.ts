@@ -35,7 +35,7 @@ test.each([
 });
 
 test.each(['invalid opcode: INVALID', 'execution reverted'])(
-  'an ordinary failure of a contract is not: %s',
+  'the ordinary failure of a contract is not explained as a missing instruction: %s',
   async (message) => {
     const proxy = await openFaulty({ kind: 'error', message });
     expect((await failureOf(proxy.url)).message).toBe(`eth_chainId: ${message}`);
@@ -63,7 +63,7 @@ test('a password with an invalid percent sign is used unchanged', async () => {
   expect(await openRpc(`http://ann:100%zz@127.0.0.1:${port}/`).request('eth_chainId', [])).toBe('0x1');
 });
 
-test.each([500, 503, 400])('the node’s own error in a response with HTTP %d is read', async (status) => {
+test.each([500, 503, 400])('a JSON-RPC error of the node with HTTP status %d is read', async (status) => {
   const body = JSON.stringify({
     jsonrpc: '2.0',
     id: 1,
@@ -75,7 +75,7 @@ test.each([500, 503, 400])('the node’s own error in a response with HTTP %d is
 });
 
 test.each(['', 'oops', '<html></html>', '{"jsonrpc":"2.0","id":1,"result":"0x1"}', '{"error":"no"}'])(
-  'a response with HTTP 500 and the body %j is none of the node’s',
+  'a response with HTTP status 500 and the body %j is not treated as a JSON-RPC error',
   async (body) => {
     const proxy = await openFaulty({ kind: 'status', status: 500, body });
     expect(await failureOf(proxy.url)).toMatchObject({ kind: 'unavailable', message: 'the RPC returned HTTP 500' });

@@ -32,7 +32,7 @@ async function faults(changes: Partial<typeof sound & { readonly relayer: Addres
   return findWiringFaults(rpc, { ...sound, relayer, ...changes });
 }
 
-test('the development chain’s contracts are sound: ChamberNotCommitted is not a fault', async () => {
+test('the development chain’s contracts pass the check: ChamberNotCommitted is not a fault', async () => {
   expect(await faults()).toEqual([]);
 });
 
@@ -87,7 +87,7 @@ test('other contracts are found by their empty reverts', async () => {
 test.each([
   ['reference', 'quorum'],
   ['quorum', 'reference'],
-] as const)('%s contracts are no %s contracts', async (deployed, configured) => {
+] as const)('%s contracts are not accepted as %s contracts', async (deployed, configured) => {
   const addresses = await deployFor(rpc, chain.config.privateKey, deployed);
   const contracts = configured === 'quorum' ? quorumContracts() : REFERENCE;
   const problem = expect.stringMatching(`; is CONTRACTS=${configured} right\\?$`);
