@@ -1,6 +1,7 @@
 // The ideas of a chamber: the latest text, whether the idea was withdrawn, and the straw poll.
 import type { MoveEvent } from '../src/vocabulary/events.ts';
 import type { Millis, Stance } from '../src/vocabulary/values.ts';
+import { WITHHELD_TEXT } from '../src/vocabulary/withheld.ts';
 
 export interface Idea {
   readonly ideaId: string;
@@ -55,6 +56,11 @@ export function amendedIdea(idea: Idea, { payload, withheld }: EventOf<'chamber.
     payload[text] === undefined ? idea.withheldTexts.includes(text) : withheld !== undefined;
   const withheldTexts = IDEA_TEXTS.filter(isWithheld);
   return { ...idea, name, description, withheldTexts, versions: [...idea.versions, version] };
+}
+
+/** Whether a text of the latest version is not known: an auditor may have the line that was. */
+export function lacksText({ withheldTexts, name, description }: Idea): boolean {
+  return withheldTexts.some((text) => (text === 'name' ? name === WITHHELD_TEXT : description === ''));
 }
 
 /** The idea after a member has taken a stance. */

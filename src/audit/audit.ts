@@ -3,6 +3,7 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { DIRECTORY_PATH, type KeyDirectory, parseDirectory } from '../crypto/key-directory.ts';
 import { createVerifier } from '../verifier/verifier.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { Hex, Millis } from '../vocabulary/values.ts';
@@ -23,10 +24,11 @@ import {
   Unreachable,
   UnusableInput,
 } from './line/input.ts';
+import { Originals } from './line/originals.ts';
 import { checkedVerify, type Verify } from './line/verify.ts';
 import type { AuditPolicy } from './policy.ts';
 import type { GivenReceipts } from './receipts/given-receipts.ts';
-import { ProofFolder } from './receipts/proof-folder.ts';
+import { ProofFolder, provedBy } from './receipts/proof-folder.ts';
 import { ReceiptAudit } from './receipts/receipt-audit.ts';
 import { type JudgedReceipt, ReceiptChecks, reportAccountReceipts, reportReceipts } from './receipts/receipt-checks.ts';
 import type { Reason } from './report/findings.ts';
@@ -37,7 +39,7 @@ import { CheckpointAudit } from './service/checkpoint.ts';
 import { type CheckpointOptions, Checkpoints } from './service/checkpoints.ts';
 import { LogAccounting, READ_PAUSE_MS, READS_MAX } from './service/log-accounting.ts';
 import { LogOrder } from './service/log-order.ts';
-import { ServiceLog } from './service/service-log.ts';
+import { orUndefined, ServiceLog } from './service/service-log.ts';
 import { AuditedService, Rejected } from './service/service-reader.ts';
 import { compareViews } from './service/views.ts';
 
@@ -50,6 +52,8 @@ export interface AuditRequest {
   /** A file of account lines; without it, a service is asked for them. */
   readonly accounts?: string | undefined;
   readonly asksOutcome?: boolean | undefined;
+  /** A file of lines that were kept: the originals of stubs, and other stubs. */
+  readonly originals?: string | undefined;
   readonly receipts?: GivenReceipts | undefined;
   /** For a service: kept checkpoints, whose cosignatures count, and the folder for proofs. */
   readonly log?: CheckpointOptions | undefined;
@@ -65,7 +69,7 @@ export async function auditFile(path: string, request: AuditRequest): Promise<Ch
   await requireAccounts(request);
   return await withVerifier(async (verify) => {
     const clock = { now: request.now ?? Date.now, isStated: request.now !== undefined };
-    const context = auditContext(request.policy, verify, clock);
+    const context = auditContext(request.policy, verify, clock, { originals: await readOriginals(request) });
     const read = await readChamber(source, request, context);
     const { audit, checks } = read;
     const members = new Set([...audit.accountReferences].map(({ did }) => did));
@@ -99,7 +103,8 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
   if (chamberIds.length === 0) throw new UnusableInput('it has no chambers, there is nothing to audit');
   await requireAccounts(request);
   return await withVerifier(async (verify) => {
-    const context = auditContext(policy, verify, clock);
+    const signers = { logId: () => service.logId, directory: readOnce(() => readDirectory(service)) };
+    const context = auditContext(policy, verify, clock, { originals: await readOriginals(request), signers });
     const given = await readAccounts(request, context);
     const isGiven = given !== undefined;
     const accounts = new WatchedAccounts(given ?? new ServiceAccounts(context, service), { clock, isGiven });
@@ -305,6 +310,10 @@ async function judgeChamber(read: ReadChamber, source: Source, request: AuditReq
   const { chain, asksOutcome = false } = request;
   await askChain(read, source, chain);
   await compareAccounts(audit, accounts, await contractJudge(chain, request.policy));
+  for (const proof of audit.stubs.proofs) {
+    const kept = await optionsOf(request).proofs.keep(proof);
+    if (kept !== undefined) audit.findings.judge('withheld', [], provedBy(kept));
+  }
   const readAgain = async (assumptions: Assumptions) => {
     const again = await readChamber(source, request, contextOfRerun(audit.context), assumptions);
     await askChain(again, source, chain);
@@ -378,6 +387,35 @@ async function readAccounts(
   if (path === undefined) return undefined;
   const lines = readLines(createReadStream(path), { ...INPUT_LIMITS, ...limits });
   return await listedAccounts(lines, context, listed);
+}
+
+/** Throws UnusableInput for a file that can't be read, or holds lines that are no events. */
+async function readOriginals({ originals: path, limits }: AuditRequest): Promise<Originals | undefined> {
+  if (path === undefined) return undefined;
+  const originals = new Originals();
+  await sizeOf(path).catch((error: Error) => {
+    throw new UnusableInput(`--originals=${path}: ${error.message}`);
+  });
+  const lines = readLines(createReadStream(path), { ...INPUT_LIMITS, ...limits });
+  const unreadable = await originals.takeAll(countLimited(lines, { ...ORIGINALS, ...limits }));
+  if (unreadable > 0) throw new UnusableInput(`--originals=${path}: ${unreadable} of its lines are no events`);
+  return originals;
+}
+
+/** They are kept in memory. */
+const ORIGINALS = { linesMax: 100_000, option: '--max-lines' } as const;
+
+async function readDirectory(service: AuditedService): Promise<KeyDirectory | undefined> {
+  const response = await service.read(DIRECTORY_PATH).catch(orUndefined);
+  return response && parseDirectory(response.body);
+}
+
+function readOnce<Value>(read: () => Promise<Value>): () => Promise<Value> {
+  let value: Promise<Value> | undefined;
+  return () => {
+    value ??= read();
+    return value;
+  };
 }
 
 async function sizeOf(path: string): Promise<number> {

@@ -1,5 +1,6 @@
 // State shared by the audits of all chambers of one log, and decisions of the caller: limits, addresses, unsigned moves.
 
+import type { KeyDirectory } from '../crypto/key-directory.ts';
 import { isSignedBy, type VerifyingKey } from '../crypto/verify.ts';
 import {
   type BlockReference,
@@ -10,6 +11,7 @@ import {
   SIGNATURE_AGES,
 } from '../vocabulary/values.ts';
 import type { ContractProof } from './chain/recorded-block.ts';
+import type { Originals } from './line/originals.ts';
 import { UsedValues } from './line/used-values.ts';
 import type { Verify } from './line/verify.ts';
 import type { AuditPolicy } from './policy.ts';
@@ -23,6 +25,13 @@ export interface AuditClock {
 }
 
 const MACHINE_CLOCK: AuditClock = { now: () => Date.now(), isStated: false };
+
+/** What a service says of itself; undefined where the input is a file. */
+export interface StubSigners {
+  readonly logId: () => string | null;
+  /** undefined if it can't be read. */
+  readonly directory: () => Promise<KeyDirectory | undefined>;
+}
 
 export interface AuditContext {
   readonly policy: AuditPolicy;
@@ -47,6 +56,12 @@ export interface AuditContext {
   readonly blocks: BlockHeights;
   /** Equal results of checks, shared by the reports of many chambers. */
   readonly outcomes: Map<string, ReportedCheck>;
+  /** Lines that the caller has kept, such as the originals of stubs. */
+  readonly originals: Originals | undefined;
+  /** The service's log and keys; undefined for a file. */
+  readonly signers: StubSigners | undefined;
+  /** The log of the first stub: all are of one log. */
+  readonly stubLog: { logId?: string };
   /** The chain's verdicts: chambers have members in common. */
   readonly contractProofs: WeakMap<ContractProof, Outcome>;
 }
@@ -55,6 +70,7 @@ export function auditContext(
   policy: AuditPolicy = {},
   verify: Verify = isSignedBy,
   clock: AuditClock = MACHINE_CLOCK,
+  { originals, signers }: Partial<Pick<AuditContext, 'originals' | 'signers'>> = {},
 ): AuditContext {
   const registries = new Candidates('registries', '--registry', policy.registries?.map(lowerCase));
   return {
@@ -74,12 +90,15 @@ export function auditContext(
     blocks: new BlockHeights(),
     outcomes: new Map(),
     contractProofs: new WeakMap(),
+    originals,
+    signers,
+    stubLog: {},
   };
 }
 
 /** For another pass over the same lines; decoded keys are kept. */
-export function contextOfRerun({ policy, verify, keys, clock }: AuditContext): AuditContext {
-  return { ...auditContext(policy, verify, clock), keys };
+export function contextOfRerun({ policy, verify, keys, clock, ...known }: AuditContext): AuditContext {
+  return { ...auditContext(policy, verify, clock, known), keys };
 }
 
 /** Whether a line is so old that a checkpoint must cover it. */

@@ -36,6 +36,8 @@ export interface AuditArguments extends AuditPolicy {
   readonly receipts?: string | undefined;
   /** The folder for proofs of misbehaviour. */
   readonly proofs?: string | undefined;
+  /** A file of lines that were kept. */
+  readonly originals?: string | undefined;
   readonly limits?: Partial<InputLimits> | undefined;
   /** Replaces the machine's clock. */
   readonly now?: (() => Millis) | undefined;
@@ -65,6 +67,7 @@ export async function auditMain(args: AuditArguments): Promise<number> {
       chamberId,
       receipts: readOption('--receipts', args.receipts, readReceipts),
       accounts,
+      originals: args.originals,
       policy: checkedPolicy(args),
       chain: await toChain(args),
       limits: args.limits,
@@ -110,7 +113,7 @@ function isUrl(target: string): boolean {
 
 function checkedPolicy(args: AuditArguments): AuditPolicy {
   const { registries, factories, origins, maxAgeSeconds, maxSkewSeconds } = args;
-  const { allowUnsigned, allowReorganized, allowSkippedIds, allowUnpublished } = args;
+  const { allowUnsigned, allowReorganized, allowSkippedIds, allowUnpublished, whole } = args;
   requireAddresses('--registry', registries);
   requireAddresses('--factory', factories);
   const bases = origins?.map((origin) => {
@@ -118,7 +121,7 @@ function checkedPolicy(args: AuditArguments): AuditPolicy {
     if (base === undefined) throw new UnusableInput('--origin must be an http(s) URL, with %-encodings of UTF-8');
     return base;
   });
-  const allowed = { allowUnsigned, allowReorganized, allowSkippedIds, allowUnpublished };
+  const allowed = { allowUnsigned, allowReorganized, allowSkippedIds, allowUnpublished, whole };
   return { registries, factories, origins: bases, maxAgeSeconds, maxSkewSeconds, ...allowed };
 }
 

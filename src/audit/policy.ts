@@ -8,6 +8,8 @@ export interface AuditPolicy {
   readonly origins?: readonly string[] | undefined;
   readonly registries?: readonly string[] | undefined;
   readonly factories?: readonly string[] | undefined;
+  /** Withheld texts leave the chamber undecided. */
+  readonly whole?: boolean | undefined;
   readonly allowUnsigned?: boolean | undefined;
   /** Accepts transactions in other blocks than recorded. */
   readonly allowReorganized?: boolean | undefined;

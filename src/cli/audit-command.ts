@@ -20,6 +20,9 @@ export const auditCommand = {
     '--witnesses <file>': 'trust policy (C2SP tlog-policy) of the witnesses whose cosignatures count',
     '--receipts <file>':
       'receipts that you kept, such as the folder next to a key file: the lines must have what they promise',
+    '--originals <file>':
+      'lines that you kept from before their texts were withheld: each is compared with what replaced it',
+    '--whole': 'a chamber with withheld texts is undecided unless --originals has them',
     '--proofs <folder>': 'where to write proofs that the service broke what it signed (default: proofs)',
     '--max-age <seconds>': "the service's SIGNATURE_MAX_AGE_SECONDS",
     '--max-skew <seconds>': "the service's SIGNATURE_MAX_SKEW_SECONDS",
@@ -65,7 +68,7 @@ export const auditCommand = {
 async function audit({ args: [target = ''], options, isJson }: Input): Promise<number> {
   const { auditMain } = await import('../audit/main.ts');
   const { chamber, rpc, accounts, checkpoints, witnesses, receipts, proofs } = options;
-  const { origin, registry, factory, verbose, report, force, outcome } = options;
+  const { origin, registry, factory, verbose, report, force, outcome, originals, whole } = options;
   if (report !== undefined) await requireWritable(report, force !== undefined);
   return await auditMain({
     target,
@@ -76,6 +79,8 @@ async function audit({ args: [target = ''], options, isJson }: Input): Promise<n
     witnesses,
     receipts,
     proofs,
+    originals,
+    whole: whole !== undefined,
     maxAgeSeconds: toOptionalInteger('--max-age', options['max-age']),
     maxSkewSeconds: toOptionalInteger('--max-skew', options['max-skew']),
     origins: toList(origin),

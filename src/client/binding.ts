@@ -12,7 +12,7 @@ import { DEADLINES, type Hex, instantOf, type Millis, type Rounds, toTimestamp }
 import type { CallOptions, Page, Service } from './call.ts';
 import { ChamberFold } from './chamber-fold.ts';
 import { ClientError, parseJson } from './error.ts';
-import { type Cursor, follow, history, START } from './events.ts';
+import { type Cursor, followServed, history, START } from './events.ts';
 import { exchangeWhole } from './exchange.ts';
 import { isSignature } from './verify.ts';
 
@@ -59,7 +59,8 @@ export async function readProvenChamber(
 ): Promise<ProvenChamber> {
   const path = `/chambers/${chamberId}/events?after=0&limit=1`;
   const { value, headers } = await exchangeWhole<Page>(service, { method: 'GET', path, as: 'page' }, signal);
-  const { event, leaf } = follow(START, chamberId, value.lines[0] ?? '', service.limits);
+  const first = { cursor: START, stream: chamberId, line: value.lines[0] ?? '' };
+  const { event, leaf } = await followServed(service, first, signal);
   if (event.type !== 'chamber.created' || !areDeadlinesSigned(event, service.limits)) {
     throw new ClientError('CLIENT_ERR_CHAIN', `the deadlines of chamber ${chamberId} are not signed by its creator`);
   }

@@ -1,4 +1,6 @@
 // Data types: a request to the service, and the client's knowledge of the service.
+import type { KeyDirectory } from '../crypto/key-directory.ts';
+import type { StubReader } from '../crypto/stub-reader.ts';
 import type { ReadLimits } from '../reading/limits.ts';
 import type { Fetch } from '../reading/response.ts';
 import type { Shape } from '../reading/shape.ts';
@@ -25,6 +27,8 @@ export interface Service {
   readonly limits: ReadLimits;
   /** The last event that this service's readers and agents read of each chamber. */
   readonly heads: Heads;
+  /** The receipts keys in the service's directory, and the reader of stubs that uses them. */
+  readonly stubKeys: { directory: KeyDirectory; reader?: StubReader };
 }
 
 /** A request that is about to be sent again. */

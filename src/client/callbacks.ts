@@ -8,8 +8,8 @@ import type { Shape } from '../reading/shape.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { CallOptions, Service } from './call.ts';
 import type { Callback, ChallengeCallback, DueCallback } from './callback-types.ts';
+import { readDirectory } from './directory.ts';
 import { ClientError } from './error.ts';
-import { readDirectory } from './receipts.ts';
 import { CHALLENGE_CALLBACK, DUE_CALLBACK, TYPED } from './shapes.ts';
 import { steadyMillis } from './time.ts';
 

@@ -1,11 +1,13 @@
 // Events over any number of connections. Each line contains the leaf hash of the previous one: only lines that follow the cursor are
 // returned, so a reader detects any change.
-import { lineLeaf } from '../crypto/stub.ts';
+import { InvalidStub } from '../crypto/stub.ts';
+import type { StubReader } from '../crypto/stub-reader.ts';
 import { READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
 import { backoffMillis, timerMillis } from '../reading/waiting.ts';
 import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
 import { type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
 import { type CallOptions, PAGE_LINES_MAX, type Page, type Service } from './call.ts';
+import { prepareStub, stubReader } from './directory.ts';
 import { ClientError, nullIfRetryable, parseJson, tooLarge } from './error.ts';
 import { exchange } from './exchange.ts';
 import { isNode } from './runtime.ts';
@@ -57,7 +59,7 @@ export async function* lines(
   let cursor = (await cursorStore?.load()) ?? toCursor(after);
   const path = () => `/chambers/${chamberId}/stream?after=${cursor.eventId}`;
   for await (const text of messages(service, { path, signal })) {
-    const line = follow(cursor, chamberId, text, service.limits);
+    const line = await followServed(service, { cursor, stream: chamberId, line: text }, signal);
     cursor = { eventId: line.eventId, leaf: line.leaf };
     service.heads.note(chamberId, line);
     yield line;
@@ -92,7 +94,8 @@ export async function* allLines(
     const chamberId = typeof stated === 'number' ? stated : 0;
     const isFromStart = after === '0' && !isForgetful;
     const unread = isFromStart ? START : { eventId: eventId - 1, leaf: null };
-    const line = follow(heads.get(chamberId) ?? unread, chamberId, text, service.limits);
+    const next = { cursor: heads.get(chamberId) ?? unread, stream: chamberId, line: text };
+    const line = await followServed(service, next, signal);
     heads.delete(chamberId);
     heads.set(chamberId, { eventId, leaf: line.leaf });
     if (heads.size > HEADS_MAX) {
@@ -157,7 +160,7 @@ export async function* history(
   do {
     page = await readPage(service, `/chambers/${chamberId}`, cursor, signal);
     for (const text of page.lines) {
-      const line = follow(cursor, chamberId, text, service.limits);
+      const line = await followServed(service, { cursor, stream: chamberId, line: text }, signal);
       cursor = line;
       service.heads.note(chamberId, line);
       yield line;
@@ -198,7 +201,7 @@ export async function* accountHistory(
     page = await readPage(service, `/agents/${did}`, cursor ?? START, signal);
     for (const text of page.lines) {
       cursor ??= startOf(text, service.limits);
-      const line: VerifiedLine<AccountEvent> = follow(cursor, did, text, service.limits);
+      const line: VerifiedLine<AccountEvent> = await followServed(service, { cursor, stream: did, line: text }, signal);
       cursor = line;
       yield line;
     }
@@ -244,16 +247,40 @@ async function readPage(
 
 const encoder = new TextEncoder();
 
+/** The owner of a line: a chamber's id or an agent's DID. */
+type Stream = number | string;
+type EventIn<Owner extends Stream> = Owner extends number ? ChamberEvent : AccountEvent;
+
+interface Next<Owner extends Stream> {
+  readonly cursor: Cursor;
+  readonly stream: Owner;
+  readonly line: string;
+}
+
+/** As follow, for a line that the service has sent: a stub must be signed by a key in its directory. */
+export async function followServed<Owner extends Stream>(
+  service: Service,
+  { cursor, stream, line }: Next<Owner>,
+  signal?: AbortSignal,
+): Promise<VerifiedLine<EventIn<Owner>>> {
+  await prepareStub(service, line, signal);
+  return follow(cursor, stream, line, { limits: service.limits, stubs: stubReader(service) });
+}
+
+interface Reading {
+  readonly limits?: ReadLimits;
+  /** Judges stubs. */
+  readonly stubs: StubReader;
+}
+
 /** Checks that the line of a chamber or an agent is the next one after the cursor; throws CLIENT_ERR_CHAIN if not. */
-export function follow(cursor: Cursor, chamberId: number, line: string, limits?: ReadLimits): VerifiedLine;
-export function follow(cursor: Cursor, did: string, line: string, limits?: ReadLimits): VerifiedLine<AccountEvent>;
-export function follow(
+export function follow<Owner extends Stream>(
   cursor: Cursor,
-  stream: number | string,
+  stream: Owner,
   line: string,
-  limits = READ_LIMITS,
-): VerifiedLine<AccountEvent | ChamberEvent> {
-  const event = parseJson(line, limits) as AccountEvent | ChamberEvent | null | undefined;
+  { limits = READ_LIMITS, stubs }: Reading,
+): VerifiedLine<EventIn<Owner>> {
+  const event = parseJson(line, limits) as EventIn<Owner> | null | undefined;
   if (typeof event !== 'object' || event === null) throw broken('received a line that is not an event');
   const expected = cursor.eventId + 1;
   const problem = EVENT(event, '');
@@ -265,7 +292,12 @@ export function follow(
   if (cursor.leaf !== null && event.prev !== cursor.leaf) {
     throw broken(`prev of event ${expected} is not the hash of event ${cursor.eventId} as it was read`);
   }
-  return { eventId: expected, leaf: toHex(lineLeaf(encoder.encode(line))), line, event };
+  try {
+    return { eventId: expected, leaf: toHex(stubs.leafOf(encoder.encode(line), event)), line, event };
+  } catch (error) {
+    if (error instanceof InvalidStub) throw broken(`event ${expected} ${error.message}`);
+    throw error;
+  }
 }
 
 function broken(detail: string): ClientError {

@@ -188,6 +188,7 @@ export class ForumClient {
       onWarning: options.onWarning ?? ((warning) => console.warn(warning)),
       limits: { ...READ_LIMITS, ...options.limits },
       heads: new Heads(),
+      stubKeys: { directory: new Map() },
     };
     this.#callbacks = new CallbackVerifier(this.service);
   }

@@ -1,20 +1,14 @@
 // The receipts of an agent's own commands. Each is verified with the key that its chamber pins, and stored. An agent's move includes the
 // last event of the chamber that the agent has verified.
 import { toJwk } from '../crypto/jwk.ts';
-import {
-  DIRECTORY_PATH,
-  type DirectoryKey,
-  type KeyDirectory,
-  keyProblem,
-  NOT_IN_DIRECTORY,
-  parseDirectory,
-} from '../crypto/key-directory.ts';
+import { type DirectoryKey, type KeyDirectory, keyProblem, NOT_IN_DIRECTORY } from '../crypto/key-directory.ts';
 import { type ParsedReceipt, parseReceipt, type Receipt } from '../crypto/receipt.ts';
 import { isSignedBy } from '../crypto/verify.ts';
 import { LOG_ID, toHex } from '../vocabulary/values.ts';
 import type { Page, Service } from './call.ts';
+import { readDirectory } from './directory.ts';
 import { ClientError } from './error.ts';
-import { follow, START } from './events.ts';
+import { followServed, START } from './events.ts';
 import { exchange } from './exchange.ts';
 import type { Head } from './heads.ts';
 import type { ReceiptPlace, ReceiptStore } from './stores.ts';
@@ -116,7 +110,11 @@ export class ReceiptKeeper {
     if (!this.#pinned.has(chamberId)) {
       const call = { method: 'GET', path: `/chambers/${chamberId}/events?after=0&limit=1`, as: 'page' } as const;
       const { lines } = await exchange<Page>(this.#service, call, signal);
-      const { event } = follow(START, chamberId, lines[0] ?? '', this.#service.limits);
+      const { event } = await followServed(
+        this.#service,
+        { cursor: START, stream: chamberId, line: lines[0] ?? '' },
+        signal,
+      );
       const pinned = event.type === 'chamber.created' ? event.payload.serviceKeys?.receipts : undefined;
       if (this.#pinned.size >= CHAMBERS_MAX) this.#pinned.clear();
       this.#pinned.set(chamberId, pinned);
@@ -165,10 +163,6 @@ function parse(receipt: Receipt): ParsedReceipt {
   } catch (error) {
     throw wrong((error as Error).message);
   }
-}
-
-export async function readDirectory(service: Service, signal?: AbortSignal): Promise<KeyDirectory> {
-  return parseDirectory(await exchange<unknown>(service, { method: 'GET', path: DIRECTORY_PATH }, signal));
 }
 
 function wrong(problem: string): ClientError {

@@ -10,6 +10,8 @@ export const DIRECTORY_PATH = '/.well-known/http-message-signatures-directory';
 export interface DirectoryKey {
   readonly publicKey: Uint8Array;
   readonly verifying: VerifyingKey;
+  /** Unix seconds; undefined where the directory does not say it. */
+  readonly nbf: number | undefined;
   /** Unix seconds; undefined while it signs. */
   readonly exp: number | undefined;
 }
@@ -24,14 +26,18 @@ export function parseDirectory(response: unknown): KeyDirectory {
   const { keys } = Object(response) as { readonly keys?: unknown };
   const found = new Map<string, DirectoryKey>();
   for (const key of Array.isArray(keys) ? keys.slice(0, KEYS_MAX) : []) {
-    const { kty, crv, x, purpose, exp } = (key ?? {}) as Readonly<Record<string, unknown>>;
+    const { kty, crv, x, purpose, nbf, exp } = (key ?? {}) as Readonly<Record<string, unknown>>;
     if (kty !== 'OKP' || crv !== 'Ed25519' || purpose !== 'receipts' || typeof x !== 'string') continue;
     const publicKey = decodeKey(x);
     if (publicKey === undefined) continue;
-    const end = typeof exp === 'number' ? exp : undefined;
-    found.set(thumbprintOf(publicKey), { publicKey, verifying: toVerifyingKey(publicKey), exp: end });
+    const verifying = toVerifyingKey(publicKey);
+    found.set(thumbprintOf(publicKey), { publicKey, verifying, nbf: seconds(nbf), exp: seconds(exp) });
   }
   return found;
+}
+
+function seconds(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : undefined;
 }
 
 export const NOT_IN_DIRECTORY = 'its key is not in the key directory of the service';

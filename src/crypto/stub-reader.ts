@@ -1,6 +1,6 @@
 // Takes the leaves of lines that somebody else serves. A stub's leaf counts only once its signature is verified, under a key that the
 // reader takes for the service's.
-import { type ForumEvent, toLine } from '../vocabulary/events.ts';
+import { type ForumEvent, fromLine, toLine } from '../vocabulary/events.ts';
 import type { Withheld } from '../vocabulary/withheld.ts';
 import { InvalidStub, lineLeaf, stubClaim } from './stub.ts';
 import { isSignedBy, toVerifyingKey, type VerifyingKey } from './verify.ts';
@@ -40,4 +40,13 @@ export class StubReader {
     if (this.#keys.size < KEYS_MAX) this.#keys.set(name, key);
     return key;
   }
+}
+
+/** The stub in a text that may be anything, signed under the key that it names. Throws an Error. */
+export function openStub(text: string): ForumEvent & { readonly withheld: Withheld } {
+  const event = fromLine(text);
+  new StubReader(() => undefined).leafOf(new TextEncoder().encode(text), event);
+  const { withheld } = event;
+  if (withheld === undefined) throw new InvalidStub('is no stub');
+  return { ...event, withheld };
 }

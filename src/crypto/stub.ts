@@ -129,16 +129,18 @@ function problemOfTexts({ type, payload, request }: Omit<ForumEvent, 'withheld'>
   return undefined;
 }
 
+const ANOTHER_LEAF = 'it has another leaf';
+
 /** Why a line can't be the one that a stub replaced; undefined if it can. Both are canonical; the stub has the right form. */
 export function originalProblem(
   original: string,
   stub: ForumEvent & { readonly withheld: Withheld },
 ): string | undefined {
+  const { withheld } = stub;
+  if (toHex(leafHash(encoder.encode(original))) !== withheld.leaf) return ANOTHER_LEAF;
   const event = fromLine(original);
   if (event.withheld !== undefined) return 'it is a stub itself';
   if (textsIn(event.type, event.payload).length === 0) return 'it holds no text';
-  const { withheld } = stub;
-  if (toHex(leafHash(encoder.encode(original))) !== withheld.leaf) return 'it has another leaf';
   const { request } = event;
   const due = {
     ...event,
@@ -147,4 +149,12 @@ export function originalProblem(
     withheld,
   };
   return toLine(due as ForumEvent) === toLine(stub) ? undefined : 'the stub differs from it in more than its texts';
+}
+
+type Stub = ForumEvent & { readonly withheld: Withheld };
+
+/** Whether two stubs of one event differ in more than when, why and by which key it was withheld. */
+export function contradicts(one: Stub, other: Stub): boolean {
+  const { at, reason, key, keyid, signature } = other.withheld;
+  return toLine({ ...one, withheld: { ...one.withheld, at, reason, key, keyid, signature } }) !== toLine(other);
 }

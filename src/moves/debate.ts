@@ -36,7 +36,7 @@ export const debate = defineMove({
   payload: v.strictObject({
     ideaId: v.nullable(ideaId),
     comment: v.pipe(v.string(), v.minLength(1), v.maxLength(TEXT_CHARS_MAX)),
-    refinement: v.nullable(v.custom<JsonObject>(isPlainObject)),
+    refinement: v.exactOptional(v.nullable(v.custom<JsonObject>(isPlainObject))),
     replyTo: v.exactOptional(replyTo),
     stance: v.exactOptional(stance),
     version: v.exactOptional(v.pipe(id, v.description('the version of the idea that the stance is on'))),

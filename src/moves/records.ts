@@ -3,6 +3,7 @@
 import * as v from 'valibot';
 import { address, count, described, did, hash, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
 import type { ServicePayloads } from '../vocabulary/service-payloads.ts';
+import { WITHHELD_FORMS, WITHHOLD_REASONS, type Withheld } from '../vocabulary/withheld.ts';
 import { changePersonality } from './change-personality.ts';
 import type { Move } from './move.ts';
 import { register } from './register.ts';
@@ -34,6 +35,20 @@ const verifiedEvidence = v.pipe(
 );
 const request = (signed: v.GenericSchema) => v.pipe(v.nullable(signed), v.description('null in development mode only'));
 
+const form = (pattern: RegExp) => v.pipe(v.string(), v.regex(pattern));
+const withheld: v.GenericSchema<Withheld> = v.pipe(
+  v.strictObject({
+    at: timestamp,
+    key: form(WITHHELD_FORMS.key),
+    keyid: form(WITHHELD_FORMS.keyid),
+    leaf: hash('leaf of the line that was'),
+    log: form(WITHHELD_FORMS.log),
+    reason: v.picklist(WITHHOLD_REASONS),
+    signature: form(WITHHELD_FORMS.signature),
+  }),
+  v.description('only in a stub, which replaces the line of an event whose texts the service has withheld'),
+);
+
 const transaction = {
   chainId: id,
   nonce: count,
@@ -50,7 +65,11 @@ const servicePayloads: { readonly [Type in keyof ServicePayloads]: v.GenericSche
     blockNumber: count,
     committedAt: timestamp,
   }),
-  'relay.deploy_submitted': v.strictObject({ ideaId, ...transaction }),
+  'relay.deploy_submitted': v.strictObject({
+    ideaId,
+    ...transaction,
+    rawTransaction: v.exactOptional(v.pipe(transaction.rawTransaction, v.description('absent only in a stub'))),
+  }),
   'idea.deployed': v.strictObject({
     ideaId,
     tokenAddress: address,
@@ -100,6 +119,7 @@ function recordOf(type: string, payload: v.GenericSchema, author: Record<'did' |
     prev: hash('leaf hash of the event before it, zeros for the first'),
     payload,
     request: author.request,
+    withheld: v.exactOptional(withheld),
   });
   return [type, record] as const;
 }

@@ -5,7 +5,9 @@ import * as v from 'valibot';
 import { keptReceipt, verifyKeptReceipt } from '../crypto/kept-receipt.ts';
 import { consistencyProof, consistencyRoots, isPerfect } from '../crypto/merkle-proof.ts';
 import type { ParsedReceipt } from '../crypto/receipt.ts';
-import { lineLeaf } from '../crypto/stub.ts';
+import { contradicts, lineLeaf, originalProblem } from '../crypto/stub.ts';
+import { openStub } from '../crypto/stub-reader.ts';
+import type { ForumEvent } from '../vocabulary/events.ts';
 import { parseJson } from '../vocabulary/json.ts';
 import { COVERED_SECONDS_MAX, instantOf, toHex } from '../vocabulary/values.ts';
 import { nameOfEvent, placeOfLine } from './leaf-index.ts';
@@ -51,6 +53,10 @@ const misbehaviour = v.variant('kind', [
     ...{ format, kind: v.literal('two-checkpoints'), checkpoints: v.strictTuple([v.string(), v.string()]) },
     ...{ path: v.array(inBase64), keys },
   }),
+  /** A stub, and the line with its leaf, from which it differs in more than the texts; or which holds none. */
+  v.strictObject({ format, kind: v.literal('stub-and-line'), stub: v.string(), line: v.string() }),
+  /** Two stubs of one event that differ in more than when, why and by which key it was withheld. */
+  v.strictObject({ format, kind: v.literal('two-stubs'), stubs: v.strictTuple([v.string(), v.string()]) }),
 ]);
 
 export type Misbehaviour = v.InferOutput<typeof misbehaviour>;
@@ -88,6 +94,10 @@ export async function verifyMisbehaviour(proof: Misbehaviour): Promise<ProvedMis
       return verifyTwoLines(proof);
     case 'two-checkpoints':
       return verifyTwoCheckpoints(proof);
+    case 'stub-and-line':
+      return verifyStubAndLine(proof);
+    case 'two-stubs':
+      return verifyTwoStubs(proof);
     default: {
       const unhandled: never = proof;
       throw new Error(`unhandled proof ${JSON.stringify(unhandled)}`);
@@ -190,6 +200,36 @@ function verifyTwoCheckpoints({ checkpoints, path, keys }: Of<'two-checkpoints'>
     checkpointKeys: [...new Set([smaller.key, larger.key])],
     witnessKeys: [],
   };
+}
+
+function verifyStubAndLine({ stub: text, line }: Of<'stub-and-line'>): ProvedMisbehaviour {
+  const stub = openStub(text);
+  const { leaf, keyid, log } = stub.withheld;
+  requireTrue(toHex(leafOf(line)) === leaf, 'the line does not have the leaf of the stub');
+  requireTrue(originalProblem(line, stub) !== undefined, 'the stub follows from the line');
+  return provedByStubs(
+    `The service has signed a stub of ${nameOfEvent(placeOf(stub))} with the leaf ${leaf}, and the line with this leaf differs from it in more than the texts that may be withheld.`,
+    { logId: log, receiptKeys: [keyid] },
+  );
+}
+
+function verifyTwoStubs({ stubs }: Of<'two-stubs'>): ProvedMisbehaviour {
+  const [one, other] = [openStub(stubs[0]), openStub(stubs[1])];
+  const isOfOne = nameOfEvent(placeOf(one)) === nameOfEvent(placeOf(other)) && one.withheld.log === other.withheld.log;
+  requireTrue(isOfOne, 'the stubs are of two events');
+  requireTrue(contradicts(one, other), 'the stubs state the same of the event');
+  return provedByStubs(`The service has signed two stubs of ${nameOfEvent(placeOf(one))} that contradict each other.`, {
+    logId: one.withheld.log,
+    receiptKeys: [...new Set([one.withheld.keyid, other.withheld.keyid])],
+  });
+}
+
+function provedByStubs(sentence: string, of: Pick<ProvedMisbehaviour, 'logId' | 'receiptKeys'>): ProvedMisbehaviour {
+  return { sentence, ...of, checkpointKeys: [], witnessKeys: [] };
+}
+
+function placeOf({ chamberId, did, eventId }: ForumEvent) {
+  return { stream: chamberId ?? did ?? '', eventId };
 }
 
 /** The root of the first `from` leaves according to the path; undefined if the path does not match the checkpoint. */

@@ -27,6 +27,19 @@ const TEXTS: { readonly [Type in keyof Payloads]?: Replacements<Type> } = {
   'idea.deploy_failed': { reason: WITHHELD_TEXT },
 };
 
+/** Their texts come from the account or from the service: no request holds them. */
+const NOT_SENT: ReadonlySet<string> = new Set<keyof Payloads>([
+  'chamber.joined',
+  'relay.deploy_submitted',
+  'idea.deploy_failed',
+]);
+
+/** What only a stub may lack, though its type always has it. */
+const ABSENT_IN_STUBS: { readonly [Type in keyof Payloads]?: readonly Names<Payloads[Type]>[] } = {
+  'chamber.debated': ['refinement'],
+  'relay.deploy_submitted': ['rawTransaction'],
+};
+
 type Replacement = readonly [name: string, replacement: JsonValue | undefined];
 
 function replacementsOf(type: string): readonly Replacement[] {
@@ -60,9 +73,22 @@ export function withoutTexts<Payload extends object>(type: string, payload: Payl
   return without as Payload;
 }
 
+/** Whether the request of a stub of this type is gone with its texts. */
+export function hidesRequest(type: string): boolean {
+  return hasTexts(type) && !NOT_SENT.has(type);
+}
+
+/** The member that a line other than a stub must have. */
+export function missingMember(type: string, payload: object): string | undefined {
+  const names: readonly string[] = Object.hasOwn(ABSENT_IN_STUBS, type)
+    ? (ABSENT_IN_STUBS[type as keyof Payloads] ?? [])
+    : [];
+  return names.find((name) => !Object.hasOwn(payload, name));
+}
+
 /** Whether a request's raw body held one of the texts; one that can't be read is taken to have. */
 export function bodyHoldsText(type: string, body: string | null): boolean {
-  if (body === '') return false;
+  if (body === '' || NOT_SENT.has(type)) return false;
   try {
     return body === null || textsIn(type, Object(parseJson(body))).length > 0;
   } catch {

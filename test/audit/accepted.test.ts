@@ -7,7 +7,7 @@ import { run } from '../kit/service.ts';
 import type { Signer } from '../kit/signer.ts';
 import { PUBLIC_URL, TestService } from '../kit/test-service.ts';
 import { audit, type Line, parse, rechained, signedLine, toText } from './forge.ts';
-import { ACCEPTED, inForm, REFUSED, type RequestForm } from './request-forms.ts';
+import { ACCEPTED, EARLIER, inForm, REFUSED, type RequestForm } from './request-forms.ts';
 
 async function debate(service: TestService, by: Signer, form: RequestForm): Promise<number> {
   const { path = '/chambers/1/debate', body = '{"comment":"Hello"}' } = form;
@@ -29,7 +29,7 @@ async function inDebate(): Promise<{ readonly service: TestService; readonly ann
   return { service, ann };
 }
 
-test.each(ACCEPTED)('%s', async (_what, form) => {
+test.each(ACCEPTED.filter(([what]) => !EARLIER.has(what)))('%s', async (_what, form) => {
   const { service, ann } = await inDebate();
   expect(await debate(service, ann, form)).toBe(200);
   const { broken, check } = await audit(toText(await service.lines(1)));
@@ -38,6 +38,21 @@ test.each(ACCEPTED)('%s', async (_what, form) => {
     expect(check(name).verdict, name).toBe('verified');
   }
 });
+
+test.each(ACCEPTED.filter(([what]) => EARLIER.has(what)))(
+  '%s, in a line of an earlier release',
+  async (_what, form) => {
+    const { service, ann } = await inDebate();
+    expect(await debate(service, ann, form)).toBe(400);
+    expect(await debate(service, ann, {})).toBe(200);
+    const lines = parse(await service.lines(1));
+    const last = lines.at(-1) as Line;
+    const parts = { url: PUBLIC_URL + (form.path ?? '/chambers/1/debate'), body: '{"comment":"Hello"}' };
+    const signed = inForm(form, ann, { ...parts, created: service.clock.seconds });
+    const request = { method: 'POST', targetUri: parts.url, ...signed };
+    expect((await audit(toText(rechained([...lines.slice(0, -1), { ...last, request }])))).broken).toEqual([]);
+  },
+);
 
 test('no form is accepted that the auditor rejects', async () => {
   const { service, ann } = await inDebate();

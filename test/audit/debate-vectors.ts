@@ -86,7 +86,7 @@ async function withoutCompany(millisAfterLobby = 1_000): Promise<string> {
   const send = async (path: string, body: object) => {
     service.clock.advance(1_000);
     const parts = { method: 'POST', url: `https://forum.test${path}`, body: JSON.stringify(body) };
-    const headers = ANN.sign({ ...parts, created: service.clock.seconds, nonce: `alone-${path}` });
+    const headers = ANN.sign({ ...parts, created: service.clock.seconds, nonce: `alone${path.replaceAll('/', '-')}` });
     const type = { 'content-type': 'application/json' };
     await service.send({ ...parts, path, headers: { ...headers, ...type } });
   };

@@ -7,9 +7,9 @@ import { judgeContractProof } from '../../src/audit/chain/contract-signatures.ts
 import { readTransaction } from '../../src/audit/chain/contracts.ts';
 import { type AuditOptions, ChamberAudit } from '../../src/audit/chamber/chamber-audit.ts';
 import { CrossCheckedTree } from '../../src/audit/chamber/cross-checked-tree.ts';
-import { leafOf } from '../../src/audit/chamber/sequence.ts';
 import { type AuditClock, type AuditContext, auditContext } from '../../src/audit/context.ts';
 import { readLines } from '../../src/audit/line/input.ts';
+import { leafOf } from '../../src/audit/line/leaf.ts';
 import type { AuditPolicy } from '../../src/audit/policy.ts';
 import type { CheckName, CheckResult, Finding } from '../../src/audit/report/findings.ts';
 import { toAuditReport, toReport } from '../../src/audit/report/report.ts';

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { CrossCheckedTree } from '../../src/audit/chamber/cross-checked-tree.ts';
-import { leafOf } from '../../src/audit/chamber/sequence.ts';
+import { leafOf } from '../../src/audit/line/leaf.ts';
 import { appendLeaf, EMPTY_TREE, leafHash, rootOf } from '../../src/crypto/merkle.ts';
 import { toHex } from '../../src/vocabulary/values.ts';
 import { buffersHeld } from '../kit/memory-held.ts';

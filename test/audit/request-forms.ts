@@ -61,6 +61,9 @@ const padded = (covered: string, params = '') => ({
   },
 });
 
+/** Forms that earlier releases accepted, and the service no longer does. */
+export const EARLIER: ReadonlySet<string> = new Set(['a query', 'a nonce with escapes, and an end']);
+
 export const ACCEPTED: readonly (readonly [title: string, form: RequestForm])[] = [
   ['nothing odd', {}],
   ['a query', { path: '/chambers/1/debate?x=/chambers/2/pass' }],

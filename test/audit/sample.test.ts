@@ -45,7 +45,7 @@ describe.each([
     ]);
     const counts = { lines: lineCount, moves: moveCount };
     expect(report).toMatchObject({ verdict: 'verified', chamberId: 1, ...counts, brokenEvents: [] });
-    expect(report.counts).toEqual({ verified: 16, broken: 0, undecided: 0, notEvaluated: 10, total: 26 });
+    expect(report.counts).toEqual({ verified: 17, broken: 0, undecided: 0, notEvaluated: 10, total: 27 });
   });
 
   test('has the expected views and root', async () => {

@@ -1,10 +1,14 @@
 // The vectors in fixtures/logs are those that the tests create. The auditor agrees with each verdict, and its first finding names
 // one of the vector's events.
 import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { auditFile } from '../../src/audit/audit.ts';
 import { auditContext } from '../../src/audit/context.ts';
+import { ProofFolder } from '../../src/audit/receipts/proof-folder.ts';
 import { LogOrder } from '../../src/audit/service/log-order.ts';
 import { auditLines } from './forge.ts';
 import { type Vector, vectors } from './vectors.ts';
@@ -15,12 +19,19 @@ const VERDICTS = { verified: 'sound', broken: 'broken', undecided: 'undecided' }
 
 const index = JSON.parse(readFileSync(`${folder}/index.json`, 'utf8')) as readonly Vector[];
 
+const proofs = await mkdtemp(join(tmpdir(), 'proofs-'));
+afterAll(() => rm(proofs, { recursive: true }));
+
 /** The broken checks of each vector, and all events in findings. */
 const broken = new Map<string, string>();
 
 test.each(index.filter(({ after }) => after === undefined))('$title: $verdict ($file)', async (vector) => {
-  const { file, accounts, title, verdict, eventIds } = vector;
-  const report = await auditFile(`${folder}/${file}`, { accounts: accounts && `${folder}/${accounts}` });
+  const { file, accounts, originals, title, verdict, eventIds } = vector;
+  const report = await auditFile(`${folder}/${file}`, {
+    accounts: accounts && `${folder}/${accounts}`,
+    originals: originals && `${folder}/${originals}`,
+    log: { keptNotes: [], proofs: new ProofFolder(proofs) },
+  });
   expect(VERDICTS[report.verdict]).toBe(verdict);
   const [cause] = report.causes;
   const [first] = report.checks.flatMap(({ findings }) => findings.filter((finding) => finding.cause === 0));

@@ -36,12 +36,15 @@ import * as order from './order-vectors.ts';
 import * as paced from './paced-vectors.ts';
 import * as rules from './rule-vectors.ts';
 import { ALLOCATIONS, ANN, BOB, CAT, FACTORY, REGISTRY, signed } from './sample.ts';
+import * as stubs from './stub-vectors.ts';
 import { wrongForms } from './transaction-forms.ts';
 
 export interface Vector {
   readonly file: string;
   /** The file of the members' accounts, if the vector has one. */
   readonly accounts?: string;
+  /** The file of lines that were kept, if the vector has one: the originals of stubs, or other stubs. */
+  readonly originals?: string;
   /** The files of the log's earlier chambers, from the oldest to the newest. */
   readonly after?: readonly string[];
   readonly title: string;
@@ -543,6 +546,14 @@ export async function vectors(): Promise<Made> {
       made.push({ file, accounts, title, verdict, eventIds });
     }
   };
+  const addWithOriginals = (group: string, verdict: Vector['verdict'], rows: readonly RowWithAccounts[]) => {
+    for (const [index, [title, text, kept, ...eventIds]] of rows.entries()) {
+      const file = fileOf(group, index);
+      const originals = file.replace('.', '.originals.');
+      texts.set(file, text).set(originals, kept);
+      made.push({ file, originals, title, verdict, eventIds });
+    }
+  };
   const addAfter = (group: string, verdict: Vector['verdict'], rows: readonly (typeof order.SOUND)[number][]) => {
     for (const [index, [title, text, after, ...eventIds]] of rows.entries()) {
       const file = fileOf(group, index);
@@ -589,6 +600,13 @@ export async function vectors(): Promise<Made> {
   addWithAccounts('account-honest', 'sound', await account.soundAccounts());
   addWithAccounts('account-undecided', 'undecided', await account.undecidedAccounts());
   addWithAccounts('account-broken', 'broken', await account.brokenAccounts());
+  add('stub-honest', 'sound', stubs.SOUND);
+  add('stub-undecided', 'undecided', stubs.UNDECIDED);
+  add('stub-broken', 'broken', stubs.BROKEN);
+  addWithAccounts('stub-account-honest', 'sound', stubs.SOUND_ACCOUNTS);
+  addWithAccounts('stub-account-broken', 'broken', stubs.BROKEN_ACCOUNTS);
+  addWithOriginals('stub-original-honest', 'sound', stubs.SOUND_ORIGINALS);
+  addWithOriginals('stub-original-broken', 'broken', stubs.BROKEN_ORIGINALS);
   addAfter('order-honest', 'sound', order.SOUND);
   addAfter('order-broken', 'broken', order.BROKEN);
   return { index: made, texts };

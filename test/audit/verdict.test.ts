@@ -168,7 +168,7 @@ describe('the printed report', () => {
       Chamber 1 of text: 22 lines, 16 moves
       root 0xa365c27310bf28731010a5a8e0b5cae745a0b0dbf671e69f861fe40f9a73f013
 
-      16 verified, 0 broken, 10 not evaluated of 26 checks.
+      17 verified, 0 broken, 10 not evaluated of 27 checks.
       Not evaluated (--verbose says why): preview, views, contract, claims, balances,
       registration, seen, receipts, checkpoint, witnesses.
       A file alone does not show whether its end was cut off, nor the state of service
@@ -199,7 +199,7 @@ describe('the printed report', () => {
                         over 16 events, but the root of the 16 moves is
                         0x531a61c85c02817232812bfba5376b81a8b97eda35b7dc40e314a392eb127820
 
-      13 verified, 3 broken, 10 not evaluated of 26 checks. Events named: 11, 17, 18,
+      14 verified, 3 broken, 10 not evaluated of 27 checks. Events named: 11, 17, 18,
       19.
       Not evaluated (--verbose says why): preview, views, contract, claims, balances,
       registration, seen, receipts, checkpoint, witnesses."
@@ -208,7 +208,7 @@ describe('the printed report', () => {
 
   test('has a row for every check if asked for', async () => {
     const rows = (await print(text, true)).match(/^(verified|broken|not evaluated) {2}/gm);
-    expect(rows).toHaveLength(26);
+    expect(rows).toHaveLength(27);
     expect((await print(text, true)).match(/Sound\./g)).toHaveLength(1);
   });
 

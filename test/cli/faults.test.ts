@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { follow, START } from '../../src/client/events.ts';
+import { StubReader } from '../../src/crypto/stub-reader.ts';
 import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
 import { newAgent, newChamber, sharedLiveService } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
@@ -123,10 +124,11 @@ describe('a tail', () => {
       err: expect.stringContaining(`${out} is not the log of this chamber`),
     });
     let lines = `${other}\n`;
-    let cursor = follow(START, 1, other);
+    const stubs = new StubReader(() => undefined);
+    let cursor = follow(START, 1, other, { stubs });
     for (const eventId of [2, 3]) {
       const line = JSON.stringify({ eventId, prev: cursor.leaf, ...rest });
-      cursor = follow(cursor, 1, line);
+      cursor = follow(cursor, 1, line, { stubs });
       lines += `${line}\n`;
     }
     writeFileSync(out, lines);

@@ -7,6 +7,7 @@ import { ChamberFold } from '../../src/client/chamber-fold.ts';
 import { ClientError } from '../../src/client/error.ts';
 import { follow } from '../../src/client/events.ts';
 import { type ChamberEvent, chamberView, READ_LIMITS } from '../../src/client/index.ts';
+import { StubReader } from '../../src/crypto/stub-reader.ts';
 import { shortAgent } from '../../src/vocabulary/short.ts';
 import { ANN, BOB, created } from '../kit/brief-events.ts';
 import { START } from '../kit/clock.ts';
@@ -50,12 +51,14 @@ it('a missing or wrongly typed member of a line is reported by name, or is not n
   expect(named).toBeGreaterThan(1_000);
 });
 
+const stubs = new StubReader(() => undefined);
+
 /** The problem with the line; undefined if it is accepted. Throws errors that are not ClientErrors. */
 function read(value: unknown, { chamberId, eventId }: ChamberEvent, before: ChamberState | null): string | undefined {
   const fold = new ChamberFold(READ_LIMITS);
   fold.state = before;
   try {
-    const { event } = follow({ eventId: eventId - 1, leaf: null }, chamberId, JSON.stringify(value));
+    const { event } = follow({ eventId: eventId - 1, leaf: null }, chamberId, JSON.stringify(value), { stubs });
     const state = fold.take(event);
     narrate(event, state, shortAgent);
     chamberView(state, Date.parse(event.ts));

@@ -322,6 +322,12 @@ describe('the member withheld', () => {
   });
 });
 
+/** The stub of a proposal, with the leaf of another line. */
+function withLeafOf(line: string): ForumEvent {
+  const stub = stubOf(PROPOSED);
+  return { ...stub, withheld: { ...stub.withheld, leaf: toHex(leafHash(Buffer.from(line))) } };
+}
+
 describe('an original', () => {
   it('explains its stub', () => {
     expect(originalProblem(lineOf(PROPOSED), stubOf(PROPOSED))).toBeUndefined();
@@ -329,8 +335,13 @@ describe('an original', () => {
 
   it.each<[string, string, ForumEvent, string]>([
     ['another line', lineOf(AMENDED), stubOf(PROPOSED), 'it has another leaf'],
-    ['a stub', toLine(stubOf(PROPOSED)), stubOf(PROPOSED), 'it is a stub itself'],
-    ['a line without texts', lineOf({ ...JOINED, payload: { turnOrder: 0 } }), stubOf(PROPOSED), 'it holds no text'],
+    [
+      'a line without texts',
+      lineOf({ ...JOINED, payload: { turnOrder: 0 } }),
+      withLeafOf(lineOf({ ...JOINED, payload: { turnOrder: 0 } })),
+      'it holds no text',
+    ],
+    ['a stub', toLine(stubOf(PROPOSED)), withLeafOf(toLine(stubOf(PROPOSED))), 'it is a stub itself'],
     [
       'the line, but its stub has another fact',
       lineOf(PROPOSED),

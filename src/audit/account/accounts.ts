@@ -14,6 +14,7 @@ import { READ_LIMITS } from '../../reading/limits.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
 import type { AccountEvent, AccountPayloads, RequestEvidence, WalletProof } from '../../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../../vocabulary/json.ts';
+import { withoutTexts } from '../../vocabulary/texts.ts';
 import {
   type Hex,
   instantOf,
@@ -24,7 +25,6 @@ import {
   toHex,
 } from '../../vocabulary/values.ts';
 import type { ContractProof } from '../chain/recorded-block.ts';
-import { leafOf } from '../chamber/sequence.ts';
 import type { AuditContext } from '../context.ts';
 import { CopyCheck, foreignFormat } from '../line/copy.ts';
 import {
@@ -36,7 +36,9 @@ import {
   type Verification,
 } from '../line/evidence.ts';
 import { ahead, type RawLine, UnusableInput } from '../line/input.ts';
+import { leafOf } from '../line/leaf.ts';
 import { type LineRecord, readAccountRecord } from '../line/record.ts';
+import { type StartedStub, startStub } from '../line/stub.ts';
 import { UsedValues } from '../line/used-values.ts';
 import type { AuditedService } from '../service/service-reader.ts';
 
@@ -47,6 +49,7 @@ export interface AccountEntry {
   readonly walletAddress: string | undefined;
   readonly walletProven: boolean;
   readonly label: string | null;
+  readonly isLabelWithheld: boolean;
   /** Whether the last registration holds its whole signed request. */
   readonly isSigned: boolean;
   readonly isRetirement: boolean;
@@ -69,6 +72,7 @@ export class AccountLog {
   /** The first published line; earlier ones hold evidence of an e-mail address. */
   firstEventId = 1;
   readonly entries: AccountEntry[] = [];
+  readonly stubs: StartedStub[] = [];
   readonly origins = new Set<string>();
   readonly #did: string;
   readonly #context: AuditContext;
@@ -93,8 +97,9 @@ export class AccountLog {
     return this.entries.length === 0 ? 0 : this.firstEventId + this.entries.length - 1;
   }
 
-  async take(event: AccountEvent, bytes: Uint8Array, verification: Verification | undefined): Promise<void> {
+  async take({ event, line: { bytes }, verification, stub }: TakenLine): Promise<void> {
     if (this.problem !== undefined) return;
+    if (stub !== undefined) this.stubs.push(stub);
     this.bytes += bytes.length;
     const problem = this.#problemOfPlace(event) ?? (await this.#problemOfEvidence(event, verification));
     if (problem !== undefined) {
@@ -102,16 +107,20 @@ export class AccountLog {
       return;
     }
     if (event.type === 'agent.registered' || this.#state !== null) this.#state = evolveAccount(this.#state, event);
-    if (event.type !== retire.event) this.#personality = event.payload.personality;
-    this.#leaf = toHex(leafOf(bytes));
+    // The next change tells what a withheld personality was.
+    if (event.type !== retire.event)
+      this.#personality = event.withheld === undefined ? event.payload.personality : undefined;
+    this.#leaf = toHex(leafOf(bytes, event));
     const { walletAddress, walletProven = false, label = null, isAttested: isSigned = false } = this.#state ?? {};
     const isRetirement = event.type === retire.event;
+    const isLabelWithheld = this.#state?.isRegistrationWithheld ?? false;
     this.entries.push({
       leaf: this.#leaf,
       at: instantOf(event.ts),
       walletAddress,
       walletProven,
       label,
+      isLabelWithheld,
       isSigned,
       isRetirement,
     });
@@ -178,6 +187,7 @@ export class AccountLog {
 
   /** A registration may lack its request; other lines are decided from their payload if the caller allows it. */
   #problemOfUnsigned(event: AccountEvent): string | undefined {
+    if (event.withheld !== undefined) return this.#problemOfStub(event);
     if (event.type === register.event) return event.payload.walletProof && 'holds a wallet proof without its request';
     if (!this.#context.policy.allowUnsigned)
       return 'has no signature: it is forged, or was accepted in development mode (--allow-unsigned)';
@@ -185,6 +195,19 @@ export class AccountLog {
     try {
       const isChange = event.type === changePersonality.event;
       return this.#problemOfPayload(event, isChange ? changePersonality.impliedBody(event.payload) : {});
+    } catch (error) {
+      if (error instanceof ForumError) return `breaks a rule: ${error.message}`;
+      throw error;
+    }
+  }
+
+  /** Its request is withheld, so it is decided from what is left of its payload; the wallet's signature is not withheld. */
+  #problemOfStub(event: AccountEvent): string | undefined {
+    try {
+      if (event.type === register.event) return this.#problemOfPayload(event, register.impliedBody(event.payload));
+      if (event.type === changePersonality.event)
+        return this.#problemOfPayload(event, changePersonality.impliedBody(event.payload));
+      return undefined;
     } catch (error) {
       if (error instanceof ForumError) return `breaks a rule: ${error.message}`;
       throw error;
@@ -220,7 +243,8 @@ export class AccountLog {
       if (this.#state === null) return undefined;
       due = retire.decide(sent, { state: this.#state });
     }
-    return canonicalJson(due) === canonicalJson(event.payload) ? undefined : 'does not match its request';
+    const expected = event.withheld === undefined ? due : withoutTexts(event.type, Object(due));
+    return canonicalJson(expected) === canonicalJson(event.payload) ? undefined : 'does not match its request';
   }
 
   /** The wallet, not the key, signed the retirement, and an earlier registration proves the wallet. */
@@ -276,7 +300,9 @@ export class AccountLog {
     const named = `event ${event.eventId} of the account of ${this.#did}`;
     if (!namesOf(policy.origins?.length ? policy.origins : [...this.origins]).includes(baseNamed(service))) {
       if (policy.origins?.length) return `holds a wallet’s signature for ${service}, which --origin does not name`;
-      this.doubt ??= `${named} holds a wallet’s signature for ${service}: name the service’s addresses with --origin`;
+      // A withheld request does not show for which service it was signed.
+      if (event.withheld === undefined)
+        this.doubt ??= `${named} holds a wallet’s signature for ${service}: name the service’s addresses with --origin`;
     }
     const outcome = judgeAge({ created: instantOf(issuedAt) / 1000 }, instantOf(event.ts), policy);
     if (typeof outcome !== 'object') return outcome && `holds a wallet’s signature, which ${outcome}`;
@@ -327,14 +353,21 @@ export interface Accounts {
 interface StartedLine extends LineRecord<AccountEvent> {
   readonly line: RawLine;
   readonly verification: Verification | undefined;
+  /** The event is then that of the original, if it was given. */
+  readonly stub: StartedStub | undefined;
 }
+
+type TakenLine = StartedLine & { readonly event: AccountEvent };
 
 /** Begins to verify the line's signature if its account is wanted. */
 function start(line: RawLine, context: AuditContext, isWanted = (_did: string) => true): StartedLine {
-  const record = readAccountRecord(line);
+  const read = readAccountRecord(line);
+  const stub = isWanted(read.event?.did ?? '') ? startStub(read.event, context) : undefined;
+  const whole = stub?.original && { bytes: stub.original, isEnded: true };
+  const record = whole ? readAccountRecord(whole) : read;
   const { did = '', request = null } = record.event ?? {};
-  const isSigned = request !== null && isWanted(did);
-  return { line, ...record, verification: isSigned ? startVerification(request, did, context) : undefined };
+  const verification = request !== null && isWanted(did) ? startVerification(request, did, context) : undefined;
+  return { line: whole ?? line, ...record, verification, stub };
 }
 
 export interface ListedOptions {
@@ -365,16 +398,17 @@ export async function listedAccounts(
     return { ...line, bytes };
   };
   const started = ahead(lines, (line) => start(restored(line), context, isWanted));
-  for await (const { event, problem, line, verification } of started) {
+  for await (const taken of started) {
+    const { event, problem, line } = taken;
     if (event === undefined) {
       const format = foreignFormat(line.bytes);
       throw new UnusableInput(`the file of accounts ${format ? `is ${format}` : `holds a line that ${problem}`}`);
     }
-    onLine?.(event, { eventId: event.eventId, leaf: leafOf(line.bytes) }, line.bytes);
+    onLine?.(event, { eventId: event.eventId, leaf: leafOf(line.bytes, event) }, line.bytes);
     if (!isWanted(event.did)) continue;
     const log = logs.get(event.did) ?? new AccountLog(event.did, context);
     logs.set(event.did, log);
-    if (problem === undefined) await log.take(event, line.bytes, verification);
+    if (problem === undefined) await log.take({ ...taken, event });
     else log.problem ??= `event ${event.eventId} of the account of ${event.did} ${problem}`;
   }
   return { copyProblem, of: async (did) => logs.get(did) };
@@ -414,8 +448,9 @@ export class ServiceAccounts implements Accounts {
     try {
       if (parseDid(did) === undefined) throw new UnusableInput(`${did} is not a did:key`);
       const lines = this.#service.accountLines(did, log.lastEventId);
-      for await (const { event, problem, line, verification } of ahead(lines, (line) => start(line, this.#context))) {
-        if (event !== undefined) await log.take(event, line.bytes, verification);
+      for await (const taken of ahead(lines, (line) => start(line, this.#context))) {
+        const { event, problem } = taken;
+        if (event !== undefined) await log.take({ ...taken, event });
         if (problem !== undefined) log.problem ??= `a line of the account of ${did} ${problem}`;
         if (log.problem !== undefined) break;
       }

@@ -38,6 +38,10 @@ export async function compareAccounts(
   }
   if (judgeProof) await askContracts(audit.context, named, judgeProof);
   for (const [reference, account] of named) judgeReference(audit, reference, account);
+  const first = new Map(named.toReversed().map(([{ eventId }, account]) => [account, eventId]));
+  for (const [account, eventId] of first) {
+    for (const stub of account.stubs) await audit.stubs.takeOfAccount(stub, eventId, audit.pinnedKey);
+  }
   const unsignedLines = [...new Set(named.map(([, account]) => account))].reduce(
     (sum, one) => sum + one.unsignedLines,
     0,
@@ -160,9 +164,12 @@ function problemOf(reference: AccountReference, account: AccountLog): string | u
     // Lines that earlier releases withheld contained no proofs, so a claimed proof must be shown.
     return recorded.walletProven ? `walletProven is true, but no line up to ${named} proves its wallet` : undefined;
   }
-  const bound: RecordedAccount = { ...entry, creatorWallet: entry.walletAddress };
-  for (const [member, value] of Object.entries(recorded) as [keyof RecordedAccount, RecordedValue][]) {
-    if (value === bound[member]) continue;
+  if (recorded.isStub && entry.label === null && !entry.isLabelWithheld)
+    return `it is a stub of a join, but ${named} has no label that it could withhold`;
+  const bound = { ...entry, creatorWallet: entry.walletAddress };
+  const { isStub: _, ...stated } = recorded;
+  for (const [member, value] of Object.entries(stated) as [keyof typeof stated, RecordedValue][]) {
+    if (value === bound[member] || (member === 'label' && entry.isLabelWithheld)) continue;
     return `${member} is ${value}, but ${named} binds ${bound[member]}`;
   }
   return undefined;

@@ -21,7 +21,9 @@ export interface RecordedAccount {
   readonly creatorWallet?: string | undefined;
   readonly walletAddress?: string | undefined;
   readonly walletProven?: boolean;
+  /** Absent in a stub. */
   readonly label?: string | null;
+  readonly isStub?: true;
 }
 
 const NAMING_TYPES: ReadonlySet<MoveEvent['type']> = new Set(['chamber.created', 'chamber.joined', 'chamber.proposed']);
@@ -110,11 +112,13 @@ export class AccountReferences implements Iterable<AccountReference> {
   }
 }
 
-export function recordedIn({ type, payload }: MoveEvent): RecordedAccount {
+export function recordedIn({ type, payload, withheld }: MoveEvent): RecordedAccount {
   if (type === 'chamber.proposed') return { creatorWallet: payload.creatorWallet };
   if (type !== 'chamber.joined' || payload.walletAddress === undefined) return {};
   const { walletAddress, walletProven = false, label = null } = payload;
-  return { walletAddress, walletProven, label };
+  return withheld === undefined
+    ? { walletAddress, walletProven, label }
+    : { walletAddress, walletProven, isStub: true };
 }
 
 export function walletIn({ creatorWallet, walletAddress }: RecordedAccount): string | undefined {

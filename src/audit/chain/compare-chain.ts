@@ -1,6 +1,6 @@
 // Compares the log's claims with the chain: the root, the commitment, the tokens and the failed deployments.
 import { type Hex, parseEventLogs } from 'viem';
-import type { Idea } from '../../../projections/ideas.ts';
+import { type Idea, lacksText } from '../../../projections/ideas.ts';
 import { phaseEnd } from '../../../projections/phase.ts';
 import { deploymentOf } from '../../../projections/settlement.ts';
 import { instantOf, toTimestamp } from '../../vocabulary/values.ts';
@@ -165,11 +165,13 @@ class ClaimComparison {
     // Only the call contains name and description.
     const isByOther = lowerCase(transaction.to ?? '') !== lowerCase(deployed.address);
     const why = `${transaction.to} deployed ${tokenAddress}, not the relayer itself`;
-    const isWrong = !isByOther && !this.#isDeployment(idea, transaction);
+    const isWithheld = lacksText(idea);
+    const isWrong = !isByOther && !isWithheld && !this.#isDeployment(idea, transaction);
     return gravest(
       isWrong ? `transaction ${txHash} did not deploy ${payload.ideaId}` : undefined,
       this.#problemOfTime(transaction, graduatedAt, event),
       isByOther ? { limit: 'another contract', why } : undefined,
+      isWithheld ? withheldTexts(idea) : undefined,
     );
   }
 
@@ -181,6 +183,7 @@ class ClaimComparison {
     if (idea === undefined) return unknownIdea(event.payload);
     const { factories } = this.#audit.context;
     const isFactory = transaction.to !== null && factories.take(lowerCase(transaction.to));
+    if (isFactory && lacksText(idea)) return gravest(await this.#problemOfEmission(idea), withheldTexts(idea));
     if (!isFactory || !this.#isDeployment(idea, transaction)) return `transaction ${txHash} did not deploy ${ideaId}`;
     return await this.#problemOfFailure(event, transaction);
   }
@@ -189,6 +192,8 @@ class ClaimComparison {
   async #problemOfFailure({ payload, ts }: EventOf<'idea.deploy_failed'>, transaction?: Transaction): Promise<Problem> {
     const idea = this.#ideaOf(payload.ideaId);
     if (idea === undefined) return unknownIdea(payload);
+    // Its call can't be made again without the texts.
+    if (lacksText(idea)) return gravest(await this.#problemOfEmission(idea), withheldTexts(idea));
     if (this.#committed === undefined)
       return { follows: ['claims', 'service-events', ...OF_LOSS], why: 'the commitment is not on the chain' };
     const { transaction: commitment, forms } = this.#committed;
@@ -224,6 +229,10 @@ class ClaimComparison {
   #logsOf({ logs }: Transaction) {
     return parseEventLogs({ abi: ABI, logs, args: { chamberId: BigInt(this.#chamberId) } });
   }
+}
+
+function withheldTexts({ ideaId }: Idea): Reason {
+  return { needs: 'originals', why: `the texts of ${ideaId} are withheld` };
 }
 
 /** A finding of service events names the idea, or moves are lost. */

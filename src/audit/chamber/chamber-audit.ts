@@ -9,12 +9,14 @@ import { CopyCheck, foreignFormat } from '../line/copy.ts';
 import { EvidenceChecks, startVerification, type Verification } from '../line/evidence.ts';
 import { ahead, type RawLine, UnusableInput } from '../line/input.ts';
 import { type LineRecord, readRecord } from '../line/record.ts';
+import { type StartedStub, startStub } from '../line/stub.ts';
 import { Findings } from '../report/findings.ts';
 import { Decisions, type Effect } from './decisions.ts';
 import { MoveAccumulator, type MoveTree } from './move-tree.ts';
 import { judgeSeen } from './seen.ts';
 import { type Leaves, type Position, Sequence } from './sequence.ts';
 import { ServiceEventChecks, type ServiceEventOptions } from './service-events.ts';
+import { StubChecks } from './stub-checks.ts';
 
 /** An outcome on the chain that the log claims. */
 export interface Claim {
@@ -51,6 +53,11 @@ export interface AuditOptions extends Pick<ServiceEventOptions, 'readTransaction
   readonly onEvent?: OnEvent | undefined;
 }
 
+interface Evidence {
+  readonly verification: Verification | undefined;
+  readonly stub: StartedStub | undefined;
+}
+
 export type OnEvent = (event: ChamberEvent, position: Position, line: Uint8Array) => void;
 
 export interface StartedLine extends LineRecord {
@@ -58,6 +65,8 @@ export interface StartedLine extends LineRecord {
   readonly line: RawLine;
   readonly copyProblem: string | undefined;
   readonly verification: Verification | undefined;
+  /** The event is then that of the original, if it was given. */
+  readonly stub: StartedStub | undefined;
 }
 
 const IDS_NAMED_MAX = 100;
@@ -82,6 +91,8 @@ export class ChamberAudit {
   readonly #assumptions: Assumptions | undefined;
   readonly #serviceEvents: ServiceEventChecks;
   readonly #evidence: EvidenceChecks;
+  readonly #stubs: StubChecks;
+  #pinnedKey: string | undefined;
   readonly #chamberId: number | undefined;
   readonly #onEvent: OnEvent | undefined;
   readonly #linesByChamber = new Map<number, { readonly count: number; readonly eventIds: readonly number[] }>();
@@ -100,6 +111,7 @@ export class ChamberAudit {
     this.#chamberId = chamberId;
     this.#onEvent = options.onEvent;
     this.#evidence = new EvidenceChecks(this.findings, context);
+    this.#stubs = new StubChecks(this.findings, context);
     this.#serviceEvents = new ServiceEventChecks(this.findings, { context, moves, readTransaction });
     this.#assumptions = options.assumptions;
     this.#sequence = new Sequence(this.findings, options.assumptions?.leaves);
@@ -113,6 +125,20 @@ export class ChamberAudit {
 
   get head(): Sequence['head'] {
     return this.#sequence.head;
+  }
+
+  /** The events whose texts are withheld, and were not given. */
+  get withheldEvents(): readonly number[] {
+    return this.#stubs.withheldEvents;
+  }
+
+  get stubs(): StubChecks {
+    return this.#stubs;
+  }
+
+  /** The receipts key that the first line pins; undefined if there is none, or if that line is withheld. */
+  get pinnedKey(): string | undefined {
+    return this.#pinnedKey;
   }
 
   get unsignedMoves(): number {
@@ -136,14 +162,17 @@ export class ChamberAudit {
   start(line: RawLine): StartedLine {
     const { bytes, problem: copyProblem } = this.#copy.restore(line.bytes);
     const restored = { bytes, isEnded: line.isEnded };
-    const record = readRecord(restored);
+    const read = readRecord(restored);
+    const stub = startStub(read.event, this.context);
+    const whole = stub?.original && { bytes: stub.original, isEnded: true };
+    const record = whole ? readRecord(whole) : read;
     const { event } = record;
     const isSigned = this.#assumptions === undefined && event !== undefined && isMove(event) && event.request !== null;
     const verification = isSigned ? startVerification(event.request, event.did, this.context) : undefined;
-    return { line: restored, copyProblem, ...record, verification };
+    return { line: whole ?? restored, copyProblem, ...record, verification, stub };
   }
 
-  async finish({ line, copyProblem, event, problem, verification }: StartedLine): Promise<void> {
+  async finish({ line, copyProblem, event, problem, verification, stub }: StartedLine): Promise<void> {
     this.lineCount++;
     if (copyProblem !== undefined)
       this.findings.judge('form', [this.#sequence.due], `the copy ${copyProblem}`, { code: 'copy' });
@@ -161,7 +190,8 @@ export class ChamberAudit {
     const named = eventIds.length < IDS_NAMED_MAX ? [...eventIds, eventId] : eventIds;
     this.#linesByChamber.set(event.chamberId, { count: count + 1, eventIds: named });
     this.#onEvent?.(event, position, line.bytes);
-    await this.#check(event, position, verification);
+    await this.#check(event, position, { verification, stub });
+    if (stub !== undefined && this.#assumptions === undefined) await this.#stubs.take(stub, eventId, this.#pinnedKey);
   }
 
   /** Reports problems that only the end of the input shows. Throws UnusableInput if there was no event. */
@@ -170,6 +200,7 @@ export class ChamberAudit {
     if (this.#eventCount === 0) throw this.#noEvents();
     this.#sequence.conclude();
     this.#evidence.conclude();
+    this.#stubs.conclude();
     this.#serviceEvents.conclude(asksChain);
     this.#checkChamber();
     this.#checkClock();
@@ -179,7 +210,11 @@ export class ChamberAudit {
   }
 
   /** A late line is checked by itself only: the moves after its place were decided without it. */
-  async #check(event: ChamberEvent, { eventId, kind, leaf }: Position, verification?: Verification): Promise<void> {
+  async #check(
+    event: ChamberEvent,
+    { eventId, kind, leaf }: Position,
+    { verification, stub }: Evidence,
+  ): Promise<void> {
     const altered = this.#assumptions?.events.get(eventId);
     if (isMove(event)) {
       if (this.#assumptions === undefined) await this.#evidence.check(event, eventId, verification);
@@ -190,11 +225,13 @@ export class ChamberAudit {
       this.#noteBalance(event, eventId);
       if (event.type === 'chamber.created') {
         this.pinnedKeys = event.payload.serviceKeys;
+        // A stub states the key by which it is judged itself.
+        this.#pinnedKey = event.withheld === undefined ? event.payload.serviceKeys?.receipts : undefined;
         this.#createdAt ??= event.ts;
       }
       if (altered === undefined) {
         judgeSeen(this.findings, event, eventId, (id) => this.#sequence.leafAt(id));
-        this.decisions.check(event, eventId);
+        this.decisions.check(event, eventId, stub?.event.withheld);
       } else this.decisions.assume(event, altered);
       if (altered !== undefined && !this.#assumptions?.leaves.has(eventId)) this.decisions.isTreeKnown = false;
       this.moves.push(leaf);

@@ -11,7 +11,9 @@ import { ForumError } from '../../vocabulary/errors.ts';
 import type { MoveEvent, MovePayloads, ServiceEvent } from '../../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../../vocabulary/json.ts';
 import type { RecordedTransaction } from '../../vocabulary/service-payloads.ts';
+import { withoutTexts } from '../../vocabulary/texts.ts';
 import { instantOf } from '../../vocabulary/values.ts';
+import type { Withheld } from '../../vocabulary/withheld.ts';
 import { recordedIn, walletIn } from '../account/references.ts';
 import { differences, type Findings, OF_LOSS } from '../report/findings.ts';
 import { EventIds } from './event-ids.ts';
@@ -45,12 +47,13 @@ export class Decisions {
     if (this.#rejectedEventId === eventId) this.lostEventId ??= eventId;
   }
 
-  check(event: MoveEvent, eventId: number): void {
+  /** `withheld` is that of a stub, of which the event may be the original. */
+  check(event: MoveEvent, eventId: number, withheld?: Withheld): void {
     if (this.lostEventId !== undefined) {
       this.#checkContent(event, eventId);
       return;
     }
-    this.#checkDecision(event, eventId);
+    this.#checkDecision(event, eventId, withheld);
     if (takesReplies(event)) this.#repliedTo.add(eventId);
   }
 
@@ -74,7 +77,7 @@ export class Decisions {
     this.state = { ...state, settlement: shortened(state.settlement, event) };
   }
 
-  #checkDecision(event: MoveEvent, eventId: number): void {
+  #checkDecision(event: MoveEvent, eventId: number, withheld: Withheld | undefined): void {
     const decided = attempt(() => this.#decide(event, requestedBody(event)));
     if (decided instanceof ForumError) {
       const problem = `event ${eventId} (${event.type}) breaks a rule: ${decided.code}: ${decided.message}`;
@@ -91,7 +94,7 @@ export class Decisions {
     const payload = isRejected ? attempt(() => this.#decide(event, impliedBody(event))) : decided;
     if (payload instanceof ForumError) return;
     // The payload is of the event's type, which a spread over a union can't express.
-    this.state = evolveChamber(this.state, { ...event, payload } as MoveEvent);
+    this.state = evolveChamber(this.state, { ...event, payload, ...(withheld && { withheld }) } as MoveEvent);
   }
 
   #decide(event: MoveEvent, body: unknown): MoveEvent['payload'] {
@@ -147,8 +150,10 @@ function decide(
   const now = instantOf(event.ts);
   const readChain = recordedReading(event);
   const known = { state, takesReplies, limits: NO_LIMITS, openChambers: 0, readChain };
-  const context: Context = { did, account, serviceKeys, now, ...known };
-  return slices[event.type].decide(body, context);
+  const isStub = event.withheld !== undefined;
+  const context: Context = { did, account, serviceKeys, now, isStub, ...known };
+  const decided = slices[event.type].decide(body, context);
+  return isStub ? withoutTexts(event.type, decided) : decided;
 }
 
 /** The chain reading as recorded: the check `balances` compares it with the chain. */

@@ -1,9 +1,8 @@
 // The position of each line in the log: number, chain of hashes, time. Its neighbours show whether a line was dropped, altered,
 // repeated or reordered, so that the finding names the right event.
-import { keccak_256 } from '@noble/hashes/sha3.js';
-import { leafHash } from '../../crypto/merkle.ts';
 import type { ChamberEvent } from '../../vocabulary/events.ts';
 import { fromHex, type Hex, instantOf, type Millis, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
+import { leafOf } from '../line/leaf.ts';
 import type { Findings } from '../report/findings.ts';
 import { RecentLeaves } from './seen.ts';
 
@@ -17,18 +16,6 @@ export interface Position {
   readonly lostEventId?: number | undefined;
   /** The event before, if this one holds another hash of it. */
   readonly alteredEventId?: number | undefined;
-}
-
-const SAMPLE = 0.01;
-
-/** @noble/hashes computes a random sample of the leaves again. */
-export function leafOf(line: Uint8Array): Uint8Array {
-  const leaf = leafHash(line);
-  if (Math.random() >= SAMPLE) return leaf;
-  const second = keccak_256(keccak_256(line));
-  if (toHex(second) !== toHex(leaf))
-    throw new Error(`@noble/hashes computes the leaf ${toHex(second)}, not ${toHex(leaf)}`);
-  return leaf;
 }
 
 /** Both ids are inclusive. */
@@ -92,7 +79,7 @@ export class Sequence {
     const { due } = this;
     const { eventId, kind } = this.#number(event, due);
     const given = this.#given.get(eventId);
-    const leaf = given === undefined ? leafOf(bytes) : fromHex(given);
+    const leaf = given === undefined ? leafOf(bytes, event) : fromHex(given);
     if (kind === 'repeat') return { eventId, kind, leaf };
     const alteredEventId = this.#compareHashes(eventId, event.prev, toHex(leaf)) ? undefined : eventId - 1;
     if (kind === 'next') {

@@ -2,12 +2,14 @@
 // that the state requires. Only the chain shows whether these were executed.
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { graduates } from '../../../projections/graduation.ts';
+import { type Idea, lacksText } from '../../../projections/ideas.ts';
 import { phaseEnd } from '../../../projections/phase.ts';
-import type { Deployed, DeployFailed } from '../../../projections/settlement.ts';
+import { type Deployed, type DeployFailed, deploymentOf } from '../../../projections/settlement.ts';
 import { decideServiceFact, ServiceFactRejected } from '../../moves/service-facts.ts';
 import type { ServiceEvent } from '../../vocabulary/events.ts';
 import type { RecordedTransaction, ServicePayloads } from '../../vocabulary/service-payloads.ts';
 import { type Hex, instantOf, toTimestamp } from '../../vocabulary/values.ts';
+import { WITHHELD_TEXT } from '../../vocabulary/withheld.ts';
 import { commitCall, deployCalls } from '../chain/calls.ts';
 import type { readTransaction } from '../chain/contracts.ts';
 import { type AuditContext, type Candidates, lowerCase, nameOf, type Subject } from '../context.ts';
@@ -70,12 +72,17 @@ export class ServiceEventChecks {
     if (rawTransaction === undefined) {
       // Of a stub only the hash is known.
       this.#noteSubmitted(event.payload, undefined, subject);
+      const problem = `event ${eventId} is a stub of a transaction, but no text of ${subject.ideaId} is withheld`;
+      this.#findings.judge('withheld', [eventId], !isOfWithheldIdea(event, state) && problem);
+      this.#findings.notEvaluated(withheldCall(eventId), 'transactions');
       return;
     }
+    const idea = ideaOf(event, state);
+    const lacksTexts = idea !== undefined && lacksText(idea);
     const signed = await this.#readTransaction(rawTransaction).catch(() => undefined);
     this.#noteSubmitted(event.payload, signed, subject);
     if (!isTreeKnown && event.type === 'relay.commit_submitted') return;
-    this.#checkCall(event.payload, eventId, { signed, due: this.#dueCalls(event, state), subject });
+    this.#checkCall(event.payload, eventId, { signed, due: this.#dueCalls(event, state), subject, lacksTexts });
   }
 
   /** With `asksChain`, the check `claims` judges what the lines leave open. */
@@ -107,7 +114,9 @@ export class ServiceEventChecks {
     try {
       decideServiceFact(state, fact, instantOf(event.ts));
       const times = state === null ? undefined : problemOfTimes(event, state);
-      if (event.type === 'chamber.committed' && event.payload.blockNumber === 0)
+      const reason = state === null ? undefined : problemOfReason(event, state);
+      if (reason !== undefined) this.#findings.judge('service-events', [eventId], `event ${eventId} ${reason}`);
+      else if (event.type === 'chamber.committed' && event.payload.blockNumber === 0)
         this.#findings.judge('service-events', [eventId], `event ${eventId} names block 0, which holds no transaction`);
       else if (times === undefined) this.#findings.judge('service-events', [eventId]);
       else this.#forChain.push({ check: 'service-events', problem: `event ${eventId} ${times}` });
@@ -163,11 +172,13 @@ export class ServiceEventChecks {
     return idea ? deployCalls(chamberId, idea) : [];
   }
 
-  #checkCall(recorded: RecordedTransaction, eventId: number, { signed, due, subject }: Due): void {
+  #checkCall(recorded: RecordedTransaction, eventId: number, { signed, due, subject, lacksTexts }: Due): void {
     const { signedFor, namedFor } = this.#context;
     const claimant = namedFor.of(recorded.txHash, subject);
     const unreadable = this.#problemOfTransaction(recorded, signed);
-    const isUndue = unreadable === undefined && signed !== undefined && !due.includes(signed.call);
+    // The call has the texts that were.
+    if (lacksTexts) this.#findings.notEvaluated(withheldCall(eventId), 'transactions');
+    const isUndue = !lacksTexts && unreadable === undefined && signed !== undefined && !due.includes(signed.call);
     const problem =
       unreadable ??
       (isUndue ? `calls ${signed.call}, which was not due` : undefined) ??
@@ -262,6 +273,17 @@ export function problemOfTimes(
   return `${named}, although the commitment is in a block of ${committedAt}`;
 }
 
+/** A service gives this reason for an idea with a withheld text, instead of deploying it. */
+function problemOfReason(event: ServiceEvent, state: ChamberState): string | undefined {
+  const isGiven = event.type === 'idea.deploy_failed' && event.payload.reason === WITHHELD_TEXT;
+  // In a stub the reason itself is withheld.
+  if (!isGiven || event.withheld !== undefined) return undefined;
+  const { ideaId } = event.payload;
+  if (!isOfWithheldIdea(event, state)) return `gives the reason ${WITHHELD_TEXT}, but no text of ${ideaId} is withheld`;
+  const isSubmitted = deploymentOf(state.settlement, ideaId).submitted.length > 0;
+  return isSubmitted ? `gives the reason ${WITHHELD_TEXT}, although a transaction of ${ideaId} is logged` : undefined;
+}
+
 /** `from` is undefined for bytes that are not a transaction. */
 interface Signed {
   readonly txHash: Hex;
@@ -276,6 +298,22 @@ interface Due {
   /** The call in each accepted form; empty if none is due. */
   readonly due: readonly string[];
   readonly subject: Subject;
+  /** Whether the latest version of its idea has a withheld text that was not given. */
+  readonly lacksTexts: boolean;
+}
+
+function ideaOf({ payload }: ServiceEvent, { ideas }: ChamberState): Idea | undefined {
+  return 'ideaId' in payload ? ideas.find(({ ideaId }) => ideaId === payload.ideaId) : undefined;
+}
+
+/** Whether the latest version of the event's idea has a withheld text. */
+function isOfWithheldIdea(event: ServiceEvent, state: ChamberState): boolean {
+  return (ideaOf(event, state)?.withheldTexts.length ?? 0) > 0;
+}
+
+function withheldCall(eventId: number) {
+  const why = `the transaction of event ${eventId} holds texts that are withheld`;
+  return { needs: 'originals', why } as const;
 }
 
 function subjectOf({ payload }: ServiceEvent, { chamberId }: ChamberState): Subject {

@@ -12,6 +12,7 @@ import { toVerifyingKey, type VerifyingKey } from '../../crypto/verify.ts';
 import { createChamber } from '../../moves/create-chamber.ts';
 import { moveOfEvent } from '../../moves/registry.ts';
 import type { MoveEvent, RequestEvidence } from '../../vocabulary/events.ts';
+import { hidesRequest } from '../../vocabulary/texts.ts';
 import { instantOf, type Millis, SIGNATURE_AGES } from '../../vocabulary/values.ts';
 import type { AuditContext } from '../context.ts';
 import type { AuditPolicy } from '../policy.ts';
@@ -37,7 +38,12 @@ export class EvidenceChecks {
 
   /** `verification` is that of the event's request, if it has one. */
   async check(event: MoveEvent, eventId: number, verification?: Verification): Promise<void> {
-    const { request } = event;
+    const { request, type, withheld } = event;
+    if (withheld !== undefined && request === null && hidesRequest(type)) {
+      const why = `the request of event ${eventId} is withheld`;
+      this.#findings.notEvaluated({ needs: 'originals', why }, 'digest', 'signature', 'target', 'once', 'age');
+      return;
+    }
     if (request === null || verification === undefined) {
       this.#checkUnsigned(event, eventId);
       return;

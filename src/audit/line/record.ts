@@ -4,9 +4,10 @@ import * as v from 'valibot';
 import { accountRecordSchemas, readableSchemas } from '../../moves/records.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
-import type { AccountEvent, ChamberEvent } from '../../vocabulary/events.ts';
+import type { AccountEvent, ChamberEvent, ForumEvent } from '../../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../../vocabulary/json.ts';
 import { isPlainObject } from '../../vocabulary/schemas.ts';
+import { missingMember } from '../../vocabulary/texts.ts';
 import type { JsonValue } from '../../vocabulary/values.ts';
 import type { RawLine } from './input.ts';
 
@@ -25,6 +26,12 @@ export function readRecord(line: RawLine): LineRecord {
 
 export function readAccountRecord(line: RawLine): LineRecord<AccountEvent> {
   return read(line, accountRecordSchemas);
+}
+
+/** A line of a chamber or of an account. */
+export function readAny(line: RawLine): LineRecord<ForumEvent> {
+  const ofChamber = readRecord(line);
+  return ofChamber.event === undefined ? readAccountRecord(line) : ofChamber;
 }
 
 type Schemas = Readonly<Record<string, v.GenericSchema>>;
@@ -55,6 +62,9 @@ function toRecord<Event>(text: string, value: JsonValue, known: Schemas): LineRe
   if (!result.success) return { problem: problemOfIssue(result.issues[0]) };
   // The schema is that of the type, which TypeScript can't see through a table.
   const event = result.output as Event;
+  const { payload, withheld } = event as ForumEvent;
+  const missing = withheld === undefined ? missingMember(type as string, payload) : undefined;
+  if (missing !== undefined) return { problem: `lacks payload.${missing}` };
   if (!isCanonical(value, text)) return { event, problem: 'is not in canonical form (RFC 8785)' };
   // A schema drops some members silently, such as one called `constructor`.
   if (JSON.stringify(event).length !== text.length)

@@ -1,13 +1,13 @@
 // Compares the promises of receipts of one stream with its lines.
 import { parseSignature, SignatureError } from '../../crypto/http-signature.ts';
 import { type KeyDirectory, keyProblem } from '../../crypto/key-directory.ts';
-import { leafHash } from '../../crypto/merkle.ts';
 import type { KeptReceipt, ParsedReceipt, ReceiptRequest } from '../../crypto/receipt.ts';
 import { MISBEHAVIOUR, type Misbehaviour } from '../../tlog/misbehaviour.ts';
 import type { ForumEvent } from '../../vocabulary/events.ts';
 import { type Hex, instantOf, type Millis, toHex } from '../../vocabulary/values.ts';
 import type { Position } from '../chamber/sequence.ts';
 import type { RawLine } from '../line/input.ts';
+import { leafOf } from '../line/leaf.ts';
 import type { LineRecord } from '../line/record.ts';
 import { type Findings, type Problem, type Verdict, verdictOfProblem } from '../report/findings.ts';
 import { eventKey, type GivenReceipt, type GivenReceipts } from './given-receipts.ts';
@@ -127,7 +127,8 @@ export class ReceiptChecks {
     for await (const line of lines) {
       const { event } = read(line);
       first ??= event;
-      if (event !== undefined) this.take(event, { eventId: event.eventId, leaf: leafHash(line.bytes) }, line.bytes);
+      if (event !== undefined)
+        this.take(event, { eventId: event.eventId, leaf: leafOf(line.bytes, event) }, line.bytes);
     }
     return first && (first.chamberId ?? first.did);
   }

@@ -17,6 +17,7 @@ const CHECKS = {
   age: 'signatures were fresh when the service accepted them',
   rules: 'every move was allowed when it was made',
   payload: 'every event matches its request',
+  withheld: 'withheld texts are such as may be withheld, under signatures of the service',
   'service-events': 'service events are in order and for graduated ideas only',
   transactions: 'the signed transactions make the expected calls',
   root: 'the committed root is the root of the moves',
@@ -69,7 +70,7 @@ export type Reason = { readonly why: string } & (
 );
 
 /** The input that would decide it. */
-type MissingInput = 'accounts' | 'chain' | 'later lines' | 'receipts' | 'service' | 'witnesses';
+type MissingInput = 'accounts' | 'chain' | 'later lines' | 'originals' | 'receipts' | 'service' | 'witnesses';
 /** No input shows these. The README lists them among the things that lines can't show. */
 type Limit =
   | 'large log'

@@ -23,6 +23,8 @@ export interface ChamberReport {
   readonly counts: CheckResult['counts'] & { readonly total: number };
   /** Every event that a finding names, ascending. */
   readonly brokenEvents: readonly number[];
+  /** Events whose texts the service has withheld, and whose lines --originals does not hold; absent in reports of earlier releases. */
+  readonly withheldEvents?: readonly number[];
   readonly sentence: string;
   /** What a sound chamber leaves to look at, such as a copy that is probably cut; null if there is nothing. */
   readonly reservation: string | null;

@@ -76,7 +76,8 @@ export function toReport(
       total: checks.length,
     },
     brokenEvents: [...named].sort((a, b) => a - b),
-    sentence: verdictOf(checks, diagnosis, reservation),
+    withheldEvents: audit.withheldEvents,
+    sentence: verdictOf(checks, diagnosis, [withheldIn(audit), reservation]),
     reservation,
     causes: diagnosis.causes.map(({ eventIds, sentence }) => ({ eventIds, sentence })),
     checks,
@@ -113,10 +114,15 @@ function shared(check: ReportedCheck, { outcomes }: AuditContext): ReportedCheck
   return known;
 }
 
-function verdictOf(checks: readonly CheckResult[], diagnosis: Diagnosis, reservation: string | null): string {
+function verdictOf(
+  checks: readonly CheckResult[],
+  diagnosis: Diagnosis,
+  reservations: readonly (string | null | undefined)[],
+): string {
   if (diagnosis.causes.length > 0) return brokenSentence(diagnosis);
   const open = checks.filter(({ verdict }) => verdict === 'undecided').map(({ note }) => note ?? '');
-  if (open.length === 0) return reservation === null ? SOUND : `Sound, but ${reservation}.`;
+  const but = reservations.filter((each) => each != null).join('; and ');
+  if (open.length === 0) return but === '' ? SOUND : `Sound, but ${but}.`;
   const things = open.length === 1 ? '1 thing' : `${open.length} things`;
   return `Nothing is broken, ${things} could not be decided: ${[...new Set(open)].join('; ')}.`;
 }
@@ -135,6 +141,17 @@ function brokenSentence({ causes, consequences, others }: Diagnosis): string {
   if (causes.every(({ findings }) => findings.every(isOfCopy)) && count + left === 0)
     sentences.push('Nothing else is broken');
   return sentences.map((sentence) => `${sentence}.`).join(' ');
+}
+
+const EVENTS_NAMED_MAX = 10;
+
+function withheldIn({ withheldEvents }: ChamberAudit): string | undefined {
+  if (withheldEvents.length === 0) return undefined;
+  const [texts, more] = [
+    withheldEvents.length === 1 ? '1 event' : `${withheldEvents.length} events`,
+    withheldEvents.length > EVENTS_NAMED_MAX,
+  ];
+  return `for the texts of ${texts}, withheld by the service (${withheldEvents.slice(0, EVENTS_NAMED_MAX).join(', ')}${more ? ' …' : ''})`;
 }
 
 /** A service settles a chamber within minutes. */

@@ -33,7 +33,19 @@ const RERUNS_MAX = 8;
 
 /** Checks of a single line: their findings are never consequences. */
 const OF_LINE: ReadonlySet<CheckName> = new Set([
-  ...(['form', 'order', 'chamber', 'digest', 'signature', 'target', 'once', 'origin', 'age', 'registration'] as const),
+  ...([
+    'form',
+    'order',
+    'chamber',
+    'digest',
+    'signature',
+    'target',
+    'once',
+    'origin',
+    'age',
+    'registration',
+    'withheld',
+  ] as const),
 ]);
 /** Their findings don't mean that the line's content was altered. */
 const HARMLESS: ReadonlySet<CheckName> = new Set(['origin', 'age', 'registration', 'seen', 'receipts']);
@@ -111,7 +123,8 @@ function effectOf(findings: readonly Located[]): Effect {
 
 /** A finding about two events whose accounts contradict each other is not: either may have been altered. */
 function isOfLine({ check, finding }: Located): boolean {
-  return OF_LINE.has(check) && (check !== 'registration' || finding.eventIds.length === 1);
+  const isOfTwo = check === 'registration' || check === 'withheld';
+  return OF_LINE.has(check) && (!isOfTwo || finding.eventIds.length === 1);
 }
 
 /** Each leaf pins all lines before it, so these findings follow from any alteration there. */
@@ -229,6 +242,7 @@ const SENTENCES: Partial<Record<CheckName, string>> = {
   age: 'carries a signature that was not valid when it was accepted',
   registration: 'does not match the account of its agent',
   rules: 'was not allowed when it was made',
+  withheld: 'is withheld in a way that no service may',
   'service-events': 'records an outcome that was not due',
   transactions: 'records another transaction than the due one',
   root: 'commits another root than that of the moves',

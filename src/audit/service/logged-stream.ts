@@ -1,5 +1,7 @@
 // Compares a stream's lines with its entries in the log: the service must serve each event that has an entry, with the line of that
 // entry, and each line holds the hash of the one before it.
+import { InvalidStub } from '../../crypto/stub.ts';
+import { StubReader } from '../../crypto/stub-reader.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
 import {
   type IndexedLeaf,
@@ -11,8 +13,9 @@ import {
 } from '../../tlog/leaf-index.ts';
 import { type Hex, instantOf, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
 import type { StreamHead } from '../account/watched-accounts.ts';
-import { leafOf } from '../chamber/sequence.ts';
 import { UnusableInput } from '../line/input.ts';
+import { leafOf } from '../line/leaf.ts';
+import { readAny } from '../line/record.ts';
 import type { LogEntries } from './log-entries.ts';
 import type { AuditedService } from './service-reader.ts';
 
@@ -117,7 +120,7 @@ export class LoggedStream {
       this.#firstPrev = place.prev;
     }
     const { eventId } = place;
-    const leaf = leafOf(bytes);
+    const leaf = leafOfServed(bytes);
     this.#last = { eventId, leaf: toHex(leaf) };
     if (heads.some((head) => head.eventId === eventId)) this.#served.set(eventId, toHex(leaf));
     if (heads.every((head) => head.eventId < eventId)) this.#noteUnjudged(eventId, place.ts);
@@ -143,5 +146,19 @@ export class LoggedStream {
     const indexed = { stream: this.#stream, eventId, index };
     const problem = `the line of ${nameOfEvent(indexed)} is not the one that the log has at index ${index}`;
     this.#mismatch = { problem, leaf: indexed, line: utf8.decode(line) };
+  }
+}
+
+const stubs = new StubReader(() => undefined);
+
+/** A stub that is not signed has no other leaf than its own bytes, which no log has. Its key is judged where its event is. */
+function leafOfServed(line: Uint8Array): Uint8Array {
+  const { event } = readAny({ bytes: line, isEnded: true });
+  if (event?.withheld === undefined) return leafOf(line);
+  try {
+    return stubs.leafOf(line, event);
+  } catch (error) {
+    if (error instanceof InvalidStub) return leafOf(line);
+    throw error;
   }
 }

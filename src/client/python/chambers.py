@@ -223,6 +223,8 @@ class Reader:
         self._signing = _Signing()
         # The operator is warned once while a condition lasts.
         self._warned: set = set()
+        # The receipts keys in the service's directory, by thumbprint.
+        self._receipt_keys: dict = {}
 
     def get(self, path: str) -> Any:
         return self._exchange("GET", path, read=_read_json)[0]
@@ -266,7 +268,7 @@ class Reader:
         while True:
             texts, is_end = self._page(chamber_id, 0 if after is None else after[0])
             for text in texts:
-                after = follow(after, chamber_id, text, self.limits)
+                after = self._follow(after, chamber_id, text)
                 self._note(chamber_id, after)
                 yield after
             if is_end:
@@ -295,7 +297,7 @@ class Reader:
             return f"/chambers/{chamber_id}/stream?after={0 if after is None else after[0]}"
 
         for _, text in self._messages(path):
-            after = follow(after, chamber_id, text, self.limits)
+            after = self._follow(after, chamber_id, text)
             self._note(chamber_id, after)
             yield after
 
@@ -304,6 +306,30 @@ class Reader:
         for cursor, text in self._messages(lambda: f"/events?after={urllib.parse.quote(after)}"):
             after = cursor
             yield cursor, _parse(text, self.limits)
+
+    def _follow(self, before: Position, chamber_id: int, text: str) -> Line:
+        """As follow; a stub must be signed by a key in the service's directory."""
+        return follow(before, chamber_id, text, self.limits, self._stub_key)
+
+    def _stub_key(self, withheld: dict) -> bytes:
+        """Raises ValueError for a stub of another log, or under a key that is none of the service's or was not in force."""
+        if self._log_id is not None and withheld["log"] != self._log_id:
+            raise ValueError(f"is a stub of the log {withheld['log']}")
+        if withheld["keyid"] not in self._receipt_keys:
+            self._read_receipt_keys()
+        key = self._receipt_keys.get(withheld["keyid"])
+        if key is None:
+            raise ValueError("is withheld under a key that is not in the key directory of the service")
+        at = _instant(withheld["at"])
+        if not key.get("nbf", 0) <= at < key.get("exp", float("inf")):
+            raise ValueError("is withheld at a time when its key was not in force")
+        return _key_of(did_of(base64.urlsafe_b64decode(key["x"] + "=")))
+
+    def _read_receipt_keys(self) -> None:
+        found = self.get("/.well-known/http-message-signatures-directory")
+        keys = found.get("keys") if isinstance(found, dict) else None
+        usable = [each for each in keys or [] if isinstance(each, dict) and each.get("purpose") == "receipts"]
+        self._receipt_keys = {_thumbprint(each["x"]): each for each in usable if isinstance(each.get("x"), str)}
 
     def _note(self, chamber_id: int, position: Tuple[Any, ...]) -> None:
         known = self._heads.get(chamber_id)
@@ -521,7 +547,6 @@ class Agent(Reader):
         """The newest receipt of each (log id, chamber or DID), verified."""
         self._wants_receipts = receipts
         self._receipt_folder = receipt_folder
-        self._receipt_keys: dict = {}
         self._callback_keys_at = float("-inf")
         self._pinned: dict = {}
         self._service: Optional[dict] = None
@@ -771,7 +796,7 @@ class Agent(Reader):
         unless the creator signed the deadlines and the rounds, members that they join, and each its commitment; and if the lines do not
         hold `known`."""
         (lines, _), headers = self._exchange("GET", f"/chambers/{chamber_id}/events?after=0&limit=1", read=_read_page, media=NDJSON)
-        line = follow(None, chamber_id, lines[0] if lines else "", self.limits)
+        line = self._follow(None, chamber_id, lines[0] if lines else "")
         if line.event["type"] != "chamber.created" or not _are_deadlines_signed(line.event):
             raise ChamberError("CLIENT_ERR_CHAIN", f"the deadlines of chamber {chamber_id} are not signed by its creator")
         place = {"service": self.base_url, "logId": headers.get("Log-Id"), "chamberLeaf": line.leaf}
@@ -922,18 +947,12 @@ class Agent(Reader):
             raise ValueError("it is not of the key that its chamber names")
         return _key_of(did_of(base64.urlsafe_b64decode(key["x"] + "=")))
 
-    def _read_receipt_keys(self) -> None:
-        found = self.get("/.well-known/http-message-signatures-directory")
-        keys = found.get("keys") if isinstance(found, dict) else None
-        usable = [each for each in keys or [] if isinstance(each, dict) and each.get("purpose") == "receipts"]
-        self._receipt_keys = {_thumbprint(each["x"]): each for each in usable if isinstance(each.get("x"), str)}
-
     def _read_pinned(self, stream: Any) -> None:
         if stream in self._pinned or not isinstance(stream, int):
             return
         path = f"/chambers/{stream}/events?after=0&limit=1"
         (lines, _), _ = self._exchange("GET", path, read=_read_page, media=NDJSON)
-        created = follow(None, stream, lines[0] if lines else "", self.limits).event
+        created = self._follow(None, stream, lines[0] if lines else "").event
         keys = created["payload"].get("serviceKeys") if isinstance(created.get("payload"), dict) else None
         self._pinned[stream] = keys.get("receipts") if isinstance(keys, dict) else None
 
@@ -1118,8 +1137,12 @@ class _Watch:
             logging.getLogger("chambers").warning("%s in chamber %s: %s", kind, chamber_id, error)
 
 
-def follow(before: Position, chamber_id: int, text: str, limits: Limits = Limits()) -> Line:
-    """Raises CLIENT_ERR_CHAIN unless the line is the next one after `before`."""
+def follow(
+    before: Position, chamber_id: int, text: str, limits: Limits = Limits(), stub_key: Optional[Callable[[dict], bytes]] = None
+) -> Line:
+    """Raises CLIENT_ERR_CHAIN unless the line is the next one after `before`.
+
+    `stub_key` returns the public key for the member `withheld` of a stub, or raises ValueError; without it, stubs are refused."""
     try:
         event = _parse(text, limits)
         event_id, stated_id, prev = event["eventId"], event["chamberId"], event["prev"]
@@ -1132,7 +1155,60 @@ def follow(before: Position, chamber_id: int, text: str, limits: Limits = Limits
     # None: unknown.
     if leaf is not None and prev != leaf:
         raise ChamberError("CLIENT_ERR_CHAIN", f"prev of event {expected} is not the hash of event {last} as it was read")
-    return Line(expected, leaf_hash(text), text, event)
+    try:
+        return Line(expected, _stub_leaf(text, event, stub_key) if "withheld" in event else leaf_hash(text), text, event)
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError, InvalidSignature) as cause:
+        problem = str(cause) if type(cause) is ValueError else "is a stub whose signature does not verify"
+        raise ChamberError("CLIENT_ERR_CHAIN", f"event {expected} {problem}") from cause
+
+
+# What replaces the texts of each type in a stub; None is absent. Requests hold those of the first types.
+_STUB_TEXTS: dict = {
+    "agent.registered": {"label": None, "personality": {}},
+    "agent.personality_changed": {"patch": {}, "personality": {}},
+    "chamber.created": {"name": "[withheld]", "topic": None},
+    "chamber.proposed": {"name": "[withheld]", "description": ""},
+    "chamber.amended": {"name": "[withheld]", "description": ""},
+    "chamber.debated": {"comment": "[withheld]", "refinement": None},
+    "chamber.joined": {"label": None},
+    "relay.deploy_submitted": {"rawTransaction": None},
+    "idea.deploy_failed": {"reason": "[withheld]"},
+}
+_TEXTS_NOT_SENT = ("chamber.joined", "relay.deploy_submitted", "idea.deploy_failed")
+# `withheld` is the last member of a line, and its signature the last one in it.
+_STUB_END = re.compile(
+    r',"withheld":{"at":"[^"]*","key":"([\w-]{43})","keyid":"([\w-]{43})","leaf":"(0x[0-9a-f]{64})","log":"[0-9a-f]{32}"'
+    r',"reason":"(?:personal-data|secret|abuse|law)"(,"signature":"([\w-]{86})")}}\Z',
+    re.ASCII,
+)
+
+
+def _stub_leaf(text: str, event: dict, stub_key: Optional[Callable[[dict], bytes]]) -> str:
+    """The leaf of the line that was, once the stub's signature is verified; raises ValueError or InvalidSignature."""
+    found = _STUB_END.search(text)
+    if found is None or stub_key is None:
+        raise ValueError("is a stub that can't be read")
+    x, key_id, leaf, stated, signature = found.groups()
+    if event["type"] not in _STUB_TEXTS:
+        raise ValueError(f"is a stub of type {event['type']}, which has no texts")
+    texts = _STUB_TEXTS[event["type"]]
+    for holder in (event["payload"], _sent_texts(event)):
+        for name in texts.keys() & holder.keys():
+            if texts[name] is None or holder[name] != texts[name]:
+                raise ValueError(f"is a stub with a text left in: {name}")
+    if _thumbprint(x) != key_id:
+        raise ValueError("is a stub whose keyid is not of its key")
+    signed = text[: found.start(4)] + text[found.end(4) :]
+    key = Ed25519PublicKey.from_public_bytes(stub_key(event["withheld"]))
+    key.verify(base64.urlsafe_b64decode(signature + "=="), f"Chamber Coordination Service withheld line\n{signed}".encode())
+    return leaf
+
+
+def _sent_texts(event: dict) -> dict:
+    """The body of a stub's request where that may hold texts."""
+    if event["request"] is None or event["type"] in _TEXTS_NOT_SENT or not event["request"]["body"]:
+        return {}
+    return json.loads(event["request"]["body"])
 
 
 def _members(arguments: dict) -> dict:

@@ -1,0 +1,319 @@
+// Vectors of chambers and accounts in which the service has withheld texts, made from the sample logs and the service's fixed keys.
+import { readFileSync } from 'node:fs';
+import { withhold } from '../../src/crypto/stub.ts';
+import { publicKeyOf, signWith } from '../../src/keys/private-key.ts';
+import { canonicalJson } from '../../src/vocabulary/json.ts';
+import { HOUR, START } from '../kit/clock.ts';
+import { type Line, parse, rechained, toText } from './forge.ts';
+import { payloadOf } from './forgeries.ts';
+import { fixedKeys } from './sample.ts';
+
+type Row = readonly [title: string, text: string, ...eventIds: number[]];
+type RowWithAccounts = readonly [title: string, text: string, accounts: string, ...eventIds: number[]];
+/** `originals` are lines that an auditor was given too. */
+type RowWithOriginals = readonly [title: string, text: string, originals: string, ...eventIds: number[]];
+
+const read = (name: string) =>
+  readFileSync(new URL(`../../fixtures/logs/${name}.ndjson`, import.meta.url), 'utf8')
+    .trimEnd()
+    .split('\n');
+
+const LINES = read('chamber-with-amendments');
+const OF_SEATS = read('chamber-with-admission');
+const ACCOUNTS = read('chamber-with-admission.accounts');
+const MOVES = 20;
+const [CREATION, JOIN, PROPOSAL, PASS, COMMENT, AMENDMENT, REVEAL, SUBMITTED, DEPLOYED] = [
+  1, 2, 4, 7, 10, 11, 19, 23, 24,
+];
+/** The proposals, comments and amendments. */
+const SPEECHES = [4, 5, 8, 10, 11, 13, 14, 16];
+/** BOB joins without a label. */
+const [JOIN_OF_ANN, JOIN_OF_BOB] = [3, 4];
+
+const LOG = 'c0ffee00'.repeat(4);
+const keyOf = (seed: Uint8Array) => ({ publicKey: publicKeyOf(seed), sign: signWith(seed) });
+const KEY = keyOf(fixedKeys(LOG).all('receipts')[0]?.seed as Uint8Array);
+const FOREIGN = keyOf(new Uint8Array(32).fill(99));
+const TERMS = { at: START + 9 * HOUR, reason: 'personal-data', log: LOG, key: KEY } as const;
+
+/** The stub of a line. */
+function stubOf(line: string, terms: Partial<Parameters<typeof withhold>[1]> = {}): string {
+  const made = withhold(line, { ...TERMS, ...terms });
+  if ('refused' in made) throw new Error(`${made.refused}: ${line}`);
+  return made.stub;
+}
+
+/** The lines, some of which are withheld. */
+function withheld(eventIds: readonly number[], lines: readonly string[] = LINES, terms = {}): readonly string[] {
+  return lines.map((line, index) => (eventIds.includes(index + 1) ? stubOf(line, terms) : line));
+}
+
+/** A stub with other members, signed again. */
+function forged(stub: string, members: Line, terms: Line = {}, key = KEY): string {
+  const changed = { ...(JSON.parse(stub) as Line), ...members };
+  const { signature: _, ...stated } = { ...(changed['withheld'] as Line), ...terms };
+  const text = `Chamber Coordination Service withheld line\n${canonicalJson({ ...changed, withheld: stated })}`;
+  const signature = Buffer.from(key.sign(Buffer.from(text))).toString('base64url');
+  return canonicalJson({ ...changed, withheld: { ...stated, signature } });
+}
+
+const lineOf = (eventId: number) => LINES[eventId - 1] as string;
+const replaced = (eventId: number, line: string, lines: readonly string[] = LINES) =>
+  toText(lines.with(eventId - 1, line));
+const stubAt = (eventId: number) => stubOf(lineOf(eventId));
+const without = (eventId: number, members: Line) => {
+  const { payload } = JSON.parse(stubAt(eventId)) as { payload: Line };
+  return { payload: { ...payload, ...members } };
+};
+const requestOf = (eventId: number) => (JSON.parse(lineOf(eventId)) as Line)['request'] as Line;
+/** The stub's members without a signature of their own, over an event that has no texts. */
+const overEvent = (eventId: number) => {
+  const { withheld: terms } = JSON.parse(stubAt(COMMENT)) as { withheld: Line };
+  const record = JSON.parse(lineOf(eventId)) as Line;
+  const [leaf = ''] = leavesOf(LINES).slice(eventId - 1);
+  return forged(canonicalJson({ ...record, withheld: terms }), {}, { leaf });
+};
+
+/** The leaves as the next lines hold them. */
+function leavesOf(lines: readonly string[]): readonly string[] {
+  return parse(lines)
+    .slice(1)
+    .map(({ prev }) => String(prev));
+}
+
+/** The log of a service that does not deploy an idea, and gives this reason. */
+function notDeployed(hidden: readonly number[], before: readonly Line[] = []): string {
+  const records = parse(LINES);
+  const { ts } = records[DEPLOYED - 1] as Line;
+  const failed = { ideaId: 'idea-1', txHash: null, reason: '[withheld]' };
+  const last = { ...(records[DEPLOYED - 1] as Line), type: 'idea.deploy_failed', payload: failed, ts: ts as string };
+  return toText(withheld(hidden, rechained([...records.slice(0, SUBMITTED - 1), ...before, last])));
+}
+
+export const SOUND: readonly Row[] = [
+  ['a withheld comment', toText(withheld([COMMENT]))],
+  ['a withheld proposal, which is amended later', toText(withheld([PROPOSAL]))],
+  ['all proposals, comments and amendments withheld', toText(withheld(SPEECHES))],
+  ['an idea withheld with the transaction that deployed it', toText(withheld([PROPOSAL, AMENDMENT, SUBMITTED]))],
+  ['an idea withheld, but not yet the transaction that deployed it', toText(withheld([AMENDMENT]))],
+  [
+    'an amendment withheld for another reason and later',
+    toText(withheld([AMENDMENT], LINES, { reason: 'law', at: START + 99 * HOUR })),
+  ],
+  ['the moves alone, with a withheld comment', toText(withheld([COMMENT], LINES.slice(0, MOVES)))],
+  ['a withheld last line', toText(withheld([COMMENT], LINES.slice(0, COMMENT)))],
+  ['a withheld label of a member', toText(withheld([JOIN_OF_ANN], OF_SEATS))],
+  ['an idea with a withheld text that is not deployed for that reason', notDeployed([AMENDMENT])],
+];
+
+export const UNDECIDED: readonly Row[] = [
+  ['a withheld creation: only the stub states the key that signed it', toText(withheld([CREATION]))],
+  [
+    'a comment withheld under a key that the chamber does not pin',
+    toText(withheld([COMMENT], LINES, { key: FOREIGN })),
+  ],
+];
+
+export const BROKEN: readonly Row[] = [
+  ['a stub over a reveal', replaced(REVEAL, overEvent(REVEAL)), REVEAL],
+  ['a stub over a pass', replaced(PASS, overEvent(PASS)), PASS],
+  ['a stub over a commitment on the chain', replaced(22, overEvent(22)), 22],
+  [
+    'a stub with the comment left in',
+    replaced(COMMENT, forged(stubAt(COMMENT), without(COMMENT, { comment: 'Who?' }))),
+    COMMENT,
+  ],
+  [
+    'a stub with the refinement left in',
+    replaced(COMMENT, forged(stubAt(COMMENT), without(COMMENT, { refinement: null }))),
+    COMMENT,
+  ],
+  [
+    'a stub with the request left in',
+    replaced(COMMENT, forged(stubAt(COMMENT), { request: requestOf(COMMENT) })),
+    COMMENT,
+  ],
+  [
+    'a stub with the description left in',
+    replaced(AMENDMENT, forged(stubAt(AMENDMENT), without(AMENDMENT, { description: 'Two bins.' }))),
+    AMENDMENT,
+  ],
+  [
+    'a stub with an unknown reason',
+    replaced(COMMENT, forged(stubAt(COMMENT), {}, { reason: 'embarrassing' })),
+    COMMENT,
+  ],
+  ['a stub with a member more', replaced(COMMENT, forged(stubAt(COMMENT), {}, { note: 'x' })), COMMENT],
+  [
+    'a stub with the signature of another stub',
+    replaced(
+      COMMENT,
+      canonicalJson({
+        ...(JSON.parse(stubAt(COMMENT)) as Line),
+        withheld: {
+          ...((JSON.parse(stubAt(COMMENT)) as Line)['withheld'] as Line),
+          signature: ((JSON.parse(stubAt(AMENDMENT)) as Line)['withheld'] as Line)['signature'] as string,
+        },
+      }),
+    ),
+    COMMENT,
+  ],
+  [
+    'a stub whose keyid is not of its key',
+    replaced(
+      COMMENT,
+      forged(
+        stubAt(COMMENT),
+        {},
+        { key: ((JSON.parse(stubOf(lineOf(COMMENT), { key: FOREIGN })) as Line)['withheld'] as Line)['key'] as string },
+        FOREIGN,
+      ),
+    ),
+    COMMENT,
+  ],
+  [
+    'a stub by another author, with the signature that was',
+    replaced(
+      COMMENT,
+      canonicalJson({
+        ...(JSON.parse(stubAt(COMMENT)) as Line),
+        did: (JSON.parse(lineOf(JOIN + 1)) as Line)['did'] as string,
+      }),
+    ),
+    COMMENT,
+  ],
+  [
+    'a stub by another author, whose turn it was not',
+    replaced(COMMENT, forged(stubAt(COMMENT), { did: (JSON.parse(lineOf(JOIN + 1)) as Line)['did'] as string })),
+    COMMENT,
+  ],
+  ['a stub of another chamber', replaced(COMMENT, forged(stubAt(COMMENT), { chamberId: 2 })), COMMENT],
+  [
+    'a stub with another leaf',
+    replaced(COMMENT, forged(stubAt(COMMENT), {}, { leaf: `0x${'12'.repeat(32)}` })),
+    COMMENT,
+    AMENDMENT,
+  ],
+  [
+    'a stub of another log than the other stubs',
+    replaced(AMENDMENT, stubOf(lineOf(AMENDMENT), { log: '1'.repeat(32) }), withheld([COMMENT])),
+    AMENDMENT,
+  ],
+  [
+    'a stub of a comment that becomes another type in the same phase',
+    replaced(
+      COMMENT,
+      forged(stubAt(COMMENT), {
+        type: 'chamber.proposed',
+        payload: { ...payloadOf(JSON.parse(stubAt(PROPOSAL)) as Line), ideaId: 'idea-4', slot: 4, ticker: 'NEW' },
+      }),
+    ),
+    COMMENT,
+  ],
+  [
+    'a line that only looks like a stub',
+    replaced(COMMENT, canonicalJson({ ...(JSON.parse(lineOf(COMMENT)) as Line), withheld: null })),
+    COMMENT,
+  ],
+  [
+    'a comment that lacks its refinement without a stub',
+    replaced(
+      COMMENT,
+      canonicalJson({
+        ...(JSON.parse(lineOf(COMMENT)) as Line),
+        payload: payloadOf(JSON.parse(stubAt(COMMENT)) as Line),
+      }),
+    ),
+    COMMENT,
+  ],
+  ['a withheld transaction of an idea whose texts are not', toText(withheld([SUBMITTED])), SUBMITTED],
+  ['an idea that is not deployed for a text that no stub withholds', notDeployed([]), SUBMITTED],
+  ['an idea that is not deployed although only a comment is withheld', notDeployed([COMMENT]), SUBMITTED],
+  [
+    'an idea that is not deployed for a withheld text, after its transaction',
+    notDeployed([AMENDMENT], [parse(LINES)[SUBMITTED - 1] as Line]),
+    DEPLOYED,
+  ],
+];
+
+const account = (eventIds: readonly number[]) => toText(withheld(eventIds, ACCOUNTS));
+/** ANN's second registration, which has a label. */
+const LABELLED = 2;
+
+export const SOUND_ACCOUNTS: readonly RowWithAccounts[] = [
+  [
+    'a withheld registration, and the label of the seat',
+    toText(withheld([JOIN_OF_ANN], OF_SEATS)),
+    account([LABELLED]),
+  ],
+  ['a withheld personality', toText(OF_SEATS), account([7])],
+];
+
+export const BROKEN_ACCOUNTS: readonly RowWithAccounts[] = [
+  [
+    'a stub of a join whose account has no label',
+    toText(OF_SEATS.with(JOIN_OF_BOB - 1, overSeat(JOIN_OF_BOB))),
+    toText(ACCOUNTS),
+    JOIN_OF_BOB,
+  ],
+  [
+    'a withheld registration with another wallet',
+    toText(OF_SEATS),
+    toText(
+      ACCOUNTS.with(
+        LABELLED - 1,
+        forged(stubOf(ACCOUNTS[LABELLED - 1] as string), {
+          payload: {
+            ...payloadOf(JSON.parse(stubOf(ACCOUNTS[LABELLED - 1] as string)) as Line),
+            walletAddress: `0x${'11'.repeat(20)}`,
+          },
+        }),
+      ),
+    ),
+    ...[1, 2, 3, 5, 6, 8, 9, 11],
+  ],
+  [
+    'a registration withheld with its label left in',
+    toText(OF_SEATS),
+    toText(
+      ACCOUNTS.with(
+        LABELLED - 1,
+        forged(stubOf(ACCOUNTS[LABELLED - 1] as string), {
+          payload: { ...payloadOf(JSON.parse(stubOf(ACCOUNTS[LABELLED - 1] as string)) as Line), label: 'Ann' },
+        }),
+      ),
+    ),
+    ...[1, 2, 3, 5, 6, 8, 9, 11],
+  ],
+];
+
+/** A stub of a join that had no label. */
+function overSeat(eventId: number): string {
+  const record = JSON.parse(OF_SEATS[eventId - 1] as string) as Line;
+  const { withheld: terms } = JSON.parse(stubAt(COMMENT)) as { withheld: Line };
+  const leaf = leavesOf(OF_SEATS)[eventId - 1] as string;
+  return forged(canonicalJson({ ...record, withheld: terms }), {}, { leaf });
+}
+
+const original = (eventId: number) => toText([lineOf(eventId)]);
+const liar = forged(stubAt(COMMENT), without(COMMENT, { stance: 'for' }));
+
+export const SOUND_ORIGINALS: readonly RowWithOriginals[] = [
+  ['a withheld comment, and the line that was', toText(withheld([COMMENT])), original(COMMENT)],
+  ['a withheld creation, and the line that was, which pins the key', toText(withheld([CREATION])), original(CREATION)],
+  [
+    'an idea withheld with its transaction, and the lines that were',
+    toText(withheld([PROPOSAL, AMENDMENT, SUBMITTED])),
+    toText([PROPOSAL, AMENDMENT, SUBMITTED].map(lineOf)),
+  ],
+  [
+    'a withheld comment, and an earlier stub of it for another reason',
+    toText(withheld([COMMENT])),
+    toText(withheld([COMMENT], [...LINES.slice(0, COMMENT)], { reason: 'law' }).slice(COMMENT - 1)),
+  ],
+];
+
+export const BROKEN_ORIGINALS: readonly RowWithOriginals[] = [
+  ['a stub that changes a stance, and the line that was', replaced(COMMENT, liar), original(COMMENT), COMMENT],
+  ['a stub, and another stub of its event with another stance', toText(withheld([COMMENT])), toText([liar]), COMMENT],
+];
