@@ -33,7 +33,7 @@ export interface CallbackState {
   readonly since: string | null;
   /** The last try; its status is null if no response came. */
   readonly lastDelivery: { readonly at: string; readonly status: number | null } | null;
-  /** Tries in a row without success. */
+  /** Duties in a row of which no delivery succeeded. */
   readonly failures: number;
   /** Why the service removed the last URL. */
   readonly removed?: string;

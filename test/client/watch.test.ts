@@ -192,7 +192,11 @@ it('watch does not repeat a duty because of an older list from a node that is be
   });
   duties.offer(second);
   await until(() => handed.length === 1);
-  for (const todo of [first, second, first]) duties.offer(todo);
+  for (const todo of [first, second, first]) {
+    duties.offer(todo);
+    // Time to hand over what must not be.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
   await ann.pass(chamberId);
   const third = await ann.todo();
   duties.offer(third);
