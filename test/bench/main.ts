@@ -24,6 +24,7 @@ import { benchStart } from './start.ts';
 import { benchTiles } from './tiles.ts';
 import { benchTokens } from './tokens.ts';
 import { benchVersus } from './versus.ts';
+import { benchWithheld } from './withheld.ts';
 
 const BENCHES: Readonly<Record<string, (options: Options) => Promise<Report>>> = {
   moves: ({ runs, only }) => benchMoves(runs, only),
@@ -43,6 +44,7 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   'slow-disk': benchSlowDisk,
   tokens: benchTokens,
   versus: benchVersus,
+  withheld: benchWithheld,
 };
 
 const { values, positionals } = parseArgs({

@@ -9,8 +9,8 @@ import type { Store } from '../../src/log/store.ts';
 import type { StreamId } from '../../src/log/stream-id.ts';
 import type { StubLine } from '../../src/log/withholding.ts';
 import { faultsOf, rebuildLog } from '../durability/log-book.ts';
-import { enterPhase, openChamber } from '../kit/chambers.ts';
-import type { TestClock } from '../kit/clock.ts';
+import { allocationOf, enterPhase, openChamber, recordCommit } from '../kit/chambers.ts';
+import { HOUR, type TestClock } from '../kit/clock.ts';
 import type { Signer } from '../kit/signer.ts';
 import { type Prepared, TestService } from '../kit/test-service.ts';
 
@@ -232,6 +232,33 @@ export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
     expect(await textOf({ ...before, service })).not.toContain(SECRET);
     expect(await service.send(before.comment)).toMatchObject({ status: 200, body: { eventId: before.events[2]?.[1] } });
     expect(service.store.withholding.through).toBe(4);
+  });
+
+  it('a deployment that was signed before its idea was withheld is not recorded', async () => {
+    const { open } = await begin();
+    const { service, chamberId, members, events } = await debated(await open());
+    const [by] = members;
+    if (by === undefined) throw new Error('no member');
+    const { commit, reveal } = allocationOf(chamberId, by, { 'idea-1': 10_000 });
+    await enterPhase(service, chamberId, 'ALLOCATE_COMMIT');
+    await service.must('POST', `/chambers/${chamberId}/allocate/commit`, { by, body: commit });
+    await enterPhase(service, chamberId, 'ALLOCATE_REVEAL');
+    await service.must('POST', `/chambers/${chamberId}/allocate/reveal`, { by, body: reveal });
+    service.clock.advance(HOUR);
+    await recordCommit(service.forum, chamberId);
+    const transaction = {
+      chainId: 1,
+      nonce: 1,
+      txHash: `0x${'1'.repeat(64)}`,
+      rawTransaction: `0x${Buffer.from(SECRET).toString('hex')}`,
+    } as const;
+    const fact = { type: 'relay.deploy_submitted', payload: { ideaId: 'idea-1', ...transaction } } as const;
+    await service.store.withholding.withhold(await stubsOf(service.store, events.slice(0, 2)));
+    const head = await service.log.lastEventId(chamberId);
+    await expect(service.forum.submit({ operation: 'record', chamberId, fact })).rejects.toMatchObject({
+      code: 'FORUM_ERR_CONFLICT',
+    });
+    expect(await service.log.lastEventId(chamberId)).toBe(head);
   });
 
   it('a move that was decided before a withholding brings no text back', async () => {

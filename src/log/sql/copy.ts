@@ -25,6 +25,7 @@ import {
   type WritableLog,
   writeMeta,
 } from './whole-log.ts';
+import { ERASURE_PENDING } from './withholding.ts';
 
 export interface CopySummary {
   readonly movedTo: string;
@@ -114,7 +115,9 @@ function requireIntact({ stream, event_id, line, nodes, line_crc, nodes_crc }: W
 }
 
 /** Facts about the database rather than the log. */
-const OWN_META = ['schema_version', 'copied_through', MOVED_TO, CLOCK_HIGH_WATER_MARK].map((name) => `'${name}'`);
+const OWN_META = ['schema_version', 'copied_through', ERASURE_PENDING, MOVED_TO, CLOCK_HIGH_WATER_MARK].map(
+  (name) => `'${name}'`,
+);
 
 /** The log's time is stored explicitly: in the target, the last line is not always the latest one. */
 async function* keptRows(log: WholeLog, table: Table): AsyncGenerator<readonly Row[]> {

@@ -8,6 +8,7 @@
 // 3. A state in memory is published only if no withholding was noticed since it was read, or its batch was decided (forum/streams.ts), and
 //    a batch is never younger than the states that it took (forum/batch.ts). So 2 names the right number.
 // 4. A stub's line is never replaced: `withheld` is unique by event, and the guard of the append-only trigger refuses any other UPDATE.
+import { unavailable } from '../../vocabulary/errors.ts';
 import type { Damages } from '../damage.ts';
 import type { EventLog, Page } from '../log.ts';
 import { PAGE_BYTES, readPages } from '../pages.ts';
@@ -23,6 +24,33 @@ import {
   type WithheldStream,
   type WithholdPlan,
 } from './withheld-rows.ts';
+
+/** Name in `meta` of the last withholding whose bytes may still be in the database's files. */
+export const ERASURE_PENDING = 'erasure_pending';
+
+/** The stream grows between a plan and its transaction: the next plan folds what was added. */
+const ATTEMPTS_MAX = 100;
+
+interface Fold {
+  readonly rows: StubbedRows;
+  head: number;
+}
+
+/** Chambers that were folded with their stubs, while the log had `after` withholdings. */
+class Folds {
+  readonly after: number;
+  readonly #folds = new Map<StreamId, Fold>();
+
+  constructor(after: number) {
+    this.after = after;
+  }
+
+  of(stream: StreamId): Fold {
+    const fold = this.#folds.get(stream) ?? { rows: new StubbedRows(), head: 0 };
+    this.#folds.set(stream, fold);
+    return fold;
+  }
+}
 
 export interface WithholdingParts {
   readonly sql: Sql;
@@ -74,22 +102,25 @@ export abstract class SqlWithholding implements Withholding {
   }
 
   async #withhold(stubs: readonly StubLine[]): Promise<readonly StubLine[]> {
-    for (;;) {
+    let folds = new Folds(0);
+    for (let attempts = 0; attempts < ATTEMPTS_MAX; attempts++) {
       const after = await lastNumber(this.#parts.sql);
-      const plan = { after, streams: await this.#plan(stubs) };
+      if (folds.after !== after) folds = new Folds(after);
+      const plan = { after, streams: await this.#plan(stubs, folds) };
       const lines = plan.streams.flatMap((each) => each.lines);
       if (lines.length === 0) return [];
       if (!(await this.write(plan))) continue;
       this.announce(new Set(plan.streams.map(({ stream }) => stream)), after + lines.length);
       return lines;
     }
+    throw unavailable('the streams grow too fast, retry');
   }
 
-  async #plan(stubs: readonly StubLine[]): Promise<readonly WithheldStream[]> {
+  async #plan(stubs: readonly StubLine[], folds: Folds): Promise<readonly WithheldStream[]> {
     const streams: WithheldStream[] = [];
     for (const [stream, ofStream] of Map.groupBy(stubs, (stub) => stub.stream)) {
       const lines = await this.#newOf(ofStream);
-      if (lines.length > 0) streams.push(await this.#planStream(stream, lines));
+      if (lines.length > 0) streams.push(await this.#planStream(stream, lines, folds.of(stream)));
     }
     return streams;
   }
@@ -114,18 +145,16 @@ export abstract class SqlWithholding implements Withholding {
     return lines;
   }
 
-  async #planStream(stream: StreamId, lines: readonly WithheldLine[]): Promise<WithheldStream> {
+  async #planStream(stream: StreamId, lines: readonly WithheldLine[], fold: Fold): Promise<WithheldStream> {
     const { log } = this.#parts;
     const head = await log.lastEventId(stream);
-    const rows = new StubbedRows();
     if (typeof stream === 'number') {
       const stubs = new Map(lines.map(({ eventId, line }) => [eventId, Buffer.from(line)]));
-      let eventId = 0;
-      for await (const page of readPages(log, { stream, after: 0, until: head, lane: 'bulk' })) {
-        for (const line of linesIn(page)) rows.add(stubs.get(++eventId) ?? line);
+      for await (const page of readPages(log, { stream, after: fold.head, until: head, lane: 'bulk' })) {
+        for (const line of linesIn(page)) fold.rows.add(stubs.get(++fold.head) ?? line);
       }
     }
-    return { stream, head, lines, rows: rows.byTable };
+    return { stream, head, lines, rows: fold.rows.byTable };
   }
 
   async read(after: number, limit: number): Promise<WithheldPage> {

@@ -6,10 +6,10 @@ import Database from 'better-sqlite3';
 import { draftOf, moveFile } from '../../files/durable-file.ts';
 import { newLogId } from '../log-id.ts';
 import { type RenewedId, renewLogId } from '../sql/maintenance.ts';
+import { ERASURE_PENDING } from '../sql/withholding.ts';
 import { transactionOn } from './connection.ts';
 import { createPrivate, reasonOf, requireName } from './database-file.ts';
 import { openReader } from './reader.ts';
-import { ERASURE_PENDING } from './withholding.ts';
 
 export interface BackupSummary extends RenewedId {
   readonly events: number;

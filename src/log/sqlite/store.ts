@@ -6,6 +6,7 @@ import { SignatureFilter } from '../signature-filter.ts';
 import { SqlCallbacks } from '../sql/callbacks.ts';
 import { Lists } from '../sql/lists.ts';
 import { KEPT_TABLES, SNAPSHOTS, TABLES } from '../sql/tables.ts';
+import { ERASURE_PENDING } from '../sql/withholding.ts';
 import type { Store } from '../store.ts';
 import { sqlOn } from './connection.ts';
 import { cannotOpen, type DatabaseFile, openDatabaseFile } from './database-file.ts';
@@ -14,7 +15,7 @@ import { Failures } from './failures.ts';
 import { readClock, SqliteMeta } from './meta.ts';
 import { SqlitePublishedTree } from './published-tree.ts';
 import { readMeta } from './schema.ts';
-import { ERASURE_PENDING, SqliteWithholding } from './withholding.ts';
+import { SqliteWithholding } from './withholding.ts';
 import { Writer } from './writer.ts';
 
 export interface SqliteStoreOptions {

@@ -80,8 +80,13 @@ export class Transactions {
   /** Returns whether it is done; a reader of former pages keeps the write-ahead log from being truncated. */
   erase(request: EraseRequest): boolean {
     this.#watch?.requireUnchanged();
-    if (request === 'vacuum') this.#db.exec('VACUUM');
-    return request === 'vacuum' || truncateWal(this.#db);
+    const before = this.#lastPosition.get();
+    try {
+      if (request === 'vacuum') this.#db.exec('VACUUM');
+      return request === 'vacuum' || truncateWal(this.#db);
+    } catch (error) {
+      throw Object.assign(error as Error, { isRolledBack: this.#isAsBefore(before) });
+    }
   }
 
   #runAll(packed: ArrayBuffer): Uint32Array {

@@ -7,6 +7,7 @@ import { CLOCK_RESET } from '../clock-reset.ts';
 import { type SqlTransaction, toStream } from '../sql/sql.ts';
 import { createDerivedTables, DERIVED_TABLES, META, SNAPSHOTS, upsert } from '../sql/tables.ts';
 import { type NewLog, readMeta, type WholeLine, type WholeLog, type WritableLog, writeMeta } from '../sql/whole-log.ts';
+import { ERASURE_PENDING } from '../sql/withholding.ts';
 import type { Fault } from '../stored-stream.ts';
 import { SQLITE, transactionOn } from './connection.ts';
 import {
@@ -20,7 +21,6 @@ import { eraseDeletedBytes } from './erased-bytes.ts';
 import { readClock } from './meta.ts';
 import { openReader } from './reader.ts';
 import { createSchema } from './schema.ts';
-import { ERASURE_PENDING } from './withholding.ts';
 import { WithholdingGuard } from './withholding-guard.ts';
 
 /** Name in `meta` of the last position that was copied from another log, whose lines need not be in the order of time. */

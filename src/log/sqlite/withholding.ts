@@ -4,15 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { detach } from '../../process/detach.ts';
 import { META, upsert } from '../sql/tables.ts';
 import { type WithholdPlan, withholdStatements } from '../sql/withheld-rows.ts';
-import { SqlWithholding, type WithholdingParts } from '../sql/withholding.ts';
+import { ERASURE_PENDING, SqlWithholding, type WithholdingParts } from '../sql/withholding.ts';
 import type { Erasure } from '../withholding.ts';
 import { SQLITE } from './connection.ts';
 import { reasonOf } from './database-file.ts';
 import { eventKey } from './withholding-guard.ts';
 import { Conflict, type Writer } from './writer.ts';
-
-/** Name in `meta` of the last withholding whose bytes may still be in the files. */
-export const ERASURE_PENDING = 'erasure_pending';
 
 const ERASE_RETRY_MS = 1_000;
 /** While an outside reader keeps the -wal, or the disk has no room for VACUUM. */

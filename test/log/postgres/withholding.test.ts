@@ -1,27 +1,14 @@
 // Withholding in PostgreSQL: other nodes, the trigger, and databases of the schema before it.
 import { expect, it } from 'vitest';
 import { copyLog } from '../../../src/log/open-log.ts';
-import { TABLES_WITH_TEXTS } from '../../../src/log/postgres/withholding.ts';
 import { faultsOf } from '../../durability/log-book.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { TestService } from '../../kit/test-service.ts';
 import { eventually } from '../../kit/until.ts';
 import { debated, describeWithholding, SECRET, stubOf, stubsOf } from '../withheld.ts';
+import { remains } from './withheld-bytes.ts';
 
 const placeAt = (place: string) => ({ place, open: () => openStore(place) });
-
-async function remains(url: string): Promise<boolean> {
-  const found = await Promise.all(
-    TABLES_WITH_TEXTS.map((table) =>
-      execute(
-        url,
-        `SELECT FROM ${table} WHERE position('${SECRET}' IN ${table}::text) > 0
-      OR position('${Buffer.from(SECRET).toString('hex')}' IN ${table}::text) > 0`,
-      ),
-    ),
-  );
-  return found.some((rows) => rows.length > 0);
-}
 
 describeWithholding(async () => ({
   ...placeAt(await temporaryPostgres()),
