@@ -1,4 +1,4 @@
-// The spine: decided in order, appended in one transaction, answered when it is on disk, at a time that never falls.
+// The forum: commands are decided in order, appended in one transaction, and answered once on disk, at a time that never goes backwards.
 import { describe, expect, it } from 'vitest';
 import type { EventLog, LogEntry } from '../../src/log/log.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
@@ -11,7 +11,7 @@ import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { PUBLIC_URL, TestService } from '../kit/test-service.ts';
 
-/** The log with something before each append and each read of a page. */
+/** The log, with a hook before each append and each read of a page. */
 function beforeAppend(
   append: (entries: readonly LogEntry[]) => Promise<void>,
   read: (stream: StreamId) => Promise<void> = async () => {},
@@ -33,7 +33,7 @@ async function inDebate(service: TestService) {
 }
 
 describe('group commit', () => {
-  it('writes what comes together in few transactions, with ids in order', async () => {
+  it('concurrent commands are written in few transactions, with ids in order', async () => {
     const batches: number[] = [];
     const service = new TestService({ wrapLog: beforeAppend(async ({ length }) => void batches.push(length)) });
     const { id, debate } = await inDebate(service);
@@ -48,7 +48,7 @@ describe('group commit', () => {
     );
   });
 
-  it('sends no response, and shows nothing, before the append has resolved', async () => {
+  it('no response is sent and no state is shown before the append has resolved', async () => {
     let release: (() => void) | undefined;
     let isHeld = false;
     const hold = async () => {
@@ -73,7 +73,7 @@ describe('group commit', () => {
     expect(await preview()).toMatchObject({ eventCount: earlier.eventCount + 1 });
   });
 
-  it('rejects only the commands of a failed append: one that waits for its streams is committed and answered', async () => {
+  it('a failed append rejects only its own commands; a command that waits for its streams is committed', async () => {
     const path = temporaryDatabase();
     const before = new TestService({ path });
     const [warm, cold] = [await before.agent(), await before.agent()];
@@ -102,7 +102,7 @@ describe('group commit', () => {
     expect([await service.log.lastEventId(warmId), await service.log.lastEventId(coldId)]).toEqual([2, 3]);
   });
 
-  it('decides each command on what those before it in the batch have done', async () => {
+  it('each command is decided on the state after the previous commands in its batch', async () => {
     const service = new TestService();
     const by = await service.agent();
     const agents = await Promise.all(Array.from({ length: 5 }, () => service.agent()));
@@ -116,7 +116,7 @@ describe('group commit', () => {
     expect(proposals.map(({ status }) => status).sort()).toEqual([200, 409, 409]);
   });
 
-  it('assigns separate ids to chambers created together', async () => {
+  it('chambers created together get separate ids', async () => {
     const service = new TestService();
     const by = await service.agent();
     const body = { name: 'Test', ...deadlinesFrom(START) };
@@ -128,7 +128,7 @@ describe('group commit', () => {
 });
 
 describe('a memory for one chamber and one account', () => {
-  it('is enough: what it forgets is folded from the log again, within a batch too', async () => {
+  it('a cache for one chamber and one account is enough: evicted states are folded again, also within a batch', async () => {
     const service = new TestService({ settings: { STATE_CACHE_BYTES_MAX: '5000' } });
     const agents = await Promise.all(Array.from({ length: 6 }, () => service.agent()));
     const ids: number[] = [];
@@ -142,7 +142,7 @@ describe('a memory for one chamber and one account', () => {
     }
   });
 
-  it('is enough for many readers at once: what is there is never missing', async () => {
+  it('a cache for one chamber is enough for many concurrent readers', async () => {
     const service = new TestService({ settings: { STATE_CACHE_BYTES_MAX: '5000' } });
     const agents = await Promise.all(Array.from({ length: 6 }, () => service.agent()));
     const ids: number[] = [];
@@ -157,7 +157,7 @@ describe('a memory for one chamber and one account', () => {
 });
 
 describe('the time', () => {
-  it('never falls in the log, however the clock is set', async () => {
+  it('times in the log never decrease, however the clock is set', async () => {
     const service = new TestService();
     const { id, debate } = await inDebate(service);
     service.clock.advance(1_000);
@@ -170,7 +170,7 @@ describe('the time', () => {
     expect(times.at(-1)).toBe(new Date(newest).toISOString());
   });
 
-  it('counts for the end of a signature, however the clock is set', async () => {
+  it('the service’s time decides whether a signature has expired, however the clock is set', async () => {
     const service = new TestService();
     const { by, id, debate } = await inDebate(service);
     await debate();
@@ -189,7 +189,7 @@ describe('the time', () => {
     expect(await send(21)).toMatchObject({ status: 200 });
   });
 
-  it('does not reopen a phase, whether it was read or written', async () => {
+  it('a phase is never reopened, whether its end was read or written', async () => {
     const service = new TestService();
     const { id } = await inDebate(service);
     await service.must('GET', `/chambers/${id}`);
@@ -200,7 +200,7 @@ describe('the time', () => {
     expect(join.body.error).toBe('FORUM_ERR_PHASE');
   });
 
-  it('does not fall below the newest event after a restart', async () => {
+  it('after a restart the time is not before the newest event', async () => {
     const path = temporaryDatabase();
     const service = new TestService({ path });
     const { id, debate } = await inDebate(service);
@@ -211,7 +211,7 @@ describe('the time', () => {
     expect(await again.must('GET', `/chambers/${id}`)).toMatchObject({ phase: 'DEBATE' });
   });
 
-  it('of a move that names an account line is not before that line, which another clock may have written', async () => {
+  it('a move is not dated before the account event that it names, which may be by another clock', async () => {
     const path = temporaryDatabase();
     const service = new TestService({ path });
     const ann = await service.agent();
@@ -227,7 +227,7 @@ describe('the time', () => {
     expect(events.map(({ ts }) => Date.parse(ts))).toEqual([state?.lastAt, state?.lastAt]);
   });
 
-  it('is right at once after a pause of many hours', async () => {
+  it('the time is right at once after a pause of many hours', async () => {
     const service = new TestService();
     const { id } = await inDebate(service);
     service.clock.advance(100 * HOUR);
@@ -239,7 +239,7 @@ describe('the time', () => {
 });
 
 describe('the limits', () => {
-  it('are those of the configuration', async () => {
+  it('the limits of the configuration apply', async () => {
     const service = new TestService({ settings: { MEMBERS_MAX: '1', IDEAS_MAX: '1', CHAMBERS_OPEN_PER_DID_MAX: '1' } });
     const by = await service.agent();
     const id = await openChamber(service, [by]);

@@ -1,4 +1,4 @@
-// An account with a long history costs nobody more than a short one: a change replaces the state, so only the log grows.
+// An account with a long history costs no more than one with a short history: a change replaces the state, so only the log grows.
 import { describe, expect, it, vi } from 'vitest';
 import { ACCOUNT_SNAPSHOT_EVERY_EVENTS } from '../../projections/snapshot.ts';
 import type { StreamId } from '../../src/log/stream-id.ts';
@@ -7,7 +7,7 @@ import type { Signer } from '../kit/signer.ts';
 import { TestService } from '../kit/test-service.ts';
 
 const CHANGES = 40;
-/** Almost the largest that a request may change. */
+/** Almost the largest personality that a request may set. */
 const WORDS = Array.from({ length: 50 }, (_, index) => `${index} `.padEnd(250, 'x'));
 
 async function change(service: TestService, by: Signer, changes: number): Promise<void> {
@@ -20,7 +20,7 @@ async function change(service: TestService, by: Signer, changes: number): Promis
   }
 }
 
-/** How many lines are read of each stream from now on. */
+/** Counts the lines read of each stream from now on. */
 function countLines(service: TestService): ReadonlyMap<StreamId, number> {
   const counted = new Map<StreamId, number>();
   const readPage = service.log.readPage.bind(service.log);
@@ -33,7 +33,7 @@ function countLines(service: TestService): ReadonlyMap<StreamId, number> {
 }
 
 describe('an account with a long history', () => {
-  it('takes the memory of its state', async () => {
+  it('an account with a long history takes only the memory of its state', async () => {
     const service = new TestService();
     const by = await service.agent();
     await change(service, by, 1);
@@ -42,19 +42,19 @@ describe('an account with a long history', () => {
     expect(service.forum.cachedBytes).toBe(once);
   });
 
-  it('is folded from its snapshot', async () => {
+  it('an account with a long history is folded from its snapshot', async () => {
     const service = new TestService({ settings: { STATE_CACHE_BYTES_MAX: '1' } });
     const by = await service.agent();
     await change(service, by, CHANGES);
     const lines = countLines(service);
     const account = await service.forum.account(by.did);
     expect(account?.state).toMatchObject({ personality: { style: 'change 39'.padEnd(20) }, lastEventId: CHANGES + 1 });
-    // The event of the snapshot is read too.
+    // The event of the snapshot is read, too.
     expect(lines.get(by.did)).toBe(((CHANGES + 1) % ACCOUNT_SNAPSHOT_EVERY_EVENTS) + 1);
   });
 });
 
-it('what the cache can’t hold is folded once for a move, before the batch and not in it', async () => {
+it('a state too large for the cache is folded once per move, before the batch', async () => {
   const service = new TestService({ settings: { STATE_CACHE_BYTES_MAX: '1' } });
   const by = await service.agent();
   const id = await openChamber(service, [by]);
@@ -65,7 +65,7 @@ it('what the cache can’t hold is folded once for a move, before the batch and 
   const moves = ['one', 'two', 'three'].map((comment) =>
     service.forum.submit({ operation: 'debate', chamberId: id, body: { json: { comment } }, caller }),
   );
-  // Nothing orders moves that are under way at once.
+  // Concurrent moves have no defined order.
   expect(new Set((await Promise.all(moves)).map(({ eventId }) => eventId))).toEqual(new Set([3, 4, 5]));
   expect(lines.get(by.did)).toBe(((CHANGES + 1) % ACCOUNT_SNAPSHOT_EVERY_EVENTS) + 1);
   expect(lines.get(id)).toBe(2);

@@ -1,4 +1,4 @@
-// Folds fat streams from a log and prints what they take: `node --expose-gc memory-program.ts chambers|short-chambers|accounts`.
+// Folds large streams from a log and prints their memory: `node --expose-gc memory-program.ts chambers|short-chambers|accounts`.
 import { Streams } from '../../src/forum/streams.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import type { StreamId } from '../../src/log/stream-id.ts';
@@ -21,7 +21,7 @@ for (let at = 1; at <= count; at++) {
 }
 
 const open = () => new Streams(store, 1_000_000_000);
-// Once, so that what the first fold allocates for good is not counted.
+// A first fold, so that memory that is allocated once and never freed is not counted.
 await open().at(ids[0] as number);
 const cache = open();
 const heapUsed = () => {

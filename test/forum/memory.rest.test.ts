@@ -1,4 +1,4 @@
-// The cache is bounded by an estimate of the memory that states use; the estimate must never be lower than actual usage.
+// The cache is limited by an estimate of the memory that states use. The estimate must never be lower than the actual usage.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';

@@ -1,5 +1,5 @@
-// The invariants of the pipeline, one after another, on a real log whose appends wait or fail, and which a second forum extends too,
-// as another process would.
+// The invariants of the pipeline, one by one, on a real log whose appends are delayed or fail, and which a second forum also extends, as
+// another process would.
 import { describe, expect, it } from 'vitest';
 import type { EventLog } from '../../src/log/log.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
@@ -15,7 +15,7 @@ import { eventually } from '../kit/until.ts';
 import { verifyChamber } from '../kit/verify-chamber.ts';
 import { newSignatureKey } from '../log/entries.ts';
 
-/** Two forums on one log, neither of which hears of the other's events but by its own appends and reads. */
+/** Two forums on one log. Each learns of the other's events only through its own appends and reads. */
 function openBoth({ wrapLog = (log) => log, ...options }: TestServiceOptions = {}) {
   const store = openSqliteStore(':memory:');
   const clock = new TestClock();
@@ -24,7 +24,7 @@ function openBoth({ wrapLog = (log) => log, ...options }: TestServiceOptions = {
   return { store, clock, service, other };
 }
 
-/** A chamber in DEBATE, known to both, in which it is Ann's turn and then Bob's; appends of the first service wait at the gate. */
+/** A chamber in DEBATE, in the memory of both forums. Ann has the turn, then Bob; appends of the first forum wait at the gate. */
 async function inDebate({ wrapLog = (log) => log, ...options }: TestServiceOptions = {}) {
   const gate = new Gate();
   const both = openBoth({ ...options, wrapLog: (log) => actBefore(wrapLog(log), 'append', gate.pass) });
@@ -42,12 +42,12 @@ async function inDebate({ wrapLog = (log) => log, ...options }: TestServiceOptio
     const caller = { did: by.did, request: null, signature, times: null };
     return at.forum.submit({ operation, chamberId, body: { json }, caller });
   };
-  // Both have the chamber and its agents in memory, at event 4.
+  // Both forums have the chamber and its agents in memory, at event 4.
   await submit(service, 'debate', ann);
   for (const by of [ann, bob]) await other.must('GET', '/me', { by });
   await other.must('GET', `/chambers/${chamberId}`);
   const isHeld = () => eventually(() => expect(gate.isClosed).toBe(false));
-  /** Resolves with the move once its append waits at the gate; with it, the next append to come waits too. */
+  /** Resolves with the move once its append waits at the gate. From then on, the next append waits, too. */
   const hold = async <Result>(move: () => Promise<Result>) => {
     gate.isClosed = true;
     const answer = outcome(move());
@@ -62,7 +62,7 @@ async function inDebate({ wrapLog = (log) => log, ...options }: TestServiceOptio
   return { ...both, gate, ann, bob, chamberId, submit, hold, isHeld, openGate };
 }
 
-/** The event, or the code of the error. */
+/** The event, or the error code. */
 async function outcome<Result>(answer: Promise<Result>): Promise<Result | string> {
   try {
     return await answer;
@@ -75,13 +75,13 @@ async function outcome<Result>(answer: Promise<Result>): Promise<Result | string
 const idOf = (result: ForumEvent | string | null) =>
   result === null || typeof result === 'string' ? result : result.eventId;
 
-/** Waits more turns of the event loop than it takes to decide a command on memory. */
+/** Waits more turns of the event loop than a decision on in-memory state takes. */
 async function someTurns(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
 }
 
 describe('the pipeline', () => {
-  it('responds to every command once', async () => {
+  it('the pipeline responds to every command once', async () => {
     const random = new Random(5);
     let isFaulty = false;
     const wrapLog = (log: EventLog) =>
@@ -144,11 +144,11 @@ describe('the pipeline', () => {
       counts.set(answer, (counts.get(answer) ?? 0) + 1);
       expect([name, more, written.get(name) ?? 0]).toEqual([name, [], Number(answer === 'accepted')]);
     }
-    // Every kind of answer was met.
+    // Every kind of response occurred.
     expect([...counts.keys()].toSorted()).toEqual(['FORUM_ERR_TURN', 'FORUM_ERR_UNAVAILABLE', 'accepted']);
   });
 
-  it('decides each command on what was decided before it, written or not', async () => {
+  it('each command is decided on everything decided before, written or not', async () => {
     const { gate, service, ann, bob, submit, hold, isHeld, openGate, chamberId } = await inDebate();
     const { answer } = await hold(() => submit(service, 'pass', ann));
     const moves = [
@@ -164,18 +164,18 @@ describe('the pipeline', () => {
     await isHeld();
     openGate(true);
     expect((await Promise.all(moves)).map(idOf)).toEqual(['FORUM_ERR_TURN', 6, 7, 'FORUM_ERR_TURN', 8]);
-    // None was decided again, which would have taken a third append.
+    // No command was decided again, because that would have taken a third append.
     expect(gate.isClosed).toBe(true);
     await verifyChamber(service, chamberId);
   });
 
-  it('writes and rejects only what was decided on heads', async () => {
+  it('the pipeline writes events and rejects commands only if they were decided on heads', async () => {
     const { service, other, ann, bob, submit, chamberId } = await inDebate();
     expect(idOf(await submit(other, 'debate', ann))).toBe(5);
-    // The chamber ends at event 4 in the memory of the first.
+    // In the memory of the first forum the chamber ends at event 4.
     expect(idOf(await submit(service, 'debate', ann))).toBe(6);
     expect(idOf(await submit(service, 'pass', ann))).toBe(7);
-    // It is Ann's turn in the memory of the other: it rejects neither Bob for it, nor accepts Ann.
+    // In the memory of the second forum it is Ann's turn, but it neither rejects Bob because of this nor accepts Ann.
     expect(idOf(await outcome(submit(other, 'debate', bob)))).toBe(8);
     expect(idOf(await submit(service, 'pass', bob))).toBe(9);
     expect(idOf(await submit(service, 'pass', ann))).toBe(10);
@@ -186,12 +186,12 @@ describe('the pipeline', () => {
     await verifyChamber(other, chamberId);
   });
 
-  it('decides again what stood on a stream that grew, and the open batch after it', async () => {
+  it('commands on a stream that has grown are decided again, and then the open batch', async () => {
     const { service, other, ann, bob, submit, hold, openGate, chamberId } = await inDebate();
     const { answer } = await hold(() => submit(service, 'pass', ann));
     const onTop = [submit(service, 'debate', bob), submit(service, 'debate', ann)].map(outcome);
     await someTurns();
-    // The pass in flight is then no longer Ann's, and comes to nothing.
+    // Then Ann no longer has the turn for the pass in flight, and the pass is rejected.
     expect(idOf(await submit(other, 'pass', ann))).toBe(5);
     expect(idOf(await submit(other, 'pass', bob))).toBe(6);
     expect(idOf(await submit(other, 'pass', ann))).toBe(7);
@@ -201,7 +201,7 @@ describe('the pipeline', () => {
     await verifyChamber(service, chamberId);
   });
 
-  it('rejects the commands of a failed append, and decides the open batch again without them', async () => {
+  it('a failed append rejects its commands, and the open batch is decided again without them', async () => {
     let isBroken = false;
     const wrapLog = (log: EventLog) =>
       actBefore(log, 'append', () => {
@@ -222,24 +222,24 @@ describe('the pipeline', () => {
     await verifyChamber(service, chamberId);
   });
 
-  it('gives a repeated signature its first response, whatever is decided this time', async () => {
-    // The node has not seen the signatures of another one.
+  it('a repeated signature gets its first response, whatever is decided now', async () => {
+    // This node has not seen the signatures of the other node.
     const wrapLog = (log: EventLog) => withMembers(log, { mayHold: () => false });
     const { service, other, ann, bob, submit, chamberId } = await inDebate({ wrapLog });
     const [debate, pass, toReject] = [newSignatureKey(), newSignatureKey(), newSignatureKey()];
     const events = [await submit(other, 'debate', ann, debate), await submit(other, 'pass', ann, pass)];
     const taken = countTokens([service.composed.agentRate]);
-    // The first is decided on memory in which it would be accepted, the second on the head, where it would be rejected.
+    // The first command is decided on a state in memory that would accept it, the second on the head, which would reject it.
     expect([await submit(service, 'debate', ann, debate), await submit(service, 'pass', ann, pass)]).toEqual(events);
     expect(taken()).toBe(0);
     expect(await outcome(submit(service, 'pass', ann, toReject))).toBe('FORUM_ERR_TURN');
     await submit(service, 'pass', bob);
-    // No event answered it, so that it is a new command.
+    // No event used this signature, so this is a new command.
     expect(idOf(await submit(service, 'pass', ann, toReject))).toBe(8);
     expect(await service.events(chamberId)).toHaveLength(8);
   });
 
-  it('gives a repeated registration its first response, though it would change the account back', async () => {
+  it('a repeated registration gets its first response, although it would undo a later change', async () => {
     const { service, other } = openBoth();
     const by = await service.agent();
     const register = (at: TestService, style: string, signature: string) => {
@@ -252,7 +252,7 @@ describe('the pipeline', () => {
     expect(await register(service, 'wet', unchanged)).toBeNull();
     expect([await register(service, 'dry', first), await register(service, 'wet', second)]).toEqual([dry, wet]);
     await register(other, 'dry', 'd'.repeat(32));
-    // It changed nothing before, and does not now: its response is the registration that it found.
+    // It changed nothing the first time and changes nothing now; its response is the existing registration.
     expect(await register(service, 'wet', unchanged)).toEqual(wet);
     expect((await service.forum.account(by.did))?.state).toMatchObject({
       lastEventId: 4,
@@ -260,7 +260,7 @@ describe('the pipeline', () => {
     });
   });
 
-  it('lets requests with one signature that meet in memory share an event', async () => {
+  it('concurrent requests with the same signature share an event', async () => {
     const { service, ann, submit, hold, openGate, chamberId } = await inDebate();
     const [one, another] = [newSignatureKey(), newSignatureKey()];
     const { answer } = await hold(() => submit(service, 'pass', ann, one));
@@ -273,7 +273,7 @@ describe('the pipeline', () => {
     expect(await service.events(chamberId)).toHaveLength(5);
   });
 
-  it('looks up a signature that the log may have apart from the moves, which do not wait for it', async () => {
+  it('a signature that may be in the log is looked up separately, and other moves do not wait', async () => {
     const appended: number[] = [];
     const wrapLog = (log: EventLog) => actBefore(log, 'append', ({ entries }) => appended.push(entries.length));
     const { service, ann, submit, hold, openGate, chamberId } = await inDebate({ wrapLog });
@@ -282,7 +282,7 @@ describe('the pipeline', () => {
     appended.length = 0;
     const { answer } = await hold(() => submit(service, 'debate', ann));
     const beside = submit(service, 'debate', ann);
-    // While the append is under way.
+    // During the append.
     expect(await submit(service, 'debate', ann, signature)).toEqual(first);
     openGate();
     expect([idOf(await answer), idOf(await beside)]).toEqual([6, 7]);
@@ -290,7 +290,7 @@ describe('the pipeline', () => {
     expect(await service.events(chamberId)).toHaveLength(7);
   });
 
-  it('decides a signature that the log only seemed to contain', async () => {
+  it('a command whose signature only seemed to be in the log is decided', async () => {
     const wrapLog = (log: EventLog) => withMembers(log, { mayHold: () => true });
     const { service, ann, submit } = await inDebate({ wrapLog });
     const signature = newSignatureKey();
@@ -299,7 +299,7 @@ describe('the pipeline', () => {
     expect(await submit(service, 'debate', ann, signature)).toEqual(first);
   });
 
-  it('publishes, responds and wakes only after the append has confirmed the event', async () => {
+  it('publishing, responses and wake-ups follow the append', async () => {
     const { service, ann, submit, hold, openGate, chamberId } = await inDebate();
     const shown = async () => (await service.forum.chamber(chamberId))?.state.lastEventId;
     const seen: string[] = [];
@@ -314,13 +314,13 @@ describe('the pipeline', () => {
     await answer;
     await someTurns();
     expect([await shown(), seen.toSorted()]).toEqual([5, ['answered', 'woken']]);
-    // A rejection is confirmed by an append too.
+    // An append confirms rejections, too.
     await eventually(() => openGate());
     expect(await rejected).toBe('FORUM_ERR_PHASE');
     expect(seen.toSorted()).toEqual(['answered', 'rejected', 'woken']);
   });
 
-  it('publishes nothing of an append that fails after others were decided on it', async () => {
+  it('nothing of a failed append is published, even if later commands were decided on it', async () => {
     let isBroken = false;
     const wrapLog = (log: EventLog) =>
       actBefore(log, 'append', () => {
@@ -339,7 +339,7 @@ describe('the pipeline', () => {
     expect(idOf(await submit(service, 'debate', ann))).toBe(5);
   });
 
-  it('lets no agent create more chambers than allowed, by whichever processes', async () => {
+  it('no agent creates more chambers than allowed, even through several processes', async () => {
     const { service, other } = openBoth({ settings: { CHAMBERS_OPEN_PER_DID_MAX: '3' } });
     const agents = [await service.agent(), await service.agent()];
     const create = (at: TestService, { did }: Signer) => {
@@ -357,7 +357,7 @@ describe('the pipeline', () => {
     expect(new Set(results.filter((result) => typeof result === 'string'))).toEqual(new Set(['FORUM_ERR_CONFLICT']));
   });
 
-  it('takes back what was decided over an append that fails for good, twins too', async () => {
+  it('decisions based on a failed append are undone, also for requests with the same signature', async () => {
     let isBroken = false;
     const wrapLog = (log: EventLog) =>
       actBefore(log, 'append', () => {
@@ -376,7 +376,7 @@ describe('the pipeline', () => {
     expect(await service.events(chamberId)).toHaveLength(5);
   });
 
-  it('closes for each of two that close it at once', async () => {
+  it('two concurrent calls of close both resolve', async () => {
     const { service, ann, submit, hold, openGate } = await inDebate();
     const { answer } = await hold(() => submit(service, 'debate', ann));
     const closes = [service.forum.close(), service.forum.close()];
@@ -385,7 +385,7 @@ describe('the pipeline', () => {
     await Promise.all(closes);
   });
 
-  it('counts an agent’s chambers again when a batch has read a chamber that another process has created since', async () => {
+  it('an agent’s chambers are counted again if a batch has read a chamber that another process created', async () => {
     const settings = { CHAMBERS_OPEN_PER_DID_MAX: '1' };
     const store = openSqliteStore(':memory:');
     const clock = new TestClock();
@@ -430,7 +430,7 @@ describe('the pipeline', () => {
     expect([idOf(first), await second, idOf(await join)]).toEqual([1, 'FORUM_ERR_CONFLICT', 2]);
   });
 
-  it('charges the caller for the line of a retry, and for each question to the chain', async () => {
+  it('the caller is charged for the line of a retry, and for each query of the chain', async () => {
     const { service, ann, submit } = await inDebate();
     const charges: number[] = [];
     const paying = async <Result>(act: () => Promise<Result>) => {

@@ -1,4 +1,4 @@
-// The service's clock: which changes it follows, and when the time is in doubt.
+// The service's clock: which changes of its source it follows, and when the time is in doubt.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type ClockProblem, ServiceClock } from '../../src/forum/service-clock.ts';
 import { HOUR, START } from '../kit/clock.ts';
@@ -26,7 +26,7 @@ beforeEach(() => {
   open();
 });
 
-/** Time passes; the clock is read every two seconds, as the service does. */
+/** Lets time pass; the clock is read every two seconds, as in the service. */
 function pass(millis: number): void {
   for (let left = millis; left > 0; left -= 2 * SECOND) {
     const step = Math.min(left, 2 * SECOND);
@@ -39,7 +39,7 @@ function pass(millis: number): void {
 const aheadMillis = () => clock.problem()?.aheadMillis;
 
 describe('a right clock', () => {
-  it('is followed, also in small steps', () => {
+  it('the service’s time follows a right clock, also in small steps', () => {
     pass(HOUR);
     source.time += 20 * SECOND;
     pass(SECOND);
@@ -47,7 +47,7 @@ describe('a right clock', () => {
     expect(problems).toEqual([]);
   });
 
-  it('stands still while it is set back a little', () => {
+  it('the service’s time stops while the clock is set back a little', () => {
     pass(10 * SECOND);
     source.time -= 20 * SECOND;
     expect(clock.now()).toBe(START + 10 * SECOND);
@@ -60,7 +60,7 @@ describe('a right clock', () => {
 });
 
 describe.each([2 * DAY, 365 * DAY, -2 * DAY])('a jump by %i ms', (millis) => {
-  it('is in doubt, not followed, and over when the clock is back', () => {
+  it('during a jump the time is in doubt and does not follow, until the clock is back', () => {
     pass(HOUR);
     source.time += millis;
     pass(3 * SECOND);
@@ -72,7 +72,7 @@ describe.each([2 * DAY, 365 * DAY, -2 * DAY])('a jump by %i ms', (millis) => {
     expect(problems.map((problem) => problem?.aheadMillis)).toEqual([millis, undefined]);
   });
 
-  it('is judged again when the clock jumps again', () => {
+  it('a second jump of the clock is evaluated anew', () => {
     source.time += millis;
     pass(JUMP_MILLIS - SECOND);
     source.time += DAY;
@@ -82,7 +82,7 @@ describe.each([2 * DAY, 365 * DAY, -2 * DAY])('a jump by %i ms', (millis) => {
 });
 
 describe('a clock that keeps its new time after a jump', () => {
-  it('is trusted when it jumped ahead', () => {
+  it('a clock that jumped ahead is trusted if it keeps its new time', () => {
     source.time += DAY;
     pass(JUMP_MILLIS);
     expect(clock.problem()).toBeDefined();
@@ -91,7 +91,7 @@ describe('a clock that keeps its new time after a jump', () => {
     expect(clock.now()).toBe(source.time);
   });
 
-  it('is waited for when it jumped back', () => {
+  it('a clock that jumped back and keeps its new time is waited for', () => {
     pass(HOUR);
     source.time -= HOUR;
     pass(JUMP_MILLIS + 4 * SECOND);
@@ -111,7 +111,7 @@ describe('a clock that keeps its new time after a jump', () => {
 });
 
 describe('a log that is ahead of the clock at the start', () => {
-  it('is waited for, unless it is ahead by little', () => {
+  it('a log that is ahead of the clock at the start is waited for, unless it is ahead by little', () => {
     open(START + 20 * SECOND);
     expect(clock.now()).toBe(START + 20 * SECOND);
     expect(clock.problem()).toBeUndefined();

@@ -1,4 +1,4 @@
-// The checker on histories whose store does not report when it wrote a line, like those of real nodes.
+// The checker on histories of stores that, like real nodes, do not report when they wrote a line.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
@@ -48,33 +48,33 @@ function read(lastEventId: number, invokedAt: number): HistoryRequest {
 }
 
 describe('the checker', () => {
-  it('accepts a consistent history', () => {
+  it('the checker accepts a consistent history', () => {
     expect(problemsOf([debate(0), debate(1), read(4, 20), read(3, 10)])).toEqual([]);
   });
 
-  it('finds an accepted command that is not in the log', () => {
+  it('the checker detects an accepted command that is not in the log', () => {
     const lost = new Map(lines).set(CHAMBER, (lines.get(CHAMBER) ?? []).slice(0, -1));
     expect(problemsOf([debate(0), debate(1)], { lines: lost })).toEqual(['two was accepted, and is not in the log']);
   });
 
-  it('detects commands that are logged in a different order from their responses', () => {
+  it('the checker detects commands that are logged in a different order from their responses', () => {
     const requests = [debate(0, { invokedAt: 20, respondedAt: 25 }), debate(1, { invokedAt: 0, respondedAt: 5 })];
     expect(problemsOf(requests)).toEqual(['event 3 of 1 was sent after event 4 had been answered']);
   });
 
-  it('finds a response with the number of another event', () => {
+  it('the checker detects a response with the number of another event', () => {
     const outcome: Outcome = { is: 'accepted', event: { eventId: 4 } };
     expect(problemsOf([debate(0, { outcome })])).toEqual([expect.stringMatching(/^one was answered event 4/)]);
   });
 
-  it('finds reads of too little and of too much', () => {
+  it('the checker detects reads that show too few or too many events', () => {
     expect(problemsOf([debate(1), read(3, 20), read(5, 20)])).toEqual([
       'read showed event 3 of 1 after 4 had been answered',
       'read showed event 5 of 1, which had 4',
     ]);
   });
 
-  it('finds a rejection that was never right, and a retry that was rejected', () => {
+  it('the checker detects a rejection that was never right, and a rejected retry', () => {
     const clock = { from: START + 2 * HOUR, to: START + 2 * HOUR };
     const outcome: Outcome = { is: 'rejected', code: 'FORUM_ERR_TURN' };
     const retry = debate(0, { id: 'retry', invokedAt: 20, respondedAt: 21, clock, outcome });
@@ -83,7 +83,7 @@ describe('the checker', () => {
     ]);
   });
 
-  it('finds a line that was altered', () => {
+  it('the checker detects an altered line', () => {
     const altered = (lines.get(CHAMBER) ?? []).map((line) => line.replace('"one"', '"six"'));
     expect(problemsOf([], { lines: new Map(lines).set(CHAMBER, altered) })).toEqual([
       'event 4 of 1: prev is not the hash of the line before it',

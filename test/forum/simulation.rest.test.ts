@@ -1,5 +1,5 @@
-// The pipeline on a store in memory whose results the test schedules: small cases in every order and with every single fault, large ones
-// by seed. A checker judges them that knows only the log and the history of requests and responses.
+// The pipeline on an in-memory store whose results the test controls: small cases in every order and with every single fault, large cases
+// by seed. A checker that knows only the log and the history of requests and responses judges them.
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -16,10 +16,10 @@ const {
   SIMULATION_SENDS = '3',
 } = process.env;
 const EXHAUSTIVE_MS = 600_000;
-/** Enough seeds to detect every planted defect. */
+/** Enough seeds to detect every mutant. */
 const MUTANT_SEEDS = 150;
 
-/** Runs in a separate process, since a planted defect can't be removed. The output has the findings. */
+/** Runs in a separate process, because a mutant can't be unloaded. The output contains the findings. */
 async function simulate(...args: readonly string[]): Promise<{ readonly code: number; readonly output: string }> {
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [PROGRAM, ...args]);
@@ -33,32 +33,32 @@ async function simulate(...args: readonly string[]): Promise<{ readonly code: nu
 describe('the pipeline', () => {
   it.each([
     ['two commands at two nodes, with every single fault', '2', '1'],
-    // Four take half a minute of an idle machine.
+    // Four sends take half a minute on an idle machine.
     [`${SIMULATION_SENDS} commands at two nodes (SIMULATION_SENDS)`, SIMULATION_SENDS, '0'],
-  ])('is right in every order of %s', { timeout: EXHAUSTIVE_MS }, async (_, sends, faults) => {
+  ])('the pipeline is correct in every order of %s', { timeout: EXHAUSTIVE_MS }, async (_, sends, faults) => {
     expect(await simulate('exhaustive', '--sends', sends, '--faults', faults)).toMatchObject({ code: 0 });
   });
 
-  it(`is right under random commands and faults (SIMULATION_SEED=${SIMULATION_SEED}, SIMULATION_SECONDS)`, async () => {
+  it(`the pipeline is correct with random commands and faults (SIMULATION_SEED=${SIMULATION_SEED}, SIMULATION_SECONDS)`, async () => {
     const random = ['random', '--seed', SIMULATION_SEED, '--seconds', SIMULATION_SECONDS];
     expect(await simulate(...random)).toMatchObject({ code: 0 });
   });
 
   it.each([
-    // Two creations of one process, while another one creates chambers: the agent had one more than allowed.
+    // Two creations in one process while another process created chambers: the agent had one chamber too many.
     '3677',
-    // The checker was wrong: about a registration that changed nothing, and about a clock that was set back.
+    // Errors of the checker, about a registration that changed nothing and about a clock that was set back.
     '41105',
     '885',
-    // A node whose clock was behind the pass that began DEBATE named the next agent as if it were still PROPOSAL.
+    // A node whose clock was behind the pass that began DEBATE named the next agent of PROPOSAL.
     '348',
-  ])('is right with the seed %s, which found something', async (seed) => {
+  ])('the pipeline is correct with seed %s, which once found a bug', async (seed) => {
     expect(await simulate('random', '--seed', seed)).toMatchObject({ code: 0 });
   });
 });
 
 describe('the checker', () => {
-  it.each(Object.keys(mutants))('finds a pipeline with the defect %s', async (mutant) => {
+  it.each(Object.keys(mutants))('the checker detects the mutant %s', async (mutant) => {
     const { code, output } = await simulate(
       'random',
       '--mutant',

@@ -1,4 +1,4 @@
-// A cold stream is folded from its snapshot: the same state from fewer lines. A snapshot of another log is ignored.
+// A stream that is not in memory is folded from its snapshot: the same state from fewer lines. A snapshot of another log is ignored.
 import { readFileSync, writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
@@ -17,7 +17,7 @@ const EVENTS = 2_345;
 
 let original: Buffer | undefined;
 
-/** A copy of the log, which is written once. */
+/** A copy of a log that is written only once. */
 async function written(): Promise<string> {
   const path = temporaryDatabase();
   if (original === undefined) {
@@ -30,7 +30,7 @@ async function written(): Promise<string> {
   return path;
 }
 
-/** Loads the stream; returns its state and how many lines were read. */
+/** Loads the stream; returns its state and the number of lines read. */
 async function load(path: string, stream: StreamId = 1) {
   const store = openSqliteStore(path);
   const reading = vi.spyOn(store.log, 'readPage');
@@ -55,7 +55,7 @@ async function faults(path: string): Promise<readonly string[]> {
 }
 
 describe('a snapshot', () => {
-  it('replaces the events before it, and rebuild makes the same one', async () => {
+  it('a snapshot replaces earlier events, and rebuild makes the same snapshot', async () => {
     const path = await written();
     const before = rows(path);
     expect(before).toMatchObject([{ stream: '1', event_id: 2_000, version: STATE_VERSION }]);
@@ -67,7 +67,7 @@ describe('a snapshot', () => {
     const folded = await load(path);
     expect(folded.lines).toBe(EVENTS);
     expect(state).toEqual({ ...folded.state, bytes: expect.any(Number) });
-    // The fold has written one.
+    // The fold has written a snapshot.
     expect(rows(path)).toEqual(before);
     await rebuildLog(path);
     expect(rows(path)).toEqual(before);
@@ -80,20 +80,25 @@ describe('a snapshot', () => {
     ['with another leaf', 'UPDATE snapshots SET leaf = zeroblob(32)', true, 1],
     ['of another event', 'UPDATE snapshots SET event_id = 1999', true, 1],
     ['beyond the head', 'UPDATE snapshots SET event_id = 9999', true, 0],
-  ])('%s is dropped, and the chamber is folded from its first event', async (_title, sql, isFault, linesBefore) => {
-    const path = await written();
-    const sound = await load(path);
-    change(path, sql);
-    expect(await faults(path)).toEqual(isFault ? ['table snapshots does not match the log: run chambers rebuild'] : []);
-    const { state, lines } = await load(path);
-    // The line of its event shows that a sound state is not the one before it.
-    expect(lines).toBe(linesBefore + EVENTS);
-    expect(state).toEqual({ ...sound.state, bytes: expect.any(Number) });
-    expect(await faults(path)).toEqual([]);
-    expect((await load(path)).lines).toBe(EVENTS - 2_000 + 1);
-  });
+  ])(
+    'a snapshot %s is dropped, and the chamber is folded from its first event',
+    async (_title, sql, isFault, linesBefore) => {
+      const path = await written();
+      const sound = await load(path);
+      change(path, sql);
+      expect(await faults(path)).toEqual(
+        isFault ? ['table snapshots does not match the log: run chambers rebuild'] : [],
+      );
+      const { state, lines } = await load(path);
+      // The line of the snapshot's event shows that the snapshot's state is not the one after that event.
+      expect(lines).toBe(linesBefore + EVENTS);
+      expect(state).toEqual({ ...sound.state, bytes: expect.any(Number) });
+      expect(await faults(path)).toEqual([]);
+      expect((await load(path)).lines).toBe(EVENTS - 2_000 + 1);
+    },
+  );
 
-  it('of an earlier schema is made again', async () => {
+  it('a snapshot of an earlier schema is made again', async () => {
     const path = await written();
     const before = rows(path);
     asSchema2(path);
@@ -118,7 +123,7 @@ describe('a snapshot of an account', () => {
     return { path, did: by.did };
   }
 
-  it('is left by a rebuild, and by a fold where it is missing, as it was', async () => {
+  it('rebuild, and a fold without a snapshot, make the same snapshot of an account', async () => {
     const { path, did } = await changed();
     const before = rows(path);
     expect(before).toMatchObject([{ stream: did, event_id: ACCOUNT_SNAPSHOT_EVERY_EVENTS }]);
@@ -134,7 +139,7 @@ describe('a snapshot of an account', () => {
   it.each([
     ['with a changed state', `UPDATE snapshots SET state = replace(state, 'change', 'charge')`],
     ['beyond the head', 'UPDATE snapshots SET event_id = 9999'],
-  ])('%s is dropped, and the account is folded from its first event', async (_title, sql) => {
+  ])('a snapshot of an account %s is dropped, and the account is folded from its first event', async (_title, sql) => {
     const { path, did } = await changed();
     const sound = await load(path, did);
     change(path, sql);

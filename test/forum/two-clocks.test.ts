@@ -1,4 +1,5 @@
-// Two nodes whose clocks differ: every rule for a line that follows the other node's line is decided by the line's `ts`, which auditors know.
+// Two nodes with different clocks: if a line follows the other node's line, all rules are decided by the line's `ts`, because auditors
+// know no other time.
 import { expect, it } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START, TestClock } from '../kit/clock.ts';
@@ -8,7 +9,7 @@ import { proofBy, retirementBy, walletOf } from '../kit/wallets.ts';
 import { MemoryDatabase } from './simulation/memory-database.ts';
 import { openMemoryStore } from './simulation/memory-store.ts';
 
-/** Half of a second, by the clock that is behind. */
+/** Half a second, by the clock that is behind. */
 const NOW = START + 2 * HOUR + 500;
 const AGE_SECONDS_MAX = 300;
 
@@ -22,7 +23,7 @@ function nodes() {
   return { behind: open(0), ahead: open(1_000) };
 }
 
-/** An agent alone in a chamber, in whose debate the node ahead has written the last line. */
+/** The only agent in a chamber in DEBATE; the node whose clock is ahead has written the last line. */
 async function inDebate() {
   const { behind, ahead } = nodes();
   const by = await behind.agent();
@@ -42,7 +43,7 @@ function debate({ behind, by, path }: Awaited<ReturnType<typeof inDebate>>, crea
   return behind.send({ method: 'POST', path, body, headers });
 }
 
-it('rejects a signature that has expired by the line before it', async () => {
+it('rejects a signature that has expired by the time of the previous line', async () => {
   const chamber = await inDebate();
   const seconds = Math.floor(NOW / 1000);
   expect(await debate(chamber, seconds, seconds + 1)).toMatchObject({
@@ -52,14 +53,14 @@ it('rejects a signature that has expired by the line before it', async () => {
   expect(await debate(chamber, seconds, seconds + 2)).toMatchObject({ status: 200 });
 });
 
-it('rejects a signature that is too old by the line before it', async () => {
+it('rejects a signature that is too old by the time of the previous line', async () => {
   const chamber = await inDebate();
   const oldest = Math.ceil(NOW / 1000) - AGE_SECONDS_MAX;
   expect(await debate(chamber, oldest)).toMatchObject({ status: 401, body: { error: 'FORUM_ERR_SIGNATURE' } });
   expect(await debate(chamber, oldest + 1)).toMatchObject({ status: 200 });
 });
 
-/** An agent with a proven wallet, whose account the node ahead has changed last. */
+/** An agent with a proven wallet; the node whose clock is ahead has last changed its account. */
 async function withWallet() {
   const { behind, ahead } = nodes();
   const wallet = walletOf(0);
@@ -79,7 +80,7 @@ function contentOf(by: Signer) {
 const tooOld = { issuedAt: new Date(NOW - AGE_SECONDS_MAX * 1000).toISOString() };
 const refused = { status: 400, body: { detail: expect.stringContaining('issuedAt is 301 s old') } };
 
-it('rejects the proof of a wallet that is too old by the line before it', async () => {
+it('rejects a wallet proof that is too old by the time of the previous line', async () => {
   const { behind, by } = await withWallet();
   const other = walletOf(1);
   const proof = await proofBy(other, by.did, tooOld);
@@ -87,7 +88,7 @@ it('rejects the proof of a wallet that is too old by the line before it', async 
   expect(await behind.request('POST', '/register', { by, body })).toMatchObject(refused);
 });
 
-it('rejects the retirement by a wallet that is too old by the line before it', async () => {
+it('rejects a retirement by a wallet that is too old by the time of the previous line', async () => {
   const { behind, by, wallet } = await withWallet();
   const body = await retirementBy(wallet, by.did, tooOld);
   expect(await behind.request('POST', `/agents/${by.did}/retire`, { body })).toMatchObject(refused);

@@ -1,4 +1,4 @@
-// JSON-RPC calls to the development chain besides those of the service, so that there are as many as wanted.
+// JSON-RPC calls to the development chain in addition to those of the service, to reach a given number.
 import { Agent as Connections } from 'node:http';
 import { ForumClient } from '../../src/client/index.ts';
 import { fetchOver } from './http.ts';
@@ -11,7 +11,7 @@ const READ_HEAD = { jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber', param
 export class ChainCalls {
   readonly #rpcUrl: string;
   #own = 0;
-  /** The number of calls, with those of the service. */
+  /** The number of calls, including the service's. */
   total = 0;
 
   private constructor(rpcUrl: string) {
@@ -24,7 +24,7 @@ export class ChainCalls {
     return new ChainCalls(chain.rpcUrl);
   }
 
-  /** Makes the calls that are missing to so many; returns the new total. */
+  /** Makes the missing calls up to this number; returns the new total. */
   async complete(wanted: number, byService: number): Promise<number> {
     const connections = new Connections({ keepAlive: true });
     const fetch = fetchOver(connections);

@@ -1,4 +1,4 @@
-// Readers that stay for a whole run: of all chambers' lines, and of agents' todo lists.
+// Readers that stay connected for a whole run: of all chambers' lines, and of agents' todo lists.
 import { Agent as Connections } from 'node:http';
 import type { Agent } from '../../src/client/index.ts';
 import { fetchOver } from './http.ts';

@@ -1,12 +1,12 @@
-// What the service's process holds, and how much of it may come in the second half of a run.
+// The resources of the service's process, and their allowed growth in the second half of a run.
 
-/** Once the process is quiet and its garbage is collected. */
+/** Measured once the process is idle and garbage has been collected. */
 export interface Figures {
-  /** V8's heap and what is allocated for its objects outside of it. */
+  /** V8's heap and the external memory of its objects. */
   readonly heapBytes: number;
-  /** Only shown: the allocators keep freed memory. */
+  /** Only shown, because allocators keep freed memory. */
   readonly residentBytes: number;
-  /** What keeps the event loop alive, timers and sockets apart. */
+  /** Handles that keep the event loop alive, except timers and sockets. */
   readonly handles: number;
   readonly sockets: number;
   /** The listeners of sockets and of the process. */
@@ -19,7 +19,7 @@ export interface Figures {
   readonly files: number;
 }
 
-/** What was done. */
+/** The work done. */
 export interface Work {
   readonly chambers: number;
   /** The waits at /me/todo. */
@@ -48,10 +48,10 @@ const JUDGED = {
 } as const satisfies Partial<Record<keyof Row, string>>;
 
 const GROWTH_MAX = 0.05;
-/** How many lines a fault of the chain takes depends on the moment. */
+/** The number of lines for a chain fault depends on its timing. */
 const LINES_SPARE = 6;
 
-/** What grew from the second quarter to the last, of four. */
+/** The figures that grew from the second quarter to the last. */
 export function growthProblems(rows: readonly Row[]): readonly string[] {
   const [, second, , last] = rows;
   if (second === undefined || last === undefined) return ['the run did not reach its last quarter'];
@@ -63,7 +63,7 @@ export function growthProblems(rows: readonly Row[]): readonly string[] {
 }
 
 export function rowOf(rounds: readonly Row[]): Row {
-  // Of two values in the middle the lower one counts: the other may include resources that are released within seconds.
+  // Of the two middle values the lower one is used, because the other may include resources that are released within seconds.
   const middle = (key: keyof Row) =>
     rounds.map((round) => round[key]).toSorted((a, b) => a - b)[(rounds.length - 1) >> 1] ?? 0;
   const sum = (key: keyof Row) => rounds.reduce((total, round) => total + round[key], 0);
@@ -97,7 +97,7 @@ const COLUMNS: readonly (readonly [head: string, cell: (row: Row) => string])[] 
 
 export const TABLE_HEAD: string = ['quarter', ...COLUMNS.map(([head]) => head)].join('  ');
 
-/** Its cells stand under those of TABLE_HEAD. */
+/** The cells are aligned with TABLE_HEAD. */
 export function tableLine(quarter: string, row: Row): string {
   return [quarter.padStart('quarter'.length), ...COLUMNS.map(([head, cell]) => cell(row).padStart(head.length))].join(
     '  ',

@@ -1,4 +1,4 @@
-// HTTP over connections that the caller owns, so that it decides when they end.
+// HTTP over connections that the caller owns and closes.
 import { type Agent, request } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Fetch } from '../../src/client/index.ts';

@@ -1,4 +1,4 @@
-// The measured process as its parent sees it: its clock, its figures, its log, and the chain that it has started.
+// The measured process as its parent sees it: its clock, figures, log and development chain.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { isAlive, processTree } from '../kit/process-tree.ts';
 import type { Measured, Order } from './service.ts';
 
 const PROGRAM = fileURLToPath(new URL('service.ts', import.meta.url));
-/** Caches are full after the first quarter, agents sign across moves of the clock, and the connections of long-lived readers stay. */
+/** Small caches are full after the first quarter, agents sign while the clock advances, and connections of long-lived readers stay open. */
 const SETTINGS = {
   ...{
     PORT: '0',
@@ -28,9 +28,9 @@ export interface MeasuredService {
   readonly clock: Pick<TestClock, 'read'>;
   readonly log: ServiceLog;
   readonly moveClock: (to: number) => Promise<void>;
-  /** Measures; a snapshot of the heap is written to the path, if one is given. */
+  /** Measures the process; writes a heap snapshot to the path if one is given. */
   readonly measure: (snapshot?: string) => Promise<Measured>;
-  /** Stops the chain's process for a time, in which the service may replace it. */
+  /** Freezes the chain's process for a time; the service may replace it. */
   readonly freezeChain: (millis: number) => Promise<void>;
   readonly killChain: () => void;
   /** Returns the exit code. */
@@ -88,14 +88,14 @@ function chainOf({ pid = 0 }: ChildProcess): number {
   return found;
 }
 
-/** A measurement stops the service, on a busy machine for longer than its lease lasts: it loses the lease, and takes it again. */
+/** A measurement stops the service, on a busy machine for longer than its lease, so it may lose the lease and take it again. */
 const LEASE_LINE = /"msg":"relayer (leading|standing by):/;
 
 /** Counts the lines of the service's own log. */
 export class ServiceLog {
   lines = 0;
   last = '';
-  /** How often each text has been written since the last clear(), its time left out. */
+  /** The number of times that each text was logged since the last clear(), ignoring its time. */
   readonly #repeats = new Map<string, number>();
 
   constructor(stream: Readable) {
@@ -108,7 +108,7 @@ export class ServiceLog {
     });
   }
 
-  /** Those written more often, with their numbers, which are forgotten now. */
+  /** Returns the texts that were logged more often, with their numbers, and resets the counts. */
   takeRepeated(max: number): readonly string[] {
     const repeated = [...this.#repeats].filter(([, times]) => times > max);
     this.#repeats.clear();

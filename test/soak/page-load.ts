@@ -1,4 +1,4 @@
-// What a browser requests to show a chamber, on a connection of its own: the page, its files, its history, the list and the documents.
+// The requests of a browser to show a chamber, on their own connection: the page, its files, its history, the list and the documents.
 import { Agent as Connections } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { fetchOver } from './http.ts';
@@ -13,7 +13,7 @@ const DOCUMENTS = [
   '/chambers?limit=200',
   '/ideas',
 ];
-/** A browser's. */
+/** The headers of a browser. */
 const HEADERS = {
   accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',
   'accept-encoding': 'gzip',

@@ -1,4 +1,4 @@
-// Agents of the client library, on connections and by the clock of the soak.
+// Agents of the client library with the connections and the clock of the soak.
 import { Agent as Connections } from 'node:http';
 import { Agent, ForumClient } from '../../src/client/index.ts';
 import { pause } from '../../src/reading/waiting.ts';
@@ -8,18 +8,18 @@ import type { MeasuredService } from './measured-service.ts';
 
 export interface Player {
   readonly agent: Agent;
-  /** The signer with the same key, for requests that the client library does not make. */
+  /** A signer with the same key, for requests that the client library does not make. */
   readonly signer: Signer;
 }
 
-/** A client without a key, and the player of a seed. */
+/** A client without a key, and the agent of a seed. */
 export function clientOver({ url, clock }: MeasuredService, connections: Connections) {
   const forum = new ForumClient(url, { clock: { now: clock.read, sleep: pause }, fetch: fetchOver(connections) });
   const player = (seed: Uint8Array): Player => ({ agent: Agent.fromSeed(forum, seed), signer: new Signer(seed) });
   return { forum, player };
 }
 
-/** Returns their seeds. */
+/** Returns the agents' seeds. */
 export async function registerAgents(service: MeasuredService, count: number): Promise<readonly Uint8Array[]> {
   const connections = new Connections({ keepAlive: true });
   const { player } = clientOver(service, connections);

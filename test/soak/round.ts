@@ -1,4 +1,4 @@
-// One round: chambers from their creation until their roots are on the chain, and whatever is read and asked meanwhile.
+// One round: chambers from their creation until their roots are on the chain, and concurrent reads.
 import { Agent as Connections } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ForumClient } from '../../src/client/index.ts';
@@ -15,18 +15,18 @@ import { readSocket, readSource } from './streams.ts';
 
 export interface RoundOptions {
   readonly service: MeasuredService;
-  /** Seeds of agents that play in every round. */
+  /** The seeds of agents that take part in every round. */
   readonly regulars: readonly Uint8Array[];
-  /** A connection for each chamber, which stays from round to round. */
+  /** A connection per chamber, kept open from round to round. */
   readonly kept: readonly Connections[];
   readonly pageLoadsPerRound: number;
-  /** How long the chain is frozen, from the first phase on; 0: not at all. */
+  /** How long the chain is frozen, from the first phase on; 0 means not at all. */
   readonly freezeMillis: number;
-  /** Whether the chain is killed while the roots are on their way to it. */
+  /** Whether the chain is killed while the roots are being committed. */
   readonly isKilled: boolean;
 }
 
-/** The members of a chamber: one newcomer, and regulars. */
+/** The members of a chamber: one new agent and several regular ones. */
 const MEMBERS = 4;
 const IDEAS = 2;
 /** The end of each phase. */
@@ -49,7 +49,7 @@ export async function playRound(options: RoundOptions): Promise<Work> {
     const leaving = Promise.all(ids.map((id) => leaveEarly(service, id, signal)));
     const newcomers = chambers.map(({ members: [newcomer] }) => newcomer as Player);
     const waiting = Promise.all(newcomers.map((each) => keepWaiting(service, each, { connections, signal })));
-    // They may fail before they are awaited.
+    // The promises may reject before they are awaited.
     for (const each of [settled, leaving, waiting]) each.catch(() => {});
     await playPhases(options, chambers);
     await within(settled, SETTLE_MS_MAX, 'chambers were not committed, or their streams did not end');
@@ -93,7 +93,7 @@ async function openChamber({ clock }: MeasuredService, members: readonly Player[
   return { chamberId, members };
 }
 
-/** Each phase begins when the clock is moved to the end of the one before it; the last move makes the roots due. */
+/** Each phase begins when the clock is set to the end of the previous phase; the last step makes the roots due. */
 async function playPhases({ service, freezeMillis, isKilled }: RoundOptions, chambers: readonly OpenChamber[]) {
   const thawed = freezeMillis > 0 ? service.freezeChain(freezeMillis) : undefined;
   thawed?.catch(() => {});
@@ -135,11 +135,11 @@ async function reveal({ chamberId, members }: OpenChamber): Promise<void> {
 }
 
 const REPLAYS = 4;
-/** The streams of a chamber, in the two functions below. */
+/** The streams of a chamber, read by the two functions below. */
 const STREAMS_OF_EACH = 4 + REPLAYS;
 const NORMAL_CLOSE = 1000;
 
-/** Reads by a WebSocket of its own, and by server-sent events on a connection that stays open: live, then from the log. */
+/** Reads over a separate WebSocket, and over server-sent events on a connection that stays open: live events, then the log. */
 async function readUntilSettled({ url }: MeasuredService, chamberId: number, kept: Connections): Promise<void> {
   const path = `${url}/chambers/${chamberId}/stream?after=0&end=settled`;
   const fetch = fetchOver(kept);
@@ -156,7 +156,7 @@ async function leaveEarly({ url }: MeasuredService, chamberId: number, signal: A
 
 const WAIT_SECONDS = [1, 5, 20];
 
-/** One wait after another, the last of which is broken off; returns how many were answered. */
+/** Consecutive waits, of which the last is aborted; returns the number of responses. */
 async function keepWaiting(
   { url, clock }: MeasuredService,
   { signer }: Player,

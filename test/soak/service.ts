@@ -1,5 +1,5 @@
-// The program that a soak measures: the service as it is shipped, in a process of its own, with a clock that its parent moves.
-// It reports what the process holds when it is asked, and stops when its parent disconnects.
+// The measured program: the shipped service in its own process, with a clock that its parent sets. It reports its resources on request,
+// and stops when its parent disconnects.
 import { subscribe } from 'node:diagnostics_channel';
 import type { EventEmitter } from 'node:events';
 import { mkdirSync, readdirSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { startService } from '../../src/service/start.ts';
 import { passing, TestClock } from '../kit/clock.ts';
 import type { Figures } from './figures.ts';
 
-/** What the parent sends; the response is undefined, or Figures and how many RPC calls there have been. */
+/** The parent's message. The response is undefined, or Figures and the number of RPC calls. */
 export type Order = { readonly time: number } | { readonly snapshot: string | undefined };
 
 export interface Measured {
@@ -24,13 +24,13 @@ export interface Measured {
 
 const Timeout = setTimeout(() => {}, 0).constructor as NewableFunction;
 const QUIET_MS = 100;
-/** The number of sockets has not changed for so many looks. */
+/** The number of sockets must be unchanged for this many checks. */
 const QUIET_LOOKS = 8;
-/** The moments of one measurement. */
+/** The number of samples per measurement. */
 const MOMENTS = 3;
 const MOMENT_MS = 2_000;
 
-// The development chain's state is kept there when the log is in PostgreSQL.
+// The folder for the development chain's state if the log is in PostgreSQL.
 mkdirSync('data', { recursive: true });
 const sockets = watchSockets();
 let rpcCalls = 0;
@@ -70,7 +70,7 @@ function watchSockets(): ReadonlySet<Socket> {
   return open;
 }
 
-/** Their number can't be read otherwise. */
+/** Their number can't be read in any other way. */
 function countFollowers(forum: Forum): () => number {
   let count = 0;
   const follow = forum.follow.bind(forum);
@@ -87,7 +87,7 @@ function countFollowers(forum: Forum): () => number {
   return () => count;
 }
 
-/** What is under way at one moment is gone at another; what was left behind is there at each. */
+/** Resources in use at one sample are gone at another; leaked resources are present in every sample. */
 async function measure(snapshot: string | undefined): Promise<Measured> {
   const moments = [await figuresNow()];
   while (moments.length < MOMENTS) {
@@ -131,7 +131,7 @@ function listenersOf(emitter: EventEmitter): number {
   return emitter.eventNames().reduce((sum, name) => sum + emitter.listenerCount(name), 0);
 }
 
-/** How many of its instances are on the heap. */
+/** The number of instances on the heap. */
 function count(type: NewableFunction): number {
   return queryObjects(type, { format: 'count' });
 }

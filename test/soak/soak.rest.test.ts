@@ -1,4 +1,4 @@
-// A short form of `npm run test:soak`, which also takes `--store postgres`.
+// A short form of `npm run test:soak`, which also accepts `--store postgres`.
 import { describe, expect, it } from 'vitest';
 import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 import { runSoak } from './soak.ts';

@@ -1,5 +1,5 @@
-// A soak: rounds of play in four quarters against a service in another process, which is measured after each round. Chambers and
-// traffic are the same in every quarter, so what the process holds must be the same, too.
+// A soak: rounds of use in four quarters against a service in another process, which is measured after each round. Chambers and traffic
+// are the same in every quarter, so the resources of the process must be the same, too.
 import { Agent as Connections } from 'node:http';
 import { ChainCalls } from './chain-calls.ts';
 import { type Companions, openCompanions } from './companions.ts';
@@ -9,19 +9,19 @@ import { registerAgents } from './players.ts';
 import { playRound } from './round.ts';
 
 export interface SoakOptions {
-  /** The folder in which the service runs: an empty one. */
+  /** The folder in which the service runs; it must be empty. */
   readonly folder: string;
-  /** Settings of the service that name its store. */
+  /** Settings that select the service's store. */
   readonly store: Readonly<Record<string, string>>;
-  /** The rounds in each quarter, at least one. */
+  /** The number of rounds per quarter, at least one. */
   readonly roundsPerQuarter: number;
   readonly chambersPerRound: number;
-  /** The calls in the whole run, of the service and of others on its chain. */
+  /** The number of RPC calls in the whole run, by the service and by the soak. */
   readonly rpcCalls: number;
   readonly pageLoadsPerRound: number;
-  /** How long the chain is frozen in the two quarters that are compared, before it is killed. */
+  /** How long the chain is frozen in the two compared quarters, before it is killed. */
   readonly freezeMillis: number;
-  /** A folder for snapshots of the heap after the second quarter and at the end. */
+  /** A folder for heap snapshots after the second quarter and at the end. */
   readonly snapshots?: string | undefined;
   readonly onQuarter?: (quarter: number, row: Row) => void;
 }
@@ -29,7 +29,7 @@ export interface SoakOptions {
 const QUARTERS = 4;
 const REGULARS = 16;
 const IDLE_AGENTS = 16;
-/** The repeats of a line in one round: what lasts is not logged again and again. */
+/** The maximum repetitions of a log line in one round, because a lasting condition must not be logged repeatedly. */
 const LINE_REPEATS_MAX = 2;
 
 /** Returns the problems. */

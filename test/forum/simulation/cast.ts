@@ -11,7 +11,7 @@ export interface Agent {
   readonly pubkeyHex: string;
 }
 
-/** Always the same ones. */
+/** The same agents in every run. */
 export function agentsNamed(names: readonly string[]): readonly Agent[] {
   return names.map((name) => {
     const { did, pubkeyHex } = new Signer(Buffer.alloc(32, name));
@@ -22,7 +22,7 @@ export function agentsNamed(names: readonly string[]): readonly Agent[] {
 export const LIMITS: ChamberLimits = { membersMax: 8, ideasMax: 8, openChambersPerDidMax: 2 };
 export const CREATED = START / 1000;
 
-/** A move by an agent, in a chamber; `signature` is its name, at most 32 characters. */
+/** A move by an agent in a chamber; `signature` is the signature's name, at most 32 characters. */
 export function move(
   operation: string,
   signature: string,
@@ -35,9 +35,9 @@ export function move(
 
 interface Schedule {
   readonly from?: Millis;
-  /** The hours from then to each deadline. */
+  /** The number of hours from now to each deadline. */
   readonly hours?: readonly number[];
-  /** Optional members of the body: rounds and the like. */
+  /** Optional members of the body, such as rounds. */
   readonly pace?: Readonly<Record<string, JsonValue>>;
 }
 
@@ -53,7 +53,7 @@ export function creation(
 
 interface Registration {
   readonly wallet: string;
-  /** Whether it has an e-mail address, and so leaves no evidence in the log. */
+  /** Whether it has an e-mail address, so that its line has no evidence. */
   readonly isHidden: boolean;
 }
 

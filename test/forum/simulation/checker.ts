@@ -1,14 +1,14 @@
 // Checks a history of requests against the log, which is its linearization. Shares only the pure rules with the forum.
 //
-//  1. Each stream is a chain: eventIds without gaps, prev is the hash of the line before, ts never decreases.
-//  2. Each signature is in the log at most once, each accepted command exactly once, as the line of its response. All accepted requests
-//     with one signature got that line.
-//  3. Each line was requested, and is what the rules decide on the state before it and on the account that it names, which was that
-//     account's head at some moment between the request and the line.
+//  1. Each stream is a chain: eventIds have no gaps, prev is the hash of the previous line, ts never decreases.
+//  2. Each signature is in the log at most once, and each accepted command exactly once, as the line of its response. All accepted
+//     requests with the same signature got this line.
+//  3. Each line was requested, and is the rules' decision on the previous state and on the account event that it names. This event was
+//     the account's head at some moment between the request and the line.
 //  4. A command whose response preceded another request precedes it in the log, per stream and in the ids of chambers.
-//  5. A read shows no less than the responses before it was sent, no more than the log at the time of its response, and that log.
-//     By the ts of a line its signature was neither too old nor expired: auditors know no other time.
-//  6. A rejection is what the rules decide at some moment between its request and its response, before a line of its signature.
+//  5. A read shows at least the responses before it was sent, at most the log at the time of its response, and no other lines. By the ts
+//     of a line its signature was neither too old nor expired, because auditors know no other time.
+//  6. A rejection is the rules' decision at some moment between its request and its response, before a line with its signature.
 //  7. No agent ever has more open chambers than allowed.
 
 import type { ChamberState } from '../../../projections/chamber.ts';
@@ -31,21 +31,21 @@ interface Place {
   readonly folded: Folded;
 }
 
-/** Stands for the ids of chambers, of which each creation takes the next. */
+/** Represents the ids of chambers: each creation takes the next id. */
 const ALL_CHAMBERS = 0;
 
 export class Checker {
   readonly #folds = new StreamFolds();
-  /** Lines, each with the account's line that it names, that were found to be what the rules decide: lines recur in many histories. */
+  /** Lines (with the account event that each names) that were found to be correct, because lines recur in many histories. */
   readonly #right = new Set<string>();
 
-  /** The problems, each in a line; empty for a history that could have happened. */
+  /** The problems, one line each; empty if the history is possible. */
   check(history: History): readonly string[] {
     return new Check(history, this.#folds, this.#right).run();
   }
 }
 
-/** Maps a stream to its head at one moment. */
+/** Maps each stream to its head at one moment. */
 type Cut = (stream: Stream) => number;
 
 class Check {
@@ -56,9 +56,9 @@ class Check {
   readonly #bySignature = new Map<string, Place>();
   readonly #commands: readonly CommandRequest[];
   readonly #reads: readonly ReadRequest[];
-  /** The requests by signature, in the order of their invocations; unsigned ones are no retries of each other. */
+  /** The requests by signature, in the order of their invocations. Unsigned requests are never retries of each other. */
   readonly #requestsOf: ReadonlyMap<string | null, readonly CommandRequest[]>;
-  /** The number of lines that were written up to this one, by `stream:eventId`. */
+  /** The number of lines that were written up to and including this one, by `stream:eventId`. */
   readonly #commitIndex = new Map<string, number>();
 
   constructor(history: History, folds: StreamFolds, right: Set<string>) {
@@ -135,13 +135,13 @@ class Check {
       this.#checkUnchanged(request);
   }
 
-  /** The request with this signature that was sent first. */
+  /** The first request with this signature. */
   #firstOf(request: CommandRequest): CommandRequest {
     const { signature } = request.asked;
     return (signature === null ? undefined : this.#requestsOf.get(signature)?.[0]) ?? request;
   }
 
-  /** The line of the command's signature; for one without a signature in the log the line that the response names. */
+  /** The line of the command's signature; if the signature is not in the log, the line that the response names. */
   #placeOf(asked: AskedCommand, eventId: number | undefined, chamberId: number | null | undefined): Place | undefined {
     const signed = asked.signature === null ? undefined : this.#bySignature.get(asked.signature);
     if (signed !== undefined || (asked.signature !== null && asked.operation !== 'register')) return signed;
@@ -151,7 +151,7 @@ class Check {
     return { stream, folded };
   }
 
-  /** A retry of it is answered with the line that it repeated. */
+  /** The response to such a retry is the line that it repeated. */
   #checkUnchanged(request: CommandRequest): void {
     const { invokedAt } = this.#firstOf(request);
     const isRight = this.#someDecision({ ...request, invokedAt }, (decision) => decision.is === 'unchanged');
@@ -168,7 +168,7 @@ class Check {
     this.#problems.add(`${request.id} was rejected with ${code}, which was right at no moment after it was sent`);
   }
 
-  /** Whether the rules decide so at a moment between the request and its response, before a line of its signature. */
+  /** Whether the rules decide this way at a moment between the request and its response, before a line with its signature. */
   #someDecision(request: CommandRequest, isSought: (decision: ReturnType<typeof redecide>) => boolean): boolean {
     const { asked, clock = { from: 0, to: 0 } } = request;
     const { chamberId, did } = asked;
@@ -234,7 +234,7 @@ class Check {
     return cuts;
   }
 
-  /** The heads by what others were answered, if the store does not tell when it wrote a line. */
+  /** The heads according to other responses, if the store does not report when it wrote a line. */
   #headsBetween(
     stream: Stream,
     { invokedAt, respondedAt = Number.POSITIVE_INFINITY }: HistoryRequest,
@@ -271,7 +271,7 @@ class Check {
       const before = found.get(nameOf(folded));
       const requests = asked.signature === null ? undefined : this.#requestsOf.get(asked.signature);
       const first = requests?.[0]?.invokedAt ?? invokedAt;
-      // A registration that changed nothing is answered with the line that it repeated, which is older than its first request.
+      // The response to a registration that changed nothing is the repeated line, which is older than its first request.
       const isOwn = asked.signature !== null && this.#bySignature.has(asked.signature);
       if (!isOwn && first > (this.#writtenAt(folded) ?? Number.NEGATIVE_INFINITY)) continue;
       found.set(nameOf(folded), {
@@ -309,7 +309,7 @@ class Check {
     return this.#history.ages ?? SIGNATURE_AGES.caps;
   }
 
-  /** The line is what the rules decide on the state before it. */
+  /** Checks that the line is the rules' decision on the previous state. */
   #checkDecision(stream: Stream, { event, ...folded }: Folded, before: Folded | undefined, asked: AskedCommand): void {
     const name = nameOf({ event });
     const operation = operationOf(event);
@@ -360,7 +360,7 @@ class Check {
     return (this.#commitIndex.get(nameOf(one)) ?? 0) < (this.#commitIndex.get(nameOf(other)) ?? 0);
   }
 
-  /** Registrations that leave no evidence are no more than were asked for. */
+  /** Checks that there are no more registrations without evidence than were requested. */
   #checkHiddenRegistrations(): void {
     if (!this.#history.isComplete) return;
     const asked = new Map<string | null, Set<string>>();
@@ -459,13 +459,13 @@ interface Acceptance {
   readonly stream: Stream;
   readonly eventId: number;
   readonly type: string;
-  /** When it was sent first. */
+  /** When it was first sent. */
   readonly first: number;
-  /** When it was answered first. */
+  /** When the first response arrived. */
   readonly answeredAt: number;
 }
 
-/** They say that nothing was decided. */
+/** Errors that mean that nothing was decided. */
 const UNJUDGED: ReadonlySet<string> = new Set(['FORUM_ERR_UNAVAILABLE', 'FORUM_ERR_RATE', 'FORUM_ERR_INTERNAL']);
 
 function isRead(request: HistoryRequest): request is ReadRequest {
@@ -491,7 +491,7 @@ function operationOf(event: ForumEvent): string {
   return isMove(event) ? moveOfEvent[(event as MoveEvent).type].operation : 'record';
 }
 
-/** False for a signature whose times are not known. */
+/** False if the times of the signature are unknown. */
 function isStale({ created, expires }: AskedCommand, now: Millis, ages: SignatureAges): boolean {
   if (created === undefined) return false;
   try {
@@ -502,7 +502,7 @@ function isStale({ created, expires }: AskedCommand, now: Millis, ages: Signatur
   }
 }
 
-/** The ends of the interval, and each instant within it at which the clock alone changes the chamber. */
+/** The ends of the interval, and each instant within it at which the chamber changes without an event. */
 function timesOf(
   { from, to }: { readonly from: Millis; readonly to: Millis },
   chamber: ChamberState | null,

@@ -1,5 +1,5 @@
-// Every interleaving of a scenario, and every single fault at every place: depth first, each path taken again from the beginning.
-// States with one key are alike in all that follows, so each is left once; what led to it is judged each time it is met.
+// Every interleaving of a scenario, and every single fault at every place: depth first, taking each path from the beginning. States with
+// the same key behave in the same way, so each is explored once; the path to it is judged each time.
 import { hash } from 'node:crypto';
 import type { Forum } from '../../../src/forum/forum.ts';
 import { START } from '../../kit/clock.ts';
@@ -86,7 +86,7 @@ async function pastOf(options: Omit<WorldOptions, 'nodes'>): Promise<Start> {
 
 interface Parts {
   readonly checker: Checker;
-  /** How many may happen on one path. */
+  /** The maximum number of faults on one path. */
   readonly faults: number;
   readonly begin: () => Promise<World>;
 }
@@ -161,9 +161,9 @@ class Exploration {
 }
 
 interface State {
-  /** The number of paths from here to an end. */
+  /** The number of paths from this state to an end. */
   paths: bigint;
-  /** The next states, by the step that leads there. */
+  /** The next states, by step. */
   readonly next: Map<string, State>;
 }
 
@@ -175,7 +175,7 @@ interface Path {
   readonly before?: State;
 }
 
-/** The state to which the step leads, if the last one has been seen to lead there from where this step leads from the state before. */
+/** The state after the step, if the previous step is known to lead to the same state when taken after this one. */
 function inOtherOrder({ last, before }: Path, step: Step): State | undefined {
   if (last === undefined || before === undefined || !areIndependent(last, step)) return undefined;
   return before.next.get(step.name)?.next.get(last.name);

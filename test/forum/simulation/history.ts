@@ -1,5 +1,5 @@
-// What the checker judges: requests with their responses, as clients saw them, and the lines of the log. Data alone, so that the
-// histories of simulated and of real stores are judged alike.
+// The checker's input: requests with their responses as clients saw them, and the lines of the log. Plain data, so that histories of
+// simulated and real stores are judged in the same way.
 import type { SignatureAges } from '../../../src/moves/rules.ts';
 import type { ErrorCode } from '../../../src/vocabulary/errors.ts';
 import type { Hex, JsonValue, Millis } from '../../../src/vocabulary/values.ts';
@@ -8,16 +8,16 @@ import type { Hex, JsonValue, Millis } from '../../../src/vocabulary/values.ts';
 export type Stream = number | string;
 
 export interface AskedCommand {
-  /** The name of a move, `register`, `changePersonality`, `retire`, or `record` for an event of the service. */
+  /** The name of a move, or `register`, `changePersonality`, `retire`, or `record` for an event of the service. */
   readonly operation: string;
-  /** Null for those outside of a chamber. */
+  /** Null if the command is outside of chambers. */
   readonly chamberId: number | null;
   /** Null for the service. */
   readonly did: string | null;
   readonly body: JsonValue | undefined;
-  /** The signature of the line's request, or any name that is the same for the same request; null for unsigned requests. */
+  /** The signature of the line's request, or any name that identifies the request; null for unsigned requests. */
   readonly signature: string | null;
-  /** Unix seconds of the signature. */
+  /** The time of the signature in Unix seconds. */
   readonly created?: number;
   readonly expires?: number;
 }
@@ -39,37 +39,37 @@ export type Outcome =
   | { readonly is: 'unchanged' }
   | { readonly is: 'rejected'; readonly code: ErrorCode }
   | { readonly is: 'read'; readonly lastEventId: number; readonly headHash?: Hex | undefined }
-  /** What no client should be able to cause. */
+  /** An error that no client should be able to cause. */
   | { readonly is: 'defect'; readonly problem: string };
 
 export interface HistoryRequest {
-  /** Names it in problems. */
+  /** The name of the request in problems. */
   readonly id: string;
   readonly asked: AskedCommand | AskedRead;
-  /** Moments of one clock that all clients share; a later moment is a larger number. */
+  /** Moments of a clock that all clients share; later moments are larger numbers. */
   readonly invokedAt: number;
-  /** Undefined together with the outcome if there was no response. */
+  /** If there was no response, this and the outcome are undefined. */
   readonly respondedAt?: number | undefined;
   readonly outcome?: Outcome | undefined;
-  /** The range of times that the service's clock may have shown while the request was decided. Without it, rejections are not judged. */
+  /** The range of times that the service's clock may have shown when the request was decided. Without it, rejections are not judged. */
   readonly clock?: { readonly from: Millis; readonly to: Millis } | undefined;
 }
 
 export interface HistoryCommit {
   readonly stream: Stream;
   readonly eventId: number;
-  /** The moment, by the clients' clock. */
+  /** The moment by the clients' clock. */
   readonly writtenAt: number;
 }
 
 export interface History {
   readonly requests: readonly HistoryRequest[];
   readonly lines: ReadonlyMap<Stream, readonly string[]>;
-  /** All lines in the order of their commits, where the store tells it. */
+  /** All lines in commit order, if the store reports it. */
   readonly commits?: readonly HistoryCommit[] | undefined;
   readonly limits: { readonly membersMax: number; readonly ideasMax: number; readonly openChambersPerDidMax: number };
-  /** How old signatures may be, and how far ahead; the caps if it is absent. */
+  /** The maximum age of signatures, and how far they may be in the future; if absent, the specification's limits. */
   readonly ages?: SignatureAges;
-  /** Whether `requests` has everything that was sent: then each line must have been asked for. */
+  /** Whether `requests` contains everything that was sent, so that each line must have been requested. */
   readonly isComplete: boolean;
 }

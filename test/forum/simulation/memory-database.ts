@@ -1,4 +1,4 @@
-// A database in memory that any number of stores share. Every method is one moment: what the port calls an append happens whole in it.
+// An in-memory database that any number of stores share. Every method is atomic: an append of the port happens at one moment.
 import { HASH_BYTES, type NodeRef } from '../../../src/crypto/merkle.ts';
 import {
   ALL_CHAMBERS,
@@ -14,12 +14,12 @@ import { PAGE_BYTES } from '../../../src/log/pages.ts';
 import type { StreamId } from '../../../src/log/stream-id.ts';
 import type { Millis } from '../../../src/vocabulary/values.ts';
 
-/** A line in the order of commits. */
+/** A line in commit order. */
 export interface Commit {
   readonly stream: StreamId;
   readonly eventId: number;
   readonly line: string;
-  /** The reading of `time` when it was written. */
+  /** The value of `time` when the line was written. */
   readonly writtenAt: number;
 }
 
@@ -37,16 +37,16 @@ export class MemoryDatabase {
   readonly snapshots = new Map<StreamId, Snapshot>();
   readonly commits: Commit[] = [];
   readonly entries: LogEntry[] = [];
-  /** Lines and remembered registrations in the order of their commits, since this copy was made: what it holds follows from them. */
+  /** Lines and remembered registrations in commit order since this copy was made. They determine the contents. */
   readonly written: string[] = [];
-  /** The time of the simulation, for the commits. */
+  /** The time of the simulation, for commits. */
   time: () => number = () => 0;
   clock: Millis = 0;
   lastChamberId = 0;
   readonly #streams = new Map<StreamId, LogEntry[]>();
   readonly #signatures = new Map<string, Place>();
 
-  /** Copies it as it is now; the two grow apart. */
+  /** Makes a copy; afterwards both change independently. */
   copy(): MemoryDatabase {
     const copy = new MemoryDatabase();
     for (const [name, value] of this.meta) copy.meta.set(name, value);
@@ -81,7 +81,7 @@ export class MemoryDatabase {
     return { moved: new Map([...moved].map((stream) => [stream, this.head(stream)])), found };
   }
 
-  /** A stream is written whole or not at all, and so are the chambers that a batch creates. */
+  /** A stream is written completely or not at all, and so are the chambers that a batch creates. */
   #findMoved(
     entries: readonly LogEntry[],
     registrations: readonly Registration[],
@@ -100,7 +100,7 @@ export class MemoryDatabase {
       const isNextChamber = !isCreation || stream === this.lastChamberId + 1 + created.length;
       next.set(stream, eventId + 1);
       if (isCreation) created.push(stream);
-      // A server, too, searches for a later event alone: that this one is there is for the forum to see to.
+      // A server also searches only for a later event; the forum must ensure that this one exists.
       const isAtHead = account === undefined || this.head(account.did) <= account.lastEventId;
       if (account !== undefined && !isAtHead) moved.add(account.did);
       if (isNext && isNextChamber && isAtHead && !found.has(signature ?? '')) continue;
@@ -178,7 +178,7 @@ export class MemoryDatabase {
     });
   }
 
-  /** By the latest row of each chamber. */
+  /** According to the latest row of each chamber. */
   countOpenChambers(creatorDid: string, max: number): number {
     const rows = this.entries.flatMap(({ listings }) => listings).filter((row) => row.kind === 'chamber');
     const latest = new Map(rows.map((row) => [row.chamberId, row]));

@@ -1,5 +1,5 @@
-// A store whose database is in memory and shared with other stores. Each request to the database goes through a network, which
-// decides when it arrives, when its response arrives, and whether either is lost.
+// A store with an in-memory database that it shares with other stores. Each request to the database goes through a network, which decides
+// when the request and its response arrive, and whether either is lost.
 
 import { HIDDEN_KEY_CHARS } from '../../../src/crypto/http-signature.ts';
 import type { NodeRef } from '../../../src/crypto/merkle.ts';
@@ -30,7 +30,7 @@ const AT_ONCE: Network = { exchange: async (_, work) => work() };
 
 interface MemoryStoreOptions {
   readonly network?: Network;
-  /** Whether the store, besides the signatures that it has seen, guesses this one to be in the log. */
+  /** Whether the store guesses that a signature which it has not seen is in the log. */
   readonly guesses?: (signatureKey: string) => boolean;
 }
 

@@ -1,4 +1,4 @@
-// Loads the forum for the simulation, on virtual timers and with an optional mutant planted in its sources.
+// Loads the forum for the simulation, with virtual timers and optionally a mutant in its sources.
 import { readFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ const SOURCES = new URL('../../../src/', import.meta.url).href;
 const FORUM = `${SOURCES}forum/`;
 const TIMERS = new URL('virtual-timers.ts', import.meta.url).href;
 
-/** Called once in a process, before anything else imports the forum. */
+/** Must be called once per process, before anything else imports the forum. */
 export async function loadForum(mutant: string | undefined): Promise<typeof Forum> {
   const replacements = mutant === undefined ? [] : mutants[mutant]?.replacements;
   if (replacements === undefined)
@@ -32,7 +32,7 @@ export async function loadForum(mutant: string | undefined): Promise<typeof Foru
   return (await import('../../../src/forum/forum.ts')).Forum;
 }
 
-/** A mutant whose text occurs nowhere, or twice, would prove nothing. */
+/** If a mutant's text did not occur, or occurred twice, its run would prove nothing. */
 function requireOnce({ file, from }: Replacement): void {
   const found = readFileSync(fileURLToPath(`${SOURCES}${file}`), 'utf8').split(from).length - 1;
   if (found !== 1) throw new Error(`${file} has ${found} times: ${from}`);

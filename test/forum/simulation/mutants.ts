@@ -1,5 +1,5 @@
-// Defects that are planted in the sources of the forum and the stores, to show that the checker finds them. The replaced text must occur
-// exactly once.
+// Defects that can be injected into the sources of the forum and the stores, to show that the checker finds them. The replaced text must
+// occur exactly once.
 
 export interface Replacement {
   /** The file in src. */
@@ -9,7 +9,7 @@ export interface Replacement {
 }
 
 export interface Mutant {
-  /** What it breaks: an invariant of pipeline.ts, or a rule of the stores. */
+  /** The property that the mutant breaks: an invariant of pipeline.ts, or a rule of the stores. */
   readonly breaks: string;
   readonly replacements: readonly Replacement[];
 }

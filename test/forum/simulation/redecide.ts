@@ -1,4 +1,4 @@
-// Decides a command again with the pure decisions of the moves, on states folded from lines.
+// Repeats the decision on a command with the pure decisions of the moves, on states folded from lines.
 import type { AccountState } from '../../../projections/account.ts';
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { changePersonality } from '../../../src/moves/change-personality.ts';
@@ -18,9 +18,9 @@ export interface Situation {
   readonly openChambers: number;
   readonly now: Millis;
   readonly limits: ChamberLimits;
-  /** Of an earlier event of the chamber. */
+  /** The data of an earlier event of the chamber. */
   readonly takesReplies?: (eventId: number) => boolean;
-  /** Those that a creation records. */
+  /** The keys that a creation records. */
   readonly serviceKeys?: PinnedKeys | undefined;
 }
 
@@ -50,7 +50,7 @@ function decide({ operation, body: json, did, signature }: AskedCommand, situati
     if (isUnchanged(parsed, context)) return { is: 'unchanged' };
     return { is: 'event', payload: register.decide(parsed, context) };
   }
-  // There is no state of a stream whose lines do not follow each other, which is a problem already.
+  // If the lines of a stream do not form a chain, there is no state; this is reported elsewhere.
   if (account === null) throw new ForumError('FORUM_ERR_SIGNATURE', `${did} has no account`);
   if (operation === 'changePersonality') {
     const payload = changePersonality.decide(parseBody(changePersonality, { json }), { state: account });

@@ -1,16 +1,17 @@
-// Errors by which a server, or SQLite, says that nothing was written: as callers of the stores get them, by the stores' own rules.
+// Errors with which PostgreSQL or SQLite reports that nothing was written, in the form in which the stores' own rules pass them to
+// callers.
 import Database from 'better-sqlite3';
 import pg from 'pg';
 import { toLogError } from '../../../src/log/postgres/database-errors.ts';
 import { Failures } from '../../../src/log/sqlite/failures.ts';
 import { failureOf } from '../../../src/log/sqlite/transactions.ts';
 
-/** A right that was revoked, a full disk, a conflict, a limit, a broken index, a value out of range. */
+/** A revoked privilege, a full disk, a conflict, a limit, a broken index, a value out of range. */
 const SQLSTATES = ['42501', '53100', '40001', '54000', 'XX000', '22003'];
-/** A full disk, a quota, another program's lock, a file that was made read-only. */
+/** A full disk, a quota, another program's lock, a read-only file. */
 const SQLITE_CODES = ['SQLITE_FULL', 'SQLITE_IOERR_WRITE', 'SQLITE_BUSY', 'SQLITE_READONLY'];
 
-/** One after the other. */
+/** The errors one after another. */
 export function refusal(index: number): unknown {
   const errors = [...SQLSTATES.map(refusedByServer), ...SQLITE_CODES.map(refusedBySqlite)];
   return errors[index % errors.length];
@@ -21,7 +22,7 @@ function refusedByServer(code: string): unknown {
   return toLogError(Object.assign(error, { severity: 'ERROR', code }));
 }
 
-/** The transaction is over, and the file is as it was. */
+/** The transaction has ended, and the file is unchanged. */
 function refusedBySqlite(code: string): unknown {
   const error = Object.assign(new Database.SqliteError('refused', code), { isRolledBack: true });
   return new Failures(() => {}).ofWrite(failureOf(error));

@@ -1,4 +1,4 @@
-// Small scenarios that together meet every invariant of the pipeline: two nodes, four commands or reads, one or two streams.
+// Small scenarios that together cover every invariant of the pipeline: two nodes, four commands or reads, one or two streams.
 import { allocationOf } from '../../kit/chambers.ts';
 import { HOUR, START } from '../../kit/clock.ts';
 import { agentsNamed, creation, move, personality, proposal, registration, retirement } from './cast.ts';
@@ -8,7 +8,7 @@ import type { Sent } from './world.ts';
 export interface Scenario {
   readonly name: string;
   readonly sends: readonly Sent[];
-  /** The streams in the memory of both nodes from the beginning. */
+  /** The streams that are in the memory of both nodes from the beginning. */
   readonly warm: readonly Stream[];
   readonly openChambersPerDidMax?: number;
 }
@@ -20,12 +20,12 @@ const [ANN, BOB] = agentsNamed(['Ann', 'Bob']) as [
 const [A, B] = [0, 1];
 
 const ROUNDS = { rounds: { proposal: 1, debate: 1 }, turnSeconds: 7_200, maxMembers: 2 };
-/** Their lobby ends when both have joined. */
+/** The lobby ends when both agents have joined. */
 const [IN_TURNS, IN_COMMITS] = [3, 4];
 
 /**
- * Two chambers in PROPOSAL, in whose first turn it is Ann's; and two with rounds: one in Bob's turn, the last of PROPOSAL, and one in
- * ALLOCATE_COMMIT.
+ * Two chambers in PROPOSAL, where Ann has the first turn; and two chambers with rounds, one in Bob's turn, the last of PROPOSAL, and one
+ * in ALLOCATE_COMMIT.
  */
 export const PAST: readonly { readonly at: number; readonly ask: AskedCommand }[] = [
   { at: START, ask: registration('ann', ANN, { wallet: 'a', isHidden: true }) },

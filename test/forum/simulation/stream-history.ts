@@ -1,5 +1,5 @@
-// A stream as its lines have it: each parsed, chained to the one before it, and folded. Lines that recur in many histories are folded
-// once: a line names the hash of the one before it, so it stands for all of its past.
+// A stream according to its lines: each line is parsed, chained to the previous one, and folded. Lines that occur in many histories are
+// folded once: a line contains the hash of the previous line, so it identifies its whole past.
 import { type AccountState, evolveAccount } from '../../../projections/account.ts';
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
 import { leafHash } from '../../../src/crypto/merkle.ts';
@@ -18,7 +18,7 @@ export interface Folded {
 export class StreamFolds {
   readonly #known = new Map<string, Folded>();
 
-  /** The stream up to its first problem, which `report` gets. */
+  /** The stream up to its first problem, which is passed to `report`. */
   fold(stream: Stream, lines: readonly string[], report: (problem: string) => void): readonly Folded[] {
     const folded: Folded[] = [];
     for (const [index, line] of lines.entries()) {

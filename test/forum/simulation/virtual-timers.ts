@@ -1,5 +1,5 @@
-// The event loop's turns, timers and clock of the simulated nodes: nothing of them waits for real time. Imported before the forum, it
-// takes the place of the global functions; modules.ts lets it take the place of node:timers/promises in src/forum.
+// The event loop's turns, timers and clock of the simulated nodes, so that nothing waits for real time. Imported before the forum, it
+// replaces the global functions; modules.ts makes it replace node:timers/promises in src/forum.
 interface Timer {
   readonly id: number;
   readonly run: () => void;
@@ -11,7 +11,7 @@ class VirtualTimers {
   #turns: (() => void)[] = [];
   #timers: Timer[] = [];
   #lastId = 0;
-  /** What performance.now() returns. */
+  /** The result of performance.now(). */
   millis = 0;
 
   addTurn(run: () => void): void {
@@ -42,7 +42,7 @@ class VirtualTimers {
     for (const run of turns) run();
   }
 
-  /** All that were set before. */
+  /** All timers that were set before. */
   runTimers(): void {
     const timers = this.#timers;
     this.#timers = [];
@@ -57,7 +57,7 @@ export function settled(): Promise<void> {
   return new Promise((resolve) => realTurn(resolve));
 }
 
-/** Replaces that of node:timers/promises. */
+/** Replaces the function of node:timers/promises. */
 export function setImmediate(): Promise<void> {
   return new Promise((resolve) => virtual.addTurn(resolve));
 }
@@ -69,7 +69,7 @@ Object.assign(globalThis, {
 });
 performance.now = () => virtual.millis;
 
-/** Replaces that of node:timers/promises. */
+/** Replaces the function of node:timers/promises. */
 export function setTimeout(_millis: number): Promise<void> {
   return new Promise((resolve) => void virtual.addTimer(resolve));
 }

@@ -1,4 +1,4 @@
-// Requests of real clients as the checker of histories reads them.
+// Converts requests of real clients to the checker's form of histories.
 import type { Wire } from '../../kit/wire.ts';
 import type { AskedCommand } from './history.ts';
 

@@ -1,5 +1,5 @@
-// Nodes on one database, their clients and the network between, as a machine that takes one named step at a time. Which step comes next
-// is for the caller to say; the same steps lead to the same state.
+// Nodes on one database, their clients and the network between them, as a machine that takes one named step at a time. The caller chooses
+// the next step; the same steps lead to the same state.
 import type { Command } from '../../../src/forum/commands.ts';
 import type { Forum } from '../../../src/forum/forum.ts';
 import type { Page } from '../../../src/log/log.ts';
@@ -16,12 +16,12 @@ import { type Network, openMemoryStore, type StoreRequest, UnknownStoreError, un
 import { refusal } from './refusals.ts';
 import { settled, virtual } from './virtual-timers.ts';
 
-/** What a client sends, and to which node. */
+/** A client's request and its node. */
 export interface Sent {
   readonly id: string;
   readonly node: number;
   readonly ask: AskedCommand | AskedRead;
-  /** The requests that must have a response, or whose node must have crashed, before this one is sent. */
+  /** Requests that must have a response (or whose node must have crashed) before this one is sent. */
   readonly after?: readonly string[];
 }
 
@@ -31,31 +31,31 @@ export interface WorldOptions {
   readonly limits: ChamberLimits;
   readonly stateCacheBytesMax: number;
   readonly clock: Millis;
-  /** What each node's clock is ahead of the world's. */
+  /** How far each node's clock is ahead of the world's. */
   readonly skews?: readonly Millis[];
-  /** The caps by default. */
+  /** By default the specification's limits. */
   readonly ages?: SignatureAges;
-  /** Whether the database may also refuse what it is asked, and the store fail in a way that nobody knows. */
+  /** Whether the database may also reject requests, and the store fail in unknown ways. */
   readonly hasStoreErrors?: boolean;
   readonly guesses?: (signatureKey: string) => boolean;
-  /** Whether turns of the event loop and timers are steps like others; else they are taken at once. */
+  /** Whether turns of the event loop and timers are separate steps; otherwise they happen at once. */
   readonly hasTurns?: boolean;
-  /** Whether what is sent to one node arrives there in the order of sending. */
+  /** Whether requests to one node arrive in the order in which they were sent. */
   readonly isOrdered?: boolean;
 }
 
 export interface Step {
   readonly name: string;
   readonly kind: 'send' | 'arrive' | 'respond' | 'fault' | 'turn';
-  /** The node of its effects; undefined for one that concerns all nodes. */
+  /** The node that the step affects; undefined if it affects all nodes. */
   readonly node: number | undefined;
   readonly isAppend: boolean;
   readonly take: () => void;
 }
 
 /**
- * Whether two steps that are both possible lead to the same state in either order, and to histories that are judged alike: they are of
- * two nodes, and neither writes to the log, nor does one of them send and the other one answer what was sent.
+ * Whether two possible steps lead to the same state in either order, and to histories with the same verdict: they belong to different
+ * nodes, neither writes to the log, and it is not the case that one sends a request and the other responds to a request.
  */
 export function areIndependent(one: Step, other: Step): boolean {
   if (one.node === undefined || other.node === undefined || one.node === other.node) return false;
@@ -72,7 +72,7 @@ interface Exchange {
   readonly resolve: (result: never) => void;
   readonly reject: (error: unknown) => void;
   result: { readonly value: unknown } | undefined;
-  /** The node has given it up, or is dead; it may still arrive. */
+  /** The node has abandoned it, or is dead, but it may still arrive. */
   isAbandoned: boolean;
 }
 
@@ -82,14 +82,14 @@ interface Node {
   readonly forum: Forum;
   isDead: boolean;
   exchanges: number;
-  /** What has reached it, in order: its state follows from that. */
+  /** The messages that have reached the node, in order; they determine its state. */
   readonly inputs: string[];
 }
 
 interface Pending {
   readonly node: Node;
   readonly request: HistoryRequest;
-  /** What of the past its outcome will be judged by, for the key of a state. */
+  /** The part of the past that determines the verdict on its outcome, for the key of a state. */
   readonly past: string;
 }
 
@@ -103,14 +103,14 @@ export class World {
   #unsent: Sent[] = [];
   #time: number;
   #clock: Millis;
-  /** What it was set to, in order. */
+  /** The values to which it was set, in order. */
   readonly #clocks: Millis[] = [];
   #latestClock: Millis;
   #isDirect = false;
   #warm: readonly Stream[] = [];
   /** The node that was started in the last step. */
   #started: Node | undefined;
-  /** The head that a client has been answered, by stream. */
+  /** The highest head in a response to a client, by stream. */
   readonly #answered = new Map<Stream, number>();
 
   constructor(database: MemoryDatabase, past: readonly HistoryRequest[], options: WorldOptions) {
@@ -166,7 +166,7 @@ export class World {
     return this.#options.ages ?? SIGNATURE_AGES.caps;
   }
 
-  /** A process ends when its memory and the log may differ. */
+  /** A process ends if its memory and the log may differ. */
   #stop(node: Node, error: unknown): void {
     if (node.isDead) return;
     if (error instanceof UnknownStoreError) {
@@ -187,7 +187,7 @@ export class World {
     });
   }
 
-  /** Brings streams into the memory of every node, and of each that is started later, without steps. */
+  /** Loads streams into the memory of every node, including nodes started later, without steps. */
   async warm(streams: readonly Stream[]): Promise<void> {
     this.#warm = streams;
     for (const node of this.#nodes) await this.#warmUp(node);
@@ -216,7 +216,7 @@ export class World {
     this.#unsent.push(sent);
   }
 
-  /** Answers everything at once, in the order of sending. */
+  /** Responds to everything at once, in the order of sending. */
   async sendAtOnce(...sents: readonly Sent[]): Promise<void> {
     for (const sent of sents) {
       this.#isDirect = true;
@@ -245,7 +245,7 @@ export class World {
     return this.#pending.size + this.#unsent.length;
   }
 
-  /** What may happen next. Faults are not among them unless `hasFaults`. */
+  /** The possible next steps. Faults are included only with `hasFaults`. */
   steps(hasFaults: boolean): readonly Step[] {
     const steps: Step[] = [];
     const busy = new Set<number>();
@@ -318,7 +318,7 @@ export class World {
     void outcome.then((found) => {
       if (node.isDead) return;
       this.#pending.delete(id);
-      // If the clock was set back before the node read it, the node decided by the earlier time.
+      // If the clock was set back before the node read it, the node decided with the earlier time.
       const from = Math.min(sentAt, ...this.#clocks.slice(clocksBefore).map((clock) => clock + this.#skewOf(index)));
       const to = Math.max(this.#latestClock, this.database.clock, sentAt);
       const at = this.#requests.indexOf(request);
@@ -383,7 +383,7 @@ export class World {
     exchange.reject(unavailable());
   }
 
-  /** The response is lost: what was sent may have arrived, or arrives later. */
+  /** The response is lost; the request may have arrived, or may arrive later. */
   #lose(exchange: Exchange): void {
     if (exchange.result === undefined) exchange.isAbandoned = true;
     else this.#remove(exchange);
@@ -391,14 +391,14 @@ export class World {
     exchange.reject(unavailable());
   }
 
-  /** What was sent may have arrived, and arrives no more. */
+  /** The request may have arrived; otherwise it never arrives. */
   #break(exchange: Exchange): void {
     this.#remove(exchange);
     exchange.node.inputs.push(`${exchange.id} broke@${this.#clockOf(exchange.node.index)}`);
     exchange.reject(new UnknownStoreError());
   }
 
-  /** Nothing is written, and the database says so. */
+  /** Nothing is written, and the database reports this. */
   #refuse(exchange: Exchange): void {
     this.#remove(exchange);
     const { node } = exchange;
@@ -410,7 +410,7 @@ export class World {
     this.#exchanges = this.#exchanges.filter((other) => other !== exchange);
   }
 
-  /** The process ends, and another one starts in its place. Clients send again what was not answered. */
+  /** The process ends, and a new one starts in its place. Clients repeat requests without a response. */
   #crash(node: Node): void {
     node.isDead = true;
     const orphans = this.#exchanges.filter((exchange) => exchange.node === node);
@@ -428,7 +428,7 @@ export class World {
     }
   }
 
-  /** Takes the step, and waits until everything that follows from it at once has happened. */
+  /** Takes the step, and waits for all of its immediate consequences. */
   async take(step: Step): Promise<void> {
     this.#time++;
     step.take();
@@ -443,7 +443,7 @@ export class World {
     }
   }
 
-  /** Two worlds with one key behave alike, and what is left to be judged of their requests is alike. */
+  /** Two worlds with the same key behave in the same way, and the open parts of their requests will be judged in the same way. */
   get key(): string {
     const nodes = this.#nodes.map(({ name, inputs }) => `${name} ${inputs.join(' ')}`);
     const exchanges = this.#exchanges.map(({ id, result, isAbandoned }) => {
@@ -479,7 +479,7 @@ export class World {
     };
   }
 
-  /** Lets what is left of dead nodes come to an end, so that it does not reach into another world. */
+  /** Lets the remaining work of dead nodes end, so that it does not affect another world. */
   async end(): Promise<void> {
     for (const node of this.#nodes) node.isDead = true;
     this.#exchanges = [];
@@ -515,7 +515,7 @@ function digestOf(value: unknown): string {
   return 'count' in value ? `${(value as Page).count} lines` : 'object';
 }
 
-/** Characters of a signatureKey, and of the hidden one of a registration. */
+/** The number of characters of a signatureKey, and of the hidden key of a registration. */
 const KEY_CHARS = { signature: 72, hidden: 32 } as const;
 
 function commandOf({ operation, chamberId, did, body, signature, created = 0, expires }: AskedCommand): Command {
