@@ -20,6 +20,7 @@ export const mirrorCommand: CommandSpec = {
   options: {
     '--key <vkey>': 'the verifier key of the log (default: trust the key that the service names)',
     '--allow-unpublished': 'accept accounts that begin with lines that releases before schema 4 did not publish',
+    '--keep': 'keep the original of each line whose text the service withholds, in originals/ in the folder',
     '--once': 'end when the folder has everything under the newest checkpoint',
     '--patience <length>': 'with --once: how long to try while the service is away, e.g. 60s (default: not again)',
   },
@@ -44,7 +45,8 @@ async function mirror(input: Input): Promise<number> {
   const { NotServed } = await import('../mirror/published-log.ts');
   const interrupted = new Error('interrupted');
   return interruptible(interrupted, async (signal) => {
-    const opened = await Mirror.open({ url, folder, key, signal, allowUnpublished });
+    const keepsOriginals = options['keep'] !== undefined;
+    const opened = await Mirror.open({ url, folder, key, signal, allowUnpublished, keepsOriginals });
     if (opened.damage !== undefined) printNotice(isJson, opened.damage);
     try {
       return await follow(opened, signal);
@@ -79,6 +81,6 @@ async function mirror(input: Input): Promise<number> {
   }
 
   function report(step: MirrorStep): void {
-    if (step.added > 0 || once !== undefined) printMembers(isJson, step);
+    if (step.added > 0 || step.withheld !== undefined || once !== undefined) printMembers(isJson, step);
   }
 }

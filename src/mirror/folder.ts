@@ -5,9 +5,13 @@
 // 2. Commits them in mirror.db.
 // 3. Writes checkpoint, once all of its leaves are committed. If it is missing, the next open writes it from mirror.db.
 // 4. Removes partial tiles that wider ones replace.
-import { existsSync } from 'node:fs';
+//
+// Stubs replace lines that are committed: a draft of lines.ndjson is written whole, mirror.db records that the draft has to replace it, and then
+// it does, in this process or at the next open.
+import { createReadStream, existsSync } from 'node:fs';
 import { type FileHandle, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { flushFolder, makeFolder, moveFile, replaceFile } from '../files/durable-file.ts';
 import { ENTRIES, formatEntries, parseEntries, type Tile, tileAt, tilePath } from '../tlog/tile.ts';
 import { edgeTiles, type ReadTiles, type StoredTile } from '../tlog/tiled-tree.ts';
@@ -39,6 +43,7 @@ export class MirrorFolder {
       if (record.state === undefined && existsSync(join(path, 'checkpoint'))) {
         throw new Error(`${path} has a checkpoint but no mirror.db: put mirror.db back, or name a new folder`);
       }
+      await replaceByDraft(path, record);
       const folder = new MirrorFolder(path, record, await open(join(path, 'lines.ndjson'), 'a+'));
       await flushFolder(path);
       await folder.#recover();
@@ -135,9 +140,54 @@ export class MirrorFolder {
     for (const folder of folders) await flushFolder(folder);
   }
 
-  async commit(state: Omit<MirrorState, 'bytes'>, ends: StreamEnds): Promise<void> {
+  async commit(state: Omit<MirrorState, 'bytes' | 'stubs' | 'isReplacing'>, ends: StreamEnds): Promise<void> {
     await this.#lines.sync();
-    this.#record.commit({ ...state, bytes: this.#bytes }, ends);
+    const { stubs } = this.state ?? {};
+    this.#record.commit({ ...state, ...(stubs && { stubs }), bytes: this.#bytes }, ends);
+  }
+
+  /**
+   * Replaces the committed lines for which `replace` returns another one, and records that the stubs were taken. Returns the number of
+   * replaced lines.
+   */
+  async replaceLines(
+    replace: (line: string) => Promise<string | undefined>,
+    stubs: NonNullable<MirrorState['stubs']>,
+  ): Promise<number> {
+    const { state } = this;
+    if (state === undefined) return 0;
+    await this.dropLines();
+    const draft = draftOf(this.#path);
+    let [bytes, replaced] = [0, 0];
+    const drafted = async function* (lines: AsyncIterable<string>) {
+      for await (const line of lines) {
+        const other = await replace(line);
+        if (other !== undefined) replaced++;
+        const text = `${other ?? line}\n`;
+        bytes += Buffer.byteLength(text);
+        yield text;
+      }
+    };
+    const lines = createInterface({ input: createReadStream(this.linesFile), crlfDelay: Infinity });
+    await writeFile(draft, drafted(lines), { flush: true });
+    if (replaced > 0) {
+      this.#record.commit({ ...state, bytes, stubs, isReplacing: true }, new Map());
+      await this.#lines.close();
+      await replaceByDraft(this.#path, this.#record);
+      this.#lines = await open(this.linesFile, 'a+');
+      this.#bytes = bytes;
+    } else {
+      await rm(draft);
+      this.#record.commit({ ...state, stubs }, new Map());
+    }
+    return replaced;
+  }
+
+  /** Keeps a line that a stub replaces, in a file of its own. */
+  async keepOriginal(stream: number | string, eventId: number, line: string): Promise<void> {
+    const folder = join(this.#path, 'originals');
+    makeFolder(folder);
+    await replaceFile(join(folder, `${`${stream}`.replaceAll(':', '-')}-${eventId}.ndjson`), `${line}\n`);
   }
 
   async publishCheckpoint(): Promise<void> {
@@ -163,4 +213,18 @@ export class MirrorFolder {
     await this.#lines.close();
     this.#record.close();
   }
+}
+
+function draftOf(path: string): string {
+  return join(path, 'lines.ndjson.new');
+}
+
+/** A draft that is not recorded is of a process that ended before its commit. */
+async function replaceByDraft(path: string, record: MirrorRecord): Promise<void> {
+  const draft = draftOf(path);
+  const { isReplacing, ...state } = record.state ?? {};
+  if (isReplacing === undefined) return await rm(draft, { force: true });
+  if (existsSync(draft)) await moveFile(draft, join(path, 'lines.ndjson'), { isNew: false });
+  // The spread lost only an optional member.
+  record.commit(state as MirrorState, new Map());
 }

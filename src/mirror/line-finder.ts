@@ -2,7 +2,7 @@
 // entry, in order, and the line that the service returns for it must hash to the entry and name the same event. So no entry is left in which
 // another history could be hidden.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { lineLeaf } from '../crypto/stub.ts';
+import { InvalidStub } from '../crypto/stub.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
 import {
   type IndexedLeaf,
@@ -17,6 +17,7 @@ import { NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
 import type { MirrorFolder } from './folder.ts';
 import { NotServed, type PublishedLog, TooLong } from './published-log.ts';
 import type { StreamEnd, StreamEnds } from './record.ts';
+import type { StubVerifier } from './stubs.ts';
 
 /** The limit of lines in memory; a single line may be longer. */
 const HELD_BYTES_MAX = READ_LIMITS.lineBytesMax / 4;
@@ -49,6 +50,7 @@ interface FinderOptions {
   readonly signal?: AbortSignal | undefined;
   /** Accounts may begin with lines that are not published. */
   readonly allowUnpublished?: boolean | undefined;
+  readonly stubs: StubVerifier;
 }
 
 interface FoundLine {
@@ -69,6 +71,7 @@ export class LineFinder {
   readonly #log: PublishedLog;
   readonly #folder: Pick<MirrorFolder, 'endOf' | 'appendLines'>;
   readonly #options: FinderOptions;
+  readonly #stubs: StubVerifier;
   #ends = new Map<Stream, StreamEnd>();
 
   constructor(
@@ -79,6 +82,7 @@ export class LineFinder {
     this.#log = log;
     this.#folder = folder;
     this.#options = options;
+    this.#stubs = options.stubs;
     this.isLaterRelease = folder.state?.isLaterRelease ?? false;
   }
 
@@ -113,6 +117,7 @@ export class LineFinder {
     const misplaced = this.#firstMisplaced(leaves);
     const inPlace = leaves.slice(0, misplaced?.at);
     const found = await this.#readLines(inPlace);
+    await this.#stubs.prepare([...found.values()].flatMap((each) => (typeof each === 'object' ? [each.line] : [])));
     const lines: (Uint8Array | null)[] = [];
     try {
       for (const [i, leaf] of inPlace.entries()) {
@@ -174,6 +179,16 @@ export class LineFinder {
     }
   }
 
+  #problemOf(line: Uint8Array): string | undefined {
+    try {
+      this.#stubs.leafOf(line);
+      return undefined;
+    } catch (error) {
+      if (error instanceof InvalidStub) return error.message;
+      throw error;
+    }
+  }
+
   /** Returns the line, or null for a line that the service does not publish. */
   #explain(leaf: IndexedLeaf, entry: Uint8Array, found: Found): Uint8Array | null {
     const { stream, eventId, index } = leaf;
@@ -192,7 +207,9 @@ export class LineFinder {
     if (served === undefined)
       throw fail(`the service has no line for the entry at index ${index}, ${nameOfEvent(leaf)}`);
     const { line, place } = served;
-    if (Buffer.compare(lineLeaf(line), entry) !== 0)
+    const problem = this.#problemOf(line);
+    if (problem !== undefined) throw fail(`${nameOfEvent(leaf)} ${problem}`);
+    if (Buffer.compare(this.#stubs.leafOf(line), entry) !== 0)
       throw fail(`the service serves a line as ${nameOfEvent(leaf)} that is not the log's entry at index ${index}`);
     if (place?.stream !== stream || place.eventId !== eventId)
       throw fail(`the service serves the line at index ${index} as ${nameOfEvent(leaf)}, which it is not`);

@@ -4,6 +4,7 @@ import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { consistencyProof, verifyConsistency } from '../crypto/merkle-proof.ts';
+import { InvalidStub } from '../crypto/stub.ts';
 import { forkProofByTiles, logIdOf } from '../tlog/misbehaviour.ts';
 import { formatNote, type NoteKey, parseVerifierKey } from '../tlog/note.ts';
 import { openCheckpoint, type SignedCheckpoint } from '../tlog/proof.ts';
@@ -17,6 +18,7 @@ import { LineFinder, Unexplained } from './line-finder.ts';
 import { findOverdue, Missing, type OverdueLine } from './overdue.ts';
 import { NoCheckpoint, NotServed, PublishedLog } from './published-log.ts';
 import type { MirrorState } from './record.ts';
+import { contradiction, isStub, type Stub, StubVerifier } from './stubs.ts';
 
 /** A killed mirror loses at most this many leaves. A multiple of whole tiles, so that few partial tiles are written. */
 const LEAVES_AT_ONCE = 4 * TILE_WIDTH;
@@ -47,6 +49,8 @@ export interface MirrorOptions {
   readonly signal?: AbortSignal;
   /** The log goes back to a release before schema 4, which did not publish the first lines of accounts. */
   readonly allowUnpublished?: boolean | undefined;
+  /** Keep the lines that stubs replace, apart. */
+  readonly keepsOriginals?: boolean | undefined;
   readonly now?: () => Millis;
   /** How long a log with an overdue line may stand still. */
   readonly restMs?: number;
@@ -57,6 +61,8 @@ export interface MirrorStep {
   readonly added: number;
   /** The number of added lines that the service does not publish. */
   readonly unpublished: number;
+  /** The number of held lines that stubs have replaced; absent if there were none. */
+  readonly withheld?: number;
 }
 
 type KnownLog = Pick<MirrorState, 'url' | 'logId' | 'origin' | 'keys'>;
@@ -99,6 +105,10 @@ export class Mirror {
   /** Extends the folder to the newest checkpoint. Rejects with NotServed, Undecided, Inconsistent or AnotherLog. */
   async step(): Promise<MirrorStep> {
     const first = await this.#advance().catch(orNoCheckpoint);
+    if (!(first instanceof NoCheckpoint)) {
+      const withheld = await this.#followStubs();
+      if (withheld > 0) return { ...first, withheld };
+    }
     const overdue = await this.#findOverdue();
     if (overdue !== undefined) return await this.#awaitCover(overdue, first);
     if (first instanceof NoCheckpoint) throw first;
@@ -196,6 +206,69 @@ export class Mirror {
     throw new Inconsistent(problem, file);
   }
 
+  /** Replaces the lines that the service has withheld since. Returns their number. */
+  async #followStubs(): Promise<number> {
+    const { state } = this.#folder;
+    if (state === undefined) return 0;
+    const verifier = new StubVerifier(this.#log, state.logId);
+    const prefix = `/log/${state.logId}`;
+    let { count, last } = state.stubs ?? { count: 0, last: '' };
+    let replaced = 0;
+    for (;;) {
+      // The last known stub again: after a restore of the service the list may have others in its place.
+      const page = await this.#log.stubs(prefix, Math.max(0, count - 1));
+      if (page === undefined) return replaced;
+      const isKnown = count === 0 || Buffer.from(page[0] ?? []).toString() === last;
+      if (!isKnown) {
+        [count, last] = [0, ''];
+        continue;
+      }
+      const lines = count === 0 ? page : page.slice(1);
+      const newest = lines.at(-1);
+      if (newest === undefined) return replaced;
+      await verifier.prepare(lines);
+      [count, last] = [count + lines.length, Buffer.from(newest).toString()];
+      replaced += await this.#takeStubs(lines, verifier, { count, last });
+    }
+  }
+
+  async #takeStubs(
+    lines: readonly Uint8Array[],
+    verifier: StubVerifier,
+    taken: NonNullable<MirrorState['stubs']>,
+  ): Promise<number> {
+    const stubs = new Map<string, Stub>();
+    for (const line of lines) {
+      const stub = await this.#readStub(line, verifier);
+      stubs.set(`${stub.stream}:${stub.eventId}`, stub);
+    }
+    return await this.#folder.replaceLines(async (held) => {
+      const place = PLACE.exec(held);
+      const stub = place === null ? undefined : stubs.get(`${place[1] === 'null' ? place[2] : place[1]}:${place[3]}`);
+      if (stub === undefined || stub.line === held) return undefined;
+      const problem = contradiction(held, stub);
+      if (problem !== undefined) throw await this.#keepStub(problem, stub.line, held);
+      if (isStub(Buffer.from(held))) return undefined;
+      if (this.#options.keepsOriginals === true) await this.#folder.keepOriginal(stub.stream, stub.eventId, held);
+      return stub.line;
+    }, taken);
+  }
+
+  async #readStub(line: Uint8Array, verifier: StubVerifier): Promise<Stub> {
+    try {
+      return verifier.read(line);
+    } catch (error) {
+      const text = Buffer.from(line).toString();
+      if (error instanceof InvalidStub)
+        throw await this.#keepStub(`the list of withheld lines: one ${error.message}`, text, null);
+      throw new NotServed(`the list of withheld lines: ${(error as Error).message}`, { cause: error });
+    }
+  }
+
+  async #keepStub(problem: string, stub: string, line: string | null): Promise<Inconsistent> {
+    return new Inconsistent(problem, await this.#folder.keep('inconsistent-stub.json', { problem, stub, line }));
+  }
+
   #held({ keys, note }: MirrorState): SignedCheckpoint {
     const held = openWith(keys, note);
     if (held === undefined) throw new Error('the folder’s own checkpoint is not signed by a key of the log');
@@ -206,7 +279,8 @@ export class Mirror {
   async #extend(log: KnownLog, target: SignedCheckpoint, prefix: string): Promise<MirrorStep> {
     const before = this.#folder.state?.size ?? 0;
     const tree = await openGrowingTree(before, this.#folder.readTiles);
-    const finder = new LineFinder(this.#log, this.#folder, this.#options);
+    const stubs = new StubVerifier(this.#log, log.logId);
+    const finder = new LineFinder(this.#log, this.#folder, { ...this.#options, stubs });
     let pending: Uint8Array[] = [];
     const finish = async () => {
       await this.#requirePrefix(log, tree, target, prefix);
@@ -279,6 +353,9 @@ export class Mirror {
     return await consistencyProof(from, to, nodesOfTiles(readTiles), TREE.hashNodes);
   }
 }
+
+/** Chamber, did and event of a line, which begins with them because it is canonical. */
+const PLACE = /^\{"chamberId":(\d+|null),"did":(?:null|"([^"]*)"),"eventId":(\d+),/;
 
 function orNoCheckpoint(error: unknown): NoCheckpoint {
   if (error instanceof NoCheckpoint) return error;

@@ -1,4 +1,5 @@
 // Reads a service's published log within limits. Responses are untrusted: the mirror verifies them.
+import { DIRECTORY_PATH, type KeyDirectory, parseDirectory } from '../crypto/key-directory.ts';
 import { LimitError, READ_LIMITS } from '../reading/limits.ts';
 import { type OpenResponse, openResponse } from '../reading/response.ts';
 import { type IndexedLeaf, parseIndexedLeaf, type Stream } from '../tlog/leaf-index.ts';
@@ -42,6 +43,7 @@ interface LineRange {
 const TILE_BYTES_MAX = 16_384;
 const OK = 200;
 const NOT_FOUND = 404;
+const STUBS_MAX = 1_000;
 /** The size of one page of the list. */
 export const CHAMBERS_MAX = 200;
 
@@ -99,6 +101,19 @@ export class PublishedLog {
     const isWhole = leaves.length === count && leaves.every((leaf, i) => leaf?.index === after + i);
     if (!isWhole) throw new NotServed(`GET ${path} did not return the requested leaves`);
     return leaves as readonly IndexedLeaf[];
+  }
+
+  /** The stubs after the first `after` ones, in the order of withholding; undefined from a release without such a list. */
+  async stubs(prefix: string, after: number): Promise<readonly Uint8Array[] | undefined> {
+    const path = `${prefix}/withheld?after=${after}&limit=${STUBS_MAX}`;
+    return await this.#lines(path, STUBS_MAX, READ_LIMITS.responseBytesMax).catch((error: unknown) => {
+      if (error instanceof NotServed && error.status === NOT_FOUND) return undefined;
+      throw error;
+    });
+  }
+
+  async keyDirectory(): Promise<KeyDirectory> {
+    return parseDirectory(await this.#json(DIRECTORY_PATH));
   }
 
   /** The lines of a stream after an event, without line breaks. Rejects with TooLong. */

@@ -18,6 +18,10 @@ export interface MirrorState {
   readonly note: string;
   /** Whether any line is from a release that publishes every line. */
   readonly isLaterRelease: boolean;
+  /** The number of stubs that were taken from the service's list, and the last of them; absent before the first. */
+  readonly stubs?: { readonly count: number; readonly last: string };
+  /** The draft of lines.ndjson has to replace it, unless that has happened. */
+  readonly isReplacing?: true;
 }
 
 /** The end of a stream within the verified leaves. */

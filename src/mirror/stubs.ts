@@ -1,0 +1,96 @@
+// Stubs of lines whose texts the service has withheld. A stub counts only once its signature is verified, under a key in the service's key
+// directory, and only for this log.
+import type { KeyDirectory } from '../crypto/key-directory.ts';
+import { InvalidStub, lineLeaf, originalProblem } from '../crypto/stub.ts';
+import { StubReader } from '../crypto/stub-reader.ts';
+import { READ_LIMITS } from '../reading/limits.ts';
+import { nameOfEvent, placeOfLine, type Stream } from '../tlog/leaf-index.ts';
+import type { ForumEvent } from '../vocabulary/events.ts';
+import { canonicalJson, parseJson } from '../vocabulary/json.ts';
+import { instantOf } from '../vocabulary/values.ts';
+import type { Withheld } from '../vocabulary/withheld.ts';
+import type { PublishedLog } from './published-log.ts';
+
+export interface Stub {
+  readonly stream: Stream;
+  readonly eventId: number;
+  readonly line: string;
+  readonly leaf: Uint8Array;
+  readonly event: StubEvent;
+}
+
+type StubEvent = ForumEvent & { readonly withheld: Withheld };
+
+const utf8 = new TextDecoder();
+const CLOSING_BRACE = 0x7d;
+
+/** Lines that are not stubs end in `"}`. */
+export function isStub(line: Uint8Array): boolean {
+  return line.at(-1) === CLOSING_BRACE && line.at(-2) === CLOSING_BRACE;
+}
+
+export class StubVerifier {
+  readonly #log: PublishedLog;
+  readonly #reader: StubReader;
+  #keys: KeyDirectory | undefined;
+
+  constructor(log: PublishedLog, logId: string) {
+    this.#log = log;
+    this.#reader = new StubReader(({ log: named, keyid, at }) => {
+      const key = this.#keys?.get(keyid);
+      if (named !== logId) return 'is a stub of another log';
+      if (key === undefined) return 'is a stub by a key that is not in the key directory of the service';
+      const isOver = key.exp !== undefined && instantOf(at) >= key.exp * 1_000;
+      return isOver ? 'is a stub by a key that had ended' : undefined;
+    });
+  }
+
+  /** Must be called before `leafOf` if any of the lines is a stub. */
+  async prepare(lines: Iterable<Uint8Array>): Promise<void> {
+    for (const line of lines) {
+      if (!isStub(line)) continue;
+      this.#keys = await this.#log.keyDirectory();
+      return;
+    }
+  }
+
+  /** Throws InvalidStub. */
+  leafOf(line: Uint8Array): Uint8Array {
+    return isStub(line) ? this.read(line).leaf : lineLeaf(line);
+  }
+
+  /** Throws InvalidStub. */
+  read(line: Uint8Array): Stub {
+    const text = utf8.decode(line);
+    const place = placeOfLine(text, READ_LIMITS.jsonValuesMax);
+    if (place === undefined) throw new InvalidStub('is not an event');
+    const record = Object(parseJson(text, READ_LIMITS.jsonValuesMax)) as Readonly<Record<string, unknown>>;
+    const { payload, request, withheld } = record;
+    if (!isObject(payload) || !(request === null || isObject(request)) || !isObject(withheld))
+      throw new InvalidStub('is not a stub');
+    // The reader verifies the rest of its form.
+    const event = record as unknown as StubEvent;
+    const { stream, eventId } = place;
+    return { stream, eventId, line: text, leaf: this.#reader.leafOf(line, event), event };
+  }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+/** Why the stub contradicts a verified line of the same event; undefined if it may replace the line. */
+export function contradiction(held: string, stub: Stub): string | undefined {
+  const name = nameOfEvent(stub);
+  if (!isStub(Buffer.from(held))) {
+    const problem = originalProblem(held, stub.event);
+    return problem && `the stub of ${name} does not fit the line that it replaces: ${problem}`;
+  }
+  const isSame = factsOf(JSON.parse(held)) === factsOf(stub.event);
+  return isSame ? undefined : `the service has two stubs of ${name} that differ in more than time, reason and key`;
+}
+
+function factsOf({ withheld, ...event }: StubEvent): string {
+  const { leaf, log } = withheld;
+  return canonicalJson({ ...event, withheld: { leaf, log } });
+}
