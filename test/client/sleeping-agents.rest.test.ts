@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { Agent, type ChamberEvent, ForumClient } from '../../src/client/index.ts';
 import { freePort } from '../../src/demo/free-port.ts';
@@ -18,6 +19,7 @@ import { newChamber, REGISTRATION } from './live-service.ts';
 const PHASE_MILLIS = 180_000;
 const TURN_SECONDS = 60;
 const DOWN_MILLIS = 1_000;
+const RECEIVER = import.meta.resolve('./serve-receiver.mjs');
 
 interface Start {
   readonly url: string;
@@ -82,7 +84,7 @@ async function receiver(begin: Start) {
   const port = await freePort();
   const CALLBACK_URL = `http://127.0.0.1:${port}/${crypto.randomUUID()}`;
   const env = { CHAMBERS_URL: begin.url, CALLBACK_URL, PORT: `${port}` };
-  const words = ['test/client/serve-receiver.mjs'];
+  const words = [fileURLToPath(RECEIVER)];
   const start = (key: string) => spawned(words, { ...env, CHAMBERS_KEY_FILE: key });
   const sleeper = await newSleeper(begin, start, /^receiving$/);
   expect(await sleeper.agent.setCallback(CALLBACK_URL)).toMatchObject({ url: CALLBACK_URL });
