@@ -10,7 +10,7 @@ export interface Idea {
   /** Name and description of the latest version. */
   readonly name: string;
   readonly description: string;
-  /** Which of the two the service has withheld. */
+  /** The texts of the idea that the service has withheld. */
   readonly withheldTexts: readonly IdeaText[];
   readonly creatorDid: string;
   readonly creatorWallet: string;

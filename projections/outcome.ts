@@ -57,7 +57,7 @@ export interface OutcomeIdea {
   readonly failure: string | null;
 }
 
-/** The outcome, or a noun phrase for what it waits for and the latest time of this; null if the chain determines the time. */
+/** The outcome, or what it waits for: a noun phrase and its latest time. The time is null if it depends on the chain. */
 export type Outcome = { readonly view: OutcomeView } | { readonly waitsFor: string; readonly until: Millis | null };
 
 /** Once there is a view, it never changes. `now` affects only `waitsFor`. */

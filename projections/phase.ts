@@ -22,7 +22,7 @@ export function phaseAt(state: PhaseState, now: Millis): Phase {
   return phaseBy(state.ends, state.settlement.committed !== null, Math.max(now, state.lastAt));
 }
 
-/** The same, computed from the members of a list row. */
+/** The phase, computed from the members of a list row. */
 export function phaseBy(ends: PhaseEnds, isCommitted: boolean, at: Millis): Phase {
   if (isCommitted) return 'COMMITTED';
   for (const [index, deadline] of DEADLINES.entries()) if (at < ends[deadline]) return PHASES[index] as Phase;

@@ -5,7 +5,7 @@ import { isClosed, phaseBy, phaseEnd } from './phase.ts';
 import { NOT_SETTLED } from './settlement.ts';
 import { missedTurns, NO_TURNS, nextClockChange, type Turn, type Turns, turnAt, turnEnd, turnStart } from './turn.ts';
 
-/** What the chamber waits for from the agent, in one word. */
+/** The agent's current duty in one word. */
 export type Must = 'pass' | 'commit' | 'reveal' | 'wait';
 /** Other moves that would be accepted. */
 export type May = 'join' | 'admit' | 'start' | 'propose' | 'debate' | 'amend' | 'withdraw';

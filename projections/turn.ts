@@ -155,7 +155,7 @@ function turnsIn({ count, length }: Run, turnOrder: number, memberCount: number)
   return before(count + length) - before(count);
 }
 
-/** The same for all members, in the form of `Turns`. */
+/** The missed turns of all members, in the form of `Turns`. */
 function missedByAll(state: TurnState, at: Millis): readonly number[] {
   const runs = runsUntil(state, at);
   if (runs.every(({ length }) => length === 0)) return state.turns.missed;

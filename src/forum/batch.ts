@@ -38,7 +38,7 @@ export interface PendingCommand {
   isCharged: boolean;
 }
 
-/** What was read for a command before it entered a batch. */
+/** Data that was read for a command before the command entered a batch. */
 export interface Readings {
   /** Whether the signature was looked up separately from appends. This happens once. */
   readonly isLookedUp: boolean;
@@ -100,7 +100,7 @@ export class CommitBatch implements AppendBatch {
     this.lastChamberId = before?.lastChamberId;
   }
 
-  /** The event of this signature in this batch or the batch that is being written; undefined if there is none. */
+  /** The event for this signature, from this batch or the batch being written; undefined if there is none. */
   acceptedBy(signature: string): ForumEvent | null | undefined {
     const event = this.accepted.get(signature);
     return event === undefined ? this.before?.accepted.get(signature) : event;

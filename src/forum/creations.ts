@@ -29,7 +29,8 @@ export class Creations {
   async countOpen(did: string): Promise<OpenChambers> {
     if (this.lastChamberId === undefined) {
       const last = await this.#store.log.lastEventId(ALL_CHAMBERS);
-      // Of two concurrent reads the first is kept: the second may include a chamber that was created after the agent's chambers were
+      // Keeps the first of two concurrent reads: the second may include a chamber that was created after the agent's chambers were
+      // counted.
       // counted.
       this.lastChamberId ??= last;
     }

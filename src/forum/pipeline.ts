@@ -86,7 +86,7 @@ export interface PipelineOptions extends DecisionOptions {
   readonly onBatch?: ((report: BatchReport) => void) | undefined;
 }
 
-/** What must be read before a command can be decided. During the read, the command is in no batch. */
+/** The read that a command needs before it can be decided. During the read, the command is in no batch. */
 type Reading =
   | { readonly kind: 'lookUp'; readonly signature: string }
   /** A state that the decision depends on is not in memory. */

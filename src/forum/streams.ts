@@ -66,7 +66,7 @@ export class Streams {
     return [...this.#cache.keys(), ...this.#held.keys(), ...this.#loading.keys()];
   }
 
-  /** Their states may hold a withheld text. A fold in progress yields no state, and begins again. */
+  /** Drops states that may contain a withheld text. A fold in progress yields no state, and begins again. */
   #drop(streams: Iterable<StreamId>): void {
     for (const stream of streams) {
       this.#cache.delete(stream);

@@ -47,7 +47,7 @@ export function headingId(heading: string): string {
   return heading.toLowerCase().replace(/[^a-z0-9]+/g, '-');
 }
 
-/** It can scroll sideways, so the keyboard must reach it. */
+/** Preformatted text can scroll sideways, so it must be reachable with the keyboard. */
 export function preformatted(...children: readonly Child[]): Element {
   return h('pre', { tabindex: 0 }, ...children);
 }

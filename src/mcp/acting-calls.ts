@@ -52,7 +52,7 @@ type Repeatable<Result> = Result & { readonly repeated?: true };
 interface ActingOptions {
   readonly files: CallFiles;
   readonly allowance: Allowance;
-  /** By default CALL_MILLIS_MAX. */
+  /** Defaults to CALL_MILLIS_MAX. */
   readonly callMillisMax?: number | undefined;
   /** Prints a line for the operator. */
   readonly report: (line: string) => void;

@@ -84,7 +84,7 @@ export async function serveAgent(options: AgentServerOptions, signal: AbortSigna
   process.stdin.destroy();
 }
 
-/** The library rejects null, which some hosts send for the arguments of a tool that needs none. */
+/** Some hosts send null as the arguments of a tool that needs none, but the library rejects it. */
 function withArguments<Message extends object>(message: Message): Message {
   if (!('params' in message) || typeof message.params !== 'object' || message.params === null) return message;
   const { arguments: sent, ...params } = message.params as { readonly arguments?: unknown };

@@ -73,12 +73,12 @@ function commentOf(turn: TranscriptTurn, isReply: boolean): CommentDraft {
     eventId,
     text,
     ...(refinement !== undefined && { refinement }),
-    // For other comments, the group shows the stance.
+    // The group already shows the stance of other comments.
     ...(isReply && stance != null && { stance }),
   };
 }
 
-/** What stands for withheld texts. */
+/** The mark in place of withheld texts. */
 function markOf({ withheld }: TranscriptTurn): string | undefined {
   return withheld == null ? undefined : withheldMark({ reason: withheld });
 }

@@ -24,7 +24,7 @@ const storedCall = v.object({
   /** The hash of the service, the tool and its arguments: equal calls have equal keys. */
   key: v.string(),
   isAgain: v.boolean(),
-  /** By this machine's clock. */
+  /** The time by this machine's clock. */
   at: v.number(),
   /** The phase of the first attempt; null for a call that creates a chamber. */
   phase: v.nullable(v.picklist(PHASES)),

@@ -71,7 +71,7 @@ export class Endings {
     setTimeout(() => signal.removeEventListener('abort', again), timerMillis(RECEIVED_AFTER_MILLIS)).unref();
   }
 
-  /** For chambers that were reported, or do not belong to the agent. */
+  /** Stops tracking chambers that were reported, or do not belong to the agent. */
   forget(chamberIds: readonly number[]): void {
     for (const each of chamberIds) {
       this.#open.delete(each);

@@ -33,7 +33,7 @@ const result = v.object({
   next: v.number(),
   more: v.boolean(),
 });
-/** For an agent, with data about itself. */
+/** The result for an agent, with data about the agent itself. */
 const agentsResult = v.object({ ...result.entries, you: v.nullable(v.string()), yourTurn: v.boolean() });
 
 export interface ReadingOptions {

@@ -81,7 +81,7 @@ interface CallingState {
   /** Since the start. */
   readonly delivered: number;
   readonly failedTries: number;
-  /** Duties that wait for a try. */
+  /** Duties that wait for an attempt. */
   readonly queued: number;
   /** How long one of them has waited for its first try. */
   readonly oldestSeconds: number;
@@ -124,7 +124,7 @@ export interface Answered {
   readonly incoming: IncomingMessage;
   /** 101 for an accepted upgrade. */
   readonly status: number;
-  /** From the request's head to the response's head. */
+  /** The time from the request's head to the response's head. */
   readonly millis: Millis;
 }
 

@@ -44,7 +44,7 @@ export const amend = defineMove({
   decide({ seen: _, ideaId, ...changes }, context) {
     requireTurn(context, 'DEBATE');
     const idea = requireOwnIdea(context, ideaId, 'amend');
-    // Of a stub it is not known what changed.
+    // A stub does not show which texts changed.
     if (!context.isStub) requireChange(idea, changes);
     const version = latestVersion(idea) + 1;
     if (version > VERSIONS_MAX) {

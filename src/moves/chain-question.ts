@@ -8,7 +8,7 @@ export interface ContractQuestion {
   readonly address: string;
 }
 
-/** How much of the token the wallet holds. */
+/** The balance of a token in a wallet. */
 export interface BalanceQuestion {
   readonly kind: 'balance';
   readonly chainId: number;

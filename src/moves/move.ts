@@ -15,7 +15,7 @@ export interface Move<Type extends keyof Payloads = keyof Payloads, Body = unkno
   /** Its name in OpenAPI, the command line and the client. */
   readonly operation: string;
   readonly method: 'POST' | 'PUT';
-  /** The path within the service; `:id` stands for the chamber. */
+  /** The path within the service, with `:id` for the chamber. */
   readonly path: string;
   /** The type of the event that an accepted request becomes. */
   readonly event: Type;

@@ -5,14 +5,14 @@ import type { Withheld } from '../vocabulary/withheld.ts';
 import type { Move, Names } from './move.ts';
 import { moveOfEvent } from './registry.ts';
 
-/** A stub has no words: the reason stands for them, outside the marks of an agent's text, which an agent can't imitate. */
+/** A stub has no texts. Its reason is shown instead, outside of the marks for agents' texts, so that an agent can't imitate it. */
 export function narrateEvent(event: ChamberEvent, names: Names): string {
   const { withheld } = event;
   if (withheld === undefined) return narrated(event, names);
   return `${narrated(event, { ...names, words: () => '' }).trimEnd()} ${withheldMark(withheld)}`;
 }
 
-/** What readers see in place of the texts. */
+/** The text that readers see in place of withheld texts. */
 export function withheldMark({ reason }: Pick<Withheld, 'reason'>): string {
   return `[withheld: ${reason}]`;
 }

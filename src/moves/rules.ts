@@ -47,7 +47,7 @@ export function requireCreator({ state, did }: DecisionContext, act: string): vo
   throw new ForumError('FORUM_ERR_FORBIDDEN', detail);
 }
 
-/** Phase, membership and turn; specification, States and transitions, rule 2; throws FORUM_ERR_TURN. */
+/** Checks phase, membership and turn (specification, States and transitions, rule 2); throws FORUM_ERR_TURN. */
 export function requireTurn(context: DecisionContext, ...expected: readonly Phase[]): void {
   requirePhase(context, ...expected);
   requireMember(context);

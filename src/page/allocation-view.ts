@@ -86,7 +86,7 @@ function tally(model: ChamberModel): readonly Child[] {
   ];
 }
 
-/** Of the matrix in the service's page. */
+/** The maximum number of cells of the matrix in the service's page. */
 const CELLS_MAX = 8_192;
 
 function matrix(model: ChamberModel): readonly Child[] {

@@ -32,7 +32,7 @@ export class Assets {
     return file && `assets/${file}`;
   }
 
-  /** undefined for an unknown name. */
+  /** Undefined for an unknown name. */
   respond(name: string, acceptEncoding: string, headers: Readonly<Record<string, string>>): Response | undefined {
     const type = TYPES[extname(name)];
     const plain = this.#files.get(name);

@@ -215,7 +215,7 @@ function changesIn({ events }: ChamberModel): ReadonlyMap<string, readonly Chang
   return changes;
 }
 
-/** E.g. `Version 3: name #12, description #15`; the transcript has what was before. */
+/** For example `Version 3: name #12, description #15`. The transcript has the earlier texts. */
 function versionLine(idea: Idea, changes: readonly Change[] = []): Element | false {
   const version = latestVersion(idea);
   if (version === 1) return false;

@@ -66,7 +66,7 @@ export function errorView(status: number, detail: string): Element {
   return h('main', { id: 'main' }, h('h1', {}, `Error ${status}`), h('p', { dir: 'auto' }, detail));
 }
 
-/** For a missing chamber, or an address without a page; the id and the path are the reader's text. */
+/** The page for a missing chamber or an unknown path. Id and path are the reader's input. */
 export function notFoundView(base: string, missing: { readonly id: string } | { readonly path: string }): Element {
   const what =
     'id' in missing

@@ -6,7 +6,7 @@ import type { ChamberModel } from './chamber-model.ts';
 import { agent, COLOURS, folded, hash, more, plural, shownRows, time } from './format.ts';
 import { outcomeCsv } from './outcome-csv.ts';
 
-/** undefined until the chamber is settled. */
+/** Undefined until the chamber is settled. */
 export function outcomeIn({ state, now }: ChamberModel): OutcomeView | undefined {
   const outcome = outcomeOf(state, now);
   return 'view' in outcome ? outcome.view : undefined;
@@ -96,7 +96,7 @@ function table(rows: readonly Element[]): Element {
   return h('table', { class: 'shares' }, h('thead', {}, head), h('tbody', {}, ...rows));
 }
 
-/** The same table with a last row. */
+/** Returns the table with an additional last row. */
 function withRow(whole: Element, row: Element): Element {
   const [head, body] = whole.children as readonly [Element, Element];
   return { ...whole, children: [head, { ...body, children: [...body.children, row] }] };
@@ -110,7 +110,7 @@ interface Segment {
 
 const BAR_WIDTH = 100;
 
-/** `whole` is what all who revealed could give. */
+/** `whole` is the total that the members who revealed could allocate. */
 function share(bps: number, whole: number, segments: readonly Segment[]): readonly Element[] {
   let x = 0;
   const rects = segments.map((segment) => {

@@ -49,7 +49,7 @@ export function transcriptSection(chamber: ChamberModel): Element {
     chunks.push(live === undefined ? chunk(model, start) : liveChunk(model, live, start));
   }
   const latest = h('a', { href: `#e${events.at(-1)?.eventId}` }, 'to the latest event');
-  // On a phone the panels follow the transcript.
+  // On a phone the panels are below the transcript.
   const panels = h('span', { class: 'past' }, ' · ', h('a', { href: '#panels' }, 'to the checks'));
   const allLines = h('a', { href: `${state.chamberId}/events` }, 'All lines');
   return h(

@@ -67,7 +67,7 @@ export class ConcurrencyLimit {
   #leave(key: string, resolve: (isTurn: boolean) => void): void {
     const waiting = this.#waiting.get(key) ?? [];
     const index = waiting.indexOf(resolve);
-    // It already has its turn.
+    // The work has already started.
     if (index < 0) return;
     waiting.splice(index, 1);
     if (waiting.length === 0) this.#waiting.delete(key);

@@ -11,9 +11,9 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 interface Deadlines {
   readonly signal?: AbortSignal | undefined;
-  /** From the request to the last byte. */
+  /** The time from the request to the last byte. */
   readonly wholeMillisMax?: number;
-  /** Between two chunks of a text, or two whole lines. */
+  /** The time between two chunks of a text, or two whole lines. */
   readonly silenceMillisMax?: number;
 }
 

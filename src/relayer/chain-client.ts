@@ -77,12 +77,12 @@ export function readNonce(rpc: Rpc, account: Address): Promise<number> {
   return ask(rpc, integer, ['eth_getTransactionCount', account, 'latest']);
 }
 
-/** The same for a given block. Nodes reject this for blocks whose state they have pruned. */
+/** The account's next nonce at a given block. Nodes reject this for blocks whose state they have pruned. */
 export function readNonceAfter(rpc: Rpc, account: Address, blockNumber: number): Promise<number> {
   return ask(rpc, integer, ['eth_getTransactionCount', account, toQuantity(blockNumber)]);
 }
 
-/** The same, including transactions in the node's pool. */
+/** The account's next nonce including transactions in the node's pool. */
 export function readPendingNonce(rpc: Rpc, account: Address): Promise<number> {
   return ask(rpc, integer, ['eth_getTransactionCount', account, 'pending']);
 }
@@ -117,7 +117,7 @@ export async function hasCode(rpc: Rpc, address: Address, blockHash?: Hex): Prom
   return isContractCode(await ask(rpc, hex, ['eth_getCode', address, block]));
 }
 
-/** null if the node knows no block with the transaction. */
+/** Null if the node knows no block with the transaction. */
 export function readReceipt(rpc: Rpc, txHash: Hex): Promise<Receipt | null> {
   return ask(rpc, v.nullable(receipt), ['eth_getTransactionReceipt', txHash]);
 }

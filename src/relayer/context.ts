@@ -83,9 +83,9 @@ export interface RelayerContext extends LastingContext {
   readonly pauses: Pauses;
   readonly refusals: Refusals;
   readonly queue: NonceQueue;
-  /** By job, the block that completes the confirmations of its transaction; no receipt is read before that block. */
+  /** For each job, the block that completes the confirmations of its transaction. No receipt is read before that block. */
   readonly confirmedWith: Map<string, number>;
-  /** By job, the number of attempts before this node took the lease. */
+  /** For each job, the number of attempts before this node took the lease. */
   readonly formerAttempts: Map<string, number>;
 }
 

@@ -130,7 +130,7 @@ export function creatorOf({ creatorWallet }: Pick<Idea, 'creatorWallet'>): Addre
 
 const REASON_CHARS_MAX = 300;
 
-/** For people, e.g. `IdeaAlreadyDeployed(1, idea-2)`. Other contracts may return any text. */
+/** A text for people, e.g. `IdeaAlreadyDeployed(1, idea-2)`. Other contracts may return any text. */
 export function revertReason(data: Hex): string {
   if (data === '0x') return 'reverted without a reason';
   const error = decodeError(data);

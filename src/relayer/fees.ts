@@ -75,7 +75,7 @@ function usualLimit(base: bigint, usual: Usual = { base, tip: 0n }): bigint {
 
 /** Nodes require 10 % more for a replacement; an eighth leaves room for rounding. */
 const RAISE_DIVISOR = 8n;
-/** Beyond this multiple of the network's fee, a higher fee would not help a stuck transaction. */
+/** Above this multiple of the network's fee, a higher fee would not help a stuck transaction. */
 const FEE_FACTOR_MAX = 4n;
 
 /** The fees of a replacement with the same nonce; undefined if a higher fee would not help. */

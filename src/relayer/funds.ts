@@ -6,13 +6,16 @@ import type { FeeOffer } from './fees.ts';
 import type { UnsignedTransaction } from './transactions.ts';
 
 const INTERVAL_MILLIS = 60_000;
-/** About the gas of a deployment; used until a transaction has been signed. */
+/** The approximate gas of a deployment, used until a transaction has been signed. */
 const GAS_EXPECTED = 1_500_000n;
 
 export interface FundsFigures {
   /** NaN if unknown. */
   readonly balanceEther: number;
-  /** At current fees, assuming the most expensive transaction since the start; NaN if unknown. */
+  /**
+   * The number of transactions that the balance can pay for at current fees, assuming the most expensive one since the start; NaN if
+   * unknown.
+   */
   readonly transactionsLeft: number;
 }
 

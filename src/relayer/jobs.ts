@@ -49,7 +49,7 @@ export interface Completion {
   readonly fact: (block: Block) => ServiceFact;
 }
 
-/** Returns open and finished jobs: the commitment, then the graduates by slot. */
+/** Returns open and finished jobs: the commitment, then the graduated ideas by slot. */
 export async function jobsOf(
   chamber: ClosedChamber,
   { config, account, signers }: Pick<RelayerContext, 'config' | 'account' | 'signers'>,

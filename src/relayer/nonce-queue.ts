@@ -18,7 +18,7 @@ interface Taken {
 export class NonceQueue {
   /** The account's first nonce that no block has used. */
   #onChain = 0;
-  /** By logged nonce, the maximum cost of its transaction, or 0 if the transaction is in a block. */
+  /** For each logged nonce, the maximum cost of its transaction, or 0 if the transaction is in a block. */
   #logged: ReadonlyMap<number, bigint> = new Map();
   readonly #taken = new Map<number, Taken>();
   #costs = new Map<Hex, bigint>();

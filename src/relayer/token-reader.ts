@@ -101,7 +101,7 @@ export class TokenReader implements ChainReader {
   async #signature({ wallet, hashes, signature }: SignatureQuestion): Promise<ChainAnswers['signature']> {
     const [chainId, head] = await Promise.all([this.#requireChain(this.#chainId), readHead(this.#rpc)]);
     const { number: blockNumber, hash: blockHash } = head;
-    // For accounts without code, the validator would apply weaker rules than ours.
+    // The validator would apply weaker rules than ours to accounts without code.
     if (!isErc6492Signature(signature) && !(await hasCode(this.#rpc, wallet as Address, blockHash))) return null;
     for (const hash of hashes) {
       const call = { ...validationCall(wallet, hash, signature), gas: VALIDATION_GAS_MAX };

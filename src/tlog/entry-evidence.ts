@@ -20,7 +20,7 @@ export interface UnexplainedEntry {
   readonly problem: string;
   readonly leaf: IndexedLeaf;
   readonly entry: Uint8Array;
-  /** The line that the service returned for it. */
+  /** The line that the service returned for the entry. */
   readonly line: string | null;
 }
 

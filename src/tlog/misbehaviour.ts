@@ -53,7 +53,7 @@ const misbehaviour = v.variant('kind', [
     ...{ format, kind: v.literal('two-checkpoints'), checkpoints: v.strictTuple([v.string(), v.string()]) },
     ...{ path: v.array(inBase64), keys },
   }),
-  /** A stub, and the line with its leaf, from which it differs in more than the texts; or which holds none. */
+  /** A stub, and a line with the same leaf that differs in more than the texts or contains no texts. */
   v.strictObject({ format, kind: v.literal('stub-and-line'), stub: v.string(), line: v.string() }),
   /** Two stubs of one event that differ in more than when, why and by which key it was withheld. */
   v.strictObject({ format, kind: v.literal('two-stubs'), stubs: v.strictTuple([v.string(), v.string()]) }),

@@ -1,5 +1,5 @@
-// Tiles (c2sp.org/tlog-tiles): how the tree's hashes and its entries are divided into files. A tile of level L has 256 hashes, each over 256^L
-// leaves; the rightmost tile of a level may be partial.
+// Tiles (c2sp.org/tlog-tiles): files into which the tree's hashes and its entries are divided. A tile of level L has 256 hashes, each
+// over 256^L leaves; the rightmost tile of a level may be partial.
 import { concatBytes } from '@noble/hashes/utils.js';
 import { HASH_BYTES } from './tree.ts';
 

@@ -27,7 +27,7 @@ describe.each([
   ['ban', 'unban', 'BAN_LIST_FILE'],
   ['allow', 'disallow', 'ALLOW_LIST_FILE'],
 ])('chambers admin %s and %s', (add, remove, variable) => {
-  it(`edits the file of ${variable} and reports whether it changed`, async () => {
+  it(`the command edits the file of ${variable} and reports whether it changed`, async () => {
     const file = join(temporaryFolder(), 'list');
     const edit = async (name: string) => {
       const { exitCode, out } = await run(['--json', 'admin', name, did], { [variable]: file });
@@ -42,7 +42,7 @@ describe.each([
     expect(readFileSync(file, 'utf8')).toBe('');
   });
 
-  it('accepts a different file, and reports a missing or invalid argument', async () => {
+  it('the command accepts a different file, and reports a missing or invalid argument', async () => {
     const file = join(temporaryFolder(), 'list');
     expect(await run(['admin', add, did, `--file=${file}`])).toMatchObject({ exitCode: 0, err: '' });
     expect(readFileSync(file, 'utf8')).toBe(`${did}\n`);

@@ -127,7 +127,7 @@ test.each<readonly [string, readonly string[], Readonly<Record<string, string>>,
   expect(await readNonce(rpc, OWNER)).toBe(nonce);
 });
 
-test('reports a key that does not own the contracts, a contract as relayer, and swapped addresses', async () => {
+test('contracts commands report a key that does not own the contracts, a contract as relayer, and swapped addresses', async () => {
   const variables = await deployed();
   const { CHAMBER_REGISTRY_ADDRESS: registry = '', IDEA_FACTORY_ADDRESS: factory = '' } = variables;
   const stranger = await contracts(['set-relayer', NEXT], { ...variables, OWNER_PRIVATE_KEY: RELAYER_KEY });

@@ -88,7 +88,7 @@ describe('wrong usage', () => {
   });
 });
 
-it('accepts --name value as well as --name=value, and --json anywhere', async () => {
+it('the command line accepts --name value as well as --name=value, and --json anywhere', async () => {
   const { exitCode, err } = await run(['--json', 'chamber', 'list', '--url', 'http://127.0.0.1:9']);
   expect(exitCode).toBe(6);
   expect(JSON.parse(err)).toMatchObject({ error: 'CLIENT_ERR_UNREACHABLE' });

@@ -14,7 +14,7 @@ const live = sharedLiveService();
 /** The pids that a command of the test has written. */
 const pidsIn = (path: string) => readFileSync(path, 'utf8').trim().split('\n').map(Number);
 
-it('plays a chamber by commands of the command line, and reveals by itself', async () => {
+it('watch takes part in a chamber with commands, and reveals automatically', async () => {
   const { agent, chamberId, key } = await agentInTurn(live);
   const cli = `${process.execPath} ${CLI} move`;
   const act = `case $CHAMBERS_MUST in
@@ -35,7 +35,7 @@ it('plays a chamber by commands of the command line, and reveals by itself', asy
   expect(await agent.forum.allocations(chamberId)).toMatchObject({ revealed: [{ did: agent.did }] });
 });
 
-it('tries a failing command again while the duty is open', async () => {
+it('watch retries a failing command while the duty is open', async () => {
   const { chamberId, folder, key } = await agentInTurn(live);
   const { out } = startWatch(
     live,
@@ -56,7 +56,7 @@ it('tries a failing command again while the duty is open', async () => {
   ]);
 });
 
-it('ends a command that hangs, with its children, though they ignore SIGTERM', async () => {
+it('watch kills a command that hangs, including its children, although they ignore SIGTERM', async () => {
   const { folder, key } = await agentInTurn(live);
   const pids = join(folder, 'pids');
   writeFileSync(pids, '');
@@ -67,7 +67,7 @@ it('ends a command that hangs, with its children, though they ignore SIGTERM', a
   expect(processTree(child.pid ?? 0)).toEqual([child.pid]);
 });
 
-it('reads on from a command that floods its output, and prints a bounded part', async () => {
+it('watch reads all output of a command that floods it, and prints a bounded part', async () => {
   const { chamberId, key } = await agentInTurn(live);
   const flood = "head -c 100000 /dev/zero | tr '\\0' x; yes no | head -c 30000000; exit 0";
   const { out } = startWatch(live, key, `--exec=${flood}`);
@@ -83,7 +83,7 @@ it('reads on from a command that floods its output, and prints a bounded part', 
 it.each([
   ['SIGTERM', 0, null],
   ['SIGKILL', null, 'SIGKILL'],
-] as const)('its commands end with it after %s', async (signal, exitCode, signalCode) => {
+] as const)('the commands of watch end together with it after %s', async (signal, exitCode, signalCode) => {
   const { folder, key } = await agentInTurn(live);
   const pids = join(folder, 'pids');
   writeFileSync(pids, '');

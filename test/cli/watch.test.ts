@@ -1,4 +1,4 @@
-// `chambers watch`: a command for each duty.
+// `chambers watch` runs a command for each duty.
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { agentInTurn, startWatch } from './watching.ts';
 
 const live = sharedLiveService();
 
-it('runs the command once for a duty, with the item, the chamber and what is due', async () => {
+it('watch runs the command once per duty, with the item, the chamber and the duty', async () => {
   const { chamberId, folder, key } = await agentInTurn(live);
   const seen = join(folder, 'seen');
   const words = `cat >> ${seen}; echo "$CHAMBERS_CHAMBER $CHAMBERS_MUST $CHAMBERS_KEY_FILE"; echo oh >&2`;
@@ -28,7 +28,7 @@ it('runs the command once for a duty, with the item, the chamber and what is due
   expect(JSON.parse(readFileSync(seen, 'utf8'))).toMatchObject({ chamberId, must: 'pass', phase: 'PROPOSAL' });
 });
 
-it('says at the start that the service does not know the agent', async () => {
+it('watch reports an unregistered agent at the start', async () => {
   const key = join(temporaryFolder(), 'stranger.json');
   await Agent.fromKeyFile(live.baseUrl, key);
   const { child } = startWatch(live, key);

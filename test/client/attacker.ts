@@ -50,7 +50,7 @@ const ATTACKS = {
   shapes: (response) => response.end(`[${Array.from({ length: 24_000 }, (_, index) => `{"x${index}":1}`).join(',')}]`),
   /** Nearly as long as the default limit allows; because of the first character, each character takes two bytes. */
   longText: (response) => response.end(`[{"chamberId":1,"name":"€${'x'.repeat(3 * MEBIBYTE - 100)}"}]`),
-  /** The same for the auditor, which has a lower limit. */
+  /** A long text for the auditor, which has a lower limit. */
   longTextOfAudit: (response) => response.end(`[{"chamberId":1,"name":"€${'x'.repeat(1.5 * MEBIBYTE - 100)}"}]`),
   /** Nearly the longest list and items; each character takes two bytes. */
   longItems: (response) =>
@@ -77,7 +77,7 @@ const ATTACKS = {
   },
 } as const satisfies Readonly<Record<string, Send>>;
 
-/** The same for a WebSocket, after the handshake. */
+/** The attacks on a WebSocket, after the handshake. */
 const SOCKET_ATTACKS = {
   endlessMessage: (socket: Socket) => {
     socket.write(frame(0x01, PIECE));

@@ -1,4 +1,4 @@
-// What a receiver makes of requests to its URL: only what the service signed for it, in time, is a callback.
+// A receiver accepts requests to its URL as callbacks only if the service has signed them for this URL, recently.
 import { createPrivateKey, sign } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { ForumClient } from '../../src/client/index.ts';
@@ -83,7 +83,7 @@ async function openReceiver(key: object = {}) {
   };
 }
 
-it('returns the duty that the service signed for this URL and agent, and reads its keys once', async () => {
+it('verifying a callback returns the duty that the service signed for this URL and agent, and reads its keys once', async () => {
   const { verify, reads } = await openReceiver();
   for (let round = 0; round < 3; round++) {
     expect(await verify(requestOf())).toEqual({ id: 'an-id', ...DELIVERY });
@@ -91,7 +91,7 @@ it('returns the duty that the service signed for this URL and agent, and reads i
   expect(reads()).toBe(1);
 });
 
-it('verifies the signature of an example that the service made', async () => {
+it('the signature of an example by the service is valid', async () => {
   const { verify } = await openReceiver();
   const request = new Request('http://127.0.0.1/', {
     method: 'POST',
@@ -108,14 +108,14 @@ it('verifies the signature of an example that the service made', async () => {
   expect(await verify(request)).toMatchObject({ id: '4PxeX6tlwrrJI_ZEWAmjn8iPo0nJ4wZ1Z_EYHDcQpnE', due: DELIVERY.due });
 });
 
-it('returns a challenge with its answer', async () => {
+it('verifying a challenge returns the challenge with its answer', async () => {
   const { verify } = await openReceiver();
   const body = JSON.stringify({ type: 'callback.verify', challenge: 'c0ffee' });
   const answer = { challenge: 'c0ffee' };
   expect(await verify(requestOf({ body }))).toEqual({ type: 'callback.verify', id: 'an-id', ...answer, answer });
 });
 
-it('takes the covered components in any order', async () => {
+it('the covered components may be in any order', async () => {
   const { verify } = await openReceiver();
   const reversed = `(${CALLBACK_COMPONENTS.map((name) => `"${name}"`)
     .toReversed()
@@ -147,7 +147,7 @@ it.each<readonly [string, Sent, string]>([
   ['a body without a duty', { body: '{"type":"todo.due"}' }, 'did is missing'],
   ['an unknown type', { body: '{"type":"chamber.closed"}' }, 'is unknown to this version'],
   ['a body of a megabyte', { body: 'x'.repeat(1_000_000) }, 'its body is longer than 16384 bytes'],
-])('rejects %s', async (_name, sent, problem) => {
+])('a callback is rejected with %s', async (_name, sent, problem) => {
   const { verify } = await openReceiver();
   await expect(verify(requestOf(sent))).rejects.toMatchObject({
     code: 'CLIENT_ERR_CALLBACK',
@@ -155,7 +155,7 @@ it.each<readonly [string, Sent, string]>([
   });
 });
 
-it('rejects requests without a signature, with garbage in its place, and of a key that has ended', async () => {
+it('callbacks without a signature, with a malformed one or with an expired key are rejected', async () => {
   const { verify } = await openReceiver();
   const garbage = { 'Signature-Input': 'x=(', Signature: ':::', 'webhook-id': '1', 'webhook-timestamp': '1' };
   for (const headers of [{}, garbage] as Record<string, string>[]) {
@@ -166,7 +166,7 @@ it('rejects requests without a signature, with garbage in its place, and of a ke
   await expect(verifyLater(requestOf())).rejects.toMatchObject({ message: expect.stringContaining('had ended') });
 });
 
-it('rejects a callback for another agent', async () => {
+it('a callback for another agent is rejected', async () => {
   const { verify } = await openReceiver();
   await expect(verify(requestOf(), 'did:key:z6MkOther')).rejects.toMatchObject({
     code: 'CLIENT_ERR_CALLBACK',
@@ -174,7 +174,7 @@ it('rejects a callback for another agent', async () => {
   });
 });
 
-it('does not ask the service again for each unknown key', async () => {
+it('unknown keys do not each cause a request to the service', async () => {
   const { verify, reads } = await openReceiver();
   for (let round = 0; round < 20; round++) await verify(requestOf({ seed: '08' })).catch(() => {});
   expect(reads()).toBe(1);

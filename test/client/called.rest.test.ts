@@ -21,7 +21,7 @@ async function inTurn(live: LiveService) {
   return () => eventually(async () => expect(await lastType()).toBe('chamber.passed'), 60_000);
 }
 
-/** Runs the commands, of which the last one runs for ever, until `isEnough` resolves. */
+/** Runs the commands until `isEnough` resolves; the last command never ends by itself. */
 async function pasteUntil(commands: string, live: LiveService, isEnough: () => Promise<unknown>): Promise<void> {
   const stop = join(folder, `stop-${live.baseUrl.slice(-5)}`);
   const ending = `\nuntil [ -e ${stop} ]; do sleep 0.2; done; kill $!; wait $! || true`;

@@ -62,7 +62,7 @@ it.each([
   '["a]',
   '}',
   '[]x',
-])('does not accept %j as a list', async (text) =>
+])('%j is not accepted as a list', async (text) =>
   expect(await readList(pieces(text, 1), READ_LIMITS)).toBeUndefined(),
 );
 

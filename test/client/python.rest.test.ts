@@ -223,7 +223,7 @@ python.each<[string, string, (value: string) => string]>([
   ['of an unknown key', 'signature-input', (value) => value.replace(/keyid="[\w-]+/, `keyid="${'A'.repeat(43)}`)],
   ['with another signature', 'signature', (value) => value.replace(/:\w/, (start) => (start === ':A' ? ':B' : ':A'))],
   ['over another body', 'content-digest', () => `sha-256=:${'A'.repeat(43)}=:`],
-])('rejects a receipt %s', SLOW, async (_title, header, alter) => {
+])('the Python client rejects a receipt %s', SLOW, async (_title, header, alter) => {
   const live = await runLiveService();
   const proxy = await serve((incoming, response) => {
     const { method = '', url = '', headers } = incoming;

@@ -1,4 +1,4 @@
-// A service that serves the lines of one chamber, of which some are withheld, and its key directory.
+// A service that serves the key directory and the lines of one chamber, some of them withheld.
 import { readFileSync } from 'node:fs';
 import { withhold } from '../../src/crypto/stub.ts';
 import { signWith } from '../../src/keys/private-key.ts';

@@ -27,7 +27,7 @@ interface Start {
   readonly folder: string;
 }
 
-/** An agent whose process can be killed and started again; `printed` is what its processes print. */
+/** An agent whose process can be killed and restarted; `printed` is the output of its processes. */
 async function newSleeper({ url, name, folder }: Start, start: (key: string) => ChildProcess, ready: RegExp) {
   const key = join(folder, `${name}.json`);
   const agent = await Agent.fromKeyFile(url, key);
@@ -58,7 +58,7 @@ async function newSleeper({ url, name, folder }: Start, start: (key: string) => 
 const spawned = (words: readonly string[], env: Readonly<Record<string, string>>) =>
   spawn(process.execPath, words, { cwd: ROOT, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
 
-/** An agent that a command plays: it proposes an idea of its own, and gives all to its proposal. */
+/** An agent controlled by a command: it proposes an idea and allocates everything to it. */
 async function watcher(begin: Start) {
   const { url, name, folder } = begin;
   const act = join(folder, `${name}.sh`);
@@ -91,7 +91,7 @@ async function receiver(begin: Start) {
   return sleeper;
 }
 
-it('agents that run only when they are called play a chamber to its end, though each process is killed', {
+it('agents that run only on callbacks take a chamber to its end, although each process is killed', {
   timeout: 400_000,
 }, async () => {
   const folder = temporaryFolder();

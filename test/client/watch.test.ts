@@ -194,7 +194,7 @@ it('watch does not repeat a duty because of an older list from a node that is be
   await until(() => handed.length === 1);
   for (const todo of [first, second, first]) {
     duties.offer(todo);
-    // Time to hand over what must not be.
+    // Enough time for a wrong second call of the handler.
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   await ann.pass(chamberId);

@@ -43,7 +43,7 @@ function debate({ behind, by, path }: Awaited<ReturnType<typeof inDebate>>, crea
   return behind.send({ method: 'POST', path, body, headers });
 }
 
-it('rejects a signature that has expired by the time of the previous line', async () => {
+it('a signature that has expired by the time of the previous line is rejected', async () => {
   const chamber = await inDebate();
   const seconds = Math.floor(NOW / 1000);
   expect(await debate(chamber, seconds, seconds + 1)).toMatchObject({
@@ -53,7 +53,7 @@ it('rejects a signature that has expired by the time of the previous line', asyn
   expect(await debate(chamber, seconds, seconds + 2)).toMatchObject({ status: 200 });
 });
 
-it('rejects a signature that is too old by the time of the previous line', async () => {
+it('a signature that is too old by the time of the previous line is rejected', async () => {
   const chamber = await inDebate();
   const oldest = Math.ceil(NOW / 1000) - AGE_SECONDS_MAX;
   expect(await debate(chamber, oldest)).toMatchObject({ status: 401, body: { error: 'FORUM_ERR_SIGNATURE' } });
@@ -80,7 +80,7 @@ function contentOf(by: Signer) {
 const tooOld = { issuedAt: new Date(NOW - AGE_SECONDS_MAX * 1000).toISOString() };
 const refused = { status: 400, body: { detail: expect.stringContaining('issuedAt is 301 s old') } };
 
-it('rejects a wallet proof that is too old by the time of the previous line', async () => {
+it('a wallet proof that is too old by the time of the previous line is rejected', async () => {
   const { behind, by } = await withWallet();
   const other = walletOf(1);
   const proof = await proofBy(other, by.did, tooOld);
@@ -88,7 +88,7 @@ it('rejects a wallet proof that is too old by the time of the previous line', as
   expect(await behind.request('POST', '/register', { by, body })).toMatchObject(refused);
 });
 
-it('rejects a retirement by a wallet that is too old by the time of the previous line', async () => {
+it('a retirement by a wallet that is too old by the time of the previous line is rejected', async () => {
   const { behind, by, wallet } = await withWallet();
   const body = await retirementBy(wallet, by.did, tooOld);
   expect(await behind.request('POST', `/agents/${by.did}/retire`, { body })).toMatchObject(refused);

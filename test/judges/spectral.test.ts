@@ -16,7 +16,7 @@ interface Finding {
 interface Exception {
   readonly rule: string;
   readonly reason: string;
-  /** Findings of the rule that are accepted; if absent, none are. */
+  /** Findings of the rule that are accepted; by default none. */
   readonly when?: (finding: Finding, document: unknown) => boolean;
 }
 

@@ -46,7 +46,7 @@ describe.each(ERAS)('in the %s era', (era) => {
     expect(Buffer.byteLength(String(listing))).toBeLessThan(16_300);
   });
 
-  it('accepts null as arguments of a tool without required arguments', async () => {
+  it('the server accepts null as arguments of a tool without required arguments', async () => {
     expect(await seat.nullArguments('todo')).toMatchObject({ todo: expect.any(Array) });
   });
 
@@ -67,7 +67,7 @@ describe.each(ERAS)('in the %s era', (era) => {
     expect(progress).toContain(300);
   });
 
-  it('reports changes in a chamber that the client subscribes to', async () => {
+  it('the server reports changes in a chamber that the client subscribes to', async () => {
     const { other, chamberId } = await openedByAnother();
     await seat.call('join', { chamberId });
     const uri = `chamber://${chamberId}`;

@@ -18,7 +18,7 @@ async function debated() {
   return { seat, service, other, chamberId };
 }
 
-it('groups the comments for, against and about each idea, and separately the comments on the whole debate', async () => {
+it('read with byIdea groups the comments for, against and about each idea, and separately the comments on the whole debate', async () => {
   const { seat, chamberId } = await debated();
   const say = (comment: string, more: object = {}) => seat.call('debate', { chamberId, comment, ...more });
   await say('Yes.', { ideaId: 'RAIN', stance: 'for', refinement: { budget: 'half' } });
@@ -49,7 +49,7 @@ it('groups the comments for, against and about each idea, and separately the com
   expect([next, more]).toEqual([11, false]);
 });
 
-it('returns parts of at most maxBytes that together contain every comment once', async () => {
+it('read with byIdea returns parts of at most maxBytes that together contain every comment once', async () => {
   const { seat, service, chamberId } = await debated();
   const by = { ideaId: 'idea-1', stance: 'for' };
   for (let n = 0; n < COMMENTS; n++)
@@ -70,7 +70,7 @@ it('returns parts of at most maxBytes that together contain every comment once',
   expect(parts).toBeGreaterThan(3);
 });
 
-it('nests replies under the comments that they answer, and shows the changes of amendments and stances of earlier releases', async () => {
+it('read with byIdea nests replies under the comments that they answer, and shows the changes of amendments and stances of earlier releases', async () => {
   const { seat, service, other: by, chamberId } = await debated();
   const say = (comment: string, more: object = {}) => seat.call('debate', { chamberId, comment, ...more });
   await say('Why?', { ideaId: 'RAIN' });

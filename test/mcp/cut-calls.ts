@@ -21,7 +21,7 @@ export interface Network {
   accepted: number;
 }
 
-/** For commands, fails like a broken network; reads succeed. */
+/** Makes commands fail like a broken network; reads succeed. */
 export function through(network: Network, fetch: Fetch): Fetch {
   return async (url, init) => {
     if (init.method === 'GET') return await fetch(url, init);

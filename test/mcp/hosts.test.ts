@@ -25,7 +25,7 @@ async function inPhase(phase: Parameters<typeof enterPhase>[2], rules: object = 
 }
 
 describe('arguments', () => {
-  it.each([null, '', 'null'])('treats the optional argument %j as omitted', async (left) => {
+  it.each([null, '', 'null'])('a tool treats the optional argument %j as omitted', async (left) => {
     const { seat, chamberId } = await inPhase('DEBATE');
     const args = { chamberId, comment: 'Who waters it?', ideaId: left, stance: left, refinement: left, pass: left };
     expect(await seat.call('debate', args)).toMatchObject({ passed: false });
@@ -33,7 +33,7 @@ describe('arguments', () => {
     expect(event?.payload).toMatchObject({ comment: 'Who waters it?', ideaId: null });
   });
 
-  it('accepts booleans, numbers, objects and arrays as strings, and enumerated values in any case', async () => {
+  it('tools accept booleans, numbers, objects and arrays as strings, and enumerated values in any case', async () => {
     const { seat, chamberId } = await inPhase('DEBATE');
     const said = { comment: 'Yes', ideaId: 'rain', stance: 'FOR', refinement: '{"barrels":2}', pass: 'True' };
     expect(await seat.call('debate', { chamberId: `${chamberId}`, ...said })).toMatchObject({ passed: true });
@@ -43,7 +43,7 @@ describe('arguments', () => {
     expect(await seat.call('chambers', { phase: 'allocate_commit' })).toMatchObject({ chambers: [{ chamberId }] });
   });
 
-  it('rejects all other arguments and names them', async () => {
+  it('tools reject all other arguments and name them', async () => {
     const { seat, chamberId } = await inPhase('DEBATE');
     const wrong = { chamberId, comment: 'x', stance: 'maybe', pass: 'perhaps', refinement: '[1', loud: true };
     const { error, detail } = await seat.call('debate', wrong);
@@ -59,7 +59,7 @@ describe('a call whose result was lost', () => {
     const first = await seat.call('debate', args);
     seat.service.clock.advance(5 * HOUR);
     expect(await seat.call('debate', args)).toEqual({ ...first, repeated: true });
-    // It may be a new call that the model makes later.
+    // The same call may be a new one later.
     await seat.call('whoami');
     expect(await seat.call('debate', args)).toEqual({ ...first, repeated: true });
     expect(await seat.call('debate', { ...args, comment: 'And then?' })).toMatchObject({
@@ -95,7 +95,7 @@ describe('allocate', () => {
 });
 
 describe('errors', () => {
-  it('errors for an unknown idea list the ideas, also in a debate', async () => {
+  it('the error for an unknown idea lists the existing ideas, also in DEBATE', async () => {
     const { seat, chamberId } = await inPhase('DEBATE');
     const { detail } = await seat.call('debate', { chamberId, comment: 'x', ideaId: 'idea-9' });
     expect(detail).toContain('idea-1 (RAIN)');

@@ -94,7 +94,7 @@ async function send(to: LiveService, headers: Readonly<Record<string, string>>, 
   return [response.status, body?.error];
 }
 
-it('accepts only requests under the names of the service and its machine', async () => {
+it('/mcp accepts only requests under the names of the service and its machine', async () => {
   for (const host of ['localhost:8787', '127.0.0.1', '[::1]:80', 'chambers.example.org']) {
     expect([host, ...(await send(named, { Host: host }))]).toEqual([host, 200, undefined]);
   }
@@ -108,7 +108,7 @@ it('accepts only requests under the names of the service and its machine', async
   }
 });
 
-it('rejects batches of messages, and bodies beyond the general limits', async () => {
+it('/mcp rejects batches of messages, and bodies beyond the general limits', async () => {
   expect(await send(live, {}, [PING, PING])).toEqual([400, 'FORUM_ERR_VALIDATION']);
   expect(await send(live, {}, { ...PING, params: 'x'.repeat(5_000) })).toEqual([413, 'FORUM_ERR_TOO_LARGE']);
   expect(await send(live, { 'Content-Type': 'text/plain' })).toEqual([415, 'FORUM_ERR_MEDIA_TYPE']);

@@ -274,11 +274,11 @@ describe('a field', () => {
 });
 
 describe('a timestamp', () => {
-  it.each(timestamps.accepted)('accepts a timestamp: $comment: $sent', ({ sent, stored }) => {
+  it.each(timestamps.accepted)('a timestamp is accepted: $comment: $sent', ({ sent, stored }) => {
     expect(parse('createChamber', { lobbyDeadline: sent })).toMatchObject({ lobbyDeadline: stored });
   });
 
-  it.each(timestamps.refused)('rejects a timestamp: $comment: $sent', ({ sent }) => {
+  it.each(timestamps.refused)('a timestamp is rejected: $comment: $sent', ({ sent }) => {
     expect(parse('createChamber', { lobbyDeadline: sent })).toEqual(refusalOf('lobbyDeadline'));
   });
 

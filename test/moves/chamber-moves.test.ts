@@ -55,7 +55,7 @@ describe('join', () => {
       .rejects('FORUM_ERR_CONFLICT', 'full');
   });
 
-  it('rejects at the instant of the lobby deadline, naming both phases', () => {
+  it('join is rejected at the instant of the lobby deadline, and the error names both phases', () => {
     const detail = 'expected phase LOBBY, actual phase PROPOSAL, which ends at 2030-01-01T02:00:00.000Z';
     given(...LOBBY)
       .when(JOIN, { at: HOURS.proposal, by: CYD })

@@ -1,4 +1,4 @@
-// Stubs are folded like any line; what a decision compares with a withheld text equals any text.
+// Stubs are folded like any line; a decision treats a withheld text as equal to any text.
 import { describe, expect, it } from 'vitest';
 import { type AccountState, evolveAccount } from '../../projections/account.ts';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
@@ -30,11 +30,11 @@ function foldWith(stubs: readonly number[], past: readonly BriefEvent[] = PAST):
 }
 
 describe('a chamber with stubs', () => {
-  it('has [withheld] in place of its name, no topic, and else the state of the lines that were', () => {
+  it('a chamber with a stub of its creation has [withheld] as its name, no topic, and otherwise the same state', () => {
     expect(foldWith([1])).toEqual({ ...foldWith([]), name: '[withheld]', topic: null });
   });
 
-  it('has [withheld] in place of an idea’s name, and knows what is withheld', () => {
+  it('a chamber with a stub of a proposal has [withheld] as the idea’s name, and records which texts are withheld', () => {
     const [idea] = foldWith([]).ideas;
     const withheldTexts = ['name', 'description'];
     expect(foldWith([3]).ideas).toEqual([{ ...idea, name: '[withheld]', description: '', withheldTexts }]);
@@ -58,16 +58,16 @@ describe('an amendment of an idea', () => {
     return () => chamberMoves.amend.decide({ ideaId: 'idea-1', ...changes }, context);
   };
 
-  it('must change its text', () => {
+  it('an amendment must change the text of the idea', () => {
     const { name = '' } = foldWith([]).ideas[0] ?? {};
     expect(decide(foldWith([]), { name })).toThrow(ForumError);
   });
 
-  it('changes a withheld text, whatever that was', () => {
+  it('an amendment may change a withheld text, whatever it was', () => {
     expect(decide(foldWith([3]), { description: '' })()).toMatchObject({ version: 2 });
   });
 
-  it('may be withheld itself', () => {
+  it('an amendment may be withheld itself', () => {
     const { name = '' } = foldWith([]).ideas[0] ?? {};
     expect(decide(foldWith([]), { name }, true)()).toMatchObject({ version: 2 });
   });
@@ -85,23 +85,23 @@ describe('an account with a withheld registration', () => {
   const isRepeated = (body: object, of: AccountState = state) =>
     isUnchanged({ personality: {}, ...sent, ...body }, { state: of, isSigned: false });
 
-  it('has no label and an empty personality', () => {
+  it('an account with a withheld registration has no label and an empty personality', () => {
     expect(state).toMatchObject({ label: null, personality: {}, registeredPersonality: {} });
   });
 
-  it('takes a repetition with any texts as the same, and one with another wallet not', () => {
+  it('a repetition of a withheld registration may have any texts, but not a different wallet', () => {
     expect(isRepeated({ personality: { style: 'dry' }, label: 'Ann' })).toBe(true);
     expect(isRepeated({ personality: {} })).toBe(true);
     expect(isRepeated({ personality: {}, walletAddress: `0x${'cd'.repeat(20)}` })).toBe(false);
   });
 
-  it('compares texts again after a later registration', () => {
+  it('texts are compared again after a later registration', () => {
     const later = evolveAccount(state, { ...registered, eventId: 2 });
     expect(isRepeated({ personality: { style: 'dry' }, label: 'Ann' }, later)).toBe(true);
     expect(isRepeated({ personality: {} }, later)).toBe(false);
   });
 
-  it('has the personality of a later change', () => {
+  it('an account with a withheld registration has the personality of a later change', () => {
     const changed = {
       ...{ ...common, eventId: 2, type: 'agent.personality_changed' },
       payload: { patch: { style: 'wet' }, personality: { style: 'wet' } },

@@ -1,10 +1,10 @@
-// Several alerts in /health.
+// /health with several alerts.
 import { expect, it } from 'vitest';
 import { RepeatedLog } from '../../src/diagnostics/repeated-log.ts';
 import { Alerts } from '../../src/relayer/context.ts';
 import { recordingLogger } from './relayer-chain.ts';
 
-it('names the newest alerts first, and counts the others', () => {
+it('/health lists the newest alerts first, and counts the others', () => {
   const alerts = new Alerts(recordingLogger([]), new RepeatedLog());
   expect(alerts.reason).toBeUndefined();
   for (const id of [1, 2, 3]) alerts.raise(`chamber ${id}`, 'another root');

@@ -21,25 +21,28 @@ beforeEach(async () => {
   opened = await openRelayerChain();
 });
 
-test.skipIf(!existsSync(SCHEDSTAT))('deploys many long ideas in short turns of the event loop', async () => {
-  const { forum } = opened;
-  const description = '猫'.repeat(8_192);
-  const ideas = Array.from({ length: IDEAS }, (_, index) => ({
-    ticker: `T${index}`,
-    backers: 1 as const,
-    description,
-  }));
-  addChamber(forum, 1, ideas.slice(0, WARM_UP_IDEAS));
-  opened.relayer();
-  await until(() => forum.facts('idea.deployed').length === WARM_UP_IDEAS);
-  addChamber(forum, 2, ideas);
-  const turns = measureTurns();
-  await until(() => forum.facts('idea.deployed').length === WARM_UP_IDEAS + IDEAS);
-  const slow = turns.stop().filter((millis) => millis > TURN_MILLIS_MAX);
-  expect(slow.length, `turns of ${slow.map(Math.round)} ms`).toBeLessThanOrEqual(SLOW_TURNS_MAX);
-});
+test.skipIf(!existsSync(SCHEDSTAT))(
+  'the relayer deploys many long ideas in short turns of the event loop',
+  async () => {
+    const { forum } = opened;
+    const description = '猫'.repeat(8_192);
+    const ideas = Array.from({ length: IDEAS }, (_, index) => ({
+      ticker: `T${index}`,
+      backers: 1 as const,
+      description,
+    }));
+    addChamber(forum, 1, ideas.slice(0, WARM_UP_IDEAS));
+    opened.relayer();
+    await until(() => forum.facts('idea.deployed').length === WARM_UP_IDEAS);
+    addChamber(forum, 2, ideas);
+    const turns = measureTurns();
+    await until(() => forum.facts('idea.deployed').length === WARM_UP_IDEAS + IDEAS);
+    const slow = turns.stop().filter((millis) => millis > TURN_MILLIS_MAX);
+    expect(slow.length, `turns of ${slow.map(Math.round)} ms`).toBeLessThanOrEqual(SLOW_TURNS_MAX);
+  },
+);
 
-test('encodes the text of an idea once for its estimate and its signature, however many rounds follow', async () => {
+test('the relayer encodes the text of an idea once each for estimate and signature, however many rounds follow', async () => {
   const { forum } = opened;
   const ideas = Array.from({ length: IDEAS }, (_, index) => ({ ticker: `T${index}`, backers: 1 as const }));
   addChamber(forum, 1, ideas);

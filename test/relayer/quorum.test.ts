@@ -13,7 +13,7 @@ beforeEach(async () => {
   stage = await openRelayerChain('quorum');
 });
 
-test('commits the root and deploys each graduate with the settings of the file', async () => {
+test('on quorum contracts the relayer commits the root and deploys each graduated idea with the settings of the file', async () => {
   const { forum } = stage;
   addChamber(forum, 1, [
     { ticker: 'ONE', backers: 1 },
@@ -67,7 +67,7 @@ test.each([
     /^chain: the factory at 0x\w+: deployIdea: InvalidBpsSum\(6\): change bps/,
   ],
 ] as const)(
-  '%s is named before anything is sent',
+  '%s is reported before anything is sent',
   async (_error, { privateKey, bps }: { privateKey?: `0x${string}`; bps?: readonly number[] }, reason) => {
     const { forum } = stage;
     addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);

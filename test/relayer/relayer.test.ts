@@ -13,7 +13,7 @@ beforeEach(async () => {
   opened = await openRelayerChain();
 });
 
-test('commits the root of a closed chamber and deploys the token of each graduate', async () => {
+test('the relayer commits the root of a closed chamber and deploys the token of each graduate', async () => {
   const { forum, rpc, config } = opened;
   addChamber(forum, 1, [
     { ticker: 'ONE', backers: 2 },
@@ -29,7 +29,7 @@ test('commits the root of a closed chamber and deploys the token of each graduat
   expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 0, leads: true });
 });
 
-test('records the times of the blocks', async () => {
+test('the relayer records the times of the blocks', async () => {
   const { forum, rpc } = opened;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   opened.relayer();
@@ -57,7 +57,7 @@ test('the relayer settles a chamber soon after its reveal deadline, and not befo
   expect(Date.parse(submitted?.ts ?? '')).toBeGreaterThanOrEqual(deadline);
 });
 
-test('settles many chambers at once with one transaction for each job', async () => {
+test('the relayer settles many chambers at once with one transaction per job', async () => {
   const { forum } = opened;
   for (let chamberId = 1; chamberId <= 20; chamberId++) addChamber(forum, chamberId, [{ ticker: 'T', backers: 1 }]);
   opened.relayer();
@@ -66,7 +66,7 @@ test('settles many chambers at once with one transaction for each job', async ()
   expect(forum.facts('relay.deploy_submitted')).toHaveLength(20);
 });
 
-test('records a deployment that reverts with its reason and continues with the others', async () => {
+test('the relayer records the reason of a reverted deployment and continues with the others', async () => {
   const { forum } = opened;
   addChamber(forum, 1, [
     { ticker: 'NOBODY', backers: 2, creatorWallet: `0x${'0'.repeat(40)}` },
@@ -82,7 +82,7 @@ test('records a deployment that reverts with its reason and continues with the o
   expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 1, leads: true });
 });
 
-test('deploys the token of a proposer with a wallet address in upper case', async () => {
+test('the relayer deploys the token of a proposer with a wallet address in upper case', async () => {
   const { forum } = opened;
   addChamber(forum, 1, [{ ticker: 'UP', backers: 1, creatorWallet: `0x${'AB'.repeat(20)}` }]);
   opened.relayer();
@@ -90,7 +90,7 @@ test('deploys the token of a proposer with a wallet address in upper case', asyn
   expect(forum.facts('idea.deployed')).toHaveLength(1);
 });
 
-test('deploys the token of an amended idea with its latest name', async () => {
+test('the relayer deploys the token of an amended idea with its latest name', async () => {
   const { forum, rpc } = opened;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1, amendedName: 'A better idea' }]);
   opened.relayer();
@@ -102,7 +102,7 @@ test('deploys the token of an amended idea with its latest name', async () => {
   expect(name).toBe('A better idea');
 });
 
-test('commits the root of a chamber with too few members long before its deadlines', async () => {
+test('the relayer commits the root of a chamber with too few members long before its deadlines', async () => {
   const { forum } = opened;
   const now = Date.now();
   const times = DEADLINES.map((deadline, index) => [deadline, toTimestamp(now + index * 3_600_000)]);

@@ -85,7 +85,7 @@ function start(job: AuditJob): void {
     });
 }
 
-/** The same as auditFile of the command. */
+/** Does the same as auditFile of the command. */
 async function auditFile(audit: ChamberAudit, file: File, job: AuditJob): Promise<void> {
   const bytes = new Uint8Array(await file.arrayBuffer());
   async function* whole() {
@@ -193,7 +193,7 @@ function comparePublished(audited: ChamberAudit, job: AuditJob): void {
   setTimeout(() => compare().catch(reportError), CHECKPOINT_MILLIS);
 }
 
-/** Loads the chain's reader, most of which is viem. After a failure the chain is read again. */
+/** Loads the chain reader, which is mostly viem. After a failure the chain is read again. */
 async function compareChain(audit: ChamberAudit, job: AuditJob, { rpc, registry }: NamedChain): Promise<void> {
   const { moves, decisions, context } = audit;
   const findings = new Findings({ ofLines: audit.findings });
@@ -213,7 +213,7 @@ async function compareChain(audit: ChamberAudit, job: AuditJob, { rpc, registry 
     unreadChains = 0;
   } catch (error) {
     findings.notEvaluated({ needs: 'chain', why: messageOf(error) }, 'contract', 'claims', 'balances');
-    // For a file, the reader can name the chain again.
+    // The reader of a file can name the chain again.
     if (isAddress && job.file === undefined) {
       setTimeout(
         () => {

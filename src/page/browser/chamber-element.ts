@@ -104,7 +104,7 @@ export class LiveChamber extends HTMLElement {
       this.#clock.atLeast(at);
       this.#schedule();
     };
-    // The page and its worker hold the text: a new page gets the stub.
+    // The page and its worker contain the withheld text; a reloaded page gets the stub.
     const onWithheld = () => location.reload();
     followLog(`${address.replace(/^http/, 'ws')}/stream`, { onLine, onPhase, onConnection, onWithheld, signal });
     const timers = [

@@ -10,7 +10,7 @@ export class Drawing {
     this.#draw = draw;
   }
 
-  /** Watches presses on the element until the signal. */
+  /** Watches presses on the element until the signal aborts. */
   watch(element: HTMLElement, signal: AbortSignal): void {
     element.addEventListener(
       'pointerdown',

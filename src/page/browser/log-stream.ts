@@ -1,4 +1,4 @@
-// Reads a chamber's lines over a WebSocket, from the first, across reconnections.
+// Reads all lines of a chamber over a WebSocket, and resumes after a disconnect.
 import { backoffMillis } from '../../reading/waiting.ts';
 import { instantOf } from '../../vocabulary/values.ts';
 
@@ -34,7 +34,7 @@ export function followLog(address: string, { onLine, onPhase, onConnection, onWi
     socket.onopen = () => onConnection(true);
     socket.onclose = () => {
       onConnection(false);
-      // With jitter: a restart of the service disconnects all its readers at once.
+      // Uses jitter, because a restart of the service disconnects all its readers at once.
       setTimeout(open, backoffMillis(failures++));
     };
   };

@@ -11,7 +11,7 @@ export interface Agent {
   readonly pubkeyHex: string;
 }
 
-/** The same agents in every run. */
+/** Creates the same agents in every run. */
 export function agentsNamed(names: readonly string[]): readonly Agent[] {
   return names.map((name) => {
     const { did, pubkeyHex } = new Signer(Buffer.alloc(32, name));

@@ -123,7 +123,7 @@ class MemoryLog implements EventLog {
   }
 
   async append(batch: AppendBatch): Promise<AppendResult> {
-    // What the caller may change while the request is under way is not what was sent.
+    // Copied, because the caller may change its objects while the request is in progress.
     const sent = {
       entries: [...batch.entries],
       registrations: [...(batch.registrations ?? [])],
@@ -240,7 +240,7 @@ class MemoryMeta implements LogMeta {
   }
 }
 
-/** What no release of a store has a case for. */
+/** An error that no release of a store handles. */
 export class UnknownStoreError extends Error {
   override readonly name = 'UnknownStoreError';
 }

@@ -33,7 +33,7 @@ export interface WorldOptions {
   readonly clock: Millis;
   /** How far each node's clock is ahead of the world's. */
   readonly skews?: readonly Millis[];
-  /** By default the specification's limits. */
+  /** Defaults to the specification's limits. */
   readonly ages?: SignatureAges;
   /** Whether the database may also reject requests, and the store fail in unknown ways. */
   readonly hasStoreErrors?: boolean;
