@@ -37,6 +37,7 @@ const LONGEST = [
   'log/postgres/faults',
   'page/verify',
   'nodes/chaos',
+  'nodes/callbacks',
   'log/postgres/standby-away',
   'cli/phase-wait',
   'durability/start',

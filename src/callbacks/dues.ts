@@ -26,6 +26,7 @@ const SEARCH_MS_MIN = 5_000;
 const SEARCH_SHARE = 20;
 const MEMBERSHIPS_PER_PAGE = 500;
 const CHAMBERS_PER_READ = 200;
+const NO_ROOM_MS = 5_000;
 /** Chambers beyond this number are read at each search instead. */
 const FOLLOWED_MAX = 50_000;
 
@@ -145,7 +146,9 @@ export class Dues {
       const duty = chamber && dutyOf({ ...chamber, member }, now);
       if (!duty) continue;
       const hasRoom = onDuty({ ...duty, did: member.did, chamberId });
-      if (!hasRoom) this.#changed.add(chamberId);
+      const followed = this.#followed.get(chamberId);
+      // Without room the chamber is read again later, by the next search if it is not followed.
+      if (!hasRoom && followed !== undefined) followed.changesAt = Math.min(followed.changesAt, now + NO_ROOM_MS);
     }
   }
 }

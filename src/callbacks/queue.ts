@@ -28,6 +28,8 @@ interface QueueOptions {
   readonly runningMax: number;
 }
 
+/** An agent in many chambers whose receiver hangs must not fill the map. */
+const DUTIES_PER_AGENT_MAX = 100;
 /** Delivered duties that are remembered until they are over, and longer: the oldest are forgotten, and delivered again if still open. */
 const DELIVERED_MAX = 100_000;
 
@@ -60,12 +62,12 @@ export class DutyQueue {
     return now - oldest;
   }
 
-  /** Returns false if the queue is full; true if the duty is in it, or was delivered. */
+  /** Returns false if the queue is full, or has too many duties of the agent; true if the duty is in it, or was delivered. */
   add(duty: FoundDuty, id: string, now: Millis): boolean {
     if (this.#delivered.has(id)) return true;
     const agent = this.#agents.get(duty.did) ?? newAgent();
     if (agent.duties.has(id)) return true;
-    if (this.#size >= this.#options.dutiesMax) return false;
+    if (this.#size >= this.#options.dutiesMax || agent.duties.size >= DUTIES_PER_AGENT_MAX) return false;
     this.#agents.set(duty.did, agent);
     agent.duties.set(id, { ...duty, id, foundAt: now, tries: 0, nextAt: now, busyAddress: undefined });
     this.#size++;

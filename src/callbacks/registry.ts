@@ -72,11 +72,27 @@ export class CallbackRegistry {
       throw new ForumError('FORUM_ERR_FORBIDDEN', 'callbacks are off: the operator turns them on by CALLBACKS');
     const url = registering.url === null ? null : this.#parse(registering.url);
     if (await this.#isRepeated(registering, url)) return;
-    if (url === null) return store.remove(registering.did);
+    try {
+      if (url === null) await store.remove(registering.did);
+      else await this.#replace(registering, url);
+    } catch (error) {
+      const isFinal = error instanceof ForumError && error.code === 'FORUM_ERR_CALLBACK';
+      // After any other error the client may send the same request again.
+      if (!isFinal) await this.#forget(registering).catch(() => {});
+      throw error;
+    }
+  }
+
+  async #replace(registering: Registering, url: URL): Promise<void> {
+    const { store, signer, onSet } = this.#options;
     this.#charge(registering);
     await this.#verify(url);
-    await store.put({ did: registering.did, url: url.href, since: this.#options.signer.now() });
-    this.#options.onSet();
+    await store.put({ did: registering.did, url: url.href, since: signer.now() });
+    onSet();
+  }
+
+  async #forget({ did, signature }: Registering): Promise<void> {
+    if (signature !== null) await this.#options.store.forget({ ...signature, did });
   }
 
   #parse(text: string): URL {

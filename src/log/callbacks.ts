@@ -58,6 +58,8 @@ export interface CallbackStore {
   record(changed: readonly StoredCallback[]): Promise<void>;
   /** Keeps a signature, and drops those created before `oldest` (Unix seconds); returns false if it was kept already. */
   remember(signature: RememberedSignature, oldest: number): Promise<boolean>;
+  /** The signature counts as new again. */
+  forget(signature: RememberedSignature): Promise<void>;
   /** The open chambers of agents with a callback, in order of DID and chamber, after the last one of the previous page. */
   listMemberships(after: CallbackMembership, limit: number): Promise<readonly CallbackMembership[]>;
   /** Those of the chambers that exist. */

@@ -5,6 +5,7 @@ import { cpus } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { benchAudit } from './audit.ts';
+import { benchCallbacks } from './callbacks.ts';
 import { benchFanout } from './fanout.ts';
 import { BENCH_FOLDER, stamp } from './folder.ts';
 import { benchIdle } from './idle.ts';
@@ -36,6 +37,7 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   start: benchStart,
   idle: benchIdle,
   audit: benchAudit,
+  callbacks: benchCallbacks,
   nodes: benchNodes,
   receipts: benchReceipts,
   tiles: benchTiles,

@@ -150,6 +150,16 @@ describe('a request that is repeated', () => {
     expect(await service.send(request)).toMatchObject(refusal(401, 'FORUM_ERR_SIGNATURE', 'age'));
   });
 
+  it('after 429 counts as new', async () => {
+    const { service, by, receiver, put } = await withReceiver({
+      settings: { CALLBACK_CHALLENGES_PER_DID_PER_HOUR: '1' },
+    });
+    await put(receiver.url);
+    await put(null);
+    const request = service.prepare('PUT', '/me/callback', { by, body: { url: receiver.url } });
+    for (const _ of [1, 2]) expect(await service.send(request)).toMatchObject(refusal(429, 'FORUM_ERR_RATE'));
+  });
+
   it('while the first one is being verified gets the same result', async () => {
     const { service, by, receiver } = await withReceiver();
     const request = service.prepare('PUT', '/me/callback', { by, body: { url: receiver.url } });

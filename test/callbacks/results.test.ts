@@ -113,6 +113,13 @@ describe('the queue of duties', () => {
     expect([queue.size, queue.add(duty('ann', 3), '3', 0)]).toEqual([1, true]);
   });
 
+  it('has at most 100 duties of one agent', () => {
+    const queue = open();
+    const added = Array.from({ length: 101 }, (_, id) => queue.add(duty('ann', id), `${id}`, 0));
+    expect(added.indexOf(false)).toBe(100);
+    expect(queue.add(duty('bob', 1), 'bob', 0)).toBe(true);
+  });
+
   it('keeps half of the connections for agents whose last try succeeded', () => {
     const queue = open();
     for (const did of ['a', 'b', 'c', 'd']) queue.add(duty(did, 1), did, 0);

@@ -336,6 +336,8 @@ export function describePort(open: () => Promise<Opened>): void {
       expect(await remember(10, 5)).toBe(true);
       expect(await remember(10, 10)).toBe(false);
       expect(await remember(10, 11)).toBe(true);
+      await callbacks.forget({ key: 'k'.repeat(32), did: ANN, created: 10 });
+      expect(await remember(10, 5)).toBe(true);
     });
   });
 

@@ -27,14 +27,20 @@ export interface ClusterOptions {
   readonly nodes: number;
   /** The program of the service. */
   readonly program: string;
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
-export async function startCluster({ databaseUrl, nodes: count, program }: ClusterOptions): Promise<Cluster> {
+export async function startCluster({
+  databaseUrl,
+  nodes: count,
+  program,
+  settings = {},
+}: ClusterOptions): Promise<Cluster> {
   const problems: string[] = [];
   const starting = Array.from({ length: count }, async (_, index) => {
     let isExpectedToEnd = false;
     const run = async (port: number) => {
-      const started = await startNode({ program, databaseUrl, port });
+      const started = await startNode({ program, databaseUrl, port, settings });
       isExpectedToEnd = false;
       started.child.once('exit', (code, signal) => {
         if (!isExpectedToEnd) problems.push(`node ${index + 1} ended with ${code ?? signal}: ${started.errors()}`);
@@ -77,14 +83,22 @@ interface NodeOptions {
   readonly program: string;
   readonly databaseUrl: string;
   readonly port: number;
+  readonly settings: Readonly<Record<string, string>>;
 }
 
 /** Standard input is a pipe from this process: when this process ends in any way, so does the node. */
 const WHILE_PARENT_LIVES = 'data:text/javascript,process.stdin.on("end",()=>process.exit()).resume().unref()';
 
-async function startNode({ program, databaseUrl, port }: NodeOptions): Promise<Started> {
+async function startNode({ program, databaseUrl, port, settings: more }: NodeOptions): Promise<Started> {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
-  const settings = { DATABASE_URL: databaseUrl, PORT: String(port), PUBLIC_URL, CHAIN: 'none', LOG_LEVEL: 'error' };
+  const settings = {
+    DATABASE_URL: databaseUrl,
+    PORT: String(port),
+    PUBLIC_URL,
+    CHAIN: 'none',
+    LOG_LEVEL: 'error',
+    ...more,
+  };
   const child = spawn(process.execPath, ['--import', WHILE_PARENT_LIVES, program], {
     cwd: ROOT,
     env: { PATH, NODE_COMPILE_CACHE, ...settings },

@@ -61,6 +61,10 @@ export class SqlCallbacks implements CallbackStore {
     return (await this.#change(REMEMBER, [created, Buffer.from(key, 'latin1'), did])) > 0;
   }
 
+  async forget({ key, created }: RememberedSignature): Promise<void> {
+    await this.#change(FORGET_ONE, [created, Buffer.from(key, 'latin1')]);
+  }
+
   async listMemberships(after: CallbackMembership, limit: number): Promise<readonly CallbackMembership[]> {
     return (await this.#sql.query<MemberRow>(MEMBERSHIPS, [after.did, after.chamberId, limit])).map(toMember);
   }
@@ -121,6 +125,7 @@ function toRecorded({ did, url, since, succeededAt, failures, last, removed }: S
 
 const PUT = upsert(CALLBACKS, 'VALUES ($1, $2, $3, NULL, 0, NULL, NULL, NULL)');
 const REMEMBER = `INSERT INTO ${CALLBACK_SIGNATURES.name} VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`;
+const FORGET_ONE = `DELETE FROM ${CALLBACK_SIGNATURES.name} WHERE created = $1 AND signature_hash = $2`;
 const FORGET = `DELETE FROM ${CALLBACK_SIGNATURES.name} WHERE created < $1`;
 
 const RECORDED: Columns = {

@@ -84,6 +84,7 @@ const SHOWN = [
   'ALLOW_LIST_FILE',
   'BAN_LIST_FILE',
   'WITHHOLD_FILE',
+  'CALLBACKS',
   'METRICS_PORT',
   'BACKUP_STAMP_FILE',
 ] as const satisfies readonly (keyof Config)[];

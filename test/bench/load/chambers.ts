@@ -19,8 +19,11 @@ export interface Chamber {
   readonly agents: readonly Agent[];
 }
 
-export function lobbyFromNow(agentsPerChamber = 1): Deadline {
-  return { debateFrom: Date.now() + LOBBY_MILLIS + agentsPerChamber * LOBBY_MILLIS_PER_AGENT };
+export function lobbyFromNow(
+  agentsPerChamber = 1,
+  millis = LOBBY_MILLIS + agentsPerChamber * LOBBY_MILLIS_PER_AGENT,
+): Deadline {
+  return { debateFrom: Date.now() + millis };
 }
 
 export interface ChamberShape {

@@ -21,6 +21,8 @@ export interface MovesTask {
   readonly wantsReceipts?: boolean;
   /** Members of each chamber's creation: rounds and the like. */
   readonly pace?: object;
+  /** The time to create the chambers; by default enough for some. */
+  readonly lobbyMillis?: number;
   /** Signed beforehand for each connection; the run ends when one has none left. */
   readonly movesPerConnection: number;
   /** Send them again and again for as long: only for baselines that look at nothing. */
@@ -42,7 +44,7 @@ const WARM_UP_SHARE = 0.2;
 
 export async function driveMoves(task: MovesTask): Promise<MovesResult> {
   const connections = await Promise.all(Array.from({ length: task.connections }, (_, index) => open(task, index)));
-  const deadline = lobbyFromNow(task.agentsPerChamber);
+  const deadline = lobbyFromNow(task.agentsPerChamber, task.lobbyMillis);
   const chambers = await openChambers(connections, task, deadline);
   const moves = chambers.map((chamber) => signMoves(chamber, task));
   await untilDebate(deadline);

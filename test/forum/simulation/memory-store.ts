@@ -80,6 +80,7 @@ const NO_CALLBACKS: CallbackStore = {
   remove: unread,
   record: unread,
   remember: unread,
+  forget: unread,
   listMemberships: unread,
   listPlayed: unread,
   listSeated: unread,

@@ -110,6 +110,7 @@ async function useAll({ log, lists, callbacks, tree, meta }: Store): Promise<voi
   await lists.operatorEmail('did:key:a');
   await callbacks.put({ did: 'did:key:a', url: 'https://example.org/', since: 1 });
   await callbacks.remember({ key: signature, did: 'did:key:a', created: 9 }, 1);
+  await callbacks.forget({ key: signature, did: 'did:key:a', created: 9 });
   await callbacks.listMemberships({ did: '', chamberId: 0 }, 9);
   await callbacks.listPlayed([1, 2]);
   await callbacks.listSeated([{ chamberId: 1, turnOrder: 0 }]);
