@@ -7,7 +7,7 @@ import { hiddenSignatureKey } from '../../crypto/http-signature.ts';
 import { type ChamberEvent, fromLine } from '../../vocabulary/events.ts';
 import type { StreamId } from '../stream-id.ts';
 import type { StubLine } from '../withholding.ts';
-import { type Columns, type Dialect, jsonRows, type SqlValue } from './sql.ts';
+import { type Dialect, jsonRows, type SqlValue } from './sql.ts';
 import { columnsOf, insertListed, LatestRows, rowOf, TABLES, WITHHELD } from './tables.ts';
 
 /** A signatureKey begins with its second, and so does its withheld form: an index of either grows at one end. */
@@ -78,10 +78,10 @@ export function withholdStatements(dialect: Dialect, { after, streams }: Withhol
       }));
       const added = [jsonRows(columnsOf(WITHHELD), numbered), last, key, head];
       statements.push({ text: addNumbers(dialect), values: added, changesMin: some.length });
-      const stubs = some.map(({ eventId, line, signature }) => ({
-        ...{ at_event: eventId, stub: line, stub_crc: crc32(line), is_signed: signature !== null },
-      }));
-      statements.push({ text: replaceLines(dialect), values: [jsonRows(STUB, stubs), key], changesMin: some.length });
+      for (const { eventId, line, signature } of some) {
+        const text = replaceLine(dialect, signature !== null);
+        statements.push({ text, values: [line, crc32(line), key, eventId], changesMin: 1 });
+      }
       last += some.length;
     }
     statements.push({ text: 'DELETE FROM snapshots WHERE stream = $1', values: [String(stream)] });
@@ -104,9 +104,8 @@ function addNumbers({ listed }: Dialect): string {
     WHERE (SELECT coalesce(max(number), 0) FROM withheld) = $2 AND (SELECT max(event_id) FROM events WHERE stream = $3) = $4`;
 }
 
-const STUB: Columns = { at_event: 'integer', stub: 'bytes', stub_crc: 'integer', is_signed: 'boolean' };
-
-function replaceLines({ listed, lineOf }: Dialect): string {
-  return `UPDATE events SET line = ${lineOf('stub')}, line_crc = stub_crc, signature = CASE WHEN is_signed THEN NULL ELSE signature END
-    FROM ${listed('$1', STUB)} WHERE stream = $2 AND event_id = at_event`;
+/** One line at a time: joined with a list, SQLite would search the list for each event of the stream. */
+function replaceLine({ lineOf }: Dialect, isSigned: boolean): string {
+  const signature = isSigned ? ', signature = NULL' : '';
+  return `UPDATE events SET line = ${lineOf('$1')}, line_crc = $2${signature} WHERE stream = $3 AND event_id = $4`;
 }
