@@ -1,9 +1,8 @@
 // Data types: a request to the service, and the client's knowledge of the service.
-import type { KeyDirectory } from '../crypto/key-directory.ts';
-import type { StubReader } from '../crypto/stub-reader.ts';
 import type { ReadLimits } from '../reading/limits.ts';
 import type { Fetch } from '../reading/response.ts';
 import type { Shape } from '../reading/shape.ts';
+import type { ForumEvent } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { ClientError } from './error.ts';
 import type { Heads } from './heads.ts';
@@ -27,8 +26,16 @@ export interface Service {
   readonly limits: ReadLimits;
   /** The last event that this service's readers and agents read of each chamber. */
   readonly heads: Heads;
-  /** The receipts keys in the service's directory, and the reader of stubs that uses them. */
-  readonly stubKeys: { directory: KeyDirectory; reader?: StubReader };
+  readonly stubs: Stubs;
+}
+
+/** Judges stubs by the keys in the service's directory. */
+export interface Stubs {
+  knows(keyid: string): boolean;
+  /** Takes the directory, which may be anything. */
+  learn(directory: unknown): void;
+  /** The leaf of a line and of the event in it; throws InvalidStub. */
+  leafOf(line: Uint8Array, event: ForumEvent): Uint8Array;
 }
 
 /** A request that is about to be sent again. */

@@ -1,36 +1,59 @@
 // The service's key directory, and the keys by which this client's readers judge stubs.
 import { DIRECTORY_PATH, type KeyDirectory, parseDirectory } from '../crypto/key-directory.ts';
 import { StubReader } from '../crypto/stub-reader.ts';
+import type { ForumEvent } from '../vocabulary/events.ts';
 import { instantOf } from '../vocabulary/values.ts';
 import type { Withheld } from '../vocabulary/withheld.ts';
-import type { Service } from './call.ts';
+import type { Service, Stubs } from './call.ts';
 import { exchange } from './exchange.ts';
 
 export async function readDirectory(service: Service, signal?: AbortSignal): Promise<KeyDirectory> {
-  return parseDirectory(await exchange<unknown>(service, { method: 'GET', path: DIRECTORY_PATH }, signal));
+  return parseDirectory(await readKeys(service, signal));
 }
 
-/** Reads the directory before a stub is judged, if its key is not known yet. */
-export async function prepareStub(service: Service, line: string, signal?: AbortSignal): Promise<void> {
-  const [, keyid] = STUB_KEY.exec(line) ?? [];
-  if (keyid === undefined || service.stubKeys.directory.has(keyid)) return;
-  service.stubKeys.directory = await readDirectory(service, signal);
+async function readKeys(service: Service, signal?: AbortSignal): Promise<unknown> {
+  return await exchange<unknown>(service, { method: 'GET', path: DIRECTORY_PATH }, signal);
 }
 
 /** Of a stub in canonical form; any other one is rejected. */
 const STUB_KEY = /,"withheld":\{"at":"[^"]*","key":"[^"]*","keyid":"([^"]*)","leaf":[^{}]*\}\}$/;
 
-/** Takes stubs under keys of the service's directory, of the log that the service names. */
-export function stubReader({ stubKeys, contact }: Service): StubReader {
-  stubKeys.reader ??= new StubReader((withheld) => signerProblem(withheld, stubKeys.directory, contact.logId));
-  return stubKeys.reader;
+/** Reads the directory before a stub is judged, if its key is not known yet. */
+export async function prepareStub(service: Service, line: string, signal?: AbortSignal): Promise<void> {
+  if (!line.endsWith('}}')) return;
+  const [, keyid] = STUB_KEY.exec(line) ?? [];
+  if (keyid !== undefined && !service.stubs.knows(keyid)) service.stubs.learn(await readKeys(service, signal));
 }
 
-function signerProblem({ keyid, log, at }: Withheld, directory: KeyDirectory, logId: string | undefined) {
-  if (logId !== undefined && log !== logId) return `is a stub of the log ${log}, not of ${logId}`;
-  const key = directory.get(keyid);
-  if (key === undefined) return 'is withheld under a key that is not in the key directory of the service';
-  const seconds = instantOf(at) / 1_000;
-  const { nbf = Number.NEGATIVE_INFINITY, exp = Number.POSITIVE_INFINITY } = key;
-  return nbf <= seconds && seconds < exp ? undefined : `is withheld at ${at}, when its key was not in force`;
+/** Takes stubs of the log that the service names, under keys of its directory. */
+export class DirectoryStubs implements Stubs {
+  readonly #contact: Service['contact'];
+  readonly #reader = new StubReader((withheld) => this.#problemOf(withheld));
+  #directory: KeyDirectory = new Map();
+
+  constructor(contact: Service['contact']) {
+    this.#contact = contact;
+  }
+
+  knows(keyid: string): boolean {
+    return this.#directory.has(keyid);
+  }
+
+  learn(directory: unknown): void {
+    this.#directory = parseDirectory(directory);
+  }
+
+  leafOf(line: Uint8Array, event: ForumEvent): Uint8Array {
+    return this.#reader.leafOf(line, event);
+  }
+
+  #problemOf({ keyid, log, at }: Withheld): string | undefined {
+    const { logId = log } = this.#contact;
+    if (log !== logId) return `is a stub of the log ${log}, not of ${logId}`;
+    const key = this.#directory.get(keyid);
+    if (key === undefined) return 'is withheld under a key that is not in the key directory of the service';
+    const seconds = instantOf(at) / 1_000;
+    const { nbf = Number.NEGATIVE_INFINITY, exp = Number.POSITIVE_INFINITY } = key;
+    return nbf <= seconds && seconds < exp ? undefined : `is withheld at ${at}, when its key was not in force`;
+  }
 }

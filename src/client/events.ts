@@ -1,13 +1,12 @@
 // Events over any number of connections. Each line contains the leaf hash of the previous one: only lines that follow the cursor are
 // returned, so a reader detects any change.
 import { InvalidStub } from '../crypto/stub.ts';
-import type { StubReader } from '../crypto/stub-reader.ts';
 import { READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
 import { backoffMillis, timerMillis } from '../reading/waiting.ts';
 import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
 import { type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
-import { type CallOptions, PAGE_LINES_MAX, type Page, type Service } from './call.ts';
-import { prepareStub, stubReader } from './directory.ts';
+import { type CallOptions, PAGE_LINES_MAX, type Page, type Service, type Stubs } from './call.ts';
+import { prepareStub } from './directory.ts';
 import { ClientError, nullIfRetryable, parseJson, tooLarge } from './error.ts';
 import { exchange } from './exchange.ts';
 import { isNode } from './runtime.ts';
@@ -264,13 +263,13 @@ export async function followServed<Owner extends Stream>(
   signal?: AbortSignal,
 ): Promise<VerifiedLine<EventIn<Owner>>> {
   await prepareStub(service, line, signal);
-  return follow(cursor, stream, line, { limits: service.limits, stubs: stubReader(service) });
+  return follow(cursor, stream, line, { limits: service.limits, stubs: service.stubs });
 }
 
 interface Reading {
   readonly limits?: ReadLimits;
   /** Judges stubs. */
-  readonly stubs: StubReader;
+  readonly stubs: Pick<Stubs, 'leafOf'>;
 }
 
 /** Checks that the line of a chamber or an agent is the next one after the cursor; throws CLIENT_ERR_CHAIN if not. */

@@ -23,6 +23,7 @@ import type { CallOptions, Retry, Service } from './call.ts';
 import type { Callback } from './callback-types.ts';
 import { type CallbackOptions, type CallbackRequest, CallbackVerifier } from './callbacks.ts';
 import { changes, type PhaseChange } from './chamber-watcher.ts';
+import { DirectoryStubs } from './directory.ts';
 import { ClientError } from './error.ts';
 import {
   accountHistory,
@@ -177,18 +178,19 @@ export class ForumClient {
 
   /** `baseUrl` is the service's PUBLIC_URL: signatures cover it. */
   constructor(baseUrl: string, options: ForumClientOptions = {}) {
+    const contact = { isMade: false };
     this.service = {
       baseUrl: checkedUrl(baseUrl),
       clock: new ServiceClock(options.clock),
       fetch: options.fetch ?? ((url, init) => fetch(url, init)),
       patienceMillis: options.patienceMillis ?? PATIENCE_MILLIS,
       firstPatienceMillis: options.patienceMillis ?? FIRST_PATIENCE_MILLIS,
-      contact: { isMade: false },
+      contact,
       onRetry: options.onRetry ?? (() => {}),
       onWarning: options.onWarning ?? ((warning) => console.warn(warning)),
       limits: { ...READ_LIMITS, ...options.limits },
       heads: new Heads(),
-      stubKeys: { directory: new Map() },
+      stubs: new DirectoryStubs(contact),
     };
     this.#callbacks = new CallbackVerifier(this.service);
   }

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { readableSchemas } from '../../src/moves/records.ts';
 import { moves } from '../../src/moves/registry.ts';
 import * as sample from '../../src/moves/samples.ts';
+import { missingMember } from '../../src/vocabulary/texts.ts';
 
 const AT = '2030-01-01T12:00:00.000Z';
 const TRANSACTION = { chainId: 1, nonce: 0, txHash: sample.TX_HASH, rawTransaction: sample.RAW_TRANSACTION };
@@ -47,7 +48,9 @@ describe('a record', () => {
 
   it.each(RECORDS)('a record of $type must have exactly its members', (good) => {
     expect(isRecord(good.type, good)).toBe(true);
-    const payloads = changesOf(good.payload).map((payload) => ({ ...good, payload }));
+    // What only a stub lacks, the auditor checks.
+    const whole = changesOf(good.payload).filter((payload) => missingMember(good.type, payload) === undefined);
+    const payloads = whole.map((payload) => ({ ...good, payload }));
     for (const bad of [...changesOf(good), ...payloads, { ...good, type: 'chamber.renamed' }]) {
       expect([bad, isRecord(good.type, bad)]).toEqual([bad, false]);
     }

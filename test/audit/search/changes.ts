@@ -2,8 +2,10 @@
 // again.
 import { type Hex, parseTransaction } from 'viem';
 import type { privateKeyToAccount } from 'viem/accounts';
+import { leafHash } from '../../../src/crypto/merkle.ts';
 import { retirementText, walletProofText } from '../../../src/crypto/wallet-texts.ts';
-import { NO_PREVIOUS } from '../../../src/vocabulary/values.ts';
+import { canonicalJson } from '../../../src/vocabulary/json.ts';
+import { NO_PREVIOUS, toHex } from '../../../src/vocabulary/values.ts';
 import type { Random } from '../../kit/random.ts';
 import type { Signer } from '../../kit/signer.ts';
 import { changed, leaves, type Path, slightly } from '../alter.ts';
@@ -12,6 +14,7 @@ import { payloadOf, requestOf } from '../forgeries.ts';
 import { FACTORY, REGISTRY, signed } from '../sample.ts';
 import type { Draft, Entry } from './draft.ts';
 import { type History, SIGNERS, STRANGER, WALLETS } from './histories.ts';
+import { editedStub, isStub, stubOver } from './stubs.ts';
 
 /** Changes the draft; false if it is not applicable. */
 export type Change = (draft: Draft, random: Random) => boolean | Promise<boolean>;
@@ -64,8 +67,50 @@ export function changesOf(histories: readonly History[]): readonly Change[] {
   const ofClaims = [replace, replace, replace, flip, flip, empty, empty, copy, unprove, unprove, unprove];
   const ofSignatures = [signByAnother, takeRequest, claimContract, proveAgain, proveAgain, bodyOtherwise, decorate];
   const ofService = [chainClaim, chainClaim, balance, nonceOf, oneTransaction];
-  return [...structural, ...ofClaims, ...ofSignatures, ...ofService, capitals, refersToNone, join];
+  const ofStubs = [withholdAny, withholdAny, editStub, editStub, moveStub, restate];
+  return [...structural, ...ofStubs, ...ofClaims, ...ofSignatures, ...ofService, capitals, refersToNone, join];
 }
+
+/** A stub over a line, of any type: votes too. Only the service signs it. */
+const withholdAny: Change = (draft, random) => {
+  const stream = new Stream(draft, random);
+  const place = random.below(stream.entries.length);
+  const { line } = stream.entries[place] ?? {};
+  if (line === undefined || isStub(line)) return false;
+  const leaf = toHex(leafHash(Buffer.from(canonicalJson(line))));
+  stream.entries = stream.entries.with(place, { ...(stream.entries[place] as Entry), line: stubOver(line, leaf) });
+  return stream.say(`${String(line['type'])} at ${place} withheld`);
+};
+
+function changeStub(draft: Draft, random: Random, change: (line: Line, others: readonly Line[]) => Line): boolean {
+  const stream = new Stream(draft, random);
+  const stubs = stream.entries.map(({ line }, index) => ({ line, index })).filter(({ line }) => isStub(line));
+  if (stubs.length === 0) return false;
+  const { line, index } = random.pick(stubs);
+  const changed = change(
+    line,
+    stubs.map((each) => each.line),
+  );
+  stream.entries = stream.entries.with(index, { ...(stream.entries[index] as Entry), line: changed });
+  return stream.say(`the stub at ${index} changed`);
+}
+
+const editStub: Change = (draft, random) => changeStub(draft, random, (line) => editedStub(line, random));
+
+/** A stub with what another one states, or only with its signature. */
+const moveStub: Change = (draft, random) =>
+  changeStub(draft, random, (line, others) => {
+    const [own, other] = [line['withheld'] as Line, random.pick(others)['withheld'] as Line];
+    return { ...line, withheld: random.chance(0.5) ? other : { ...own, signature: other['signature'] as Json } };
+  });
+
+/** A stub that says something else of its event. */
+const restate: Change = (draft, random) =>
+  changeStub(draft, random, (line) => {
+    const paths = leaves(line).filter(([first]) => first === 'payload' || first === 'did' || first === 'ts');
+    const path = random.pick(paths);
+    return changed(line, path, slightly) as Line;
+  });
 
 /** A line of any history, dated like the one before it. */
 function insert(draft: Draft, random: Random, line: Line): boolean {

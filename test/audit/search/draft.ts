@@ -3,10 +3,11 @@ import { encodeFunctionData, type Hex, parseAbi } from 'viem';
 import { MoveAccumulator } from '../../../src/audit/chamber/move-tree.ts';
 import { leafHash } from '../../../src/crypto/merkle.ts';
 import { canonicalJson } from '../../../src/vocabulary/json.ts';
-import { NO_PREVIOUS, toHex } from '../../../src/vocabulary/values.ts';
+import { fromHex, NO_PREVIOUS, toHex } from '../../../src/vocabulary/values.ts';
 import { type Line, toText } from '../forge.ts';
 import { REGISTRY, signed } from '../sample.ts';
 import { type History, isMove } from './histories.ts';
+import { isStub, signedStub } from './stubs.ts';
 
 export interface Entry {
   readonly line: Line;
@@ -24,6 +25,8 @@ export class Draft {
   readonly said: string[] = [];
   /** Whether numbers and hashes are corrected. */
   isRechained = true;
+  /** Whether the service signs every stub again. */
+  signsStubs = false;
   /** Whether the root, the count and the transactions of the commitment are corrected. */
   isRecommitted = false;
 
@@ -37,7 +40,7 @@ export class Draft {
   /** The auditor's input. */
   async texts(): Promise<{ readonly lines: string; readonly accounts: string | undefined }> {
     const lines = this.lines.map(({ line }) => line);
-    const settled = this.isRecommitted ? await recommitted(lines) : lines;
+    const settled = this.isRecommitted ? await recommitted(lines, this.signsStubs) : lines;
     const accounts = [...this.accounts.values()].map((entries) => this.#textOf(entries.map(({ line }) => line)));
     return {
       lines: this.#textOf(settled, 1),
@@ -47,27 +50,36 @@ export class Draft {
 
   #textOf(lines: readonly Line[], firstEventId = Number(lines[0]?.['eventId'] ?? 1)): string {
     if (lines.length === 0) return '';
-    return toText(this.isRechained ? chained(lines, firstEventId) : lines.map((line) => canonicalJson(line)));
+    return toText(
+      this.isRechained ? chained(lines, firstEventId, this.signsStubs) : lines.map((line) => canonicalJson(line)),
+    );
   }
 }
 
 /** The lines with correct numbers and hashes; if the first event is not 1, it keeps its `prev`. */
-function chained(lines: readonly Line[], firstEventId: number): string[] {
+function chained(lines: readonly Line[], firstEventId: number, signsStubs: boolean): string[] {
   let prev = firstEventId === 1 ? NO_PREVIOUS : String(lines[0]?.['prev']);
   return lines.map((line, index) => {
-    const text = canonicalJson({ ...line, eventId: firstEventId + index, prev });
-    prev = toHex(leafHash(Buffer.from(text)));
+    const placed: Line = { ...line, eventId: firstEventId + index, prev };
+    const text = canonicalJson(signsStubs && isStub(placed) ? signedStub(placed) : placed);
+    prev = leafIn(text);
     return text;
   });
+}
+
+/** Of a stub the leaf that it states. */
+function leafIn(text: string): string {
+  const { withheld } = JSON.parse(text) as Line;
+  return withheld === undefined ? toHex(leafHash(Buffer.from(text))) : String((withheld as Line)['leaf']);
 }
 
 const COMMIT = parseAbi(['function commitChamber(uint256 chamberId, bytes32 root)']);
 
 /** The lines, whose commitments and their transactions have the root of the moves. */
-async function recommitted(lines: readonly Line[]): Promise<readonly Line[]> {
+async function recommitted(lines: readonly Line[], signsStubs: boolean): Promise<readonly Line[]> {
   const moves = lines.filter(isMove);
   const tree = new MoveAccumulator();
-  for (const text of chained(moves, 1)) tree.push(leafHash(Buffer.from(text)));
+  for (const text of chained(moves, 1, signsStubs)) tree.push(fromHex(leafIn(text)));
   const root = tree.root() ?? NO_PREVIOUS;
   const settled: Line[] = [];
   let last: Hex | undefined;

@@ -9,6 +9,8 @@ import { verifyKeptReceipt } from '../../../src/crypto/kept-receipt.ts';
 import { leafHash } from '../../../src/crypto/merkle.ts';
 import type { KeptReceipt } from '../../../src/crypto/receipt.ts';
 import type { ChainAnswer, ChainQuestion } from '../../../src/moves/chain-question.ts';
+import { canonicalJson } from '../../../src/vocabulary/json.ts';
+import { textsIn } from '../../../src/vocabulary/texts.ts';
 import { toHex } from '../../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom } from '../../kit/chambers.ts';
 import { HOUR, START } from '../../kit/clock.ts';
@@ -17,7 +19,9 @@ import { Signer } from '../../kit/signer.ts';
 import { PUBLIC_URL, registrationOf, TestService } from '../../kit/test-service.ts';
 import { provenRegistration, retirementBy, walletOf } from '../../kit/wallets.ts';
 import { accountOf, type Line, parse } from '../forge.ts';
+import { payloadOf } from '../forgeries.ts';
 import { ANN, BOB, CAT, fixedKeys } from '../sample.ts';
+import { signedStub, stubOver } from './stubs.ts';
 
 export interface History {
   readonly name: string;
@@ -64,6 +68,12 @@ export async function histories(): Promise<readonly History[]> {
     { name: 'the moves of the sample', lines: open.filter(isMove) },
     { name: 'a chamber with rounds', lines: read('chamber-with-rounds') },
     { name: 'a chamber with amendments', lines: read('chamber-with-amendments') },
+    { name: 'a chamber with withheld texts', lines: withStubs(read('chamber-with-amendments'), SPEECHES) },
+    {
+      name: 'a chamber with withheld labels',
+      lines: withStubs(closed, ['chamber.joined', 'chamber.debated']),
+      accounts: new Map([...accounts].map(([did, own]) => [did, withStubs(own, ACCOUNT_LINES)])),
+    },
     { name: 'a chamber that says who may join', lines: closed, accounts },
     { name: 'its moves', lines: closed.filter(isMove), accounts },
     { name: 'accounts of every kind', lines, accounts: all.accounts },
@@ -72,6 +82,18 @@ export async function histories(): Promise<readonly History[]> {
     { name: 'the same with a chain', lines, accounts: all.accounts, judgeProof },
     { name: 'the same with receipts', lines, accounts: all.accounts, receipts: all.receipts, judgeProof },
   ];
+}
+
+const SPEECHES = ['chamber.proposed', 'chamber.amended', 'chamber.debated', 'relay.deploy_submitted'];
+const ACCOUNT_LINES = ['agent.registered', 'agent.personality_changed'];
+
+/** The lines, of which the service has withheld those of these types that hold texts. */
+function withStubs(lines: readonly Line[], types: readonly string[]): readonly Line[] {
+  return lines.map((line) => {
+    const isWithheld =
+      types.includes(String(line['type'])) && textsIn(String(line['type']), payloadOf(line)).length > 0;
+    return isWithheld ? signedStub(stubOver(line, toHex(leafHash(Buffer.from(canonicalJson(line)))))) : line;
+  });
 }
 
 function withoutFirst(accounts: ReadonlyMap<string, readonly Line[]>, of: readonly Signer[]) {

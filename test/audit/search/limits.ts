@@ -9,6 +9,10 @@ import { limitOfChain } from './chain-limits.ts';
 import type { Difference } from './differences.ts';
 import type { Draft, Entry } from './draft.ts';
 import { type History, isMove, STRANGER } from './histories.ts';
+import { isStub } from './stubs.ts';
+
+/** A stub that is left out is covered by other limits, if at all. */
+const ON_ITS_WORD = 'what a stub says rests on the word of the service that signed it: the line that was shows it';
 
 interface Limit {
   readonly why: string;
@@ -16,6 +20,7 @@ interface Limit {
 }
 
 export function limitOf(difference: Difference, draft: Draft): string | undefined {
+  if (draft.signsStubs && isStub('now' in difference ? difference.now : difference.line)) return ON_ITS_WORD;
   if (isPinned(difference, draft)) return undefined;
   const isCommitted = draft.history.lines.some(({ type }) => type === 'chamber.committed');
   if (draft.history.askChain !== undefined && isCommitted) return limitOfChain(difference);
@@ -280,7 +285,10 @@ function isPinned({ did, kind, line }: Difference, draft: Draft): boolean {
 function isOfAnyChain(line: Line, { lines }: Draft): boolean {
   const { committedAt, graduatedAt, blockNumber, tokenAddress } = payloadOf(line);
   if (blockNumber === 0) return false;
-  if ([`0x${'0'.repeat(40)}`, REGISTRY, FACTORY].includes(String(tokenAddress))) return false;
+  // Without the calls of the deployments no line names the factory.
+  const isFactoryNamed = lines.some(({ line: { type, withheld } }) => type === 'relay.deploy_submitted' && !withheld);
+  const contracts = [`0x${'0'.repeat(40)}`, REGISTRY, ...(isFactoryNamed ? [FACTORY] : [])];
+  if (contracts.includes(String(tokenAddress))) return false;
   const commitment = lines.find((entry) => entry.line['type'] === 'chamber.committed')?.line;
   const from =
     graduatedAt === undefined ? 0 : Date.parse(String(payloadOf(commitment ?? line)['committedAt'] ?? '1970'));

@@ -109,6 +109,7 @@ async function makeChange(
   for (let wanted = random.pick([1, 1, 2, 2, 2, 3, 4]); wanted > 0; wanted--)
     await random.pick(possible)(draft, random);
   draft.isRechained = random.chance(0.9);
+  draft.signsStubs = draft.isRechained && random.chance(0.5);
   draft.isRecommitted =
     draft.isRechained && random.chance(0.5) && history.lines.some(({ type }) => type === 'chamber.committed');
   const texts = await draft.texts();
