@@ -15,8 +15,7 @@ import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 import type { Prepared, TestService } from '../kit/test-service.ts';
 import { TestService as Service } from '../kit/test-service.ts';
 import { eventually } from '../kit/until.ts';
-
-const SECRET = 'Rosebud-of-Xanadu-1941';
+import { everyResponse, SECRET } from './every-response.ts';
 
 function serviceWithList(list = '') {
   const file = join(temporaryFolder(), 'withhold');
@@ -36,35 +35,6 @@ function serviceWithList(list = '') {
 
 async function lineOf(service: TestService, stream: StreamId, eventId: number): Promise<Record<string, unknown>> {
   return JSON.parse((await service.lines(stream))[eventId - 1] ?? '{}');
-}
-
-/** Every GET route of the service, for these chambers, agents and tickers, in every form that it has. */
-async function everyResponse(service: TestService, ids: Readonly<Record<string, readonly string[]>>): Promise<string> {
-  const { paths } = (await service.must('GET', '/openapi.json')) as { paths: Record<string, object> };
-  const logId = service.log.logId;
-  const values: Readonly<Record<string, readonly string[]>> = { ...ids, logId: [logId] };
-  let found = '';
-  let read = 0;
-  for (const [path, methods] of Object.entries(paths)) {
-    if (!('get' in methods) || path.endsWith('/stream')) continue;
-    for (const filled of fillings(path, values)) {
-      for (const accept of ['application/json', 'text/html', 'text/markdown']) {
-        const response = await service.app.request(filled, { headers: { accept } }, {});
-        const text = await response.text();
-        read += Number(response.status === 200);
-        if (text.includes(SECRET)) found += `${filled} (${accept}) `;
-      }
-    }
-  }
-  expect(read).toBeGreaterThan(20);
-  return found;
-}
-
-function fillings(path: string, values: Readonly<Record<string, readonly string[]>>): readonly string[] {
-  const [name] = /(?<=\{)\w+(?=\})/.exec(path) ?? [];
-  if (name === undefined) return [path];
-  const own = name === 'tile' ? ['0/000.p/1'] : (values[name] ?? ['1']);
-  return own.flatMap((value) => fillings(path.replace(`{${name}}`, value), values));
 }
 
 /** What the files of the database have, searched for raw. */
