@@ -1,7 +1,6 @@
 // Checks a folder for damage by a killed process or a failing disk: the length of the lines, the tiles at the edge, and that the last lines match
 // their leaves.
 import type { FileHandle } from 'node:fs/promises';
-import { storedLeaf } from '../crypto/stub.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
 import { parseCheckpoint } from '../tlog/checkpoint.ts';
 import { parseNote } from '../tlog/note.ts';
@@ -9,6 +8,7 @@ import { ENTRIES, TILE_WIDTH } from '../tlog/tile.ts';
 import { openGrowingTree, type ReadTiles } from '../tlog/tiled-tree.ts';
 import { HASH_BYTES } from '../tlog/tree.ts';
 import type { MirrorState } from './record.ts';
+import { leafOfHeld } from './stubs.ts';
 
 interface FolderContent {
   readonly state: MirrorState;
@@ -57,7 +57,7 @@ async function damageOfTail({ state: { size, bytes }, lines, readTiles }: Folder
     const place = size - last.length + i;
     const at = (place % TILE_WIDTH) * HASH_BYTES;
     const isNull = line.length === 4 && line.toString() === 'null';
-    if (!isNull && Buffer.compare(storedLeaf(line), entries.subarray(at, at + HASH_BYTES)) !== 0) {
+    if (!isNull && Buffer.compare(leafOfHeld(line), entries.subarray(at, at + HASH_BYTES)) !== 0) {
       return `line ${place + 1} of lines.ndjson has changed since it was verified`;
     }
   }

@@ -1,7 +1,7 @@
 // Stubs of lines whose texts the service has withheld. A stub counts only once its signature is verified, under a key in the service's key
 // directory, and only for this log.
 import type { KeyDirectory } from '../crypto/key-directory.ts';
-import { InvalidStub, lineLeaf, originalProblem } from '../crypto/stub.ts';
+import { InvalidStub, lineLeaf, originalProblem, stubClaim } from '../crypto/stub.ts';
 import { StubReader } from '../crypto/stub-reader.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
 import { nameOfEvent, placeOfLine, type Stream } from '../tlog/leaf-index.ts';
@@ -78,6 +78,18 @@ export class StubVerifier {
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
+
+/** The leaf of a line of the folder, whose signature was verified before. An empty one for a line that has changed since. */
+export function leafOfHeld(line: Uint8Array): Uint8Array {
+  if (!isStub(line)) return lineLeaf(line);
+  try {
+    return stubClaim(JSON.parse(utf8.decode(line)))?.leaf ?? NO_LEAF;
+  } catch {
+    return NO_LEAF;
+  }
+}
+
+const NO_LEAF = new Uint8Array();
 
 /** Why the stub contradicts a verified line of the same event; undefined if it may replace the line. */
 export function contradiction(held: string, stub: Stub): string | undefined {

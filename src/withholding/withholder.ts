@@ -12,6 +12,7 @@ import type { ServiceKeys } from '../keys/service-keys.ts';
 import { StreamDamaged } from '../log/damage.ts';
 import type { StubLine } from '../log/withholding.ts';
 import { detach } from '../process/detach.ts';
+import { ForumError } from '../vocabulary/errors.ts';
 import { fromLine } from '../vocabulary/events.ts';
 import { accountCarriers, type Carrier, deploymentCarriers, readLine } from './carriers.ts';
 import { type ListEntry, nameOf, readWithholdList, type WithholdList } from './list.ts';
@@ -134,16 +135,20 @@ export class Withholder {
       this.#isDue = false;
       failure = await this.#round();
     }
+    // The log may be closed by now; the next start finishes the work.
+    if (this.#isStopped) return;
     this.#problem = failure?.message;
     if (failure === undefined) {
       this.#problems.end('work', () => logger.info({}, 'alert cleared: every withholding is finished'));
       return;
     }
     const { message: reason } = failure;
+    // A log that takes no writes for a moment has its own alert.
+    const level = failure instanceof ForumError ? 'warn' : 'error';
     this.#problems.report('work', reason, (repeats) =>
-      logger.error({ reason, ...repeats }, 'alert raised: a withholding is not finished, and is tried again'),
+      logger[level]({ reason, ...repeats }, 'alert raised: a withholding is not finished, and is tried again'),
     );
-    if (!this.#isStopped) this.#retry = setTimeout(() => this.#wake(), RETRY_MS).unref();
+    this.#retry = setTimeout(() => this.#wake(), RETRY_MS).unref();
   }
 
   /** Returns the first error. An error of one stream does not keep the others waiting. */

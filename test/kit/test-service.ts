@@ -181,7 +181,7 @@ export class TestService {
 
   async #close(): Promise<void> {
     this.composed.drain();
-    await this.composed.calling.stop();
+    await Promise.all([this.composed.calling.stop(), this.composed.withholder.stop()]);
     this.composed.close();
     await this.store.close();
   }

@@ -8,7 +8,7 @@ import { openStore, temporaryPostgres } from '../kit/postgres.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { TestService } from '../kit/test-service.ts';
 import { eventually } from '../kit/until.ts';
-import { everyResponse, SECRET } from './every-response.ts';
+import { everyResponse, SECRET } from '../withholding/every-response.ts';
 
 it('a text is gone from every response of every node within seconds, and a retry gets its first answer on each', async () => {
   const [url, clock] = [await temporaryPostgres(), new TestClock()];
