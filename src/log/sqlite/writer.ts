@@ -115,9 +115,9 @@ class WriterThread implements Backend {
     this.#keepAlive();
   }
 
-  /** Only a write under way keeps the process running. */
+  /** Only a write under way keeps the process running, and the end of the thread. */
   #keepAlive(): void {
-    if (this.#waiting.length > 0) this.#worker.ref();
+    if (this.#waiting.length > 0 || this.#isClosing) this.#worker.ref();
     else this.#worker.unref();
   }
 

@@ -1,6 +1,8 @@
 // Withholding in a file: its bytes, its trigger, and what interrupts the erasure.
-import { readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { copyLog } from '../../../src/log/open-log.ts';
 import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
@@ -12,6 +14,8 @@ import { TestService } from '../../kit/test-service.ts';
 import { eventually } from '../../kit/until.ts';
 import { asSchema9, intrude } from '../entries.ts';
 import { debated, describeWithholding, SECRET, stubsOf } from '../withheld.ts';
+
+const PROGRAM = fileURLToPath(new URL('closing-program.ts', import.meta.url));
 
 const placeAt = (place: string) => ({ place, open: () => openSqliteStore(place) });
 
@@ -114,4 +118,17 @@ it('a file of schema 9 loses its texts like any other', async () => {
   expect(await remains(path)).toBe(false);
   await service.close();
   expect(await faultsOf(path)).toEqual([]);
+});
+
+it('a process that closes its log during an erasure ends as usual, and the next start finishes it', async () => {
+  const { path, chamber, store } = await withheldService();
+  const [stub] = await stubsOf(store, chamber.events);
+  await chamber.service.close();
+  const stubs = join(dirname(path), 'stubs.ndjson');
+  writeFileSync(stubs, Buffer.from(stub?.line ?? ''));
+  const { status, stderr } = spawnSync(process.execPath, [PROGRAM, path, stubs], { encoding: 'utf8' });
+  expect([status, stderr]).toEqual([0, '']);
+  const again = openSqliteStore(path);
+  await eventually(() => expect(again.withholding.erasure.isPending).toBe(false));
+  await again.close();
 });
