@@ -124,6 +124,10 @@ describe('a text that is withheld', () => {
     });
     const { payload } = await lineOf(service, id, 1);
     expect(isSigned(stub, (payload as { serviceKeys: { receipts: string } }).serviceKeys.receipts)).toBe(true);
+    const shown = async (suffix: string, accept: string) =>
+      (await service.app.request(`/chambers/${id}${suffix}`, { headers: { accept } }, {})).text();
+    expect(await shown('', 'text/html')).toContain('The service has withheld what was written here: personal-data');
+    expect(await shown('/transcript', 'text/markdown')).toContain('[withheld: personal-data]');
     expect(await proofsOf(service, id)).toEqual(before);
     expect(rootOf(lines)).toBe(before.root);
     expect(await service.send(said)).toMatchObject({ status: 200, body: answer.body });
