@@ -296,6 +296,10 @@ function overSeat(eventId: number): string {
 }
 
 const original = (eventId: number) => toText([lineOf(eventId)]);
+const { key: foreignKey, keyid: foreignKeyId } = (JSON.parse(stubOf(lineOf(COMMENT), { key: FOREIGN })) as Line)[
+  'withheld'
+] as Line;
+const ofForeignKey = { key: foreignKey, keyid: foreignKeyId } as Line;
 const liar = forged(stubAt(COMMENT), without(COMMENT, { stance: 'for' }));
 
 export const SOUND_ORIGINALS: readonly RowWithOriginals[] = [
@@ -310,6 +314,21 @@ export const SOUND_ORIGINALS: readonly RowWithOriginals[] = [
     'a withheld comment, and an earlier stub of it for another reason',
     toText(withheld([COMMENT])),
     toText(withheld([COMMENT], [...LINES.slice(0, COMMENT)], { reason: 'law' }).slice(COMMENT - 1)),
+  ],
+  [
+    'a stub, and another stub of its event with another stance, under a key of somebody else',
+    toText(withheld([COMMENT])),
+    toText([forged(liar, {}, ofForeignKey, FOREIGN)]),
+  ],
+  [
+    'a stub, and another stub of its event with another stance, whose signature does not verify',
+    toText(withheld([COMMENT])),
+    toText([liar.replace(/"signature":"[^"]*"\}/, `"signature":"${'A'.repeat(86)}"}`)]),
+  ],
+  [
+    'a stub, and a stub of another log of an event with the same number and another stance',
+    toText(withheld([COMMENT])),
+    toText([forged(liar, {}, { log: 'c0ffee01'.repeat(4) })]),
   ],
 ];
 

@@ -1,8 +1,8 @@
 // The check `withheld` of a chamber and its members' accounts.
 import type { Misbehaviour } from '../../tlog/misbehaviour.ts';
 import type { AuditContext } from '../context.ts';
-import { problemOfStub, type StartedStub } from '../line/stub.ts';
-import type { Findings, Problem } from '../report/findings.ts';
+import { type Contradiction, contradictionOf, problemOfStub, type StartedStub } from '../line/stub.ts';
+import type { Findings } from '../report/findings.ts';
 
 export class StubChecks {
   readonly withheldEvents: number[] = [];
@@ -19,17 +19,14 @@ export class StubChecks {
 
   async take(stub: StartedStub, eventId: number, pinned: string | undefined): Promise<void> {
     this.#isWithout = false;
-    const problem = await problemOfStub(stub, this.#context, pinned);
-    const named = `event ${eventId}`;
-    this.#report(stub, problem, { named, eventIds: [eventId] });
+    await this.#judge(stub, pinned, { named: `event ${eventId}`, eventIds: [eventId] });
     if (stub.original === undefined) this.withheldEvents.push(eventId);
   }
 
   /** Takes a stub of an account, which the chamber's event names first. */
   async takeOfAccount(stub: StartedStub, namedBy: number, pinned: string | undefined): Promise<void> {
-    const problem = await problemOfStub(stub, this.#context, pinned);
     const { eventId, did } = stub.event;
-    this.#report(stub, problem, { named: `event ${eventId} of the account of ${did}`, eventIds: [namedBy] });
+    await this.#judge(stub, pinned, { named: `event ${eventId} of the account of ${did}`, eventIds: [namedBy] });
   }
 
   /** A chamber whose lines are all there. */
@@ -37,16 +34,27 @@ export class StubChecks {
     if (this.#isWithout) this.#findings.judge('withheld', []);
   }
 
-  #report(stub: StartedStub, problem: Problem, { named, eventIds }: Named): void {
+  async #judge(stub: StartedStub, pinned: string | undefined, { named, eventIds }: Named): Promise<void> {
     const { original, contradiction, event } = stub;
+    const problem = await problemOfStub(stub, this.#context, pinned);
     this.#findings.assess('withheld', eventIds, problem, `${named} `);
-    // Anybody can make a stub that contradicts another one; only the service's own proves anything.
-    if (contradiction !== undefined && problem === undefined) this.proofs.push(contradiction.proof);
-    if (contradiction !== undefined) this.#findings.judge('withheld', eventIds, `${named} ${contradiction.problem}`);
+    for (const found of [contradiction, await this.#contradictionByOther(stub, pinned)]) {
+      if (found === undefined) continue;
+      // Anybody can make a stub that a line contradicts; only the service's own proves anything.
+      if (problem === undefined) this.proofs.push(found.proof);
+      this.#findings.judge('withheld', eventIds, `${named} ${found.problem}`);
+    }
     if (original !== undefined || typeof problem === 'string') return;
     const why = `${named} rests on the service’s word, which has withheld its texts (${event.withheld.reason}): --originals compares it with the line that was`;
     if (this.#context.policy.whole) this.#findings.undecided('withheld', why);
     else this.#findings.notEvaluated({ needs: 'originals', why }, 'withheld');
+  }
+
+  async #contradictionByOther(stub: StartedStub, pinned: string | undefined): Promise<Contradiction | undefined> {
+    for (const other of stub.others) {
+      if ((await problemOfStub(other, this.#context, pinned)) === undefined) return contradictionOf(other, stub);
+    }
+    return undefined;
   }
 }
 

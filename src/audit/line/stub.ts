@@ -11,24 +11,49 @@ import type { Problem } from '../report/findings.ts';
 
 export type StubEvent = ForumEvent & { readonly withheld: Withheld };
 
-export interface StartedStub {
+/** A stub whose signature is being verified. */
+export interface StubSignature {
   readonly event: StubEvent;
   readonly claim: StubClaim | undefined;
   /** Of the form alone. */
   readonly problem: string | undefined;
   readonly isSigned: boolean | Promise<boolean>;
+}
+
+export interface StartedStub extends StubSignature {
   /** The line that was, if it was given and explains the stub. */
   readonly original: Uint8Array | undefined;
-  /** Of the line or the stubs that were given. */
-  readonly contradiction: { readonly problem: string; readonly proof: Misbehaviour } | undefined;
+  /** Of the line that was given. */
+  readonly contradiction: Contradiction | undefined;
+  /** The given stubs of this event that contradict it. Anybody can make one, so it counts only if the service has signed it. */
+  readonly others: readonly StubSignature[];
+}
+
+export interface Contradiction {
+  readonly problem: string;
+  readonly proof: Misbehaviour;
 }
 
 /** Begins to verify the signature; undefined for a line that is no stub. */
 export function startStub(event: ForumEvent | undefined, context: AuditContext): StartedStub | undefined {
   if (event === undefined || !isStub(event)) return undefined;
+  const others = context.originals
+    ?.stubsOf(event)
+    .filter((other) => isOfSameLog(other, event) && contradicts(other, event));
+  return {
+    ...startSignature(event, context),
+    ...compareOriginal(event, context),
+    others: (others ?? []).map((other) => startSignature(other, context)),
+  };
+}
+
+function isOfSameLog(one: StubEvent, other: StubEvent): boolean {
+  return one.withheld.log === other.withheld.log;
+}
+
+function startSignature(event: StubEvent, context: AuditContext): StubSignature {
   const { claim, problem } = claimOf(event);
-  const isSigned = claim === undefined ? false : verifyClaim(claim, context);
-  return { event, claim, problem, isSigned, ...compareOriginals(event, context) };
+  return { event, claim, problem, isSigned: claim === undefined ? false : verifyClaim(claim, context) };
 }
 
 function isStub(event: ForumEvent): event is StubEvent {
@@ -53,31 +78,30 @@ function verifyClaim({ publicKey, message, signature, withheld }: StubClaim, con
 
 const utf8 = new TextEncoder();
 
-function compareOriginals(
+function compareOriginal(
   event: StubEvent,
   { originals }: AuditContext,
 ): Pick<StartedStub, 'original' | 'contradiction'> {
-  const stub = toLine(event);
-  const original = originals?.lineWith(event.withheld.leaf);
-  const problem = original && originalProblem(original, event);
-  const other = originals?.stubsOf(event).find((each) => contradicts(each, event));
-  const format = MISBEHAVIOUR;
-  if (original !== undefined && problem !== undefined) {
-    const proof: Misbehaviour = { format, kind: 'stub-and-line', stub, line: original };
-    return {
-      original: undefined,
-      contradiction: { problem: `is a stub that its original contradicts: ${problem}`, proof },
-    };
+  const line = originals?.lineWith(event.withheld.leaf);
+  const problem = line && originalProblem(line, event);
+  if (line === undefined || problem === undefined) {
+    return { original: line === undefined ? undefined : utf8.encode(line), contradiction: undefined };
   }
-  const kept = original === undefined ? undefined : utf8.encode(original);
-  if (other === undefined) return { original: kept, contradiction: undefined };
-  const proof: Misbehaviour = { format, kind: 'two-stubs', stubs: [toLine(other), stub] };
-  return { original: kept, contradiction: { problem: 'is a stub that a kept stub of this event contradicts', proof } };
+  const proof: Misbehaviour = { format: MISBEHAVIOUR, kind: 'stub-and-line', stub: toLine(event), line };
+  return {
+    original: undefined,
+    contradiction: { problem: `is a stub that its original contradicts: ${problem}`, proof },
+  };
+}
+
+export function contradictionOf(other: StubSignature, { event }: StartedStub): Contradiction {
+  const proof: Misbehaviour = { format: MISBEHAVIOUR, kind: 'two-stubs', stubs: [toLine(other.event), toLine(event)] };
+  return { problem: 'is a stub that a kept stub of this event contradicts', proof };
 }
 
 /** The problem of a stub; `pinned` is the receipts key that its chamber's first line pins. */
 export async function problemOfStub(
-  { claim, problem, isSigned, event }: StartedStub,
+  { claim, problem, isSigned, event }: StubSignature,
   context: AuditContext,
   pinned: string | undefined,
 ): Promise<Problem> {
