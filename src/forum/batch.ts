@@ -144,8 +144,8 @@ export class CommitBatch implements AppendBatch {
 }
 
 /** Whether a stream had grown before the append, so that the command must be decided again. */
-export function hasMoved({ pending, event }: Outcome, { moved }: AppendResult): boolean {
+export function hasConflict({ pending, event }: Outcome, { conflicts }: AppendResult): boolean {
   // A written event is final, even if the account that the decision read has grown at the same moment.
   const streams = event === null ? pending.streams : [event.chamberId ?? event.did];
-  return streams.some((stream) => stream !== null && moved.has(stream));
+  return streams.some((stream) => stream !== null && conflicts.has(stream));
 }

@@ -34,7 +34,7 @@ import type { MainThreadMeter } from '../process/main-thread.ts';
 import { ForumError, unavailable } from '../vocabulary/errors.ts';
 import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
-import { CommitBatch, hasMoved, NO_READINGS, type Outcome, type PendingCommand, type Readings } from './batch.ts';
+import { CommitBatch, hasConflict, NO_READINGS, type Outcome, type PendingCommand, type Readings } from './batch.ts';
 import { ChainReadings, NeedsChain } from './chain-readings.ts';
 import { type AccountCommand, basisPassed, type Command } from './commands.ts';
 import { Creations } from './creations.ts';
@@ -292,23 +292,23 @@ export class Pipeline {
 
   /** Publishes the written states, then sends the responses, then wakes followers. */
   #settle(batch: CommitBatch, result: AppendResult): void {
-    const { moved, found } = result;
+    const { conflicts, found } = result;
     const grown = new Set<StreamId>();
     for (const stream of batch.touched) {
       const state = batch.states.get(stream);
-      if (!state || moved.has(stream)) continue;
+      if (!state || conflicts.has(stream)) continue;
       this.#streams.publish(stream, state, batch.withheldThrough);
       grown.add(stream);
     }
     this.#creations.lastChamberId = batch.lastChamberId ?? this.#creations.lastChamberId;
-    if (moved.size > 0) this.#noteMoved(batch, moved);
+    if (conflicts.size > 0) this.#noteConflicts(batch, conflicts);
     this.#open.before = undefined;
     const again: PendingCommand[] = [];
     for (const outcome of batch.outcomes) {
       const { pending, event, error } = outcome;
       const line = pending.signature === null ? undefined : found.get(pending.signature);
       if (line !== undefined) this.#respondFromLog(pending, line);
-      else if (moved.size > 0 && hasMoved(outcome, result)) {
+      else if (conflicts.size > 0 && hasConflict(outcome, result)) {
         if (this.#mayDecideAgain(pending)) again.push(pending);
       } else if (error !== undefined) pending.reject(error);
       else {
@@ -316,12 +316,12 @@ export class Pipeline {
         pending.resolve(event);
       }
     }
-    if (moved.size > 0) this.#decideAgain(again);
+    if (conflicts.size > 0) this.#decideAgain(again);
     if (grown.size > 0) this.#options.onGrown(grown.add(ALL_CHAMBERS));
     this.#options.onBatch?.({
       commands: batch.outcomes.length,
-      events: batch.entries.reduce((events, { stream }) => events + Number(!moved.has(stream)), 0),
-      conflicts: moved.size,
+      events: batch.entries.reduce((events, { stream }) => events + Number(!conflicts.has(stream)), 0),
+      conflicts: conflicts.size,
       redecided: again.length,
       appendMillis: this.#gathering.appendMillis,
     });
@@ -335,8 +335,8 @@ export class Pipeline {
     this.#decideAgain([]);
   }
 
-  #noteMoved(batch: CommitBatch, moved: AppendResult['moved']): void {
-    for (const [stream, head] of moved) {
+  #noteConflicts(batch: CommitBatch, conflicts: AppendResult['conflicts']): void {
+    for (const [stream, head] of conflicts) {
       const before = batch.headsBefore.get(stream) ?? 0;
       if (head < before)
         throw new LogCorruption(`stream ${stream} ends at event ${head}, but event ${before} was read before`);

@@ -57,7 +57,7 @@ export interface AppendBatch {
   readonly signatures?: readonly string[] | undefined;
   /**
    * The withholding (withholding.ts) up to which the states are complete that entries were decided on: if the log has a later one, their
-   * rows may hold a withheld text. Then nothing is written, and all streams of the batch count as moved. Undefined if no state was read.
+   * rows may hold a withheld text. Then nothing is written, and all streams of the batch count as conflicts. Undefined if no state was read.
    */
   readonly withheldThrough?: number | undefined;
 }
@@ -67,7 +67,7 @@ export interface AppendResult {
    * The streams that could not be extended, or whose head is not that of the batch, with their heads. The append wrote no entry or
    * registration of these streams, and all of the others. A log with a single writer reports only streams whose entries repeat a signature.
    */
-  readonly moved: ReadonlyMap<StreamId, number>;
+  readonly conflicts: ReadonlyMap<StreamId, number>;
   /** The earlier lines of signatures of the batch, by signature key. */
   readonly found: ReadonlyMap<string, string | StreamDamaged>;
 }

@@ -410,7 +410,7 @@ it('an audit of a service with a second history in its tree ends with exit code 
   await before.stop();
   const store = openTestStore(path);
   const appended = await store.log.append({ entries: [entry(2, 1, { line: Buffer.from(HIDDEN.line) })] });
-  expect(appended.moved.size).toBe(0);
+  expect(appended.conflicts.size).toBe(0);
   await store.close();
   const running = await run({ DATABASE_PATH: path }, before.clock);
   const { log, tree } = running.service.forum.store;

@@ -82,8 +82,8 @@ export function describePort(open: () => Promise<Opened>): void {
         [ANN, 1],
         [BOB, 0],
       ]);
-      const moved = lost.map((stream) => [stream, before.get(stream) as number] as const);
-      expect(await log.append({ entries: batch })).toEqual(report(...moved));
+      const conflicts = lost.map((stream) => [stream, before.get(stream) as number] as const);
+      expect(await log.append({ entries: batch })).toEqual(report(...conflicts));
       const isWritten = !lost.includes(2) && batch.some(({ stream }) => stream === 2);
       expect(await heads(log, [1, 2, ANN, BOB])).toEqual([3, isWritten ? 2 : 1, 1, 0]);
     });
@@ -131,7 +131,7 @@ export function describePort(open: () => Promise<Opened>): void {
       await log.append({ entries: [first, second, created(2)] });
       const signatures = [first.signature, second.signature, 's'.repeat(72), 'h'.repeat(32)] as string[];
       const found = new Map([lineOf(first), lineOf(second)]);
-      expect(await log.append({ entries: [], signatures })).toEqual({ moved: new Map(), found });
+      expect(await log.append({ entries: [], signatures })).toEqual({ conflicts: new Map(), found });
       const given = new Map<StreamId, number>([
         [1, 1],
         [ANN, 0],
@@ -139,7 +139,7 @@ export function describePort(open: () => Promise<Opened>): void {
         [ALL_CHAMBERS, 2],
       ]);
       expect(await log.append({ entries: [], heads: given, signatures })).toEqual({
-        moved: new Map([[ANN, 1]]),
+        conflicts: new Map([[ANN, 1]]),
         found,
       });
       expect(await log.append({ entries: [] })).toEqual(NONE);
@@ -150,7 +150,7 @@ export function describePort(open: () => Promise<Opened>): void {
       const known = follows(1, 2);
       await log.append({ entries: [created(1), known, created(2)] });
       const again = { signature: known.signature };
-      const isFound = { moved: new Map([[1, 2]]), found: new Map([lineOf(known)]) };
+      const isFound = { conflicts: new Map([[1, 2]]), found: new Map([lineOf(known)]) };
       expect(await log.append({ entries: [entry(1, 3, again), follows(1, 4), follows(2, 2)] })).toEqual(isFound);
       expect(await log.append({ entries: [follows(1, 3), entry(1, 4, again), follows(2, 3)] })).toEqual(isFound);
       expect(await heads(log, [1, 2])).toEqual([2, 3]);
@@ -162,7 +162,7 @@ export function describePort(open: () => Promise<Opened>): void {
       await log.append({ entries: [known] });
       const result = await log.append({ entries: [entry(2, 1, { signature: known.signature })] });
       expect(result.found).toEqual(new Map([lineOf(known)]));
-      expect([result.moved.get(2), result.moved.get(ALL_CHAMBERS)]).toEqual([0, 1]);
+      expect([result.conflicts.get(2), result.conflicts.get(ALL_CHAMBERS)]).toEqual([0, 1]);
       expect([await log.lastEventId(2), await log.lastEventId(ALL_CHAMBERS)]).toEqual([0, 1]);
     });
 
@@ -174,7 +174,7 @@ export function describePort(open: () => Promise<Opened>): void {
       const found = new Map([[known.signature, lineOf(account)[1]]]);
       const again = [{ ...known, eventId: 2 }];
       const entries = [entry(ANN, 2, { signature: null }), created(1)];
-      expect(await log.append({ entries, registrations: again })).toEqual({ moved: new Map([[ANN, 1]]), found });
+      expect(await log.append({ entries, registrations: again })).toEqual({ conflicts: new Map([[ANN, 1]]), found });
       const unchanged = [{ ...known, unchangedAt: 1 }];
       expect((await log.append({ entries: [], registrations: unchanged })).found).toEqual(found);
       expect(await heads(log, [1, ANN])).toEqual([1, 1]);
@@ -189,7 +189,7 @@ export function describePort(open: () => Promise<Opened>): void {
       const [known, another] = [registration('a', 1), registration('b', 1)];
       const heads = new Map([[ANN, 1]]);
       const result = await log.append({ entries: [], registrations: [known, another], heads });
-      expect([result.moved.size, [...result.found.keys()]]).toEqual([0, [known.signature]]);
+      expect([result.conflicts.size, [...result.found.keys()]]).toEqual([0, [known.signature]]);
       expect([...(await log.find([another.signature])).keys()]).toEqual([another.signature]);
     });
 
@@ -457,7 +457,7 @@ export function describeLists(open: () => Promise<Opened>): void {
     const { lists, log } = (await open()).store;
     await log.append({ entries: [created(1)] });
     const listings = [listing(1, { name: 'Changed' }), idea(1, 1, 'ABC', null)];
-    expect((await log.append({ entries: [entry(1, 1, { listings })] })).moved.size).toBeGreaterThan(0);
+    expect((await log.append({ entries: [entry(1, 1, { listings })] })).conflicts.size).toBeGreaterThan(0);
     expect((await lists.listChambers(everything)).map(({ name }) => name)).toEqual(['Chamber 1']);
     expect(await lists.findIdea('ABC', 1)).toBeUndefined();
   });
@@ -716,8 +716,8 @@ function openListing(id: number) {
 /** The heads from a read, which an append reports too. */
 async function heads(log: EventLog, streams: readonly StreamId[]): Promise<readonly number[]> {
   const found = await Promise.all(streams.map((stream) => log.lastEventId(stream)));
-  const { moved } = await log.append({ entries: [], heads: new Map(streams.map((stream) => [stream, -1])) });
-  expect(streams.map((stream) => moved.get(stream))).toEqual(found);
+  const { conflicts } = await log.append({ entries: [], heads: new Map(streams.map((stream) => [stream, -1])) });
+  expect(streams.map((stream) => conflicts.get(stream))).toEqual(found);
   return found;
 }
 

@@ -18,10 +18,10 @@ export function openLog(path = ':memory:', options: SqliteStoreOptions = {}): St
   return store;
 }
 
-export const NONE: AppendResult = { moved: new Map(), found: new Map() };
+export const NONE: AppendResult = { conflicts: new Map(), found: new Map() };
 
-export function report(...moved: readonly (readonly [StreamId, number])[]): AppendResult {
-  return { ...NONE, moved: new Map(moved) };
+export function report(...conflicts: readonly (readonly [StreamId, number])[]): AppendResult {
+  return { ...NONE, conflicts: new Map(conflicts) };
 }
 
 export function entry(stream: StreamId, eventId: number, changes: Partial<LogEntry> = {}): LogEntry {

@@ -51,7 +51,7 @@ interface Rejected {
   readonly isOutdated: boolean;
 }
 
-/** Whether the batch was decided before a withholding: then all of its streams have moved. */
+/** Whether the batch was decided before a withholding: then all of its streams are reported as conflicts. */
 interface Appended extends AppendResult {
   readonly isOutdated?: true;
 }
@@ -139,22 +139,22 @@ export class Appender {
     const { heads: latest, found } = await lookUp(client, asked, this.#options.damages);
     const lowest = this.#options.chamberIdMin - 1;
     const headOf = (stream: StreamId) => Math.max(latest.get(stream) ?? 0, stream === ALL_CHAMBERS ? lowest : 0);
-    const moved = new Map<StreamId, number>();
-    for (const stream of [...streams, ...created]) moved.set(stream, headOf(stream));
+    const conflicts = new Map<StreamId, number>();
+    for (const stream of [...streams, ...created]) conflicts.set(stream, headOf(stream));
     // The batch itself has moved the head of an account that it extended.
     const written = new Set(entries.map(({ stream }) => stream));
     for (const { account } of lost) {
       if (!account || written.has(account.did) || headOf(account.did) === account.lastEventId) continue;
-      moved.set(account.did, headOf(account.did));
+      conflicts.set(account.did, headOf(account.did));
     }
-    for (const [stream, head] of heads) if (headOf(stream) !== head) moved.set(stream, headOf(stream));
-    return { moved, found };
+    for (const [stream, head] of heads) if (headOf(stream) !== head) conflicts.set(stream, headOf(stream));
+    return { conflicts, found };
   }
 }
 
 const NO_HEADS: ReadonlyMap<StreamId, number> = new Map();
 const NONE_REJECTED: Rejected = { streams: new Set(), known: [], isOutdated: false };
-const ALL_WRITTEN: Appended = { moved: new Map(), found: new Map() };
+const ALL_WRITTEN: Appended = { conflicts: new Map(), found: new Map() };
 
 /** The same in every node: chambers by id, then accounts; a stream's entries stay in their order. */
 function inOrder(entries: readonly LogEntry[]): readonly LogEntry[] {

@@ -44,14 +44,14 @@ export class PostgresEventLog extends SqlEventLog {
       nodes.giveUp(batch.entries);
       throw error;
     });
-    const { moved, found, isOutdated = false } = result;
+    const { conflicts, found, isOutdated = false } = result;
     // Otherwise its moves would be decided on the same states again.
     if (isOutdated) await onOutdated();
-    const written = moved.size === 0 ? batch.entries : batch.entries.filter(({ stream }) => !moved.has(stream));
+    const written = conflicts.size === 0 ? batch.entries : batch.entries.filter(({ stream }) => !conflicts.has(stream));
     for (const { signature } of written) if (signature !== null) seen.add(signature);
     this.#noteFound(found);
     if (written.length > 0) nodes.announce(written);
-    return { moved, found };
+    return { conflicts, found };
   }
 
   async find(signatureKeys: readonly string[]): Promise<AppendResult['found']> {

@@ -32,30 +32,30 @@ export async function append(parts: AppendParts, batch: AppendBatch): Promise<Ap
   // Makes the writer check its files before the batch is read.
   if (keys.length > 0 && asked.length > 0) await parts.writer.change([]);
   const found = await parts.find(asked);
-  const moved = new Map<StreamId, number>();
+  const conflicts = new Map<StreamId, number>();
   const isKnown = ({ signature }: LogEntry | Registration) => signature !== null && found.has(signature);
   const known = new Set<StreamId>(registrations.filter(isKnown).map(({ did }) => did));
   const repeated = entries.filter((entry) => isKnown(entry) || known.has(entry.stream)).map(({ stream }) => stream);
-  await addHeads(parts, moved, new Set(repeated), entries);
+  await addHeads(parts, conflicts, new Set(repeated), entries);
   for (const [stream, expected] of heads) {
     const head = await parts.lastEventId(stream);
-    if (head !== expected) moved.set(stream, head);
+    if (head !== expected) conflicts.set(stream, head);
   }
   for (;;) {
-    const written = entries.filter(({ stream }) => !moved.has(stream));
-    const remembered = registrations.filter(({ did, signature }) => !moved.has(did) && !found.has(signature ?? ''));
-    if (written.length + remembered.length === 0) return { moved, found };
+    const written = entries.filter(({ stream }) => !conflicts.has(stream));
+    const remembered = registrations.filter(({ did, signature }) => !conflicts.has(did) && !found.has(signature ?? ''));
+    if (written.length + remembered.length === 0) return { conflicts, found };
     try {
       await parts.writer.write(statementsOf(written, remembered, parts.chamberIdMin), { withheldThrough });
-      return { moved, found };
+      return { conflicts, found };
     } catch (error) {
       if (!(error instanceof Conflict)) throw error;
       const isOutdated = withheldThrough !== undefined && withheldThrough < (await parts.lastWithheld());
       const others = isOutdated
         ? new Set<StreamId>([...written.map(({ stream }) => stream), ...remembered.map(({ did }) => did)])
-        : await movedStreams(parts, written);
+        : await conflictingStreams(parts, written);
       if (others.size === 0) throw new Error(`a batch is rejected: ${error.message}`, { cause: error });
-      await addHeads(parts, moved, others, written);
+      await addHeads(parts, conflicts, others, written);
     }
   }
 }
@@ -65,32 +65,32 @@ const NO_HEADS: ReadonlyMap<StreamId, number> = new Map();
 /** Adds the streams with their heads, and for a creation the head of all chambers. */
 async function addHeads(
   { lastEventId }: AppendParts,
-  moved: Map<StreamId, number>,
+  conflicts: Map<StreamId, number>,
   streams: ReadonlySet<StreamId>,
   entries: readonly LogEntry[],
 ): Promise<void> {
-  for (const stream of streams) moved.set(stream, await lastEventId(stream));
+  for (const stream of streams) conflicts.set(stream, await lastEventId(stream));
   const hasCreation = entries.some((entry) => isCreation(entry) && streams.has(entry.stream));
-  if (hasCreation) moved.set(ALL_CHAMBERS, await lastEventId(ALL_CHAMBERS));
+  if (hasCreation) conflicts.set(ALL_CHAMBERS, await lastEventId(ALL_CHAMBERS));
 }
 
 /** Returns the streams whose entries do not follow their last event, or the highest chamber. */
-async function movedStreams(
+async function conflictingStreams(
   { lastEventId }: AppendParts,
   entries: readonly LogEntry[],
 ): Promise<ReadonlySet<StreamId>> {
   const heads = new Map<StreamId, number>();
-  const moved = new Set<StreamId>();
+  const conflicts = new Set<StreamId>();
   let lastChamber = await lastEventId(ALL_CHAMBERS);
   for (const entry of entries) {
     const { stream, eventId } = entry;
     const head = heads.get(stream) ?? (await lastEventId(stream));
     const isNextChamber = !isCreation(entry) || entry.stream === lastChamber + 1;
-    if (eventId !== head + 1 || !isNextChamber) moved.add(stream);
+    if (eventId !== head + 1 || !isNextChamber) conflicts.add(stream);
     else if (isCreation(entry)) lastChamber = entry.stream;
     heads.set(stream, eventId);
   }
-  return moved;
+  return conflicts;
 }
 
 function isCreation(entry: LogEntry): entry is LogEntry & { readonly stream: number } {

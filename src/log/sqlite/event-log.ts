@@ -46,7 +46,7 @@ export class SqliteEventLog extends SqlEventLog {
       batch,
     );
     for (const { stream, signature } of batch.entries)
-      if (signature !== null && !result.moved.has(stream)) seen.add(signature);
+      if (signature !== null && !result.conflicts.has(stream)) seen.add(signature);
     return result;
   }
 

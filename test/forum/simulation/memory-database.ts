@@ -70,24 +70,24 @@ export class MemoryDatabase {
       const place = this.#signatures.get(key);
       if (place !== undefined) found.set(key, this.#lineAt(place));
     }
-    const moved = this.#findMoved(entries, registrations, found);
-    for (const [stream, head] of heads) if (this.head(stream) !== head) moved.add(stream);
-    const written = entries.filter(({ stream }) => !moved.has(stream));
+    const conflicts = this.#findConflicts(entries, registrations, found);
+    for (const [stream, head] of heads) if (this.head(stream) !== head) conflicts.add(stream);
+    const written = entries.filter(({ stream }) => !conflicts.has(stream));
     for (const entry of written) this.#write(entry);
     for (const registration of registrations) {
       const { did, signature } = registration;
-      if (!moved.has(did) && !found.has(signature ?? '')) this.#remember(registration);
+      if (!conflicts.has(did) && !found.has(signature ?? '')) this.#remember(registration);
     }
-    return { moved: new Map([...moved].map((stream) => [stream, this.head(stream)])), found };
+    return { conflicts: new Map([...conflicts].map((stream) => [stream, this.head(stream)])), found };
   }
 
   /** A stream is written completely or not at all, and so are the chambers that a batch creates. */
-  #findMoved(
+  #findConflicts(
     entries: readonly LogEntry[],
     registrations: readonly Registration[],
     found: ReadonlyMap<string, unknown>,
   ): Set<StreamId> {
-    const moved = new Set<StreamId>();
+    const conflicts = new Set<StreamId>();
     const next = new Map<StreamId, number>();
     const created: StreamId[] = [];
     for (const { stream, eventId, account, signature } of entries) {
@@ -102,19 +102,19 @@ export class MemoryDatabase {
       if (isCreation) created.push(stream);
       // A server also searches only for a later event; the forum must ensure that this one exists.
       const isAtHead = account === undefined || this.head(account.did) <= account.lastEventId;
-      if (account !== undefined && !isAtHead) moved.add(account.did);
+      if (account !== undefined && !isAtHead) conflicts.add(account.did);
       if (isNext && isNextChamber && isAtHead && !found.has(signature ?? '')) continue;
-      moved.add(stream);
+      conflicts.add(stream);
     }
-    if (created.some((stream) => moved.has(stream))) {
-      for (const stream of created) moved.add(stream);
-      moved.add(ALL_CHAMBERS);
+    if (created.some((stream) => conflicts.has(stream))) {
+      for (const stream of created) conflicts.add(stream);
+      conflicts.add(ALL_CHAMBERS);
     }
     for (const { did, signature, unchangedAt } of registrations) {
       const isKnown = found.has(signature ?? '') && next.has(did);
-      if (isKnown || (unchangedAt !== undefined && this.head(did) !== unchangedAt)) moved.add(did);
+      if (isKnown || (unchangedAt !== undefined && this.head(did) !== unchangedAt)) conflicts.add(did);
     }
-    return moved;
+    return conflicts;
   }
 
   #write(entry: LogEntry): void {

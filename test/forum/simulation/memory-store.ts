@@ -135,7 +135,7 @@ class MemoryLog implements EventLog {
       this.#database.append(sent),
     );
     for (const { stream, signature } of sent.entries) {
-      if (signature !== null && !result.moved.has(stream)) this.#seen.add(signature);
+      if (signature !== null && !result.conflicts.has(stream)) this.#seen.add(signature);
     }
     for (const signature of result.found.keys()) this.#seen.add(signature);
     return result;

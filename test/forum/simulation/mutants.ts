@@ -46,7 +46,12 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     'if (signature !== null && !this.accepted.has(signature)) this.signatures.push(signature);',
     '',
   ),
-  'stale-head-published': mutant('4', PIPELINE, 'if (!state || moved.has(stream)) continue;', 'if (!state) continue;'),
+  'stale-head-published': mutant(
+    '4',
+    PIPELINE,
+    'if (!state || conflicts.has(stream)) continue;',
+    'if (!state) continue;',
+  ),
   'taken-back-batch-kept': mutant(
     '4',
     PIPELINE,

@@ -505,12 +505,12 @@ function outcomeOf(error: unknown): Outcome {
 
 function digestOf(value: unknown): string {
   if (typeof value !== 'object' || value === null) return String(value);
-  if ('moved' in value && 'found' in value) {
-    const { moved, found } = value as {
-      readonly moved: ReadonlyMap<Stream, number>;
+  if ('conflicts' in value && 'found' in value) {
+    const { conflicts, found } = value as {
+      readonly conflicts: ReadonlyMap<Stream, number>;
       readonly found: ReadonlyMap<string, string>;
     };
-    return `${[...moved].map(([stream, head]) => `${stream}:${head}`)} ${[...found.keys()].join()}`;
+    return `${[...conflicts].map(([stream, head]) => `${stream}:${head}`)} ${[...found.keys()].join()}`;
   }
   return 'count' in value ? `${(value as Page).count} lines` : 'object';
 }

@@ -10,8 +10,8 @@ import { created, entry, NONE, report } from '../entries.ts';
 
 const ANN = 'did:key:zAnn';
 /** The result of an append whose signature belongs to the entry. */
-const found = ({ line, signature }: LogEntry, moved: ReadonlyMap<StreamId, number>): AppendResult => ({
-  moved,
+const found = ({ line, signature }: LogEntry, conflicts: ReadonlyMap<StreamId, number>): AppendResult => ({
+  conflicts,
   found: new Map([[signature as string, Buffer.from(line).toString()]]),
 });
 
@@ -95,7 +95,7 @@ describe('many appends at once to the same streams', () => {
         halves.map((half) => log.append({ entries: batch(node, half) })),
       );
       const results = await Promise.all(appends);
-      const losses = halves.flat().map((id) => results.filter(({ moved }) => moved.has(id)).length);
+      const losses = halves.flat().map((id) => results.filter(({ conflicts }) => conflicts.has(id)).length);
       expect(losses).toEqual(losses.map(() => stores.length - 1));
     }
   });
@@ -142,7 +142,7 @@ describe('a repeated append', () => {
     await store.log.append({ entries: [entry(1, 3)] });
     const line = Buffer.from('{"another":"line"}');
     expect(await repeat([...ours, next], [registration])).toEqual(NONE);
-    const { moved: lost, found: lines } = await repeat([...ours, entry(2, 1, { line })]);
+    const { conflicts: lost, found: lines } = await repeat([...ours, entry(2, 1, { line })]);
     expect([...lost]).toEqual([
       [1, 3],
       [2, 1],

@@ -165,7 +165,7 @@ describe('an append whose backend ends while it waits for a standby', () => {
     [
       'leads a retry at another node to its line',
       (log, { known }) => log.append({ entries: [entry(1, 3, { signature: known.signature })] }),
-      ({ known }) => ({ moved: new Map([[1, 2]]), found: new Map([[known.signature, String(known.line)]]) }),
+      ({ known }) => ({ conflicts: new Map([[1, 2]]), found: new Map([[known.signature, String(known.line)]]) }),
     ],
     [
       'leads a repeated registration at another node to its line',
@@ -245,7 +245,7 @@ interface Written {
 }
 
 const ANN = 'did:key:zAnn';
-const NONE: AppendResult = { moved: new Map(), found: new Map() };
+const NONE: AppendResult = { conflicts: new Map(), found: new Map() };
 const END_WAITING = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
 
 /** A TCP proxy that cuts every connection at the n-th piece of data from now on, before or after it forwards that piece. */

@@ -532,7 +532,7 @@ describe('a move that arrives while a batch is written', () => {
         if (did === undefined) return log.append({ entries, ...rest });
         lost.clear();
         const result = await log.append({ entries: entries.filter(({ stream }) => stream !== did), ...rest });
-        return { ...result, moved: new Map([...result.moved, [did, await log.lastEventId(did)] as const]) };
+        return { ...result, conflicts: new Map([...result.conflicts, [did, await log.lastEventId(did)] as const]) };
       };
       return withMembers(log, { append });
     };

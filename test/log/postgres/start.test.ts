@@ -85,6 +85,6 @@ describe('a start', () => {
   it('uses the first of several hosts that accepts writes', async () => {
     const url = await temporaryPostgres();
     const store = await openStore(url.replace(/@([^/]+)\//, '@127.0.0.1:1,$1/'));
-    expect(await store.log.append({ entries: [entry(1, 1)] })).toEqual({ moved: new Map(), found: new Map() });
+    expect(await store.log.append({ entries: [entry(1, 1)] })).toEqual({ conflicts: new Map(), found: new Map() });
   });
 });

@@ -59,7 +59,7 @@ it.each([
   const stream = entries[1]?.stream as StreamId;
   const head = await store.log.lastEventId(stream);
   expect(await store.log.append({ entries: [...entries, entry(2, 2)] })).toEqual({
-    moved: new Map([[stream, head]]),
+    conflicts: new Map([[stream, head]]),
     found: new Map(),
   });
   expect(await store.log.lastEventId(stream)).toBe(head);
