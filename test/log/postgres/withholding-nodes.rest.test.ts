@@ -3,8 +3,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { faultsOf } from '../../durability/log-book.ts';
-import { openStore, temporaryPostgres } from '../../kit/postgres.ts';
+import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { TestService } from '../../kit/test-service.ts';
+import { eventually } from '../../kit/until.ts';
 import { debated, SECRET, stubsOf } from '../withheld.ts';
 import { remains } from './withheld-bytes.ts';
 
@@ -58,4 +59,14 @@ it(`no node serves a text ${NOTICED_MS_MAX} ms after it was withheld, and none b
     expect(await remains(url)).toBe(false);
     expect(await faultsOf(url)).toEqual([]);
   }
+});
+
+it('a node that gets no answer from its database for 5 s drops what it has cached', async () => {
+  const url = await temporaryPostgres();
+  const store = await openStore(url);
+  const announced: unknown[] = [];
+  store.withholding.onWithheld((streams) => void announced.push(streams));
+  await execute(url, 'ALTER TABLE withheld RENAME TO out_of_reach');
+  await eventually(() => expect(announced).toEqual([null]), 20_000);
+  await execute(url, 'ALTER TABLE out_of_reach RENAME TO withheld');
 });
