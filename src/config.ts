@@ -188,7 +188,7 @@ export const VARIABLES = {
   CHAMBER_ID_MIN: variable(
     1,
     positive,
-    'the lowest id of a new chamber: after a restore above those that the registry has roots of',
+    'the lowest id of a new chamber: after a restore, set it above every id for which the registry has a root',
   ),
   CHAMBERS_OPEN_PER_DID_MAX: limit(100_000, 100, 'chambers of one creator that are not committed'),
   RATE_PER_DID_PER_SECOND: limit(10_000, 50, 'signed requests of one agent, sustained'),
@@ -243,12 +243,8 @@ export const VARIABLES = {
     parse: matching(/^(on|off)$/, 'must be on or off'),
     about: 'whether agents may have themselves called (`PUT /me/callback`): on or off',
   },
-  CALLBACK_CHALLENGES_PER_DID_PER_HOUR: variable(10, positive, 'callbacks of one agent that are verified in an hour'),
-  CALLBACK_CHALLENGES_PER_ADDRESS_PER_HOUR: variable(
-    60,
-    positive,
-    'callbacks that are verified in an hour for one address',
-  ),
+  CALLBACK_CHALLENGES_PER_DID_PER_HOUR: variable(10, positive, 'callbacks verified per hour for one agent'),
+  CALLBACK_CHALLENGES_PER_ADDRESS_PER_HOUR: variable(60, positive, 'callbacks verified per hour for one address'),
   CALLBACKS_PER_SECOND_MAX: variable(100, integer(1, 10_000), 'tries of callbacks that begin in a second'),
   CALLBACK_DUTIES_MAX: variable(
     20_000,

@@ -31,7 +31,7 @@ export interface DeliveriesOptions {
   /** The base URL of the service. */
   readonly service: string;
   readonly dutiesMax: number;
-  /** Tries begun in a second. */
+  /** The maximum number of tries that begin in a second. */
   readonly perSecond: number;
   /** Whether this process delivers. */
   readonly leads: () => boolean;

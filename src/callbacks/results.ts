@@ -1,5 +1,5 @@
-// What deliveries have made of callbacks: kept in memory and written in batches, because a transaction for each would compete with moves.
-// After a crash the latest results are missing, which costs a line in GET /me/callback and nothing else.
+// The results of deliveries, per callback: kept in memory and written in batches, because a transaction for each would compete with
+// moves. After a crash the latest results are missing, which costs a line in GET /me/callback and nothing else.
 import type { CallbackStore, StoredCallback } from '../log/callbacks.ts';
 import type { Millis } from '../vocabulary/values.ts';
 

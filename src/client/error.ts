@@ -80,7 +80,7 @@ export class ClientError extends Error implements ErrorData {
   }
 }
 
-/** For a catch() before a later attempt. */
+/** For the catch() of a call that is tried again later: null for a retryable error, otherwise rethrows. */
 export function nullIfRetryable(error: unknown): null {
   if (error instanceof ClientError && error.retryable) return null;
   throw error;

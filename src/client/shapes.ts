@@ -1,5 +1,5 @@
-// The members of responses and lines that the client and programs on it read; the service is not trusted to send them. Unlike the
-// published schemas these shapes allow further members and types, which later versions add.
+// The members of responses and lines that the client, and programs built on it, read; the service is not trusted to send them. Unlike the
+// published schemas, these shapes allow further members and types, which later versions may add.
 import type { StanceCounts } from '../../projections/ideas.ts';
 import type { OutcomeIdea, OutcomeMember, OutcomeView } from '../../projections/outcome.ts';
 import type { TodoView } from '../../projections/todo.ts';

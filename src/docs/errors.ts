@@ -62,7 +62,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     detail: `${sample.BOB} is not allowed here: the operator of the service decides who may register, create and join`,
   },
   FORUM_ERR_RETIRED: {
-    when: 'the key of the agent was retired, by itself or by one of its wallets: no new request of it is accepted',
+    when: 'the agent’s key was retired, by the agent itself or by one of its wallets: new commands signed with it are rejected',
     remedy: 'take part with another key; reads and retries of accepted requests still work',
     detail: `${sample.BOB} was retired at ${SERVICE_TIME}: its key is not accepted any more`,
   },

@@ -28,7 +28,10 @@ interface ReadGateOptions {
   readonly workError: (network: string) => ForumError | undefined;
 }
 
-/** Makes a response when it is the caller's turn; throws FORUM_ERR_RATE. `release` stops counting it, before it is sent. */
+/**
+ * Makes a response when it is the caller's turn; throws FORUM_ERR_RATE. `release` stops counting the response as under way before it has
+ * been sent.
+ */
 export type InTurn = <Result>(
   bindings: Partial<HttpBindings>,
   respond: (release: () => void) => Promise<Result>,

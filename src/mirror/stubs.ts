@@ -23,10 +23,11 @@ type StubEvent = ForumEvent & { readonly withheld: Withheld };
 
 const utf8 = new TextDecoder();
 const CLOSING_BRACE = 0x7d;
+const WITHHELD = Buffer.from('"withheld":{');
 
-/** Lines that are not stubs end in `"}`. */
+/** Whether the line is meant as a stub: `withheld` is the last member. */
 export function isStub(line: Uint8Array): boolean {
-  return line.at(-1) === CLOSING_BRACE && line.at(-2) === CLOSING_BRACE;
+  return line.at(-2) === CLOSING_BRACE && Buffer.from(line.buffer, line.byteOffset, line.length).includes(WITHHELD);
 }
 
 export class StubVerifier {

@@ -32,7 +32,7 @@ import { type Allowance, type Annotated, type Consumer, Subscriptions } from './
 import { acceptWebSocket } from './websocket.ts';
 import { WithheldNotes } from './withheld-notes.ts';
 
-/** A response of at most so many lines does not wait behind readers of whole logs. */
+/** A response of at most this many lines does not wait behind readers of whole logs. */
 const SHORT_ANSWER_LINES = 100;
 
 const NOT_A_STREAM =

@@ -40,7 +40,7 @@ export function requireQuery(url: string, known: readonly string[]): void {
   }
 }
 
-/** Whether the parameter is there, whose one value is 1. Throws FORUM_ERR_VALIDATION. */
+/** Whether the parameter is present; its only valid value is 1. Throws FORUM_ERR_VALIDATION. */
 export function parseSwitch(name: string, text: string | undefined): boolean {
   if (text === undefined || text === '1') return text === '1';
   throw invalid(`${name}: must be 1`);

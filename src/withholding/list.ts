@@ -49,7 +49,7 @@ export function parseWithholdList(text: string): WithholdList {
   return { entries: [...entries.values()], badLines };
 }
 
-/** Returns why the text is not an entry. */
+/** Returns the entry, or a string that says why the text is not one. */
 function readEntry(text: string): Omit<ListEntry, 'line'> | string {
   const [name = '', reason = '', ...more] = text.split(/\s+/);
   const event = parseEventName(name);

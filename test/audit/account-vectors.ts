@@ -500,7 +500,7 @@ function patchAlone(payload: Line): string {
   ]);
 }
 
-/** The accounts, with only the line after BOB's proof. */
+/** The accounts, where BOB's has only the line that follows its proof. */
 function withoutRegistrations(): string {
   return toText([
     ...accountLines.slice(0, ann.length),

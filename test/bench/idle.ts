@@ -69,7 +69,8 @@ function measure(stored: string, consumers: number, options: Options): Promise<F
 async function measureServer({ authority, pid }: Running, consumers: number, options: Options): Promise<Figures> {
   const aloneP99 = await healthAlone(authority, scaled(HEALTH_MS, options));
   const chambers = QUIET.chambers.map((_, index) => index + 1);
-  // The first ones make V8 touch all of its young generation, once: what a consumer costs shows in others after them.
+  // The first consumers make V8 touch its whole young generation, which happens only once; so the cost of a consumer is measured on
+  // those that come after them.
   const first = begin({ kind: 'idle', authority, chambers, consumers });
   await first.result;
   await sleep(SETTLE_MS);

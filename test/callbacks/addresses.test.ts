@@ -103,7 +103,7 @@ describe('PUT /me/callback', () => {
     expect(JSON.stringify(body)).not.toContain('10.20');
   });
 
-  it('resolves a name once for each connection, which goes to the address that was judged', async () => {
+  it('resolves a name once for each connection, which goes to the address that was checked', async () => {
     const receiver = await openReceiver();
     const { port } = new URL(receiver.url);
     const answers = [['127.0.0.1'], ['10.0.0.1']];

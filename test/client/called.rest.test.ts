@@ -10,7 +10,7 @@ import { type LiveService, newChamber, PHASE_MILLIS, REGISTRATION } from './live
 
 const PAGE = textOf('src/client/called/README.md');
 
-/** The agent of the page's key file is in turn; resolves once it has passed. */
+/** Makes it the turn of the agent in the page's key file. Returns a function that resolves once that agent has passed. */
 async function inTurn(live: LiveService) {
   const agent = await Agent.fromKeyFile(new ForumClient(live.baseUrl, live.sharedTime), join(folder, 'client.json'));
   await agent.register(REGISTRATION);

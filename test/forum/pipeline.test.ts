@@ -148,7 +148,7 @@ describe('the pipeline', () => {
     expect([...counts.keys()].toSorted()).toEqual(['FORUM_ERR_TURN', 'FORUM_ERR_UNAVAILABLE', 'accepted']);
   });
 
-  it('each command is decided on everything decided before, written or not', async () => {
+  it('each command is decided against everything decided before it, whether written yet or not', async () => {
     const { gate, service, ann, bob, submit, hold, isHeld, openGate, chamberId } = await inDebate();
     const { answer } = await hold(() => submit(service, 'pass', ann));
     const moves = [

@@ -38,8 +38,8 @@ function pass(millis: number): void {
 
 const aheadMillis = () => clock.problem()?.aheadMillis;
 
-describe('a right clock', () => {
-  it('the service’s time follows a right clock, also in small steps', () => {
+describe('a correct clock', () => {
+  it('the service’s time follows a correct clock, also in small steps', () => {
     pass(HOUR);
     source.time += 20 * SECOND;
     pass(SECOND);

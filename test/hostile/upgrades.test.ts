@@ -148,7 +148,7 @@ describe('a frame', () => {
     await expectNoneLeft();
   });
 
-  it('in a thousand fragments of a byte is closed at the limit instead of buffered', async () => {
+  it('in thousands of one-byte fragments closes its connection at the limit instead of being buffered', async () => {
     const socket = await RawSocket.open(running.url);
     socket.write(handshake());
     await socket.receive(/"eventId":2/);

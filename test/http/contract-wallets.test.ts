@@ -168,7 +168,7 @@ describe('a wallet that is a contract', () => {
     expect(await service.must('POST', path, { body })).toEqual({ eventId: 3 });
   });
 
-  it('causes no call for an account with a key, and waits for a slow chain only up to its limit', async () => {
+  it('makes no RPC call for a wallet that has a key, and delays no other request while the chain is slow', async () => {
     const { service, by, proxy } = await open({ answerMillisMax: 200 });
     await service.must('POST', '/register', { by, body: await bodyOf(service, by, OWNER.address) });
     expect(proxy.requests).toEqual([]);

@@ -11,7 +11,7 @@ function register(call: Call, service = new TestService()) {
 }
 
 describe('the size of a body', () => {
-  it('may reach the limit, and not exceed it', async () => {
+  it('may reach the limit but not exceed it', async () => {
     const text = JSON.stringify(REGISTRATION);
     expect(await register({ body: text.padEnd(65_536) })).toMatchObject({ status: 200 });
     expect(await register({ body: text.padEnd(65_537) })).toMatchObject(refusal(413, 'FORUM_ERR_TOO_LARGE', '65536'));

@@ -102,7 +102,7 @@ describe('a proof', () => {
     expect(await linesOf(service, by)).toHaveLength(2);
   });
 
-  it('is recorded with the seat, and with the label', async () => {
+  it('is recorded in the join, together with the label', async () => {
     const service = new TestService();
     const by = await service.agent({ label: 'Ann' });
     const body = { ...(await provenRegistration(service, by, WALLET)), label: 'Ann' };

@@ -21,7 +21,7 @@ export async function readKeys(url: string): Promise<readonly PublishedKey[]> {
   return (await get(url, '/.well-known/http-message-signatures-directory')).body.keys;
 }
 
-/** Returns the receipts whose promise the log does not keep: the event, with this leaf, of this request. */
+/** Returns a message for each receipt whose promise the log breaks: that it holds this event, with this leaf, for this request. */
 export function unkeptPromises(
   receipts: readonly Receipt[],
   lines: ReadonlyMap<number | string, readonly string[]>,

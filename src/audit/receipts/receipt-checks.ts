@@ -186,7 +186,7 @@ export class ReceiptChecks {
   }
 }
 
-/** For the check `receipts` of a chamber. Two receipts of one event are broken even if the lines are sound. */
+/** For the check `receipts` of a chamber. Two receipts of one event with different leaves are broken even if the lines are sound. */
 export async function reportReceipts(
   findings: Findings,
   judged: readonly JudgedReceipt[],

@@ -1,5 +1,5 @@
-// The checks and their outcomes: every check ends as verified, broken, undecided or not evaluated, and the counts add up.
-// An option of the caller decides what is undecided; further input decides what is not evaluated.
+// The checks and their outcomes: every check ends as verified, broken, undecided or not evaluated, and the counts add up. The caller can
+// settle an undecided check with an option; one that is not evaluated may need further input.
 import { canonicalJson } from '../../vocabulary/json.ts';
 
 /** In the order of the report, each with what a verified check means. */
@@ -249,7 +249,7 @@ function verdictOf({ verified, broken, undecided, notEvaluated }: CheckResult['c
   return notEvaluated > 0 || verified === 0 ? 'not evaluated' : 'verified';
 }
 
-/** One text for each member that differs: of `expected`, and with `isExact` of `actual` too. An absent member counts as null. */
+/** One text for each member of `expected` (with `isExact`, also of `actual`) that differs. An absent member counts as null. */
 export function differences(expected: object, actual: object, isExact: boolean): readonly string[] {
   const names = new Set([...Object.keys(expected), ...(isExact ? Object.keys(actual) : [])]);
   return [...names].flatMap((name) => {

@@ -14,7 +14,7 @@ import { POSTGRES } from './dialect.ts';
 import { type ConnectionOptions, Hosts } from './hosts.ts';
 import { prepared, requireOwnSession } from './session.ts';
 
-/** The time counts from the first lost connection: a promotion takes as long, and a stop has more. */
+/** Counted from the first lost connection: long enough for a promotion, and less than a stop allows. */
 export const PATIENCE_MS = 5_000;
 const RETRY_PAUSE_MS = 100;
 const HELD_INTERVAL_MS = 5_000;

@@ -1,5 +1,5 @@
-// The hosts of DATABASE_URL. Connections are opened to the one that takes writes at the time, so that the process outlives a restart of
-// PostgreSQL and a standby's promotion.
+// The hosts of DATABASE_URL. Connections are opened to the one that currently accepts writes, so that the process survives a restart of
+// PostgreSQL and the promotion of a standby.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { ForumError } from '../../vocabulary/errors.ts';

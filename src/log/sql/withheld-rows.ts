@@ -13,7 +13,7 @@ import { columnsOf, insertListed, LatestRows, rowOf, TABLES, WITHHELD } from './
 /** A signatureKey begins with its second, and so does its withheld form: an index of either grows at one end. */
 const SECOND_CHARS = 8;
 
-/** The form in which the table `withheld` keeps a signatureKey, as text of one byte a character. */
+/** The form in which the table `withheld` keeps a signatureKey: text with one byte per character. */
 export function withheldSignature(signatureKey: string): string {
   return signatureKey.slice(0, SECOND_CHARS) + hiddenSignatureKey(signatureKey);
 }

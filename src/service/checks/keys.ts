@@ -31,7 +31,7 @@ export const checkKeys: Check = async (state) => {
   }
 };
 
-/** The log must extend what this node knows to be published of it. */
+/** The log must extend what this node knows has been published of it. */
 export const checkPublished: Check = async ({ config, log }) => {
   if (log === undefined) return [];
   const { logId } = log;

@@ -1,4 +1,5 @@
-// Asks some paths in turn on one connection, with a pause between, and notes when and how long each answer took.
+// Requests some paths in turn on one connection, with a pause after each round, and notes when each request was sent and how long the
+// answer took.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { rawRequest } from './agents.ts';
 import { describeAnswer } from './chambers.ts';

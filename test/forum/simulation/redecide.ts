@@ -1,4 +1,4 @@
-// Repeats the decision on a command with the pure decisions of the moves, on states folded from lines.
+// Decides a command again, with the moves' pure decision functions and states folded from lines.
 import type { AccountState } from '../../../projections/account.ts';
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { changePersonality } from '../../../src/moves/change-personality.ts';

@@ -424,7 +424,7 @@ describe('a move that a node decides on its memory', () => {
     expect(await service.events(id)).toHaveLength(6);
   });
 
-  it('does not wait for others that would be rejected on state that another node has changed', async () => {
+  it("does not wait for later moves that this node's outdated state would reject", async () => {
     const { url, clock, first } = await openNodes();
     const [ann, bob] = [await first.agent(), await first.agent()];
     const id = await openChamber(first, [ann, bob]);
