@@ -54,6 +54,16 @@ describe('a chamber with withheld texts', () => {
       expect(checks.find((check) => check.name === name)?.verdict, name).toBe('verified');
   });
 
+  it('has the outcome that the service shows, with the lines that were too', async () => {
+    const title = 'an idea withheld with its transaction, and the lines that were';
+    const originals = fileOf(title).replace('.ndjson', '.originals.ndjson');
+    const { outcome } = await audit(title, { originals, asksOutcome: true });
+    expect(outcome).toMatchObject({
+      view: { ideas: expect.arrayContaining([expect.objectContaining({ name: '[withheld]' })]) },
+    });
+    expect(outcome).toEqual((await audit(title, { asksOutcome: true })).outcome);
+  });
+
   it('has a check that is verified where nothing is withheld', async () => {
     const { checks } = await audit('the whole log');
     expect(checks.find(({ name }) => name === 'withheld')).toMatchObject({ verdict: 'verified', note: null });

@@ -132,6 +132,11 @@ export class ChamberAudit {
     return this.#stubs.withheldEvents;
   }
 
+  /** The same of its members' accounts. */
+  get withheldAccountEvents(): StubChecks['withheldAccountEvents'] {
+    return this.#stubs.withheldAccountEvents;
+  }
+
   get stubs(): StubChecks {
     return this.#stubs;
   }
@@ -232,12 +237,12 @@ export class ChamberAudit {
       if (altered === undefined) {
         judgeSeen(this.findings, event, eventId, (id) => this.#sequence.leafAt(id));
         this.decisions.check(event, eventId, stub?.event.withheld);
-      } else this.decisions.assume(event, altered);
+      } else this.decisions.assume(event, altered, stub?.event.withheld);
       if (altered !== undefined && !this.#assumptions?.leaves.has(eventId)) this.decisions.isTreeKnown = false;
       this.moves.push(leaf);
     } else if (kind === 'next') {
       await this.#serviceEvents.check(event, eventId, this.decisions);
-      this.decisions.fold(event);
+      this.decisions.fold(event, stub?.event.withheld);
       if (altered !== undefined) this.decisions.lostEventId ??= eventId;
       if (event.type === 'relay.commit_submitted' || event.type === 'relay.deploy_submitted') return;
       this.claims.push({ event, eventId });

@@ -8,7 +8,13 @@ import { type DecisionContext, type Move, NO_LIMITS, parseBody } from '../../mov
 import { moveOfEvent, takesReplies } from '../../moves/registry.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
-import type { MoveEvent, MovePayloads, ServiceEvent } from '../../vocabulary/events.ts';
+import {
+  type ChamberEvent,
+  isMove,
+  type MoveEvent,
+  type MovePayloads,
+  type ServiceEvent,
+} from '../../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../../vocabulary/json.ts';
 import type { RecordedTransaction } from '../../vocabulary/service-payloads.ts';
 import { withoutTexts } from '../../vocabulary/texts.ts';
@@ -29,6 +35,8 @@ export type Effect = 'request' | 'payload' | 'unknown';
 export class Decisions {
   /** null before `chamber.created`. */
   state: ChamberState | null = null;
+  /** The state that the service shows: without the texts that only the originals of stubs have. */
+  served: ChamberState | null = null;
   /** The first missing or unreadable event: its effect is unknown, so the state can't judge later events. */
   lostEventId: number | undefined;
   /** Whether all moves of the log were read, so that their root can be judged. */
@@ -58,23 +66,34 @@ export class Decisions {
   }
 
   /** Takes the effect of an altered move from its request or its payload. */
-  assume(event: MoveEvent, effect: Effect): void {
+  assume(event: MoveEvent, effect: Effect, withheld?: Withheld): void {
     // The event's type may be the altered part.
     if (this.lostEventId === undefined) this.#repliedTo.add(event.eventId);
     for (const bodyOf of SOURCES[effect]) {
       const payload = attempt(() => this.#decide(event, bodyOf(event)));
       if (payload instanceof ForumError) continue;
-      this.state = evolveChamber(this.state, { ...event, payload } as MoveEvent);
+      this.#take({ ...event, payload } as MoveEvent, withheld);
       return;
     }
     this.lostEventId ??= event.eventId;
   }
 
   /** Service events record what happened on the chain: they are folded, not decided. */
-  fold(event: ServiceEvent): void {
-    if (this.state === null) return;
-    const state = evolveChamber(this.state, event);
-    this.state = { ...state, settlement: shortened(state.settlement, event) };
+  fold(event: ServiceEvent, withheld?: Withheld): void {
+    if (this.state !== null) this.#take(event, withheld);
+  }
+
+  /** Both states are one until an original is taken. */
+  #take(event: ChamberEvent, withheld: Withheld | undefined): void {
+    const { state, served } = this;
+    const isOriginal = withheld !== undefined && event.withheld === undefined;
+    const whole = isOriginal ? { ...event, withheld } : event;
+    this.state = evolved(state, whole);
+    if (served === state && !isOriginal) this.served = this.state;
+    else {
+      const payload = isOriginal ? withoutTexts(event.type, event.payload) : event.payload;
+      this.served = evolved(served, { ...whole, payload } as ChamberEvent);
+    }
   }
 
   #checkDecision(event: MoveEvent, eventId: number, withheld: Withheld | undefined): void {
@@ -94,7 +113,7 @@ export class Decisions {
     const payload = isRejected ? attempt(() => this.#decide(event, impliedBody(event))) : decided;
     if (payload instanceof ForumError) return;
     // The payload is of the event's type, which a spread over a union can't express.
-    this.state = evolveChamber(this.state, { ...event, payload, ...(withheld && { withheld }) } as MoveEvent);
+    this.#take({ ...event, payload } as MoveEvent, withheld);
   }
 
   #decide(event: MoveEvent, body: unknown): MoveEvent['payload'] {
@@ -166,6 +185,11 @@ function recordedReading({ type, payload }: MoveEvent): ReadChain {
     // If the reading is of another kind than the decision needs, the decision differs from the line.
     return token as never;
   };
+}
+
+function evolved(before: ChamberState | null, event: ChamberEvent): ChamberState {
+  const state = evolveChamber(before, event);
+  return isMove(event) ? state : { ...state, settlement: shortened(state.settlement, event) };
 }
 
 /** Bounds time and memory for any number of transactions. */

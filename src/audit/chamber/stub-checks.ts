@@ -3,9 +3,12 @@ import type { Misbehaviour } from '../../tlog/misbehaviour.ts';
 import type { AuditContext } from '../context.ts';
 import { type Contradiction, contradictionOf, problemOfStub, type StartedStub } from '../line/stub.ts';
 import type { Findings } from '../report/findings.ts';
+import type { AccountEventName } from '../report/report-types.ts';
 
 export class StubChecks {
   readonly withheldEvents: number[] = [];
+  /** Those of accounts. */
+  readonly withheldAccountEvents: AccountEventName[] = [];
   /** Of the service's misbehaviour; the command writes them. */
   readonly proofs: Misbehaviour[] = [];
   readonly #findings: Findings;
@@ -27,6 +30,7 @@ export class StubChecks {
   async takeOfAccount(stub: StartedStub, namedBy: number, pinned: string | undefined): Promise<void> {
     const { eventId, did } = stub.event;
     await this.#judge(stub, pinned, { named: `event ${eventId} of the account of ${did}`, eventIds: [namedBy] });
+    if (stub.original === undefined && did !== null) this.withheldAccountEvents.push({ did, eventId });
   }
 
   /** A chamber whose lines are all there. */

@@ -25,6 +25,8 @@ export interface ChamberReport {
   readonly brokenEvents: readonly number[];
   /** Events whose texts the service has withheld, and whose lines --originals does not hold; absent in reports of earlier releases. */
   readonly withheldEvents?: readonly number[];
+  /** The same of the members' accounts. */
+  readonly withheldAccountEvents?: readonly AccountEventName[];
   readonly sentence: string;
   /** What a sound chamber leaves to look at, such as a copy that is probably cut; null if there is nothing. */
   readonly reservation: string | null;
@@ -33,6 +35,11 @@ export interface ChamberReport {
   readonly checks: readonly ReportedCheck[];
   /** Only if requested: what the lines say that the chamber came to or waits for, null if they don't say it. */
   readonly outcome?: Outcome | null;
+}
+
+export interface AccountEventName {
+  readonly did: string;
+  readonly eventId: number;
 }
 
 export interface ReportedCheck extends CheckResult {

@@ -8,6 +8,7 @@ import type { AuditContext } from '../context.ts';
 import type { CheckResult, Verdict } from './findings.ts';
 import type { AuditReport, ChamberReport, ReportedCheck, ServiceReport } from './report-types.ts';
 import { type Diagnosis, isOfCopy } from './verdict.ts';
+import { namedTexts, withheldIn } from './withheld-texts.ts';
 
 export function toAuditReport(source: string, { problems, doubts = [], chambers }: ServiceReport): AuditReport {
   const broken = chambers.filter(({ verdict }) => verdict === 'broken');
@@ -16,24 +17,30 @@ export function toAuditReport(source: string, { problems, doubts = [], chambers 
   const isOpen = undecided.length > 0 || doubts.length > 0;
   const verdict = isBroken ? 'broken' : isOpen ? 'undecided' : 'verified';
   const [first] = isBroken ? broken : undecided;
+  const withheld = withheldIn(chambers);
+  const named = namedTexts(withheld);
+  let quoted = first;
   const sentences = (isBroken ? problems : doubts).map(asSentence).slice(0, 1);
   if (!isBroken && doubts.length > 0) sentences.unshift('Nothing is broken.');
   if (problems.length > 1) sentences.push(`The list has ${problems.length} such problems.`);
-  if (chambers.length === 1)
-    sentences.push(...chambers.map(({ sentence }) => sentence).filter(() => first || !(isBroken || doubts.length > 0)));
-  else if (first !== undefined) {
+  if (chambers.length === 1) {
+    if (first === undefined && !isBroken && doubts.length === 0) [quoted] = chambers;
+    if (quoted !== undefined) sentences.push(quoted.sentence);
+  } else if (first !== undefined) {
     const count = isBroken ? broken.length : undecided.length;
     sentences.push(`${count} of ${chambers.length} chambers ${count === 1 ? 'is' : 'are'} ${verdict}.`);
     sentences.push(`Chamber ${first.chamberId}: ${first.sentence}`);
   } else if (!isBroken && doubts.length === 0) {
     const reserved = chambers.filter(({ reservation }) => reservation !== null);
-    const [one] = reserved;
+    [quoted] = reserved;
     sentences.push(
-      one === undefined
-        ? SOUND
-        : `Sound, with ${reserved.length} reservations; chamber ${one.chamberId}: ${one.sentence}`,
+      quoted === undefined
+        ? soundBut(named === undefined ? [] : [`for ${named}`])
+        : `Sound, with ${reserved.length} reservations; chamber ${quoted.chamberId}: ${quoted.sentence}`,
     );
   }
+  const isNamed = quoted === undefined ? verdict === 'verified' : withheldIn([quoted]).count === withheld.count;
+  if (!isBroken && named !== undefined && !isNamed) sentences.push(notAudited(named));
   return { source, verdict, sentence: sentences.join(' '), problems, doubts, chambers };
 }
 
@@ -41,7 +48,13 @@ function asSentence(problem: string): string {
   return `${problem.charAt(0).toUpperCase()}${problem.slice(1)}.`;
 }
 
-const SOUND = 'Sound.';
+function notAudited(texts: string): string {
+  return `Not audited: ${texts}.`;
+}
+
+function soundBut(reservations: readonly string[]): string {
+  return reservations.length === 0 ? 'Sound.' : `Sound, but ${reservations.join('; and ')}.`;
+}
 
 interface Origin extends Pick<ChamberReport, 'source' | 'chamberId' | 'logId'> {
   readonly diagnosis: Diagnosis;
@@ -58,6 +71,8 @@ export function toReport(
   const [broken, undecided] = [count('broken'), count('undecided')];
   const named = new Set(checks.flatMap(({ findings }) => findings.flatMap(({ eventIds }) => eventIds)));
   const reservation = broken + undecided === 0 ? (reservationOf(audit, { now, logId }) ?? null) : null;
+  const { withheldEvents, withheldAccountEvents } = audit;
+  const withheld = namedTexts(withheldIn([{ chamberId: null, withheldEvents, withheldAccountEvents }]));
   return {
     source,
     chamberId: chamberId ?? audit.decisions.state?.chamberId ?? null,
@@ -76,8 +91,9 @@ export function toReport(
       total: checks.length,
     },
     brokenEvents: [...named].sort((a, b) => a - b),
-    withheldEvents: audit.withheldEvents,
-    sentence: verdictOf(checks, diagnosis, [withheldIn(audit), reservation]),
+    withheldEvents,
+    withheldAccountEvents,
+    sentence: verdictOf(checks, diagnosis, { withheld, reservation }),
     reservation,
     causes: diagnosis.causes.map(({ eventIds, sentence }) => ({ eventIds, sentence })),
     checks,
@@ -85,8 +101,8 @@ export function toReport(
   };
 }
 
-/** null if an event that it depends on is lost. */
-function outcomeIn({ decisions: { state, lostEventId } }: ChamberAudit, now: Millis) {
+/** In the bytes of the service; null if an event that it depends on is lost. */
+function outcomeIn({ decisions: { served: state, lostEventId } }: ChamberAudit, now: Millis) {
   return state === null || lostEventId !== undefined ? null : outcomeOf(state, now);
 }
 
@@ -117,14 +133,15 @@ function shared(check: ReportedCheck, { outcomes }: AuditContext): ReportedCheck
 function verdictOf(
   checks: readonly CheckResult[],
   diagnosis: Diagnosis,
-  reservations: readonly (string | null | undefined)[],
+  { withheld, reservation }: { readonly withheld: string | undefined; readonly reservation: string | null },
 ): string {
   if (diagnosis.causes.length > 0) return brokenSentence(diagnosis);
   const open = checks.filter(({ verdict }) => verdict === 'undecided').map(({ note }) => note ?? '');
-  const but = reservations.filter((each) => each != null).join('; and ');
-  if (open.length === 0) return but === '' ? SOUND : `Sound, but ${but}.`;
+  if (open.length === 0)
+    return soundBut([...(withheld ? [`for ${withheld}`] : []), ...(reservation ? [reservation] : [])]);
   const things = open.length === 1 ? '1 thing' : `${open.length} things`;
-  return `Nothing is broken, ${things} could not be decided: ${[...new Set(open)].join('; ')}.`;
+  const undecided = `Nothing is broken, ${things} could not be decided: ${[...new Set(open)].join('; ')}.`;
+  return withheld === undefined ? undecided : `${undecided} ${notAudited(withheld)}`;
 }
 
 function brokenSentence({ causes, consequences, others }: Diagnosis): string {
@@ -141,17 +158,6 @@ function brokenSentence({ causes, consequences, others }: Diagnosis): string {
   if (causes.every(({ findings }) => findings.every(isOfCopy)) && count + left === 0)
     sentences.push('Nothing else is broken');
   return sentences.map((sentence) => `${sentence}.`).join(' ');
-}
-
-const EVENTS_NAMED_MAX = 10;
-
-function withheldIn({ withheldEvents }: ChamberAudit): string | undefined {
-  if (withheldEvents.length === 0) return undefined;
-  const [texts, more] = [
-    withheldEvents.length === 1 ? '1 event' : `${withheldEvents.length} events`,
-    withheldEvents.length > EVENTS_NAMED_MAX,
-  ];
-  return `for the texts of ${texts}, withheld by the service (${withheldEvents.slice(0, EVENTS_NAMED_MAX).join(', ')}${more ? ' …' : ''})`;
 }
 
 /** A service settles a chamber within minutes. */

@@ -4,6 +4,7 @@ import { withCommas } from '../../vocabulary/values.ts';
 import { visibleLine } from '../../vocabulary/visible.ts';
 import { CHECK_NAMES } from './findings.ts';
 import type { AuditReport, ChamberReport, ReportedCheck } from './report-types.ts';
+import { listed, withheldIn } from './withheld-texts.ts';
 
 const LINE_CHARS = 80;
 const CAUSES_SHOWN_MAX = 10;
@@ -14,6 +15,8 @@ const NAME_CHARS = Math.max(...CHECK_NAMES.map(({ length }) => length));
 const STYLES = { verified: 'green', broken: 'red', undecided: 'yellow', 'not evaluated': 'yellow' } as const;
 const FILE_ALONE =
   'A file alone does not show whether its end was cut off, nor the state of service and chain: audit the service’s URL, with --rpc and --registry.';
+/** The texts that a chamber lacks stand below its verdict. */
+const ROW_INDENT = ' '.repeat('chamber '.length + 8 + 1);
 const WORDS = { verified: 'sound', broken: 'broken', undecided: 'undecided' } as const;
 
 /** `isVerbose` adds every check of every chamber. */
@@ -31,10 +34,16 @@ export function toText(report: AuditReport, isVerbose: boolean): string {
 }
 
 function listOf(chambers: readonly ChamberReport[], isVerbose: boolean): readonly string[] {
-  const rows = chambers.map(({ chamberId, verdict, lines, root }) => {
+  const rows = chambers.map((chamber) => {
+    const { chamberId, verdict, lines, root } = chamber;
     const word = paint(STYLES[verdict], WORDS[verdict].padEnd('undecided'.length));
     const short = root === null ? '' : `root ${root.slice(0, 10)}…${root.slice(-8)}`;
-    return `chamber ${String(chamberId).padEnd(8)} ${word} ${count(lines, 'event').padStart(18)}  ${short}`.trimEnd();
+    const row =
+      `chamber ${String(chamberId).padEnd(8)} ${word} ${count(lines, 'event').padStart(18)}  ${short}`.trimEnd();
+    const { groups, count: withheld } = withheldIn([chamber]);
+    return withheld === 0
+      ? row
+      : `${row}\n${wrapped(`${ROW_INDENT}texts withheld: ${listed(groups)}`, ROW_INDENT.length)}`;
   });
   const number = (wanted: ChamberReport['verdict']) => chambers.filter(({ verdict }) => verdict === wanted).length;
   const sum = (['verified', 'broken', 'undecided'] as const).filter((each) => number(each) > 0);

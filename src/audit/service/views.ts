@@ -1,4 +1,4 @@
-// Compares the service's responses with its lines.
+// Compares the service's responses with its lines. A response has no text of a stub, whose original the caller may have given.
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { outcomeOf } from '../../../projections/outcome.ts';
 import { allocationsView, chamberView, ideaViews } from '../../../projections/views.ts';
@@ -24,7 +24,7 @@ export async function compareViews(audit: ChamberAudit, { service, chamberId, re
   const withheld = new WithheldLines({ readFrom, servedAt: service.linesServedAt });
   let isCompared = false;
   for (let attempt = 0; attempt < ATTEMPTS_MAX && !isCompared; attempt++) {
-    const responses = await readResponses(service, `/chambers/${chamberId}`, audit.decisions.state);
+    const responses = await readResponses(service, `/chambers/${chamberId}`, audit.decisions.served);
     const before = audit.lineCount;
     try {
       for await (const line of service.lines(chamberId, before)) {
@@ -80,7 +80,7 @@ function isOfEarlierRelease({ json }: Response, { pinnedKeys }: ChamberAudit): b
 
 function compare(audit: ChamberAudit, { chamber, ideas, allocations, preview, settled }: Responses): void {
   const { findings, moves, context } = audit;
-  const { state, lostEventId } = audit.decisions;
+  const { served: state, lostEventId } = audit.decisions;
   // A service's time never falls: after its clock was set back it is ahead of the Date header, but never behind.
   const stated = chamber.json instanceof UnusableInput ? Number.NaN : statedTime(chamber.json.body);
   const judge = (name: 'preview' | 'views', { path, json }: Response, viewAt: (now: Millis) => object) => {

@@ -1,0 +1,52 @@
+// Names the events whose texts the service has withheld, and whose originals were not given.
+import type { ChamberReport } from './report-types.ts';
+
+const EVENTS_NAMED_MAX = 10;
+
+/** The events of a stream; the only chamber of a report needs no name. */
+interface Group {
+  readonly stream: string;
+  readonly eventIds: readonly number[];
+}
+
+/** An account may be a member of several chambers. */
+interface WithheldTexts {
+  readonly groups: readonly Group[];
+  readonly count: number;
+}
+
+type Withheld = Pick<ChamberReport, 'chamberId' | 'withheldEvents' | 'withheldAccountEvents'>;
+
+export function withheldIn(chambers: readonly Withheld[], isNamed = chambers.length > 1): WithheldTexts {
+  const ofChambers = chambers.map(({ chamberId, withheldEvents: eventIds = [] }) => ({
+    stream: isNamed ? `chamber ${chamberId}` : '',
+    eventIds,
+  }));
+  const ofAccounts = new Map<string, Set<number>>();
+  for (const { did, eventId } of chambers.flatMap(({ withheldAccountEvents = [] }) => withheldAccountEvents))
+    ofAccounts.set(did, (ofAccounts.get(did) ?? new Set()).add(eventId));
+  const accounts = [...ofAccounts].map(([did, eventIds]) => ({ stream: `account of ${did}`, eventIds: [...eventIds] }));
+  const groups = [...ofChambers, ...accounts].filter(({ eventIds }) => eventIds.length > 0);
+  return { groups, count: groups.reduce((sum, { eventIds }) => sum + eventIds.length, 0) };
+}
+
+/** "the texts of 3 events …"; undefined if there are none. */
+export function namedTexts({ groups, count }: WithheldTexts): string | undefined {
+  if (count === 0) return undefined;
+  return `the texts of ${count === 1 ? '1 event' : `${count} events`}, withheld by the service (${listed(groups)})`;
+}
+
+/** A few of the events: "chamber 1: 2, 5; account of did:key:…: 4". */
+export function listed(groups: readonly Group[]): string {
+  const named: string[] = [];
+  let left = EVENTS_NAMED_MAX;
+  for (const { stream, eventIds } of groups) {
+    if (left === 0) return `${named.join('; ')} …`;
+    const shown = eventIds.slice(0, left);
+    left -= shown.length;
+    const ids = shown.join(', ') + (shown.length < eventIds.length ? ' …' : '');
+    named.push(stream === '' ? ids : `${stream}: ${ids}`);
+    if (shown.length < eventIds.length) break;
+  }
+  return named.join('; ');
+}
