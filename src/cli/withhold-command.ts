@@ -1,11 +1,10 @@
 // `chambers admin withhold`: names events whose texts the service erases, and says what is left for the operator to do.
 import { type Config, readConfig } from '../config.ts';
 import { describeDatabase } from '../log/postgres/database-url.ts';
-import type { StreamId } from '../log/stream-id.ts';
 import { findLog } from '../service/checks/database.ts';
 import { EVENTS_LIMIT } from '../vocabulary/endpoint.ts';
 import { WITHHOLD_REASONS } from '../vocabulary/withheld.ts';
-import { addToWithholdList, isReason, type NamedEvent, parseStream } from '../withholding/list.ts';
+import { addToWithholdList, isReason, type NamedEvent, nameOf, parseStream, toText } from '../withholding/list.ts';
 import type { CommandSpec, Input } from './command.ts';
 import { CommandError, members, print } from './output.ts';
 import { toInteger } from './values.ts';
@@ -21,6 +20,9 @@ export const withholdCommand: CommandSpec = {
   run: withhold,
 };
 
+const JOINS =
+  "The list of stubs (below) also names the agent's joins that went along: purge the same addresses of their chambers.";
+
 async function withhold({ args: [name = '', ...ids], options, isJson }: Input): Promise<void> {
   const stream = parseStream(name);
   if (stream === undefined) {
@@ -32,18 +34,24 @@ async function withhold({ args: [name = '', ...ids], options, isJson }: Input): 
   const file = named ?? config.WITHHOLD_FILE;
   if (file === undefined) throw new CommandError('usage', 'no list to edit: set WITHHOLD_FILE or use --file');
   const events = ids.map((id) => ({ stream, eventId: toInteger('an event', id) }));
-  const added = addToWithholdList(file, events, reason);
+  const { added, listed } = addToWithholdList(file, events, reason);
   const steps = await stepsAfter(config, events, await logIdOf(config));
   const { purge, ...others } = steps;
   const commands = Object.values(others).flat();
-  print(isJson, { file, reason, added, ...steps }, [
-    ...members({ file, reason, added: added.join(' ') || 'none: every event is listed already' }),
+  const already = listed.map(
+    (entry) => `${nameOf(entry)} is already listed with the reason ${entry.reason}, which counts`,
+  );
+  print(isJson, { file, reason, added, listed: listed.map(toText), ...steps }, [
+    ...members({ file, reason, added: added.join(' ') || 'none' }),
+    ...already,
     '',
-    'The service erases the texts within seconds, if WITHHOLD_FILE names this list; its log says so. Left for you to do:',
+    'If WITHHOLD_FILE names this list, the service reads it within seconds. Its log says "text withheld" for each event whose',
+    'text is erased, or "alert raised" for an entry that it can\'t apply. Left for you to do:',
     '',
     'Purge from your caches, with the same addresses for every event that the stubs name:',
     ...purge.map((url) => `  ${url}`),
     'Caches of others may keep them for a day.',
+    ...(typeof stream === 'string' ? ['', JOINS] : []),
     '',
     'Then, once the stubs are there:',
     ...commands.map((command) => `  ${command}`),
@@ -80,7 +88,7 @@ async function stepsAfter(
     stubs: everywhere(`/log/${logId}/withheld`),
     backups: everywhere(`/log/${logId}/withheld`)
       .slice(0, 1)
-      .map((url) => `chambers withhold-in BACKUP --stubs=${url}  # each of them`),
+      .map((url) => `chambers withhold-in BACKUP --from=${url}  # each of them`),
     database: DATABASE_URL === undefined ? [] : [await vacuumCommand(DATABASE_URL)],
   };
 }
@@ -91,15 +99,10 @@ async function vacuumCommand(url: string): Promise<string> {
   return `psql ${describeDatabase(url)} -c 'VACUUM FULL ${TABLES_WITH_TEXTS.join(', ')}'`;
 }
 
-/** Only responses about chambers are marked for caches. */
 function cachedPaths({ stream, eventId }: NamedEvent, logId: string): readonly string[] {
-  const chamber = chamberPath(stream);
-  if (chamber === undefined) return [];
+  if (typeof stream === 'string') return [`/agents/${stream}`, `/agents/${stream}/events`];
+  const chamber = `/chambers/${stream}`;
   const limit = EVENTS_LIMIT.fallback;
   const after = Math.floor((eventId - 1) / limit) * limit;
   return [`${chamber}/events?log=${logId}&after=${after}&limit=${limit}`, `${chamber}/outcome`];
-}
-
-function chamberPath(stream: StreamId): string | undefined {
-  return typeof stream === 'number' ? `/chambers/${stream}` : undefined;
 }

@@ -49,8 +49,8 @@ export function commitsClosedAt({ state }: ProvenChamber): Millis {
 
 /**
  * Reads the chamber's first line; in a chamber with rounds, where commits close as soon as all members have committed, every line.
- * Throws CLIENT_ERR_CHAIN unless the creator signed deadlines and rounds, each member signed its join and commitment, and the lines
- * include `known`.
+ * Throws CLIENT_ERR_CHAIN unless the creator signed deadlines and rounds, or the service signed the stub of a withheld creation; each
+ * member signed its join and commitment; and the lines include `known`.
  */
 export async function readProvenChamber(
   service: Service,
@@ -61,7 +61,7 @@ export async function readProvenChamber(
   const { value, headers } = await exchangeWhole<Page>(service, { method: 'GET', path, as: 'page' }, signal);
   const first = { cursor: START, stream: chamberId, line: value.lines[0] ?? '' };
   const { event, leaf } = await followServed(service, first, signal);
-  if (event.type !== 'chamber.created' || !areDeadlinesSigned(event, service.limits)) {
+  if (event.type !== 'chamber.created' || !areDeadlinesAttested(event, service)) {
     throw new ClientError('CLIENT_ERR_CHAIN', `the deadlines of chamber ${chamberId} are not signed by its creator`);
   }
   const fold = new ChamberFold(service.limits);
@@ -96,6 +96,17 @@ function requireSignedSeat(event: ChamberEvent): void {
 }
 
 type Created = Extract<MoveEvent, { type: 'chamber.created' }>;
+
+/** The creator's signature is erased with a withheld creation. A stub that was followed is signed by the service. */
+function areDeadlinesAttested(created: Created, { limits, warnings }: Service): boolean {
+  const { chamberId, withheld } = created;
+  if (withheld === undefined) return areDeadlinesSigned(created, limits);
+  warnings.begin(
+    `withheld creation ${chamberId}`,
+    `the creation of chamber ${chamberId} is withheld (${withheld.reason}): the service alone attests its deadlines`,
+  );
+  return true;
+}
 
 function areDeadlinesSigned({ did, request, payload }: Created, limits: ReadLimits): boolean {
   try {

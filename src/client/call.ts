@@ -8,6 +8,7 @@ import type { ClientError } from './error.ts';
 import type { Heads } from './heads.ts';
 import type { Signer } from './signing.ts';
 import type { ServiceClock } from './time.ts';
+import type { Warnings } from './warnings.ts';
 
 export interface Service {
   /** The URL without a slash at the end. */
@@ -23,6 +24,8 @@ export interface Service {
   readonly onRetry: (retry: Retry) => void;
   /** Called with problems that fail no call, such as a receipt that can't be stored. */
   readonly onWarning: (warning: string) => void;
+  /** Of this service, for all its readers and agents. */
+  readonly warnings: Warnings;
   readonly limits: ReadLimits;
   /** The last event that this service's readers and agents read of each chamber. */
   readonly heads: Heads;

@@ -52,6 +52,7 @@ import {
 } from './shapes.ts';
 import { type LocalClock, ServiceClock } from './time.ts';
 import { sendSigned, type WalletSigner } from './wallet.ts';
+import { Warnings } from './warnings.ts';
 
 export interface ForumClientOptions {
   /**
@@ -179,6 +180,7 @@ export class ForumClient {
   /** `baseUrl` is the service's PUBLIC_URL: signatures cover it. */
   constructor(baseUrl: string, options: ForumClientOptions = {}) {
     const contact = { isMade: false };
+    const onWarning = options.onWarning ?? ((warning: string) => console.warn(warning));
     this.service = {
       baseUrl: checkedUrl(baseUrl),
       clock: new ServiceClock(options.clock),
@@ -187,7 +189,8 @@ export class ForumClient {
       firstPatienceMillis: options.patienceMillis ?? FIRST_PATIENCE_MILLIS,
       contact,
       onRetry: options.onRetry ?? (() => {}),
-      onWarning: options.onWarning ?? ((warning) => console.warn(warning)),
+      onWarning,
+      warnings: new Warnings(onWarning),
       limits: { ...READ_LIMITS, ...options.limits },
       heads: new Heads(),
       stubs: new DirectoryStubs(contact),

@@ -1,15 +1,17 @@
 // POST /register and GET /me (specification, Endpoints, Accounts).
 import * as v from 'valibot';
 import { type AccountView, type AgentView, accountView, agentView } from '../../projections/views.ts';
+import { storedLeaf } from '../crypto/stub.ts';
 import { agentNotFound } from '../forum/commands.ts';
-import { parseBody } from '../moves/move.ts';
-import { register, unsignedDid } from '../moves/register.ts';
+import { parseBody, type SentBody } from '../moves/move.ts';
+import { type RegisterBody, register, unsignedDid } from '../moves/register.ts';
 import { isContractWallet, isRetiredBy, retireByWallet } from '../moves/retire.ts';
 import * as sample from '../moves/samples.ts';
 import { NO_CONTRACT } from '../moves/wallet-proof.ts';
-import type { AccountEvent, RequestEvidence } from '../vocabulary/events.ts';
+import { type AccountEvent, type RequestEvidence, toLine } from '../vocabulary/events.ts';
 import { address, count, did, id, personality, timestamp } from '../vocabulary/schemas.ts';
-import { instantOf, type Millis } from '../vocabulary/values.ts';
+import { instantOf, type Millis, toHex } from '../vocabulary/values.ts';
+import type { Authenticated } from './authenticate.ts';
 import { moveEndpoint } from './moves.ts';
 import { readBody, serviceNames } from './request.ts';
 import { json } from './response.ts';
@@ -29,7 +31,7 @@ const registerRoute: Route = {
     const event = await forum.submit(command);
     if (event !== null) {
       const value = register.answer(event as Parameters<typeof register.answer>[0]);
-      const received = isOwn(event, signer?.received, arrivedAt) ? (signer?.received ?? null) : null;
+      const received = isOwn(event, { signer, body, arrivedAt }) ? (signer?.received ?? null) : null;
       return receipts.respond(c, { value, event, received });
     }
     const account = await forum.account(did);
@@ -37,16 +39,29 @@ const registerRoute: Route = {
   },
 };
 
+interface Registering {
+  readonly signer: Pick<Authenticated, 'request' | 'received'> | undefined;
+  readonly body: SentBody;
+  readonly arrivedAt: Millis;
+}
+
 /**
  * Whether this request made the event: the retry of a registration that changed nothing returns an earlier one. If
  * the line has no request, its time decides.
  */
-function isOwn(
-  { request, ts }: AccountEvent,
-  received: RequestEvidence | null | undefined,
-  arrivedAt: Millis,
-): boolean {
-  return request === null ? instantOf(ts) >= arrivedAt : request.signature === received?.signature;
+function isOwn(event: AccountEvent, { signer, body, arrivedAt }: Registering): boolean {
+  if (event.request !== null) return event.request.signature === signer?.received?.signature;
+  const { request = null } = signer ?? {};
+  if (event.withheld !== undefined && request !== null) return madeWithheld(event, request, body);
+  return instantOf(event.ts) >= arrivedAt;
+}
+
+/** Whether the line that was is that of this request: its leaf covers the request and the texts, which the service no longer has. */
+function madeWithheld({ withheld, ...stub }: AccountEvent, request: RequestEvidence, { json }: SentBody): boolean {
+  const { personality, label } = json as RegisterBody;
+  const payload = { ...stub.payload, personality, ...(label !== undefined && { label }) };
+  const line = toLine({ ...stub, payload, request } as AccountEvent);
+  return toHex(storedLeaf(Buffer.from(line))) === withheld?.leaf;
 }
 
 const { signed: _, ...retireByWalletEndpoint } = moveEndpoint(retireByWallet);

@@ -23,7 +23,7 @@ import { header, type RequestBody, targetUris } from './request.ts';
 
 const DEV_HEADER = 'x-dev-did';
 
-interface Authenticated extends Caller {
+export interface Authenticated extends Caller {
   /** What the signature covers, even if the event must not keep it; null for an unsigned request. */
   readonly received: RequestEvidence | null;
 }

@@ -45,20 +45,36 @@ function holdsText({ event }: ReadLine): boolean {
   return event.withheld === undefined && textsIn(event.type, event.payload).length > 0;
 }
 
-/** The account's later lines that have a text of the named ones, which are not stubs yet. */
-async function laterLines(store: Reader, did: string, named: ReadonlyMap<number, WithholdReason>) {
+/** A line with a text that a later, named line of the account has too. */
+export interface EarlierLine {
+  readonly eventId: number;
+  readonly named: number;
+}
+
+/** The account's other lines that have a text of the named ones, which are not stubs yet. */
+async function linesWithTextsOf(store: Reader, did: string, named: ReadonlyMap<number, WithholdReason>) {
   const reasons = new Map<string, WithholdReason>();
   const carriers: Carrier[] = [];
+  /** The first line that has each text, up to the last named line. */
+  const firstWith = new Map<string, number>();
+  const earlier: EarlierLine[] = [];
+  const last = Math.max(0, ...named.keys());
   for await (const read of linesOf(store, did)) {
     const { event, line } = read;
     const texts = holdsText(read) ? textsOf(event) : [];
     const reason = named.get(event.eventId);
     if (reason !== undefined) for (const text of texts) reasons.set(text, reason);
+    if (reason !== undefined) {
+      const firsts = new Set(texts.flatMap((text) => firstWith.get(text) ?? []));
+      for (const eventId of firsts) earlier.push({ eventId, named: event.eventId });
+    } else if (event.eventId < last) {
+      for (const text of texts) if (!reasons.has(text) && !firstWith.has(text)) firstWith.set(text, event.eventId);
+    }
     const [carried] = texts.flatMap((text) => reasons.get(text) ?? []);
     if (reason === undefined && carried !== undefined)
       carriers.push({ stream: did, eventId: event.eventId, line, reason: carried });
   }
-  return carriers;
+  return { later: carriers, earlier };
 }
 
 /** Every string in the texts of an event. */
@@ -115,15 +131,22 @@ async function* ownJoins(store: Reader, did: string): AsyncGenerator<ReadLine> {
   }
 }
 
+export interface AccountCarriers {
+  /** Are withheld with the named lines. */
+  readonly carriers: readonly Carrier[];
+  /** Are not: the operator has to name them. */
+  readonly earlier: readonly EarlierLine[];
+}
+
 /** What carries the texts of these lines of an account too. */
 export async function accountCarriers(
   store: Reader,
   did: string,
   named: ReadonlyMap<number, WithholdReason>,
-): Promise<readonly Carrier[]> {
-  const later = await laterLines(store, did, named);
+): Promise<AccountCarriers> {
+  const { later, earlier } = await linesWithTextsOf(store, did, named);
   const all = new Map([...named, ...later.map(({ eventId, reason }) => [eventId, reason] as const)]);
-  return [...later, ...(await joinsOf(store, did, all))];
+  return { carriers: [...later, ...(await joinsOf(store, did, all))], earlier };
 }
 
 /**

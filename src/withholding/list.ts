@@ -79,17 +79,33 @@ export function nameOf({ stream, eventId }: NamedEvent): string {
   return `${stream}:${eventId}`;
 }
 
-/** Adds the events that are not in the list yet, and returns their names. Creates a missing file. Errors have one-line messages. */
-export function addToWithholdList(
-  path: string,
-  events: readonly NamedEvent[],
-  reason: WithholdReason,
-): readonly string[] {
-  const added: string[] = [];
+/** The entry as it is written in the list. */
+export function toText(entry: NamedEvent & Pick<ListEntry, 'reason'>): string {
+  return `${nameOf(entry)} ${entry.reason}`;
+}
+
+export interface ListEdit {
+  /** The names of the events that were not in the list yet. */
+  readonly added: readonly string[];
+  /** The entries of the others, which keep their reasons. */
+  readonly listed: readonly ListEntry[];
+}
+
+/** Adds the events that are not in the list yet. Creates a missing file. Errors have one-line messages. */
+export function addToWithholdList(path: string, events: readonly NamedEvent[], reason: WithholdReason): ListEdit {
+  const [added, listed] = [new Set<string>(), new Set<ListEntry>()];
   editListFile(path, (found = '') => {
-    const listed = new Set(parseWithholdList(found).entries.map(nameOf));
-    added.push(...new Set(events.map(nameOf).filter((name) => !listed.has(name))));
-    return added.length === 0 ? undefined : added.reduce((text, name) => withLine(text, `${name} ${reason}`), found);
+    const entries = new Map(parseWithholdList(found).entries.map((entry) => [nameOf(entry), entry]));
+    let text = found;
+    for (const event of events) {
+      const earlier = entries.get(nameOf(event));
+      if (earlier !== undefined) listed.add(earlier);
+      else if (!added.has(nameOf(event))) {
+        added.add(nameOf(event));
+        text = withLine(text, toText({ ...event, reason }));
+      }
+    }
+    return added.size === 0 ? undefined : text;
   });
-  return added;
+  return { added: [...added], listed: [...listed] };
 }

@@ -10,11 +10,19 @@ import type { Forum } from '../forum/forum.ts';
 import { signWith } from '../keys/private-key.ts';
 import type { ServiceKeys } from '../keys/service-keys.ts';
 import { StreamDamaged } from '../log/damage.ts';
+import type { StreamId } from '../log/stream-id.ts';
 import type { StubLine } from '../log/withholding.ts';
 import { detach } from '../process/detach.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { fromLine } from '../vocabulary/events.ts';
-import { accountCarriers, type Carrier, deploymentCarriers, readLine } from './carriers.ts';
+import {
+  type AccountCarriers,
+  accountCarriers,
+  type Carrier,
+  deploymentCarriers,
+  type EarlierLine,
+  readLine,
+} from './carriers.ts';
 import { type ListEntry, nameOf, readWithholdList, type WithholdList } from './list.ts';
 
 /** While a withholding can't be finished. */
@@ -22,6 +30,7 @@ const RETRY_MS = 5_000;
 /** PostgreSQL's appends wait for the transaction of a call. */
 const STUBS_PER_CALL = 200;
 const STUBS_PER_PAGE = 1_000;
+const NO_OTHERS: AccountCarriers = { carriers: [], earlier: [] };
 
 export interface WithholderOptions {
   /** WITHHOLD_FILE */
@@ -45,7 +54,10 @@ export class Withholder {
   readonly #options: WithholderOptions;
   readonly #files: WatchedFiles;
   readonly #problems = new RepeatedLog();
-  readonly #reported = new Set<string>();
+  /** The entries whose problems were logged. */
+  #reported = new Set<string>();
+  /** The entries that can't be applied, as far as this round has read them. */
+  #failing = new Set<string>();
   /** Events of the list that have their stubs. */
   readonly #done = new Set<string>();
   /** Chambers in which a text of an idea is withheld, until nothing of them is left to withhold. */
@@ -80,8 +92,14 @@ export class Withholder {
       read: () => {
         if (path !== undefined) this.#list = readWithholdList(path);
       },
-      onRead: () => this.#wake(),
-      onChecked: () => this.#problems.end('list', () => logger.info({}, 'list of texts to withhold read again')),
+      onRead: () => {
+        if (path === undefined) return;
+        const { entries, badLines } = this.#list;
+        logger.info({ entries: entries.length, badLines: badLines.length }, 'list of texts to withhold read');
+        this.#wake();
+      },
+      onChecked: () =>
+        this.#problems.end('list', () => logger.info({}, 'alert cleared: list of texts to withhold read again')),
       onProblem,
     });
   }
@@ -161,10 +179,19 @@ export class Withholder {
         failures.push(error as Error);
       }
     };
+    this.#failing = new Set();
     for (const step of this.#entrySteps()) await attempt(step);
+    if (failures.length === 0 && !this.#isStopped) this.#endReports();
     await attempt(() => this.#lookAtStubs());
     for (const step of this.#carrierSteps()) await attempt(step);
     return failures[0];
+  }
+
+  /** After a round that looked at every entry. */
+  #endReports(): void {
+    if (this.#reported.size > 0 && this.#failing.size === 0)
+      this.#options.logger.info({}, 'alert cleared: every entry of the list of texts to withhold is applied');
+    this.#reported = this.#failing;
   }
 
   *#entrySteps(): Generator<() => Promise<void>> {
@@ -197,9 +224,10 @@ export class Withholder {
     }
     const [stream] = carriers.map((carrier) => carrier.stream);
     const named = new Map(carriers.map(({ eventId, reason }) => [eventId, reason]));
-    const others = typeof stream === 'string' ? await accountCarriers(store, stream, named) : [];
+    const others = typeof stream === 'string' ? await accountCarriers(store, stream, named) : NO_OTHERS;
     // The others first: without the text of the named lines, those of the account could not be found again.
-    await this.#withhold([...others, ...carriers]);
+    await this.#withhold([...others.carriers, ...carriers]);
+    if (stream !== undefined) this.#reportEarlier(stream, others.earlier);
     for (const carrier of carriers) this.#done.add(nameOf(carrier));
     return failed;
   }
@@ -223,9 +251,23 @@ export class Withholder {
     return { ...entry, line };
   }
 
+  /** Once, since the named line is then withheld and not looked at again. */
+  #reportEarlier(stream: StreamId, earlier: readonly EarlierLine[]): void {
+    const listed = new Set(this.#list.entries.map(nameOf));
+    for (const { eventId, named } of earlier) {
+      const event = nameOf({ stream, eventId });
+      if (listed.has(event)) continue;
+      this.#options.logger.warn(
+        { event, withheld: nameOf({ stream, eventId: named }) },
+        'an earlier line has the same text as one that is withheld: name the earlier line too',
+      );
+    }
+  }
+
   #reportEntry(line: number, problem: string): void {
     const { logger, path } = this.#options;
     const name = `${line} ${problem}`;
+    this.#failing.add(name);
     if (this.#reported.has(name)) return;
     this.#reported.add(name);
     logger.error(
@@ -260,7 +302,7 @@ export class Withholder {
     const { forum } = this.#options;
     for (const did of this.#accounts) {
       yield async () => {
-        await this.#withhold(await accountCarriers(forum.store, did, new Map()));
+        await this.#withhold((await accountCarriers(forum.store, did, new Map())).carriers);
         this.#accounts.delete(did);
       };
     }

@@ -1,9 +1,11 @@
 // An operator creates keys, and bans and allows agents.
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { newAgent, newChamber, runLiveService } from '../client/live-service.ts';
 import { Signer } from '../kit/signer.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
+import { eventually } from '../kit/until.ts';
 import { run } from './run.ts';
 
 const { did } = new Signer();
@@ -71,6 +73,7 @@ describe('chambers admin withhold', () => {
       file,
       reason: 'law',
       added: ['3:17', '3:2000', '3:2001'],
+      listed: [],
       purge: [
         `${pages}&after=0&limit=1000`,
         'https://forum.example.org/chambers/3/outcome',
@@ -78,12 +81,43 @@ describe('chambers admin withhold', () => {
         `${pages}&after=2000&limit=1000`,
       ],
       stubs: [log],
-      backups: [`chambers withhold-in BACKUP --stubs=${log}  # each of them`],
+      backups: [`chambers withhold-in BACKUP --from=${log}  # each of them`],
       database: [],
     });
-    expect(await withhold('3', '17')).toMatchObject({ added: [] });
-    expect(await withhold(did, '2')).toMatchObject({ added: [`${did}:2`], purge: [] });
+    const account = `https://forum.example.org/agents/${did}`;
+    expect(await withhold(did, '2')).toMatchObject({ added: [`${did}:2`], purge: [account, `${account}/events`] });
     expect(readFileSync(file, 'utf8')).toBe(`3:17 law\n3:2000 law\n3:2001 law\n${did}:2 law\n`);
+  });
+
+  it('admin withhold names the reason of an event that is listed already, which it keeps', async () => {
+    const file = join(temporaryFolder(), 'withhold');
+    const withhold = (reason: string, ...more: string[]) =>
+      run([...more, 'admin', 'withhold', '3', '17', `--reason=${reason}`, `--file=${file}`]);
+    await withhold('abuse');
+    expect(JSON.parse((await withhold('law', '--json')).out)).toMatchObject({ added: [], listed: ['3:17 abuse'] });
+    expect((await withhold('law')).out).toContain('3:17 is already listed with the reason abuse, which counts');
+    expect(readFileSync(file, 'utf8')).toBe('3:17 abuse\n');
+  });
+
+  it('admin withhold prints the command that erases the text in a backup', async () => {
+    const folder = temporaryFolder();
+    const [file, backup] = [join(folder, 'withhold'), join(folder, 'backup.db')];
+    writeFileSync(file, '');
+    const database = { DATABASE_PATH: join(folder, 'chambers.db') };
+    const live = await runLiveService({ ...database, WITHHOLD_FILE: file });
+    const { chamberId } = await (await newAgent(live)).createChamber({
+      ...newChamber(live.now()),
+      name: 'A dark garden',
+    });
+    expect(await run(['backup', backup], database)).toMatchObject({ exitCode: 0 });
+    const settings = { ...database, WITHHOLD_FILE: file, PUBLIC_URL: live.baseUrl };
+    const { out } = await run(['--json', 'admin', 'withhold', `${chamberId}`, '1', '--reason=law'], settings);
+    live.service.reloadLists();
+    const [stubs, command] = [JSON.parse(out).stubs[0] as string, JSON.parse(out).backups[0] as string];
+    await eventually(async () => expect(await (await fetch(stubs)).text()).toContain('"withheld"'), 10_000);
+    const [name, ...words] = command.replace(/ +#.*/, '').replace('BACKUP', backup).split(' ');
+    expect([name, await run(words)]).toEqual(['chambers', expect.objectContaining({ exitCode: 0 })]);
+    expect(readFileSync(backup).includes('A dark garden')).toBe(false);
   });
 
   it('admin withhold prints the statement that purges PostgreSQL’s files, without a password', async () => {

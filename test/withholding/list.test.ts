@@ -52,10 +52,12 @@ describe('an edit of the list', () => {
       { stream: 3, eventId: 17 },
       { stream: did, eventId: 2 },
     ];
-    expect(addToWithholdList(path, [first, first], 'law')).toEqual(['3:17']);
+    expect(addToWithholdList(path, [first, first], 'law')).toEqual({ added: ['3:17'], listed: [] });
     writeFileSync(path, '# Monday\n3:17 law # order 7');
-    expect(addToWithholdList(path, [first, second], 'abuse')).toEqual([`${did}:2`]);
+    const listed = { ...first, reason: 'law', line: 2 };
+    const added = [`${did}:2`];
+    expect(addToWithholdList(path, [first, second], 'abuse')).toEqual({ added, listed: [listed] });
     expect(readFileSync(path, 'utf8')).toBe(`# Monday\n3:17 law # order 7\n${did}:2 abuse\n`);
-    expect(addToWithholdList(path, [first, second], 'abuse')).toEqual([]);
+    expect(addToWithholdList(path, [first, second], 'abuse')).toMatchObject({ added: [], listed: [first, second] });
   });
 });

@@ -11,9 +11,10 @@ import type { ServiceFact } from '../../src/vocabulary/events.ts';
 import { canonicalJson } from '../../src/vocabulary/json.ts';
 import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
 import { TestClock } from '../kit/clock.ts';
+import { ACCEPT_RECEIPT, isValidReceipt, receiptOf } from '../kit/receipts.ts';
 import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
-import type { Prepared, TestService } from '../kit/test-service.ts';
-import { TestService as Service } from '../kit/test-service.ts';
+import type { Answer, Prepared, TestService } from '../kit/test-service.ts';
+import { PUBLIC_URL, registrationOf, TestService as Service } from '../kit/test-service.ts';
 import { eventually } from '../kit/until.ts';
 import { everyResponse, SECRET } from './every-response.ts';
 
@@ -175,6 +176,26 @@ describe('a text that is withheld', () => {
       label: null,
       personality: { hates: ['noise'] },
     });
+  });
+
+  it('of a registration leaves its retry the same response and event, and gives another request no receipt', async () => {
+    const { service, withholdNow } = serviceWithList();
+    const ann = await service.agent();
+    const { operatorEmail: _, ...content } = registrationOf(ann);
+    const body = { ...content, label: SECRET, personality: { style: SECRET } };
+    const headers = { 'accept-signature': ACCEPT_RECEIPT };
+    const prepare = () => service.prepare('POST', '/register', { by: ann, body, headers });
+    const [registration, repetition] = [prepare(), prepare()];
+    const sent = await service.send(registration);
+    service.clock.advance(1_000);
+    const repeated = await service.send(repetition);
+    const answerOf = (answer: Answer) => ({ body: answer.body, event: answer.headers.get('event') });
+    expect([answerOf(sent).event, answerOf(repeated).event]).toEqual([expect.stringContaining(';id=2;leaf='), null]);
+    await withholdNow(ann.did, 2);
+    const [again, repeatedAgain] = [await service.send(registration), await service.send(repetition)];
+    expect([again, repeatedAgain].map(answerOf)).toEqual([sent, repeated].map(answerOf));
+    const { keys } = await service.must('GET', '/.well-known/http-message-signatures-directory');
+    expect(await isValidReceipt(receiptOf(registration, again, PUBLIC_URL), keys)).toBe(true);
   });
 
   it('stays withheld after a restart, and the list of stubs has all of them in their order', async () => {

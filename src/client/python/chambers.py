@@ -793,11 +793,15 @@ class Agent(Reader):
         """When commits close, where the chamber is (service, log and leaf), and with rounds the `head` of its log.
 
         In a chamber with rounds, where commits close as soon as all members have committed, every line is read. Raises CLIENT_ERR_CHAIN
-        unless the creator signed the deadlines and the rounds, members that they join, and each its commitment; and if the lines do not
-        hold `known`."""
+        unless the creator signed the deadlines and the rounds (or the service the stub of a withheld creation), members that they join,
+        and each its commitment; and if the lines do not hold `known`."""
         (lines, _), headers = self._exchange("GET", f"/chambers/{chamber_id}/events?after=0&limit=1", read=_read_page, media=NDJSON)
         line = self._follow(None, chamber_id, lines[0] if lines else "")
-        if line.event["type"] != "chamber.created" or not _are_deadlines_signed(line.event):
+        is_withheld = line.event["type"] == "chamber.created" and "withheld" in line.event  # the stub is signed by the service
+        if is_withheld:
+            reason = line.event["withheld"]["reason"]
+            self._warn(f"withheld creation {chamber_id}", f"the creation of chamber {chamber_id} is withheld ({reason}): the service alone attests its deadlines")
+        elif line.event["type"] != "chamber.created" or not _are_deadlines_signed(line.event):
             raise ChamberError("CLIENT_ERR_CHAIN", f"the deadlines of chamber {chamber_id} are not signed by its creator")
         place = {"service": self.base_url, "logId": headers.get("Log-Id"), "chamberLeaf": line.leaf}
         closed_at = _instant(line.event["payload"]["deadlines"]["allocateCommitDeadline"])
