@@ -1,5 +1,6 @@
 // Vectors of chambers and accounts in which the service has withheld texts, made from the sample logs and the service's fixed keys.
 import { readFileSync } from 'node:fs';
+import { thumbprintOf } from '../../src/crypto/jwk.ts';
 import { withhold } from '../../src/crypto/stub.ts';
 import { publicKeyOf, signWith } from '../../src/keys/private-key.ts';
 import { canonicalJson } from '../../src/vocabulary/json.ts';
@@ -34,6 +35,8 @@ const LOG = 'c0ffee00'.repeat(4);
 const keyOf = (seed: Uint8Array) => ({ publicKey: publicKeyOf(seed), sign: signWith(seed) });
 const KEY = keyOf(fixedKeys(LOG).all('receipts')[0]?.seed as Uint8Array);
 const FOREIGN = keyOf(new Uint8Array(32).fill(99));
+/** The encoding of a point of order 4. */
+const SMALL_ORDER = 'A'.repeat(43);
 const TERMS = { at: START + 9 * HOUR, reason: 'personal-data', log: LOG, key: KEY } as const;
 
 /** The stub of a line. */
@@ -74,6 +77,9 @@ const overEvent = (eventId: number) => {
   return forged(canonicalJson({ ...record, withheld: terms }), {}, { leaf });
 };
 
+/** The comment's stub, signed again with other terms. */
+const withTerms = (terms: Line) => replaced(COMMENT, forged(stubAt(COMMENT), {}, terms));
+
 /** The leaves as the next lines hold them. */
 function leavesOf(lines: readonly string[]): readonly string[] {
   return parse(lines)
@@ -81,13 +87,23 @@ function leavesOf(lines: readonly string[]): readonly string[] {
     .map(({ prev }) => String(prev));
 }
 
-/** The log of a service that does not deploy an idea, and gives this reason. */
-function notDeployed(hidden: readonly number[], before: readonly Line[] = []): string {
+/** The log of a service that does not deploy an idea, and gives the reason `[withheld]`. */
+function notDeployed(hidden: readonly number[], before: readonly Line[] = [], txHash: string | null = null): string {
   const records = parse(LINES);
   const { ts } = records[DEPLOYED - 1] as Line;
-  const failed = { ideaId: 'idea-1', txHash: null, reason: '[withheld]' };
+  const failed = { ideaId: 'idea-1', txHash, reason: '[withheld]' };
   const last = { ...(records[DEPLOYED - 1] as Line), type: 'idea.deploy_failed', payload: failed, ts: ts as string };
   return toText(withheld(hidden, rechained([...records.slice(0, SUBMITTED - 1), ...before, last])));
+}
+
+/** A service withholds the reason of a deployment that failed. */
+function reasonWithheld(): string {
+  const records = parse(LINES);
+  const { ts } = records[DEPLOYED - 1] as Line;
+  const { txHash } = payloadOf(records[SUBMITTED - 1] as Line);
+  const payload = { ideaId: 'idea-1', txHash: txHash as string, reason: 'reverted: Compost for all' };
+  const failed = { ...(records[DEPLOYED - 1] as Line), type: 'idea.deploy_failed', payload, ts: ts as string };
+  return toText(withheld([DEPLOYED], rechained([...records.slice(0, SUBMITTED), failed])));
 }
 
 export const SOUND: readonly Row[] = [
@@ -104,6 +120,7 @@ export const SOUND: readonly Row[] = [
   ['a withheld last line', toText(withheld([COMMENT], LINES.slice(0, COMMENT)))],
   ['a withheld label of a member', toText(withheld([JOIN_OF_ANN], OF_SEATS))],
   ['an idea with a withheld text that is not deployed for that reason', notDeployed([AMENDMENT])],
+  ['a withheld reason of a failed deployment', reasonWithheld()],
 ];
 
 export const UNDECIDED: readonly Row[] = [
@@ -111,6 +128,10 @@ export const UNDECIDED: readonly Row[] = [
   [
     'a comment withheld under a key that the chamber does not pin',
     toText(withheld([COMMENT], LINES, { key: FOREIGN })),
+  ],
+  [
+    'an idea that is not deployed for a withheld text, and names a transaction that is not in the log',
+    notDeployed([AMENDMENT], [], `0x${'5a'.repeat(32)}`),
   ],
 ];
 
@@ -234,6 +255,16 @@ export const BROKEN: readonly Row[] = [
     notDeployed([AMENDMENT], [parse(LINES)[SUBMITTED - 1] as Line]),
     DEPLOYED,
   ],
+  ['a stub that names a log in capitals', withTerms({ log: LOG.toUpperCase() }), COMMENT],
+  ['a stub that names no log', withTerms({ log: '' }), COMMENT],
+  ['a stub that was withheld on a day that does not exist', withTerms({ at: '2030-02-30T00:00:00.000Z' }), COMMENT],
+  ['a stub that was withheld at a time without milliseconds', withTerms({ at: '2030-01-01T09:00:00Z' }), COMMENT],
+  [
+    'a stub under a key of small order',
+    withTerms({ key: SMALL_ORDER, keyid: thumbprintOf(new Uint8Array(32)) }),
+    COMMENT,
+  ],
+  ['a stub whose key is 31 bytes long', withTerms({ key: 'A'.repeat(42) }), COMMENT],
 ];
 
 const account = (eventIds: readonly number[]) => toText(withheld(eventIds, ACCOUNTS));
@@ -295,6 +326,11 @@ function overSeat(eventId: number): string {
   return forged(canonicalJson({ ...record, withheld: terms }), {}, { leaf });
 }
 
+/** A stub with the leaf of a join that had no label, and that join. */
+function withoutLabel(): readonly [text: string, originals: string] {
+  return [toText(OF_SEATS.with(JOIN_OF_BOB - 1, overSeat(JOIN_OF_BOB))), toText([OF_SEATS[JOIN_OF_BOB - 1] as string])];
+}
+
 const original = (eventId: number) => toText([lineOf(eventId)]);
 const { key: foreignKey, keyid: foreignKeyId } = (JSON.parse(stubOf(lineOf(COMMENT), { key: FOREIGN })) as Line)[
   'withheld'
@@ -335,4 +371,5 @@ export const SOUND_ORIGINALS: readonly RowWithOriginals[] = [
 export const BROKEN_ORIGINALS: readonly RowWithOriginals[] = [
   ['a stub that changes a stance, and the line that was', replaced(COMMENT, liar), original(COMMENT), COMMENT],
   ['a stub, and another stub of its event with another stance', toText(withheld([COMMENT])), toText([liar]), COMMENT],
+  ['a stub of a join, and the line that was, which has no label', ...withoutLabel(), JOIN_OF_BOB],
 ];
