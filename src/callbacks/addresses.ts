@@ -1,6 +1,10 @@
 // Which URLs and addresses may be called. URLs, names and the answers of name servers are hostile input.
 import ipaddr from 'ipaddr.js';
 
+export const LOCALHOST = 'localhost';
+/** Such names lead to this machine or to neighbours in its network, if anywhere. */
+const LOCAL_NAME = /^[^.]*\.?$|\.localhost\.?$/;
+
 /** With NODE_ENV=development, http and this machine are allowed. */
 export interface AddressRules {
   readonly isDevelopment: boolean;
@@ -27,11 +31,15 @@ export function parseCallbackUrl(text: string, rules: AddressRules): URL {
   if (url.username !== '' || url.password !== '')
     throw new AddressNotAllowed('must not contain a user name or a password');
   const port = Number(url.port);
-  if (url.port !== '' && (port <= PRIVILEGED_PORT_MAX || FORBIDDEN_PORTS.has(port)))
+  if (url.port !== '' && port <= PRIVILEGED_PORT_MAX)
     throw new AddressNotAllowed(`must have the default port or one above ${PRIVILEGED_PORT_MAX}, not port ${port}`);
+  if (FORBIDDEN_PORTS.has(port))
+    throw new AddressNotAllowed(`must have another port: ${port} is known for a protocol other than HTTP`);
   url.hash = '';
   const literal = addressIn(url);
   if (literal !== undefined) requireAllowed([literal], rules);
+  else if (LOCAL_NAME.test(url.hostname) && !(rules.isDevelopment && url.hostname === LOCALHOST))
+    throw new AddressNotAllowed(`must have a public name with a dot, not ${url.hostname}`);
   return url;
 }
 

@@ -7,7 +7,7 @@ import { request as httpRequest, type IncomingMessage, type RequestOptions } fro
 import { request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import { AddressLimits } from './address-limits.ts';
-import { AddressNotAllowed, type AddressRules, addressIn, requireAllowed } from './addresses.ts';
+import { AddressNotAllowed, type AddressRules, addressIn, LOCALHOST, requireAllowed } from './addresses.ts';
 import type { Resolve } from './resolver.ts';
 
 const POST_MS_MAX = 5_000;
@@ -85,7 +85,7 @@ export class Poster {
   async #addressOf(url: URL, signal: AbortSignal): Promise<string> {
     const { isDevelopment, resolve, random } = this.#options;
     const { hostname } = url;
-    const literal = addressIn(url) ?? (isDevelopment && hostname === 'localhost' ? '127.0.0.1' : undefined);
+    const literal = addressIn(url) ?? (isDevelopment && hostname === LOCALHOST ? '127.0.0.1' : undefined);
     const addresses = literal === undefined ? await resolveBefore(signal, resolve(hostname, signal)) : [literal];
     requireAllowed(addresses, this.#options);
     const old = addresses.filter((address) => isIP(address) === 4);

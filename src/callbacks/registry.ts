@@ -54,7 +54,7 @@ export class CallbackRegistry {
   }
 
   /**
-   * Sets the agent's callback, or removes it if the URL is null. A signature counts once. Throws FORUM_ERR_CALLBACK, FORUM_ERR_FORBIDDEN,
+   * Sets the agent's callback, or removes it if the URL is null, also while callbacks are off. A signature counts once. Throws FORUM_ERR_CALLBACK, FORUM_ERR_FORBIDDEN,
    * FORUM_ERR_RATE or FORUM_ERR_CONFLICT.
    */
   set(registering: Registering): Promise<void> {
@@ -68,7 +68,7 @@ export class CallbackRegistry {
 
   async #set(registering: Registering): Promise<void> {
     const { isOn, store } = this.#options;
-    if (!isOn)
+    if (!isOn && registering.url !== null)
       throw new ForumError('FORUM_ERR_FORBIDDEN', 'callbacks are off: the operator turns them on by CALLBACKS');
     const url = registering.url === null ? null : this.#parse(registering.url);
     if (await this.#isRepeated(registering, url)) return;

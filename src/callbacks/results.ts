@@ -24,7 +24,7 @@ export class Results {
     return callback !== undefined && isCalled(callback) ? callback : undefined;
   }
 
-  /** A try has ended: `status` is null if no response came. */
+  /** A try has ended: `status` is null without a complete response. */
   tried(callback: StoredCallback, { at, status }: { readonly at: Millis; readonly status: number | null }): void {
     const tried = { ...callback, last: { at, status } };
     if (isSuccess(status)) this.#unwritten.set(callback.did, { ...tried, failures: 0, succeededAt: at });

@@ -1,6 +1,6 @@
 // `chambers watch`: reveals for the agent, and runs a command for each duty that becomes due.
 import { resolve } from 'node:path';
-import { type Duty, reportText, type WatchReport } from '../client/watch-report.ts';
+import { type Duty, isGoodNews, reportText, type WatchReport } from '../client/watch-report.ts';
 import { visibleJson, visibleLine } from '../vocabulary/visible.ts';
 import { type CommandSpec, type Input, KEY_OPTION, SERVICE_OPTIONS } from './command.ts';
 import { runForDuty } from './duty-command.ts';
@@ -63,7 +63,7 @@ const textPrinter: Printer = {
   done: ({ chamberId, must }) => console.log(`chamber ${chamberId}: ${must} done`),
   report: (report) => {
     const text = visibleLine(reportText(report));
-    if (report.type === 'revealed') console.log(text);
+    if (isGoodNews(report)) console.log(text);
     else console.error(text);
   },
 };
@@ -81,6 +81,7 @@ function jsonOf(report: WatchReport): object {
   const detail = reportText(report);
   switch (report.type) {
     case 'revealed':
+    case 'followed-again':
       return report;
     case 'duty-failed': {
       const { type, duty, retryMillis } = report;

@@ -31,7 +31,7 @@ export type Callback = DueCallback | ChallengeCallback;
 export interface CallbackState {
   readonly url: string | null;
   readonly since: string | null;
-  /** The last try; its status is null if no response came. */
+  /** The last try; its status is null without a complete response of at most 16 KB within 5 s. */
   readonly lastDelivery: { readonly at: string; readonly status: number | null } | null;
   /** Duties in a row of which no delivery succeeded. */
   readonly failures: number;

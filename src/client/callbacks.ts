@@ -23,7 +23,7 @@ export interface CallbackOptions extends CallOptions {
   readonly did?: string;
 }
 
-export type CallbackRequest = Pick<Request, 'method' | 'headers' | 'body'>;
+export type CallbackRequest = Pick<Request, 'method' | 'headers' | 'body'> & Partial<Pick<Request, 'bodyUsed'>>;
 
 const BODY_BYTES_MAX = 16_384;
 const AGE_SECONDS_MAX = 300;
@@ -43,8 +43,12 @@ export class CallbackVerifier {
     this.#service = service;
   }
 
-  /** Throws CLIENT_ERR_CALLBACK unless the service has signed the request for this URL within the last five minutes. */
+  /**
+   * Throws CLIENT_ERR_CALLBACK unless the service has signed the request for this URL within the last five minutes, and CLIENT_ERR_INPUT if
+   * it is not a Request with its body unread.
+   */
   async verify(request: CallbackRequest, { url, did, signal }: CallbackOptions): Promise<Callback> {
+    requireUnread(request);
     if (request.method !== 'POST') throw invalid(`it was sent with ${request.method}`);
     const body = await readBody(request);
     const targetUri = toTargetUri(url);
@@ -73,6 +77,15 @@ export class CallbackVerifier {
     }
     return (await this.#keys) as Keys;
   }
+}
+
+/** Frameworks have requests of their own, and often have read the body. */
+function requireUnread(request: Partial<CallbackRequest> | null | undefined): void {
+  const { headers, body, bodyUsed } = request ?? {};
+  const isOfFetch = typeof headers?.get === 'function' && (body === null || typeof body?.getReader === 'function');
+  if (!isOfFetch) throw new ClientError('CLIENT_ERR_INPUT', 'the request must be a Request of the Fetch API');
+  if (bodyUsed || body?.locked)
+    throw new ClientError('CLIENT_ERR_INPUT', 'the body of the request was read before: pass request.clone() instead');
 }
 
 async function readBody({ body }: CallbackRequest): Promise<Uint8Array> {

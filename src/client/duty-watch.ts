@@ -6,7 +6,7 @@ import type { FollowOptions, VerifiedLine } from './events.ts';
 import { type RevealingAgent, Reveals } from './reveals.ts';
 import { type FollowedAgent, followTodo } from './todo-follower.ts';
 import type { Todo } from './todo-stream.ts';
-import { type Report, reportText } from './watch-report.ts';
+import { isGoodNews, type Report, reportText } from './watch-report.ts';
 
 export interface WatchOptions extends CallOptions {
   /**
@@ -59,6 +59,6 @@ export async function watchDuties(agent: WatchedAgent, options: WatchOptions): P
 
 function warningsOf({ onWarning }: Service): Report {
   return (report) => {
-    if (report.type !== 'revealed') onWarning(reportText(report));
+    if (!isGoodNews(report)) onWarning(reportText(report));
   };
 }

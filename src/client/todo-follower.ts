@@ -20,6 +20,7 @@ export async function* followTodo(
     try {
       for await (const todo of agent.todos({ signal })) {
         failures = 0;
+        if (reported !== '') report({ type: 'followed-again' });
         reported = '';
         yield todo;
       }

@@ -12,7 +12,9 @@ export type WatchReport =
   /** The duty is handed over again after `retryMillis` if it is still open. */
   | { readonly type: 'duty-failed'; readonly duty: Duty; readonly error: unknown; readonly retryMillis: Millis }
   /** Reported once while the condition lasts. */
-  | { readonly type: 'not-followed'; readonly error: unknown };
+  | { readonly type: 'not-followed'; readonly error: unknown }
+  /** The condition has ended. */
+  | { readonly type: 'followed-again' };
 
 export interface RevealProblem {
   readonly chamberId: number;
@@ -40,9 +42,16 @@ export function reportText(report: WatchReport): string {
     }
     case 'not-followed':
       return `the service is not followed: ${textOf(report.error)}`;
+    case 'followed-again':
+      return 'the service is followed again';
     default:
       return report satisfies never;
   }
+}
+
+/** Reports of what went well; the others are problems. */
+export function isGoodNews({ type }: WatchReport): boolean {
+  return type === 'revealed' || type === 'followed-again';
 }
 
 /** The reason why an allocation can't be revealed and, if its salt is lost, the remedy. */

@@ -52,10 +52,18 @@ export function parseCallback({ method, targetUri, headers, body }: ReceivedCall
 }
 
 function taggedMember(field: string): readonly [label: string, input: InnerList] {
-  for (const [label, member] of parseDictionary(field)) {
+  for (const [label, member] of dictionaryIn('Signature-Input', field)) {
     if (isInnerList(member) && member[1].get('tag') === CALLBACK_TAG) return [label, member];
   }
   throw new Error(`it has no signature with the tag ${CALLBACK_TAG}`);
+}
+
+function dictionaryIn(name: string, field: string): ReturnType<typeof parseDictionary> {
+  try {
+    return parseDictionary(field);
+  } catch {
+    throw new Error(`its header ${name} is malformed`);
+  }
 }
 
 function termsOf([items, parameters]: InnerList): Terms & { readonly components: readonly Component[] } {
@@ -70,7 +78,7 @@ function termsOf([items, parameters]: InnerList): Terms & { readonly components:
 }
 
 function signatureOf(field: string, label: string): Uint8Array {
-  const member = parseDictionary(field).get(label);
+  const member = dictionaryIn('Signature', field).get(label);
   const value = member === undefined || isInnerList(member) ? undefined : member[0];
   if (value instanceof ArrayBuffer && value.byteLength === SIGNATURE_BYTES) return new Uint8Array(value);
   throw new Error(`its header Signature holds no signature ${label} of ${SIGNATURE_BYTES} bytes`);

@@ -10,6 +10,7 @@ import { ERRORS, sentence } from './errors.ts';
 import { type ApiLimits, introduction } from './introduction.ts';
 import { type Definitions, type Schema, type Schemas, toJsonSchemas } from './json-schema.ts';
 import { exampleRef, headerRefs, type OperationObject, operationOf, SCHEMAS } from './operation.ts';
+import { webhookSchemas, webhooks } from './webhooks.ts';
 
 export interface DocumentOptions {
   readonly version: string;
@@ -36,7 +37,11 @@ export function openApiDocument({ version, baseUrls, limits, endpoints }: Docume
   const [baseUrl] = baseUrls;
   const chamberEvents = namedEvents(publishedSchemas());
   const accountEvents = namedEvents(accountRecordSchemas);
-  const definitions = { ...definitionsOf(endpoints), ...definitionsOfEvents([...chamberEvents, ...accountEvents]) };
+  const definitions = {
+    ...definitionsOf(endpoints),
+    ...webhookSchemas,
+    ...definitionsOfEvents([...chamberEvents, ...accountEvents]),
+  };
   const schemas: Schemas = {
     ...errorSchemas(),
     ...toJsonSchemas(definitions, SCHEMAS),
@@ -56,6 +61,7 @@ export function openApiDocument({ version, baseUrls, limits, endpoints }: Docume
     servers: baseUrls.map((url) => ({ url })),
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths: pathsOf(endpoints, baseUrl),
+    webhooks,
     components: { securitySchemes, headers, responses, examples: Object.fromEntries(examples), schemas },
   };
 }

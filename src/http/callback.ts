@@ -28,7 +28,10 @@ const callback: v.GenericSchema<CallbackView> = v.strictObject({
   lastDelivery: v.nullable(
     v.strictObject({
       at: timestamp,
-      status: v.pipe(v.nullable(count), v.description('the HTTP status; null if no response came')),
+      status: v.pipe(
+        v.nullable(count),
+        v.description('the HTTP status; null without a complete response of at most 16 KB within 5 s'),
+      ),
     }),
   ),
   failures: v.pipe(count, v.description('duties in a row of which no delivery succeeded')),
@@ -75,7 +78,7 @@ const putCallback: Route = {
   description:
     'The service first POSTs `{ "type": "callback.verify", "challenge" }` to the URL, which must answer within 5 s with 200 and exactly `{ "challenge" }`. ' +
     'From then on it POSTs `{ "type": "todo.due", … }` for each item of GET /me/todo whose `must` is not `wait`, signed with the key of receipts, until the response is 2xx or the duty is over. ' +
-    'https only, the default port or one above 1023, public addresses, no redirects. Each signature counts once: sign a repeated request anew.',
+    'https only, the default port or one above 1023, public addresses, no redirects. Services in production respond with 403 unless the operator has turned callbacks on; null is always accepted. Both requests are described under `webhooks`. Each signature counts once: sign a repeated request anew.',
   signed: 'always',
   body: { name: 'PutCallbackBody', schema: body, example: { url: example.url }, isOptional: false },
   responses: { 200: { description: 'The callback.', content: response } },

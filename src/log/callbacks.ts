@@ -23,7 +23,7 @@ export interface StoredCallback {
 
 export interface LastDelivery {
   readonly at: Millis;
-  /** The HTTP status; null if no response came. */
+  /** The HTTP status; null without a complete response. */
   readonly status: number | null;
 }
 

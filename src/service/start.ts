@@ -227,6 +227,7 @@ function logStart(
       mode: config.NODE_ENV,
       database: config.DATABASE_URL === undefined ? config.DATABASE_PATH : describeDatabase(config.DATABASE_URL),
       chain: chain.name,
+      callbacks: config.CALLBACKS,
       publicUrl,
       docs: `${publicUrl}/docs`,
     },

@@ -23,9 +23,15 @@ const BAD_URLS: readonly (readonly [url: string, detail: string])[] = [
   ['https://user:secret@agent.example/', 'user name or a password'],
   ['https://:secret@agent.example/', 'user name or a password'],
   ['https://public.example@127.0.0.1/', 'user name or a password'],
-  ...[22, 23, 25, 80, 110, 143, 465, 587, 993, 1_023, 2_222, 2_525, 3_389, 5_900, 6_379, 6_667, 9_999_9].map(
-    (port) =>
-      [`https://agent.example:${port}/`, port > 65_535 ? 'must be an absolute URL' : `not port ${port}`] as const,
+  ...[22, 23, 25, 80, 110, 143, 465, 587, 993, 1_023].map(
+    (port) => [`https://agent.example:${port}/`, `or one above 1023, not port ${port}`] as const,
+  ),
+  ...[2_222, 2_525, 3_389, 5_900, 6_379, 6_667].map(
+    (port) => [`https://agent.example:${port}/`, `another port: ${port} is known for a protocol`] as const,
+  ),
+  ['https://agent.example:99999/', 'must be an absolute URL'],
+  ...['localhost', 'localhost.', 'ip6-localhost', 'a.localhost', 'metadata'].map(
+    (host) => [`https://${host}/`, `must have a public name with a dot, not ${host}`] as const,
   ),
   ['https://agent.example:0/', 'not port 0'],
   ...[
@@ -54,7 +60,6 @@ const BAD_NAMES: readonly (readonly [name: string, addresses: readonly string[]]
   ['both-families.example', ['8.8.8.8', '::1']],
   ['nowhere.example', []],
   ['garbage.example', ['8.8.8.8', 'x']],
-  ['localhost', ['127.0.0.1', '::1']],
 ];
 
 describe('PUT /me/callback', () => {

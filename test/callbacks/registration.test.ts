@@ -121,10 +121,18 @@ describe('a callback', () => {
     const production = { NODE_ENV: 'production', SERVICE_KEY_FILE: '/unused/service-keys.json' };
     const { put, get } = await withReceiver({ settings: production });
     expect(await put('https://agent.example/')).toMatchObject(refusal(403, 'FORUM_ERR_FORBIDDEN', 'callbacks are off'));
-    expect(await put(null)).toMatchObject(refusal(403, 'FORUM_ERR_FORBIDDEN'));
     expect(await get()).toEqual(NONE);
     const on = await withReceiver({ settings: { ...production, CALLBACKS: 'on' } });
     expect(await on.put(on.receiver.url)).toMatchObject(refusal(400, 'FORUM_ERR_CALLBACK', 'https://'));
+  });
+
+  it('can be read and removed while callbacks are off', async () => {
+    const { service, by, put, get } = await withReceiver({ settings: { CALLBACKS: 'off' } });
+    const url = 'https://agent.example/wake';
+    await service.store.callbacks.put({ did: by.did, url, since: service.clock.read() });
+    expect(await get()).toMatchObject({ url });
+    expect(await put(null)).toMatchObject({ status: 200, body: NONE });
+    expect(await get()).toEqual(NONE);
   });
 
   it('of a retired key can only be removed', async () => {

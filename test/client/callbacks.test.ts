@@ -143,6 +143,11 @@ it.each<readonly [string, Sent, string]>([
     'no signature with the tag',
   ],
   ['another algorithm', { params: (params) => params.replace('ed25519', 'hmac-sha256') }, 'not those of a callback'],
+  [
+    'a number beyond all limits',
+    { params: (params) => params.replace(/created=\d+/, `created=${'1'.repeat(400)}`) },
+    'its header Signature-Input is malformed',
+  ],
   ['a body that is not JSON', { body: '{' }, ''],
   ['a body without a duty', { body: '{"type":"todo.due"}' }, 'did is missing'],
   ['an unknown type', { body: '{"type":"chamber.closed"}' }, 'is unknown to this version'],
@@ -178,4 +183,23 @@ it('unknown keys do not each cause a request to the service', async () => {
   const { verify, reads } = await openReceiver();
   for (let round = 0; round < 20; round++) await verify(requestOf({ seed: '08' })).catch(() => {});
   expect(reads()).toBe(1);
+});
+
+it('verifying something other than an unread Request is an error of the input', async () => {
+  const { verify } = await openReceiver();
+  const read = requestOf();
+  await read.text();
+  const { method, headers, body } = requestOf();
+  for (const [request, problem] of [
+    [{ method, headers, body: JSON.stringify(DELIVERY) }, 'must be a Request of the Fetch API'],
+    [{ method, headers: Object.fromEntries(headers), body }, 'must be a Request of the Fetch API'],
+    [undefined, 'must be a Request of the Fetch API'],
+    [read, 'was read before'],
+  ] as const) {
+    // Programs in JavaScript pass what their framework has.
+    await expect(verify(request as unknown as Request)).rejects.toMatchObject({
+      code: 'CLIENT_ERR_INPUT',
+      message: expect.stringContaining(problem),
+    });
+  }
 });

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { Agent, ForumClient } from '../../src/client/index.ts';
+import { freePort } from '../../src/demo/free-port.ts';
 import { python } from '../kit/python.ts';
 import { eventually } from '../kit/until.ts';
 import { commandsOf, folder, open, paste, pasteCommands, programsOf, SLOW, textOf } from '../pasted.ts';
@@ -52,5 +53,13 @@ python('the program in Python passes the agent’s turn', SLOW, async () => {
   const hasPassed = await inTurn(live);
   const [program = ''] = PAGE.match(/(?<=```sh\n)PYTHONPATH=[^`]*/) ?? [];
   const own = program.replace('PYTHONPATH=src/client/python ', '').replace("<<'PY'", "<<'PY' &");
+  await pasteUntil(own, live, hasPassed);
+});
+
+it('the program that serves the example of a receiver has it pass the agent’s turn', SLOW, async () => {
+  const live = await open();
+  const hasPassed = await inTurn(live);
+  const [program = ''] = PAGE.match(/(?<=```sh\n)export CHAMBERS_URL[^`]*/) ?? [];
+  const own = program.replaceAll('9000', `${await freePort()}`).replace("<<'JS'", "<<'JS' &");
   await pasteUntil(own, live, hasPassed);
 });

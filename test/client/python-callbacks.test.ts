@@ -60,7 +60,26 @@ for method, headers, body, url in json.load(sys.stdin):
   const printed = (await runPython(program, [url], { input: JSON.stringify(requests) })).trim().split('\n');
   expect(printed.map((line) => JSON.parse(line))).toEqual([
     { ...value, id: 'an-id' },
-    { type: 'callback.verify', id: 'an-id', challenge: 'c0ffee' },
+    { type: 'callback.verify', id: 'an-id', challenge: 'c0ffee', answer: { challenge: 'c0ffee' } },
     ...Array.from({ length: requests.length - 2 }, () => 'CLIENT_ERR_CALLBACK'),
+  ]);
+});
+
+python('verify_callback raises a TypeError that names the argument of another type', async () => {
+  const program = `from chambers import Agent
+
+agent = Agent("http://127.0.0.1:1", bytes(32))
+url = "https://agent.example/wake"
+for arguments in [({}, "{}", url), ({}, None, url), ([("webhook-id", "1")], b"{}", url), ({}, b"{}", None)]:
+    try:
+        agent.verify_callback("POST", *arguments)
+    except TypeError as error:
+        print(error)
+`;
+  expect((await runPython(program, [])).trim().split('\n')).toEqual([
+    'body must be the bytes of the request, not str',
+    'body must be the bytes of the request, not NoneType',
+    'headers must be a mapping, not list',
+    'url must be a str, not NoneType',
   ]);
 });

@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest';
 import { Duties } from '../../src/client/duties.ts';
 import { Agent, type Duty, ForumClient, type WatchReport } from '../../src/client/index.ts';
+import { fetchWithoutDate } from '../kit/fetch-without-date.ts';
 import { atEnd } from '../kit/temporary.ts';
 import { eventually, until } from '../kit/until.ts';
 import { openProxy } from './cuttable-proxy.ts';
@@ -242,4 +243,26 @@ it('watch reports once that a commitment can’t be revealed because its salt is
   const { reports } = startWatch(open());
   await until(() => reports.length > 0);
   expect(reports).toMatchObject([{ type: 'unrevealable', chamberId, error: { code: 'CLIENT_ERR_COMMITMENT' } }]);
+});
+
+it('watch reports once that the service is not followed, and when it is followed again', async () => {
+  const proxy = await openProxy(live.baseUrl);
+  let isForeign = false;
+  const fetch = async (url: string, init: RequestInit) =>
+    isForeign ? Response.json({ todo: {} }) : fetchWithoutDate(url, init);
+  const ann = Agent.generate(new ForumClient(proxy.baseUrl, { ...live.sharedTime, fetch }));
+  await ann.register(REGISTRATION);
+  const { chamberId } = await ann.createChamber(newChamber(live.now()));
+  await ann.joinChamber(chamberId);
+  live.advance(PHASE_MILLIS);
+  const { duties, reports } = startWatch(ann);
+  await until(() => duties.length === 1);
+  const types = () => reports.map(({ type }) => type);
+  for (const before of [[], ['not-followed', 'followed-again']]) {
+    isForeign = true;
+    proxy.cut();
+    await eventually(() => expect(types()).toEqual([...before, 'not-followed']));
+    isForeign = false;
+    await eventually(() => expect(types()).toEqual([...before, 'not-followed', 'followed-again']));
+  }
 });

@@ -629,7 +629,7 @@ class Agent(Reader):
         itself. Runs until `stop` is set, and then waits for the running calls. Raises at the start if the service can't be reached or does not
         know the agent; later problems are tried again.
 
-        `on_report(kind, chamber_id, error)`: kind is revealed, not-revealed, duty-failed or not-followed; by default the logger `chambers` gets a
+        `on_report(kind, chamber_id, error)`: kind is revealed, not-revealed, duty-failed, not-followed or followed-again; by default the logger `chambers` gets a
         warning of each problem."""
         _Watch(self, on_due, stop or threading.Event(), at_once, on_report).run()
 
@@ -644,9 +644,15 @@ class Agent(Reader):
     def verify_callback(self, method: str, headers: Any, body: bytes, url: str) -> dict:
         """Verifies a request to this agent's callback URL; raises CLIENT_ERR_CALLBACK unless the service signed it for this URL and agent within the
         last five minutes. Returns its body with `id`, the same on every try: {"type": "todo.due", "due": {"chamberId", "must", …}, …}, or
-        {"type": "callback.verify", "challenge"}, for which the response with status 200 is the JSON {"challenge"} alone.
+        {"type": "callback.verify", "challenge", "answer"}: respond with status 200 and `answer` as JSON.
 
-        `headers`: any mapping. `url`: as it was set. Only a secret part in it keeps others from setting it for their agents."""
+        `headers`: a mapping. `body`: as received, in bytes. `url`: as `callback` returns it. Other types raise TypeError. Only a secret part in it keeps others from setting it for their agents."""
+        if not isinstance(body, (bytes, bytearray)):
+            raise TypeError(f"body must be the bytes of the request, not {type(body).__name__}")
+        if not hasattr(headers, "items"):
+            raise TypeError(f"headers must be a mapping, not {type(headers).__name__}")
+        if not isinstance(url, str):
+            raise TypeError(f"url must be a str, not {type(url).__name__}")
         fields = {str(name).lower(): str(value) for name, value in headers.items()}
         try:
             if method != "POST" or len(body) > CALLBACK_BYTES:
@@ -668,7 +674,8 @@ class Agent(Reader):
             Ed25519PublicKey.from_public_bytes(self._callback_key(key_id, int(created))).verify(signature, base.encode())
             value = _parse(body.decode(), self.limits)
             if value["type"] == "callback.verify":
-                return {"type": value["type"], "id": values["webhook-id"], "challenge": str(value["challenge"])}
+                answer = {"challenge": str(value["challenge"])}
+                return {"type": value["type"], "id": values["webhook-id"], **answer, "answer": answer}
             if value["type"] != "todo.due" or value["did"] != self.did or not isinstance(value["due"]["chamberId"], int):
                 raise ValueError("it is not of a known type, or for another agent")
             return {**value, "id": values["webhook-id"]}
@@ -1024,7 +1031,10 @@ class _Watch:
                 if answer is not None:
                     self._offer(answer)
                     query = {"wait": WAIT_SECONDS, "since": answer["version"]}
-                answer, failures, reported = self._agent.todo(**query), 0, None
+                answer, failures = self._agent.todo(**query), 0
+                if reported is not None:
+                    self._report("followed-again", None, None)
+                reported = None
             except ChamberError as error:
                 if (error.code, error.step) != reported:
                     self._report("not-followed", None, error)
