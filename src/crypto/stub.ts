@@ -79,6 +79,33 @@ export function withhold(line: string, { at, reason, log, key }: WithholdingTerm
   return { stub: toLine({ ...without, withheld: { ...terms, signature } } as ForumEvent) };
 }
 
+/** How a log states a stub that was signed for another one, of which it is a copy. */
+export type RestatingTerms = Pick<WithholdingTerms, 'at' | 'log' | 'key'>;
+
+/** Makes the same stub for this log. `at` counts only if the key is another one: a stub is as old as its text is gone. */
+export function restate(stub: string, { at, log, key }: RestatingTerms): string {
+  const { withheld, ...event } = fromLine(stub);
+  if (withheld === undefined) throw new InvalidStub('is no stub');
+  const { signature: _, ...former } = withheld;
+  const keyid = thumbprintOf(key.publicKey);
+  const isSameKey = keyid === former.keyid;
+  const signer = isSameKey ? {} : { at: toTimestamp(at), key: base64urlnopad.encode(key.publicKey), keyid };
+  const terms = { ...former, ...signer, log };
+  const signature = base64urlnopad.encode(key.sign(messageOf({ ...event, withheld: terms })));
+  return toLine({ ...event, withheld: { ...terms, signature } } as ForumEvent);
+}
+
+/** Whether a stored line may replace another for good: it has the same leaf, and if both are stubs, they differ in `withheld` alone. */
+export function mayReplace(line: Uint8Array, stub: Uint8Array): boolean {
+  const [former, after] = [storedLeaf(line), storedLeaf(stub)].map(toHex);
+  const isStub = line.at(-2) === CLOSING_BRACE;
+  return former === after && (!isStub || withoutEnd(line) === withoutEnd(stub));
+}
+
+function withoutEnd(line: Uint8Array): string {
+  return latin1.decode(line).replace(STUB_END, '');
+}
+
 /** What the service signs: the title, a line feed, and the canonical stub without the signature. */
 function messageOf(unsigned: object): Uint8Array {
   return encoder.encode(`${TITLE}\n${canonicalJson(unsigned)}`);

@@ -19,6 +19,9 @@ export interface WithheldPage extends Page {
 /** The streams of which lines were withheld; null if they are unknown, and any stream may be one. */
 export type OnWithheld = (streams: ReadonlySet<StreamId> | null) => void;
 
+/** Returns the stub for this log. */
+export type Restated = (stub: string) => string;
+
 export interface Erasure {
   /** Whether bytes of withheld lines may still be in the database's files; always false in PostgreSQL, where the operator erases them. */
   readonly isPending: boolean;
@@ -42,6 +45,12 @@ export interface Withholding {
    * others change nothing. Throws an Error if an event is missing or the line is not a stub of its line; then nothing is written.
    */
   withhold(stubs: readonly StubLine[]): Promise<readonly StubLine[]>;
+  /**
+   * Replaces every stub that was signed for another log, as in a copy, by what `restated` makes of it, in transactions of bounded size;
+   * returns their number. Called before anything else reads the log. What a process began, the next one finishes; with nothing to do, it
+   * reads one row.
+   */
+  restate(restated: Restated): Promise<number>;
   /** At most `limit` stubs after the number, bounded as in readPage. */
   read(after: number, limit: number): Promise<WithheldPage>;
   /** How many lines of the stream are withheld. */

@@ -20,6 +20,7 @@ import { PublishedHistory } from '../publisher/published-history.ts';
 import { TreeDamaged } from '../publisher/publisher.ts';
 import { createVerifier, type SignatureVerifierPool } from '../verifier/verifier.ts';
 import type { Millis } from '../vocabulary/values.ts';
+import { restateStubs } from '../withholding/restate.ts';
 import type { ChainLink } from './chain.ts';
 import type { CheckInput, ProbedChain } from './checks/check.ts';
 import { requireStartable } from './checks/checks.ts';
@@ -60,6 +61,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const clock = options.clock ?? source;
     const keys = await openKeys(config, store, clock.time());
+    const restated = await restateStubs(store, keys, clock.time());
+    if (restated > 0) logger.info({ restated }, 'stubs of withheld lines signed again: this log is a copy of theirs');
     const core = composeCore({ config, logger, store, keys, clock, onFatal });
     const { logId } = store.log;
     const path = checkpointCopyOf(config, logId);

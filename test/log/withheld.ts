@@ -1,9 +1,12 @@
 // The contract of withholding, for every store: a chamber whose texts go, behind a service.
 import { expect, it } from 'vitest';
-import { withhold } from '../../src/crypto/stub.ts';
+import { restate, withhold } from '../../src/crypto/stub.ts';
+import { openStub } from '../../src/crypto/stub-reader.ts';
 import { publicKeyOf, signWith } from '../../src/keys/private-key.ts';
 import type { EventLog } from '../../src/log/log.ts';
+import { newLogId } from '../../src/log/log-id.ts';
 import { writeWholeLog } from '../../src/log/open-log.ts';
+import { renewLog } from '../../src/log/sql/maintenance.ts';
 import { withholdIn } from '../../src/log/sql/withhold-in.ts';
 import type { Store } from '../../src/log/store.ts';
 import type { StreamId } from '../../src/log/stream-id.ts';
@@ -113,6 +116,45 @@ async function textOf({ service, chamberId, members }: Debated): Promise<string>
     JSON.stringify(await service.log.readSnapshot(stream)),
   );
   return (await Promise.all([...bodies, ...snapshots])).join('\n');
+}
+
+/** A closed log, all of whose accounts are withheld: more stubs than one transaction replaces. */
+async function manyStubs({ place, open }: Place) {
+  const service = new TestService({ store: await open() });
+  const agents = [];
+  for (let count = 0; count < 101; count++) agents.push(await service.agent({ label: secret('label') }));
+  const stubs = await stubsOf(
+    service.store,
+    agents.map(({ did }) => [did, 1]),
+  );
+  await service.store.withholding.withhold(stubs);
+  await service.close();
+  await renewed(place);
+  return stubs;
+}
+
+/** Continues a closed log as another one. */
+export async function renewed(place: string): Promise<void> {
+  await writeWholeLog(place, (log) => renewLog(log, { logId: newLogId() }));
+}
+
+export const restatedFor =
+  (log: string, seed: Uint8Array = SEED) =>
+  (stub: string) =>
+    restate(stub, { at: 1, log, key: { publicKey: publicKeyOf(seed), sign: signWith(seed) } });
+
+/** The logs that stubs name, and the stubs without that and the signature. */
+function readStubs(ndjson: Uint8Array | string) {
+  const stubs = ndjson
+    .toString()
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const logs = new Set(stubs.map(({ withheld }) => withheld.log));
+  return {
+    logs: [...logs],
+    facts: stubs.map((stub) => ({ ...stub, withheld: { ...stub.withheld, log: '', signature: '' } })),
+  };
 }
 
 export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
@@ -232,6 +274,77 @@ export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
     expect(await textOf({ ...before, service })).not.toContain(SECRET);
     expect(await service.send(before.comment)).toMatchObject({ status: 200, body: { eventId: before.events[2]?.[1] } });
     expect(service.store.withholding.through).toBe(4);
+  });
+
+  it('a log that continues under another logId states its stubs for it, once, and changes nothing else', async () => {
+    const { place, open } = await begin();
+    const before = await debated(await open());
+    const { chamberId, events, service } = before;
+    await service.store.withholding.withhold(await stubsOf(service.store, events));
+    const stubs = await service.store.withholding.read(0, 1_000);
+    const root = await service.must('GET', `/chambers/${chamberId}/merkle-preview`);
+    await service.close();
+    await renewed(place);
+    const store = await open();
+    expect(await store.withholding.restate(restatedFor(store.log.logId))).toBe(4);
+    const after = await store.withholding.read(0, 1_000);
+    expect(readStubs(after.ndjson)).toEqual({ ...readStubs(stubs.ndjson), logs: [store.log.logId] });
+    for (const line of after.ndjson.toString().trimEnd().split('\n')) expect(() => openStub(line)).not.toThrow();
+    expect(await store.withholding.restate(() => expect.fail('nothing is left'))).toBe(0);
+    const again = new TestService({ store, clock: service.clock });
+    expect(await again.must('GET', `/chambers/${chamberId}/merkle-preview`)).toEqual(root);
+    expect(await store.withholding.revisionOf(chamberId)).toBe(3);
+    await again.close();
+    expect(await faultsOf(place)).toEqual([]);
+  });
+
+  it('a start that ends between two transactions is finished by the next one', async () => {
+    const place = await begin();
+    const stubs = await manyStubs(place);
+    const store = await place.open();
+    const { logId } = store.log;
+    let count = 0;
+    const dies = (stub: string) => (++count > 100 ? expect.fail('the process ends') : restatedFor(logId)(stub));
+    await expect(store.withholding.restate(dies)).rejects.toThrow('the process ends');
+    expect(readStubs((await store.withholding.read(0, 1_000)).ndjson).logs).toHaveLength(2);
+    await store.close();
+    const again = await place.open();
+    expect(await again.withholding.restate(restatedFor(logId))).toBe(stubs.length - 100);
+    expect(readStubs((await again.withholding.read(0, 1_000)).ndjson).logs).toEqual([logId]);
+    expect(await again.withholding.restate(() => expect.fail('nothing is left'))).toBe(0);
+    await again.close();
+    expect(await faultsOf(place.place)).toEqual([]);
+  });
+
+  it('stubs that are put into a restored copy after its start are stated by the next one', async () => {
+    const { place, open } = await begin();
+    const { service, events } = await debated(await open());
+    const [one, ...others] = await stubsOf(service.store, events);
+    await service.store.withholding.withhold(one === undefined ? [] : [one]);
+    await service.close();
+    await renewed(place);
+    const store = await open();
+    const { logId } = store.log;
+    await store.withholding.restate(restatedFor(logId));
+    await store.close();
+    expect(await withholdInto(place, others)).toMatchObject({ withheld: 3 });
+    const again = await open();
+    expect(await again.withholding.restate(restatedFor(logId))).toBe(3);
+    expect(readStubs((await again.withholding.read(0, 1_000)).ndjson).logs).toEqual([logId]);
+    await again.close();
+  });
+
+  it('no stub may replace a stub that says something else', async () => {
+    const { place, open } = await begin();
+    const { service, events } = await debated(await open());
+    await service.store.withholding.withhold(await stubsOf(service.store, events));
+    await service.close();
+    await renewed(place);
+    const store = await open();
+    const other = (stub: string) => restatedFor(store.log.logId)(stub).replace('"ts":"2', '"ts":"3');
+    await expect(store.withholding.restate(other)).rejects.toThrow();
+    expect(readStubs((await store.withholding.read(0, 1_000)).ndjson).logs).not.toContain(store.log.logId);
+    await store.close();
   });
 
   it('a deployment that was signed before its idea was withheld is not recorded', async () => {

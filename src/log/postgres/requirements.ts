@@ -45,8 +45,8 @@ type Privilege = readonly [table: string, privilege: string];
 
 /** The tables by the privileges of a node. */
 const TABLES_BY_PRIVILEGES = {
-  'SELECT,INSERT': ['places', 'registrations', 'withheld'],
-  'SELECT,INSERT,UPDATE': ['events', 'meta', 'contacts', 'tiles', 'checkpoints', ...DERIVED_TABLES],
+  'SELECT,INSERT': ['places', 'registrations'],
+  'SELECT,INSERT,UPDATE': ['events', 'withheld', 'meta', 'contacts', 'tiles', 'checkpoints', ...DERIVED_TABLES],
   'SELECT,INSERT,DELETE': ['unplaced_events'],
   'SELECT,INSERT,UPDATE,DELETE': ['snapshots', 'leases', 'callbacks', 'callback_signatures'],
 };

@@ -29,17 +29,21 @@ export const MOVED_TRIGGER = 'events_refuse_moved';
 /**
  * The guard of UPDATE lets a statement through only if it makes a stub of a line: it changes line and checksum, and removes the signature or
  * leaves it; the stub has the leaf of the line that was, as far as the row and the next event show it; and the same transaction has given
- * the event its number in `withheld`, which is unique, so no line changes twice and none unrecorded. That refuses the mistakes of every
+ * the event its number in `withheld`, which is unique, or written that row again; a stub may change in `withheld` alone. That refuses the mistakes of every
  * program. A role that owns the table can drop the trigger, here as in any database.
  */
 const APPEND_ONLY = `
 CREATE FUNCTION require_stub() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE leaf text := substring(encode(NEW.line, 'escape') FROM
-  '"withheld":[{]"at":"[^"]*","key":"[^"]*","keyid":"[^"]*","leaf":"(0x[0-9a-f]{64})","log":"[^"]*","reason":"[^"]*","signature":"[^"]*"[}][}]$');
+DECLARE
+  stub text := '"withheld":[{]"at":"[^"]*","key":"[^"]*","keyid":"[^"]*","leaf":"(0x[0-9a-f]{64})","log":"[^"]*","reason":"[^"]*","signature":"[^"]*"[}][}]$';
+  before text := encode(OLD.line, 'escape');
+  after text := encode(NEW.line, 'escape');
+  leaf text := substring(after FROM stub);
 BEGIN
   IF leaf IS NULL
     OR (NEW.stream, NEW.event_id, NEW.at, NEW.nodes, NEW.nodes_crc) IS DISTINCT FROM (OLD.stream, OLD.event_id, OLD.at, OLD.nodes, OLD.nodes_crc)
     OR coalesce(NEW.signature, OLD.signature) IS DISTINCT FROM OLD.signature
+    OR (before ~ stub AND regexp_replace(before, stub, '') <> regexp_replace(after, stub, ''))
     OR leaf <> '0x' || encode(substr(OLD.nodes, 1, 32), 'hex')
     OR EXISTS (SELECT FROM events AS e WHERE e.stream = OLD.stream AND e.event_id = OLD.event_id + 1
       AND position(('"prev":"' || leaf || '"')::bytea IN e.line) = 0)

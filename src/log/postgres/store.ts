@@ -4,7 +4,7 @@ import { Damages, type StreamDamaged } from '../damage.ts';
 import { SignatureFilter } from '../signature-filter.ts';
 import { SqlCallbacks } from '../sql/callbacks.ts';
 import { Lists } from '../sql/lists.ts';
-import { lastNumber } from '../sql/withholding.ts';
+import { lastNumber } from '../sql/withheld-lines.ts';
 import type { Store } from '../store.ts';
 import { Connections, onFirstConnection, PATIENCE_MS, type PoolOptions, runnerOn } from './connections.ts';
 import { DatabaseClock } from './database-clock.ts';

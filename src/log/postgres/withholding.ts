@@ -4,10 +4,12 @@
 // FULL on TABLES_WITH_TEXTS.
 import type { Client } from 'pg';
 import { detach, repeat } from '../../process/detach.ts';
+import type { RestatedStub } from '../sql/restated-stubs.ts';
 import { toStream } from '../sql/sql.ts';
 import { SNAPSHOTS, TABLES } from '../sql/tables.ts';
-import { type WithholdPlan, withholdStatements } from '../sql/withheld-rows.ts';
-import { lastNumber, SqlWithholding, type WithholdingParts } from '../sql/withholding.ts';
+import { lastNumber } from '../sql/withheld-lines.ts';
+import { type WithholdPlan, type WithholdStatement, withholdStatements } from '../sql/withheld-rows.ts';
+import { SqlWithholding, type WithholdingParts } from '../sql/withholding.ts';
 import { type Erasure, WITHHELD_UNCONFIRMED_MS_MAX } from '../withholding.ts';
 import type { Connections } from './connections.ts';
 import { OtherLog } from './database-errors.ts';
@@ -85,7 +87,7 @@ export class PostgresWithholding extends SqlWithholding {
 
   protected async write(plan: WithholdPlan): Promise<boolean> {
     try {
-      return await this.#parts.commits.run((client) => this.#writeOn(client, plan));
+      return await this.#parts.commits.run((client) => this.#writeOn(client, withholdStatements(POSTGRES, plan)));
     } finally {
       this.#parts.onWritten();
       // The commit may have succeeded without a result.
@@ -93,13 +95,17 @@ export class PostgresWithholding extends SqlWithholding {
     }
   }
 
-  async #writeOn(client: Client, plan: WithholdPlan): Promise<boolean> {
+  protected writeRestated(_: readonly RestatedStub[], statements: readonly WithholdStatement[]): Promise<boolean> {
+    return this.#parts.commits.run((client) => this.#writeOn(client, statements));
+  }
+
+  async #writeOn(client: Client, statements: readonly WithholdStatement[]): Promise<boolean> {
     await begin(client);
     try {
       await client.query(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}; LOCK TABLE events IN SHARE ROW EXCLUSIVE MODE`);
       const found = await readLogId(client);
       if (found !== this.#parts.logId) throw new OtherLog(found, this.#parts.logId);
-      for (const { text, values, changesMin = 0 } of withholdStatements(POSTGRES, plan)) {
+      for (const { text, values, changesMin = 0 } of statements) {
         const { rowCount } = await client.query(text, [...values]);
         if ((rowCount ?? 0) >= changesMin) continue;
         await client.query('ROLLBACK');

@@ -2,14 +2,16 @@
 import { StubReader } from '../../crypto/stub-reader.ts';
 import { type ForumEvent, fromLine } from '../../vocabulary/events.ts';
 import { COPIED_FROM } from '../found-log.ts';
+import { SERVICE_KEYS, toKeyIds } from '../log-id.ts';
 import type { StreamId } from '../stream-id.ts';
 import type { StubLine } from '../withholding.ts';
 import { foldLog } from './fold.ts';
+import { forgetStubsLog } from './restated-stubs.ts';
 import { toStream } from './sql.ts';
 import { requireStubOf } from './stub-check.ts';
 import { readMeta, throwFault, type WritableLog } from './whole-log.ts';
+import { lastNumber, readOriginals } from './withheld-lines.ts';
 import { chunks, type WithheldLine, withholdStatements } from './withheld-rows.ts';
-import { lastNumber, readOriginals } from './withholding.ts';
 
 export interface WithheldIn {
   readonly withheld: number;
@@ -46,13 +48,18 @@ export async function withholdIn(log: WritableLog, lines: AsyncIterable<Uint8Arr
   }
   await log.emptyDerivedTables();
   await foldLog(log, { into: 'stored', onFault: throwFault });
+  await forgetStubsLog(log);
   await log.commit();
   return counts;
 }
 
 async function readStubs(log: WritableLog, lines: AsyncIterable<Uint8Array>): Promise<readonly StubLine[]> {
   const logIds = [await readMeta(log, 'log_id'), await readMeta(log, COPIED_FROM)];
-  const reader = new StubReader(({ log: logId }) => (logIds.includes(logId) ? undefined : `is of log ${logId}`));
+  // A log that continues this one under another logId has its keys.
+  const keyIds = toKeyIds(await readMeta(log, SERVICE_KEYS));
+  const reader = new StubReader(({ log: logId, keyid }) =>
+    logIds.includes(logId) || keyIds.includes(keyid) ? undefined : `is of log ${logId}`,
+  );
   const stubs = new Map<string, StubLine>();
   let number = 0;
   for await (const line of lines) {

@@ -7,22 +7,26 @@
 //    one, the driver writes nothing of it. So no row is made from a state with the text, on any node, however long it waited.
 // 3. A state in memory is published only if no withholding was noticed since it was read, or its batch was decided (forum/streams.ts), and
 //    a batch is never younger than the states that it took (forum/batch.ts). So 2 names the right number.
-// 4. A stub's line is never replaced: `withheld` is unique by event, and the guard of the append-only trigger refuses any other UPDATE.
+// 4. Nothing but another stub with the same facts and leaf replaces a stub (restated-stubs.ts): `withheld` is unique by event, and the guard
+//    of the append-only trigger refuses any other UPDATE.
 import { unavailable } from '../../vocabulary/errors.ts';
 import type { Damages } from '../damage.ts';
 import type { EventLog, Page } from '../log.ts';
 import { PAGE_BYTES, readPages } from '../pages.ts';
 import type { StreamId } from '../stream-id.ts';
-import type { Erasure, OnWithheld, StubLine, WithheldPage, Withholding } from '../withholding.ts';
-import { damageIn, type StoredLine } from './event-log.ts';
-import { type Columns, jsonRows, type Sql, toStream } from './sql.ts';
+import type { Erasure, OnWithheld, Restated, StubLine, WithheldPage, Withholding } from '../withholding.ts';
+import { damageIn } from './event-log.ts';
+import { type RestatedStub, restateStubs } from './restated-stubs.ts';
+import { type Sql, toStream } from './sql.ts';
 import { requireStubOf } from './stub-check.ts';
+import { lastNumber, linesOf, NUMBERED, type NumberedLine, readOriginals } from './withheld-lines.ts';
 import {
   ROWS_AT_ONCE,
   StubbedRows,
   type WithheldLine,
   type WithheldStream,
   type WithholdPlan,
+  type WithholdStatement,
 } from './withheld-rows.ts';
 
 /** Name in `meta` of the last withholding whose bytes may still be in the database's files. */
@@ -75,6 +79,11 @@ export abstract class SqlWithholding implements Withholding {
   abstract get erasure(): Erasure;
   /** Writes all or nothing; returns false if the log has changed since the plan was made. */
   protected abstract write(plan: WithholdPlan): Promise<boolean>;
+  /** The same for stubs that replace stubs. */
+  protected abstract writeRestated(
+    stubs: readonly RestatedStub[],
+    statements: readonly WithholdStatement[],
+  ): Promise<boolean>;
 
   get through(): number {
     return this.#through;
@@ -99,6 +108,10 @@ export abstract class SqlWithholding implements Withholding {
     const withheld = this.#last.then(() => this.#withhold(stubs));
     this.#last = withheld.catch(() => {});
     return withheld;
+  }
+
+  restate(restated: Restated): Promise<number> {
+    return restateStubs(this.#parts, restated, (stubs, statements) => this.writeRestated(stubs, statements));
   }
 
   async #withhold(stubs: readonly StubLine[]): Promise<readonly StubLine[]> {
@@ -195,45 +208,4 @@ function* linesIn({ ndjson }: Page): Generator<Buffer> {
     yield ndjson.subarray(start, end);
     start = end + 1;
   }
-}
-
-export async function lastNumber({ query }: Pick<Sql, 'query'>): Promise<number> {
-  const [row] = await query<{ readonly number: number }>('SELECT coalesce(max(number), 0) AS number FROM withheld');
-  return row?.number ?? 0;
-}
-
-interface NumberedLine {
-  readonly number: number;
-  readonly stream: string;
-  readonly event_id: number;
-}
-
-const NUMBERED = 'SELECT number, stream, event_id FROM withheld WHERE number > $1 ORDER BY number LIMIT $2';
-
-interface OriginalLine extends StoredLine {
-  readonly signature: Buffer | null;
-  /** Null for a line that is not withheld. */
-  readonly number: number | null;
-}
-
-export async function readOriginals(
-  sql: Sql,
-  asked: readonly Pick<StubLine, 'stream' | 'eventId'>[],
-): Promise<ReadonlyMap<number, OriginalLine>> {
-  return new Map((await linesOf(sql, asked)).map((line) => [line.event_id, line]));
-}
-
-const ASKED: Columns = { asked_stream: 'text', asked_event: 'integer' };
-
-function linesOf(
-  { dialect, query }: Sql,
-  asked: readonly Pick<StubLine, 'stream' | 'eventId'>[],
-): Promise<readonly OriginalLine[]> {
-  const rows = asked.map(({ stream, eventId }) => ({ asked_stream: dialect.streamKey(stream), asked_event: eventId }));
-  return query<OriginalLine>(
-    `SELECT stream, event_id, line, line_crc, signature, (SELECT number FROM withheld
-       WHERE withheld.stream = CAST(asked_stream AS text) AND withheld.event_id = asked_event) AS number
-     FROM ${dialect.listed('$1', ASKED)} CROSS JOIN ${dialect.lines} WHERE stream = asked_stream AND event_id = asked_event`,
-    [jsonRows(ASKED, rows)],
-  );
 }

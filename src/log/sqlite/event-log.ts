@@ -12,8 +12,8 @@ import {
   WRITE_SNAPSHOT,
 } from '../sql/event-log.ts';
 import { type Columns, jsonRows, type SqlValue } from '../sql/sql.ts';
+import { lastNumber } from '../sql/withheld-lines.ts';
 import { withheldSignature } from '../sql/withheld-rows.ts';
-import { lastNumber } from '../sql/withholding.ts';
 import type { StreamId } from '../stream-id.ts';
 import { append } from './append.ts';
 import type { SqliteSql } from './connection.ts';

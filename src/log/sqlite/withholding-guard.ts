@@ -1,8 +1,8 @@
 // The trigger that refuses every UPDATE of `events` asks a function that exists only on a connection with this guard. Elsewhere the trigger
 // can't run, so an UPDATE fails there too. The function returns true for the lines of the withholding in progress, if the new line has the
-// leaf of the old one.
+// leaf of the old one; of a stub, another one may change `withheld` alone.
 import type { Database } from 'better-sqlite3';
-import { storedLeaf } from '../../crypto/stub.ts';
+import { mayReplace } from '../../crypto/stub.ts';
 import type { StreamId } from '../stream-id.ts';
 import type { StubLine } from '../withholding.ts';
 
@@ -22,8 +22,7 @@ export class WithholdingGuard {
 
   #allows(...[stream, eventId, before, after]: readonly unknown[]): boolean {
     if (!this.#withheld.has(eventKey(stream as StreamId, eventId as number))) return false;
-    const [former, stub] = [before, after].map((line) => storedLeaf(Buffer.from(String(line))));
-    return Buffer.compare(former as Uint8Array, stub as Uint8Array) === 0;
+    return mayReplace(Buffer.from(String(before)), Buffer.from(String(after)));
   }
 
   /** Allows the replacement of these lines, and of no others. */

@@ -2,8 +2,9 @@
 // transaction marks the erasure as pending, so an erasure that was interrupted is repeated at the next start.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { detach } from '../../process/detach.ts';
+import type { RestatedStub } from '../sql/restated-stubs.ts';
 import { META, upsert } from '../sql/tables.ts';
-import { type WithholdPlan, withholdStatements } from '../sql/withheld-rows.ts';
+import { type WithholdPlan, type WithholdStatement, withholdStatements } from '../sql/withheld-rows.ts';
 import { ERASURE_PENDING, SqlWithholding, type WithholdingParts } from '../sql/withholding.ts';
 import type { Erasure } from '../withholding.ts';
 import { SQLITE } from './connection.ts';
@@ -41,19 +42,33 @@ export class SqliteWithholding extends SqlWithholding {
   }
 
   protected async write(plan: WithholdPlan): Promise<boolean> {
-    const { writer, isInMemory } = this.#parts;
+    const { isInMemory } = this.#parts;
     const withheld = plan.streams.flatMap(({ stream, lines }) => lines.map(({ eventId }) => eventKey(stream, eventId)));
     const number = plan.after + withheld.length;
+    const statements = withholdStatements(SQLITE, plan);
     const mark = { text: upsert(META, 'VALUES ($1, $2)'), values: [ERASURE_PENDING, String(number)] };
+    if (!(await this.#change([...statements, ...(isInMemory ? [] : [mark])], withheld))) return false;
+    if (!isInMemory) this.#pending = number;
+    this.#eraseSoon();
+    return true;
+  }
+
+  /** The bytes that are replaced hold no text, so nothing is erased. */
+  protected writeRestated(stubs: readonly RestatedStub[], statements: readonly WithholdStatement[]): Promise<boolean> {
+    return this.#change(
+      statements,
+      stubs.map(({ stream, eventId }) => eventKey(stream, eventId)),
+    );
+  }
+
+  async #change(statements: readonly WithholdStatement[], withheld: readonly string[]): Promise<boolean> {
     try {
-      await writer.change([...withholdStatements(SQLITE, plan), ...(isInMemory ? [] : [mark])], { withheld });
+      await this.#parts.writer.change(statements, { withheld });
+      return true;
     } catch (error) {
       if (error instanceof Conflict) return false;
       throw error;
     }
-    if (!isInMemory) this.#pending = number;
-    this.#eraseSoon();
-    return true;
   }
 
   #eraseSoon(): void {

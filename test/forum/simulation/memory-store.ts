@@ -102,6 +102,7 @@ const NOT_WITHHELD: Withholding = {
   through: 0,
   onWithheld: () => {},
   withhold: unread,
+  restate: unread,
   read: unread,
   revisionOf: async () => 0,
   erasure: { isPending: false, problem: undefined },

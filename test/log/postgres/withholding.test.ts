@@ -5,7 +5,7 @@ import { faultsOf } from '../../durability/log-book.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { TestService } from '../../kit/test-service.ts';
 import { eventually } from '../../kit/until.ts';
-import { debated, describeWithholding, SECRET, stubOf, stubsOf } from '../withheld.ts';
+import { debated, describeWithholding, renewed, restatedFor, SECRET, stubOf, stubsOf } from '../withheld.ts';
 import { remains } from './withheld-bytes.ts';
 
 const placeAt = (place: string) => ({ place, open: () => openStore(place) });
@@ -58,6 +58,26 @@ it.each([
   const { service, chamberId, events } = await debated(await openStore(url));
   await service.store.withholding.withhold([await stubOf(service.store, chamberId, events[1]?.[1] ?? 0)]);
   await expect(execute(url, sql)).rejects.toThrow('events is append-only');
+});
+
+it('of two nodes that start together on a renewed log, one replaces each stub', async () => {
+  const url = await temporaryPostgres();
+  const { service, events } = await debated(await openStore(url));
+  await service.store.withholding.withhold(await stubsOf(service.store, events));
+  await service.close();
+  await renewed(url);
+  const stores = await Promise.all([openStore(url), openStore(url)]);
+  const { logId } = stores[0].log;
+  // With other keys the stubs of the two nodes differ.
+  const counts = await Promise.all(
+    stores.map(({ withholding }, index) => withholding.restate(restatedFor(logId, Buffer.alloc(32, index + 1)))),
+  );
+  expect(counts.reduce((sum, count) => sum + count)).toBe(4);
+  const [one, other] = await Promise.all(stores.map(({ withholding }) => withholding.read(0, 1_000)));
+  expect(one).toEqual(other);
+  expect(new Set(one?.ndjson.toString().match(/"log":"[^"]*"/g))).toEqual(new Set([`"log":"${logId}"`]));
+  await Promise.all(stores.map((store) => store.close()));
+  expect(await faultsOf(url)).toEqual([]);
 });
 
 it('a stub without a number, or with a leaf that is not the one of its line, is refused', async () => {
