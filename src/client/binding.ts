@@ -8,6 +8,7 @@ import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import { parseSignature, signatureBase } from '../crypto/http-signature.ts';
 import type { ReadLimits } from '../reading/limits.ts';
 import type { ChamberEvent, MoveEvent, RequestEvidence } from '../vocabulary/events.ts';
+import { canonicalJson } from '../vocabulary/json.ts';
 import { DEADLINES, type Hex, instantOf, type Millis, type Rounds, toTimestamp } from '../vocabulary/values.ts';
 import type { CallOptions, Page, Service } from './call.ts';
 import { ChamberFold } from './chamber-fold.ts';
@@ -23,6 +24,8 @@ export interface Binding {
   readonly logId: string | null;
   /** The leaf of the chamber's first line, which contains its deadlines. */
   readonly chamberLeaf: Hex;
+  /** The creation's deadlines, rounds and minMembers in canonical JSON. Once the creation is withheld, only the service attests them. */
+  readonly terms?: string;
   /** The last event of a chamber with rounds: its members no longer change after it. */
   readonly head?: Cursor;
   /** How far the service's clock was ahead of the machine's. */
@@ -37,6 +40,8 @@ export interface StoredOpening extends Opening {
 /** A chamber proven by its lines. */
 export interface ProvenChamber extends Pick<Binding, 'logId' | 'chamberLeaf' | 'head'> {
   readonly state: ChamberState;
+  readonly terms: string;
+  readonly isCreationWithheld: boolean;
 }
 
 /**
@@ -65,8 +70,14 @@ export async function readProvenChamber(
     throw new ClientError('CLIENT_ERR_CHAIN', `the deadlines of chamber ${chamberId} are not signed by its creator`);
   }
   const fold = new ChamberFold(service.limits);
-  const origin = { logId: headers.get('Log-Id'), chamberLeaf: leaf };
   let state = fold.take(event);
+  const { deadlines, rounds, minMembers } = state;
+  const origin = {
+    logId: headers.get('Log-Id'),
+    chamberLeaf: leaf,
+    terms: canonicalJson({ deadlines, rounds, minMembers }),
+    isCreationWithheld: event.withheld !== undefined,
+  };
   if (state.rounds === null) return { state, ...origin };
   let head: Cursor = { eventId: event.eventId, leaf };
   let isKnown = known === undefined;
@@ -151,8 +162,8 @@ export function bindingFor({ baseUrl, clock }: Service, chamber: ProvenChamber):
     );
   }
   const clockAheadMillis = clock.now() - clock.local.now();
-  const { logId, chamberLeaf, head } = chamber;
-  return { service: baseUrl, logId, chamberLeaf, clockAheadMillis, ...(head && { head }) };
+  const { logId, chamberLeaf, terms, head } = chamber;
+  return { service: baseUrl, logId, chamberLeaf, terms, clockAheadMillis, ...(head && { head }) };
 }
 
 /** Throws CLIENT_ERR_COMMITMENT unless the opening is the owner's and hashes to the commitment. */
@@ -183,6 +194,11 @@ export async function untilRevealable(
   const chamber = await readProvenChamber(service, chamberId, { ...(signal && { signal }), known: binding.head });
   if (chamber.logId !== binding.logId || chamber.chamberLeaf !== binding.chamberLeaf) {
     throw misplaced(`chamber ${chamberId} of ${baseUrl} is not the one in which the commitment was made`);
+  }
+  if (chamber.isCreationWithheld && chamber.terms !== binding.terms) {
+    throw misplaced(
+      `the creation of chamber ${chamberId} is withheld, and its deadlines are not those of the commitment`,
+    );
   }
   const closedAt = commitsClosedAt(chamber);
   const left = () => closedAt - (clock.local.now() + binding.clockAheadMillis);

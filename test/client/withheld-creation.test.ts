@@ -1,5 +1,5 @@
 // The creator's signature over the deadlines is erased with the creation's texts: the service alone attests them then.
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
@@ -23,8 +23,8 @@ beforeEach(async () => {
   keyFile = join(temporaryFolder(), 'agent.json');
 });
 
-/** A member in ALLOCATE_COMMIT of a chamber with or without rounds, whose creation is withheld. */
-async function inWithheldChamber(settings: object = {}) {
+/** A member of a chamber with or without rounds in ALLOCATE_COMMIT. */
+async function inChamber(settings: object = {}) {
   const warnings: string[] = [];
   const onWarning = (warning: string) => void warnings.push(warning);
   const agent = await Agent.fromKeyFile(new ForumClient(hostile.url, { ...live.sharedTime, onWarning }), keyFile);
@@ -32,14 +32,29 @@ async function inWithheldChamber(settings: object = {}) {
   const creator = await newAgent(live);
   const { chamberId } = await creator.createChamber({ ...newChamber(live.now()), ...settings });
   for (const each of [creator, agent]) await each.joinChamber(chamberId);
-  appendFileSync(list, `${chamberId}:1 law\n${agent.did}:1 law\n`);
+  live.advance(3 * PHASE_MILLIS);
+  return { agent, chamberId, warnings };
+}
+
+async function withholdCreation(chamberId: number, did: string): Promise<void> {
+  appendFileSync(list, `${chamberId}:1 law\n${did}:1 law\n`);
   live.service.reloadLists();
   await eventually(async () => {
     const text = await (await fetch(`${live.baseUrl}/chambers/${chamberId}/events`)).text();
     expect(text.match(/"withheld"/g)).toHaveLength(2);
   }, 10_000);
-  live.advance(3 * PHASE_MILLIS);
-  return { agent, chamberId, warnings };
+}
+
+async function inWithheldChamber(settings: object = {}) {
+  const chamber = await inChamber(settings);
+  await withholdCreation(chamber.chamberId, chamber.agent.did);
+  return chamber;
+}
+
+/** The file of the agent's only opening. */
+function openingFile(): string {
+  const files = readdirSync(dirname(keyFile), { recursive: true, encoding: 'utf8' });
+  return join(dirname(keyFile), files.find((file) => /0x[0-9a-f]{64}/.test(file)) ?? '');
 }
 
 const warningOf = (chamberId: number) =>
@@ -71,6 +86,20 @@ describe('a chamber whose creation is withheld', () => {
     const rejected = { code: 'CLIENT_ERR_CHAIN', message: expect.stringContaining('signature does not verify') };
     await expect(agent.commit(chamberId, [], { abstain: true })).rejects.toMatchObject(rejected);
     expect(warnings).toEqual([]);
+  });
+
+  it('the JavaScript client reveals what it committed before, and only under the same deadlines', async () => {
+    const { agent, chamberId } = await inChamber();
+    await agent.commit(chamberId, [], { abstain: true });
+    await withholdCreation(chamberId, agent.did);
+    live.advance(PHASE_MILLIS);
+    const stored = readFileSync(openingFile(), 'utf8');
+    // As if the service had signed other deadlines since.
+    writeFileSync(openingFile(), stored.replace(/(allocateCommitDeadline\W+)\d/, '$19'));
+    const rejected = { code: 'CLIENT_ERR_COMMITMENT', message: expect.stringContaining('its deadlines are not those') };
+    await expect(agent.reveal(chamberId)).rejects.toMatchObject(rejected);
+    writeFileSync(openingFile(), stored);
+    expect(await agent.reveal(chamberId)).toEqual({ ok: true, verified: true });
   });
 
   it('the command line commits and prints the warning', async () => {

@@ -797,7 +797,7 @@ class Agent(Reader):
         time.sleep(max(0, left))
 
     def _proven_chamber(self, chamber_id: int, known: Optional[dict] = None) -> Tuple[float, dict, dict]:
-        """When commits close, where the chamber is (service, log and leaf), and with rounds the `head` of its log.
+        """When commits close, where the chamber is (service, log and leaf), and the `terms` of its creation, with rounds also the `head` of its log.
 
         In a chamber with rounds, where commits close as soon as all members have committed, every line is read. Raises CLIENT_ERR_CHAIN
         unless the creator signed the deadlines and the rounds (or the service the stub of a withheld creation), members that they join,
@@ -810,10 +810,11 @@ class Agent(Reader):
             self._warn(f"withheld creation {chamber_id}", f"the creation of chamber {chamber_id} is withheld ({reason}): the service alone attests its deadlines")
         elif line.event["type"] != "chamber.created" or not _are_deadlines_signed(line.event):
             raise ChamberError("CLIENT_ERR_CHAIN", f"the deadlines of chamber {chamber_id} are not signed by its creator")
-        place = {"service": self.base_url, "logId": headers.get("Log-Id"), "chamberLeaf": line.leaf}
+        terms = {name: line.event["payload"].get(name) for name in ("deadlines", "rounds", "minMembers")}
+        place = {"service": self.base_url, "logId": headers.get("Log-Id"), "chamberLeaf": line.leaf, **({"terms": terms} if is_withheld else {})}
         closed_at = _instant(line.event["payload"]["deadlines"]["allocateCommitDeadline"])
         if line.event["payload"].get("rounds") is None:
-            return closed_at, place, {}
+            return closed_at, place, {"terms": terms}
         members, committed, last_commit, is_known = set(), set(), closed_at, known is None
         for line in self.history(chamber_id, line):
             event = line.event
@@ -829,7 +830,7 @@ class Agent(Reader):
         if not is_known:
             raise ChamberError("CLIENT_ERR_CHAIN", f"chamber {chamber_id} is not the one that the agent committed in")
         is_complete = len(members) > 0 and committed == members
-        head = {"head": {"eventId": line.event_id, "leaf": line.leaf}}
+        head = {"terms": terms, "head": {"eventId": line.event_id, "leaf": line.leaf}}
         return min(closed_at, last_commit) if is_complete else closed_at, place, head
 
     def call(self, method: str, path: str, value: Optional[dict] = None) -> Any:
