@@ -23,6 +23,7 @@ const JUDGED = 'test/judges/*.test.ts';
 /** They start first: later, they would run alone at the end. Without a cache of earlier runs the largest files start first, and some of these are small. */
 const LONGEST = [
   'soak/soak',
+  'nodes/callbacks',
   'client/asleep-silence',
   'mcp/hostile-host',
   'audit/live-log',
@@ -40,6 +41,8 @@ const LONGEST = [
   'nodes/callbacks',
   'log/postgres/standby-away',
   'cli/phase-wait',
+  'callbacks/deliveries',
+  'client/sleeping-agents',
   'durability/start',
   'relayer/deployed-already',
   'durability/stop',

@@ -7,7 +7,7 @@ import type { History } from './histories.ts';
 import { honestVerdicts, search } from './search.ts';
 
 const { CHAIN_FORGERIES, FORGERY_SEED = '1', FORGERY_ONLY } = process.env;
-const CPU_MILLIS_MAX = 20_000;
+const CPU_MILLIS_MAX = 15_000;
 const CHANGES = 3_000;
 const [changes, cpuMillisMax] =
   CHAIN_FORGERIES === undefined ? [CHANGES, CPU_MILLIS_MAX] : [Number(CHAIN_FORGERIES), undefined];
