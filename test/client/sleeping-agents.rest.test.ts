@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { Agent, type ChamberEvent, ForumClient } from '../../src/client/index.ts';
@@ -18,6 +19,8 @@ import { newChamber, REGISTRATION } from './live-service.ts';
 
 const PHASE_MILLIS = 180_000;
 const TURN_SECONDS = 60;
+/** Until a restarted program has made its first request. */
+const RESTARTED_MILLIS = 2_000;
 const DOWN_MILLIS = 1_000;
 const RECEIVER = import.meta.resolve('./serve-receiver.mjs');
 
@@ -140,7 +143,9 @@ it('agents that run only on callbacks take a chamber to its end, although each p
       const name = nameOf(event);
       const kill = kills.get(name);
       kills.delete(name);
-      if (kill !== undefined) killed.push(kill());
+      // One after another: a program that starts while the service is down ends.
+      if (kill !== undefined)
+        killed.push((killed.at(-1) ?? Promise.resolve()).then(kill).then(() => sleep(RESTARTED_MILLIS)));
       if (event.type === 'chamber.committed') return;
     }
   })();

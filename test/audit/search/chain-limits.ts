@@ -10,6 +10,8 @@ const isRelay = ({ type }: Line) => String(type).startsWith('relay.');
 const isOutcome = ({ type }: Line) => String(type).startsWith('idea.') || type === 'chamber.committed';
 const isOfService = (line: Line) => isRelay(line) || isOutcome(line);
 
+const tokenOf = (line: Line) => String((line['payload'] as Line)['tokenAddress']).toLowerCase();
+
 const CHAIN_LIMITS: readonly { readonly why: string; readonly covers: (difference: Difference) => boolean }[] = [
   {
     why: 'only the chain shows transactions and outcomes that no line claims',
@@ -29,6 +31,13 @@ const CHAIN_LIMITS: readonly { readonly why: string; readonly covers: (differenc
       difference.kind === 'changed' &&
       difference.line['type'] === 'idea.deploy_failed' &&
       /^payload\.(reason|txHash)$/.test(difference.path),
+  },
+  {
+    why: 'a token’s address is the same in capitals, and no root covers the letters of an outcome',
+    covers: (difference) =>
+      difference.kind === 'changed' &&
+      difference.path === 'payload.tokenAddress' &&
+      tokenOf(difference.now) === tokenOf(difference.line),
   },
   {
     why: 'a service dates its lines, and chooses the order of outcomes',
