@@ -46,7 +46,7 @@ export async function driveMoves(task: MovesTask): Promise<MovesResult> {
   const connections = await Promise.all(Array.from({ length: task.connections }, (_, index) => open(task, index)));
   const deadline = lobbyFromNow(task.agentsPerChamber, task.lobbyMillis);
   const chambers = await openChambers(connections, task, deadline);
-  const moves = chambers.map((chamber) => signMoves(chamber, task));
+  const moves = signMoves(chambers, task);
   await untilDebate(deadline);
   const result = await race(connections, moves, task);
   for (const connection of connections.flat()) connection.close();
@@ -75,18 +75,25 @@ function openChambers(
 const COMMENT =
   'The reserve should cover two quarters of operating costs before anything is spent on growth; see the figures of move ';
 
-function signMoves({ chamberId, agents }: Chamber, task: MovesTask): readonly Buffer[] {
-  return Array.from({ length: task.movesPerConnection }, (_, index) => {
-    const agent = agents[Math.floor(index / 2) % agents.length];
-    if (agent === undefined) throw new Error('a chamber without agents');
-    const isPass = agents.length > 1 && index % 2 === 1;
-    const body = isPass
-      ? '{}'
-      : JSON.stringify({ comment: COMMENT + index, refinement: { confidence: 0.7, step: index } });
-    const path = `/chambers/${chamberId}/${isPass ? 'pass' : 'debate'}`;
-    const headers = task.wantsReceipts ? { 'Accept-Signature': acceptReceipt(`n${chamberId}n${index}`) } : {};
-    return signedRequest(agent, { authority: task.authority, method: 'POST', path, body, headers });
-  });
+/** Signs in the order of sending, as agents do: the log's index of signatures grows by the seconds of signing. */
+function signMoves(chambers: readonly Chamber[], task: MovesTask): readonly (readonly Buffer[])[] {
+  const moves = chambers.map((): Buffer[] => []);
+  for (let index = 0; index < task.movesPerConnection; index++) {
+    for (const [at, chamber] of chambers.entries()) moves[at]?.push(signMove(chamber, index, task));
+  }
+  return moves;
+}
+
+function signMove({ chamberId, agents }: Chamber, index: number, task: MovesTask): Buffer {
+  const agent = agents[Math.floor(index / 2) % agents.length];
+  if (agent === undefined) throw new Error('a chamber without agents');
+  const isPass = agents.length > 1 && index % 2 === 1;
+  const body = isPass
+    ? '{}'
+    : JSON.stringify({ comment: COMMENT + index, refinement: { confidence: 0.7, step: index } });
+  const path = `/chambers/${chamberId}/${isPass ? 'pass' : 'debate'}`;
+  const headers = task.wantsReceipts ? { 'Accept-Signature': acceptReceipt(`n${chamberId}n${index}`) } : {};
+  return signedRequest(agent, { authority: task.authority, method: 'POST', path, body, headers });
 }
 
 const RECEIPT = /\r\nevent: \d+;id=/i;
