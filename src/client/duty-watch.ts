@@ -2,6 +2,7 @@
 import { linkedSignal } from '../reading/linked-signal.ts';
 import type { CallOptions, Service } from './call.ts';
 import { Duties, type OnDue } from './duties.ts';
+import { nullIfRetryable } from './error.ts';
 import type { FollowOptions, VerifiedLine } from './events.ts';
 import { type RevealingAgent, Reveals } from './reveals.ts';
 import { type FollowedAgent, followTodo } from './todo-follower.ts';
@@ -31,14 +32,14 @@ interface WatchedAgent extends RevealingAgent, FollowedAgent {
 }
 
 /**
- * Runs until the signal aborts; then waits for the running calls and throws the signal's reason. Throws before if the service can't be
- * reached or does not know the agent; later problems are reported and retried.
+ * Runs until the signal aborts; then waits for the running calls and throws the signal's reason. Throws before if the service rejects the
+ * first request, for instance because it does not know the agent; all other problems are reported and retried.
  */
 export async function watchDuties(agent: WatchedAgent, options: WatchOptions): Promise<never> {
   const { onDue, atOnceMax = AT_ONCE_MAX } = options;
   const report = options.onReport ?? warningsOf(agent.forum.service);
   const outer = options.signal ?? new AbortController().signal;
-  await agent.todo({ signal: outer });
+  await agent.todo({ signal: outer }).catch(nullIfRetryable);
   const watch = linkedSignal(outer);
   const watching = { signal: watch.signal, report };
   const reveals = new Reveals(agent, watching);

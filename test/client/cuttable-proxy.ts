@@ -6,6 +6,9 @@ import { atEnd } from '../kit/temporary.ts';
 export interface CuttableProxy {
   readonly baseUrl: string;
   cut(): void;
+  /** Connections are cut, and new ones are reset, until `accept`. */
+  refuse(): void;
+  accept(): void;
   /** Open connections stay open but pass no more bytes. */
   forget(): void;
 }
@@ -15,7 +18,9 @@ export async function openProxy(target: string): Promise<CuttableProxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
   const pairs = new Set<readonly [near: Socket, far: Socket]>();
+  let isRefusing = false;
   const server = createServer((near) => {
+    if (isRefusing) return void near.on('error', () => {}).resetAndDestroy();
     const far = connect(Number(port), hostname);
     for (const socket of [near, far]) {
       sockets.add(socket);
@@ -29,6 +34,13 @@ export async function openProxy(target: string): Promise<CuttableProxy> {
   const cut = () => {
     for (const socket of sockets) socket.destroy();
   };
+  const refuse = () => {
+    isRefusing = true;
+    cut();
+  };
+  const accept = () => {
+    isRefusing = false;
+  };
   const forget = () => {
     for (const [near, far] of pairs) {
       near.unpipe(far);
@@ -41,5 +53,5 @@ export async function openProxy(target: string): Promise<CuttableProxy> {
     server.close();
     cut();
   });
-  return { baseUrl: await listen(server), cut, forget };
+  return { baseUrl: await listen(server), cut, refuse, accept, forget };
 }

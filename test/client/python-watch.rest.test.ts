@@ -6,7 +6,8 @@ import { Agent, ForumClient } from '../../src/client/index.ts';
 import { PYTHON_ENV, python } from '../kit/python.ts';
 import { atEnd } from '../kit/temporary.ts';
 import { until } from '../kit/until.ts';
-import { newChamber, PHASE_MILLIS, REGISTRATION, runLiveService } from './live-service.ts';
+import { openProxy } from './cuttable-proxy.ts';
+import { type LiveService, newChamber, PHASE_MILLIS, REGISTRATION, runLiveService } from './live-service.ts';
 
 const SLOW = { timeout: 60_000 };
 
@@ -38,21 +39,39 @@ python('watch hands over each turn and the commit once, a failed one again, and 
   const { chamberId } = await agent.createChamber(newChamber(live.now()));
   await agent.joinChamber(chamberId);
   live.advance(PHASE_MILLIS);
+  const lines = startWatch(live, live.baseUrl, key);
+  // The turn that failed, and three turns that it passed: a lone member gets the next turn at once.
+  await until(() => lines().length === 6);
+  live.advance(2 * PHASE_MILLIS);
+  await until(() => lines().includes('due ALLOCATE_COMMIT commit'));
+  await until(async () => (await agent.todo()).todo[0]?.committed === true);
+  live.advance(PHASE_MILLIS);
+  await until(() => lines().includes('revealed'));
+  const turn = 'due PROPOSAL pass';
+  expect(lines()).toEqual([turn, 'duty-failed', turn, turn, turn, turn, 'due ALLOCATE_COMMIT commit', 'revealed']);
+});
+
+python('watch waits for a service that is not reachable at its start', SLOW, async () => {
+  const live = await runLiveService();
+  const proxy = await openProxy(live.baseUrl);
+  const key = join(live.folder, 'agent.json');
+  await (await Agent.fromKeyFile(new ForumClient(live.baseUrl, live.sharedTime), key)).register(REGISTRATION);
+  proxy.refuse();
+  const lines = startWatch(live, proxy.baseUrl, key);
+  await until(() => lines().includes('not-followed'));
+  proxy.accept();
+  await until(() => lines().length === 2);
+  expect(lines()).toEqual(['not-followed', 'followed-again']);
+});
+
+/** Returns the lines that the program has printed. */
+function startWatch(live: LiveService, baseUrl: string, key: string): () => readonly string[] {
   const env = { ...PYTHON_ENV, ...live.sharedTimeEnv };
-  const child = spawn('python3', ['-c', WATCH, live.baseUrl, key], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn('python3', ['-c', WATCH, baseUrl, key], { env, stdio: ['ignore', 'pipe', 'inherit'] });
   atEnd(() => void child.kill('SIGKILL'));
   let out = '';
   child.stdout.setEncoding('utf8').on('data', (chunk) => {
     out += chunk;
   });
-  const lines = () => out.trim().split('\n');
-  // The turn that failed, and three turns that it passed: a lone member gets the next turn at once.
-  await until(() => lines().length === 6);
-  live.advance(2 * PHASE_MILLIS);
-  await until(() => out.includes('ALLOCATE_COMMIT'));
-  await until(async () => (await agent.todo()).todo[0]?.committed === true);
-  live.advance(PHASE_MILLIS);
-  await until(() => out.includes('revealed'));
-  const turn = 'due PROPOSAL pass';
-  expect(lines()).toEqual([turn, 'duty-failed', turn, turn, turn, turn, 'due ALLOCATE_COMMIT commit', 'revealed']);
-});
+  return () => out.trim().split('\n');
+}

@@ -1,4 +1,5 @@
 // An agent's duties, each passed to the handler once, and its reveals, on a real service.
+import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { Duties } from '../../src/client/duties.ts';
 import { Agent, type Duty, ForumClient, type WatchReport } from '../../src/client/index.ts';
@@ -102,6 +103,20 @@ async function startAndWait(agent: Agent, chamberId: number): Promise<void> {
   const { duties } = startWatch(agent);
   await until(() => duties.some((duty) => duty.chamberId === chamberId && duty.lastEventId === lastEventId));
 }
+
+it('watch waits for a service that is not reachable at its start', async () => {
+  const proxy = await openProxy(live.baseUrl);
+  const seed = randomBytes(32);
+  await Agent.fromSeed(live.forum, seed).register(REGISTRATION);
+  const options = { ...live.sharedTime, patienceMillis: 100 };
+  proxy.refuse();
+  const { reports } = startWatch(Agent.fromSeed(new ForumClient(proxy.baseUrl, options), seed));
+  await until(() => reports.length > 0);
+  expect(reports).toMatchObject([{ type: 'not-followed', error: { code: 'CLIENT_ERR_UNREACHABLE' } }]);
+  proxy.accept();
+  await until(() => reports.length > 1);
+  expect(reports[1]).toEqual({ type: 'followed-again' });
+});
 
 it('watch passes a turn that follows an expired one to the handler', async () => {
   const { agent: ann, advance } = await newWatched();

@@ -626,8 +626,8 @@ class Agent(Reader):
     ) -> None:
         """Calls on_due(item) once for each turn (`must` is "pass") and commit ("commit") that becomes due, in threads: one at a time in each
         chamber, at most `at_once` in all. If it raises, it is called again after 1, 5, 25, 125, 125 … seconds while the duty is open. Reveals by
-        itself. Runs until `stop` is set, and then waits for the running calls. Raises at the start if the service can't be reached or does not
-        know the agent; later problems are tried again.
+        itself. Runs until `stop` is set, and then waits for the running calls. Raises if the service rejects the first request, for
+        instance because it does not know the agent; tries again after every other problem.
 
         `on_report(kind, chamber_id, error)`: kind is revealed, not-revealed, duty-failed, not-followed or followed-again; by default the logger `chambers` gets a
         warning of each problem."""
@@ -1026,7 +1026,7 @@ class _Watch:
         self._threads: list = []
 
     def run(self) -> None:
-        answer, failures, reported = self._agent.todo(), 0, None
+        answer, query, failures, reported = None, {}, 0, None
         while not self._stop.is_set():
             try:
                 if answer is not None:
@@ -1037,6 +1037,8 @@ class _Watch:
                     self._report("followed-again", None, None)
                 reported = None
             except ChamberError as error:
+                if not query and not error.retryable:
+                    raise
                 if (error.code, error.step) != reported:
                     self._report("not-followed", None, error)
                 answer, reported = None, (error.code, error.step)
