@@ -147,6 +147,31 @@ function circles(): readonly string[] {
   return found;
 }
 
+/** The packages that are loaded with a file, without dynamic imports and those of types. */
+function packagesLoadedWith(entry: string): ReadonlySet<string> {
+  const texts = new Map(sources.map(({ path, text }) => [path, text]));
+  const [seen, packages] = [new Set<string>(), new Set<string>()];
+  const follow = (path: string): void => {
+    if (seen.has(path)) return;
+    seen.add(path);
+    for (const [, name = ''] of (texts.get(path) ?? '').matchAll(/^(?:import|export) (?!type )[^;]*?'([^']+)';$/gm)) {
+      if (name.startsWith('.')) follow(join(dirname(path), name));
+      else packages.add(name.split('/')[0] ?? '');
+    }
+  };
+  follow(entry);
+  return packages;
+}
+
+describe('the service', () => {
+  it('does not load the packages of a chain or a database server before it needs them', () => {
+    const packages = packagesLoadedWith('src/main.ts');
+    expect(packages).toContain('hono');
+    expect(packages).not.toContain('viem');
+    expect(packages).not.toContain('pg');
+  });
+});
+
 describe('no import leads back', () => {
   it('from a layer to itself: each imports only those above it in the list', () => {
     const order = Object.keys(MAY_IMPORT);

@@ -11,7 +11,7 @@ import type { RelayerConfig, RelayerForum } from '../relayer/context.ts';
 import { Relayer } from '../relayer/relayer.ts';
 import { TokenReader } from '../relayer/token-reader.ts';
 import { feeSettings } from './chain-settings.ts';
-import { probe } from './checks/chain.ts';
+import { probe } from './checks/chain-probe.ts';
 import type { ProbedChain } from './checks/check.ts';
 import { requireNone } from './checks/checks.ts';
 

@@ -1,13 +1,8 @@
-// The chain: its id, contracts that accept the relayer, and chamber ids that are free on it.
-import { formatEther } from 'viem';
+// The chain: its id, contracts that accept the relayer, and chamber ids that are free on it. A service without a chain does not load viem.
 import { ConfigError } from '../../config.ts';
 import { anvilBinary } from '../../dev-chain/anvil.ts';
-import { EXIT_CONFIG, EXIT_FAILURE } from '../../process/exit.ts';
-import type { RelayerConfig } from '../../relayer/context.ts';
-import { committedIds, probeChain } from '../../relayer/identity.ts';
-import { openAccount } from '../../relayer/transactions.ts';
+import { EXIT_FAILURE } from '../../process/exit.ts';
 import type { Millis } from '../../vocabulary/values.ts';
-import { configuredChain } from '../chain-settings.ts';
 import { type Check, type ProbedChain, reasonOf } from './check.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 
@@ -17,6 +12,10 @@ export const checkChain: Check = async (state) => {
   if (CHAIN === 'none') return [ok('chain', 'none: chambers stay in ALLOCATE_REVEAL')];
   if (RPC_URL === undefined) return checkAnvil();
   try {
+    const [{ configuredChain }, { probe }] = await Promise.all([
+      import('../chain-settings.ts'),
+      import('./chain-probe.ts'),
+    ]);
     const probed = await probe(configuredChain(config, RPC_URL), log?.chainId);
     state.chain = probed;
     const { findings, blockAt } = probed;
@@ -43,33 +42,6 @@ function checkAnvil(): readonly Finding[] {
   }
 }
 
-/** A log that was used before must keep its chain. */
-export async function probe(wanted: RelayerConfig, remembered: number | undefined): Promise<ProbedChain> {
-  const chainId = wanted.chainId ?? remembered;
-  if (remembered !== undefined && chainId !== remembered) {
-    const detail = `the database was first used with chain ${remembered}, not ${chainId}`;
-    const findings = [problem('chain', detail, { variable: 'CHAIN_ID', exitCode: EXIT_CONFIG })];
-    return { findings, config: wanted, isReached: false, blockAt: 0 };
-  }
-  const { address } = openAccount(wanted.privateKey);
-  const report = await probeChain({ ...wanted, chainId }, address);
-  const config = { ...wanted, chainId: report.chainId ?? chainId };
-  const findings = [
-    ...report.mismatches.map(({ variable, problem: detail }) =>
-      problem('chain', detail, { variable, exitCode: EXIT_FAILURE }),
-    ),
-    ...report.warnings.map(({ variable, problem: detail }) => warning('chain', detail, variable)),
-  ];
-  const funds = report.balance === undefined ? '' : `, which has ${formatEther(report.balance)} ether`;
-  const sound = ok('chain', `chain ${config.chainId}, the contracts accept the relayer ${address}${funds}`);
-  return {
-    findings: findings.length > 0 ? findings : [sound],
-    config,
-    isReached: report.chainId !== undefined,
-    blockAt: report.blockAt,
-  };
-}
-
 /** The search ends after so many consecutive free ids. */
 const FREE_IDS_IN_A_ROW = 10;
 /** A copy lacks chambers that were created after it was made. */
@@ -83,8 +55,10 @@ export const checkChamberIds: Check = async ({ config, log, isLogReadable, chain
   const from = Math.max((log?.lastChamberId ?? 0) + 1, config.CHAMBER_ID_MIN);
   const isCopy = log?.isCopy === true;
   try {
-    const taken = await takenFrom(chain.config, from, isCopy ? FREE_IDS_IN_A_ROW_OF_COPY : FREE_IDS_IN_A_ROW);
-    const ended = isCopy ? await committedIds(chain.config, log.openChamberIds) : [];
+    const { committedIds } = await import('../../relayer/identity.ts');
+    const committed = (ids: readonly number[]) => committedIds(chain.config, ids);
+    const taken = await takenFrom(from, isCopy ? FREE_IDS_IN_A_ROW_OF_COPY : FREE_IDS_IN_A_ROW, committed);
+    const ended = isCopy ? await committed(log.openChamberIds) : [];
     return [
       ...(taken.length > 0 ? [warning('chain', describeTaken(taken, isCopy), 'CHAMBER_ID_MIN')] : []),
       ...(ended.length > 0 ? [warning('chain', describeEnded(ended))] : []),
@@ -100,11 +74,15 @@ function hasMismatch({ findings }: ProbedChain): boolean {
   return findings.some(({ level }) => level === 'problem');
 }
 
-async function takenFrom(chain: RelayerConfig, from: number, inARow: number): Promise<readonly number[]> {
+async function takenFrom(
+  from: number,
+  inARow: number,
+  committed: (ids: readonly number[]) => Promise<readonly number[]>,
+): Promise<readonly number[]> {
   const taken: number[] = [];
   for (let next = from; next < from + IDS_PROBED_MAX; next += inARow) {
     const ids = Array.from({ length: inARow }, (_, index) => next + index);
-    const found = await committedIds(chain, ids);
+    const found = await committed(ids);
     if (found.length === 0) break;
     taken.push(...found);
   }

@@ -3,7 +3,6 @@ import { existsSync, readFileSync } from 'node:fs';
 import { type Config, ConfigError, misspeltNames } from '../../config.ts';
 import { describeDatabase } from '../../log/postgres/database-url.ts';
 import { nearestOf } from '../../vocabulary/suggestion.ts';
-import { configuredContracts } from '../chain-settings.ts';
 import { readLists, readWitnesses } from '../configured-files.ts';
 import type { Check } from './check.ts';
 import { type Finding, ofConfiguration, ok, warning } from './finding.ts';
@@ -35,12 +34,12 @@ function requireOpenFiles(): void {
 }
 
 /** The files that a start reads, once every variable is valid. */
-export const checkFiles: Check = ({ config }) => {
-  const read = [
-    () => readLists(config),
-    () => readWitnesses(config),
-    () => config.CHAIN !== 'none' && configuredContracts(config),
-  ];
+export const checkFiles: Check = async ({ config }) => {
+  const read: (() => unknown)[] = [() => readLists(config), () => readWitnesses(config)];
+  if (config.CHAIN !== 'none') {
+    const { configuredContracts } = await import('../chain-settings.ts');
+    read.push(() => configuredContracts(config));
+  }
   const findings = read.flatMap(found);
   return findings.length > 0 ? findings : [ok('configuration', 'every variable is valid')];
 };
