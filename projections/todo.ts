@@ -6,9 +6,12 @@ import { NOT_SETTLED } from './settlement.ts';
 import { missedTurns, NO_TURNS, nextClockChange, type Turn, type Turns, turnAt, turnEnd, turnStart } from './turn.ts';
 
 /** The agent's current duty in one word. */
-export type Must = 'pass' | 'commit' | 'reveal' | 'wait';
+export const MUST = ['pass', 'commit', 'reveal', 'wait'] as const;
+export type Must = (typeof MUST)[number];
+
 /** Other moves that would be accepted. */
-export type May = 'join' | 'admit' | 'start' | 'propose' | 'debate' | 'amend' | 'withdraw';
+export const MAY = ['join', 'admit', 'start', 'propose', 'debate', 'amend', 'withdraw'] as const;
+export type May = (typeof MAY)[number];
 
 /** An item of GET /me/todo. */
 export interface TodoView {

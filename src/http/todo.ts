@@ -1,7 +1,7 @@
 // GET /me/todo (extension): the caller's duties and options in each of its chambers that is not over. A caller can wait for a change:
 // an event in one of its chambers, joining another, a deadline.
 import * as v from 'valibot';
-import type { TodoView } from '../../projections/todo.ts';
+import { MAY, MUST, type TodoView } from '../../projections/todo.ts';
 import type { TodoList } from '../forum/todo-lists.ts';
 import * as sample from '../moves/samples.ts';
 import { accepts } from '../vocabulary/accept.ts';
@@ -54,11 +54,8 @@ const item: v.GenericSchema<TodoView> = v.strictObject({
   chamberId: id,
   name: v.string(),
   phase: v.picklist(PHASES),
-  must: v.pipe(v.picklist(['pass', 'commit', 'reveal', 'wait']), v.description('what the chamber waits for')),
-  may: v.pipe(
-    v.array(v.picklist(['join', 'admit', 'start', 'propose', 'debate'])),
-    v.description('other moves that would be accepted'),
-  ),
+  must: v.pipe(v.picklist(MUST), v.description('what the chamber waits for')),
+  may: v.pipe(v.array(v.picklist(MAY)), v.description('other moves that would be accepted')),
   turnHolder: v.nullable(did),
   phaseEndsAt: v.nullable(timestamp),
   turnEndsAt: v.pipe(v.nullable(timestamp), v.description('null without turns, and if turns have no limit')),

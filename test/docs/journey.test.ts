@@ -180,6 +180,8 @@ async function debate(id: number) {
 async function amendAndWithdraw(id: number) {
   const [amend, withdraw] = [`/chambers/${id}/amend`, `/chambers/${id}/withdraw`];
   const better = { ideaId: 'idea-1', description: 'Pays at once.' };
+  const { body: due } = await live.call('GET', '/me/todo', { by: ann });
+  expect(due).toMatchObject({ todo: [{ chamberId: id, may: ['debate', 'amend', 'withdraw'] }] });
   await live.call('POST', amend, { by: ann, body: better });
   await live.call('POST', amend, { by: ann, body: better, failsWith: 'FORUM_ERR_CONFLICT' });
   await live.call('POST', amend, { by: ann, body: { ...better, ideaId: 'idea-2' }, failsWith: 'FORUM_ERR_FORBIDDEN' });
