@@ -1,4 +1,4 @@
-// The auditor verifies every request that the service accepts, however unusual: it never calls an honest log broken.
+// The auditor verifies every request form that the service accepts, and never reports an honest log as broken.
 import { get } from 'node:http';
 import { expect, test } from 'vitest';
 import { baseOf } from '../../src/audit/line/evidence.ts';
@@ -29,7 +29,7 @@ async function inDebate(): Promise<{ readonly service: TestService; readonly ann
   return { service, ann };
 }
 
-test.each(ACCEPTED.filter(([what]) => !EARLIER.has(what)))('%s', async (_what, form) => {
+test.each(ACCEPTED.filter(([what]) => !EARLIER.has(what)))('service and auditor accept %s', async (_what, form) => {
   const { service, ann } = await inDebate();
   expect(await debate(service, ann, form)).toBe(200);
   const { broken, check } = await audit(toText(await service.lines(1)));
@@ -40,7 +40,7 @@ test.each(ACCEPTED.filter(([what]) => !EARLIER.has(what)))('%s', async (_what, f
 });
 
 test.each(ACCEPTED.filter(([what]) => EARLIER.has(what)))(
-  '%s, in a line of an earlier release',
+  'the auditor accepts %s in a line of an earlier release',
   async (_what, form) => {
     const { service, ann } = await inDebate();
     expect(await debate(service, ann, form)).toBe(400);
@@ -54,7 +54,7 @@ test.each(ACCEPTED.filter(([what]) => EARLIER.has(what)))(
   },
 );
 
-test('no form is accepted that the auditor rejects', async () => {
+test('the service rejects every form that the auditor rejects', async () => {
   const { service, ann } = await inDebate();
   for (const [what, form] of REFUSED) expect([400, 401], what).toContain(await debate(service, ann, form));
   expect(await debate(service, ann, {})).toBe(200);
@@ -76,7 +76,7 @@ const HOSTS = [
   ],
 ];
 
-test('every Host that a service without PUBLIC_URL accepts is an address to the auditor', async () => {
+test('the auditor accepts every Host header that a service without PUBLIC_URL accepts', async () => {
   const { url } = await run();
   const { hostname, port } = new URL(url);
   const statusOf = (host: string) =>
@@ -102,7 +102,7 @@ test.each([
   ['A1', 'N'],
   ['SYSTEM', 'N'],
   ['T2', 'two\nlines'],
-])('the ticker %s of an idea named %j, which earlier releases accepted', async (ticker, name) => {
+])('the auditor accepts the ticker %s for an idea named %j, as earlier releases did', async (ticker, name) => {
   const service = new TestService();
   const ann = await service.agent();
   await openChamber(service, [ann]);
@@ -117,7 +117,7 @@ test.each([
   expect((await audit(toText(rechained([...lines.slice(0, -1), earlier])))).broken).toEqual([]);
 });
 
-test('a log of development mode is judged by the rules, and reported as unsigned', async () => {
+test('a log of development mode is checked against the rules and reported as unsigned', async () => {
   const service = new TestService({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
   const ann = await service.agent();
   const as = { headers: { 'x-dev-did': ann.did } };

@@ -1,4 +1,4 @@
-// Vectors of a chamber that restricts admission, and of its members' accounts, made from the sample log with both.
+// Vectors of a chamber that restricts admission and of its members' accounts, derived from the sample log.
 import { readFileSync } from 'node:fs';
 import { leafHash } from '../../src/crypto/merkle.ts';
 import { canonicalJson } from '../../src/vocabulary/json.ts';
@@ -25,7 +25,7 @@ const LAST_OF_BOB = 12;
 /** A broken account may be reported at any event of its agent. */
 const eventsOf = ({ did }: { readonly did: string }) =>
   moves.flatMap((move) => (move['did'] === did ? [Number(move['eventId'])] : []));
-/** The event of BOB's join in the sample log without admission. */
+/** BOB's join in the sample log without admission. */
 const JOINED_OPEN = 3;
 const OF_ANN = eventsOf(ANN);
 const OF_BOB = eventsOf(BOB);
@@ -33,7 +33,7 @@ const OF_BOB = eventsOf(BOB);
 const accountLines = ACCOUNTS.trimEnd().split('\n');
 const accounts = parse(accountLines);
 const [ann, bob] = [ANN, BOB].map(({ did }) => accounts.filter((line) => line['did'] === did)) as [Line[], Line[]];
-/** Event 3 is another wallet of ANN, and another personality of BOB. */
+/** Event 3 changes ANN's wallet and BOB's personality. */
 const [REGISTERED, PROVEN, CHANGED, RETIRED] = [1, 2, 3, 4] as const;
 
 type Alone = readonly [title: string, text: string, ...eventIds: number[]];
@@ -44,28 +44,28 @@ const recordIn = (lines: readonly Line[], eventId: number) => lines[eventId - 1]
 const atOf = (lines: readonly Line[], eventId: number) => Date.parse(String(recordIn(lines, eventId)['ts']));
 const iso = (millis: number) => new Date(millis).toISOString();
 
-/** The lines, one of which lacks a member of its payload. */
+/** The lines, one of them without the named member of its payload. */
 function without(lines: readonly Line[], eventId: number, member: string): Line[] {
   const { [member]: _, ...payload } = payloadOf(recordIn(lines, eventId));
   return lines.with(eventId - 1, { ...recordIn(lines, eventId), payload }) as Line[];
 }
 
-const ofMoves = (eventId: number, payload: Line) => rewritten(altered(moves, eventId, payload));
+const alteredMoves = (eventId: number, payload: Line) => rewritten(altered(moves, eventId, payload));
 const tokenWith = (eventId: number, changes: Line): Line => ({
   token: { ...(payloadOf(recordIn(moves, eventId))['token'] as Line), ...changes },
 });
 
-/** Accounts with correct numbers and hashes. */
+/** The accounts with correct numbers and hashes. */
 const accountsOf = ({ of = ann, and = bob }: { readonly of?: readonly Line[]; readonly and?: readonly Line[] }) =>
   rewritten(of) + rewritten(and);
-const ofAnn = (eventId: number, payload: Line, members: Line = {}) =>
+const annWith = (eventId: number, payload: Line, members: Line = {}) =>
   accountsOf({ of: altered(ann, eventId, payload, members) });
-const ofBob = (eventId: number, payload: Line, members: Line = {}) =>
+const bobWith = (eventId: number, payload: Line, members: Line = {}) =>
   accountsOf({ and: altered(bob, eventId, payload, members) });
 const proofIn = (lines: readonly Line[], eventId: number) => payloadOf(recordIn(lines, eventId))['walletProof'] as Line;
-const withProof = (changes: Line) => ofAnn(PROVEN, { walletProof: { ...proofIn(ann, PROVEN), ...changes } });
+const withProof = (changes: Line) => annWith(PROVEN, { walletProof: { ...proofIn(ann, PROVEN), ...changes } });
 
-/** The last move of ANN, signed at another time. */
+/** The moves, with ANN's last move signed at that time. */
 function lastOfAnnAt(millis: number): string {
   const line = recordIn(moves, LAST_OF_ANN);
   const { accountEventId, ...payload } = payloadOf(line);
@@ -94,7 +94,7 @@ interface Registering {
   readonly accepted?: Line;
 }
 
-/** BOB's account with another registration. */
+/** BOB's account with a different registration. */
 async function bobRegistered(how: Registering): Promise<string> {
   const { at, acceptedAt = at, issuedAt = at, origin = PUBLIC_URL, service = PUBLIC_URL, accepted = {} } = how;
   const proof = await proofBy(SECOND, BOB.did, { issuedAt: iso(issuedAt), service });
@@ -109,7 +109,7 @@ async function bobRegistered(how: Registering): Promise<string> {
   return accountsOf({ and: bob.with(PROVEN - 1, { ...line, ts: iso(acceptedAt) }) });
 }
 
-/** BOB's account, whose registration brought only the time of a wallet proof. */
+/** BOB's account, whose registration holds only the time of a wallet proof. */
 function bobHalfProven(): string {
   const at = atOf(bob, PROVEN);
   const content = { pubkeyHex: BOB.pubkeyHex, walletAddress: SECOND.address, personality: {} };
@@ -121,7 +121,7 @@ function bobHalfProven(): string {
   return accountsOf({ and: bob.with(PROVEN - 1, line) });
 }
 
-/** BOB's account, retired by a wallet's signature. */
+/** BOB's account, retired with a wallet's signature. */
 async function bobRetired(
   wallet: typeof SECOND,
   {
@@ -133,10 +133,10 @@ async function bobRetired(
   const about = { issuedAt: typeof issuedAt === 'number' ? iso(issuedAt) : issuedAt };
   const { walletSignature: signature, ...proof } = await retirementBy(wallet, BOB.did, about);
   const walletProof = { signature, issuedAt: proof.issuedAt, service: PUBLIC_URL, ...accepted };
-  return ofBob(RETIRED, { walletAddress, walletProof });
+  return bobWith(RETIRED, { walletAddress, walletProof });
 }
 
-/** BOB's account, whose contract wallet has retired the key by a signature of so many bytes. */
+/** BOB's account, retired by a contract wallet with a signature of that many bytes. */
 async function bobRetiredByContract(bytes: number): Promise<string> {
   const contract = await bobRegistered({ at: atOf(bob, PROVEN), signature: OF_CONTRACT, accepted: BLOCK });
   const lines = parse(contract.trimEnd().split('\n')).filter(({ did }) => did === BOB.did);
@@ -144,7 +144,7 @@ async function bobRetiredByContract(bytes: number): Promise<string> {
   return accountsOf({ and: altered(lines, RETIRED, { walletProof: proof }) });
 }
 
-/** Only the retirement of ANN's account, with another body. */
+/** ANN's account with only its retirement, which has a different body. */
 function retiredAlone(body: Line): string {
   const line = { by: ANN, at: atOf(ann, RETIRED), type: 'agent.retired', path: '/me/retire', body };
   const retired = signedAccountLine({ ...line, payload: { by: 'key' } });
@@ -161,12 +161,12 @@ function bobWithEmail(): string {
   return accountsOf({ and: [recordIn(bob, REGISTERED), line, kept, ...bob.slice(PROVEN)] });
 }
 
-function inCapitals(hex: string): string {
+function inUppercase(hex: string): string {
   return `0x${hex.slice(2).toUpperCase()}`;
 }
 
 /** BOB's account from its second line on, with a `prev` of zeros. */
-function withoutBefore(): string {
+function withoutPrev(): string {
   let prev: Json = NO_PREVIOUS;
   const given = bob.slice(PROVEN - 1).map((line) => {
     const text = canonicalJson({ ...line, prev });
@@ -176,14 +176,14 @@ function withoutBefore(): string {
   return rewritten(ann) + toText(given);
 }
 
-/** BOB's account, whose contract wallet was asked at a block that the joins name with another height. */
+/** BOB's account, whose contract wallet was asked at a block to which the joins give a different height. */
 async function bobAtOtherHeight(): Promise<string> {
   const { blockHash = null, blockNumber } = payloadOf(recordIn(moves, BOB_JOINED))['token'] as Line;
   const accepted = { chainId: 31_337, blockHash, blockNumber: Number(blockNumber) + 1 };
   return await bobRegistered({ at: atOf(bob, PROVEN), signature: OF_CONTRACT, accepted });
 }
 
-/** BOB's moves and account: another registration, and an unsigned one of the same wallet, which his moves name. */
+/** BOB's moves and account with a different registration, then an unsigned one of the same wallet, which his moves name. */
 async function bobUnsigned(how: Registering): Promise<readonly [text: string, accounts: string]> {
   const later = moves.map((move) => {
     const { accountEventId, ...payload } = payloadOf(move);
@@ -199,10 +199,10 @@ async function bobUnsigned(how: Registering): Promise<readonly [text: string, ac
 }
 
 const BLOCK = { chainId: 31_337, blockNumber: 41, blockHash: `0x${'c3'.repeat(32)}` };
-/** Only a contract can accept it. */
+/** A signature that only a contract can accept. */
 const OF_CONTRACT = `0x${'c0'.repeat(65)}`;
 
-/** The moves with another height of the block of the creation and the joins. */
+/** The moves, with that height for the block of the creation and the joins. */
 function inBlock(blockNumber: number): Line[] {
   return [CREATED, ANN_JOINED, BOB_JOINED].reduce<Line[]>(
     (lines, eventId) => altered(lines, eventId, tokenWith(eventId, { blockNumber })),
@@ -213,50 +213,50 @@ function inBlock(blockNumber: number): Line[] {
 export const ALONE_SOUND: readonly Alone[] = [
   ['who may join: the whole log', text],
   ['who may join: the moves alone', rewritten(moves)],
-  // Only the chain shows that it was another one.
-  ['another balance that the rule allows', ofMoves(BOB_JOINED, tokenWith(BOB_JOINED, { balance: '8' }))],
+  // Only the chain shows that the balance differs.
+  ['a different balance that the rule allows', alteredMoves(BOB_JOINED, tokenWith(BOB_JOINED, { balance: '8' }))],
   ['balances in a block beyond 2^32', rewritten(inBlock(5_000_000_000))],
 ];
 
 export const ALONE_BROKEN: readonly Alone[] = [
   ['an admission left out', rewritten(moves.toSpliced(ADMITTED - 1, 1)), ADMITTED + 1],
-  ['an admission by another than the creator', rewritten(moves.with(ADMITTED - 1, admission({ by: BOB }))), ADMITTED],
+  ['an admission by an agent other than the creator', rewritten(moves.with(ADMITTED - 1, admission({ by: BOB }))), ADMITTED],
   ['an admission of an agent on the list', rewritten([...moves.slice(0, ADMITTED), admission({})]), ADMITTED + 1],
   [
     'an admission after the lobby',
     rewritten([...moves.slice(0, PROPOSED), admission({ of: CAT, at: atOf(moves, PROPOSED), accountEventId: 3 })]),
     PROPOSED + 1,
   ],
-  ['an admission of another agent than was asked for', ofMoves(ADMITTED, { did: CAT.did }), ADMITTED],
-  ['a list of agents that nobody asked for', ofMoves(CREATED, { admission: { dids: [] } }), CREATED],
+  ['an admission of a different agent than requested', alteredMoves(ADMITTED, { did: CAT.did }), ADMITTED],
+  ['an admission list that the creator did not request', alteredMoves(CREATED, { admission: { dids: [] } }), CREATED],
   ['a creation without the chain of its token', rewritten(without(moves, CREATED, 'token')), CREATED],
-  ['a creation without the block of its token', ofMoves(CREATED, { token: { chainId: 31_337 } }), CREATED],
+  ['a creation without the block of its token', alteredMoves(CREATED, { token: { chainId: 31_337 } }), CREATED],
   ['a join without its balance', rewritten(without(moves, BOB_JOINED, 'token')), BOB_JOINED],
-  ['a balance below the rule', ofMoves(BOB_JOINED, tokenWith(BOB_JOINED, { balance: '4' })), BOB_JOINED],
+  ['a balance below the rule', alteredMoves(BOB_JOINED, tokenWith(BOB_JOINED, { balance: '4' })), BOB_JOINED],
   [
-    'a balance in another block than that of the creation',
-    ofMoves(BOB_JOINED, tokenWith(BOB_JOINED, { blockNumber: 1 })),
+    'a balance in a block other than the creation’s',
+    alteredMoves(BOB_JOINED, tokenWith(BOB_JOINED, { blockNumber: 1 })),
     BOB_JOINED,
   ],
   [
-    'a balance that no contract returns',
-    ofMoves(BOB_JOINED, tokenWith(BOB_JOINED, { balance: String(2n ** 256n) })),
+    'a balance of 2^256',
+    alteredMoves(BOB_JOINED, tokenWith(BOB_JOINED, { balance: String(2n ** 256n) })),
     BOB_JOINED,
   ],
-  ['a join without a proven wallet', ofMoves(BOB_JOINED, { walletProven: false }), BOB_JOINED],
-  ['two seats of one wallet', ofMoves(BOB_JOINED, { walletAddress: FIRST.address }), BOB_JOINED],
-  ['two seats of one wallet in another case', twoSeats(), BOB_JOINED],
-  ['an idea for another wallet than that of the seat', ofMoves(PROPOSED, { creatorWallet: THIRD.address }), PROPOSED],
+  ['a join without a proven wallet', alteredMoves(BOB_JOINED, { walletProven: false }), BOB_JOINED],
+  ['two seats with one wallet', alteredMoves(BOB_JOINED, { walletAddress: FIRST.address }), BOB_JOINED],
+  ['two seats with one wallet in different letter case', twoSeats(), BOB_JOINED],
+  ['an idea for a wallet other than the seat’s', alteredMoves(PROPOSED, { creatorWallet: THIRD.address }), PROPOSED],
   [
-    'a join by an earlier account line than the creation before it',
-    ofMoves(ANN_JOINED, { accountEventId: 1 }),
+    'a join that names an earlier account line than the preceding creation',
+    alteredMoves(ANN_JOINED, { accountEventId: 1 }),
     CREATED,
     ADMITTED,
     ANN_JOINED,
   ],
   [
-    'a pass by an earlier account line than a proposal',
-    ofMoves(ANN_PASSED, { accountEventId: 2 }),
+    'a pass that names an earlier account line than a preceding proposal',
+    alteredMoves(ANN_PASSED, { accountEventId: 2 }),
     PROPOSED,
     ANN_PASSED,
   ],
@@ -269,21 +269,21 @@ export async function soundAccounts(): Promise<readonly WithAccounts[]> {
   return [
     ['accounts: the whole log', text, ACCOUNTS],
     ['accounts: the moves alone', rewritten(moves), ACCOUNTS],
-    ['accounts in another order', text, rewritten(bob) + rewritten(ann)],
-    ['accounts line by line', text, interleaved()],
+    ['accounts in a different order', text, rewritten(bob) + rewritten(ann)],
+    ['accounts whose lines are interleaved', text, interleaved()],
     ['an account whose first line is not published', text, toText(accountLines.slice(1))],
-    ['an account of another agent beside them', text, ACCOUNTS + rewritten([registeredCat()])],
-    ['accounts of no member', text, rewritten([registeredCat()])],
-    ['a registration that nobody signed, which shows nothing', open, registeredOpen()],
-    ['a wallet that is a contract, which only the chain knows', text, contract],
+    ['an additional account of a non-member', text, ACCOUNTS + rewritten([registeredCat()])],
+    ['only the account of a non-member', text, rewritten([registeredCat()])],
+    ['an unsigned registration, which proves nothing', open, registeredOpen()],
+    ['a contract wallet, which only the chain can confirm', text, contract],
     ['a move 5 s after the retirement of its key', lastOfAnnAt(retiredAt + 5_000), ACCOUNTS],
-    ['a proof issued 300 s before', text, await bobRegistered({ at: provenAt, issuedAt: provenAt - 300_000 })],
-    ['a registration signed 60 s ahead', text, await bobRegistered({ at: provenAt + 60_000, acceptedAt: provenAt })],
+    ['a proof issued 300 s before its request', text, await bobRegistered({ at: provenAt, issuedAt: provenAt - 300_000 })],
+    ['a registration signed 60 s in the future', text, await bobRegistered({ at: provenAt + 60_000, acceptedAt: provenAt })],
     [
-      'a proof followed by a registration that nobody signed, of the same wallet',
+      'a proof followed by an unsigned registration of the same wallet',
       ...(await bobUnsigned({ at: provenAt })),
     ],
-    ['a retirement by a wallet that is a contract, which only the chain knows', text, await bobRetiredByContract(70)],
+    ['a retirement by a contract wallet, which only the chain can confirm', text, await bobRetiredByContract(70)],
   ];
 }
 
@@ -291,24 +291,24 @@ export async function undecidedAccounts(): Promise<readonly WithAccounts[]> {
   const at = atOf(bob, PROVEN);
   return [
     ['a registration 301 s old', text, await bobRegistered({ at: at - 301_000, acceptedAt: at })],
-    ['a proof issued 301 s before', text, await bobRegistered({ at, issuedAt: at - 301_000 })],
-    ['a proof issued 61 s later', text, await bobRegistered({ at, issuedAt: at + 61_000 })],
-    ['a proof for another address than its request', text, await bobRegistered({ at, service: 'https://other.test' })],
+    ['a proof issued 301 s before its request', text, await bobRegistered({ at, issuedAt: at - 301_000 })],
+    ['a proof issued 61 s after its request', text, await bobRegistered({ at, issuedAt: at + 61_000 })],
+    ['a proof for a different service address than its request', text, await bobRegistered({ at, service: 'https://other.test' })],
     [
-      'an account for another address than the moves',
+      'an account for a different service address than the moves',
       text,
       await bobRegistered({ at, origin: 'https://other.test', service: 'https://other.test' }),
     ],
     [
-      'a proof for another address, followed by a registration that nobody signed',
+      'a proof for a different service address, followed by an unsigned registration',
       ...(await bobUnsigned({ at, service: 'https://other.test' })),
     ],
     [
-      'a proof issued 20 h before, followed by a registration that nobody signed',
+      'a proof issued 20 h before its request, followed by an unsigned registration',
       ...(await bobUnsigned({ at, issuedAt: at - 72_000_000 })),
     ],
     [
-      'an account for another address than the moves, followed by a registration that nobody signed',
+      'an account for a different service address than the moves, followed by an unsigned registration',
       ...(await bobUnsigned({ at, origin: 'https://other.test', service: 'https://other.test' })),
     ],
   ];
@@ -322,49 +322,49 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
     // Records of the accounts in moves.
     [
       'a move that names an account line that does not exist',
-      ofMoves(LAST_OF_BOB, { accountEventId: 5 }),
+      alteredMoves(LAST_OF_BOB, { accountEventId: 5 }),
       ACCOUNTS,
       LAST_OF_BOB,
     ],
-    ['a join that names an account line of later', ofMoves(ANN_JOINED, { accountEventId: 3 }), ACCOUNTS, ANN_JOINED],
-    ['a proposal by an account line that was replaced', ofMoves(PROPOSED, { accountEventId: 2 }), ACCOUNTS, PROPOSED],
+    ['a join that names a later account line', alteredMoves(ANN_JOINED, { accountEventId: 3 }), ACCOUNTS, ANN_JOINED],
+    ['a proposal that names a replaced account line', alteredMoves(PROPOSED, { accountEventId: 2 }), ACCOUNTS, PROPOSED],
     [
-      'a join with another wallet than the account has',
-      ofMoves(ANN_JOINED, { walletAddress: THIRD.address }),
+      'a join with a different wallet than the account’s',
+      alteredMoves(ANN_JOINED, { walletAddress: THIRD.address }),
       ACCOUNTS,
       ANN_JOINED,
     ],
-    ['a join with another label than the account has', ofMoves(ANN_JOINED, { label: 'Bob' }), ACCOUNTS, ANN_JOINED],
+    ['a join with a different label than the account’s', alteredMoves(ANN_JOINED, { label: 'Bob' }), ACCOUNTS, ANN_JOINED],
     ['a join without the label of the account', rewritten(without(moves, ANN_JOINED, 'label')), ACCOUNTS, ANN_JOINED],
-    ['a move that names the retirement', ofMoves(LAST_OF_ANN, { accountEventId: 4 }), ACCOUNTS, LAST_OF_ANN],
+    ['a move that names the retirement', alteredMoves(LAST_OF_ANN, { accountEventId: 4 }), ACCOUNTS, LAST_OF_ANN],
     ['a move 5.001 s after the retirement of its key', lastOfAnnAt(retiredAt + 5_001), ACCOUNTS, MOVES],
     [
-      'a join with another wallet than a registration that nobody signed',
+      'a join with a different wallet than an unsigned registration',
       open,
       registeredOpen(THIRD.address),
       JOINED_OPEN,
     ],
     ['an account line left out', text, toText([...accountLines.slice(0, 1), ...rest]), ...OF_ANN],
-    ['an account line twice', text, toText([...accountLines.slice(0, 2), second, ...rest]), ...OF_ANN],
+    ['a duplicated account line', text, toText([...accountLines.slice(0, 2), second, ...rest]), ...OF_ANN],
     [
-      'an account line altered, and no hash set right',
+      'an altered account line without corrected hashes',
       text,
       ACCOUNTS.replace('"personality":{}', '"personality":{"style":"x"}'),
       ...OF_ANN,
     ],
-    ['an account that begins with another line', text, accountsOf({ and: bob.slice(PROVEN) }), ...OF_BOB],
-    ['an account line older than the one before it', text, ofAnn(CHANGED, {}, { ts: iso(START) }), ...OF_ANN],
-    ['the account of another agent', text, accountsOf({ and: ofOther(bob) }), ...OF_BOB],
-    ['another agentId than the key has', text, ofAnn(REGISTERED, { agentId: 'agent-x' }), ...OF_ANN],
-    ['a registration of another key', text, ofAnn(REGISTERED, { pubkeyHex: CAT.pubkeyHex }), ...OF_ANN],
+    ['an account that begins with a personality change', text, accountsOf({ and: bob.slice(PROVEN) }), ...OF_BOB],
+    ['an account line dated before its predecessor', text, annWith(CHANGED, {}, { ts: iso(START) }), ...OF_ANN],
+    ['the account of a different agent', text, accountsOf({ and: ofOtherAgent(bob) }), ...OF_BOB],
+    ['an agentId other than the key’s', text, annWith(REGISTERED, { agentId: 'agent-x' }), ...OF_ANN],
+    ['a registration of a different key', text, annWith(REGISTERED, { pubkeyHex: CAT.pubkeyHex }), ...OF_ANN],
     ['a line after the retirement', text, accountsOf({ and: [...bob, afterRetirement()] }), ...OF_BOB],
     // Signed requests.
-    ['another wallet than was signed', text, ofAnn(PROVEN, { walletAddress: THIRD.address }), ...OF_ANN],
-    ['another label than was signed', text, ofAnn(PROVEN, { label: 'Eve' }), ...OF_ANN],
-    ['the request of another agent', text, ofAnn(PROVEN, {}, { request: requestOf(recordIn(bob, PROVEN)) }), ...OF_ANN],
-    ['a registration that is made again', text, madeAgain(), ...OF_ANN],
-    ['another personality than was signed', text, ofBob(CHANGED, { personality: { style: 'loud' } }), ...OF_BOB],
-    ['a personality that nobody signed', text, ofBob(CHANGED, {}, { request: null }), ...OF_BOB],
+    ['a wallet other than the signed one', text, annWith(PROVEN, { walletAddress: THIRD.address }), ...OF_ANN],
+    ['a label other than the signed one', text, annWith(PROVEN, { label: 'Eve' }), ...OF_ANN],
+    ['the request of a different agent', text, annWith(PROVEN, {}, { request: requestOf(recordIn(bob, PROVEN)) }), ...OF_ANN],
+    ['a replayed registration', text, replayedRegistration(), ...OF_ANN],
+    ['a personality other than the signed one', text, bobWith(CHANGED, { personality: { style: 'loud' } }), ...OF_BOB],
+    ['an unsigned personality change', text, bobWith(CHANGED, {}, { request: null }), ...OF_BOB],
     [
       'a registration a day and a second old',
       text,
@@ -373,50 +373,50 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
     ],
     // Wallet proofs.
     ['a proof left out', text, accountsOf({ of: without(ann, PROVEN, 'walletProof') }), ...OF_ANN],
-    ['a proof in a line without a request', text, ofAnn(REGISTERED, { walletProof: proofIn(ann, PROVEN) }), ...OF_ANN],
-    ['a proof with another signature', text, withProof({ signature: `0x${'11'.repeat(64)}1b` }), ...OF_ANN],
-    ['a proof with another time', text, withProof({ issuedAt: iso(START + 1_000) }), ...OF_ANN],
-    ['a proof with another service', text, withProof({ service: 'https://evil.test' }), ...OF_ANN],
-    ['a proof that no key of the wallet signed', text, await bobRegistered({ at, signature: OF_CONTRACT }), ...OF_BOB],
+    ['a proof in a line without a request', text, annWith(REGISTERED, { walletProof: proofIn(ann, PROVEN) }), ...OF_ANN],
+    ['a proof with a different signature', text, withProof({ signature: `0x${'11'.repeat(64)}1b` }), ...OF_ANN],
+    ['a proof with a different time', text, withProof({ issuedAt: iso(START + 1_000) }), ...OF_ANN],
+    ['a proof with a different service', text, withProof({ service: 'https://evil.test' }), ...OF_ANN],
+    ['a proof that the wallet’s key did not sign', text, await bobRegistered({ at, signature: OF_CONTRACT }), ...OF_BOB],
     ['a proof a day and a second old', text, await bobRegistered({ at, issuedAt: at - 86_401_000 }), ...OF_BOB],
     ['a proof with the larger s', text, withProof({ signature: withLargerS(proofIn(ann, PROVEN)) }), ...OF_ANN],
-    ['a proof by a key, with the block of a contract', text, await bobRegistered({ at, accepted: BLOCK }), ...OF_BOB],
+    ['a proof by a key, with the block of a contract’s acceptance', text, await bobRegistered({ at, accepted: BLOCK }), ...OF_BOB],
     [
-      'a proof by a contract, without the hash of its block',
+      'a proof by a contract, without the block hash',
       text,
       await bobRegistered({ at, signature: OF_CONTRACT, accepted: { chainId: 31_337, blockNumber: 41 } }),
       ...OF_BOB,
     ],
-    ['a proof of which the request brought half', text, bobHalfProven(), ...OF_BOB],
+    ['a proof whose request holds only half of it', text, bobHalfProven(), ...OF_BOB],
     [
-      'a retirement by a key, with the block of a contract',
+      'a retirement by a key, with the block of a contract’s acceptance',
       text,
       await bobRetired(SECOND, { accepted: BLOCK }),
       ...OF_BOB,
     ],
-    ['a retirement that nobody asked for', text, ofAnn(RETIRED, {}, { request: null }), ...OF_ANN],
+    ['a retirement without a request', text, annWith(RETIRED, {}, { request: null }), ...OF_ANN],
     ['a retirement by a wallet that was never proven', text, await bobRetired(THIRD), ...OF_BOB],
     [
-      'a retirement that another wallet signed',
+      'a retirement signed by a different wallet',
       text,
       await bobRetired(THIRD, { walletAddress: SECOND.address }),
       ...OF_BOB,
     ],
     [
-      'a retirement signed a day and a second before',
+      'a retirement signed a day and a second before its line',
       text,
       await bobRetired(SECOND, { issuedAt: atOf(bob, RETIRED) - 86_401_000 }),
       ...OF_BOB,
     ],
     [
-      'a retirement in the name of a contract, by a wallet that a key proved',
+      'a retirement accepted by a contract, for a wallet that a key proved',
       text,
       await bobRetired(SECOND, { accepted: { signature: '0xdead', ...BLOCK } }),
       ...OF_BOB,
     ],
     // Signed requests without a given registration.
     [
-      'another patch than was signed, before any registration',
+      'a patch other than the signed one, before any registration',
       text,
       patchAlone({ patch: { style: 'loud' } }),
       ...OF_BOB,
@@ -428,13 +428,13 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
       ...OF_BOB,
     ],
     // A claim without the line that proves it.
-    ['a proven wallet, of whose account a later line alone is given', text, withoutRegistrations(), BOB_JOINED],
+    ['a proven wallet with only a later line of its account', text, withoutRegistrations(), BOB_JOINED],
     // Forms that a service rejects.
     ...(await Promise.all(
       [
-        ['a time without a T, and with a name of its zone', '2030-01-01 04:31:00 UTC'],
+        ['a time without a T and with a zone name', '2030-01-01 04:31:00 UTC'],
         ['a time without an offset', '2030-01-01T04:31:00'],
-        ['a time in second 60', '2030-01-01T04:30:60Z'],
+        ['a time with second 60', '2030-01-01T04:30:60Z'],
         ['a time whose offset has no colon', '2030-01-01T04:31:00+0000'],
       ].map(
         async ([form = '', issuedAt = '']): Promise<WithAccounts> => [
@@ -446,15 +446,15 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
       ),
     )),
     ['a retirement by a signature of 8,193 bytes', text, await bobRetiredByContract(8_193), ...OF_BOB],
-    ['a retirement whose body says more, before any registration', text, retiredAlone({ junk: 1 }), ...OF_ANN],
+    ['a retirement whose body has an extra member, before any registration', text, retiredAlone({ junk: 1 }), ...OF_ANN],
     ['a registration with an e-mail address whose request is kept', text, bobWithEmail(), ...OF_BOB],
-    ['a key in capitals', text, ofBob(REGISTERED, { pubkeyHex: inCapitals(BOB.pubkeyHex) }), ...OF_BOB],
-    ['a second line that refers to none, as the first one that is given', text, withoutBefore(), ...OF_BOB],
-    ['a block at another height than in the joins', text, await bobAtOtherHeight(), ...OF_BOB],
+    ['a key in uppercase', text, bobWith(REGISTERED, { pubkeyHex: inUppercase(BOB.pubkeyHex) }), ...OF_BOB],
+    ['a second line that refers to no earlier line, given as the first', text, withoutPrev(), ...OF_BOB],
+    ['a block at a different height than in the joins', text, await bobAtOtherHeight(), ...OF_BOB],
   ];
 }
 
-/** The same r with the order of the curve minus s, which recovers the same key. */
+/** The same r with the group order minus s, which recovers the same key. */
 function withLargerS({ signature }: Line): string {
   const [, r = '', s = '', v = ''] = /^0x(.{64})(.{64})(.{2})$/.exec(String(signature)) ?? [];
   const larger = (CURVE_ORDER - BigInt(`0x${s}`)).toString(16).padStart(64, '0');
@@ -468,7 +468,7 @@ function admission({ by = ANN, of = BOB, at = atOf(moves, ADMITTED), accountEven
 }
 
 function twoSeats(): string {
-  return ofMoves(BOB_JOINED, { walletAddress: FIRST.address.toLowerCase() });
+  return alteredMoves(BOB_JOINED, { walletAddress: FIRST.address.toLowerCase() });
 }
 
 function registeredCat(): Line {
@@ -483,16 +483,16 @@ function registeredOpen(wallet = payloadOf(recordIn(openRecords, JOINED_OPEN))['
   return rewritten(altered(bob, REGISTERED, { walletAddress: wallet }).slice(0, REGISTERED));
 }
 
-function ofOther(lines: readonly Line[]): Line[] {
+function ofOtherAgent(lines: readonly Line[]): Line[] {
   return lines.map((line) => (line === lines[1] ? { ...line, did: CAT.did } : line));
 }
 
-function madeAgain(): string {
+function replayedRegistration(): string {
   const again = { ...recordIn(ann, PROVEN), ts: recordIn(ann, CHANGED)['ts'] ?? null };
   return accountsOf({ of: [...ann.slice(0, CHANGED), again] });
 }
 
-/** The accounts, with only the line after BOB's proof, which has another payload. */
+/** The accounts, with BOB's reduced to the line after his proof, which has this payload. */
 function patchAlone(payload: Line): string {
   return toText([
     ...accountLines.slice(0, ann.length),
@@ -500,7 +500,7 @@ function patchAlone(payload: Line): string {
   ]);
 }
 
-/** The accounts, where BOB's has only the line that follows its proof. */
+/** The accounts, with BOB's reduced to the line after his proof. */
 function withoutRegistrations(): string {
   return toText([
     ...accountLines.slice(0, ann.length),
@@ -514,8 +514,8 @@ function afterRetirement(): Line {
   return { ...recordIn(bob, CHANGED), ts: iso(at), payload };
 }
 
-/** Lines of both agents alternately, each agent's in order. */
+/** The lines of both agents, interleaved. */
 function interleaved(): string {
-  const [ofAnn, ofBob] = [accountLines.slice(0, ann.length), accountLines.slice(ann.length)];
-  return toText(ofAnn.flatMap((line, index) => [line, ...ofBob.slice(index, index + 1)]));
+  const [annWith, bobWith] = [accountLines.slice(0, ann.length), accountLines.slice(ann.length)];
+  return toText(annWith.flatMap((line, index) => [line, ...bobWith.slice(index, index + 1)]));
 }

@@ -1,4 +1,4 @@
-// Audits who could join: by the lines, the accounts and the chain, with forgeries by a service.
+// Audits who was allowed to join, from the lines, the accounts and the chain, also in logs that a service forged.
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { compareBalances } from '../../src/audit/chain/balances.ts';
 import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
@@ -21,7 +21,7 @@ let token: Contract;
 let lines: Line[] = [];
 let accounts = '';
 
-/** Indexes of the lines. */
+/** Indexes into the lines. */
 const [ANN_JOINED, PROPOSED] = [2, 4] as const;
 
 beforeAll(async () => {
@@ -39,7 +39,7 @@ beforeEach(async () => {
   if (lines.length === 0) await play();
 });
 
-/** ANN lists herself and admits BOB; both hold the token. Before she proposes, she changes her wallet. */
+/** ANN lists herself and admits BOB; both hold the token. ANN changes her wallet before she proposes. */
 async function play(): Promise<void> {
   const service = new TestService();
   const reader = new TokenReader({ rpcUrl: anvil.rpcUrl, chainId: 31_337 });
@@ -65,13 +65,13 @@ async function accountOf(service: TestService, { did }: Signer): Promise<string>
 
 const joined = () => payloadOf(lines[ANN_JOINED] as Line);
 
-/** The log with another payload in ANN's join, and correct numbers and hashes. */
+/** The log with a different payload in ANN's join, and correct numbers and hashes. */
 function forged(payload: Line): string {
   return toText(rechained(lines.with(ANN_JOINED, { ...lines[ANN_JOINED], payload }) as Line[]));
 }
 
 describe('by lines and accounts', () => {
-  test('the honest log is sound, with the wallet of the seat in the proposal', async () => {
+  test('an honest log whose proposal names the wallet of the seat is sound', async () => {
     const { broken, check } = await audit(toText(rechained(lines)), { accounts });
     expect(broken).toEqual([]);
     expect(['rules', 'payload', 'registration'].map((name) => check(name as 'rules').verdict)).toEqual(
@@ -80,7 +80,7 @@ describe('by lines and accounts', () => {
     expect(lines[PROPOSED]?.['payload']).toMatchObject({ creatorWallet: walletOf(1).address });
   });
 
-  test('a wallet that the account has not proven is found', async () => {
+  test('a wallet that the account has not proven is reported', async () => {
     const stripped = accounts.replaceAll(/,"walletProof":\{[^}]*\}/g, '');
     expect(stripped).not.toBe(accounts);
     const { broken } = await audit(toText(rechained(lines)), { accounts: stripped });
@@ -97,11 +97,11 @@ describe('by the chain', () => {
     return { verdict, counts, sentence: findings?.[0]?.sentence ?? note };
   }
 
-  test('the balances that joins record are those of the block', async () => {
+  test('recorded balances that match the block are verified', async () => {
     expect(await balances(toText(rechained(lines)))).toMatchObject({ verdict: 'verified', counts: { verified: 2 } });
   });
 
-  test('an altered balance that the rule would allow is found', async () => {
+  test('an altered balance that the rule would allow is reported', async () => {
     const text = forged({ ...joined(), token: { ...(joined()['token'] as Line), balance: '8' } });
     expect((await audit(text, { accounts })).broken).toEqual([]);
     expect(await balances(text)).toEqual({
@@ -111,21 +111,21 @@ describe('by the chain', () => {
     });
   });
 
-  test('a wallet with another balance is found', async () => {
+  test('a wallet with a different balance is reported', async () => {
     const text = forged({ ...joined(), walletAddress: walletOf(9).address });
     expect((await balances(text)).sentence).toContain('shows a balance of 0');
   });
 
-  test('a balance without a wallet is found', async () => {
+  test('a balance without a wallet is reported', async () => {
     const { walletAddress: _, ...payload } = joined();
     expect((await balances(forged(payload))).sentence).toContain('records a balance of 7, and no wallet');
   });
 
   test.each([
     ['another chain', (method: string) => method === 'eth_chainId' && '0x1', 'serves chain 1'],
-    ['another block at that height', (method: string) => method === 'eth_getBlockByNumber' && 'other', ', not 0x'],
+    ['a different block at that height', (method: string) => method === 'eth_getBlockByNumber' && 'other', ', not 0x'],
     ['no such block', (method: string) => method === 'eth_getBlockByNumber' && null, 'is not known there'],
-  ] as const)('is undecided where the RPC has %s', async (_what, result, note) => {
+  ] as const)('a balance is undecided if the RPC has %s', async (_what, result, note) => {
     const proxy = await openFaultProxy(anvil.rpcUrl);
     atEnd(() => proxy.close());
     const latest = await rpc.request('eth_getBlockByNumber', ['0x0', false]);
@@ -138,7 +138,7 @@ describe('by the chain', () => {
     expect(outcome.sentence).toContain(note);
   });
 
-  test('is undecided where the node has no state', async () => {
+  test('a balance is undecided if the node lacks the state', async () => {
     const proxy = await openFaultProxy(anvil.rpcUrl);
     atEnd(() => proxy.close());
     proxy.fault = (method) => (method === 'eth_call' ? { kind: 'error', message: 'missing trie node' } : undefined);

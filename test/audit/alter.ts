@@ -1,9 +1,9 @@
-// Finds every value of a record, and changes one.
+// Enumerates the values of a record and changes one.
 import type { Json, Line } from './forge.ts';
 
 export type Path = readonly string[];
 
-/** The paths of all values without members. */
+/** Returns the paths of all leaf values. */
 export function leaves(value: Json, path: Path = []): Path[] {
   if (typeof value !== 'object' || value === null) return [path];
   return Object.entries(value).flatMap(([name, member]) => leaves(member, [...path, name]));
@@ -17,8 +17,8 @@ export function changed(value: Json, path: Path, change: (value: Json) => Json):
   return copy;
 }
 
-/** A value of the same type that differs slightly. */
-export function slightly(value: Json): Json {
+/** Returns a similarValue different value of the same type. */
+export function similarValue(value: Json): Json {
   if (typeof value === 'number') return value + 1;
   if (value === null) return 'null';
   const text = String(value);

@@ -1,4 +1,4 @@
-// The normal form of a service's address, in which requests, options and wallet proofs are compared.
+// The normal form of a service's address, in which the auditor compares requests, options and wallet proofs.
 import { expect, test } from 'vitest';
 import { baseOf, normalBase } from '../../src/audit/line/evidence.ts';
 
@@ -15,12 +15,12 @@ test.each([
   ['https://h.example/a%252Fb', 'https://h.example/a%252Fb'],
   ['https://h.example/[x]%5Bx%5D', 'https://h.example/%5Bx%5D%5Bx%5D'],
   ['https://h.example/a%25', 'https://h.example/a%25'],
-])('%s is %s in a request, and where it is named', (address, base) => {
+])('%s is normalized to %s in requests and options', (address, base) => {
   expect([baseOf(address + PATH, PATH), normalBase(address), normalBase(`${address}/`)]).toEqual([base, base, base]);
   expect(normalBase(base)).toBe(base);
 });
 
-test('a URL with an encoding that is not UTF-8 is not an address', () => {
+test('a URL with a percent-encoding that is not UTF-8 is not an address', () => {
   expect([baseOf(`https://h.example/%E9${PATH}`, PATH), normalBase('https://h.example/%E9')]).toEqual([
     undefined,
     undefined,

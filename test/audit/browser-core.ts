@@ -1,4 +1,4 @@
-// Runs the auditor's core without anything of Node, as in a browser: no import, no Buffer, no process.
+// Runs the auditor's core without Node's APIs, as in a browser: no imports, no Buffer, no process.
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { rolldown } from 'rolldown';
@@ -8,7 +8,7 @@ import type { CheckResult } from '../../src/audit/report/findings.ts';
 const CORE = fileURLToPath(new URL('../../src/audit/core.ts', import.meta.url));
 const CORE_AND_READER = fileURLToPath(new URL('browser-entry.ts', import.meta.url));
 
-/** One file for the browser, without polyfills. */
+/** Bundles the core into one file for browsers, without polyfills. */
 export async function bundleCore(input = CORE) {
   const bundle = await rolldown({ input, platform: 'browser', onLog: () => undefined });
   const { output } = await bundle.generate({ format: 'esm', codeSplitting: false });
@@ -16,8 +16,8 @@ export async function bundleCore(input = CORE) {
 }
 
 /**
- * Removes everything of Node that a browser lacks before it loads the core; requests come over a message port. Most of a thousand
- * audits share their keys and transactions, whose curve arithmetic would be most of the work.
+ * Removes all globals that browsers lack before it loads the core; requests arrive over a message port. It caches keys and
+  * transactions, because most audits share them and their curve arithmetic would dominate.
  */
 const PROGRAM = `
   import { parentPort, workerData } from 'node:worker_threads';
@@ -52,7 +52,7 @@ interface Request {
 type Answer = readonly CheckResult[] | string;
 
 let worker: Promise<Worker> | undefined;
-/** In the order of the responses. */
+/** One per response, in the order of arrival. */
 const waiting: ((answer: Answer) => void)[] = [];
 
 export async function auditInBrowser(request: Request): Promise<readonly CheckResult[]> {

@@ -1,4 +1,4 @@
-// The bundle for the browser: the core, and the reader of transactions that the core loads dynamically.
+// The entry point of the browser bundle: the core, and the transaction reader that the core loads dynamically.
 
 export { readTransaction } from '../../src/audit/chain/contracts.ts';
 export * from '../../src/audit/core.ts';

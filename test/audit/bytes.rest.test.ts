@@ -1,5 +1,5 @@
-// Changes every third byte of a good export (every one with BYTES=all): a finding names the event. Excludes values of the last line
-// that only the chain or the service's clock can verify.
+// Changes every third byte of a valid export (every byte with BYTES=all) and expects a finding that names the event. Values of the
+// last line that only the chain or the service's clock can verify are excluded.
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ const bytes = readFileSync(new URL('../../fixtures/logs/chamber.ndjson', import.
 
 const STRIDE = process.env['BYTES'] === 'all' ? 1 : 3;
 
-/** The offset of each line, and of the end of the text. */
+/** The offsets of the lines and of the end of the text. */
 const starts = [0, ...[...bytes.keys()].filter((at) => bytes[at] === LINE_BREAK).map((at) => at + 1)];
 const LAST = starts.length - 1;
 const lines = Array.from({ length: LAST - 1 }, (_, index) => index + 1);
@@ -22,10 +22,10 @@ function withByte(at: number, byte: number): Buffer {
   return mutant;
 }
 
-describe('a changed byte, by the line and its two neighbours alone, with any signatures', () => {
+describe('a changed byte, with only its line and the two neighbours audited, and any signatures accepted', () => {
   const random = new Random(7);
 
-  test.each(lines)('at any place of line %i is found', async (eventId) => {
+  test.each(lines)('any changed byte of line %i is detected', async (eventId) => {
     const first = Math.max(0, eventId - 2);
     const [from, to] = [starts[first], starts[first + 3]];
     const missed: number[] = [];
@@ -38,7 +38,7 @@ describe('a changed byte, by the line and its two neighbours alone, with any sig
   });
 });
 
-test('a changed byte anywhere is found in the whole export', async () => {
+test('any changed byte of the whole export is detected', async () => {
   const place = fc.nat((starts[LAST - 1] as number) - 1);
   await fc.assert(
     fc.asyncProperty(place, fc.integer({ min: 0, max: 255 }), async (at, byte) => {

@@ -1,4 +1,4 @@
-// Audits the published log: it contains the lines, extends kept checkpoints, and is cosigned.
+// Audits the published log against the lines, kept checkpoints and cosignatures.
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -10,7 +10,7 @@ import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 import { openGoBetween } from './go-between.ts';
 import { audit, covered, logOf, type PublishedLog } from './running-audit.ts';
 
-/** The same key with the name of another log. */
+/** The log's key under the name of a different log. */
 function ofAnotherLog(log: PublishedLog): object {
   const prefix = `/log/${'0'.repeat(32)}`;
   const { publicKey, type } = parseVerifierKey(log.checkpointKey) ?? expect.fail('no key');
@@ -18,7 +18,7 @@ function ofAnotherLog(log: PublishedLog): object {
 }
 
 describe('the published log', () => {
-  it('contains the lines, and extends every kept checkpoint', { timeout: 60_000 }, async () => {
+  it('a published log that contains the lines and extends every kept checkpoint is verified', { timeout: 60_000 }, async () => {
     const running = await run({ DATABASE_PATH: temporaryDatabase() });
     const { debate } = await debating(running);
     const kept = [await covered(running)];
@@ -33,7 +33,7 @@ describe('the published log', () => {
     expect(checkOf('witnesses')?.verdict).toBe('not evaluated');
   });
 
-  it('that does not extend a kept checkpoint is broken, and a file proves it', {
+  it('a published log that does not extend a kept checkpoint is broken, and a file proves it', {
     timeout: 60_000,
   }, async () => {
     const path = temporaryDatabase();
@@ -62,7 +62,7 @@ describe('the published log', () => {
     expect(await verifyMisbehaviour(proof)).toMatchObject({ checkpointKeys: [(await logOf(other)).checkpointKey] });
   });
 
-  it('is not evaluated where its key is not the one that the chamber records', { timeout: 60_000 }, async () => {
+  it('a published log is not evaluated if the chamber records a different key', { timeout: 60_000 }, async () => {
     const settings = { DATABASE_PATH: temporaryDatabase(), SERVICE_KEY_FILE: join(temporaryFolder(), 'keys.json') };
     const before = await run(settings);
     await debating(before);
@@ -77,7 +77,7 @@ describe('the published log', () => {
     expect(verdicts).toEqual(['not evaluated', 'verified']);
   });
 
-  it('under a key that no chamber records is undecided, unless the caller names the log', {
+  it('a published log under a key that no chamber records is undecided unless the caller names the log', {
     timeout: 60_000,
   }, async () => {
     const settings = { DATABASE_PATH: temporaryDatabase(), SERVICE_KEY_FILE: join(temporaryFolder(), 'keys.json') };
@@ -101,7 +101,7 @@ describe('the published log', () => {
     expect(await audit(after, { witnesses })).toMatchObject({ exitCode: 0, report: { doubts: [] } });
   });
 
-  it('is undecided where the policy of the witnesses names none', { timeout: 60_000 }, async () => {
+  it('a published log is undecided if the witness policy names no witnesses', { timeout: 60_000 }, async () => {
     const running = await run();
     await debating(running);
     await covered(running);
@@ -113,9 +113,9 @@ describe('the published log', () => {
 
   it.each<[string, (log: PublishedLog) => object]>([
     ['that GET / does not name', () => ({})],
-    ['with another prefix than its origin', (log) => ({ log: { ...log, prefix: `/log/${'0'.repeat(32)}` } })],
-    ['that is not the one of the lines', (log) => ({ log: ofAnotherLog(log) })],
-  ])('%s is broken where a chamber records its key', async (_, answer) => {
+    ['with a prefix that differs from its origin', (log) => ({ log: { ...log, prefix: `/log/${'0'.repeat(32)}` } })],
+    ['that is not the log of the lines', (log) => ({ log: ofAnotherLog(log) })],
+  ])('a published log %s is broken if a chamber records its key', async (_, answer) => {
     const running = await run();
     await debating(running);
     await covered(running);
@@ -128,7 +128,7 @@ describe('the published log', () => {
     }
   });
 
-  it('is broken where none is named and checkpoints of it were kept', { timeout: 60_000 }, async () => {
+  it('an unpublished log is broken if checkpoints of it were kept', { timeout: 60_000 }, async () => {
     const running = await run();
     await debating(running);
     const checkpoints = join(temporaryFolder(), 'checkpoints');
@@ -147,7 +147,7 @@ describe('the published log', () => {
     ['broken', 'named', { problems: [expect.stringMatching(/^the service publishes no log, and --witn/)] }],
     ['undecided', 'not named', { doubts: [expect.stringMatching(/^the service publishes no log that w/)] }],
   ])(
-    'is %s where there is none, and witnesses of one that is %s are asked for',
+    'an unpublished log is %s if witnesses are required and the log is %s',
     { timeout: 60_000 },
     async (_, is, expected) => {
       const running = await run();
@@ -163,7 +163,7 @@ describe('the published log', () => {
     },
   );
 
-  it('is undecided where lines are dated in the future', { timeout: 60_000 }, async () => {
+  it('a published log is undecided if lines are dated in the future', { timeout: 60_000 }, async () => {
     const running = await run();
     const { debate } = await debating(running);
     await debate('one');

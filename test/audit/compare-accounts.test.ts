@@ -1,4 +1,4 @@
-// Compares members' accounts with a chamber's lines: when a key was bound to which wallet, with forgeries by a service.
+// Compares members' accounts with a chamber's lines, also in logs that a service forged: which wallet a key was bound to, and when.
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -33,7 +33,7 @@ async function register(by: Signer, walletAddress: string) {
   await service.must('POST', '/register', { by, body: { ...content, walletAddress } });
 }
 
-/** ANN registers, signs her registration, and proposes; a minute later she changes her wallet. */
+/** ANN registers, signs her registration and proposes; a minute later she changes her wallet. */
 beforeEach(async () => {
   service = new TestService();
   ann = await service.agent();
@@ -76,29 +76,29 @@ test('wallets from signed lines are verified', async () => {
 
 test.each([
   [
-    'line breaks of Windows',
+    'Windows line breaks',
     (text: string) => text.replaceAll('\n', '\r\n'),
     'line breaks of Windows (CRLF), first after line 1',
   ],
   ['a byte order mark', (text: string) => `\uFEFF${text}`, 'begins with a byte order mark'],
-])('a file of accounts with %s has that one finding', async (_, convert, problem) => {
+])('a file of accounts with %s has exactly that finding', async (_, convert, problem) => {
   const { check } = await audit(toText(rechained(moves)), { accounts: convert(toText(rechained(account))) });
   expect(check('registration').findings).toEqual([{ eventIds: [], sentence: expect.stringContaining(problem) }]);
 });
 
-test('a file of accounts that is compressed is named as such', async () => {
+test('a compressed file of accounts is rejected as compressed', async () => {
   const lines = readLines(Readable.from([gzipSync(toText(rechained(account)))]));
   await expect(listedAccounts(lines, auditContext())).rejects.toThrow('the file of accounts is compressed with gzip');
 });
 
-test('without accounts nothing is broken, and the option is named', async () => {
+test('an audit without accounts breaks nothing and names the option', async () => {
   const { broken, check } = await audit(toText(rechained(moves)));
   expect([broken, check('registration')]).toMatchObject([[], { verdict: 'not evaluated' }]);
   expect(check('registration').note).toContain('--accounts');
 });
 
 describe('a service is caught that', () => {
-  test('gives the token to another wallet', async () => {
+  test('a service that gives the token to a different wallet is caught', async () => {
     const forged = altered(moves, PROPOSAL, { creatorWallet: OTHER_WALLET });
     const found = await registrations({ moves: forged });
     expect(found).toMatchObject({ broken: ['registration'], named: [JOIN, PROPOSAL, PROPOSAL] });
@@ -114,18 +114,18 @@ describe('a service is caught that', () => {
     ['walletAddress', { walletAddress: OTHER_WALLET }],
     ['walletProven', { walletProven: true }],
     ['label', { label: 'Bob' }],
-  ])('records another %s at the join than the account had', async (member, recorded) => {
+  ])('a service that records a %s other than the account’s at the join is caught', async (member, recorded) => {
     const found = await registrations({ moves: altered(moves.slice(0, JOIN), JOIN, recorded) });
     expect(found).toMatchObject({ broken: ['registration'], named: [JOIN] });
     expect(found.sentence).toContain(`event ${JOIN}: ${member} is ${recorded[member]}, but event 2 of the account`);
   });
 
-  test('names a line that does not exist', async () => {
+  test('a service that names a missing account line is caught', async () => {
     const forged = altered(moves, PROPOSAL, { accountEventId: 4 });
     expect((await registrations({ moves: forged })).sentence).toContain('which does not exist');
   });
 
-  test('names a line although a newer one was older by more than 5 s', async () => {
+  test('a service that names an account line replaced more than 5 s earlier is caught', async () => {
     const at = Date.parse(memberOf(moves[PROPOSAL - 1], 'ts') as string);
     const later = (millis: number) => {
       const { operatorEmail: _, ...content } = registrationOf(ann);
@@ -140,7 +140,7 @@ describe('a service is caught that', () => {
     expect(sentence).toContain('although event 3 is 5.001 s older');
   });
 
-  test('leaves out the account line of a proposal alone, with accounts or without', async () => {
+  test('a service that omits only a proposal’s account line is caught, with accounts or without', async () => {
     const [proposal] = [moves[PROPOSAL - 1] as Line];
     const { accountEventId: _, ...payload } = memberOf(proposal, 'payload') as Line;
     const forged = moves.with(PROPOSAL - 1, { ...proposal, payload: { ...payload, creatorWallet: OTHER_WALLET } });
@@ -151,7 +151,7 @@ describe('a service is caught that', () => {
     expect((await audit(toText(rechained(forged)))).broken).toEqual(['registration']);
   });
 
-  test('leaves out all account lines, but not the wallets of joins', async () => {
+  test('a service that omits all account lines but keeps the wallets of joins is caught', async () => {
     const older = moves.map(({ payload, ...line }) => {
       const { accountEventId: _, ...rest } = payload as Line;
       return { ...line, payload: rest };
@@ -159,7 +159,7 @@ describe('a service is caught that', () => {
     expect((await audit(toText(rechained(older)))).broken).toEqual(['registration']);
   });
 
-  test('leaves out all account lines and names a wallet that the account had not bound', async () => {
+  test('a service that omits all account lines and names an unbound wallet is caught', async () => {
     const older = (creatorWallet: Json) =>
       moves.map(({ payload, ...line }) => {
         const { accountEventId: _, walletAddress: __, walletProven: ___, ...rest } = payload as Line;
@@ -172,7 +172,7 @@ describe('a service is caught that', () => {
     });
   });
 
-  test('holds a registration back for hours, until the caller says how long it may', async () => {
+  test('a service that delays a registration for hours is caught unless the caller allows that delay', async () => {
     const later = [
       account[0],
       { ...account[1], ts: new Date(Date.parse(memberOf(account[1], 'ts') as string) + 400e3).toISOString() },
@@ -190,7 +190,7 @@ describe('a service is caught that', () => {
     expect((await audit(lines, { accounts, maxAgeSeconds: 500 })).check('registration').verdict).not.toBe('undecided');
   });
 
-  test('lets an agent join before it registers, in a log of an earlier release', async () => {
+  test('a service that lets an agent join before it registers is caught in a log of an earlier release', async () => {
     const older = moves.map(({ payload, ...line }) => {
       const { accountEventId: _, walletAddress: __, walletProven: ___, ...rest } = payload as Line;
       return { ...line, payload: rest };
@@ -201,7 +201,7 @@ describe('a service is caught that', () => {
   });
 });
 
-test('agents without a signed line are named', async () => {
+test('the note names agents without a signed line', async () => {
   const bob = await service.agent();
   await openChamber(service, [bob]);
   const accounts = toText(rechained(await accountOf(service, bob)));
@@ -211,7 +211,7 @@ test('agents without a signed line are named', async () => {
   expect(check('registration').note).toContain(`no signed line shows the wallet of 1 agent: ${bob.did}`);
 });
 
-test('unpublished lines before the first one count as unsigned', async () => {
+test('unpublished lines before the first published one count as unsigned', async () => {
   const { broken, check } = await audit(toText(rechained(moves)), { accounts: toText(rechained(account).slice(2)) });
   expect([broken, check('registration').verdict]).toEqual([[], 'not evaluated']);
 });

@@ -1,4 +1,4 @@
-// Compares a log's claims with a real chain: a token, and a deployment that fails. Forged logs are chained again.
+// Compares a log's claims about a token and a failed deployment with a real chain. Forged logs have correct hashes.
 import { encodeFunctionData, toFunctionSelector } from 'viem';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
@@ -64,10 +64,10 @@ async function linesOf(chamberId: number): Promise<readonly Line[]> {
   return parse(text.trimEnd().split('\n'));
 }
 
-/** The service's clock was moved ahead of the chain's. */
+/** The service's clock runs ahead of the chain's. */
 const maxSkewSeconds = 7 * 86_400;
 
-/** The check `claims` of the lines, with correct numbers and hashes. */
+/** Returns the check `claims` for the lines, with correct numbers and hashes. */
 async function claims(lines: readonly Line[], policy: AuditPolicy = {}, asked = chain) {
   const audit = await auditLines(toText(rechained(lines)), { maxSkewSeconds, ...policy });
   await compareChain(audit, asked, audit.decisions.state?.chamberId);
@@ -102,7 +102,7 @@ function altered(type: string, changes: Line): Line[] {
   return deployed.map((line) => (typeIs(type)(line) ? withPayload(line, changes) : line));
 }
 
-/** Calls `find` while another account than the committing one is the factory's relayer. */
+/** Calls `find` while the factory's relayer is not the account that committed. */
 async function afterRotation<Found>(find: (rpc: ReturnType<typeof openRpc>) => Promise<Found>): Promise<Found> {
   const rpc = openRpc(info.rpcUrl ?? '');
   const before = await rpc.request('evm_snapshot', []);
@@ -119,11 +119,11 @@ async function afterRotation<Found>(find: (rpc: ReturnType<typeof openRpc>) => P
 }
 
 describe('an honest log', () => {
-  test('a token is verified', async () => {
+  test('a token in an honest log is verified', async () => {
     expect(await claims(deployed)).toEqual(['verified', `factory ${info.factoryAddress.toLowerCase()}`]);
   });
 
-  test('a commitment in a block before the end of the reveals is undecided, reorganized or not', async () => {
+  test('a commitment in a block before the end of the reveals is undecided, with or without a reorganization', async () => {
     const early = [undefined, { allowReorganized: true }].map(async (policy) => {
       const moved = failed.map((line) =>
         typeIs('chamber.committed')(line) ? withPayload(line, { blockNumber: 999 }) : line,
@@ -140,7 +140,7 @@ describe('an honest log', () => {
     }
   });
 
-  test('a deployment that failed is verified, with its factory named', async () => {
+  test('a failed deployment is verified if its factory is named', async () => {
     const policy = { factories: [info.factoryAddress] };
     expect(payloadOf(failed, 'idea.deploy_failed')).toMatchObject({ txHash: null });
     expect(await claims(failed, policy)).toEqual(['verified', `factory ${info.factoryAddress.toLowerCase()}`]);
@@ -148,29 +148,29 @@ describe('an honest log', () => {
 });
 
 describe('a service that denies an idea its token is caught', () => {
-  test('with the transaction that succeeded', async () => {
+  test('a service that denies a token is caught by the transaction that succeeded', async () => {
     const { txHash = '' } = payloadOf(deployed, 'idea.deployed');
     const [verdict, sentence] = await claims(denied(txHash));
     expect([verdict, sentence]).toEqual(['broken', expect.stringContaining(`transaction ${txHash} succeeded`)]);
   });
 
-  test('without a transaction', async () => {
+  test('a service that denies a token without naming a transaction is caught', async () => {
     const [verdict, sentence] = await claims(denied(null));
     expect([verdict, sentence]).toEqual(['broken', expect.stringContaining('the factory deployed IDEA at 0x')]);
   });
 
-  test('with a transaction that the chain does not know', async () => {
+  test('a service that denies a token with a transaction unknown to the chain is caught', async () => {
     expect(await claims(denied(`0x${'12'.repeat(32)}`))).toEqual(['broken', expect.stringContaining('does not know')]);
   });
 
-  test('without a logged call of the factory, once --factory names it', async () => {
+  test('a service that denies a token without a logged factory call is caught if --factory names the factory', async () => {
     const lines = denied(null).filter((line) => !typeIs('relay.deploy_submitted')(line));
     expect(await claims(lines)).toEqual(['not evaluated', expect.stringContaining('use --factory')]);
     const [verdict] = await claims(lines, { factories: [info.factoryAddress] });
     expect(verdict).toBe('broken');
   });
 
-  test('that it never deployed, since the call succeeds', async () => {
+  test('a service that denies a token that it never deployed is caught, because the call succeeds', async () => {
     const wallet = `0x${'11'.repeat(20)}`;
     const lines = failed.map((line) =>
       typeIs('chamber.proposed')(line) ? withPayload(line, { creatorWallet: wallet }) : line,
@@ -195,7 +195,7 @@ describe('a service that denies an idea its token is caught', () => {
     test.each([
       ['too little gas', RELAYER, '0x30d40'],
       ['another sender', STRANGER, '0x2dc6c0'],
-    ])('with a transaction that failed for %s', async (_why, from, gas) => {
+    ])('a denied token whose transaction failed for %s is caught, because the call succeeds', async (_why, from, gas) => {
       const rpc = openRpc(info.rpcUrl ?? '');
       const transaction = { from, to: info.factoryAddress, data: data(), gas };
       const txHash = String(await rpc.request('eth_sendTransaction', [transaction]));
@@ -207,11 +207,11 @@ describe('a service that denies an idea its token is caught', () => {
       expect(await claims(lines, policy())).toEqual(succeeds);
     });
 
-    test('by an account that is the factory’s relayer only since the commitment', async () => {
+    test('a denied token is caught if the account became the factory’s relayer after the commitment', async () => {
       expect(await afterRotation(() => claims(denying(), policy()))).toEqual(succeeds);
     });
 
-    test('with a transaction of another account in the log', async () => {
+    test('a denied token is caught if the log holds a transaction of a different account', async () => {
       const payload = { ideaId: 'idea-1', ...(await signed(info.factoryAddress, data(), { nonce: 0, fee: 1n })) };
       const lines = denying({ type: 'relay.deploy_submitted', payload });
       expect(await claims(lines, policy())).toEqual(succeeds);
@@ -226,8 +226,8 @@ describe('a service that denies an idea its token is caught', () => {
 
     test.each([
       ['that pays nothing', 0n],
-      ['that pays more than its account has', 10n ** 30n],
-    ])('with a call of other contracts %s', async (_what, value) => {
+      ['that transfers more than its account holds', 10n ** 30n],
+    ])('a denied token is caught despite a call of other contracts %s', async (_what, value) => {
       const other = await submission(info.factoryAddress, inQuorumForm(), { nonce: 1, fee: 1n, value });
       const broken = ['broken', expect.stringContaining('a quorum deployment is logged for it')];
       expect(await claims(denying(other), policy())).toEqual(broken);
@@ -235,7 +235,7 @@ describe('a service that denies an idea its token is caught', () => {
       expect(await claims(denying(due, other), policy())).toEqual(broken);
     });
 
-    test('at several factories of which the log calls one', async () => {
+    test('a denied token is caught with several factories of which the log calls one', async () => {
       const factories = [info.factoryAddress, STRANGER] as const;
       expect(await claims(denying(), { factories })).toEqual([
         'undecided',
@@ -247,7 +247,7 @@ describe('a service that denies an idea its token is caught', () => {
       expect(await claims(denying(due), { factories })).toEqual(succeeds);
     });
 
-    test('is not evaluated if the RPC lacks the state of the block', async () => {
+    test('a denied token is not evaluated if the RPC lacks the state of the block', async () => {
       const proxy = await openFaultProxy(info.rpcUrl ?? '');
       atEnd(() => proxy.close());
       proxy.fault = (method, params = []) => {
@@ -262,7 +262,7 @@ describe('a service that denies an idea its token is caught', () => {
       ]);
     });
 
-    test('with a transaction whose access list takes its gas', async () => {
+    test('a denied token whose transaction spent its gas on an access list is caught', async () => {
       const rpc = openRpc(info.rpcUrl ?? '');
       const call = { from: RELAYER, to: info.factoryAddress, data: data() };
       const needed = BigInt(String(await rpc.request('eth_estimateGas', [call])));
@@ -285,14 +285,14 @@ describe('a service that denies an idea its token is caught', () => {
 describe('after the owner appointed another relayer of the factory,', () => {
   const policy = () => ({ factories: [info.factoryAddress] });
 
-  test('a deployment that fails is verified', async () => {
+  test('a failed deployment is verified after a change of the factory’s relayer', async () => {
     const [verdict] = await afterRotation(() => claims(failed, policy()));
     expect(verdict).toBe('verified');
   });
 
-  test('a deployment that fails for its caller alone is undecided where the factory names no relayer', async () => {
+  test('a deployment that fails only for its caller is undecided if the factory names no relayer', async () => {
     const result = await afterRotation(async (rpc) => {
-      // Pushes the selector, stores it, and reverts with its four bytes.
+      // The code stores the selector's four bytes and reverts with them.
       const code = `0x63${toFunctionSelector('NotRelayer(address)').slice(2)}6000526004601cfd`;
       await rpc.request('anvil_setCode', [info.factoryAddress, code]);
       return await claims(failed, policy());
@@ -300,7 +300,7 @@ describe('after the owner appointed another relayer of the factory,', () => {
     expect(result).toEqual(['undecided', expect.stringContaining('from no known account')]);
   });
 
-  test('a token that the new one deployed is verified', async () => {
+  test('a token deployed by the factory’s new relayer is verified', async () => {
     const result = await afterRotation(async (rpc) => {
       const creatorWallet = `0x${'11'.repeat(20)}` as const;
       const idea = { ideaId: 'idea-1', name: 'None', ticker: 'NONE', description: '', creatorWallet };
@@ -323,7 +323,7 @@ describe('after the owner appointed another relayer of the factory,', () => {
 describe('where the chain was reorganized,', () => {
   const reorganized = { allowReorganized: true, maxSkewSeconds: 3 * 86_400 };
 
-  test('a recorded time at which the service could not record it is undecided', async () => {
+  test('a recorded time that the service could not have observed is undecided after a reorganization', async () => {
     for (const [type, name] of [
       ['chamber.committed', 'committedAt'],
       ['idea.deployed', 'graduatedAt'],
@@ -336,7 +336,7 @@ describe('where the chain was reorganized,', () => {
     }
   });
 
-  test('another time after the end of the reveals is verified', async () => {
+  test('a different time after the end of the reveals is verified after a reorganization', async () => {
     const { committedAt, graduatedAt } = {
       ...payloadOf(deployed, 'chamber.committed'),
       ...payloadOf(deployed, 'idea.deployed'),
@@ -352,7 +352,7 @@ describe('where the chain was reorganized,', () => {
 });
 
 describe('a token', () => {
-  test('for another creator than the proposer is named', async () => {
+  test('a token with a creator other than the proposer is reported', async () => {
     const lines = altered('chamber.proposed', { creatorWallet: `0x${'22'.repeat(20)}` });
     expect(await claims(lines)).toEqual([
       'broken',
@@ -360,8 +360,8 @@ describe('a token', () => {
     ]);
   });
 
-  test.each(['name', 'description'])('with another %s than its idea is named', async (member) => {
-    // The payload counts if its request is missing.
+  test.each(['name', 'description'])('a token whose %s differs from its idea is reported', async (member) => {
+    // The payload counts if the request is missing.
     const lines = altered('chamber.proposed', { [member]: 'Other' })
       .filter((line) => !typeIs('relay.deploy_submitted')(line))
       .map((line) => (typeIs('chamber.proposed')(line) ? { ...line, request: null } : line));
@@ -369,12 +369,12 @@ describe('a token', () => {
     expect([verdict, sentence]).toEqual(['broken', expect.stringContaining('did not deploy idea-1')]);
   });
 
-  test('of another address is named', async () => {
+  test('a token at a different address is reported', async () => {
     const lines = altered('idea.deployed', { tokenAddress: `0x${'22'.repeat(20)}` });
     expect(await claims(lines)).toEqual(['broken', expect.stringContaining(`did not deploy 0x${'22'.repeat(20)}`)]);
   });
 
-  test('of another factory than --factory names is found', async () => {
+  test('a token from a factory that --factory does not name is reported', async () => {
     const [verdict, sentence] = await claims(deployed, { factories: [info.registryAddress] });
     expect([verdict, sentence]).toEqual([
       'broken',

@@ -1,4 +1,4 @@
-// The state that the audits of a log's chambers share.
+// The state shared by the audits of a log's chambers.
 import { describe, expect, test } from 'vitest';
 import { BlockHeights, Candidates, Subjects } from '../../src/audit/context.ts';
 import type { Hex } from '../../src/vocabulary/values.ts';
@@ -8,7 +8,7 @@ const COMMITMENT = { chamberId: 1, ideaId: undefined };
 const IDEA = { chamberId: 1, ideaId: 'idea-2' };
 
 describe('the transactions of a log', () => {
-  test('belong to the commitment or the idea that named them first', () => {
+  test('a transaction belongs to the commitment or idea that named it first', () => {
     const subjects = new Subjects();
     expect(subjects.conflict(hashOf(1), COMMITMENT)).toBeUndefined();
     expect(subjects.conflict(hashOf(1), COMMITMENT)).toBeUndefined();
@@ -18,7 +18,7 @@ describe('the transactions of a log', () => {
     expect(subjects.of(hashOf(2), COMMITMENT)).toEqual(IDEA);
   });
 
-  test('are all remembered', () => {
+  test('all transactions are remembered', () => {
     const subjects = new Subjects();
     for (let index = 1; index <= 100_001; index++) subjects.conflict(hashOf(index), { ...IDEA, chamberId: index });
     expect(subjects.of(hashOf(1), COMMITMENT)).toEqual(IDEA);
@@ -26,7 +26,7 @@ describe('the transactions of a log', () => {
 });
 
 test.each([0, 41, 4_294_967_294, 4_294_967_295, 5_000_000_000, Number.MAX_SAFE_INTEGER])(
-  'a block has the height %s, and no other',
+  'a block has only the height %s',
   (blockNumber) => {
     const heights = new BlockHeights();
     const block = { blockHash: hashOf(1), blockNumber };
@@ -43,7 +43,7 @@ describe('a factory', () => {
   test.each([
     ['given', ['0xre'], []],
     ['found in earlier lines', [], ['0xre']],
-  ])('is not at the address of a registry that is %s, even if it is given as a factory', (_, given, found) => {
+  ])('the address of a registry that is %s is not a factory, even if it is given as one', (_, given, found) => {
     const registries = new Candidates('registries', '--registry', given);
     for (const address of found) registries.take(address);
     for (const factories of [[], ['0xfa'], ['0xfa', '0xre']]) {

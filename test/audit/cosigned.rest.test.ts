@@ -1,4 +1,4 @@
-// Audits cosignatures, for which the audit waits some seconds each time.
+// Audits cosignatures; each audit waits some seconds for them.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -11,7 +11,7 @@ import { openGoBetween } from './go-between.ts';
 import { audit, covered, logOf } from './running-audit.ts';
 
 describe('the published log', () => {
-  it('is cosigned by the required witnesses, or broken', { timeout: 180_000 }, async () => {
+  it('a published log without the required cosignatures is broken', { timeout: 180_000 }, async () => {
     const witness = new Witness();
     const absent = new Witness('witness.test/w2', new Uint8Array(32).fill(6));
     const [policy, strict] = [join(temporaryFolder(), 'policy'), join(temporaryFolder(), 'strict')];
@@ -44,7 +44,7 @@ describe('the published log', () => {
       });
     const proofPath = `/chambers/${id}/events/2/tlog-proof`;
     const cosigned = await (await fetch(running.url + proofPath)).text();
-    // No witness sees the following lines: a change of the member's account could differ for other readers.
+    // No witness has cosigned the following lines: other readers might see a different change of the member's account.
     witness.isAway = true;
     await call(running, by, ['PUT', '/personality', { patch: { style: 'dry' } }]);
     await covered(running);

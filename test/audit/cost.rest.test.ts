@@ -1,4 +1,4 @@
-// A hostile service or chain costs the auditor bounded memory, one request and bounded time.
+// A hostile service or chain costs the auditor bounded memory, bounded time and one request.
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { AGAIN, Costs, casesOf, expectCheap, TOO_LARGE } from '../client/cost.ts';
@@ -21,21 +21,21 @@ const AUDITS = casesOf({
 });
 
 describe('the auditor', AGAIN, () => {
-  it.each(AUDITS)('pays little for a service, %s, with %s', async (option, attack) => {
+  it.each(AUDITS)('an audit of a service with the option %j has a bounded cost under %s', async (option, attack) => {
     const attacked = await costs.attackedBy(attack, 'audit', auditService(option));
     expectCheap(attacked);
     if (TOO_LARGE.has(attack) && attack !== 'smallValues') expect(attacked.requests).toBe(1);
   });
 
   it.each(casesOf({ 'audit --rpc': ['gzipBomb', 'endlessBody', 'endlessHeaders', 'smallValues', 'longTextOfAudit'] }))(
-    'pays little for a chain: %s with %s',
+    'an audit of a chain (%s) has a bounded cost under %s',
     async (command, attack) => {
       expectCheap(await costs.attackedBy(attack, command, auditChain));
     },
   );
 });
 
-/** Each ends by a time limit, the auditor's after 20 timeouts, so they run concurrently. */
+/** Each audit ends by a time limit, the auditor's after 20 timeouts, so these tests run concurrently. */
 describe('bytes that drip', AGAIN, () => {
   it.concurrent.each([
     ['chamber list', (url: string) => costs.runCli(['chamber', 'list', `--url=${url}`])],
@@ -43,7 +43,7 @@ describe('bytes that drip', AGAIN, () => {
     ['audit', auditService('')],
     ['audit --chamber=1', auditService('--chamber=1')],
     ['audit --rpc', auditChain],
-  ])('cost %s little', async (program, start) => {
+  ])('bytes that drip have a bounded cost for %s', async (program, start) => {
     expectCheap(await costs.attackedBy('drip', program, start));
   });
 });

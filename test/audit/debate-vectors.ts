@@ -1,4 +1,4 @@
-// Vectors of a chamber whose ideas change, made from its sample log, and of chambers that need members.
+// Vectors of a chamber whose ideas change, derived from its sample log, and of chambers that require a number of members.
 import { readFileSync } from 'node:fs';
 import { allocationOf, deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
@@ -32,7 +32,7 @@ const DEPLOY = 23;
 
 const rewritten = (lines: readonly Line[]) => toText(rechained(lines));
 const atOf = (eventId: number) => Date.parse(String(records[eventId - 1]?.['ts']));
-/** The moves up to an event, and more, a second apart; after the last one of PROPOSAL they are in DEBATE. */
+/** The moves up to an event, then the forged ones a second apart; after PROPOSAL's last move they are in DEBATE. */
 const then = (eventId: number, ...forged: readonly ((at: number) => ForgedMove)[]) => {
   const after = eventId === BOBS_PASS ? START + 2 * HOUR : atOf(eventId);
   return rewritten([
@@ -71,7 +71,7 @@ const commit = (by: Signer, allocation: ReturnType<typeof allocationOf>) => (at:
 
 const better = { name: 'Better' };
 
-/** The versions up to the 16th of the first idea, in turns of four moves. */
+/** Returns the versions up to the 16th of the first idea, in turns of four moves. */
 function versions(count: number): readonly ((at: number) => ForgedMove)[] {
   return Array.from({ length: count }, (_, index) => {
     const version = index + 3;
@@ -80,7 +80,7 @@ function versions(count: number): readonly ((at: number) => ForgedMove)[] {
   }).flat();
 }
 
-/** A chamber in which only ANN is a member at the end of LOBBY, with its root on the chain from then on. */
+/** A chamber in which ANN is the only member at the end of LOBBY, and whose root is then on the chain. */
 async function withoutCompany(millisAfterLobby = 1_000): Promise<string> {
   const service = await openService([ANN, BOB]);
   const send = async (path: string, body: object) => {
@@ -105,11 +105,11 @@ export async function sound(): Promise<readonly Row[]> {
   return [
     ['with amendments: the whole log', text],
     ['with amendments: the moves alone', rewritten(moves)],
-    ['a chamber that did not come about, and its root', await withoutCompany()],
+    ['a chamber with too few members, and its root', await withoutCompany()],
     ['a 16th version', then(ANNS_PASS, pass(BOB, ANN), ...versions(14))],
     ['a comment on a withdrawn idea', then(BOBS_PASS, debate(ANN, { ideaId: 'idea-2' }))],
     [
-      'a reply to a proposal, and one to that reply',
+      'a reply to a proposal, and a reply to that reply',
       then(BOBS_PASS + 1, debate(ANN, { replyTo: 4 }), debate(ANN, { replyTo: 11 })),
     ],
     [
@@ -122,7 +122,7 @@ export async function sound(): Promise<readonly Row[]> {
       ),
     ],
     [
-      'an amendment of one text to what it is, and of the other',
+      'an amendment that changes one text and repeats the other',
       then(BOBS_PASS, amend(ANN, 'idea-1', 2, { name: 'Compost for all', description: '' })),
     ],
   ];
@@ -130,7 +130,7 @@ export async function sound(): Promise<readonly Row[]> {
 
 const NAMES_WITHDRAWN = allocationOf(CHAMBER_ID, BOB, { 'idea-1': 5_000, 'idea-2': 0 });
 
-/** BOB commits to the withdrawn idea, and reveals it. */
+/** BOB commits to the withdrawn idea and reveals it. */
 function namesWithdrawn(): string {
   const revealed = signedLine({
     ...{ by: BOB, at: atOf(LAST_COMMITMENT + 1), type: 'allocation.revealed', path: 'allocate/reveal' },
@@ -146,12 +146,12 @@ function withCreation(members: Line): Line {
 }
 
 export const BROKEN: readonly Row[] = [
-  ['an amendment by another than the proposer', then(ANNS_PASS, amend(BOB, 'idea-1', 3, better)), ANNS_PASS + 1],
+  ['an amendment by an agent other than the proposer', then(ANNS_PASS, amend(BOB, 'idea-1', 3, better)), ANNS_PASS + 1],
   ['an amendment out of turn', then(ANNS_PASS, amend(ANN, 'idea-1', 3, better)), ANNS_PASS + 1],
   ['an amendment in PROPOSAL', then(4, amend(ANN, 'idea-1', 2, better)), 5],
   ['an amendment in ALLOCATE_COMMIT', then(LAST_COMMITMENT, amend(ANN, 'idea-1', 3, better)), LAST_COMMITMENT + 1],
   ['a version skipped', then(BOBS_PASS, amend(ANN, 'idea-1', 3, better)), BOBS_PASS + 1],
-  ['a version twice', then(AMENDMENT, amend(ANN, 'idea-1', 2, better)), AMENDMENT + 1],
+  ['a duplicate version', then(AMENDMENT, amend(ANN, 'idea-1', 2, better)), AMENDMENT + 1],
   ['an amendment left out', rewritten(moves.toSpliced(AMENDMENT - 1, 1)), AMENDMENT, 12, 13],
   [
     'an amendment that changes nothing',
@@ -159,16 +159,16 @@ export const BROKEN: readonly Row[] = [
     BOBS_PASS + 1,
   ],
   ['an amendment of a withdrawn idea', then(BOBS_PASS, amend(ANN, 'idea-2', 2, better)), BOBS_PASS + 1],
-  ['an amendment of no idea', then(BOBS_PASS, amend(ANN, 'idea-4', 2, better)), BOBS_PASS + 1],
+  ['an amendment of an idea that does not exist', then(BOBS_PASS, amend(ANN, 'idea-4', 2, better)), BOBS_PASS + 1],
   [
     'a 17th version',
     then(ANNS_PASS, pass(BOB, ANN), ...versions(14), pass(ANN, BOB), pass(BOB, ANN), amend(ANN, 'idea-1', 17, better)),
     36,
   ],
   ['a fifth move, an amendment, in a turn of four', then(BOBS_PASS, ...versionsOfTurn()), BOBS_PASS + 5],
-  ['another text than was asked for', rewritten(moves.with(AMENDMENT - 1, amendedOtherwise())), AMENDMENT],
-  ['a withdrawal by another than the proposer', then(ANNS_PASS, withdraw(BOB, 'idea-1')), ANNS_PASS + 1],
-  ['a withdrawal a second time', then(WITHDRAWAL, withdraw(ANN, 'idea-2')), WITHDRAWAL + 1],
+  ['a text other than the requested one', rewritten(moves.with(AMENDMENT - 1, amendedOtherwise())), AMENDMENT],
+  ['a withdrawal by an agent other than the proposer', then(ANNS_PASS, withdraw(BOB, 'idea-1')), ANNS_PASS + 1],
+  ['a second withdrawal of an idea', then(WITHDRAWAL, withdraw(ANN, 'idea-2')), WITHDRAWAL + 1],
   ['a withdrawal in ALLOCATE_COMMIT', then(LAST_COMMITMENT, withdraw(ANN, 'idea-1')), LAST_COMMITMENT + 1],
   ['a reveal that names a withdrawn idea', namesWithdrawn(), LAST_COMMITMENT + 1],
   [
@@ -176,25 +176,25 @@ export const BROKEN: readonly Row[] = [
     then(BOBS_PASS, debate(ANN, { ideaId: 'idea-2', stance: 'for' }, { version: 1 })),
     STANCE,
   ],
-  ['a stance on no idea', then(BOBS_PASS, debate(ANN, { stance: 'for' }, { version: 1 })), STANCE],
+  ['a stance that names no idea', then(BOBS_PASS, debate(ANN, { stance: 'for' }, { version: 1 })), STANCE],
   [
-    'a stance on another version',
+    'a stance on an outdated version',
     then(AMENDMENT, debate(ANN, { ideaId: 'idea-1', stance: 'for' }, { version: 1 })),
     AMENDMENT + 1,
   ],
   ['a stance without its version', then(BOBS_PASS, debate(ANN, { ideaId: 'idea-1', stance: 'for' })), STANCE],
-  ['another stance than was taken', rewritten(moves.with(STANCE - 1, otherStance())), STANCE],
+  ['a stance other than the requested one', rewritten(moves.with(STANCE - 1, otherStance())), STANCE],
   ['a reply to a pass', then(BOBS_PASS, debate(ANN, { replyTo: BOBS_PASS })), STANCE],
   ['a reply to a withdrawal', then(BOBS_PASS, debate(ANN, { replyTo: WITHDRAWAL })), STANCE],
   ['a reply to itself', then(BOBS_PASS, debate(ANN, { replyTo: STANCE })), STANCE],
   ['a reply to a later event', then(BOBS_PASS, debate(ANN, { replyTo: STANCE + 1 }), debate(ANN, {})), STANCE],
   [
-    'a chamber that came about with too few',
+    'a chamber that continues with too few members',
     rewritten([...moves.slice(0, JOIN_OF_BOB - 1), moves[JOIN_OF_BOB] as Line]),
     JOIN_OF_BOB,
   ],
-  ['a number of members that nobody asked for', rewritten([withCreation({ minMembers: 1 }), ...moves.slice(1)]), 1],
-  ['the number of members that was asked for left out', rewritten([withoutNumber(), ...moves.slice(1)]), 1],
+  ['a minMembers that the creator did not request', rewritten([withCreation({ minMembers: 1 }), ...moves.slice(1)]), 1],
+  ['the requested minMembers left out', rewritten([withoutNumber(), ...moves.slice(1)]), 1],
 ];
 
 /** Five moves in the first turn of the debate. */
@@ -229,7 +229,7 @@ export async function wrongDeployments(): Promise<readonly Row[]> {
   ];
   const early = await withoutCompany(-1);
   return [
-    ['a token with the text before the amendment', rewritten(lines), DEPLOY],
-    ['the root of a chamber without company before LOBBY ends', early, 3],
+    ['a token with the text from before the amendment', rewritten(lines), DEPLOY],
+    ['the root of a chamber with too few members before LOBBY ends', early, 3],
   ];
 }

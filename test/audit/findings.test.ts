@@ -9,7 +9,7 @@ function check(findings: Findings, name: string) {
 }
 
 describe('a check that follows from a finding', () => {
-  test('is not evaluated if there is the finding', () => {
+  test('a check that follows from a finding is not evaluated if the finding exists', () => {
     const findings = new Findings();
     findings.notEvaluated(LOST, 'rules');
     findings.judge('order', [2], 'event 2 is missing');
@@ -19,7 +19,7 @@ describe('a check that follows from a finding', () => {
     });
   });
 
-  test('is broken if no finding explains it', () => {
+  test('a check that follows from a finding is broken if no finding explains it', () => {
     const findings = new Findings();
     findings.judge('order', [1]);
     findings.notEvaluated(LOST, 'rules', 'views');
@@ -32,7 +32,7 @@ describe('a check that follows from a finding', () => {
     expect(check(findings, 'views')?.verdict).toBe('broken');
   });
 
-  test('may follow from findings of the lines, in an audit that is derived from them', () => {
+  test('a check of a derived audit may follow from findings about the lines', () => {
     const ofLines = new Findings();
     const findings = new Findings({ ofLines });
     findings.notEvaluated(LOST, 'claims');
@@ -42,7 +42,7 @@ describe('a check that follows from a finding', () => {
   });
 });
 
-test('the gravest of independent problems counts, in any order', () => {
+test('the gravest of independent problems decides the verdict, in any order', () => {
   const open = { needs: 'chain', why: 'only the chain shows it' } as const;
   const doubt = { doubt: 'say which' };
   expect(gravest(undefined, open, doubt, 'it is wrong')).toBe('it is wrong');

@@ -1,4 +1,4 @@
-// Forges exports: parses lines, alters them, and restores correct numbers and hashes.
+// Forges exports: parses lines, alters them, and recomputes numbers and hashes.
 import { expect } from 'vitest';
 import { type Accounts, listedAccounts } from '../../src/audit/account/accounts.ts';
 import { compareAccounts } from '../../src/audit/account/compare-accounts.ts';
@@ -30,20 +30,20 @@ export function parse(lines: readonly string[]): Line[] {
   return lines.map((line) => JSON.parse(line) as Line);
 }
 
-/** The lines of an agent's account. */
+/** Returns the lines of an agent's account. */
 export async function accountOf(service: TestService, { did }: Signer): Promise<Line[]> {
   const { ndjson } = await service.log.readPage(did, 0, 100);
   return parse(ndjson.toString().trimEnd().split('\n'));
 }
 
-/** The lines, one of which has other members, in itself and in its payload. */
+/** The lines, with one line's members and payload members replaced. */
 export function altered(lines: readonly Line[], eventId: number, payload: Line, members: Line = {}): Line[] {
   const before = lines[eventId - 1] as Line;
   const changed = { ...before, ...members, payload: { ...(before['payload'] as Line), ...payload } };
   return lines.with(eventId - 1, changed) as Line[];
 }
 
-/** The lines with correct numbers and hashes, like those of a service that rewrites its log. */
+/** The lines with correct numbers and hashes, as if the service rewrote its log. */
 export function rechained(records: readonly Line[]): string[] {
   const lines: string[] = [];
   for (const [index, record] of records.entries()) {
@@ -57,26 +57,26 @@ export function rechained(records: readonly Line[]): string[] {
 export interface ForgedMove {
   readonly by: Signer;
   readonly type: string;
-  /** Below the chamber's path, e.g. `join`; absolute if it begins with `/`. */
+  /** Relative to the chamber's path, e.g. `join`; absolute if it begins with `/`. */
   readonly path: string;
   readonly at: number;
   readonly body?: Json;
-  /** Without accountEventId, which defaults to 1. */
+  /** Omits accountEventId, which defaults to 1. */
   readonly payload: Line;
   /** The service's address; defaults to PUBLIC_URL. */
   readonly origin?: string;
-  /** Seconds after its creation. */
+  /** Seconds after the signature's creation. */
   readonly expires?: number;
 }
 
-/** A line with a valid signature, whether or not the move is allowed. */
+/** Returns a line with a valid signature, whether or not the move is allowed. */
 export function signedLine({ type, path, payload, origin = PUBLIC_URL, ...move }: ForgedMove): Line {
   const targetUri = origin + (path.startsWith('/') ? path : `/chambers/1/${path}`);
   const request = signedRequest({ ...move, type, targetUri });
   return lineOf(1, { ...move, type, request, payload: { accountEventId: 1, ...payload } });
 }
 
-/** The same for an account's line; `path` is the whole path. */
+/** Returns a line of an account with a valid signature; `path` is absolute. */
 export function signedAccountLine({ type, path, payload, origin = PUBLIC_URL, ...move }: ForgedMove): Line {
   const request = signedRequest({ ...move, type, targetUri: origin + path });
   return lineOf(null, { ...move, type, request, payload });
@@ -114,11 +114,11 @@ interface Rules extends AuditPolicy {
   readonly verify?: typeof isSignedBy;
   /** The lines of accounts. */
   readonly accounts?: string;
-  /** Answers whether contracts accept signatures. */
+  /** Returns whether a contract accepts the signature. */
   readonly chain?: AuditedChain;
 }
 
-/** Audits the text. If signatures are verified, compares the findings with those of the core in a browser. */
+/** Audits the text. If signatures are verified, also compares the findings with those of the core in a browser. */
 export async function audit(
   text: string | Uint8Array,
   { verify = verifyOnce, accounts, chain, ...policy }: Rules = {},
@@ -147,10 +147,10 @@ interface Lenient extends Pick<AuditOptions, 'assumptions' | 'context'> {
   readonly verify?: typeof isSignedBy;
 }
 
-/** Later than all lines, so that the clock never matters. */
+/** Later than all lines, so that no result depends on the clock. */
 const LATER: AuditClock = { now: () => Date.UTC(9999, 0, 1), isStated: false };
 
-/** Audits the lines alone. */
+/** Audits only the lines. */
 export async function auditLines(text: string | Uint8Array, policy: AuditPolicy, more: Lenient = {}) {
   const { verify = verifyOnce, assumptions, context = { ...auditContext(policy, verify, LATER), keys } } = more;
   const chamberAudit = new ChamberAudit({
@@ -164,7 +164,7 @@ export async function auditLines(text: string | Uint8Array, policy: AuditPolicy,
   return chamberAudit;
 }
 
-/** As the command creates it. */
+/** Returns the report that the command prints. */
 export async function report(
   text: string | Uint8Array,
   { now = 0, ...policy }: AuditPolicy & { readonly now?: number } = {},
@@ -180,14 +180,14 @@ export async function accountsOf(text: string, context: AuditContext): Promise<A
   return await listedAccounts(readLines(chunksOf(Buffer.from(text))), context);
 }
 
-// Thousands of audits share nearly every key, signature and transaction, and each costs milliseconds of curve arithmetic.
+// Thousands of audits share most keys, signatures and transactions, and each costs milliseconds of curve arithmetic.
 export const keys = new Map<string, VerifyingKey>();
 const verdicts = new Map<string, boolean>();
 const transactions = new Map<Hex, ReturnType<typeof readTransaction>>();
 
 const REMEMBERED_MAX = 20_000;
 
-/** Remembers a verdict by key, message and signature, so that it never counts for an altered one. */
+/** Caches verdicts by key, message and signature, so that an altered message or signature is verified again. */
 export function verifyOnce(key: VerifyingKey, message: Uint8Array, signature: Uint8Array): boolean {
   const question = [key.bytes, message, signature].map((bytes) => Buffer.from(bytes).toString('latin1')).join('|');
   const verdict = verdicts.get(question) ?? isSignedBy(key, message, signature);
@@ -211,7 +211,7 @@ export function toText(lines: readonly string[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** Splits the bytes at arbitrary places, like a network. */
+/** Splits the bytes at arbitrary offsets, like a network. */
 async function* chunksOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   for (let start = 0; start < bytes.length; start += CHUNK_BYTES) yield bytes.subarray(start, start + CHUNK_BYTES);
 }

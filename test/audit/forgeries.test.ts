@@ -20,11 +20,11 @@ describe('a move with wrong evidence', () => {
     return [check('age').verdict, [...named]];
   };
 
-  test('a signature that has not expired yet is verified', async () => {
+  test('a signature before its expiry is verified', async () => {
     expect(await age({ ...expiring, ts: at(99).ts as string })).toEqual(['verified', []]);
   });
 
-  test('a signature between the defaults and the caps is undecided until the limits are given', async () => {
+  test('a signature age between the default and the maximum limit is undecided until the caller names the limit', async () => {
     expect(await age(at(720))).toEqual(['undecided', []]);
     expect(await age(at(720), { maxAgeSeconds: 720 })).toEqual(['verified', []]);
     expect(await age(at(720), { maxAgeSeconds: 719 })).toEqual(['broken', [AFTER_HONEST]]);
@@ -34,7 +34,7 @@ describe('a move with wrong evidence', () => {
     expect(await age(ahead, { maxSkewSeconds: 599 })).toEqual(['broken', [AFTER_HONEST]]);
   });
 
-  test('a request for another address is undecided until the addresses are named', async () => {
+  test('a request to a different address is undecided until the caller names the service’s addresses', async () => {
     const elsewhere = signedLine({ ...honest, origin: 'https://other.test/api' });
     const origins = [PUBLIC_URL, 'https://other.test/api'];
     expect((await auditWith(AFTER_HONEST, elsewhere)).check('origin').verdict).toBe('undecided');
@@ -62,7 +62,7 @@ describe('a transaction to another contract', () => {
   const FIRST_COMMIT = records.findIndex(isOf('relay.commit_submitted')) + 1;
   const DEPLOY = records.findIndex(isOf('relay.deploy_submitted')) + 1;
 
-  test('is undecided together with one to the registry, and broken with --registry', async () => {
+  test('a transaction to a different contract is undecided beside one to the registry, and broken with --registry', async () => {
     const text = toText(rechained(await withTarget(FIRST_COMMIT)));
     const { broken, check } = await audit(text);
     expect([broken, check('transactions').verdict]).toEqual([[], 'undecided']);
@@ -71,7 +71,7 @@ describe('a transaction to another contract', () => {
     expect([decided.broken, [...decided.named]]).toEqual([['transactions'], [FIRST_COMMIT]]);
   });
 
-  test('is noted if it is the only one, and broken with --factory', async () => {
+  test('a transaction to a different contract is noted if it is the only one, and broken with --factory', async () => {
     const honestNote = (await audit(text)).check('transactions').note;
     expect(honestNote).toContain(`registry ${REGISTRY.toLowerCase()}, factory ${FACTORY.toLowerCase()}`);
     const records = await withTarget(DEPLOY);
@@ -89,7 +89,7 @@ describe('a transaction to another contract', () => {
 });
 
 describe('an altered chamber', () => {
-  test('the same token, and the request that created it, in another chamber of the log are named', async () => {
+  test('a token and a creation request reused in a second chamber of the log are reported', async () => {
     const context = auditContext({}, () => true);
     await auditLines(text, {}, { context });
     const other = toText(rechained(records.map((record) => ({ ...record, chamberId: 2 }))));
@@ -101,7 +101,7 @@ describe('an altered chamber', () => {
     expect(sentences).toContain('event 1 reuses the signature that created chamber 1');
   });
 
-  test('an outcome by another idea’s transaction is found, even if its own is not logged', async () => {
+  test('an outcome that names a different idea’s transaction is reported, even if its own is not logged', async () => {
     const { txHash = null } = payloadOf(records[17] as Line);
     for (const [left, id] of [
       [20, 20],
@@ -133,14 +133,14 @@ describe('an altered chamber', () => {
     expect(broken).toEqual([]);
   });
 
-  test.each(SENDINGS)('%s after the outcome is found if none was sent before it', async (type, sentence) => {
+  test.each(SENDINGS)('%s after the outcome is reported if none was sent before it', async (type, sentence) => {
     const unsent = records.filter(({ type: its }) => its !== type);
     const { broken, findings } = await audit(toText(rechained([...unsent, atTheEnd(type)])));
     expect(broken).toEqual(['service-events']);
     expect(findings('service-events')[0]?.sentence).toContain(sentence);
   });
 
-  test('any of very many transactions may be the successful one, and few of them are kept', async () => {
+  test('any of very many transactions may be the successful one, and the auditor keeps few of them', async () => {
     const committed = records.indexOf(ofType('chamber.committed'));
     const { ts = null } = records[committed - 1] ?? {};
     const more = new Array<Line>(300).fill({ ...ofType('relay.commit_submitted'), ts });

@@ -1,4 +1,4 @@
-// Forged exports that the auditor must find: signed moves that break a rule, wrong evidence, and altered chambers.
+// Forged exports that the auditor must report: signed moves that break a rule, wrong evidence, and altered chambers.
 import { readFileSync } from 'node:fs';
 import { chamberMoves } from '../../src/moves/registry.ts';
 import { HOUR, START } from '../kit/clock.ts';
@@ -12,7 +12,7 @@ export const MOVES = 16;
 export const moves = records.slice(0, MOVES);
 const EVE = new Signer(Buffer.alloc(32, 4));
 
-/** The export's moves, with a line inserted as event `eventId`. */
+/** The export's moves, with the line inserted as event `eventId`. */
 export function withLine(eventId: number, line: Line): string {
   return toText(rechained(moves.toSpliced(eventId - 1, 0, line)));
 }
@@ -39,13 +39,13 @@ const other = { allocations: [{ ideaId: 'idea-3', bps: 9_999 }], salt: ALLOCATIO
 
 type Content = Pick<ForgedMove, 'body' | 'payload'>;
 
-/** Its event id, the broken rule, and who makes which move in which hour. */
+/** A forged move: its event id, the broken rule, its agent, its path, and its hour. */
 type Row = readonly [title: string, eventId: number, code: string, by: Signer, path: string, hour: number, Content];
 
 const ROWS: readonly Row[] = [
   ['an admission to a chamber without a list', 5, 'VALIDATION', ANN, 'admit', 1 / 60, sameOf({ did: EVE.did })],
   ['a start of a chamber without rounds', 5, 'VALIDATION', ANN, 'start', 1 / 60, { payload: {} }],
-  ['a proposal whose ticker is taken, in another case', 6, 'CONFLICT', ANN, 'propose', 1, secondIdea],
+  ['a proposal whose ticker is taken in different letter case', 6, 'CONFLICT', ANN, 'propose', 1, secondIdea],
   ['a comment on an idea that does not exist', 9, 'NOT_FOUND', ANN, 'debate', 2, onIdea('idea-9')],
   ['a commitment by a non-member', 15, 'MEMBER', EVE, 'allocate/commit', 3.5, sameOf(ALLOCATIONS.ann.commit)],
   ['a second reveal', 17, 'CONFLICT', ANN, 'allocate/reveal', 4.5, revealOf(ALLOCATIONS.ann)],
@@ -83,10 +83,10 @@ export const line = signedLine(honest);
 export const request = requestOf(line);
 const signedBy = (signer: Signer) => requestOf(signedLine({ ...honest, by: signer }));
 
-/** Lines with wrong evidence, and the checks that each breaks. */
+/** Lines with wrong evidence, and the checks that each of them breaks. */
 export const WRONG_EVIDENCE: readonly [title: string, forged: Line, checks: readonly string[]][] = [
   ['no signature at all', { ...line, request: null }, ['signature']],
-  ['a signature by somebody else', { ...line, request: signedBy(EVE) }, ['signature']],
+  ['a signature by a different agent', { ...line, request: signedBy(EVE) }, ['signature']],
   ['a DID that did not sign', { ...line, did: BOB.did }, ['signature', 'rules']],
   [
     'a body that was not signed',
@@ -95,12 +95,12 @@ export const WRONG_EVIDENCE: readonly [title: string, forged: Line, checks: read
   ],
   ['a payload that was not requested', { ...line, payload: { ...payloadOf(line), comment: 'Walls!' } }, ['payload']],
   ['a method that was not signed', { ...line, request: { ...request, method: 'PUT' } }, ['signature', 'target']],
-  ['a request to another chamber', signedLine({ ...honest, path: '../2/debate' }), ['target']],
-  ['a request for another operation', signedLine({ ...honest, path: 'pass' }), ['target']],
-  ['a request with a user', signedLine({ ...honest, origin: 'https://x@forum.test' }), ['target']],
-  ['a request with a fragment', signedLine({ ...honest, path: 'debate#' }), ['target']],
-  ['a request that no line of HTTP holds', signedLine({ ...honest, path: 'deb\tate' }), ['target']],
-  ['a request that is not of HTTP', signedLine({ ...honest, origin: 'ftp://forum.test' }), ['target']],
+  ['a request to a different chamber', signedLine({ ...honest, path: '../2/debate' }), ['target']],
+  ['a request for a different operation', signedLine({ ...honest, path: 'pass' }), ['target']],
+  ['a request to an address with a user name', signedLine({ ...honest, origin: 'https://x@forum.test' }), ['target']],
+  ['a request to an address with a fragment', signedLine({ ...honest, path: 'debate#' }), ['target']],
+  ['a request path with a tab', signedLine({ ...honest, path: 'deb\tate' }), ['target']],
+  ['a request to an FTP address', signedLine({ ...honest, origin: 'ftp://forum.test' }), ['target']],
 ];
 
 /** The whole export with one altered payload. */
@@ -114,15 +114,15 @@ export function altered(eventId: number, payload: Line): string {
   );
 }
 
-function capitals(index: number): string {
+function uppercased(index: number): string {
   const { rawTransaction } = payloadOf(records[index] as Line);
   return `0x${String(rawTransaction).slice(2).toUpperCase()}`;
 }
 
-/** Altered payloads, and the check that each breaks. */
+/** Altered payloads, and the check that each of them breaks. */
 export const ALTERED: readonly [title: string, eventId: number, payload: Line, check: string][] = [
-  ['a root that is not the moves’', 19, { merkleRoot: `0x${'12'.repeat(32)}` }, 'root'],
-  ['a count that is not the moves’', 19, { eventCount: 15 }, 'root'],
+  ['a root that is not the root of the moves', 19, { merkleRoot: `0x${'12'.repeat(32)}` }, 'root'],
+  ['a count that is not the number of moves', 19, { eventCount: 15 }, 'root'],
   ['a token for an idea that did not graduate', 21, { ideaId: 'idea-3' }, 'service-events'],
   [
     'a token whose address has a wrong checksum',
@@ -130,19 +130,19 @@ export const ALTERED: readonly [title: string, eventId: number, payload: Line, c
     { tokenAddress: '0xA16E02E87b7454126E5E10d957A927A7F5B5d2be' },
     'form',
   ],
-  ['a failure for an idea that has its token', 22, { ideaId: 'idea-1' }, 'service-events'],
-  ['a transaction of another nonce', 17, { nonce: 8 }, 'transactions'],
-  ['a transaction of another chain', 18, { chainId: 1 }, 'transactions'],
-  ['a transaction in capitals', 17, { rawTransaction: capitals(16) }, 'form'],
+  ['a failure of an idea that has its token', 22, { ideaId: 'idea-1' }, 'service-events'],
+  ['a transaction with a different nonce', 17, { nonce: 8 }, 'transactions'],
+  ['a transaction with a different chain id', 18, { chainId: 1 }, 'transactions'],
+  ['a transaction in uppercase', 17, { rawTransaction: uppercased(16) }, 'form'],
 ];
 
-/** All of them as files. */
+/** All forgeries as texts of files. */
 export const FORGERIES: readonly { readonly title: string; readonly text: string }[] = [
   ...ILLEGAL.map(({ title, eventId, code: _, ...move }) => ({ title, text: withLine(eventId, signedLine(move)) })),
   ...WRONG_EVIDENCE.map(([title, forged]) => ({ title, text: withLine(AFTER_HONEST, forged) })),
   ...ALTERED.map(([title, eventId, payload]) => ({ title, text: altered(eventId, payload) })),
   {
-    title: 'a signature that is used again',
+    title: 'a reused signature',
     text: toText(rechained(moves.toSpliced(AFTER_HONEST - 1, 0, line, line))),
   },
   { title: 'a pass left out', text: toText(rechained(records.toSpliced(5, 1))) },

@@ -1,5 +1,5 @@
-// A service with two histories is found out at the first move that crosses from one to the other. Each kind of proof convicts it
-// alone, offline, also by a program in another language.
+// A service with two histories is detected at the first move that refers across them. Each kind of proof convicts the service alone
+// and offline, also when checked by an independent Python program.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ const SLOW = { timeout: 180_000 };
 
 let clock: AdvancedClock;
 
-/** Chamber 1 has another event 3 in each history, and only one of them has a second event of chamber 2. */
+/** In the two histories, event 3 of chamber 1 differs; only one of them has event 2 of chamber 2. */
 async function forked() {
   const world = new ForkedService();
   clock = world.clock;
@@ -50,7 +50,7 @@ async function audit(target: string, options: readonly string[]) {
   return { exitCode, report: JSON.parse(out), files };
 }
 
-/** The command and a program in Python accept it, and reject it with any of its texts changed. */
+/** The command and the Python program accept the proof, and reject it if any of its texts is changed. */
 async function expectProof(file: string, kind: string, service: Service): Promise<void> {
   const keys = await publishedKeys(service);
   const { exitCode, out } = await runCli(['proof', file, '--json']);
@@ -70,14 +70,14 @@ async function expectProof(file: string, kind: string, service: Service): Promis
   }
   if (!hasPython) return;
   expect(execFileSync('python3', [CHECKER, file, ...keys], { encoding: 'utf8' })).toBe(`${kind}\n`);
-  // Only texts after the format and the kind, so that signed content differs.
+  // The first two texts, format and kind, are skipped, so that every change is in signed content.
   const [, , altered] = alterations(proof);
   const forged = join(temporaryFolder(), 'forged.json');
   writeFileSync(forged, JSON.stringify(altered));
   expect(() => execFileSync('python3', [CHECKER, forged, ...keys], { stdio: 'ignore' })).toThrow();
 }
 
-/** Copies of the proof, each with one text changed in the middle. */
+/** Returns copies of the proof, each with one text changed in the middle. */
 function alterations(value: unknown): readonly unknown[] {
   if (typeof value === 'string') {
     const middle = Math.floor(value.length / 2);
@@ -92,7 +92,7 @@ function alterations(value: unknown): readonly unknown[] {
 }
 
 describe('a service with two histories', () => {
-  it('is found out by the first move that crosses', SLOW, async () => {
+  it('the first move that refers across two histories exposes the service', SLOW, async () => {
     const { world, one, bob, chamberId } = await forked();
     await expect(bob.joinChamber(chamberId)).rejects.toMatchObject({
       code: 'FORUM_ERR_HISTORY',
@@ -105,7 +105,7 @@ describe('a service with two histories', () => {
     });
   });
 
-  it('is proved to lie by two receipts', SLOW, async () => {
+  it('two receipts prove that a service has two histories', SLOW, async () => {
     const { world, two, chamberId } = await forked();
     const lines = join(temporaryFolder(), 'lines.ndjson');
     await runCli(['export', `${chamberId}`, `--out=${lines}`, `--url=${two.url}`]);
@@ -128,7 +128,7 @@ describe('a service with two histories', () => {
   });
 
   it(
-    'is proved to lie by one receipt, with its log’s proof of another line or a later checkpoint without it',
+    'one receipt proves two histories, together with the log’s proof of a different line or a later checkpoint without the line',
     SLOW,
     async () => {
       const { world, two, dan, chamberId } = await forked();
@@ -158,7 +158,7 @@ describe('a service with two histories', () => {
     },
   );
 
-  it('is sound to the agents of one history that meet no other', SLOW, async () => {
+  it('a service with two histories looks sound to agents who see only one of them', SLOW, async () => {
     const { world, one } = await forked();
     await covered(one);
     const { exitCode, report } = await audit(one.url, [`--receipts=${world.keyFile('bob')}.receipts`]);
@@ -170,13 +170,13 @@ describe('a service with two histories', () => {
       problems: [],
       named: [
         ['verified', 'verified'],
-        // When its only move was made, nobody had seen anything of the second chamber.
+        // When the only move in the second chamber was made, its agent had seen nothing else of that chamber.
         ['not evaluated', 'verified'],
       ],
     });
   });
 
-  it('gets no cosignature for its second history from a witness that has cosigned the first', SLOW, async () => {
+  it('a witness that has cosigned the first history does not cosign the second', SLOW, async () => {
     const { world, one, two, dan, chamberId } = await forked();
     const witness = new Witness();
     const [, logKey] = await publishedKeys(one);
@@ -195,7 +195,7 @@ describe('a service with two histories', () => {
     expect(await covered(second)).not.toContain('witness.test/w1');
   });
 
-  it('is proved to lie by a mirror', SLOW, async () => {
+  it('a mirror proves that a service has two histories', SLOW, async () => {
     const { world, one, two, dan, chamberId } = await forked();
     const folder = temporaryFolder();
     await covered(one);
@@ -208,7 +208,7 @@ describe('a service with two histories', () => {
     await expectProof(JSON.parse(out).file, 'two-checkpoints', two);
   });
 
-  it('is proved to lie by checkpoints that were kept', SLOW, async () => {
+  it('kept checkpoints prove that a service has two histories', SLOW, async () => {
     const { world, one, two, dan, chamberId } = await forked();
     const kept = join(temporaryFolder(), 'kept');
     writeFileSync(kept, await covered(one));

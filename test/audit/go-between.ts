@@ -1,14 +1,14 @@
-// A proxy that changes a real service's responses: a service that lies.
+// A proxy in front of a real service that changes its responses.
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface GoBetween {
   readonly url: string;
-  /** Returns the text of the response, by the requested path. */
+  /** Returns the response text for the requested path. */
   lie: (path: string, text: string) => string;
   /** Resolves when the request may be forwarded. */
   wait: (path: string) => Promise<void>;
-  /** Returns the status to respond with, by the requested path. */
+  /** Returns the response status for the requested path. */
   refuseOf: (path: string) => number | undefined;
   /** The statuses of the next responses, with Retry-After: 0. */
   refuse: number[];

@@ -1,5 +1,6 @@
-// Honest logs are sound: random chambers of a real forum, whose roots and tokens the real relayer submits to a chain that delays,
-// raises fees, rejects deployments and reorganizes. HONEST_CHAMBERS=200 plays more of them, HONEST_SEED other ones.
+// Audits honest logs, which must be sound: random chambers of a real forum, whose roots and tokens the real relayer submits to a
+// chain that delays transactions, raises fees, rejects deployments and reorganizes. HONEST_CHAMBERS=200 plays more chambers,
+// HONEST_SEED selects different ones.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { isClosed, phaseAt } from '../../projections/phase.ts';
 import { turnHolderAt } from '../../projections/turn.ts';
@@ -19,7 +20,7 @@ import { until } from '../kit/until.ts';
 import { recordingLogger } from '../relayer/relayer-chain.ts';
 import { accountsOf, auditLines, report, toText } from './forge.ts';
 
-/** These need a service, receipts, a token rule, or agents that say what they have seen. */
+/** These checks need a service, receipts, a token rule, or moves that name seen events. */
 const NEED_MORE = ['preview', 'views', 'balances', 'seen', 'receipts', 'checkpoint', 'witnesses'];
 
 const { HONEST_CHAMBERS = '12', HONEST_SEED = '1' } = process.env;
@@ -71,7 +72,7 @@ class World {
     }
   }
 
-  /** Phases of no length are skipped. */
+  /** Phases of zero length are skipped. */
   async #create(chamberId: number): Promise<void> {
     const hours = Array.from({ length: 5 }, (_, index) => this.#random.pick([index === 1 ? 1 : 0, 0.5, 1, 1]));
     const ends = hours.map((_, index) => hours.slice(0, index + 1).reduce((sum, hour) => sum + hour, 0.5));
@@ -85,7 +86,7 @@ class World {
     await this.service.must('POST', '/chambers', { by: this.#random.pick(this.#agents), body });
   }
 
-  /** Makes allowed moves and some that may be rejected; false once the chamber has ended. */
+  /** Makes allowed moves and some that may be rejected; returns false once the chamber has ended. */
   async #act(chamberId: number): Promise<boolean> {
     for (let count = this.#random.below(4); count > 0; count--) {
       const state = (await this.service.forum.chamber(chamberId))?.state;
@@ -123,7 +124,7 @@ class World {
   }
 }
 
-/** Submits everything to the chain: at first nothing is mined, so that fees are raised, and blocks are reorganized away. */
+/** Submits everything to the chain. At first no block is mined, so that the relayer raises fees; then blocks are reorganized away. */
 async function relay({ service }: World): Promise<void> {
   const lease = service.store.nodes?.lease('relayer') ?? SOLE_LEASE;
   const forum = relayerForum(service.forum, () => lease);
@@ -135,7 +136,7 @@ async function relay({ service }: World): Promise<void> {
     clock: () => performance.now() + ahead,
     rpcTimeoutMillis: 20_000,
   });
-  // No block is older than the moves that it commits.
+  // No block is older than the moves whose root it commits.
   await rpc.request('evm_increaseTime', [Math.ceil((service.clock.read() - Date.now()) / 1000)]);
   await rpc.request('anvil_mine', ['0x5']);
   await rpc.request('evm_setAutomine', [false]);
@@ -160,7 +161,7 @@ async function relay({ service }: World): Promise<void> {
   }
 }
 
-/** The number of transactions that replaced another at the same nonce. */
+/** The number of transactions that replaced one at the same nonce. */
 async function raisedFees(service: TestService): Promise<number> {
   const sent = (await eventsOf(service)).filter(({ type }) => type === 'relay.commit_submitted');
   return sent.length - new Set(sent.map(({ payload }) => payload.nonce)).size;

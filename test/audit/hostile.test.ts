@@ -1,4 +1,4 @@
-// Hostile services, chains and files: every audit ends with one sentence and exit code 2 or 6.
+// Audits hostile services, chains and files: each audit ends with one sentence and exit code 2 or 6.
 import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,15 +12,15 @@ const SAMPLE = new URL('../../fixtures/logs/chamber.ndjson', import.meta.url).pa
 const lines = readFileSync(SAMPLE, 'utf8');
 const page = lines.split('\n')[0]?.concat('\n').repeat(1_000) ?? '';
 
-/** So small that hostile responses exceed them at once. */
+/** Low limits, which hostile responses exceed at once. */
 const LIMITS = { lineBytesMax: 100_000, linesMax: 2_500, responseBytesMax: 100_000, timeoutSeconds: 60 };
-/** For silent services. */
+/** Limits for silent services. */
 const SILENT = { ...LIMITS, timeoutSeconds: 0.2 };
 
 let server: Server;
 let url: string;
 let folder: string;
-/** Responds by path, without its query. */
+/** Responds to a path without its query. */
 let respond: (path: string, response: ServerResponse) => void;
 
 beforeAll(async () => {
@@ -51,7 +51,7 @@ async function run(args: Partial<AuditArguments>): Promise<{ readonly exitCode: 
   }
 }
 
-/** Repeats the text for ever, as fast as it is read. */
+/** Repeats the text forever, as fast as the client reads. */
 function endlessly(response: ServerResponse, text: string, status = 200): void {
   response.writeHead(status);
   const push = () => {
@@ -77,32 +77,32 @@ const LIST: readonly (readonly [string, Hostile, number, RegExp])[] = [
     2,
     /redirects to http:\/\/other\.test\//,
   ],
-  ['redirects for ever', (response, path) => response.writeHead(307, { Location: path }).end(), 2, /redirects to/],
-  ['does not come', () => {}, 6, /silent for 0\.2 s/],
-  ['stops in the middle', (response) => response.writeHead(200).write('['), 6, /silent for 0\.2 s/],
+  ['redirects forever', (response, path) => response.writeHead(307, { Location: path }).end(), 2, /redirects to/],
+  ['does not arrive', () => {}, 6, /silent for 0\.2 s/],
+  ['stalls in the middle', (response) => response.writeHead(200).write('['), 6, /silent for 0\.2 s/],
   [
-    'is cut',
+    'is cut off',
     (response) => response.writeHead(200, { 'Content-Length': 99 }).write('[', () => response.destroy()),
     6,
     /can’t be reached/,
   ],
-  ['is an error that never ends', (response) => endlessly(response, 'x'.repeat(1_000), 500), 6, /longer than/],
-  ['is a page for people', (response) => response.end('<html></html>'), 2, /is not JSON/],
+  ['is an endless error', (response) => endlessly(response, 'x'.repeat(1_000), 500), 6, /longer than/],
+  ['is an HTML page', (response) => response.end('<html></html>'), 2, /is not JSON/],
   ['is empty', (response) => response.writeHead(204).end(), 2, /returned 204/],
   ['is a number', (response) => response.end('1'), 2, /without an id/],
-  ['names chambers by text', (response) => response.end('[{"chamberId":"1"}]'), 2, /without an id/],
+  ['has text as chamber ids', (response) => response.end('[{"chamberId":"1"}]'), 2, /without an id/],
   ['is nested deeply', (response) => response.end('['.repeat(50_000)), 2, /is not JSON/],
 ];
 
 describe('a list of chambers that', () => {
-  test.each(LIST)('%s', async (_what, hostile, exitCode, sentence) => {
+  test.each(LIST)('an audit ends if a list of chambers %s', async (_what, hostile, exitCode, sentence) => {
     respond = (path, response) => hostile(response, path);
     const result = await run(limitsFor(sentence));
     expect(result).toEqual({ exitCode, sentence: expect.stringMatching(sentence) });
     expect(result.sentence).not.toContain('\n');
   });
 
-  test('drips for ever', async () => {
+  test('an audit ends if a list of chambers drips forever', async () => {
     respond = (_path, response) => {
       response.writeHead(200);
       const timer = setInterval(() => response.write(' '), 5);
@@ -118,13 +118,13 @@ describe('a list of chambers that', () => {
 
 const LINES: readonly (readonly [string, Hostile, number, RegExp])[] = [
   [
-    'are one that never ends',
+    'are one endless line',
     (response) => endlessly(response, 'x'.repeat(10_000)),
     2,
     /line of more than 100,000 bytes/,
   ],
   ['are a gzip bomb', (response) => response.writeHead(200, GZIP).end(bomb), 2, /line of more than 100,000 bytes/],
-  ['never end', (response) => endlessly(response, page), 2, /page of its events holds more than 1,000 lines/],
+  ['are endless', (response) => endlessly(response, page), 2, /page of its events holds more than 1,000 lines/],
   ['fill page after page', (response) => response.end(page), 2, /more than 2,500 lines/],
   ['are empty', (response) => endlessly(response, '\n'.repeat(10_000)), 2, /no event of a chamber/],
   ['are numbers', (response) => response.end('1\n2\n'), 2, /no event of a chamber: line 1 is not a JSON object/],
@@ -132,7 +132,7 @@ const LINES: readonly (readonly [string, Hostile, number, RegExp])[] = [
 ];
 
 describe('lines of a service that', () => {
-  test.each(LINES)('%s', async (_what, hostile, exitCode, sentence) => {
+  test.each(LINES)('an audit ends if the lines of a service %s', async (_what, hostile, exitCode, sentence) => {
     respond = (path, response) => hostile(response, path);
     expect(await run({ chamber: 1, ...limitsFor(sentence) })).toEqual({
       exitCode,
@@ -145,18 +145,18 @@ const RPC: readonly (readonly [string, Hostile, RegExp])[] = [
   ['never ends', (response) => endlessly(response, ' '.repeat(100_000)), /longer than 100,000 bytes/],
   ['is a gzip bomb', (response) => response.writeHead(200, GZIP).end(bomb), /longer than 100,000 bytes/],
   ['redirects', (response) => response.writeHead(302, { Location: 'http://other.test/' }).end(), /status 302/],
-  ['does not come', () => {}, /timed out after 200 ms/],
-  ['is a page for people', (response) => response.end('<html></html>'), /failed/],
+  ['does not arrive', () => {}, /timed out after 200 ms/],
+  ['is an HTML page', (response) => response.end('<html></html>'), /failed/],
   ['is a number', (response) => response.end('1'), /no ChamberRegistry/],
   [
-    'is of another type',
+    'has the wrong type',
     (response) => response.end('{"jsonrpc":"2.0","id":1,"result":[5]}'),
     /failed|no ChamberRegistry/,
   ],
 ];
 
 describe('a chain whose response', () => {
-  test.each(RPC)('%s', async (_what, hostile, sentence) => {
+  test.each(RPC)('an audit ends if the response of a chain %s', async (_what, hostile, sentence) => {
     respond = (path, response) => hostile(response, path);
     const registries = ['0x5FbDB2315678afecb367f032d93F642f64180aa3'];
     const result = await run({ target: SAMPLE, rpc: url, registries, ...limitsFor(sentence) });
@@ -167,7 +167,7 @@ describe('a chain whose response', () => {
 });
 
 describe('a file', () => {
-  test('with a line of 300 MB is read no further than 4 MiB', async () => {
+  test('a file with a line of 300 MB is read up to 4 MiB', async () => {
     const path = join(folder, 'long');
     writeFileSync(path, '');
     truncateSync(path, 300_000_000);
@@ -175,11 +175,11 @@ describe('a file', () => {
     expect(result).toEqual({ exitCode: 2, sentence: expect.stringContaining('line of more than 4,194,304 bytes') });
   });
 
-  test('that never ends is read no further than 4 MiB', async () => {
+  test('an endless file is read up to 4 MiB', async () => {
     expect(await run({ target: '/dev/zero', limits: {} })).toMatchObject({ exitCode: 2 });
   });
 
-  test('with more lines than a chamber may have is not read further', async () => {
+  test('a file is read up to the maximum number of lines of a chamber', async () => {
     const path = join(folder, 'many');
     writeFileSync(path, page.repeat(3));
     expect(await run({ target: path })).toEqual({

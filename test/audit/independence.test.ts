@@ -1,4 +1,4 @@
-// Compares the auditor's own arithmetic with the service's.
+// Compares the auditor's own Merkle arithmetic with the service's.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { CrossCheckedTree } from '../../src/audit/chamber/cross-checked-tree.ts';
@@ -8,7 +8,7 @@ import { toHex } from '../../src/vocabulary/values.ts';
 import { buffersHeld } from '../kit/memory-held.ts';
 import { bundleCore } from './browser-core.ts';
 
-test('the core for other programs imports nothing of Node, and names no Buffer', async () => {
+test('the auditor’s core imports no Node modules and does not use Buffer', async () => {
   const { fileName, code, imports, dynamicImports, moduleIds } = await bundleCore();
   expect([...imports, ...dynamicImports].filter((name) => name !== fileName)).toEqual([]);
   expect(code).not.toMatch(/['"]node:/);
@@ -24,7 +24,7 @@ function codeOf(path: string): string {
 describe('the root of the moves', () => {
   const BLOCK = 1_024;
 
-  test('equals the accumulator’s at every size, also at the end of a block of leaves', () => {
+  test('auditor and accumulator compute equal roots at every size, also at the end of a block of leaves', () => {
     const compared = new Set([1, 2, 3, 5, 64, 100, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 77]);
     const moves = new CrossCheckedTree();
     let tree = EMPTY_TREE;
@@ -38,7 +38,7 @@ describe('the root of the moves', () => {
     }
   });
 
-  test('takes constant memory', async () => {
+  test('the root of the moves takes constant memory', async () => {
     const moves = new CrossCheckedTree();
     const before = await buffersHeld();
     for (let size = 1; size <= 40 * BLOCK; size++) moves.push(new Uint8Array(32).fill(size));
@@ -46,7 +46,7 @@ describe('the root of the moves', () => {
     expect(moves.size).toBe(40 * BLOCK);
   });
 
-  test('has leaves that both hash alike', () => {
+  test('auditor and service compute equal leaf hashes', () => {
     const line = Buffer.from('{"eventId":1}');
     expect(leafOf(line)).toEqual(leafHash(line));
   });

@@ -1,4 +1,4 @@
-// LIVE_AUDITS=10 sets the number of audits of a service under load: each must be sound.
+// Audits a service under load; each audit must be sound. LIVE_AUDITS=10 sets the number of audits.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { auditService } from '../../src/audit/audit.ts';
@@ -28,13 +28,13 @@ test(`${AUDITS} audits of a service under load are sound`, { timeout: AUDITS * M
   stopped.abort();
   await Promise.all(load);
 
-  /** Changes its personality, sometimes creates a chamber, and joins open ones. */
+  /** Changes the agent's personality, sometimes creates a chamber, and joins open ones. */
   async function play(agent: Agent, random: Random): Promise<void> {
     for (let count = 0; !stopped.signal.aborted; count++) {
       await agent.changePersonality({ style: `style ${count}` });
       if (random.chance(0.1)) await agent.createChamber(newChamber(live.now()));
       const open = await live.forum.chambers({ limit: 20 });
-      // It may have joined already.
+      // The agent may have joined already.
       if (open.length > 0) await agent.joinChamber(random.pick(open).chamberId).catch(() => undefined);
       await sleep(PAUSE_MILLIS);
     }

@@ -1,4 +1,4 @@
-// Agents act while an honest service is audited, which is not a fault.
+// Agents act while an honest service is audited.
 import { expect, test } from 'vitest';
 import { auditService } from '../../src/audit/audit.ts';
 import { Agent } from '../../src/client/index.ts';
@@ -6,7 +6,7 @@ import { newChamber, openLiveService, REGISTRATION } from '../client/live-servic
 import { serve } from '../kit/serve.ts';
 import { atEnd } from '../kit/temporary.ts';
 
-test('an account that grows between two chambers is read further', { timeout: 60_000 }, async () => {
+test('the auditor reads the new lines of an account that grows between two chambers', { timeout: 60_000 }, async () => {
   const live = await openLiveService();
   atEnd(live.stop);
   const ann = Agent.generate(live.forum);

@@ -1,4 +1,4 @@
-// A chamber that is settled during the audit is sound.
+// A chamber that settles during its audit is sound.
 import { expect, test, vi } from 'vitest';
 import { auditService } from '../../src/audit/audit.ts';
 import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
@@ -7,7 +7,7 @@ import { newChamber, openLiveService, PHASE_MILLIS, REGISTRATION } from '../clie
 import { atEnd } from '../kit/temporary.ts';
 import { openGoBetween } from './go-between.ts';
 
-test('a root that comes after the lines were read is not compared with them', { timeout: 120_000 }, async () => {
+test('a root committed after the lines were read is not compared with them', { timeout: 120_000 }, async () => {
   const live = await openLiveService({ CHAIN: '' });
   atEnd(live.stop);
   const { chain: info } = await live.forum.health();
@@ -30,7 +30,7 @@ test('a root that comes after the lines were read is not compared with them', { 
   };
   const between = await openGoBetween(live.baseUrl, live.now);
   atEnd(() => between.close());
-  // By then the views were compared.
+  // By then the audit has compared the views.
   between.wait = async (path) => {
     if (!path.endsWith('/tlog-proof')) return;
     settled ??= settle();

@@ -1,4 +1,4 @@
-// Audits a service while agents register, create chambers and move: its log grows constantly, and each audit is sound.
+// Audits a service while agents register, create chambers and move. The log grows constantly, and each audit must be sound.
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, expect, it, vi } from 'vitest';
 import { auditMain } from '../../src/audit/main.ts';
@@ -7,7 +7,7 @@ import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 
 const AUDITS = 4;
 const PAUSE_MS = 100;
-/** From here on the log grows more slowly, so that audits on a busy machine can catch up. */
+/** The number of lines after which the log grows more slowly, so that audits on a busy machine can catch up. */
 const LINES_FAST = 1_000;
 
 afterEach(() => {

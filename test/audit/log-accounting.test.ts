@@ -1,4 +1,4 @@
-// The audit of a service finds exactly one line of a listed chamber or an account for each entry of its log.
+// The audit of a service matches each entry of its log with exactly one line of a listed chamber or an account.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
 import type { AccountLog } from '../../src/audit/account/accounts.ts';
@@ -30,7 +30,7 @@ function chain(...streams: readonly LoggedLine['stream'][]): readonly LoggedLine
 
 const OTHER_ACCOUNT = new Signer(new Uint8Array(32).fill(8)).did;
 const HONEST = chain(ACCOUNT, 1, 1, 2, 1, ACCOUNT);
-/** Other readers see this as event 3 of chamber 1. */
+/** Other readers see this line as event 3 of chamber 1. */
 const HIDDEN = lineAfter(HONEST.slice(0, 3), 1, { other: true, ts: '2026-01-01T00:00:00.000Z' });
 const TWO_HISTORIES = [...HONEST, HIDDEN];
 
@@ -39,9 +39,9 @@ interface Given {
   readonly chamberIds?: readonly number[];
   readonly accounts?: WatchedAccounts;
   readonly keptNotes?: readonly string[];
-  /** The age of the lines by which chambers were judged. */
+  /** The age of the lines from which the chambers were judged. */
   readonly ageMs?: number;
-  /** The last event of chamber 1 that was served when it was judged. */
+  /** The last event of chamber 1 that was served when the chamber was judged. */
   readonly judgedTo?: number;
   readonly restMs?: number;
   readonly growthMs?: number;
@@ -52,7 +52,7 @@ const NOW = Date.UTC(2030, 0, 1);
 const CLOCK = { now: () => NOW, isStated: true };
 const NOBODY = new WatchedAccounts({ of: async () => undefined }, { clock: CLOCK });
 
-/** Audits the log after these chambers were judged by the served lines. */
+/** Audits the log after the chambers were judged from the served lines. */
 async function audited(log: StaticLog, given: Given = {}) {
   const {
     chamberIds = [1, 2],
@@ -94,11 +94,11 @@ async function problemsOf(log: StaticLog, chamberIds?: readonly number[]) {
 }
 
 describe('the entries of a log', () => {
-  it('are all explained by its lines, those of accounts included', async () => {
+  it('the lines of chambers and accounts explain all entries of an honest log', async () => {
     expect((await problemsOf({ entries: HONEST })).problems).toEqual([]);
   });
 
-  it('never contain two histories, whatever the index calls the other one', async () => {
+  it('two histories in one log are broken, whatever the index calls the second', async () => {
     for (const [index, served, problem] of [
       [undefined, HONEST, /^the log has event 3 of chamber 1 twice: again at index 6: /],
       [
@@ -127,13 +127,13 @@ describe('the entries of a log', () => {
       expect(problems).toEqual([expect.stringMatching(problem)]);
       const [file = ''] = /\S+evidence-entry-6-[0-9a-f]{12}\.json/.exec(problems[0] ?? '') ?? [];
       expect(file.startsWith(proofs)).toBe(true);
-      // A reader of the hidden line has the other half of a proof.
+      // A reader of the hidden line holds the other half of a proof.
       const { tlogProof } = JSON.parse(readFileSync(file, 'utf8'));
       expect(verifyTlogProof(tlogProof, leafHash(Buffer.from(HIDDEN.line)), STATIC_LOG_KEY)?.size).toBe(7);
     }
   });
 
-  it('reveal a line that is served in place of another', async () => {
+  it('a log reveals a line that is served in place of the logged one', async () => {
     const other = { ...HONEST[2], line: lineAfter(HONEST.slice(0, 2), 1, { other: true }).line } as LoggedLine;
     const { problems } = await problemsOf({ entries: HONEST, served: HONEST.with(2, other) });
     expect(problems).toEqual([
@@ -142,7 +142,7 @@ describe('the entries of a log', () => {
     ]);
   });
 
-  it('need no line at the beginning of accounts of earlier releases, and need one in every later account', async () => {
+  it('only accounts of earlier releases may lack lines for their first entries', async () => {
     const entries = chain(ACCOUNT, ACCOUNT, 1, ACCOUNT);
     expect((await problemsOf({ entries, served: entries.slice(2) }, [1])).problems).toEqual([]);
     const foreign = lineAfter([...entries.slice(0, 1), { ...HIDDEN, stream: ACCOUNT, eventId: 2 }], ACCOUNT);
@@ -155,7 +155,7 @@ describe('the entries of a log', () => {
     ]);
   });
 
-  it('of another root than the checkpoint, or without an index, are broken', async () => {
+  it('entries whose root differs from the checkpoint, or that lack an index, are broken', async () => {
     expect((await problemsOf({ entries: HONEST, size: 5 })).problems).toEqual([
       expect.stringMatching(/^the published log can’t be read: |^the entries of the log have another root/),
     ]);
@@ -171,16 +171,16 @@ describe('a log that shows an old checkpoint', () => {
   const UNLISTED = /^the log has chamber 9, which the service does not list: /;
 
   it.each<[string, readonly (number | undefined)[]]>([
-    ['of no entries', [0]],
-    ['of some of them', [2]],
-    ['and none at all', [undefined]],
-  ])('first, %s, is held to the one at the end', async (_, first) => {
+    ['an empty checkpoint', [0]],
+    ['an older checkpoint', [2]],
+    ['no checkpoint', [undefined]],
+  ])('a log that first shows %s is held to its final checkpoint', async (_, first) => {
     const { problems } = await audited({ entries: HIDING, served: HONEST, sizes: [...first, HIDING.length] });
     expect(problems).toEqual([expect.stringMatching(UNLISTED)]);
   });
 
   it.each([[[0]], [[2]], [[undefined]]])(
-    'all the time, %j, lacks lines that are more than a minute old',
+    'a log whose checkpoint stays at %j lacks lines that are more than a minute old',
     async (sizes) => {
       const { problems } = await audited({ entries: HIDING, served: HONEST, sizes });
       expect(problems).toEqual(
@@ -192,18 +192,18 @@ describe('a log that shows an old checkpoint', () => {
     },
   );
 
-  it('may lack lines of the last minute', async () => {
+  it('a checkpoint may lack lines of the last minute', async () => {
     expect((await audited({ entries: HONEST, sizes: [2] }, { ageMs: 59_000 })).problems).toEqual([]);
     expect((await audited({ entries: HONEST, sizes: [2] }, { ageMs: 60_000 })).problems).toHaveLength(2);
   });
 
-  it('is waited for as long as it grows, up to a limit', async () => {
+  it('the auditor waits for a log that catches up, up to a limit', async () => {
     const log = { entries: HONEST, sizes: [1, 2, 3, HONEST.length] };
     expect((await audited(log, { restMs: HOUR })).problems).toEqual([]);
     expect((await audited(log, { restMs: HOUR, growthMs: 0 })).problems).toHaveLength(2);
   });
 
-  it('is compared with a larger kept one', async () => {
+  it('an old checkpoint is compared with a larger kept one', async () => {
     const { problems } = await audited(
       { entries: HIDING, served: HONEST, sizes: [HONEST.length] },
       { keptNotes: [noteOver(HIDING)] },
@@ -216,7 +216,7 @@ describe('a log that shows an old checkpoint', () => {
     expect(none.problems).toContain('the service shows no checkpoint');
   });
 
-  it('of another log under the same key, and is undecided where that was kept', async () => {
+  it('a checkpoint of a different log under the same key is undecided if that one was kept', async () => {
     const keptNotes = [noteOver(HONEST, HONEST.length, `static.example/log/${'f'.repeat(32)}`)];
     const { problems, doubts } = await audited({ entries: HONEST }, { keptNotes });
     expect([problems, doubts]).toEqual([
@@ -225,7 +225,7 @@ describe('a log that shows an old checkpoint', () => {
     ]);
   });
 
-  it('grows while chambers are judged, and is compared up to its end', async () => {
+  it('a log that grows while chambers are judged is compared up to its end', async () => {
     const other = { ...HONEST[4], line: lineAfter(HONEST.slice(0, 4), 1, { other: true }).line } as LoggedLine;
     const { problems } = await audited({ entries: HONEST, served: HONEST.with(4, other), sizes: [4, HONEST.length] });
     expect(problems).toEqual([
@@ -240,30 +240,30 @@ describe('a line that is served only after its chamber was judged', () => {
   const WITHHELD = /^event 4 of chamber 1 was not served when the lines were judged/;
 
   it.each([[seconds(-60)], [seconds(-3_600)], [seconds(61)], ['garbage'], [undefined]])(
-    'is named where it was not written during the audit: %s',
+    'a line first served after its chamber was judged is reported unless it was written during the audit: %s',
     async (ts) => {
       const { problems, doubts } = await audited(grown(ts), { judgedTo: 3 });
       expect([problems, doubts]).toEqual([[], [expect.stringMatching(WITHHELD)]]);
     },
   );
 
-  it('is found if it was not under the first checkpoint either', async () => {
+  it('a line first served after its chamber was judged is reported even if the first checkpoint lacks it', async () => {
     const log = { ...grown(seconds(-60)), sizes: [HONEST.length, HONEST.length + 1] };
     expect((await audited(log, { judgedTo: 3 })).doubts).toEqual([expect.stringMatching(WITHHELD)]);
   });
 
-  it('is found before a newer one', async () => {
+  it('a line first served after its chamber was judged is reported before a newer one', async () => {
     const first = lineAfter(HONEST, 1, { ts: seconds(0) });
     const entries = [...HONEST, first, lineAfter([...HONEST, first], 1, { ts: seconds(-3_600) })];
     const { doubts } = await audited({ entries }, { judgedTo: 3 });
     expect(doubts).toEqual([expect.stringMatching(/^event 5 of chamber 1 was not served/)]);
   });
 
-  it.each([[seconds(-59)], [seconds(0)], [seconds(60)]])('may be new: %s', async (ts) => {
+  it.each([[seconds(-59)], [seconds(0)], [seconds(60)]])('a line first served after its chamber was judged may be new: %s', async (ts) => {
     expect(await audited(grown(ts), { judgedTo: 3 })).toMatchObject({ problems: [], doubts: [] });
   });
 
-  it('is found in an account, too', async () => {
+  it('an account line first served after the chambers were judged is reported', async () => {
     const judged = { entries: [], firstEventId: 1 } as unknown as AccountLog;
     const accounts = new WatchedAccounts({ of: async () => judged }, { clock: CLOCK });
     await accounts.of(ACCOUNT);
@@ -276,9 +276,9 @@ describe('entries of accounts without a line', () => {
   const OLD = chain(ACCOUNT, ACCOUNT, 1, ACCOUNT);
   const creation = lineAfter([], 1, { payload: { serviceKeys: {} } });
 
-  it('are counted where a release before schema 4 may have withheld them', async () => {
+  it('account entries without a line are counted if a release before schema 4 may have withheld them', async () => {
     expect(await audited({ entries: OLD, served: OLD.slice(2) })).toMatchObject({ problems: [], unpublished: 2 });
-    // The other agent did nothing since.
+    // The other agent has done nothing since.
     const quiet = [...OLD, lineAfter([], OTHER_ACCOUNT)];
     const both = await audited({ entries: quiet, served: OLD.slice(2), quiet: [OTHER_ACCOUNT] });
     expect(both).toMatchObject({ problems: [], unpublished: 3 });
@@ -295,7 +295,7 @@ describe('entries of accounts without a line', () => {
       },
     ],
     [
-      'of an account that is not there',
+      'of a missing account',
       { entries: [...HONEST, HIDDEN], served: HONEST, index: { 6: { stream: OTHER_ACCOUNT, eventId: 1 } } },
     ],
     [
@@ -327,12 +327,12 @@ describe('entries of accounts without a line', () => {
         index: { 0: { stream: ACCOUNT, eventId: 1 } },
       },
     ],
-  ])('are broken %s', async (_, log) => {
+  ])('account entries %s are broken without a line', async (_, log) => {
     const { problems, unpublished } = await audited(log, { chamberIds: [1, 2] });
     expect([problems, unpublished]).toEqual([[expect.stringMatching(/^no line explains the entry at index \d /)], 0]);
   });
 
-  it('never silently hide a second chamber, even before all lines of a later release', async () => {
+  it('account entries without a line are counted even if they belong to a second chamber', async () => {
     const history = chain(7, 7, 7).map((line, i) => ({ line, row: { stream: OTHER_ACCOUNT, eventId: i + 1 } }));
     const later = lineAfter([], 1, { payload: { serviceKeys: {} } });
     const entries = [...history.map(({ line }) => line), later];
@@ -357,7 +357,7 @@ describe('the accounts by which chambers were judged', () => {
   const own = entries.slice(0, 3);
   const other = lineAfter(own.slice(0, 2), ACCOUNT, { other: true });
 
-  it('match the log', async () => {
+  it('the accounts used to judge chambers match the log', async () => {
     expect((await audited({ entries }, { accounts: await watching(own) })).problems).toEqual([]);
   });
 
@@ -368,12 +368,12 @@ describe('the accounts by which chambers were judged', () => {
       /^the service serves other lines of did:\S+ than those that were judged$/,
     ],
     [
-      'another line, and then the one of the log',
+      'a different line, and then the logged one',
       [[...own.slice(0, 2), other], own],
       /^the service serves other lines of did:/,
     ],
     [
-      'the one of the log, and then another line',
+      'the logged line, and then a different one',
       [own, [...own.slice(0, 2), other]],
       /^the service serves other lines of did:/,
     ],
@@ -387,12 +387,12 @@ describe('the accounts by which chambers were judged', () => {
       [own.slice(2), own],
       /^the service has served the account of did:\S+ from event 3 on, and from event 1 on$/,
     ],
-  ])('are broken with %s', async (_, reads, problem) => {
+  ])('the accounts used to judge chambers are broken if the service served %s', async (_, reads, problem) => {
     const { problems } = await audited({ entries }, { accounts: await watching(...reads) });
     expect(problems[0]).toMatch(problem);
   });
 
-  it('must be in the log once they are a minute old, even if more lines follow', async () => {
+  it('account lines must be in the log once they are a minute old, even if more lines follow', async () => {
     const hidden = lineAfter(own, ACCOUNT);
     const served = [...entries, hidden];
     const { problems } = await audited({ entries, served }, { accounts: await watching([...own, hidden]) });

@@ -8,7 +8,7 @@ const CREATION = {
   ...({ type: 'chamber.created', recorded: {} } as const),
 };
 
-/** The problems of chambers created at these times. */
+/** Returns the problems of chambers created at these times. */
 function problemsOf(...times: readonly number[]): readonly string[] {
   const order = new LogOrder();
   for (const [index, at] of times.entries()) {
@@ -18,7 +18,7 @@ function problemsOf(...times: readonly number[]): readonly string[] {
   return order.problems();
 }
 
-/** The problems of chambers whose creations record keys, or don't. */
+/** Returns the problems of chambers whose creations record keys or do not. */
 function problemsOfKeys(...hasKeys: readonly boolean[]): readonly string[] {
   const order = new LogOrder();
   for (const [index, has] of hasKeys.entries())
@@ -26,15 +26,15 @@ function problemsOfKeys(...hasKeys: readonly boolean[]): readonly string[] {
   return order.problems();
 }
 
-test('chambers are in the order of their ids, within the difference of clocks', () => {
+test('chambers are created in the order of their ids, within the allowed clock skew', () => {
   expect(problemsOf(0, 0, 5 * MINUTE, 4 * MINUTE, 9 * MINUTE)).toEqual([]);
 });
 
-test('chambers that were exchanged are named', () => {
+test('swapped chambers are reported', () => {
   expect(problemsOf(0, 10 * MINUTE, 5 * MINUTE, 20 * MINUTE)).toEqual(['chamber 3 was created before chamber 2']);
 });
 
-test('creations by earlier releases may record no keys, but after the first one that does, every creation must', () => {
+test('every creation after the first one that records keys must record keys', () => {
   expect([problemsOfKeys(false, false, true, true), problemsOfKeys(false, false), problemsOfKeys(true)]).toEqual([
     [],
     [],
@@ -45,7 +45,7 @@ test('creations by earlier releases may record no keys, but after the first one 
   ]);
 });
 
-test('a chamber without a creation does not lack keys', () => {
+test('a chamber without a creation is not reported as lacking keys', () => {
   const order = new LogOrder();
   order.take(1, { accountReferences: [CREATION], pinnedKeys: KEYS });
   order.take(2, { accountReferences: [], pinnedKeys: undefined });

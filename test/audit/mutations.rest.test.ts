@@ -1,8 +1,8 @@
-// The auditor finds every change of a single line of a good export, and names the event.
+// The auditor detects every change of a single line of a valid export, and names the event.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { canonicalJson } from '../../src/vocabulary/json.ts';
-import { changed, leaves, slightly } from './alter.ts';
+import { changed, leaves, similarValue } from './alter.ts';
 import { audit, type Line, parse, toText } from './forge.ts';
 
 const text = readFileSync(new URL('../../fixtures/logs/chamber.ndjson', import.meta.url), 'utf8');
@@ -23,16 +23,16 @@ async function auditWith(index: number, ...replacement: readonly string[]) {
 }
 
 describe('a changed value', () => {
-  test.each(lines.map((_, index) => index + 1))('of any member of event %i is found', async (eventId) => {
+  test.each(lines.map((_, index) => index + 1))('a changed value of any member of event %i is detected', async (eventId) => {
     for (const { index, path, record, title } of mutants.filter((mutant) => mutant.index === eventId - 1)) {
-      const { named } = await auditWith(index, canonicalJson(changed(record, path, slightly)));
+      const { named } = await auditWith(index, canonicalJson(changed(record, path, similarValue)));
       expect(named, title).toContain(eventId);
     }
   });
 });
 
 describe('a member', () => {
-  test.each(lines.map((_, index) => index + 1))('left out of event %i, or put in, is found', async (eventId) => {
+  test.each(lines.map((_, index) => index + 1))('a member removed from event %i or added to it is detected', async (eventId) => {
     const record = parse(lines)[eventId - 1] as Line;
     for (const name of Object.keys(record)) {
       const { [name]: _, ...rest } = record;
@@ -50,17 +50,17 @@ describe('the same record in other bytes', () => {
     ['a space', (line) => line.replace(':', ': ')],
     ['a carriage return', (line) => `${line}\r`],
     [
-      'another order of members',
+      'a different order of members',
       (line) =>
         canonicalJson(JSON.parse(line))
           .replace(/^\{("chamberId":1),/, '{')
           .replace(/}$/, ',"chamberId":1}'),
     ],
     ['a member twice', (line) => line.replace(/^\{/, '{"chamberId":1,')],
-    ['an escape that was not needed', (line) => line.replace('"type"', '"\\u0074ype"')],
+    ['an unnecessary escape', (line) => line.replace('"type"', '"\\u0074ype"')],
     ['a byte order mark', (line) => `\uFEFF${line}`],
   ];
-  test.each(variants)('%s is found in any line', async (_title, vary) => {
+  test.each(variants)('%s is detected in any line', async (_title, vary) => {
     for (const [index, line] of lines.entries()) {
       const { named, broken } = await auditWith(index, vary(line));
       expect(broken).toContain('form');
@@ -72,12 +72,12 @@ describe('the same record in other bytes', () => {
 describe('a line', () => {
   const inner = lines.map((_, index) => index).slice(0, -1);
 
-  test.each(inner)('dropped after %i others is missed', async (index) => {
+  test.each(inner)('a line dropped after %i others is reported as missing', async (index) => {
     const { findings } = await auditWith(index);
     expect(findings('order')).toEqual([{ eventIds: [index + 1], sentence: `event ${index + 1} is missing` }]);
   });
 
-  test.each(inner)('repeated after %i others is named', async (index) => {
+  test.each(inner)('a line repeated after %i others is reported', async (index) => {
     const line = lines[index] as string;
     const sentence = `event ${index + 1} occurs more than once`;
     const twice = await auditWith(index, line, line);
@@ -88,21 +88,21 @@ describe('a line', () => {
     }
   });
 
-  test.each(inner)('swapped with the next after %i others is named', async (index) => {
+  test.each(inner)('a line swapped with the next one after %i others is reported', async (index) => {
     const swapped = [lines[index + 1] as string, lines[index] as string];
     const { findings } = await audit(toText(lines.toSpliced(index, 2, ...swapped)));
     const sentence = `event ${index + 1} comes after event ${index + 2}`;
     expect(findings('order')).toEqual([{ eventIds: [index + 1, index + 2], sentence, code: 'late' }]);
   });
 
-  test('put far away is named', async () => {
+  test('a line moved far away is reported', async () => {
     const [first, ...rest] = lines as [string, ...string[]];
     expect((await audit(toText([...rest, first]))).named).toContain(1);
     expect((await audit(toText([lines.at(-1) as string, ...lines.slice(0, -1)]))).named).toContain(LAST);
   });
 
   test.each(lines.map((_, index) => index))(
-    'that is not a record, after %i others, is named, and those around it are not',
+    'a line that is not a record, after %i others, is reported without its neighbours',
     async (index) => {
       const { findings, check } = await audit(toText(lines.toSpliced(index, 0, '{"note":"put in"}')));
       expect(findings('form')).toHaveLength(1);
@@ -114,7 +114,7 @@ describe('a line', () => {
 });
 
 describe('an export that ends early', () => {
-  test('within its last line is named by the event that is torn', async () => {
+  test('the report of an export that ends within its last line names the torn event', async () => {
     const bytes = Buffer.from(text);
     const start = bytes.length - Buffer.from(lines[LAST - 1] as string).length - 1;
     for (const end of [start + 1, start + 100, bytes.length - 2]) {
@@ -128,7 +128,7 @@ describe('an export that ends early', () => {
     }
   });
 
-  test('only by its last line break is whole', async () => {
+  test('an export that lacks only its final line break is complete', async () => {
     expect((await audit(text.trimEnd())).broken).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-// Vectors about several chambers of one log: a second chamber, judged after the sample's or one of an earlier release.
+// Vectors of several chambers of one log: a second chamber, audited after the sample or after a chamber of an earlier release.
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
 import { type Line, rechained, signedLine, toText } from './forge.ts';
@@ -7,14 +7,14 @@ import { ANN } from './sample.ts';
 
 type Row = readonly [title: string, text: string, after: readonly string[], ...eventIds: number[]];
 
-/** It records keys, and names account lines. */
+/** Records keys and names account lines. */
 const SAMPLE = '../chamber.ndjson';
-/** Its creation records no keys. */
+/** The creation records no keys. */
 const EARLIER = 'rule-honest-01.ndjson';
 const FIRST = records[0] as Line;
 const CREATED = Date.parse(String(FIRST['ts']));
 
-/** The creation of chamber 2, whose payload has these additional members. */
+/** Returns the creation of chamber 2 with additional members in its payload. */
 function second(at: number, stored: Line): string {
   const deadlines = deadlinesFrom(START + HOUR);
   const members = { name: 'A second one', minBackersForGraduation: 1 };
@@ -37,7 +37,7 @@ export const SOUND: readonly Row[] = [
   ['a second chamber', second(CREATED + HOUR, WITH_KEYS), [SAMPLE]],
   ['a second chamber, dated 60 s before the first one', second(CREATED - 60_000, WITH_KEYS), [SAMPLE]],
   ['a second chamber that records keys, after one of an earlier release', second(CREATED, WITH_KEYS), [EARLIER]],
-  ['a second chamber without keys, as the first one of an earlier release', second(CREATED, {}), [EARLIER]],
+  ['a second chamber without keys, after one of an earlier release', second(CREATED, {}), [EARLIER]],
 ];
 
 export const BROKEN: readonly Row[] = [
@@ -49,5 +49,5 @@ export const BROKEN: readonly Row[] = [
     [SAMPLE],
     1,
   ],
-  ['a second chamber by the request of the first one', toText(rechained([{ ...FIRST, chamberId: 2 }])), [SAMPLE], 1],
+  ['a second chamber created by the first one’s request', toText(rechained([{ ...FIRST, chamberId: 2 }])), [SAMPLE], 1],
 ];

@@ -1,4 +1,4 @@
-// Audits of a running service that has withheld texts, with and without the lines that were.
+// Audits a running service that has withheld texts, with and without the original lines.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -14,7 +14,7 @@ import { audit, covered } from './running-audit.ts';
 const SECRET = 'Rosebud';
 const SLOW = { timeout: 60_000 };
 
-/** Chamber 1 has withheld texts of each kind, chamber 2 has none. `originals` are all lines that were. */
+/** Chamber 1 has withheld texts of each kind, chamber 2 has none. `originals` holds all original lines. */
 async function withheldService() {
   const list = join(temporaryFolder(), 'withhold');
   writeFileSync(list, '');
@@ -38,12 +38,12 @@ async function withheldService() {
   writeFileSync(list, `1:1 law\n1:3 law\n1:4 law\n${by.did}:1 law\n`);
   running.service.reloadLists();
   const { withholding } = running.service.forum.store;
-  // The label goes from the join, too.
+  // Withholding the registration also withholds the label of the join.
   await eventually(() => expect(withholding.through).toBe(5), 10_000);
   return { running, by, originals };
 }
 
-it('a service with withheld texts is sound with the lines that were, which its views do not show', SLOW, async () => {
+it('a service with withheld texts is sound with the original lines, although its views lack the texts', SLOW, async () => {
   const { running, originals } = await withheldService();
   for (const whole of [false, true]) {
     const { exitCode, report, checkOf } = await audit(running, { originals, whole });
@@ -53,7 +53,7 @@ it('a service with withheld texts is sound with the lines that were, which its v
   }
 });
 
-it('the audit of a whole service names the withheld events of each chamber and account', SLOW, async () => {
+it('an audit of a whole service names the withheld events of each chamber and account', SLOW, async () => {
   const { running, by } = await withheldService();
   const texts = `the texts of 5 events, withheld by the service (chamber 1: 1, 2, 3, 4; account of ${by.did}: 1)`;
   const { exitCode, report } = await audit(running);

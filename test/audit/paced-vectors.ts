@@ -1,4 +1,4 @@
-// Vectors of a chamber with rounds, made from its sample log: phases that end early because no event can follow.
+// Vectors of a chamber with rounds, derived from its sample log: phases end early once no further event is possible.
 import { readFileSync } from 'node:fs';
 import { START } from '../kit/clock.ts';
 import { Signer } from '../kit/signer.ts';
@@ -15,14 +15,14 @@ const moves = records.slice(0, MOVES);
 const EVE = new Signer(Buffer.alloc(32, 4));
 
 const OTHER_WALLET = `0x${'11'.repeat(20)}`;
-/** An account line binds one wallet. */
+/** An account line binds exactly one wallet. */
 const walletOf = ({ did }: Signer) =>
   moves.filter((record) => record['did'] === did && record['type'] === 'chamber.joined').map(payloadOf)[0]?.[
     'walletAddress'
   ] ?? OTHER_WALLET;
 
 const STARTED = 5;
-/** The last pass of PROPOSAL: the turn after it times out, and DEBATE begins. */
+/** The last pass of PROPOSAL: the next turn times out, and DEBATE begins. */
 const LAST_PROPOSAL = 13;
 const DEBATE_BEGINS = START + 73_000;
 const FIRST_COMMENT = 14;
@@ -32,7 +32,7 @@ const COMMITTED = 28;
 
 const rewritten = (lines: readonly Line[]) => toText(rechained(lines));
 const atOf = (eventId: number) => Date.parse(String(records[eventId - 1]?.['ts']));
-/** The moves up to an event, and one more. */
+/** The moves up to an event, and the given one. */
 const then = (eventId: number, move: ForgedMove) => rewritten([...moves.slice(0, eventId), signedLine(move)]);
 
 const debate = (by: Signer, at: number): ForgedMove => ({
@@ -65,7 +65,7 @@ const reveal = (at: number): ForgedMove => ({
   ...{ by: ANN, at, type: 'allocation.revealed', path: 'allocate/reveal', ...revealOf(ALLOCATIONS.ann) },
 });
 
-/** The whole log with other members in one record. */
+/** The whole log with members of one record replaced. */
 const withMembers = (eventId: number, members: Line) =>
   rewritten(records.map((record, index) => (index === eventId - 1 ? { ...record, ...members } : record)));
 const committedAt = (millis: number) =>
@@ -78,7 +78,7 @@ export const SOUND: readonly Row[] = [
   ['with rounds: the moves alone', rewritten(moves)],
   ['a proposal in the millisecond of the start', then(STARTED, propose(ANN, atOf(STARTED), 1))],
   ['a proposal in the last millisecond of the last turn', then(LAST_PROPOSAL, propose(CAT, DEBATE_BEGINS - 1, 4))],
-  ['a comment in the millisecond in which the last turn ran out', then(LAST_PROPOSAL, debate(ANN, DEBATE_BEGINS))],
+  ['a comment in the millisecond in which the last turn timed out', then(LAST_PROPOSAL, debate(ANN, DEBATE_BEGINS))],
   ['a commitment in the millisecond of the last silent turn', then(LAST_PASS, commit(BOB, atOf(LAST_PASS)))],
   ['a reveal in the millisecond of the last commitment', then(LAST_COMMITMENT, reveal(atOf(LAST_COMMITMENT)))],
   ['a commitment in a block 15 s older than the last reveal', committedAt(atOf(MOVES) - 15_000)],
@@ -89,25 +89,25 @@ export const UNDECIDED: readonly Row[] = [
 ];
 
 export const BROKEN: readonly Row[] = [
-  ['a start by another than the creator', then(STARTED - 1, start(BOB, atOf(STARTED))), STARTED],
+  ['a start by an agent other than the creator', then(STARTED - 1, start(BOB, atOf(STARTED))), STARTED],
   ['a start without a member', then(1, start(ANN, atOf(2))), 2],
   ['a second start', then(STARTED, start(ANN, atOf(STARTED))), STARTED + 1],
   ['a member who joins after the start', then(STARTED, join(EVE, atOf(STARTED))), STARTED + 1],
   ['the start left out', rewritten(moves.toSpliced(STARTED - 1, 1)), STARTED],
   ['a second proposal in a turn of one', then(6, propose(ANN, atOf(6) + 1, 2)), 7],
   ['a second comment in a turn of one', then(FIRST_COMMENT, debate(ANN, atOf(FIRST_COMMENT) + 1)), FIRST_COMMENT + 1],
-  ['a comment before the last turn ran out', then(LAST_PROPOSAL, debate(ANN, DEBATE_BEGINS - 1)), FIRST_COMMENT],
-  ['a proposal when the last turn has run out', then(LAST_PROPOSAL, propose(CAT, DEBATE_BEGINS, 4)), FIRST_COMMENT],
-  ['a pass when the last turn has run out', then(LAST_PROPOSAL, pass(CAT, DEBATE_BEGINS, ANN)), FIRST_COMMENT],
+  ['a comment before the last turn timed out', then(LAST_PROPOSAL, debate(ANN, DEBATE_BEGINS - 1)), FIRST_COMMENT],
+  ['a proposal after the last turn timed out', then(LAST_PROPOSAL, propose(CAT, DEBATE_BEGINS, 4)), FIRST_COMMENT],
+  ['a pass after the last turn timed out', then(LAST_PROPOSAL, pass(CAT, DEBATE_BEGINS, ANN)), FIRST_COMMENT],
   ['a commitment before the last silent turn', then(LAST_PASS - 1, commit(BOB, atOf(LAST_PASS))), LAST_PASS],
   ['a comment after the last silent turn', then(LAST_PASS, debate(CAT, atOf(LAST_PASS))), LAST_PASS + 1],
   ['a reveal before the last commitment', then(LAST_COMMITMENT - 1, reveal(atOf(LAST_COMMITMENT))), LAST_COMMITMENT],
-  ['a pass that names the next member, not the first of the debate', namesNextMember(), LAST_PROPOSAL + 1],
-  ['rounds that nobody asked for', withRounds({ proposal: 2, debate: 4 }), 1],
-  ['a transaction while a reveal is awaited', rewritten([...moves.slice(0, MOVES - 1), records[MOVES] as Line]), MOVES],
+  ['a pass that names the next member instead of the debate’s first', namesNextMember(), LAST_PROPOSAL + 1],
+  ['rounds that the creator did not request', withRounds({ proposal: 2, debate: 4 }), 1],
+  ['a transaction while a reveal is outstanding', rewritten([...moves.slice(0, MOVES - 1), records[MOVES] as Line]), MOVES],
 ];
 
-/** CAT ends PROPOSAL by a pass, whose payload names BOB for DEBATE's first turn. */
+/** CAT ends PROPOSAL with a pass whose payload names BOB for DEBATE's first turn. */
 function namesNextMember(): string {
   return then(LAST_PROPOSAL, pass(CAT, DEBATE_BEGINS - 1, BOB));
 }

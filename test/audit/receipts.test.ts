@@ -1,4 +1,4 @@
-// Compares an agent's receipts with lines and with a service, and the events that agents say they have seen.
+// Compares receipts, and the events that agents name as seen, with lines and with a service.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -16,7 +16,7 @@ const SLOW = { timeout: 180_000 };
 
 let clock: AdvancedClock;
 
-/** An agent has made four moves, and has a receipt of each. */
+/** An agent has made four moves and has a receipt for each. */
 async function played() {
   const world = new ForkedService();
   clock = world.clock;
@@ -45,7 +45,7 @@ async function audit(target: string, receipts: string, ...options: readonly stri
 }
 
 describe('receipts', () => {
-  it('count by the key that the chamber pins, whatever the key directory lacks', SLOW, async () => {
+  it('receipts are verified with the key that the chamber pins, even if the key directory lacks it', SLOW, async () => {
     const { service, file } = await played();
     await covered(service);
     const between = await openGoBetween(service.url, clock.read);
@@ -55,7 +55,7 @@ describe('receipts', () => {
     expect([exitCode, checkOf('receipts')]).toEqual([0, expect.objectContaining({ verdict: 'verified' })]);
   });
 
-  it('are verified by exported lines, by a service, and by the command line that keeps them', SLOW, async () => {
+  it('receipts are verified against exported lines, against a service, and by the command that keeps them', SLOW, async () => {
     const { service, key, lines, file } = await played();
     await covered(service);
     for (const target of [lines, service.url]) {
@@ -81,7 +81,7 @@ describe('receipts', () => {
   });
 
   it(
-    'of events after the end of a file are not evaluated, and a service that lost its last lines is not accused',
+    'receipts of events beyond the end of a file are not evaluated',
     SLOW,
     async () => {
       const { lines, file } = await played();
@@ -94,11 +94,11 @@ describe('receipts', () => {
     },
   );
 
-  it('of events after the last move are broken where the file shows that the moves have ended', SLOW, async () => {
+  it('receipts of moves that the file lacks are broken if the file shows that the moves have ended', SLOW, async () => {
     const { lines, file } = await played();
     const [created, joined] = parse(readFileSync(lines, 'utf8').trimEnd().split('\n')) as [Line, Line];
     const { chamberId = null } = created;
-    // An hour after the last deadline, later than any move or receipt.
+    // An hour after the last deadline, and later than any move or receipt.
     const { deadlines } = created['payload'] as { readonly deadlines: { readonly allocateRevealDeadline: string } };
     const at = Date.parse(deadlines.allocateRevealDeadline) + 3_600_000;
     const before = toText(rechained([created, joined]));
@@ -115,12 +115,12 @@ describe('receipts', () => {
       3,
       { verified: 2, broken: 2, undecided: 0, notEvaluated: 0 },
     ]);
-    // A line over a minute younger than a receipt proves the same.
+    // A line more than a minute later than a receipt proves the same.
     writeFileSync(lines, toText(rechained([created, { ...joined, ts }])));
     expect((await audit(lines, file)).checkOf('receipts').counts).toMatchObject({ verified: 1, broken: 3 });
   });
 
-  it('of an account are compared with the lines of --accounts', SLOW, async () => {
+  it('receipts of an account are compared with the lines of --accounts', SLOW, async () => {
     const { service, key, lines } = await played();
     const accounts = `${lines}.accounts`;
     await runCli(['export', '1', `--out=${lines}`, `--with-accounts=${accounts}`, `--url=${service.url}`, '--force']);
@@ -146,7 +146,7 @@ describe('receipts', () => {
     ]);
   });
 
-  it('of an account are compared with the service in an audit of one chamber', SLOW, async () => {
+  it('receipts of an account are compared with the service in an audit of one chamber', SLOW, async () => {
     const world = new ForkedService();
     const one = await world.open('one');
     const agent = await world.agent('ann');
@@ -167,7 +167,7 @@ describe('receipts', () => {
   });
 
   it(
-    'of an account that contradict its lines are undecided where the key directory lacks their key',
+    'receipts that contradict the lines of an account are undecided if the key directory lacks their key',
     SLOW,
     async () => {
       const world = new ForkedService();
@@ -204,7 +204,7 @@ describe('receipts', () => {
     },
   );
 
-  it('whose request is in the lines as another event are left to the caller', SLOW, async () => {
+  it('receipts whose request is logged as a different event are undecided', SLOW, async () => {
     const { lines, file } = await played();
     const records = parse(readFileSync(lines, 'utf8').trimEnd().split('\n'));
     writeFileSync(lines, toText(rechained([{ ...records[0], chamberId: 2 }])));
@@ -217,7 +217,7 @@ describe('receipts', () => {
     });
   });
 
-  it.each([1, 2])('of a chamber that the first %i lists lack are compared with its lines', SLOW, async (lacking) => {
+  it.each([1, 2])('receipts of a chamber missing from the first %i lists are compared with its lines', SLOW, async (lacking) => {
     const world = new ForkedService();
     const service = await world.open('one');
     const agent = await world.agent('ann');
@@ -234,7 +234,7 @@ describe('receipts', () => {
     expect([exitCode, JSON.parse(out).problems]).toEqual([0, []]);
   });
 
-  it('of a folder are those of all its files, and one without a line break at its end is whole', SLOW, async () => {
+  it('all receipt files of a folder are read, including one without a final line break', SLOW, async () => {
     const { lines, file, receipts } = await played();
     const folder = temporaryFolder();
     writeFileSync(join(folder, 'ann.json.receipts'), receipts.slice(0, 3).join('\n'));
@@ -247,7 +247,7 @@ describe('receipts', () => {
     expect(readFileSync(file, 'utf8')).toContain(receipts[3]);
   });
 
-  it('show an event that was replaced, and the command line that keeps them says so', SLOW, async () => {
+  it('receipts expose a replaced event, also to the command that keeps them', SLOW, async () => {
     const { key, lines, file } = await played();
     const records = parse(readFileSync(lines, 'utf8').trimEnd().split('\n'));
     const later = new Date(Date.parse(String(records[2]?.['ts'])) + 1).toISOString();
@@ -260,14 +260,14 @@ describe('receipts', () => {
     expect(broken.map(({ eventId }: { eventId: number }) => eventId)).toEqual([3, 4]);
   });
 
-  it('are not disabled by a first line that pins no keys, nor by a line before it', SLOW, async () => {
+  it('receipts count even if the first line pins no keys or a line precedes it', SLOW, async () => {
     const { lines, file } = await played();
     const records = parse(readFileSync(lines, 'utf8').trimEnd().split('\n'));
     const [created = {}, ...rest] = records;
     const { serviceKeys: _, ...payload } = created['payload'] as Line;
     writeFileSync(lines, toText(rechained([{ ...created, payload }, ...rest])));
     const unpinned = await audit(lines, file);
-    // The later moves name seen events too.
+    // The later moves name seen events, too.
     expect([unpinned.exitCode, unpinned.checkOf('receipts').verdict]).toEqual([3, 'undecided']);
     const { chamberId = null, ts = null } = created;
     const failure = { ideaId: 'idea-1', txHash: null, reason: 'none' };
@@ -301,14 +301,14 @@ describe('receipts', () => {
     expect(err).toContain(`--receipts: line 1 of ${changed}`);
   });
 
-  it('are read up to a last line that a crash has cut off', SLOW, async () => {
+  it('receipts are read up to a last line cut off by a crash', SLOW, async () => {
     const { lines, file } = await played();
     writeFileSync(file, readFileSync(file, 'utf8').slice(0, -10));
     const { exitCode, checkOf } = await audit(lines, file);
     expect([exitCode, checkOf('receipts')?.counts.verified]).toEqual([0, 3]);
   });
 
-  it('are read after one on the same line that a crash has cut off', SLOW, async () => {
+  it('a receipt is read after one cut off by a crash on the same line', SLOW, async () => {
     const { lines, file, receipts } = await played();
     const [first = '', second = '', ...others] = receipts;
     writeFileSync(file, `${[first.slice(0, 300) + first.slice(0, -10) + second, ...others].join('\n')}\n`);
@@ -316,7 +316,7 @@ describe('receipts', () => {
     expect([exitCode, checkOf('receipts')?.counts.verified]).toEqual([0, 3]);
   });
 
-  it('in a missing file are reported in one sentence', async () => {
+  it('a missing file of receipts is reported in one sentence', async () => {
     const missing = join(temporaryFolder(), 'agent.json');
     const listed = await runCli(['receipts', `--key=${missing}`]);
     expect([listed.exitCode, listed.err]).toEqual([2, expect.stringContaining('that key has no receipts')]);
@@ -329,7 +329,7 @@ describe('receipts', () => {
 
 describe('what agents had seen', () => {
   it(
-    'shows a line that was replaced, and all that follow from it, in lines that are otherwise sound',
+    'a seen event exposes a replaced line and all findings that follow from it',
     SLOW,
     async () => {
       const { lines } = await played();
@@ -345,7 +345,7 @@ describe('what agents had seen', () => {
     },
   );
 
-  it('follows from a line whose content was altered', SLOW, async () => {
+  it('a wrong seen event follows from an altered line', SLOW, async () => {
     const { lines } = await played();
     const records = parse(readFileSync(lines, 'utf8').trimEnd().split('\n'));
     const { payload } = records[2] as { readonly payload: object };

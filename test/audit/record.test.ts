@@ -1,4 +1,4 @@
-// What is wrong with a line that is not an event record.
+// Errors for lines that are not event records.
 import { expect, test } from 'vitest';
 import { readRecord } from '../../src/audit/line/record.ts';
 

@@ -1,5 +1,5 @@
-// Judges recorded blocks on a real chain: the block was the newest when the line was written, and a contract accepted the
-// signature.
+// Judges recorded blocks on a real chain: the block must have been the newest when the line was written, and a contract must have
+// accepted the signature.
 import type { Hex } from 'viem';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
@@ -13,7 +13,7 @@ import { walletOf } from '../kit/wallets.ts';
 
 const CHAIN_ID = 31_337;
 const AT = Date.UTC(2030, 0, 1);
-/** The next block after that of AT. */
+/** The age of the block at AT when the next one is mined. */
 const NEXT_SECONDS = 1_000;
 const WALLET: Hex = `0x${'a1'.repeat(20)}`;
 const ECHO: Hex = `0x${'a2'.repeat(20)}`;
@@ -49,7 +49,7 @@ async function mineAt(at: number): Promise<void> {
 interface Asked {
   readonly wallet?: string;
   readonly signature?: Hex;
-  /** The line's time, relative to that of the block or of the next one. */
+  /** The line's time relative to that of the block or of the next block. */
   readonly seconds?: number;
   readonly newerSeconds?: number;
   readonly policy?: AuditPolicy;
@@ -63,7 +63,7 @@ function judged({ wallet = WALLET, signature = '0x', seconds = 0, newerSeconds, 
 
 describe('a block that a line names', () => {
   it.each([[{ seconds: 0 }], [{ seconds: NEXT_SECONDS - 1 }], [{ newerSeconds: 300 }], [{ seconds: -60 }]])(
-    'is right while it is about the newest: %j',
+    'a recorded block is verified while it is about the newest: %j',
     async (asked) => {
       expect(await judged(asked)).toBeUndefined();
     },
@@ -73,7 +73,7 @@ describe('a block that a line names', () => {
     [{ newerSeconds: 301 }, '--max-age'],
     [{ newerSeconds: 86_400 }, '--max-age'],
     [{ seconds: -61 }, '--max-skew'],
-  ])('is undecided where a service may lag so far behind its chain: %j', async (asked, option) => {
+  ])('a recorded block is undecided if the service may lag that far behind its chain: %j', async (asked, option) => {
     expect(await judged(asked)).toEqual({ doubt: expect.stringContaining(option) });
   });
 
@@ -81,16 +81,16 @@ describe('a block that a line names', () => {
     [{ newerSeconds: 86_401 }, 'the chain had a newer block than'],
     [{ seconds: -601 }, 's younger than the line'],
     [{ newerSeconds: 901, policy: { maxAgeSeconds: 900 } }, 'the chain had a newer block than'],
-  ])('is broken beyond that, whatever the chain answers there: %j', async (asked, problem) => {
+  ])('a recorded block beyond the limits is broken, whatever the chain returns: %j', async (asked, problem) => {
     expect(await judged(asked)).toContain(problem);
   });
 
-  it('is right within the caller’s limits, which are never below the defaults', async () => {
+  it('a recorded block is verified within the caller’s limits, which are at least the defaults', async () => {
     expect(await judged({ newerSeconds: 900, policy: { maxAgeSeconds: 900 } })).toBeUndefined();
     expect(await judged({ newerSeconds: 300, policy: { maxAgeSeconds: 10 } })).toBeUndefined();
   });
 
-  it('does not hide a wrong answer of the chain', async () => {
+  it('a recorded block does not hide a rejected signature', async () => {
     const wallet = `0x${'a3'.repeat(20)}`;
     expect(await judged({ wallet, newerSeconds: 301 })).toContain('does not accept the recorded signature');
   });
@@ -98,13 +98,13 @@ describe('a block that a line names', () => {
 
 describe('a signature of a contract', () => {
   it.each([
-    ['an address that returns what it is sent', { wallet: ECHO }],
-    ['a precompile that does', { wallet: IDENTITY }],
-  ])('is not accepted by %s', async (_what, asked) => {
+    ['a contract that returns its input', { wallet: ECHO }],
+    ['a precompile that returns its input', { wallet: IDENTITY }],
+  ])('a contract signature is not accepted by %s', async (_what, asked) => {
     expect(await judged(asked)).toContain('does not accept the recorded signature');
   });
 
-  it('does not count for an account without code, whose key the validator accepts', async () => {
+  it('a signature that the validator accepts for an account without code is not a contract signature', async () => {
     const owner = walletOf(0);
     const signature = await owner.signMessage({ message: 'text' });
     expect(await judged({ wallet: owner.address, signature })).toContain('no contract is at');

@@ -1,4 +1,4 @@
-// Every report of the tests matches the published schema.
+// Validates every report of the tests against the published schema.
 import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
@@ -9,7 +9,7 @@ const schema: object = JSON.parse(
   readFileSync(new URL('../../src/audit/report/report.schema.json', import.meta.url), 'utf8'),
 );
 const ajv = new Ajv2020({ allErrors: true });
-// A CommonJS module.
+// ajv-formats is a CommonJS module.
 addFormats.default(ajv);
 const fits = ajv.compile(schema);
 

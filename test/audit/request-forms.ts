@@ -1,18 +1,18 @@
-// Valid and invalid forms of a signed request: service, auditor and vectors agree.
+// Valid and invalid forms of a signed request, on which service, auditor and vectors must agree.
 import { digestOf, type Signer } from '../kit/signer.ts';
 
 export interface RequestForm {
-  /** Below the service's address. */
+  /** The path, relative to the service's address. */
   readonly path?: string;
   readonly body?: string;
   readonly digest?: (body: string) => string;
-  /** Signed as "@signature-params". */
+  /** Returns the text signed as "@signature-params". */
   readonly params?: (created: number, did: string) => string;
-  /** Both header fields, from the signed parameters and the signature in base64. */
+  /** Returns both header fields for the signed parameters and the signature in base64. */
   readonly fields?: (params: string, base64: string) => { readonly signatureInput: string; readonly signature: string };
 }
 
-/** As in a line. */
+/** As recorded in a line. */
 export interface FormedRequest {
   readonly body: string;
   readonly contentDigest: string;
@@ -24,7 +24,7 @@ const COMPONENTS = '("@method" "@target-uri" "content-digest")';
 const usual = (created: number, did: string) => `${COMPONENTS};created=${created};keyid="${did}";alg="ed25519"`;
 const own = (params: string, base64: string) => ({ signatureInput: `sig1=${params}`, signature: `sig1=:${base64}:` });
 
-/** A POST of `path`, signed in that form. */
+/** Returns a POST of `path`, signed in that form. */
 export function inForm(form: RequestForm, by: Signer, { url = '', body = '', created = 0 }): FormedRequest {
   const { digest = digestOf, params = usual, fields = own } = form;
   const input = params(created, by.did);
@@ -43,7 +43,7 @@ export function inForm(form: RequestForm, by: Signer, { url = '', body = '', cre
 const OTHER_DIGEST = `sha-512=:${'A'.repeat(86)}==:`;
 const FOREIGN_SIGNATURE = `:${'A'.repeat(86)}==:`;
 
-/** Both fields with additional labels. */
+/** Returns both fields with additional labels. */
 function withLabels(labels: readonly string[], input = '("@method");created=1;keyid="proxy"') {
   return (params: string, base64: string) => ({
     signatureInput: [...labels.map((label) => `${label}=${input}`), `sig1=${params}`].join(', '),
@@ -51,7 +51,7 @@ function withLabels(labels: readonly string[], input = '("@method");created=1;ke
   });
 }
 
-/** The usual form with one change. */
+/** Returns the usual form with one change. */
 const changed = (from: string | RegExp, to: string) => (created: number, did: string) =>
   usual(created, did).replace(from, to);
 const padded = (covered: string, params = '') => ({
@@ -61,51 +61,51 @@ const padded = (covered: string, params = '') => ({
   },
 });
 
-/** Forms that earlier releases accepted, and the service no longer does. */
-export const EARLIER: ReadonlySet<string> = new Set(['a query', 'a nonce with escapes, and an end']);
+/** Forms that earlier releases accepted and the service now rejects. */
+export const EARLIER: ReadonlySet<string> = new Set(['a query', 'a nonce with escapes, and an expiry']);
 
 export const ACCEPTED: readonly (readonly [title: string, form: RequestForm])[] = [
-  ['nothing odd', {}],
+  ['the usual form', {}],
   ['a query', { path: '/chambers/1/debate?x=/chambers/2/pass' }],
-  ['an id that is %-encoded', { path: '/chambers/%31/debate' }],
-  ['components in another order', { params: changed(COMPONENTS, '("content-digest" "@target-uri" "@method")') }],
+  ['a percent-encoded id', { path: '/chambers/%31/debate' }],
+  ['components in a different order', { params: changed(COMPONENTS, '("content-digest" "@target-uri" "@method")') }],
   [
-    'parameters in another order',
+    'parameters in a different order',
     { params: (created, did) => `${COMPONENTS};alg="ed25519";keyid="${did}";created=${created}` },
   ],
   [
-    'a nonce with escapes, and an end',
+    'a nonce with escapes, and an expiry',
     { params: (created, did) => `${usual(created, did)};nonce="\\"\\\\";expires=${created + 9}` },
   ],
-  ['spaces wherever they may stand', padded('( "@method"  "@target-uri" "content-digest"  )', ' ')],
-  ['another digest beside', { digest: (body) => `${OTHER_DIGEST}, ${digestOf(body)}` }],
+  ['spaces wherever they are allowed', padded('( "@method"  "@target-uri" "content-digest"  )', ' ')],
+  ['an additional digest by another algorithm', { digest: (body) => `${OTHER_DIGEST}, ${digestOf(body)}` }],
   ['tabs around a digest', { digest: (body) => `${OTHER_DIGEST}\t,\t${digestOf(body)}` }],
-  ['four labels of others', { fields: withLabels(['proxy', 'a.b', '*c', 'd-1']) }],
+  ['four additional labels', { fields: withLabels(['proxy', 'a.b', '*c', 'd-1']) }],
   [
     'a body with white space and members in any order',
     { body: ' {\n\t"refinement" : {"b":1,"a":[2.50, 1e2]}, "comment":"\\u00e9 \\/ \ud83c\udf31"}\r\n' },
   ],
   [
-    'names that objects have already',
+    'member names that objects inherit',
     { body: '{"comment":"x","refinement":{"__proto__":{"a":1},"constructor":null,"toString":[]}}' },
   ],
-  ['text at the edge of Unicode', { body: JSON.stringify({ comment: '\u0000\u2028\u{10ffff}\ufeff' }) }],
+  ['text with edge cases of Unicode', { body: JSON.stringify({ comment: '\u0000\u2028\u{10ffff}\ufeff' }) }],
 ];
 
-/** The last digit of 32 bytes in base64 has two spare bits, which must be 0. */
+/** Sets one of the two spare bits in the last base64 digit of 32 bytes, which must be 0. */
 function withSpareBits(digest: string): string {
   const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
   return digest.replace(/(.)=:$/, (_, last: string) => `${digits[digits.indexOf(last) + 1]}=:`);
 }
 
 export const REFUSED: readonly (readonly [title: string, form: RequestForm])[] = [
-  ['a digest twice', { digest: (body) => `${digestOf(body)}, ${digestOf(body)}` }],
-  ['a digest by another algorithm alone', { digest: () => OTHER_DIGEST }],
+  ['a duplicate digest', { digest: (body) => `${digestOf(body)}, ${digestOf(body)}` }],
+  ['only a digest by another algorithm', { digest: () => OTHER_DIGEST }],
   ['a digest without its padding', { digest: (body) => digestOf(body).replace('=:', ':') }],
   ['a digest in base64 that is not canonical', { digest: (body) => withSpareBits(digestOf(body)) }],
   ['a digest with a parameter', { digest: (body) => `${digestOf(body)};a=1` }],
-  ['a component twice', { params: changed(')', ' "@method")') }],
-  ['a component more', { params: changed(')', ' "date")') }],
+  ['a duplicate component', { params: changed(')', ' "@method")') }],
+  ['an additional component', { params: changed(')', ' "date")') }],
   ['a component with a parameter', { params: changed('"@method"', '"@method";req') }],
   ['a tab between components', { params: changed('" "', '"\t"') }],
   ['no creation time', { params: changed(/;created=\d+/, '') }],
@@ -114,19 +114,19 @@ export const REFUSED: readonly (readonly [title: string, form: RequestForm])[] =
   ['a creation time as a string', { params: changed(/created=(\d+)/, 'created="$1"') }],
   ['a creation time with a leading zero', { params: changed('created=', 'created=0') }],
   ['a creation time as a decimal', { params: changed(/created=(\d+)/, 'created=$1.0') }],
-  ['a creation time twice', { params: changed(/(;created=\d+)/, '$1$1') }],
-  ['an end of 16 digits', { params: changed(/$/, `;expires=${'9'.repeat(16)}`) }],
+  ['a duplicate creation time', { params: changed(/(;created=\d+)/, '$1$1') }],
+  ['an expiry of 16 digits', { params: changed(/$/, `;expires=${'9'.repeat(16)}`) }],
   ['a nonce that is a number', { params: changed(/$/, ';nonce=1') }],
   ['an unknown parameter', { params: changed(/$/, ';tag="x"') }],
-  ['five labels of others', { fields: withLabels(['a', 'b', 'c', 'd', 'e']) }],
-  ['a label of another whose list is not closed', { fields: withLabels(['a'], '("@method"') }],
-  ['over 4,096 characters of others', { fields: withLabels(['a'], `("@method");keyid="${'k'.repeat(4_096)}"`) }],
+  ['five additional labels', { fields: withLabels(['a', 'b', 'c', 'd', 'e']) }],
+  ['an additional label whose list is not closed', { fields: withLabels(['a'], '("@method"') }],
+  ['additional labels of over 4,096 characters', { fields: withLabels(['a'], `("@method");keyid="${'k'.repeat(4_096)}"`) }],
   [
-    'a label in Signature-Input alone',
+    'a label in Signature-Input only',
     { fields: (params, base64) => ({ ...own(params, base64), signatureInput: `a=("@method"), sig1=${params}` }) },
   ],
   [
-    'its label twice',
+    'a duplicate label',
     { fields: (params, base64) => ({ ...own(params, base64), signature: `sig1=:${base64}:, sig1=:${base64}:` }) },
   ],
   ['a signature with a parameter', { fields: (params, base64) => own(params, `${base64}:;a=:`) }],

@@ -1,4 +1,4 @@
-// Vectors of rules that the sample logs do not reach: creations, a full chamber, allocations, and forms of signed requests.
+// Vectors of rules that the sample logs do not exercise: creations, a full chamber, allocations, and forms of signed requests.
 import { commitmentHash } from '../../src/crypto/commitment.ts';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
@@ -15,7 +15,7 @@ const BY_DEFAULT = { name: 'A shed', minBackersForGraduation: 1, turnSeconds: nu
 const WITH_TURNS = { turnSeconds: 60 };
 const iso = (hours: number) => new Date(START + hours * HOUR).toISOString();
 
-/** A creation with these members in its body, and the stored ones in its payload. */
+/** A creation with these members in its body, and the `stored` ones in its payload. */
 function creation(members: Line, stored: Line = {}): Line {
   const body: Line = { name: BY_DEFAULT.name, ...deadlinesFrom(START), ...members };
   const isDeadline = (name: string) => name.endsWith('Deadline');
@@ -37,7 +37,7 @@ const created = (title: string, members: Line, stored?: Line): Row => [
 ];
 const wrong = (title: string, members: Line): Row => [...created(title, members), 1];
 
-/** A chamber that was created at one time and joined at another. */
+/** A chamber created at one time and joined at another. */
 export function joinedIn(createdAt: number, at: number): string {
   const later = Date.UTC(9998, 6, 1);
   const { minBackersForGraduation, turnSeconds, name } = BY_DEFAULT;
@@ -57,7 +57,7 @@ export function joinedIn(createdAt: number, at: number): string {
 const joined = (maxMembers: number) =>
   rewritten([creation({ maxMembers }), ...[ANN, BOB, CAT].map((member, index) => join(member, index))]);
 
-/** The moves with CAT's commitment to these allocations and her reveal. */
+/** The moves, in which CAT commits to these allocations and reveals them. */
 function revealing(allocations: Line[], salt = ALLOCATIONS.cat.reveal.salt as string): string {
   const terms = { chamberId: 1, did: CAT.did, allocations, salt } as unknown as Parameters<typeof commitmentHash>[0];
   const commitment = { commitment: commitmentHash(terms) };
@@ -77,7 +77,7 @@ function revealing(allocations: Line[], salt = ALLOCATIONS.cat.reveal.salt as st
 }
 const share = (ideaId: string, bps: number): Line => ({ ideaId, bps });
 
-/** One more comment, with its request in that form. */
+/** The moves with one more comment, whose request has that form. */
 function formed(form: RequestForm): string {
   const { path = '/chambers/1/debate', body = String(request['body']) } = form;
   const { comment = '', refinement = null } = JSON.parse(body) as Line;
@@ -89,12 +89,12 @@ function formed(form: RequestForm): string {
   });
 }
 
-/** One more comment, whose refinement nests that many arrays. */
+/** The moves with one more comment, whose refinement nests that many arrays. */
 const around = (arrays: number) =>
   formed({ body: `{"comment":"x","refinement":{"a":${'['.repeat(arrays)}${']'.repeat(arrays)}}}` });
 
 const INNER: Readonly<Record<string, Line>> = {
-  'rounds of proposals alone': { rounds: { proposal: 1 }, ...WITH_TURNS },
+  'only rounds of proposals': { rounds: { proposal: 1 }, ...WITH_TURNS },
   'no round of debate': { rounds: { proposal: 1, debate: 0 }, ...WITH_TURNS },
   '101 rounds': { rounds: { proposal: 101, debate: 1 }, ...WITH_TURNS },
   'a list that names an agent twice': { admission: { dids: [BOB.did, BOB.did] } },
@@ -102,7 +102,7 @@ const INNER: Readonly<Record<string, Line>> = {
 
 const TOKEN = `0x${'11'.repeat(20)}`;
 
-/** A creation with a token rule, and the token that the service stores. */
+/** A creation with a token rule and the token that the service stores. */
 function ofToken(minBalance: Json, token: Line): string {
   const sent = creation({ admission: { token: { address: TOKEN, minBalance } } });
   const stored = { address: TOKEN, minBalance: String(minBalance), at: 'join' };
@@ -125,28 +125,28 @@ const BLOCK = { blockNumber: 41, blockHash: `0x${'c3'.repeat(32)}` };
 const CHAIN = { chainId: 31_337 };
 
 export const SOUND: readonly Row[] = [
-  created('a creation that says no more than it must', {}),
+  created('a creation with only the required members', {}),
   created('a creation whose equal deadlines skip the debate', deadlinesFrom(START, [1, 2, 2, 3, 4])),
   created(
-    'a deadline with an offset and more digits than are kept',
+    'a deadline with an offset and excess fraction digits',
     { allocateRevealDeadline: '2030-01-01T06:00:00.0009999+01:00' },
     { allocateRevealDeadline: iso(5) },
   ),
   created('an admission without a rule', { admission: {} }),
-  ['a chamber as full as it may be', joined(3)],
+  ['a full chamber', joined(3)],
   ['a reveal of 10,000 bps, one idea at 0', revealing([share('idea-3', 10_000), share('idea-1', 0)])],
-  ['a reveal of nothing', revealing([])],
+  ['a reveal without allocations', revealing([])],
   ['a refinement of 16 levels, 15 of which are arrays', around(15)],
   ...ACCEPTED.map(([title, form]): Row => [`a request: ${title}`, formed(form)]),
-  ['a token to be held at the join', ofToken(1, CHAIN)],
+  ['a token rule checked at the join', ofToken(1, CHAIN)],
 ];
 
 export const BROKEN: readonly Row[] = [
-  wrong('a creation whose lobby ends as it is made', { lobbyDeadline: iso(0) }),
-  wrong('a deadline before the one before it', deadlinesFrom(START, [1, 3, 2, 4, 5])),
-  wrong('rounds without the seconds of a turn', { rounds: { proposal: 1, debate: 1 } }),
+  wrong('a creation whose lobby ends immediately', { lobbyDeadline: iso(0) }),
+  wrong('a deadline before its predecessor', deadlinesFrom(START, [1, 3, 2, 4, 5])),
+  wrong('rounds without turnSeconds', { rounds: { proposal: 1, debate: 1 } }),
   ...Object.entries(INNER).map(([title, members]) => wrong(title, members)),
-  wrong('turns of no seconds', { turnSeconds: 0 }),
+  wrong('a turnSeconds of 0', { turnSeconds: 0 }),
   wrong('a chamber of one member', { maxMembers: 1 }),
   wrong('a chamber of 257 members', { maxMembers: 257 }),
   wrong('graduation without a backer', { minBackersForGraduation: 0 }),
@@ -154,14 +154,14 @@ export const BROKEN: readonly Row[] = [
   wrong('an unknown member in a body', { nam: 'A shed' }),
   wrong('null for turnSeconds in a body', { turnSeconds: null }),
   ['a second creation of a chamber', rewritten([creation({}), creation({ name: 'Another shed' })]), 2],
-  ['a join to a full chamber', joined(2), 4],
+  ['a join when the chamber is full', joined(2), 4],
   ['a reveal of 10,001 bps', revealing([share('idea-3', 10_000), share('idea-1', 1)]), 17],
   ['a reveal that names an idea twice', revealing([share('idea-3', 1), share('idea-3', 1)]), 17],
   ['a reveal of an idea that does not exist', revealing([share('idea-4', 1)]), 17],
   ['a salt of 15 bytes', revealing([share('idea-3', 1)], `0x${'5a'.repeat(15)}`), 17],
   ['a refinement of 17 levels, 16 of which are arrays', around(16), AFTER_HONEST],
   ...REFUSED.map(([title, form]): Row => [`a request: ${title}`, formed(form), AFTER_HONEST]),
-  ['a balance of 0 to be held', ofToken(0, CHAIN), 1],
-  ['the block of a token that is to be held at the join', ofToken(1, { ...CHAIN, ...BLOCK }), 1],
-  ['a reveal of a member that did not commit', uncommitted(), 16],
+  ['a minBalance of 0', ofToken(0, CHAIN), 1],
+  ['a block for a token rule checked at the join', ofToken(1, { ...CHAIN, ...BLOCK }), 1],
+  ['a reveal by a member who did not commit', uncommitted(), 16],
 ];

@@ -1,4 +1,4 @@
-// The command's audit of a running service, and the log that the service publishes.
+// Runs the audit command against a running service, and reads the log that the service publishes.
 import { expect, vi } from 'vitest';
 import { type AuditArguments, auditMain } from '../../src/audit/main.ts';
 import type { AuditReport } from '../../src/audit/report/report-types.ts';
@@ -26,7 +26,7 @@ export async function audit({ url, clock }: Audited, options: Partial<AuditArgum
   }
 }
 
-/** Waits until a checkpoint covers all lines, and returns its note. */
+/** Waits until a checkpoint covers all lines, and returns its signed note. */
 export async function covered({ service }: Running): Promise<string> {
   const { log, tree } = service.forum.store;
   return eventually(async () => {

@@ -1,5 +1,5 @@
 // The sample log of a chamber that restricts admission, with its members' accounts: proven wallets, a token, an admission, and
-// retired keys. It is reproducible and is written by the same command as the other samples.
+// retired keys. It is reproducible.
 import type { ChainAnswer, ChainQuestion } from '../../src/moves/chain-question.ts';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom } from '../kit/chambers.ts';
@@ -22,7 +22,7 @@ import {
 
 export const TOKEN = `0x${'70'.repeat(20)}`;
 const BLOCK = { blockNumber: 4_242, blockHash: `0x${'b1'.repeat(32)}` } as const;
-/** ANN proves the first before she joins, and the third before she proposes; BOB the second. */
+/** ANN proves FIRST before she joins and THIRD before she proposes; BOB proves SECOND. */
 export const [FIRST, SECOND, THIRD] = [walletOf(1), walletOf(2), walletOf(3)] as const;
 
 interface SampleWithAccounts extends Sample {
@@ -31,7 +31,7 @@ interface SampleWithAccounts extends Sample {
 
 export async function playAdmissionSample(): Promise<SampleWithAccounts> {
   const service = new TestService({ keys: fixedKeys });
-  // Every wallet holds 7 of the token in that block, so that the sample can be written without a chain.
+  // Every wallet holds 7 tokens in that block, so that no chain is needed.
   service.forum.useChain({ answer: async (question) => answerTo(question) });
   await play(service);
   const accounts = [...(await accountOf(service, ANN)), ...(await accountOf(service, BOB))];
@@ -51,7 +51,7 @@ async function accountOf(service: TestService, { did }: Signer): Promise<readonl
 async function play(service: TestService): Promise<void> {
   const move = moverOf(service, '');
   const now = () => toTimestamp(service.clock.read());
-  // Both register with an e-mail address, which the line omits, and sign their registrations again without one.
+  // Both agents register with an e-mail address, which the line omits, and then sign a registration without one.
   for (const by of [ANN, BOB]) await service.must('POST', '/register', { body: registrationOf(by) });
   await move(0, ANN, '/register', { ...(await provenRegistration(service, ANN, FIRST)), label: 'Ann' });
   await move(0, BOB, '/register', await provenRegistration(service, BOB, SECOND));

@@ -1,5 +1,4 @@
-// The sample log of a chamber that needs two members, and whose ideas are amended, withdrawn, polled and replied to. It is
-// reproducible and is written by the same command as the other samples.
+// The sample log of a chamber that needs two members, whose ideas are amended, withdrawn, polled and replied to. It is reproducible.
 import { allocationOf, deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
 import {
@@ -22,7 +21,7 @@ export const ALLOCATIONS = {
   bob: allocationOf(CHAMBER_ID, BOB, { 'idea-1': 5_000 }),
 };
 
-/** The text with which the first idea becomes a token. */
+/** The first idea's text when it becomes a token. */
 export const AMENDED = { name: 'Compost for all', ticker: 'SOIL', description: 'Two bins a street, emptied weekly.' };
 
 export async function playDebateSample(): Promise<Sample> {

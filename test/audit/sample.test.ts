@@ -22,13 +22,13 @@ describe.each([
   const LINES = `${FOLDER}/${name}.ndjson`;
   const EXPECTED = `${FOLDER}/${name}.expected.json`;
 
-  test('is what the service writes, byte for byte', async () => {
+  test(`${name}: the service writes the sample log byte for byte`, async () => {
     const { lines, expected } = await play();
     await expect(`${lines.join('\n')}\n`).toMatchFileSnapshot(LINES);
     await expect(`${JSON.stringify(expected, null, 2)}\n`).toMatchFileSnapshot(EXPECTED);
   });
 
-  test('is verified by all checks of lines', async () => {
+  test(`${name}: every check of lines verifies the sample log`, async () => {
     const report = await auditFile(pathOf(LINES), {});
     const open = report.checks.filter(({ verdict }) => verdict !== 'verified').map(({ name }) => name);
     expect(open).toEqual([
@@ -48,7 +48,7 @@ describe.each([
     expect(report.counts).toEqual({ verified: 17, broken: 0, undecided: 0, notEvaluated: 10, total: 27 });
   });
 
-  test('has the expected views and root', async () => {
+  test(`${name}: the sample log has the expected views and root`, async () => {
     const audit = new ChamberAudit({ moves: new CrossCheckedTree() });
     for await (const line of readLines(createReadStream(pathOf(LINES)))) await audit.take(line);
     const { decisions, moves } = audit;
@@ -64,7 +64,7 @@ describe.each([
   });
 });
 
-test('the accounts of its members are what the service writes, and are verified', async () => {
+test('the service writes the sample accounts byte for byte, and the auditor verifies them', async () => {
   const ACCOUNTS = `${FOLDER}/chamber-with-admission.accounts.ndjson`;
   const { accounts } = await playAdmissionSample();
   await expect(`${accounts.join('\n')}\n`).toMatchFileSnapshot(ACCOUNTS);

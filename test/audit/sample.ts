@@ -1,5 +1,5 @@
-// The sample logs: a chamber from creation to its tokens, and one with rounds, played on the real service with fixed keys, nonces
-// and times, so that they are the same byte for byte. `npm test -- sample -u` writes their files in fixtures/logs.
+// The sample logs: a chamber from creation to its tokens, and one with rounds. The real service plays them with fixed keys, nonces and
+// times, so that they are reproducible byte for byte. `npm test -- sample -u` writes all sample files to fixtures/logs.
 import { encodeFunctionData, type Hex, keccak256, parseAbi } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { parseKeys, type ServiceKeys, withNewKeys } from '../../src/keys/service-keys.ts';
@@ -23,14 +23,14 @@ export const ANN = signerOf(1);
 export const BOB = signerOf(2);
 export const CAT = signerOf(3);
 
-/** The members' reveals; CAT commits and never reveals. */
+/** The members' allocations; CAT commits and never reveals. */
 export const ALLOCATIONS = {
   ann: allocationOf(CHAMBER_ID, ANN, { 'idea-1': 6_000, 'idea-2': 4_000 }),
   bob: allocationOf(CHAMBER_ID, BOB, { 'idea-2': 1, 'idea-1': 2_500, 'idea-3': 0 }),
   cat: allocationOf(CHAMBER_ID, CAT, { 'idea-3': 10_000 }),
 };
 
-/** As fixed as the agents' keys. */
+/** Returns fixed service keys, so that samples are reproducible. */
 export function fixedKeys(logId: string): ServiceKeys {
   const [receipts, checkpoints] = [4, 5].map((digit) => `0x${Buffer.alloc(32, digit).toString('hex')}`) as [
     string,
@@ -52,7 +52,7 @@ export async function playSample(): Promise<Sample> {
   return sampleOf(service);
 }
 
-/** A chamber with rounds: each phase ends with the last event or turn that is possible. */
+/** Plays a chamber with rounds: each phase ends with its last possible event or turn. */
 export async function playPacedSample(): Promise<Sample> {
   const service = await openService();
   await playRounds(moverOf(service));
@@ -80,7 +80,7 @@ export async function sampleOf(service: TestService): Promise<Sample> {
 
 export type Move = (hour: number, by: Signer, path: string, body?: object, method?: string) => Promise<void>;
 
-/** Makes moves a second apart, each at its hour or later. */
+/** Makes moves a second apart, each no earlier than its hour. */
 export function moverOf(service: TestService, base = '/chambers'): Move {
   let count = 0;
   return async (hour, by, path, body, method = 'POST') => {
@@ -111,7 +111,7 @@ async function playMoves(move: Move): Promise<void> {
     refinement: { budget: '12', steps: [1, 2.5, null] },
   });
   await move(2, ANN, '/1/pass', {});
-  // BOB's half-hour passes, so that the turn is CAT's.
+  // BOB's half hour times out, so that the turn passes to CAT.
   await move(2.6, CAT, '/1/debate', { comment: 'No walls.\n\u0001 "quoted"' });
   await move(3, ANN, '/1/allocate/commit', ALLOCATIONS.ann.commit);
   await move(3, BOB, '/1/allocate/commit', ALLOCATIONS.bob.commit);
@@ -120,7 +120,7 @@ async function playMoves(move: Move): Promise<void> {
   await move(4, ANN, '/1/allocate/reveal', ALLOCATIONS.ann.reveal);
 }
 
-/** No idea graduates. In the second round of PROPOSAL, CAT's turn times out; DEBATE ends after three silent turns in a row. */
+/** No idea graduates. CAT's turn in the second round of PROPOSAL times out; DEBATE ends after three consecutive silent turns. */
 async function playRounds(move: Move): Promise<void> {
   const pace = { rounds: { proposal: 2, debate: 3 }, turnSeconds: 60, movesPerTurn: 1 };
   await move(0, ANN, '', {
@@ -140,12 +140,12 @@ async function playRounds(move: Move): Promise<void> {
   await move(0, ANN, '/1/propose', { name: 'A shed', ticker: 'SHED' });
   await move(0, ANN, '/1/pass', {});
   await move(0, BOB, '/1/pass', {});
-  // CAT's minute passes and PROPOSAL ends: it was the last turn of the second round.
+  // CAT's minute times out, and PROPOSAL ends: it was the last turn of the second round.
   await move(0.025, ANN, '/1/debate', { ideaId: 'idea-2', comment: 'Barrels first.' });
   await move(0.025, ANN, '/1/pass', {});
   await move(0.025, BOB, '/1/debate', { comment: 'Agreed.' });
   await move(0.025, BOB, '/1/pass', {});
-  // Three silent turns in a row: CAT's, ANN's and BOB's.
+  // Three consecutive silent turns: CAT's, ANN's and BOB's.
   for (const member of [CAT, ANN, BOB]) await move(0.025, member, '/1/pass', {});
   await move(0.025, CAT, '/1/allocate/commit', ALLOCATIONS.cat.commit);
   await move(0.025, ANN, '/1/allocate/commit', ALLOCATIONS.ann.commit);
@@ -155,7 +155,7 @@ async function playRounds(move: Move): Promise<void> {
   await move(0.025, BOB, '/1/allocate/reveal', ALLOCATIONS.bob.reveal);
 }
 
-/** A commitment whose fee was raised once, a token, and a failed deployment. */
+/** Records a commitment whose fee was raised once, a token, and a failed deployment. */
 async function playRelay(service: TestService): Promise<void> {
   const first = await signedCommit(service, { nonce: 7, fee: 100n });
   const raised = await signedCommit(service, { nonce: 7, fee: 110n });
@@ -169,7 +169,7 @@ async function playRelay(service: TestService): Promise<void> {
   });
 }
 
-/** The token of the first idea, with this text. */
+/** Records the token of the first idea, with this text. */
 export async function recordToken(service: TestService, text: IdeaText): Promise<void> {
   const token = await signed(FACTORY, deployment(text), { nonce: 8, fee: 100n });
   await record(service, { type: 'relay.deploy_submitted', payload: { ideaId: 'idea-1', ...token } });

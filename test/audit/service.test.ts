@@ -1,4 +1,4 @@
-// Audits of running services, honest and lying, with a real chain, and the command's exit codes.
+// Audits honest and lying services with a real chain, and checks the command's exit codes.
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,10 +24,10 @@ let live: LiveService;
 let between: GoBetween;
 let chain: ChainInfo;
 let folder: string;
-/** How far the Date header is behind the service's time. */
+/** The milliseconds by which the Date header is behind the service's time. */
 let setBack = 0;
 
-/** Chamber 1 is committed, with a token; chamber 2 is in its lobby. */
+/** Chamber 1 is committed and has a token; chamber 2 is in its lobby. */
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'audit-'));
   live = await openLiveService({ CHAIN: '' });
@@ -46,17 +46,17 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-let printed = '';
-let complained = '';
+let stdout = '';
+let stderr = '';
 beforeEach(() => {
   between.lie = (_path, text) => text;
-  printed = '';
-  complained = '';
+  stdout = '';
+  stderr = '';
   vi.spyOn(console, 'log').mockImplementation((text) => {
-    printed += text;
+    stdout += text;
   });
   vi.spyOn(console, 'error').mockImplementation((text) => {
-    complained += text;
+    stderr += text;
   });
 });
 afterEach(() => {
@@ -64,28 +64,28 @@ afterEach(() => {
 });
 
 async function run(args: Partial<AuditArguments>): Promise<number> {
-  printed = '';
+  stdout = '';
   const proofs = join(folder, 'proofs');
   const exitCode = await auditMain({ target: between.url, json: true, proofs, now: live.now, ...args });
-  if (printed.startsWith('{')) expectReport(JSON.parse(printed));
+  if (stdout.startsWith('{')) expectReport(JSON.parse(stdout));
   return exitCode;
 }
 
-/** The service's time, as the time of the audit. */
+/** Sets the audit's time to the service's. */
 const atNow = () => `--now=${new Date(live.now()).toISOString()}`;
-const chambers = () => (JSON.parse(printed) as { readonly chambers: readonly ChamberReport[] }).chambers;
+const chambers = () => (JSON.parse(stdout) as { readonly chambers: readonly ChamberReport[] }).chambers;
 const verdictOf = (name: string) => chambers()[0]?.checks.find((check) => check.name === name)?.verdict;
 const ofChain = () => ({ rpc: chain.rpcUrl ?? '', registries: [chain.registryAddress] });
 
 describe('an honest service', () => {
-  test('is verified by all checks, with its chain and its accounts', async () => {
+  test('all checks verify an honest service with its chain and its accounts', async () => {
     expect(await run({ chamber: 1, ...ofChain() })).toBe(0);
     expect(chambers()).toMatchObject([
       { verdict: 'verified', counts: { verified: 24, broken: 0, undecided: 0, notEvaluated: 3, total: 27 } },
     ]);
   });
 
-  test('is audited chamber by chamber when none is named', async () => {
+  test('an audit that names no chamber audits each chamber', async () => {
     expect(await run({})).toBe(0);
     expect(chambers().map(({ chamberId, moves }) => [chamberId, moves])).toEqual([
       [1, 5],
@@ -93,18 +93,18 @@ describe('an honest service', () => {
     ]);
   });
 
-  test('is asked again later when it is busy', async () => {
+  test('the auditor retries a busy service', async () => {
     between.refuse = [429, 503];
     expect(await run({ chamber: 1 })).toBe(0);
   });
 
-  test('is reported in a table for people, whose counts add up', async () => {
+  test('the stdout table’s counts add up', async () => {
     expect(await run({ chamber: 1, json: false, verbose: true })).toBe(0);
-    expect(printed).toContain('22 verified, 0 broken, 5 not evaluated of 27 checks.');
-    expect(printed.match(/^(verified|broken|not evaluated) {2}/gm)).toHaveLength(27);
+    expect(stdout).toContain('22 verified, 0 broken, 5 not evaluated of 27 checks.');
+    expect(stdout.match(/^(verified|broken|not evaluated) {2}/gm)).toHaveLength(27);
   });
 
-  test('exports a file that is verified against the chain', async () => {
+  test('an exported file is verified against the chain', async () => {
     const path = join(folder, 'chamber.ndjson');
     writeFileSync(path, await (await fetch(`${live.baseUrl}/chambers/1/events`)).text());
     expect(await run({ target: path, ...ofChain() })).toBe(0);
@@ -117,32 +117,32 @@ const lie = (of: string, from: RegExp, to: string) => {
   between.lie = (path, text) => (path === of ? text.replace(from, to) : text);
 };
 
-describe('a service with right lines and wrong responses', () => {
+describe('a service with correct lines and wrong responses', () => {
   test.each([
     ['a root', '/chambers/1/merkle-preview', /"root":"0x../, '"root":"0xff', 'preview'],
     ['a count', '/chambers/1/merkle-preview', /"eventCount":\d/, '"eventCount":9', 'preview'],
     ['an earlier phase', '/chambers/1', /"COMMITTED"/, '"ALLOCATE_REVEAL"', 'views'],
-    ['another time', '/chambers/1', /"now":"\d{4}/, '"now":"1999', 'views'],
+    ['a different time', '/chambers/1', /"now":"\d{4}/, '"now":"1999', 'views'],
     ['a member', '/chambers/1', /did:key:z6/, 'did:key:z7', 'views'],
     ['a committed root', '/chambers/1', /"merkleRoot":"0x../, '"merkleRoot":"0xff', 'views'],
     ['a backer', '/chambers/1/ideas', /"backers":1/, '"backers":2', 'views'],
-    ['an idea more', '/chambers/1/ideas', /\]$/, ',{"ideaId":"idea-2"}]', 'views'],
+    ['an additional idea', '/chambers/1/ideas', /\]$/, ',{"ideaId":"idea-2"}]', 'views'],
     ['an allocation', '/chambers/1/allocations', /"bps":10000/, '"bps":9999', 'views'],
     ['an outcome', '/chambers/1/outcome', /"totalBps":10000/, '"totalBps":9999', 'views'],
-  ])('is caught with %s', async (_what, path, from, to, check) => {
+  ])('a service with correct lines is caught with %s in a response', async (_what, path, from, to, check) => {
     lie(path, from, to);
     expect(await run({ chamber: 1 })).toBe(3);
     expect(verdictOf(check)).toBe('broken');
     expect(chambers()[0]?.counts.broken).toBe(1);
   });
 
-  test('is caught with a phase that does not match the clock', async () => {
+  test('a service is caught with a phase that does not match the clock', async () => {
     lie('/chambers/2', /"phase":"LOBBY"/, '"phase":"PROPOSAL"');
     expect(await run({ chamber: 2 })).toBe(3);
     expect(verdictOf('views')).toBe('broken');
   });
 
-  test('is caught with a log that ends early', async () => {
+  test('a service is caught with a log that ends early', async () => {
     const isEarly = (line: string) => line !== '' && JSON.parse(line).eventId <= 4;
     const early = (text: string) =>
       text
@@ -155,14 +155,14 @@ describe('a service with right lines and wrong responses', () => {
     expect(verdictOf('preview')).toBe('broken');
   });
 
-  test('is caught when it withholds a view', async () => {
+  test('a service is caught when it withholds a view', async () => {
     lie('/chambers/1/ideas', /^.*$/, 'Nothing to see here');
     expect(await run({ chamber: 1 })).toBe(3);
     expect(verdictOf('views')).toBe('broken');
   });
 });
 
-describe('a service whose responses are of another time', () => {
+describe('a service whose clock differs', () => {
   const HOUR = 3_600_000;
   afterEach(() => {
     setBack = 0;
@@ -170,17 +170,17 @@ describe('a service whose responses are of another time', () => {
   const noteOf = (name: string) => chambers()[0]?.checks.find((check) => check.name === name)?.note;
   const FUTURE = /^the service’s responses are dated in the future, \d{4}-.* state the time with --now$/;
 
-  /** The chamber is over: only the time in its view depends on the clock. */
+  /** The chamber has ended: only the time in its view depends on the clock. */
   const stateLater = (millis: number) =>
     lie('/chambers/1', /"now":"[^"]*"/, `"now":"${new Date(live.now() + millis).toISOString()}"`);
 
-  test('that its chamber states is undecided, like lines of that time', async () => {
+  test('a different time in the chamber’s view is undecided, like lines of that time', async () => {
     stateLater(3 * HOUR);
     expect(await run({ chamber: 1 })).toBe(4);
     expect([verdictOf('views'), noteOf('views')]).toEqual(['undecided', expect.stringMatching(FUTURE)]);
   });
 
-  test('by their headers is undecided, too', async () => {
+  test('a different time in the Date header is undecided', async () => {
     setBack = -HOUR;
     stateLater(HOUR);
     expect(await run({ chamber: 1 })).toBe(4);
@@ -188,7 +188,7 @@ describe('a service whose responses are of another time', () => {
     expect(await run({ chamber: 1, maxSkewSeconds: 3_700 })).toBe(0);
   });
 
-  test('within the difference of clocks is sound', async () => {
+  test('a time within the allowed clock skew is sound', async () => {
     setBack = -50_000;
     stateLater(50_000);
     expect(await run({ chamber: 1 })).toBe(0);
@@ -203,7 +203,7 @@ describe('a service that withholds', () => {
     between.refuseOf = () => undefined;
   });
 
-  test('an outcome is caught where the creation records keys', async () => {
+  test('a service that withholds an outcome is caught if the creation records keys', async () => {
     noOutcome();
     expect(await run({ chamber: 1 })).toBe(3);
     expect(verdictOf('views')).toBe('broken');
@@ -211,7 +211,7 @@ describe('a service that withholds', () => {
 });
 
 describe('a service whose list of chambers', () => {
-  const problems = () => (JSON.parse(printed) as { readonly problems: readonly string[] }).problems;
+  const problems = () => (JSON.parse(stdout) as { readonly problems: readonly string[] }).problems;
   const list = (listOf: (ids: readonly number[], before: string | null) => readonly number[]) => {
     between.lie = (path, text) => {
       const { pathname, searchParams } = new URL(path, between.url);
@@ -221,7 +221,7 @@ describe('a service whose list of chambers', () => {
     };
   };
 
-  test('hides its first chamber is caught', async () => {
+  test('a service that hides its first chamber is caught', async () => {
     list((ids) => ids.filter((id) => id !== 1));
     expect(await run({})).toBe(3);
     const logged = expect.stringMatching(
@@ -234,7 +234,7 @@ describe('a service whose list of chambers', () => {
     expect(chambers().map(({ chamberId, verdict }) => [chamberId, verdict])).toEqual([[2, 'verified']]);
   });
 
-  test('hides chambers in the middle is caught, whatever it returns for them', async () => {
+  test('a service that hides chambers in the middle is caught, whatever it returns for them', async () => {
     list((ids) => [5, ...ids]);
     expect(await run({})).toBe(3);
     expect(problems()).toEqual([
@@ -243,7 +243,7 @@ describe('a service whose list of chambers', () => {
     ]);
   });
 
-  test('repeats the same chambers for ever is caught, and read no further', async () => {
+  test('a service that repeats the same chambers forever is caught, and its list is not read further', async () => {
     const requests: (string | null)[] = [];
     list((_ids, before) => {
       requests.push(before);
@@ -259,7 +259,7 @@ test('a service whose later chamber names no account line is caught', async () =
   between.lie = (path, text) =>
     path.startsWith('/chambers/2/events') ? text.replace(/"accountEventId":\d+,/, '') : text;
   expect(await run({})).toBe(3);
-  const { problems } = JSON.parse(printed) as { readonly problems: readonly string[] };
+  const { problems } = JSON.parse(stdout) as { readonly problems: readonly string[] };
   expect(problems[0]).toBe('event 1 of chamber 2 names no account line, although event 1 of chamber 1 did before');
 });
 
@@ -267,40 +267,40 @@ test('a service whose later chamber records no keys is caught', async () => {
   between.lie = (path, text) =>
     path.startsWith('/chambers/2/events') ? text.replace(/"serviceKeys":\{[^}]*\},/, '') : text;
   expect(await run({})).toBe(3);
-  const { problems } = JSON.parse(printed) as { readonly problems: readonly string[] };
+  const { problems } = JSON.parse(stdout) as { readonly problems: readonly string[] };
   expect(problems[0]).toBe(
     'event 1 of chamber 2 records no keys of the service, although the creation of chamber 1 did before',
   );
 });
 
-test('a service whose index gives two entries to one event is caught', async () => {
+test('a service whose index assigns two entries to one event is caught', async () => {
   between.lie = (path, text) =>
     path.includes('/index?')
       ? text.replace('"chamberId":2,"did":null,"eventId":1', '"chamberId":1,"did":null,"eventId":1')
       : text;
   expect(await run({})).toBe(3);
-  const { problems } = JSON.parse(printed) as { readonly problems: readonly string[] };
+  const { problems } = JSON.parse(stdout) as { readonly problems: readonly string[] };
   expect(problems).toEqual([expect.stringMatching(/^the log has event 1 of chamber 1 twice: again at index \d+: /)]);
 });
 
-test('a service that leaves the account of a member out of its log is caught', async () => {
+test('a service that omits a member’s account from its log is caught', async () => {
   const isOfAccount = (path: string) => path.startsWith('/agents/') && path.endsWith('/tlog-proof');
   between.lie = (path, text) => (isOfAccount(path) ? text.replace(/^index \d+$/m, 'index 999999') : text);
   expect(await run({ chamber: 2 })).toBe(3);
-  const { problems } = JSON.parse(printed) as { readonly problems: readonly string[] };
+  const { problems } = JSON.parse(stdout) as { readonly problems: readonly string[] };
   expect(problems[0]).toMatch(
     /^the service does not prove that event \d+ of the account of did:key:\S+ is in its log$/,
   );
 });
 
 describe('a service whose accounts', () => {
-  test('are missing is caught', async () => {
+  test('a service without accounts is caught', async () => {
     between.lie = (path, text) => (path.startsWith('/agents/') ? '{"detail":"agent not found"}' : text);
     expect(await run({ chamber: 1 })).toBe(3);
     expect(verdictOf('registration')).toBe('broken');
   });
 
-  test('name another wallet is caught', async () => {
+  test('a service whose accounts name a different wallet is caught', async () => {
     between.lie = (path, text) =>
       path.startsWith('/agents/') ? text.replaceAll(/0x1{40}/g, `0x${'22'.repeat(20)}`) : text;
     expect(await run({ chamber: 1 })).toBe(3);
@@ -309,7 +309,7 @@ describe('a service whose accounts', () => {
 });
 
 describe('exported lines', () => {
-  test('are verified with their accounts', async () => {
+  test('exported lines are verified with their accounts', async () => {
     const [lines, accounts] = [join(folder, 'lines.ndjson'), join(folder, 'accounts.ndjson')];
     const words = ['export', live.baseUrl, '1', `--out=${lines}`, `--with-accounts=${accounts}`];
     expect(await runCommand(words)).toMatchObject({ exitCode: 0, err: '' });
@@ -319,7 +319,7 @@ describe('exported lines', () => {
     expect(alone).toMatchObject({ exitCode: 0, out: expect.stringMatching(/^not evaluated {2}registration/m) });
   });
 
-  test('whose stuck transaction was replaced by hand are verified with the chain, and undecided without', async () => {
+  test('exported lines with a manually replaced transaction are verified with the chain, and undecided without it', async () => {
     const lines = parse((await (await fetch(`${live.baseUrl}/chambers/1/events`)).text()).trimEnd().split('\n'));
     const sent = lines.find(({ type }) => type === 'relay.commit_submitted') as Line;
     const { payload: logged } = sent;
@@ -334,15 +334,15 @@ describe('exported lines', () => {
     expect(verdictOf('claims')).toBe('verified');
   });
 
-  test('with an open question end with exit code 4, and with 0 or 3 once it is answered', async () => {
+  test('undecided lines end with exit code 4, and with 0 or 3 once they are decided', async () => {
     const first = await (await fetch(`${live.baseUrl}/chambers/1/events`)).text();
     const path = join(folder, 'open.ndjson');
     const [line = ''] = first.split('\n');
     const { ts } = JSON.parse(line) as { readonly ts: string };
     writeFileSync(path, `${line.replace(ts, new Date(Date.parse(ts) + 400_000).toISOString())}\n`);
     expect(await run({ target: path })).toBe(4);
-    expect([JSON.parse(printed).verdict, verdictOf('age')]).toEqual(['undecided', 'undecided']);
-    printed = '';
+    expect([JSON.parse(stdout).verdict, verdictOf('age')]).toEqual(['undecided', 'undecided']);
+    stdout = '';
     expect(await run({ target: path, maxAgeSeconds: 500 })).toBe(0);
     expect(await run({ target: path, maxAgeSeconds: 350 })).toBe(3);
   });
@@ -353,7 +353,7 @@ describe('a report that is kept as a file', () => {
     runCommand(['audit', live.baseUrl, '--chamber=1', `--report=${path}`, atNow(), ...words]);
   const readReport = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
 
-  test('names the audited source, the version, the time and the options', async () => {
+  test('a report file names the audited source, the version, the time and the options', async () => {
     const path = join(folder, 'report.json');
     expect(await keep(path, `--rpc=${chain.rpcUrl}`, `--registry=${chain.registryAddress}`)).toMatchObject({
       exitCode: 0,
@@ -371,7 +371,7 @@ describe('a report that is kept as a file', () => {
     });
   });
 
-  test('replaces no other file, and leaves it unchanged if the audit fails', async () => {
+  test('a report replaces no other file, and a failed audit leaves the report unchanged', async () => {
     const path = join(folder, 'kept.json');
     writeFileSync(path, 'kept');
     expect(await keep(path)).toMatchObject({ exitCode: 5, err: expect.stringContaining('already exists') });
@@ -388,18 +388,18 @@ describe('a log that differs from the chain', () => {
     ['blockNumber', /"blockNumber":\d+/, '"blockNumber":999'],
     ['committedAt', /("committedAt":"[^"]+)\.000Z/, '$1.009Z'],
     ['graduatedAt', /("graduatedAt":"[^"]+)\.000Z/, '$1.009Z'],
-  ])('is caught with another %s', async (_what, from, to) => {
+  ])('a log is caught with a different %s than on the chain', async (_what, from, to) => {
     const path = join(folder, 'altered.ndjson');
     const text = await (await fetch(`${live.baseUrl}/chambers/1/events`)).text();
     writeFileSync(path, text.replace(from, to));
     expect([3, 4]).toContain(await run({ target: path, ...ofChain() }));
     expect(verdictOf('claims')).toBe('undecided');
-    printed = '';
+    stdout = '';
     await run({ target: path, ...ofChain(), allowReorganized: true });
     expect(verdictOf('claims')).toBe('verified');
   });
 
-  test('is caught when its root differs', async () => {
+  test('a log whose root differs from the chain is caught', async () => {
     expect(await run({ target: SAMPLE, ...ofChain() })).toBe(3);
     expect(['contract', 'claims'].map(verdictOf)).toEqual(['broken', 'broken']);
   });
@@ -419,7 +419,7 @@ describe('input that cannot be audited', () => {
     ['an empty file', '', 'it is empty, there is nothing to audit'],
     ['text', 'Dear auditor,\n', 'it contains no event of a chamber: line 1 is not JSON'],
     ['one line torn', '{"chamberId":1,', 'it contains no event of a chamber: line 1 is torn'],
-    ['JSON of something else', '{"name":"x"}\n', 'line 1 has no type: it is not an event record'],
+    ['unrelated JSON', '{"name":"x"}\n', 'line 1 has no type: it is not an event record'],
     [
       'an agent’s account',
       agent,
@@ -428,17 +428,17 @@ describe('input that cannot be audited', () => {
   ])('%s ends with one sentence and exit code 2', async (_what, text, sentence) => {
     const target = file(text);
     expect(await run({ target, json: false })).toBe(2);
-    expect(complained).toContain(`usage: ${target}: `);
-    expect(complained).toContain(sentence);
-    expect(complained).not.toContain('\n');
-    expect(printed).toBe('');
+    expect(stderr).toContain(`usage: ${target}: `);
+    expect(stderr).toContain(sentence);
+    expect(stderr).not.toContain('\n');
+    expect(stdout).toBe('');
   });
 
   test.each([
     ['a missing file', { target: '/nowhere/chamber.ndjson' }, 'file not found'],
     ['a directory', { target: '/' }, 'it is a directory, not a file'],
     ['a chain without a registry', { target: SAMPLE, rpc: 'http://x' }, '--rpc needs --registry'],
-    ['an origin that is no URL', { target: SAMPLE, origins: ['forum.test'] }, '--origin must be an http(s) URL'],
+    ['an origin that is not a URL', { target: SAMPLE, origins: ['forum.test'] }, '--origin must be an http(s) URL'],
     ['a missing file of accounts', { target: SAMPLE, accounts: '/nowhere' }, '--accounts=/nowhere: file not found'],
     [
       'a registry that is not an address',
@@ -447,24 +447,24 @@ describe('input that cannot be audited', () => {
     ],
   ])('%s ends with exit code 2', async (_what, args, sentence) => {
     expect(await run(args)).toBe(2);
-    expect(JSON.parse(complained)).toEqual({ error: 'usage', detail: expect.stringContaining(sentence), exitCode: 2 });
+    expect(JSON.parse(stderr)).toEqual({ error: 'usage', detail: expect.stringContaining(sentence), exitCode: 2 });
   });
 
-  test('a missing chamber is reported as by every command', async () => {
+  test('a missing chamber is reported with the error of every command', async () => {
     expect(await run({ chamber: 9 })).toBe(2);
     const detail = `chamber 9 not found at ${between.url}`;
-    expect(JSON.parse(complained)).toEqual({ error: 'FORUM_ERR_NOT_FOUND', detail, exitCode: 2 });
+    expect(JSON.parse(stderr)).toEqual({ error: 'FORUM_ERR_NOT_FOUND', detail, exitCode: 2 });
   });
 
   test('a registry address without a contract ends with exit code 2', async () => {
     expect(await run({ target: SAMPLE, ...ofChain(), registries: [`0x${'11'.repeat(20)}`] })).toBe(2);
-    expect(complained).toContain('the chain has no ChamberRegistry at');
+    expect(stderr).toContain('the chain has no ChamberRegistry at');
   });
 
-  test('lines of another chamber than the one asked for are broken', async () => {
+  test('lines of a chamber other than the requested one are broken', async () => {
     expect(await run({ target: SAMPLE, chamber: 2 })).toBe(3);
     expect(verdictOf('chamber')).toBe('broken');
-    expect(printed).toContain('22 lines belong to chamber 1, not to chamber 2');
+    expect(stdout).toContain('22 lines belong to chamber 1, not to chamber 2');
   });
 
   test('lines of two logs are broken where they meet', async () => {
@@ -475,14 +475,14 @@ describe('input that cannot be audited', () => {
     expect(chambers()[0]?.brokenEvents).toEqual(expect.arrayContaining([3, 4]));
   });
 
-  test('a service or a chain that is away ends with exit code 6', async () => {
+  test('an unreachable service or chain ends with exit code 6', async () => {
     const away = `http://127.0.0.1:${await freePort()}`;
     expect(await run({ target: away })).toBe(6);
     expect(await run({ target: SAMPLE, rpc: away, registries: [chain.registryAddress] })).toBe(6);
   });
 });
 
-test('a service whose clock was set back by a phase is verified, all its views included', async () => {
+test('a service whose clock was set back by a phase is verified, including all views', async () => {
   live.advance(PHASE_MILLIS);
   setBack = PHASE_MILLIS;
   expect(await run({ chamber: 2 })).toBe(0);

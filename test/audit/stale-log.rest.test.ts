@@ -1,4 +1,4 @@
-// A service that withholds lines from its log: the audit waits some seconds for each missing proof.
+// Audits a service that withholds lines from its log; each audit waits some seconds for the missing proofs.
 import { describe, expect, it } from 'vitest';
 import { call, debating, run } from '../kit/service.ts';
 import { atEnd } from '../kit/temporary.ts';
@@ -8,7 +8,7 @@ import { audit as auditRunning, covered, logOf } from './running-audit.ts';
 const SLOW = { timeout: 180_000 };
 const MINUTE = 60_000;
 
-/** A chamber whose events 1 to 3 are in the log; the fourth is a minute old, and the fifth is new. */
+/** Plays a chamber: events 1 to 3 are in the log, the fourth is a minute old, and the fifth is new. */
 async function played() {
   const running = await run();
   const { debate } = await debating(running);
@@ -32,13 +32,13 @@ async function audit({ running, between }: Awaited<ReturnType<typeof played>>, o
 const OVERDUE = 'event 4 is under no checkpoint, although it is more than a minute old';
 
 describe('an event that is a minute old and in no tree', () => {
-  it('is not hidden by a new one behind it', SLOW, async () => {
+  it('a newer event does not hide an overdue event that the log lacks', SLOW, async () => {
     const world = await played();
     world.between.lie = (path, text) => (/events\/[45]\/tlog-proof$/.test(path) ? 'none' : text);
     expect(await audit(world, { chamber: 1 })).toMatchObject({ exitCode: 3, sentences: [OVERDUE] });
   });
 
-  it('is not hidden by a checkpoint of before, first or all the time', SLOW, async () => {
+  it('an old checkpoint, shown at first or throughout, does not hide an overdue event that the log lacks', SLOW, async () => {
     const world = await played();
     const { between, stale } = world;
     const isHidden = (path: string) => /events\/[45]\/tlog-proof$/.test(path);
@@ -52,20 +52,20 @@ describe('an event that is a minute old and in no tree', () => {
     expect((await audit(world)).exitCode).toBe(3);
   });
 
-  it('is proved to be there by an honest service', SLOW, async () => {
+  it('an honest service proves that an overdue event is in its log', SLOW, async () => {
     expect(await audit(await played())).toMatchObject({ exitCode: 0, report: { problems: [], doubts: [] } });
   });
 });
 
 describe('a chamber that is listed only once the log was read', () => {
-  it('is held to the largest checkpoint that its proofs show', SLOW, async () => {
+  it('a chamber listed after the log was read must be under the largest checkpoint that its proofs show', SLOW, async () => {
     const running = await run();
     await debating(running);
     const { debate, id } = await debating(running);
     await covered(running);
     const { prefix } = await logOf(running);
     const stale = await (await fetch(`${running.url}${prefix}/checkpoint`)).text();
-    // The alleged newest checkpoint proves the older chamber.
+    // The response claims that the newest checkpoint proves the older chamber.
     const proofPath = '/chambers/1/events/2/tlog-proof';
     const proof = await (await fetch(running.url + proofPath)).text();
     await debate('of one history');
@@ -81,7 +81,7 @@ describe('a chamber that is listed only once the log was read', () => {
       if (path === proofPath) return proof;
       if (path.startsWith('/chambers?') && lists++ === 0)
         return JSON.stringify(JSON.parse(text).filter(({ chamberId }: { chamberId: number }) => chamberId !== id));
-      // The entry that only the larger checkpoint covers is another event 1 of the chamber.
+      // The entry that only the larger checkpoint covers is a second event 1 of the chamber.
       if (path.startsWith(`${prefix}/index?`)) return text.replace(last, last.replace(/"eventId":\d+/, '"eventId":1'));
       return text;
     };
@@ -92,7 +92,7 @@ describe('a chamber that is listed only once the log was read', () => {
     ]);
   });
 
-  it('has to have its members’ accounts in the log, too', SLOW, async () => {
+  it('a chamber listed after the log was read must also have its members’ accounts in the log', SLOW, async () => {
     const running = await run();
     await debating(running);
     const { by, id } = await debating(running);

@@ -1,4 +1,4 @@
-// Vectors of chambers and accounts in which the service has withheld texts, made from the sample logs and the service's fixed keys.
+// Vectors of chambers and accounts whose service withheld texts, derived from the sample logs and the service's fixed keys.
 import { readFileSync } from 'node:fs';
 import { thumbprintOf } from '../../src/crypto/jwk.ts';
 import { withhold } from '../../src/crypto/stub.ts';
@@ -11,7 +11,7 @@ import { fixedKeys } from './sample.ts';
 
 type Row = readonly [title: string, text: string, ...eventIds: number[]];
 type RowWithAccounts = readonly [title: string, text: string, accounts: string, ...eventIds: number[]];
-/** `originals` are lines that an auditor was given too. */
+/** `originals` are additional lines given to the auditor. */
 type RowWithOriginals = readonly [title: string, text: string, originals: string, ...eventIds: number[]];
 
 const read = (name: string) =>
@@ -35,23 +35,23 @@ const LOG = 'c0ffee00'.repeat(4);
 const keyOf = (seed: Uint8Array) => ({ publicKey: publicKeyOf(seed), sign: signWith(seed) });
 const KEY = keyOf(fixedKeys(LOG).all('receipts')[0]?.seed as Uint8Array);
 const FOREIGN = keyOf(new Uint8Array(32).fill(99));
-/** The encoding of a point of order 4. */
+/** The encoding of a curve point of order 4. */
 const SMALL_ORDER = 'A'.repeat(43);
 const TERMS = { at: START + 9 * HOUR, reason: 'personal-data', log: LOG, key: KEY } as const;
 
-/** The stub of a line. */
+/** Returns the line's stub. */
 function stubOf(line: string, terms: Partial<Parameters<typeof withhold>[1]> = {}): string {
   const made = withhold(line, { ...TERMS, ...terms });
   if ('refused' in made) throw new Error(`${made.refused}: ${line}`);
   return made.stub;
 }
 
-/** The lines, some of which are withheld. */
+/** Returns the lines, with those events withheld. */
 function withheld(eventIds: readonly number[], lines: readonly string[] = LINES, terms = {}): readonly string[] {
   return lines.map((line, index) => (eventIds.includes(index + 1) ? stubOf(line, terms) : line));
 }
 
-/** A stub with other members, signed again. */
+/** Returns a stub with other members, signed again. */
 function forged(stub: string, members: Line, terms: Line = {}, key = KEY): string {
   const changed = { ...(JSON.parse(stub) as Line), ...members };
   const { signature: _, ...stated } = { ...(changed['withheld'] as Line), ...terms };
@@ -69,7 +69,7 @@ const without = (eventId: number, members: Line) => {
   return { payload: { ...payload, ...members } };
 };
 const requestOf = (eventId: number) => (JSON.parse(lineOf(eventId)) as Line)['request'] as Line;
-/** The stub's members without a signature of their own, over an event that has no texts. */
+/** Stub members for an event that has no texts; the caller adds the signature. */
 const overEvent = (eventId: number) => {
   const { withheld: terms } = JSON.parse(stubAt(COMMENT)) as { withheld: Line };
   const record = JSON.parse(lineOf(eventId)) as Line;
@@ -77,17 +77,17 @@ const overEvent = (eventId: number) => {
   return forged(canonicalJson({ ...record, withheld: terms }), {}, { leaf });
 };
 
-/** The comment's stub, signed again with other terms. */
+/** The lines, with the comment's stub signed again with other terms. */
 const withTerms = (terms: Line) => replaced(COMMENT, forged(stubAt(COMMENT), {}, terms));
 
-/** The leaves as the next lines hold them. */
+/** The leaves, as the next lines record them. */
 function leavesOf(lines: readonly string[]): readonly string[] {
   return parse(lines)
     .slice(1)
     .map(({ prev }) => String(prev));
 }
 
-/** The log of a service that does not deploy an idea, and gives the reason `[withheld]`. */
+/** The log of a service that does not deploy an idea and gives the reason `[withheld]`. */
 function notDeployed(hidden: readonly number[], before: readonly Line[] = [], txHash: string | null = null): string {
   const records = parse(LINES);
   const { ts } = records[DEPLOYED - 1] as Line;
@@ -96,7 +96,7 @@ function notDeployed(hidden: readonly number[], before: readonly Line[] = [], tx
   return toText(withheld(hidden, rechained([...records.slice(0, SUBMITTED - 1), ...before, last])));
 }
 
-/** A service withholds the reason of a deployment that failed. */
+/** The log of a service that withholds the reason of a failed deployment. */
 function reasonWithheld(): string {
   const records = parse(LINES);
   const { ts } = records[DEPLOYED - 1] as Line;
@@ -113,13 +113,13 @@ export const SOUND: readonly Row[] = [
   ['an idea withheld with the transaction that deployed it', toText(withheld([PROPOSAL, AMENDMENT, SUBMITTED]))],
   ['an idea withheld, but not yet the transaction that deployed it', toText(withheld([AMENDMENT]))],
   [
-    'an amendment withheld for another reason and later',
+    'an amendment withheld later and for a different reason',
     toText(withheld([AMENDMENT], LINES, { reason: 'law', at: START + 99 * HOUR })),
   ],
   ['the moves alone, with a withheld comment', toText(withheld([COMMENT], LINES.slice(0, MOVES)))],
   ['a withheld last line', toText(withheld([COMMENT], LINES.slice(0, COMMENT)))],
   ['a withheld label of a member', toText(withheld([JOIN_OF_ANN], OF_SEATS))],
-  ['an idea with a withheld text that is not deployed for that reason', notDeployed([AMENDMENT])],
+  ['an idea not deployed because of its withheld text', notDeployed([AMENDMENT])],
   ['a withheld reason of a failed deployment', reasonWithheld()],
 ];
 
@@ -130,7 +130,7 @@ export const UNDECIDED: readonly Row[] = [
     toText(withheld([COMMENT], LINES, { key: FOREIGN })),
   ],
   [
-    'an idea that is not deployed for a withheld text, and names a transaction that is not in the log',
+    'an idea not deployed because of a withheld text, with a transaction that is not in the log',
     notDeployed([AMENDMENT], [], `0x${'5a'.repeat(32)}`),
   ],
 ];
@@ -140,22 +140,22 @@ export const BROKEN: readonly Row[] = [
   ['a stub over a pass', replaced(PASS, overEvent(PASS)), PASS],
   ['a stub over a commitment on the chain', replaced(22, overEvent(22)), 22],
   [
-    'a stub with the comment left in',
+    'a stub that still holds the comment',
     replaced(COMMENT, forged(stubAt(COMMENT), without(COMMENT, { comment: 'Who?' }))),
     COMMENT,
   ],
   [
-    'a stub with the refinement left in',
+    'a stub that still holds the refinement',
     replaced(COMMENT, forged(stubAt(COMMENT), without(COMMENT, { refinement: null }))),
     COMMENT,
   ],
   [
-    'a stub with the request left in',
+    'a stub that still holds the request',
     replaced(COMMENT, forged(stubAt(COMMENT), { request: requestOf(COMMENT) })),
     COMMENT,
   ],
   [
-    'a stub with the description left in',
+    'a stub that still holds the description',
     replaced(AMENDMENT, forged(stubAt(AMENDMENT), without(AMENDMENT, { description: 'Two bins.' }))),
     AMENDMENT,
   ],
@@ -164,7 +164,7 @@ export const BROKEN: readonly Row[] = [
     replaced(COMMENT, forged(stubAt(COMMENT), {}, { reason: 'embarrassing' })),
     COMMENT,
   ],
-  ['a stub with a member more', replaced(COMMENT, forged(stubAt(COMMENT), {}, { note: 'x' })), COMMENT],
+  ['a stub with an extra member', replaced(COMMENT, forged(stubAt(COMMENT), {}, { note: 'x' })), COMMENT],
   [
     'a stub with the signature of another stub',
     replaced(
@@ -180,7 +180,7 @@ export const BROKEN: readonly Row[] = [
     COMMENT,
   ],
   [
-    'a stub whose keyid is not of its key',
+    'a stub whose keyid is not its key’s',
     replaced(
       COMMENT,
       forged(
@@ -193,7 +193,7 @@ export const BROKEN: readonly Row[] = [
     COMMENT,
   ],
   [
-    'a stub by another author, with the signature that was',
+    'a stub with a different author and the original signature',
     replaced(
       COMMENT,
       canonicalJson({
@@ -204,24 +204,24 @@ export const BROKEN: readonly Row[] = [
     COMMENT,
   ],
   [
-    'a stub by another author, whose turn it was not',
+    'a stub with a different author, who was out of turn',
     replaced(COMMENT, forged(stubAt(COMMENT), { did: (JSON.parse(lineOf(JOIN + 1)) as Line)['did'] as string })),
     COMMENT,
   ],
-  ['a stub of another chamber', replaced(COMMENT, forged(stubAt(COMMENT), { chamberId: 2 })), COMMENT],
+  ['a stub of a different chamber', replaced(COMMENT, forged(stubAt(COMMENT), { chamberId: 2 })), COMMENT],
   [
-    'a stub with another leaf',
+    'a stub with a different leaf',
     replaced(COMMENT, forged(stubAt(COMMENT), {}, { leaf: `0x${'12'.repeat(32)}` })),
     COMMENT,
     AMENDMENT,
   ],
   [
-    'a stub of another log than the other stubs',
+    'a stub of a different log than the other stubs',
     replaced(AMENDMENT, stubOf(lineOf(AMENDMENT), { log: '1'.repeat(32) }), withheld([COMMENT])),
     AMENDMENT,
   ],
   [
-    'a stub of a comment that becomes another type in the same phase',
+    'a stub that turns a comment into another type of the same phase',
     replaced(
       COMMENT,
       forged(stubAt(COMMENT), {
@@ -247,18 +247,18 @@ export const BROKEN: readonly Row[] = [
     ),
     COMMENT,
   ],
-  ['a withheld transaction of an idea whose texts are not', toText(withheld([SUBMITTED])), SUBMITTED],
-  ['an idea that is not deployed for a text that no stub withholds', notDeployed([]), SUBMITTED],
-  ['an idea that is not deployed although only a comment is withheld', notDeployed([COMMENT]), SUBMITTED],
+  ['a withheld transaction of an idea whose texts are not withheld', toText(withheld([SUBMITTED])), SUBMITTED],
+  ['an idea not deployed because of a text that no stub withholds', notDeployed([]), SUBMITTED],
+  ['an idea not deployed although only a comment is withheld', notDeployed([COMMENT]), SUBMITTED],
   [
-    'an idea that is not deployed for a withheld text, after its transaction',
+    'an idea not deployed because of a withheld text, after its transaction',
     notDeployed([AMENDMENT], [parse(LINES)[SUBMITTED - 1] as Line]),
     DEPLOYED,
   ],
-  ['a stub that names a log in capitals', withTerms({ log: LOG.toUpperCase() }), COMMENT],
+  ['a stub that names its log in uppercase', withTerms({ log: LOG.toUpperCase() }), COMMENT],
   ['a stub that names no log', withTerms({ log: '' }), COMMENT],
-  ['a stub that was withheld on a day that does not exist', withTerms({ at: '2030-02-30T00:00:00.000Z' }), COMMENT],
-  ['a stub that was withheld at a time without milliseconds', withTerms({ at: '2030-01-01T09:00:00Z' }), COMMENT],
+  ['a stub dated on a day that does not exist', withTerms({ at: '2030-02-30T00:00:00.000Z' }), COMMENT],
+  ['a stub dated without milliseconds', withTerms({ at: '2030-01-01T09:00:00Z' }), COMMENT],
   [
     'a stub under a key of small order',
     withTerms({ key: SMALL_ORDER, keyid: thumbprintOf(new Uint8Array(32)) }),
@@ -288,7 +288,7 @@ export const BROKEN_ACCOUNTS: readonly RowWithAccounts[] = [
     JOIN_OF_BOB,
   ],
   [
-    'a withheld registration with another wallet',
+    'a withheld registration with a different wallet',
     toText(OF_SEATS),
     toText(
       ACCOUNTS.with(
@@ -304,7 +304,7 @@ export const BROKEN_ACCOUNTS: readonly RowWithAccounts[] = [
     ...[1, 2, 3, 5, 6, 8, 9, 11],
   ],
   [
-    'a registration withheld with its label left in',
+    'a stub of a registration that still holds the label',
     toText(OF_SEATS),
     toText(
       ACCOUNTS.with(
@@ -326,7 +326,7 @@ function overSeat(eventId: number): string {
   return forged(canonicalJson({ ...record, withheld: terms }), {}, { leaf });
 }
 
-/** A stub with the leaf of a join that had no label, and that join. */
+/** A stub with the leaf of a join that had no label, and the original join. */
 function withoutLabel(): readonly [text: string, originals: string] {
   return [toText(OF_SEATS.with(JOIN_OF_BOB - 1, overSeat(JOIN_OF_BOB))), toText([OF_SEATS[JOIN_OF_BOB - 1] as string])];
 }
@@ -339,37 +339,37 @@ const ofForeignKey = { key: foreignKey, keyid: foreignKeyId } as Line;
 const liar = forged(stubAt(COMMENT), without(COMMENT, { stance: 'for' }));
 
 export const SOUND_ORIGINALS: readonly RowWithOriginals[] = [
-  ['a withheld comment, and the line that was', toText(withheld([COMMENT])), original(COMMENT)],
-  ['a withheld creation, and the line that was, which pins the key', toText(withheld([CREATION])), original(CREATION)],
+  ['a withheld comment and its original line', toText(withheld([COMMENT])), original(COMMENT)],
+  ['a withheld creation and its original line, which pins the key', toText(withheld([CREATION])), original(CREATION)],
   [
-    'an idea withheld with its transaction, and the lines that were',
+    'an idea withheld with its transaction, and the original lines',
     toText(withheld([PROPOSAL, AMENDMENT, SUBMITTED])),
     toText([PROPOSAL, AMENDMENT, SUBMITTED].map(lineOf)),
   ],
   [
-    'a withheld comment, and an earlier stub of it for another reason',
+    'a withheld comment, and an earlier stub of it with a different reason',
     toText(withheld([COMMENT])),
     toText(withheld([COMMENT], [...LINES.slice(0, COMMENT)], { reason: 'law' }).slice(COMMENT - 1)),
   ],
   [
-    'a stub, and another stub of its event with another stance, under a key of somebody else',
+    'a stub, and another stub of its event with a different stance, signed with a foreign key',
     toText(withheld([COMMENT])),
     toText([forged(liar, {}, ofForeignKey, FOREIGN)]),
   ],
   [
-    'a stub, and another stub of its event with another stance, whose signature does not verify',
+    'a stub, and another stub of its event with a different stance and an invalid signature',
     toText(withheld([COMMENT])),
     toText([liar.replace(/"signature":"[^"]*"\}/, `"signature":"${'A'.repeat(86)}"}`)]),
   ],
   [
-    'a stub, and a stub of another log of an event with the same number and another stance',
+    'a stub, and another log’s stub of the same event number with a different stance',
     toText(withheld([COMMENT])),
     toText([forged(liar, {}, { log: 'c0ffee01'.repeat(4) })]),
   ],
 ];
 
 export const BROKEN_ORIGINALS: readonly RowWithOriginals[] = [
-  ['a stub that changes a stance, and the line that was', replaced(COMMENT, liar), original(COMMENT), COMMENT],
-  ['a stub, and another stub of its event with another stance', toText(withheld([COMMENT])), toText([liar]), COMMENT],
-  ['a stub of a join, and the line that was, which has no label', ...withoutLabel(), JOIN_OF_BOB],
+  ['a stub that changes a stance, and the original line', replaced(COMMENT, liar), original(COMMENT), COMMENT],
+  ['a stub, and another stub of its event with a different stance', toText(withheld([COMMENT])), toText([liar]), COMMENT],
+  ['a stub of a join, and the original line, which has no label', ...withoutLabel(), JOIN_OF_BOB],
 ];

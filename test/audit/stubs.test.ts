@@ -1,4 +1,4 @@
-// What the auditor reports of chambers with withheld texts.
+// The auditor's reports about chambers with withheld texts.
 import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -25,13 +25,13 @@ const audit = (title: string, request: Parameters<typeof auditFile>[1] = {}) =>
 describe('a chamber with withheld texts', () => {
   const IDEA = 'an idea withheld with the transaction that deployed it';
 
-  it('is sound, but for the texts of the events that it names', async () => {
+  it('a chamber with withheld texts is sound, except for the texts of the events that the report names', async () => {
     const { verdict, sentence, withheldEvents } = await audit(IDEA);
     expect([verdict, withheldEvents]).toEqual(['verified', [4, 11, 23]]);
     expect(sentence).toBe('Sound, but for the texts of 3 events, withheld by the service (4, 11, 23).');
   });
 
-  it('counts stubs as verified, and what they say as not evaluated', async () => {
+  it('the report counts stubs as verified and their statements as not evaluated', async () => {
     const { checks } = await audit(IDEA);
     const { counts, verdict, note } = checks.find(({ name }) => name === 'withheld') ?? {};
     expect([verdict, counts?.verified, counts?.notEvaluated]).toEqual(['not evaluated', 4, 3]);
@@ -39,14 +39,14 @@ describe('a chamber with withheld texts', () => {
     expect(checks.find(({ name }) => name === 'signature')).toMatchObject({ verdict: 'not evaluated' });
   });
 
-  it('is undecided with --whole', async () => {
+  it('a chamber with withheld texts is undecided with --whole', async () => {
     const { verdict, sentence } = await audit('a withheld comment', { policy: { whole: true } });
     expect(verdict).toBe('undecided');
     expect(sentence).toMatch(/could not be decided: event 10 rests on the service’s word/);
   });
 
-  it('is whole with the lines that were, whose signatures are checked', async () => {
-    const title = 'an idea withheld with its transaction, and the lines that were';
+  it('the auditor checks the signatures of original lines, which make the chamber complete', async () => {
+    const title = 'an idea withheld with its transaction, and the original lines';
     const originals = fileOf(title).replace('.ndjson', '.originals.ndjson');
     const { verdict, sentence, checks } = await audit(title, { originals, policy: { whole: true } });
     expect([verdict, sentence]).toEqual(['verified', 'Sound.']);
@@ -54,8 +54,8 @@ describe('a chamber with withheld texts', () => {
       expect(checks.find((check) => check.name === name)?.verdict, name).toBe('verified');
   });
 
-  it('has the outcome that the service shows, with the lines that were too', async () => {
-    const title = 'an idea withheld with its transaction, and the lines that were';
+  it('a chamber with withheld texts has the service’s outcome, also with the original lines', async () => {
+    const title = 'an idea withheld with its transaction, and the original lines';
     const originals = fileOf(title).replace('.ndjson', '.originals.ndjson');
     const { outcome } = await audit(title, { originals, asksOutcome: true });
     expect(outcome).toMatchObject({
@@ -64,7 +64,7 @@ describe('a chamber with withheld texts', () => {
     expect(outcome).toEqual((await audit(title, { asksOutcome: true })).outcome);
   });
 
-  it('has a check that is verified where nothing is withheld', async () => {
+  it('the check of withheld texts is verified if nothing is withheld', async () => {
     const { checks } = await audit('the whole log');
     expect(checks.find(({ name }) => name === 'withheld')).toMatchObject({ verdict: 'verified', note: null });
   });
@@ -72,9 +72,9 @@ describe('a chamber with withheld texts', () => {
 
 describe('a stub that is contradicted', () => {
   it.each([
-    ['by the line that was', 'a stub that changes a stance, and the line that was', 'stub-and-line'],
-    ['by another stub', 'a stub, and another stub of its event with another stance', 'two-stubs'],
-  ])('%s is a proof that anybody can verify', async (_title, title, kind) => {
+    ['by the original line', 'a stub that changes a stance, and the original line', 'stub-and-line'],
+    ['by another stub', 'a stub, and another stub of its event with a different stance', 'two-stubs'],
+  ])('a stub contradicted %s is a proof that anyone can verify', async (_title, title, kind) => {
     const originals = fileOf(title).replace('.ndjson', '.originals.ndjson');
     const { verdict, checks } = await audit(title, { originals });
     expect(verdict).toBe('broken');
@@ -89,7 +89,7 @@ describe('a stub that is contradicted', () => {
     });
   });
 
-  it('of an honest service is no proof', async () => {
+  it('a stub of an honest service is not a proof', async () => {
     const [stub = ''] = readFileSync(fileOf('a withheld comment'), 'utf8').split('\n').slice(9);
     const line = readFileSync(`${folder}../chamber-with-amendments.ndjson`, 'utf8').split('\n')[9] ?? '';
     const format = 'chambers-misbehaviour@v1';
@@ -106,7 +106,7 @@ describe('a stub that is contradicted', () => {
   });
 });
 
-it('a file of originals with a line that is no event is rejected', async () => {
+it('a file of originals with a line that is not an event is rejected', async () => {
   const originals = join(proofs, 'originals.ndjson');
   await writeFile(originals, '{}\n');
   await expect(audit('a withheld comment', { originals })).rejects.toThrow('1 of its lines are no events');

@@ -1,4 +1,4 @@
-// A logged transaction in forms that the relayer never writes, each with the hash of its bytes.
+// Forms of a logged transaction that the relayer never writes, each with the hash of its bytes.
 import { concat, fromRlp, type Hex, keccak256, numberToHex, parseTransaction, slice, toRlp, trim } from 'viem';
 import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
 import { RELAYER } from './sample.ts';
@@ -6,10 +6,10 @@ import { RELAYER } from './sample.ts';
 type Fields = readonly (Hex | readonly [])[];
 
 const TYPE = '0x02';
-/** Of secp256k1. */
+/** The order of secp256k1. */
 export const CURVE_ORDER =
   0xff_ff_ff_ff_ff_ff_ff_ff_ff_ff_ff_ff_ff_ff_ff_fe_ba_ae_dc_e6_af_48_a0_3b_bf_d2_5e_8c_d0_36_41_41n;
-/** Places in the list of EIP-1559. */
+/** Positions in the field list of an EIP-1559 transaction. */
 const [NONCE, PRIORITY_FEE, Y_PARITY, R, S] = [1, 2, 9, 10, 11] as const;
 
 export async function wrongForms(logged: RelayTransaction): Promise<readonly (readonly [string, RelayTransaction])[]> {
@@ -24,11 +24,11 @@ export async function wrongForms(logged: RelayTransaction): Promise<readonly (re
   const forms: readonly (readonly [string, Hex])[] = [
     ['without a type', await RELAYER.signTransaction({ type: 'legacy', ...call } as Legacy)],
     ['of type 1', await RELAYER.signTransaction({ type: 'eip2930', ...call } as Legacy)],
-    ['with a byte after it', `${raw}00`],
+    ['with a trailing byte', `${raw}00`],
     ['whose nonce has a leading zero', withFields({ [NONCE]: concat(['0x00', fields[NONCE] as Hex]) })],
-    ['with the other s', withFields({ [S]: otherS, [Y_PARITY]: otherParity })],
+    ['with the higher s', withFields({ [S]: otherS, [Y_PARITY]: otherParity })],
     ['with an r of 0', withFields({ [R]: '0x' })],
-    ['whose priority fee is above its fee', await signedAnew(fields.with(PRIORITY_FEE, '0x65'))],
+    ['whose priority fee exceeds its maximum fee', await signedAgain(fields.with(PRIORITY_FEE, '0x65'))],
   ];
   return forms.map(([title, rawTransaction]) => [
     `a transaction ${title}`,
@@ -38,7 +38,7 @@ export async function wrongForms(logged: RelayTransaction): Promise<readonly (re
 
 type Legacy = Parameters<typeof RELAYER.signTransaction>[0];
 
-async function signedAnew(fields: Fields): Promise<Hex> {
+async function signedAgain(fields: Fields): Promise<Hex> {
   const unsigned = fields.slice(0, Y_PARITY) as Hex[];
   const signature = await RELAYER.sign({ hash: keccak256(concat([TYPE, toRlp(unsigned)])) });
   const [r, s] = [slice(signature, 0, 32), slice(signature, 32, 64)];

@@ -7,14 +7,14 @@ const signatures = Array.from({ length: 3_000 }, () => Uint8Array.from({ length:
 const [first] = signatures as [Uint8Array, ...Uint8Array[]];
 
 describe('signatures of a log', () => {
-  test('are each known by the event that had them first, however many there are', () => {
+  test('each of many signatures is known by the event that used it first', () => {
     const set = new UsedValues();
     expect(signatures.map((signature, index) => set.add(signature, index + 1, 0)).filter(Boolean)).toEqual([]);
     const known = signatures.map((signature, index) => set.add(signature, 5_000 + index, 0));
     expect(known).toEqual(signatures.map((_, index) => index + 1));
   });
 
-  test('that differ in one bit are two', () => {
+  test('signatures that differ in one bit are distinct', () => {
     const set = new UsedValues();
     set.add(first, 1, 0);
     for (let bit = 0; bit < 512; bit++) {
@@ -25,7 +25,7 @@ describe('signatures of a log', () => {
     expect(set.add(first, 3, 0)).toBe(1);
   });
 
-  test('are known for the whole horizon, and not for ever', () => {
+  test('signatures are remembered for the whole horizon, and then forgotten', () => {
     const set = new UsedValues(1_000);
     set.add(first, 1, 0);
     const other = new Uint8Array(64);
@@ -39,5 +39,5 @@ describe('signatures of a log', () => {
   });
 });
 
-/** They are forgotten together. */
+/** All signatures of a table are forgotten together. */
 const TABLE_SIGNATURES = 73_728;

@@ -1,4 +1,4 @@
-// The auditor's sentences about some vectors, in the command and in a browser.
+// The auditor's sentences about some vectors, from the command and from the core in a browser.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -10,11 +10,11 @@ const folder = fileURLToPath(new URL('../../fixtures/logs/vectors', import.meta.
 const read = (name: string) => readFileSync(`${folder}/${name}`, 'utf8');
 const index = JSON.parse(read('index.json')) as readonly Vector[];
 
-/** A part of a finding, or of the note that names the option. */
+/** A part of a finding, or of a note that names an option. */
 const SENTENCES: readonly (readonly [title: string, check: string, sentence: string])[] = [
   ...ILLEGAL.map(({ title, code }) => [title, 'rules', `FORUM_ERR_${code}`] as const),
   ...ALTERED.map(([title, eventId, _, check]) => [title, check, `event ${eventId}`] as const),
-  // A late reveal's error does not name the phase that was expected.
+  // The error of a late reveal does not name the expected phase.
   [
     'a late reveal',
     'rules',
@@ -25,53 +25,53 @@ const SENTENCES: readonly (readonly [title: string, check: string, sentence: str
   ['a signature a day and a second old', 'age', 'and at most 86400 s are accepted'],
   ['a signature in the second in which it expired', 'age', 'and the signature had expired'],
   ['a pass left out by a service that rewrites its log', 'root', 'event 18 commits'],
-  ['one token of two ideas', 'service-events', 'as the token of idea-2, which is that of idea-1'],
-  ['a transaction on another chain', 'transactions', 'is for chain 1, although the log began on chain 31337'],
+  ['one token for two ideas', 'service-events', 'as the token of idea-2, which is that of idea-1'],
+  ['a transaction on a different chain', 'transactions', 'is for chain 1, although the log began on chain 31337'],
   ['a transaction with more data than its call', 'transactions', 'is not a signed call of the contracts'],
-  ['a transaction that pays', 'transactions', 'sends 1 wei, which the contract does not accept'],
+  ['a transaction that transfers value', 'transactions', 'sends 1 wei, which the contract does not accept'],
   ['a transaction dated before the end of the reveals', 'service-events', 'comes before the reveal deadline'],
-  ['a service event in the midst of the moves', 'service-events', 'event 10'],
+  ['a service event among the moves', 'service-events', 'event 10'],
   ['a commitment in a block 16 s older than the end of the reveals', 'service-events', '--rpc asks the chain'],
   ...[
     'a commitment by a transaction that is not logged',
-    'a move and the commitment’s transactions left out, root and count set right',
-    'a move and all transactions left out, root and count set right',
+    'a move and the commitment’s transactions left out, root and count corrected',
+    'a move and all transactions left out, root and count corrected',
   ].map((title) => [title, 'transactions', 'is not in the log: --rpc asks the chain'] as const),
   ['an admission left out', 'rules', 'is not on the list of chamber 1'],
-  ['an admission by another than the creator', 'rules', 'only the creator'],
+  ['an admission by an agent other than the creator', 'rules', 'only the creator'],
   ['a join without its balance', 'rules', 'does not record'],
   ['a balance below the rule', 'rules', 'must hold at least 5'],
-  ['a balance in another block than that of the creation', 'payload', 'token is'],
+  ['a balance in a block other than the creation’s', 'payload', 'token is'],
   ['a creation without the chain of its token', 'rules', 'does not record'],
   ['a creation without the block of its token', 'rules', 'does not record'],
-  ['a list of agents that nobody asked for', 'payload', 'admission is'],
-  ['two seats of one wallet', 'rules', 'already has a seat'],
+  ['an admission list that the creator did not request', 'payload', 'admission is'],
+  ['two seats with one wallet', 'rules', 'already has a seat'],
   ['a join without a proven wallet', 'rules', 'provenWallets: '],
-  ['an idea for another wallet than that of the seat', 'payload', 'creatorWallet is'],
-  ['an admission of another agent than was asked for', 'payload', 'did is'],
+  ['an idea for a wallet other than the seat’s', 'payload', 'creatorWallet is'],
+  ['an admission of a different agent than requested', 'payload', 'did is'],
   ['two wallets from one account line', 'registration', ` for 0x${'11'.repeat(20)}, and event 3 for 0x15d34`],
   ['an account line before that of the creation', 'registration', 'although event 1 named event 2 before'],
-  ['a join by an earlier account line than the creation before it', 'registration', 'event 3 names event 1 of the'],
-  ['a join that names an account line of later', 'registration', 'event 3: it is earlier than event 3'],
-  ['the request of another agent', 'registration', 'recorded as a move of'],
-  ['another wallet than was signed', 'registration', 'does not match its request'],
-  ['a registration that is made again', 'registration', 'reuses the signature of an earlier line'],
-  ['a personality that nobody signed', 'registration', 'event 3 of the account'],
-  ['a personality that nobody signed', 'registration', 'has no signature'],
-  ['an account that begins with another line', 'registration', 'is agent.personality_changed'],
-  ['another agentId than the key has', 'registration', 'registers another key'],
+  ['a join that names an earlier account line than the preceding creation', 'registration', 'event 3 names event 1 of the'],
+  ['a join that names a later account line', 'registration', 'event 3: it is earlier than event 3'],
+  ['the request of a different agent', 'registration', 'recorded as a move of'],
+  ['a wallet other than the signed one', 'registration', 'does not match its request'],
+  ['a replayed registration', 'registration', 'reuses the signature of an earlier line'],
+  ['an unsigned personality change', 'registration', 'event 3 of the account'],
+  ['an unsigned personality change', 'registration', 'has no signature'],
+  ['an account that begins with a personality change', 'registration', 'is agent.personality_changed'],
+  ['an agentId other than the key’s', 'registration', 'registers another key'],
   ['an account line left out', 'registration', 'is in the place of event 2'],
   ['a proof left out', 'registration', 'lacks the wallet proof of its request'],
   ['a proof in a line without a request', 'registration', 'holds a wallet proof without its request'],
-  ['a retirement that nobody asked for', 'registration', 'has no signature'],
+  ['a retirement without a request', 'registration', 'has no signature'],
   ['a retirement by a wallet that was never proven', 'registration', ', which was never proven'],
-  ['a retirement that another wallet signed', 'registration', ' did not sign'],
-  ['a retirement signed a day and a second before', 'registration', 'holds a wallet’s signature, which was signed'],
+  ['a retirement signed by a different wallet', 'registration', ' did not sign'],
+  ['a retirement signed a day and a second before its line', 'registration', 'holds a wallet’s signature, which was signed'],
   ['a line after the retirement', 'registration', 'comes after the retirement'],
   ['a move that names the retirement', 'registration', 'which retired the key'],
 ];
 
-test('each sentence is about a vector', () => {
+test('each expected sentence belongs to a vector', () => {
   const titles = new Set(index.map(({ title }) => title));
   expect(SENTENCES.filter(([title]) => !titles.has(title))).toEqual([]);
 });
@@ -79,7 +79,7 @@ test('each sentence is about a vector', () => {
 const isNamed = ({ title }: Vector) => SENTENCES.some(([of]) => of === title);
 
 test.each(index.filter(isNamed))('$title ($file)', async ({ file, accounts, title }) => {
-  // Also compares the findings with those of the core in a browser.
+  // `audit` also compares the findings with those of the core in a browser.
   const { check } = await audit(read(file), accounts ? { accounts: read(accounts) } : {});
   for (const [, name, sentence] of SENTENCES.filter(([of]) => of === title)) {
     const { findings, note } = check(name as Parameters<typeof check>[0]);

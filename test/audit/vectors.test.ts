@@ -1,5 +1,5 @@
-// The vectors in fixtures/logs are those that the tests create. The auditor agrees with each verdict, and its first finding names
-// one of the vector's events.
+// Checks that the vectors in fixtures/logs are the generated ones, that the auditor agrees with each verdict, and that its first
+// finding names one of the vector's events.
 import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -22,7 +22,7 @@ const index = JSON.parse(readFileSync(`${folder}/index.json`, 'utf8')) as readon
 const proofs = await mkdtemp(join(tmpdir(), 'proofs-'));
 afterAll(() => rm(proofs, { recursive: true }));
 
-/** The broken checks of each vector, and all events in findings. */
+/** The broken checks of each vector, and the events of all findings. */
 const broken = new Map<string, string>();
 
 test.each(index.filter(({ after }) => after === undefined))('$title: $verdict ($file)', async (vector) => {
@@ -63,12 +63,12 @@ test.each(index.filter(({ after }) => after !== undefined))(
   },
 );
 
-test('the checks that are broken, and the events that they name, are those on record', async ({ skip }) => {
+test('the vectors break the recorded checks and name the recorded events', async ({ skip }) => {
   skip(broken.size < index.length, 'needs all vectors');
   await expect(`${[...broken.values()].join('\n')}\n`).toMatchFileSnapshot('vectors.findings.txt');
 });
 
-test('the folder holds what they are made of, byte for byte', async () => {
+test('the folder of vectors equals the generated files, byte for byte', async () => {
   const made = await vectors();
   await expect(`${JSON.stringify(made.index, null, 2)}\n`).toMatchFileSnapshot(`${FOLDER}/index.json`);
   for (const [file, text] of made.texts) await expect(text).toMatchFileSnapshot(`${FOLDER}/${file}`);

@@ -1,5 +1,5 @@
-// Vectors for other auditors: honest logs, and logs with every known kind of forgery, with the expected verdict and the events of
-// the first finding. `npm test -- vector -u` writes them from the sample log.
+// Vectors for other auditors: honest logs, and logs with every known kind of forgery, each with the expected verdict and the events of
+// the first finding. `npm test -- vector -u` writes them.
 import { encodeFunctionData, type Hex, parseAbi, parseTransaction } from 'viem';
 import { toDid } from '../../src/crypto/did-key.ts';
 import { leafHash } from '../../src/crypto/merkle.ts';
@@ -43,13 +43,13 @@ export interface Vector {
   readonly file: string;
   /** The file of the members' accounts, if the vector has one. */
   readonly accounts?: string;
-  /** The file of lines that were kept, if the vector has one: the originals of stubs, or other stubs. */
+  /** The file of kept lines, if the vector has one: the originals of stubs, or other stubs. */
   readonly originals?: string;
-  /** The files of the log's earlier chambers, from the oldest to the newest. */
+  /** The files of the log's earlier chambers, oldest first. */
   readonly after?: readonly string[];
   readonly title: string;
   readonly verdict: 'sound' | 'broken' | 'undecided';
-  /** The events that the first finding of a broken log may name: any of them if two lines contradict each other. */
+  /** The events that the first finding may name; several if two lines contradict each other. */
   readonly eventIds: readonly number[];
 }
 
@@ -77,13 +77,13 @@ const rewritten = (lines: readonly Line[]) => toText(rechained(lines));
 const lineOf = (eventId: number) => LINES[eventId - 1] as string;
 const recordOf = (eventId: number) => records[eventId - 1] as Line;
 const iso = (millis: number) => new Date(millis).toISOString();
-/** The log with one line replaced, without correct hashes. */
+/** The log with one line replaced, without corrected hashes. */
 const replaced = (eventId: number, other: string) => raw(LINES.with(eventId - 1, other));
-/** The log with members of one record replaced, with correct hashes. */
+/** The log with members of one record replaced, and correct hashes. */
 const withMembers = (eventId: number, members: Line) =>
   rewritten(records.with(eventId - 1, { ...recordOf(eventId), ...members }));
-/** The moves alone with members of one payload replaced, and correct hashes: no root differs. */
-const ofMoves = (eventId: number, payload: Line) =>
+/** Only the moves, with members of one payload replaced and correct hashes, so that no root differs. */
+const alteredMoves = (eventId: number, payload: Line) =>
   rewritten(
     moves.with(eventId - 1, { ...recordOf(eventId), payload: { ...payloadOf(recordOf(eventId)), ...payload } }),
   );
@@ -91,40 +91,40 @@ const withRequest = (members: Line) => withLine(AFTER_HONEST, { ...line, request
 const debateAt = (by: ForgedMove['by'], at: number) => withLine(AFTER_HONEST - 1, signedLine({ ...honest, by, at }));
 
 const leafHex = (eventId: number) => toHex(leafHash(Buffer.from(lineOf(eventId))));
-/** One more comment, whose body names a seen event. */
+/** The moves with one more comment, whose body names a seen event. */
 function withSeen(seen: Line): string {
   return withLine(AFTER_HONEST, signedLine({ ...honest, body: { ...(honest.body as Line), seen } }));
 }
 
-/** BOB's turn, with 1,800 s from the pass before it. */
+/** BOB's turn, which lasts 1,800 s from the preceding pass. */
 const BOBS_TURN = Date.parse(recordOf(10)['ts'] as string);
 const TURN_MILLIS = 1_800_000;
 
-/** All types of events that named an account line in an earlier release. */
+/** All types of events that name an account line in an earlier release. */
 const NAMING = ['chamber.created', 'chamber.joined', 'chamber.proposed'];
 
 const HONEST: readonly Row[] = [
   ['the whole log', text],
-  ['without a line break at its end', text.trimEnd()],
+  ['a log without a final line break', text.trimEnd()],
   ['the moves alone', raw(LINES.slice(0, MOVES))],
-  ['the end cut off within the moves', raw(LINES.slice(0, 9))],
+  ['a log cut off within the moves', raw(LINES.slice(0, 9))],
   ['the first line alone', raw(LINES.slice(0, 1))],
   ['an earlier release, whose moves name no account line', rewritten(moves.map(withoutAccount))],
   [
-    'an earlier release, of whose moves only creations, joins and proposals name account lines',
+    'an earlier release in which only creations, joins and proposals name account lines',
     rewritten(moves.map((move) => (NAMING.includes(String(move['type'])) ? withoutSeat(move) : withoutAccount(move)))),
   ],
   ['one more comment', withLine(AFTER_HONEST, line)],
   [
-    'a comment whose agent says what it has seen',
+    'a comment that names a seen event',
     withSeen({ eventId: AFTER_HONEST - 1, leaf: leafHex(AFTER_HONEST - 1) }),
   ],
   [
-    'a comment whose agent says what it had seen long before',
+    'a comment that names an event seen long before',
     withSeen({ eventId: 2, leaf: leafHex(2).replace(/[a-f]/g, (digit) => digit.toUpperCase()) }),
   ],
   ['a comment in the last millisecond of a turn', debateAt(BOB, BOBS_TURN + TURN_MILLIS - 1)],
-  ['a comment in the first millisecond of the turn after one that ran out', debateAt(CAT, BOBS_TURN + TURN_MILLIS)],
+  ['a comment in the first millisecond of the turn after a timeout', debateAt(CAT, BOBS_TURN + TURN_MILLIS)],
   ['one more reveal', withLine(MOVES + 1, reveal(4.5))],
   ['a reveal in the last millisecond', withLine(MOVES + 1, reveal(5 - 1 / HOUR))],
   [
@@ -143,7 +143,7 @@ const UNDECIDED: readonly Row[] = [
   ['a signature 61 s ahead', withLine(AFTER_HONEST, at(honest.at + 61_000))],
   ['a signature ten minutes ahead', withLine(AFTER_HONEST, at(honest.at + 600_000))],
   [
-    'a request for another address',
+    'a request to a different service address',
     withLine(AFTER_HONEST, signedLine({ ...honest, origin: 'https://other.test/api' })),
   ],
   ['a commitment by a transaction that is not logged', altered(COMMITTED, { txHash: OTHER_HASH })],
@@ -159,7 +159,7 @@ const AHEAD: readonly Row[] = [
   ['a join dated in the future', rules.joinedIn(Date.UTC(2020, 0, 1), Date.UTC(9998, 0, 1))],
 ];
 
-/** The first two moves, signed for these addresses. */
+/** Returns the first two moves, signed for these addresses. */
 function signedAt(...bases: readonly string[]): string {
   const [created, joined] = [recordOf(1), recordOf(2)].map((record, index) => {
     const by = [ANN, BOB, CAT].find(({ did }) => did === record['did']) ?? ANN;
@@ -188,24 +188,24 @@ const failed = (txHash: Json) =>
     }),
   );
 
-/** A service's claims about the chain, which lines neither confirm nor contradict. */
+/** A service's claims about the chain that lines neither confirm nor contradict. */
 const OF_CHAIN: readonly Row[] = [
-  ['of the chain: another block', altered(COMMITTED, { blockNumber: 41 })],
-  ['of the chain: another time of the commitment', altered(COMMITTED, { committedAt: '2030-01-01T05:00:05.000Z' })],
-  ['of the chain: another token', altered(DEPLOY + 1, { tokenAddress: OTHER_ADDRESS })],
-  ['of the chain: another time of the token', altered(DEPLOY + 1, { graduatedAt: '2030-01-01T05:00:07.000Z' })],
-  ['of the chain: another reason', altered(LAST, { reason: 'none' })],
-  ['of the chain: a token denied, without a transaction', failed(null)],
-  ['of the chain: a token denied, with its transaction', failed(payloadOf(recordOf(DEPLOY))['txHash'] ?? null)],
-  ['of the chain: a token that is not recorded', raw(LINES.slice(0, DEPLOY))],
+  ['chain claim: a different block', altered(COMMITTED, { blockNumber: 41 })],
+  ['chain claim: a different time of the commitment', altered(COMMITTED, { committedAt: '2030-01-01T05:00:05.000Z' })],
+  ['chain claim: a different token', altered(DEPLOY + 1, { tokenAddress: OTHER_ADDRESS })],
+  ['chain claim: a different time of the token', altered(DEPLOY + 1, { graduatedAt: '2030-01-01T05:00:07.000Z' })],
+  ['chain claim: a different reason', altered(LAST, { reason: 'none' })],
+  ['chain claim: a denied token, without a transaction', failed(null)],
+  ['chain claim: a denied token, with its transaction', failed(payloadOf(recordOf(DEPLOY))['txHash'] ?? null)],
+  ['chain claim: a token that is not recorded', raw(LINES.slice(0, DEPLOY))],
 ];
 
-/** Only the chain can decide these. */
+/** Claims that only the chain can decide. */
 const UNDECIDED_CHAIN: readonly Row[] = [
-  ['of the chain: a failure by a transaction that is not logged', altered(LAST, { txHash: OTHER_HASH })],
-  ['of the chain: a token denied, with a transaction that is not logged', failed(OTHER_HASH)],
-  ['of the chain: a commitment whose transactions are not logged', rewritten(records.toSpliced(MOVES, 2))],
-  ['of the chain: a token whose transaction is not logged', rewritten(records.toSpliced(DEPLOY - 1, 1))],
+  ['chain claim: a failure by a transaction that is not logged', altered(LAST, { txHash: OTHER_HASH })],
+  ['chain claim: a denied token, with a transaction that is not logged', failed(OTHER_HASH)],
+  ['chain claim: a commitment whose transactions are not logged', rewritten(records.toSpliced(MOVES, 2))],
+  ['chain claim: a token whose transaction is not logged', rewritten(records.toSpliced(DEPLOY - 1, 1))],
 ];
 
 const COPIES: readonly Row[] = [
@@ -214,23 +214,23 @@ const COPIES: readonly Row[] = [
   ['two moves left out', raw(LINES.toSpliced(5, 2)), 6, 7],
   ['the last move left out', raw(LINES.toSpliced(MOVES - 1, 1)), MOVES],
   ['the commitment left out', raw(LINES.toSpliced(COMMITTED - 1, 1)), COMMITTED],
-  ['a line twice', raw(LINES.toSpliced(6, 0, lineOf(6))), 6],
-  ['two lines changed places', raw(LINES.with(9, lineOf(11)).with(10, lineOf(10))), 10, 11],
-  ['a line further down', raw([...LINES.toSpliced(5, 1).slice(0, 12), lineOf(6), ...LINES.slice(13)]), 6],
+  ['a duplicate line', raw(LINES.toSpliced(6, 0, lineOf(6))), 6],
+  ['two lines swapped', raw(LINES.with(9, lineOf(11)).with(10, lineOf(10))), 10, 11],
+  ['a line moved further down', raw([...LINES.toSpliced(5, 1).slice(0, 12), lineOf(6), ...LINES.slice(13)]), 6],
   ['an empty line', raw(LINES.toSpliced(6, 0, '')), 7],
   ['a line that is not JSON', raw(LINES.toSpliced(6, 0, 'hello')), 7],
-  ['a line of JSON that is no object', raw(LINES.toSpliced(6, 0, '[]')), 7],
-  ['the last line torn', text.slice(0, -40), LAST],
-  ['a member name twice in a line', replaced(7, lineOf(7).replace('{', '{"chamberId":1,')), 7],
-  ['members in another order', replaced(7, lineOf(7).replace(/^\{("chamberId":1),("did":"[^"]*"),/, '{$2,$1,')), 7],
+  ['a line of JSON that is not an object', raw(LINES.toSpliced(6, 0, '[]')), 7],
+  ['a torn last line', text.slice(0, -40), LAST],
+  ['a duplicate member name in a line', replaced(7, lineOf(7).replace('{', '{"chamberId":1,')), 7],
+  ['members in a different order', replaced(7, lineOf(7).replace(/^\{("chamberId":1),("did":"[^"]*"),/, '{$2,$1,')), 7],
   ['a blank in a line', replaced(7, lineOf(7).replace(',', ', ')), 7],
   ['a character written as an escape', replaced(7, lineOf(7).replace('Rain', '\\u0052ain')), 7],
-  ['a number written otherwise', replaced(7, lineOf(7).replace('"eventId":7', '"eventId":7.0')), 7],
-  ['line breaks of Windows', raw(LINES).replaceAll('\n', '\r\n'), 1],
+  ['a number in a different notation', replaced(7, lineOf(7).replace('"eventId":7', '"eventId":7.0')), 7],
+  ['Windows line breaks', raw(LINES).replaceAll('\n', '\r\n'), 1],
   ['a byte order mark', `\uFEFF${text}`, 1],
-  ['a comment altered, and no hash set right', replaced(11, lineOf(11).replace('No walls', 'No halls')), 11],
-  ['another hash of the line before', replaced(11, lineOf(11).replace(/"prev":"[^"]*"/, `"prev":"${OTHER_HASH}"`)), 11],
-  ['the last move altered, and no hash set right', replaced(MOVES, lineOf(MOVES).replace('6000', '6001')), MOVES],
+  ['an altered comment without corrected hashes', replaced(11, lineOf(11).replace('No walls', 'No halls')), 11],
+  ['a different hash of the previous line', replaced(11, lineOf(11).replace(/"prev":"[^"]*"/, `"prev":"${OTHER_HASH}"`)), 11],
+  ['an altered last move without corrected hashes', replaced(MOVES, lineOf(MOVES).replace('6000', '6001')), MOVES],
 ];
 
 const RECORDS: readonly Row[] = [
@@ -241,19 +241,19 @@ const RECORDS: readonly Row[] = [
   ['a time without milliseconds', withMembers(7, { ts: '2030-01-01T01:00:02Z' }), 7],
   ['a time with an offset', withMembers(7, { ts: '2030-01-01T02:00:02.000+01:00' }), 7],
   ['a time that does not exist', withMembers(7, { ts: '2030-02-30T01:00:02.000Z' }), 7],
-  ['a time before the one before it', withMembers(COMMITTED, { ts: iso(START + 5 * HOUR) }), COMMITTED],
-  ['a line of another chamber', withMembers(7, { chamberId: 2 }), 7],
-  ['a first line that refers to one before it', raw([lineOf(1).replace(`0x${'00'.repeat(32)}`, OTHER_HASH)]), 1],
-  ['a hash in capitals', replaced(7, capitalPrev(7)), 7],
-  ['a signer of a service event', withMembers(COMMITTED, { did: ANN.did }), COMMITTED],
-  ['a wallet with a wrong checksum', ofMoves(7, { creatorWallet: WRONG_CHECKSUM }), 7],
-  ['numbers that skip one, whose hashes fit', skipped(7), 7],
+  ['a time before that of the previous line', withMembers(COMMITTED, { ts: iso(START + 5 * HOUR) }), COMMITTED],
+  ['a line of a different chamber', withMembers(7, { chamberId: 2 }), 7],
+  ['a first line that refers to a previous one', raw([lineOf(1).replace(`0x${'00'.repeat(32)}`, OTHER_HASH)]), 1],
+  ['a hash in uppercase', replaced(7, capitalPrev(7)), 7],
+  ['a service event with a signer', withMembers(COMMITTED, { did: ANN.did }), COMMITTED],
+  ['a wallet with a wrong checksum', alteredMoves(7, { creatorWallet: WRONG_CHECKSUM }), 7],
+  ['numbers that skip one, with correct hashes', skipped(7), 7],
 ];
 
 const EVIDENCE: readonly Row[] = [
   ...WRONG_EVIDENCE.map(([title, forged]): Row => [title, withLine(AFTER_HONEST, forged), AFTER_HONEST]),
   [
-    'a signature used again',
+    'a replayed signature',
     rewritten(moves.toSpliced(AFTER_HONEST - 1, 0, line, line)),
     AFTER_HONEST,
     AFTER_HONEST + 1,
@@ -262,24 +262,24 @@ const EVIDENCE: readonly Row[] = [
   ['a signature a day and a second old', withLine(AFTER_HONEST, at(honest.at - 86_401_000)), AFTER_HONEST],
   ['a signature ten minutes and a second ahead', withLine(AFTER_HONEST, at(honest.at + 601_000)), AFTER_HONEST],
   ['a signature in the second in which it expired', withLine(AFTER_HONEST, expired(100_000)), AFTER_HONEST],
-  ['a body with a blank more', withRequest({ body: `${String(request['body'])} ` }), AFTER_HONEST],
+  ['a body with an extra blank', withRequest({ body: `${String(request['body'])} ` }), AFTER_HONEST],
   [
-    'another creation time than was signed',
+    'a creation time other than the signed one',
     withRequest({ signatureInput: inputWith(/created=(\d+)/, (s) => `created=${Number(s) + 1}`) }),
     AFTER_HONEST,
   ],
   [
-    'another nonce than was signed',
+    'a nonce other than the signed one',
     withRequest({ signatureInput: inputWith(/nonce="([^"]*)"/, () => 'nonce="x"') }),
     AFTER_HONEST,
   ],
   [
-    'another algorithm',
+    'a different algorithm',
     withRequest({ signatureInput: inputWith(/alg="([^"]*)"/, () => 'alg="hmac-sha256"') }),
     AFTER_HONEST,
   ],
   [
-    'a component less than is due',
+    'a required component left out',
     withRequest({ signatureInput: inputWith(/ ?"@target-uri"()/, () => '') }),
     AFTER_HONEST,
   ],
@@ -292,7 +292,7 @@ const EVIDENCE: readonly Row[] = [
     AFTER_HONEST,
   ],
   [
-    'a signature in another label',
+    'a signature under a different label',
     withRequest({ signature: String(request['signature']).replace('sig1', 'sig2') }),
     AFTER_HONEST,
   ],
@@ -300,8 +300,8 @@ const EVIDENCE: readonly Row[] = [
 
 const RULES: readonly Row[] = [
   ...ILLEGAL.map(({ title, eventId, code: _, ...move }): Row => [title, withLine(eventId, signedLine(move)), eventId]),
-  ['what an agent has seen, with a member more', withSeen({ eventId: 2, leaf: leafHex(2), note: 'x' }), AFTER_HONEST],
-  ['what an agent has seen, without a leaf', withSeen({ eventId: 2 }), AFTER_HONEST],
+  ['a seen event with an extra member', withSeen({ eventId: 2, leaf: leafHex(2), note: 'x' }), AFTER_HONEST],
+  ['a seen event without a leaf', withSeen({ eventId: 2 }), AFTER_HONEST],
   ['a comment in the first millisecond after a turn', debateAt(BOB, BOBS_TURN + TURN_MILLIS), AFTER_HONEST - 1],
   ['a pass left out by a service that rewrites its log', rewritten(records.toSpliced(5, 1)), 6],
   ...moves.map(
@@ -311,25 +311,25 @@ const RULES: readonly Row[] = [
       index + 1,
     ],
   ),
-  ['an account line before that of the creation', ofMoves(1, { accountEventId: 2 }), 1, 2],
+  ['an account line before that of the creation', alteredMoves(1, { accountEventId: 2 }), 1, 2],
   ['a join without an account line', withMembers(3, withoutAccount(recordOf(3))), 3],
   ['a join without the wallet of its member', withMembers(3, withoutSeat(recordOf(3))), 3],
   [
-    'a join that says whether its wallet is proven, and not which it is',
+    'a join that says whether its wallet is proven but does not name it',
     withMembers(3, lacking(3, 'walletAddress')),
     3,
   ],
-  ['a join that names its wallet, and not whether it is proven', withMembers(3, lacking(3, 'walletProven')), 3],
+  ['a join that names its wallet but not whether it is proven', withMembers(3, lacking(3, 'walletProven')), 3],
   ['a join of an earlier release with a label', labelled(), 3],
   ['a comment without an account line', withMembers(9, withoutAccount(recordOf(9))), 9],
-  ['two wallets from one account line', ofMoves(8, { creatorWallet: OTHER_WALLET }), 3, 7, 8],
+  ['two wallets from one account line', alteredMoves(8, { creatorWallet: OTHER_WALLET }), 3, 7, 8],
   [
-    'another history than the agent has seen',
+    'a history other than the one that the agent has seen',
     withSeen({ eventId: AFTER_HONEST - 1, leaf: OTHER_HASH }),
     AFTER_HONEST - 1,
     AFTER_HONEST,
   ],
-  ['an event that the agent can not have seen', withSeen({ eventId: AFTER_HONEST, leaf: OTHER_HASH }), AFTER_HONEST],
+  ['an event that the agent cannot have seen', withSeen({ eventId: AFTER_HONEST, leaf: OTHER_HASH }), AFTER_HONEST],
 ];
 
 async function serviceEvents(): Promise<readonly Row[]> {
@@ -339,22 +339,22 @@ async function serviceEvents(): Promise<readonly Row[]> {
   const call = async (...args: Parameters<typeof signed>) => altered(DEPLOY, { ...(await signed(...args)) });
   return [
     ...ALTERED.map(([title, eventId, altering]): Row => [title, altered(eventId, altering), eventId]),
-    ['a transaction on another chain', await call(FACTORY, data, { ...terms, chainId: 1 }), DEPLOY],
+    ['a transaction on a different chain', await call(FACTORY, data, { ...terms, chainId: 1 }), DEPLOY],
     ['a transaction with more data than its call', await call(FACTORY, `${data}00`, terms), DEPLOY],
-    ['a transaction that pays', await call(FACTORY, data, { ...terms, value: 1n }), DEPLOY],
-    ['a transaction that makes another call', await call(DEAD, '0x', terms), DEPLOY],
-    ['a transaction that commits another root', await committing(1n, OTHER_HASH), MOVES + 1],
-    ['a transaction that commits another chamber', await committing(2n, rootOf(recordOf(COMMITTED))), MOVES + 1],
-    ['a transaction whose hash is another', altered(DEPLOY, { txHash: OTHER_HASH }), DEPLOY],
+    ['a transaction that transfers value', await call(FACTORY, data, { ...terms, value: 1n }), DEPLOY],
+    ['a transaction that makes a different call', await call(DEAD, '0x', terms), DEPLOY],
+    ['a transaction that commits a different root', await committing(1n, OTHER_HASH), MOVES + 1],
+    ['a transaction that commits a different chamber', await committing(2n, rootOf(recordOf(COMMITTED))), MOVES + 1],
+    ['a transaction with a different hash', altered(DEPLOY, { txHash: OTHER_HASH }), DEPLOY],
     ['a transaction of an idea that did not graduate', altered(DEPLOY, { ideaId: 'idea-3' }), DEPLOY],
-    ['a transaction of another idea', altered(DEPLOY, { ideaId: 'idea-2' }), DEPLOY],
-    ['a deployment sent before the commitment', rewritten(changedPlaces(COMMITTED)), COMMITTED],
+    ['a transaction for a different idea', altered(DEPLOY, { ideaId: 'idea-2' }), DEPLOY],
+    ['a deployment sent before the commitment', rewritten(swappedWithNext(COMMITTED)), COMMITTED],
     ['a commitment by the transaction of a deployment', altered(COMMITTED, { txHash: payload.txHash }), DEPLOY],
-    ['a failure by the transaction of another idea', altered(LAST, { txHash: payload.txHash }), LAST],
+    ['a failure by a different idea’s transaction', altered(LAST, { txHash: payload.txHash }), LAST],
     ['a second token of an idea', rewritten([...records, later(21)]), LAST + 1],
     ['a second failure of an idea', rewritten([...records, later(LAST)]), LAST + 1],
     [
-      'one token of two ideas',
+      'one token for two ideas',
       rewritten(
         records.with(LAST - 1, {
           ...later(21),
@@ -389,7 +389,7 @@ async function serviceEvents(): Promise<readonly Row[]> {
     ['a failure of an idea that did not graduate', altered(LAST, { ideaId: 'idea-3' }), LAST],
     ['a failure of an idea that does not exist', altered(LAST, { ideaId: 'idea-9' }), LAST],
     [
-      'the token of another idea',
+      'the token of a different idea',
       rewritten(
         records.with(LAST - 1, {
           ...recordOf(LAST),
@@ -400,7 +400,7 @@ async function serviceEvents(): Promise<readonly Row[]> {
       LAST,
     ],
     [
-      'a service event in the midst of the moves',
+      'a service event among the moves',
       withLine(10, { ...recordOf(COMMITTED), ts: iso(START + 2 * HOUR + 500) }),
       10,
     ],
@@ -409,7 +409,7 @@ async function serviceEvents(): Promise<readonly Row[]> {
     ['a token before the creation', rewritten([beforeCreation(DEPLOY + 1), ...moves]), 1],
     ['a failure before the creation', rewritten([beforeCreation(LAST), ...moves]), 1],
     ['service events alone', rewritten(records.slice(DEPLOY - 1)), 1],
-    ['a nonce at which its account had signed something else', await deployedAt(7), DEPLOY],
+    ['a nonce at which its account had signed another transaction', await deployedAt(7), DEPLOY],
     ['two outcomes by one transaction that is not logged', namedTwice(DEPLOY + 1, LAST), LAST],
     [
       'a token by the transaction of the commitment, which is not logged',
@@ -428,7 +428,7 @@ async function transactions(): Promise<readonly Row[]> {
   return forms.map(([title, forged]): Row => [title, altered(DEPLOY, { ...forged }), DEPLOY]);
 }
 
-/** A call of another contract than the call before it. */
+/** The log with a call of a different contract than the preceding call. */
 async function secondRegistry(): Promise<string> {
   const raised = MOVES + 2;
   const { rawTransaction } = payloadOf(recordOf(raised)) as unknown as RelayTransaction;
@@ -453,7 +453,7 @@ function later(eventId: number): Line {
 }
 
 /** Swaps an event with the next one; both keep their times. */
-function changedPlaces(eventId: number): Line[] {
+function swappedWithNext(eventId: number): Line[] {
   const [first, second] = [recordOf(eventId), recordOf(eventId + 1)];
   const [at, after] = [first['ts'] as string, second['ts'] as string];
   return records.with(eventId - 1, { ...second, ts: at }).with(eventId, { ...first, ts: after }) as Line[];
@@ -468,7 +468,7 @@ async function committing(chamberId: bigint, root: Hex, to: Hex = REGISTRY): Pro
   return altered(MOVES + 1, { ...(await signed(to, data, { nonce: 7, fee: 100n })) });
 }
 
-/** The log whose first deployment has another nonce, and whose token names it. */
+/** The log whose first deployment has a different nonce, and whose token names it. */
 async function deployedAt(nonce: number): Promise<string> {
   const { rawTransaction } = payloadOf(recordOf(DEPLOY)) as unknown as RelayTransaction;
   const { data = '0x', maxFeePerGas: fee = 0n } = parseTransaction(rawTransaction);
@@ -481,7 +481,7 @@ async function deployedAt(nonce: number): Promise<string> {
   );
 }
 
-/** The log in which two outcomes name one unlogged transaction. */
+/** The log in which two outcomes name the same unlogged transaction. */
 function namedTwice(...eventIds: readonly number[]): string {
   const naming = (record: Line) => ({ ...record, payload: { ...payloadOf(record), txHash: OTHER_HASH } });
   return rewritten(records.map((record) => (eventIds.includes(Number(record['eventId'])) ? naming(record) : record)));
@@ -493,7 +493,7 @@ const committedAt = (millis: number) => altered(COMMITTED, { committedAt: iso(ts
 const graduatedAt = (millis: number) =>
   altered(DEPLOY + 1, { graduatedAt: iso(timeOf(COMMITTED, 'committedAt') + millis) });
 
-/** Contradictions that no working chain has, and that a service may have read from a failing or reorganized one. */
+/** Contradictions that no working chain has, but that a service may have read from a failing or reorganized chain. */
 async function contradictions(): Promise<readonly Row[]> {
   return [
     ['a commitment in a block 16 s younger than its line', committedAt(16_000)],
@@ -501,11 +501,11 @@ async function contradictions(): Promise<readonly Row[]> {
     ['a token in a block of the year 9999', graduatedAt(Date.UTC(9999, 1) - START)],
     ['a token at the zero address', altered(DEPLOY + 1, { tokenAddress: NOWHERE })],
     ['a token at the address of the factory', altered(DEPLOY + 1, { tokenAddress: FACTORY })],
-    ['a token by a nonce that its account used before the commitment', await deployedAt(3)],
+    ['a token deployed at a nonce that its account used before the commitment', await deployedAt(3)],
   ];
 }
 
-/** The log of a service that omits a move, with correct root and count, without the transactions that would show it. */
+/** The log of a service that omits a move: with correct root and count, and without the transactions that would expose it. */
 async function rewrittenWithout(isLeftOut: (type: string) => boolean): Promise<string> {
   const kept = records.toSpliced(AFTER_HONEST - 2, 1).filter(({ type }) => !isLeftOut(String(type)));
   const { moves: tree } = await auditLines(rewritten(kept.slice(0, MOVES - 1)), {});
@@ -519,11 +519,11 @@ async function rewrittenWithout(isLeftOut: (type: string) => boolean): Promise<s
 export async function vectors(): Promise<Made> {
   const leftOut: readonly Row[] = [
     [
-      'a move and the commitment’s transactions left out, root and count set right',
+      'a move and the commitment’s transactions left out, root and count corrected',
       await rewrittenWithout((type) => type === 'relay.commit_submitted'),
     ],
     [
-      'a move and all transactions left out, root and count set right',
+      'a move and all transactions left out, root and count corrected',
       await rewrittenWithout((type) => type.startsWith('relay.')),
     ],
   ];
@@ -563,7 +563,7 @@ export async function vectors(): Promise<Made> {
   };
   add('honest', 'sound', [
     ...HONEST,
-    ['a deployment in the quorum form, which pays', await quorumDeployment()],
+    ['a deployment in the quorum form, which transfers value', await quorumDeployment()],
     ['a commitment in a block 15 s younger than its line', committedAt(15_000)],
     ['a token in a block 15 s older than the commitment', graduatedAt(-15_000)],
     ['requests for one address in two encodings', signedAt('/%7eann%20%2f', '/~ann%20%2F')],
@@ -587,7 +587,7 @@ export async function vectors(): Promise<Made> {
   add('chain', 'sound', OF_CHAIN);
   add('chain-undecided', 'undecided', [
     ...UNDECIDED_CHAIN,
-    ['of the chain: a second registry', await secondRegistry()],
+    ['chain claim: a second registry', await secondRegistry()],
   ]);
   add('paced-honest', 'sound', paced.SOUND);
   add('paced-undecided', 'undecided', paced.UNDECIDED);
@@ -658,7 +658,7 @@ function inputWith(pattern: RegExp, change: (value: string) => string): string {
   return String(request['signatureInput']).replace(pattern, (_, value: string) => change(value));
 }
 
-/** The lines from that event on, with numbers higher by one and correct hashes. */
+/** The lines, with higher numbers by one from that event on, and correct hashes. */
 function skipped(eventId: number): string {
   const lines: string[] = [];
   for (const record of records) {
@@ -675,7 +675,7 @@ function lacking(eventId: number, member: string): Line {
   return { payload };
 }
 
-/** The moves of an earlier release, with one label in a join. */
+/** The moves of an earlier release, with a label in one join. */
 function labelled(): string {
   const bare = moves.map(withoutAccount);
   const joined = bare[2] as Line;

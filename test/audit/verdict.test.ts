@@ -1,11 +1,11 @@
-// The verdict in one sentence: whatever is done to one line, the first sentence names it.
+// The verdict in one sentence: whatever changes in one line, the first sentence names that line.
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { toAuditReport } from '../../src/audit/report/report.ts';
 import { toText as toText80 } from '../../src/audit/report/text.ts';
 import { canonicalJson } from '../../src/vocabulary/json.ts';
-import { changed, leaves, slightly } from './alter.ts';
+import { changed, leaves, similarValue } from './alter.ts';
 import { type Line, parse, rechained, report, toText } from './forge.ts';
 
 const text = readFileSync(new URL('../../fixtures/logs/chamber.ndjson', import.meta.url), 'utf8');
@@ -13,17 +13,17 @@ const lines = text.trimEnd().split('\n');
 const records = parse(lines);
 const LAST = lines.length;
 
-/** What no other line vouches for. */
+/** Values that no other line confirms. */
 const BEYOND_LINES = new Set([`${LAST} ts`, `${LAST} payload.reason`]);
 
 const firstSentence = (sentence: string) => sentence.split('. ')[0] ?? '';
 
 describe('one altered value', () => {
-  test.each(lines.map((_, index) => index + 1))('in event %i is the one cause', async (eventId) => {
+  test.each(lines.map((_, index) => index + 1))('any altered value in event %i is the only cause', async (eventId) => {
     const record = records[eventId - 1] as Line;
     const paths = leaves(record).filter((path) => !BEYOND_LINES.has(`${eventId} ${path.join('.')}`));
     for (const path of paths) {
-      const altered = lines.toSpliced(eventId - 1, 1, canonicalJson(changed(record, path, slightly)));
+      const altered = lines.toSpliced(eventId - 1, 1, canonicalJson(changed(record, path, similarValue)));
       const { causes, sentence } = await report(toText(altered));
       const title = `${path.join('.')}: ${sentence}`;
       expect(causes, title).toHaveLength(1);
@@ -43,11 +43,11 @@ const withPayload = (eventId: number, changes: Line) =>
 const comment = { comment: 'Walls!' };
 
 describe('the first sentence', () => {
-  test('of an honest log is one word', async () => {
+  test('the sentence about an honest log is one word', async () => {
     expect((await report(text)).sentence).toBe('Sound.');
   });
 
-  test('names the altered event of a log that was chained again, and what follows from it', async () => {
+  test('the first sentence names the altered event of a rechained log, and counts the findings that follow', async () => {
     const { sentence, causes, checks } = await report(toText(rechained(withPayload(11, comment))));
     expect(sentence).toBe('Event 11 was altered after it was signed. 3 further findings follow from it.');
     expect(causes).toEqual([{ eventIds: [11], sentence: 'Event 11 was altered after it was signed' }]);
@@ -59,7 +59,7 @@ describe('the first sentence', () => {
     ]);
   });
 
-  test('names the first of several causes and counts the others', async () => {
+  test('the first sentence names the first of several causes and counts the others', async () => {
     const [first, second] = [
       withPayload(5, { name: 'Other' }),
       withPayload(14, { commitment: `0x${'12'.repeat(32)}` }),
@@ -97,14 +97,14 @@ describe('the first sentence', () => {
     expect((await report(toText(altered))).sentence).toContain(sentence);
   });
 
-  test('lists what is undecided with the options that decide it', async () => {
+  test('the sentence lists undecided checks with the options that decide them', async () => {
     const later = records.slice(0, 16).with(15, { ...records[15], ts: '2030-01-01T04:10:00.000Z' });
     const { sentence, verdict } = await report(toText(rechained(later)));
     expect(verdict).toBe('undecided');
     expect(sentence).toMatch(/^Nothing is broken, 1 thing could not be decided: event 16 .*--max-age/);
   });
 
-  test('says how many moves are unsigned where that is allowed', async () => {
+  test('the sentence counts unsigned moves if they are allowed', async () => {
     const unsigned = rechained(records.slice(0, 16).with(10, { ...records[10], request: null }));
     expect((await report(toText(unsigned), { allowUnsigned: true })).sentence).toBe(
       'Sound, but nobody signed 1 of the moves.',
@@ -115,27 +115,27 @@ describe('the first sentence', () => {
 describe('a copy', () => {
   const CRLF = 'The copy has line breaks of Windows (CRLF), first after line 1.';
 
-  test('with line breaks of Windows has one finding', async () => {
+  test('a copy with Windows line breaks has one finding', async () => {
     const { sentence, brokenEvents } = await report(toText(lines.map((line) => `${line}\r`)));
     expect([sentence, brokenEvents]).toEqual([`${CRLF} Nothing else is broken.`, [1]]);
   });
 
-  test('with a byte order mark has one finding', async () => {
+  test('a copy with a byte order mark has one finding', async () => {
     const { sentence } = await report(`\uFEFF${text}`);
     expect(sentence).toBe('The copy begins with a byte order mark. Nothing else is broken.');
   });
 
-  test('with line breaks of Windows and an altered event names the event first', async () => {
+  test('the report of a copy with Windows line breaks and an altered event names the event first', async () => {
     const altered = lines.with(10, canonicalJson(withPayload(11, comment)[10]));
     const { sentence } = await report(altered.map((line) => `${line}\r\n`).join(''));
     expect(sentence).toMatch(/^Event 11 was altered after it was signed\. There is 1 more cause\. /);
   });
 
-  test('that ends within a line says so', async () => {
+  test('the sentence about a copy that ends within a line reports a torn line', async () => {
     expect((await report(text.slice(0, -30))).sentence).toContain('is torn: the input ends within it');
   });
 
-  test('without a root long after the end of its chamber is probably cut', async () => {
+  test('a copy without a root long after the end of its chamber is reported as probably cut', async () => {
     const cut = toText(lines.slice(0, 16));
     const end = Date.parse('2030-01-01T05:00:00.000Z');
     expect((await report(cut, { now: end })).sentence).toBe('Sound.');
@@ -144,7 +144,7 @@ describe('a copy', () => {
     );
   });
 
-  test('without the outcome of a graduated idea long after its end says so', async () => {
+  test('a copy without the outcome of a graduated idea long after its end is reported as incomplete', async () => {
     const { sentence } = await report(toText(lines.slice(0, -1)), { now: Date.parse('2030-01-02T00:00:00.000Z') });
     expect(sentence).toBe('Sound, but no line records the outcome of graduated ideas: idea-2.');
   });
@@ -152,7 +152,7 @@ describe('a copy', () => {
   test.each([
     ['UTF-16', Buffer.from(`\uFEFF${text}`, 'utf16le'), 'it is UTF-16 text, not UTF-8'],
     ['compressed', gzipSync(text), 'it is compressed with gzip'],
-  ])('that is %s is not audited', async (_what, bytes, sentence) => {
+  ])('a copy that is %s is not audited', async (_what, bytes, sentence) => {
     await expect(report(bytes)).rejects.toThrow(sentence);
   });
 });
@@ -161,7 +161,7 @@ describe('the printed report', () => {
   const print = async (bytes: string, isVerbose = false) =>
     toText80(toAuditReport('chamber-1.ndjson', { problems: [], chambers: [await report(bytes)] }), isVerbose);
 
-  test('of a sound chamber is short', async () => {
+  test('the printed report of a sound chamber is short', async () => {
     expect(await print(text)).toMatchInlineSnapshot(`
       "Sound.
 
@@ -176,7 +176,7 @@ describe('the printed report', () => {
     `);
   });
 
-  test('of a broken one keeps causes and consequences apart', async () => {
+  test('the printed report of a broken chamber separates causes and consequences', async () => {
     expect(await print(toText(rechained(withPayload(11, comment))))).toMatchInlineSnapshot(`
       "Event 11 was altered after it was signed. 3 further findings follow from it.
 
@@ -206,13 +206,13 @@ describe('the printed report', () => {
     `);
   });
 
-  test('has a row for every check if asked for', async () => {
+  test('the printed report has a row for every check on request', async () => {
     const rows = (await print(text, true)).match(/^(verified|broken|not evaluated) {2}/gm);
     expect(rows).toHaveLength(27);
     expect((await print(text, true)).match(/Sound\./g)).toHaveLength(1);
   });
 
-  test('has one line for each sound chamber of a service, and a total', async () => {
+  test('the printed report has one line for each sound chamber of a service, and a total', async () => {
     const sound = { ...(await report(text)), logId: 'log' };
     const chambers = [sound, { ...sound, chamberId: 2 }];
     expect(toText80(toAuditReport('http://x', { problems: [], chambers }), false)).toMatchInlineSnapshot(`

@@ -1,4 +1,4 @@
-// A fast verifier is trusted for accepted signatures, except for a sample, and never for rejected ones.
+// The auditor trusts a fast verifier's acceptances, except for a checked sample, and never its rejections.
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { checkedVerify, createWebVerify, type FastVerify } from '../../src/audit/line/verify.ts';
 import { parseDid } from '../../src/crypto/did-key.ts';
@@ -29,13 +29,13 @@ describe('a verifier that is wrong', () => {
   test.each([
     ['refuses everything', refusing],
     ['fails', failing],
-  ])('and %s is overruled', async (_what, fast) => {
+  ])('a verifier that %s is overruled', async (_what, fast) => {
     draw(0.5);
     expect(await checkedVerify(fast)(key, message, signature)).toBe(true);
     expect(await checkedVerify(fast)(key, message, forged)).toBe(false);
   });
 
-  test('and accepts everything is caught by the sample', async () => {
+  test('a verifier that accepts everything is caught by the sample', async () => {
     const verify = checkedVerify(accepting);
     draw(0.0099);
     expect([await verify(key, message, forged), await verify(key, message, signature)]).toEqual([false, true]);
@@ -44,7 +44,7 @@ describe('a verifier that is wrong', () => {
   });
 });
 
-test('WebCrypto accepts a signature, and no other', async () => {
+test('WebCrypto accepts a valid signature and rejects a forged one', async () => {
   const verify = createWebVerify();
   expect([await verify(key.bytes, message, signature), await verify(key.bytes, message, forged)]).toEqual([
     true,

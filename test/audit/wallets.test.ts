@@ -1,4 +1,4 @@
-// Wallet proofs and retirements, verified from the lines alone, with forgeries by a service.
+// Wallet proofs and retirements, verified from the lines alone, also in logs that a service forged.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { compareAccounts } from '../../src/audit/account/compare-accounts.ts';
 import type { CheckResult } from '../../src/audit/report/findings.ts';
@@ -82,7 +82,7 @@ test.each(['key', 'wallet'] as const)('a proven wallet and a retirement by the %
 describe('a proof is broken that', () => {
   beforeEach(() => retired('key'));
 
-  test('was moved to the account of another agent', async () => {
+  test('a proof moved to the account of another agent is broken', async () => {
     const bob = await service.agent();
     const body = await provenRegistration(service, bob, OTHER);
     await service.must('POST', '/register', { by: bob, body });
@@ -95,7 +95,7 @@ describe('a proof is broken that', () => {
     expect(found).toMatchObject({ broken: ['registration'] });
   });
 
-  test('is missing, although the join says that the wallet was proven', async () => {
+  test('a missing proof is broken if the join says that the wallet was proven', async () => {
     const forged = altered(moves, 2, { accountEventId: 1 });
     const { sentence } = await registration({ moves: forged, account: account.slice(0, 1) });
     expect(sentence).toContain('although event 1 named event 2 before');
@@ -108,7 +108,7 @@ describe('a proof is broken that', () => {
   });
 });
 
-test('a proof for an origin of the service other than that of its request is left to the caller', async () => {
+test('a proof for an origin other than that of its request is undecided until the caller names both', async () => {
   service = new TestService({ settings: { PUBLIC_URL: `${PUBLIC_URL},https://other.test` } });
   ann = await service.agent({ walletAddress: WALLET.address });
   const issuedAt = new Date(service.clock.read()).toISOString();
@@ -129,7 +129,7 @@ test('a proof for an origin of the service other than that of its request is lef
   expect(await registration({ moves: lines, origins: [PUBLIC_URL] })).toMatchObject({ broken: ['registration'] });
 });
 
-test('a proof for the whole address of the service is verified, and so is one for its origin', async () => {
+test('a proof for the whole address of the service is verified, and so is a proof for its origin', async () => {
   for (const name of [`${PUBLIC_URL}/api`, PUBLIC_URL]) {
     service = new TestService({ settings: { PUBLIC_URL: `${PUBLIC_URL}/api` } });
     ann = await service.agent({ walletAddress: WALLET.address });
@@ -144,7 +144,7 @@ test('a proof for the whole address of the service is verified, and so is one fo
   }
 });
 
-test('a claim that a wallet was proven is broken where no line that is given proves it', async () => {
+test('a claim that a wallet was proven is broken if no given line proves it', async () => {
   const bob = await service.agent({ walletAddress: WALLET.address });
   await service.must('PUT', '/personality', { by: bob, body: { patch: { style: 'dry' } } });
   await openChamber(service, [bob]);
@@ -170,7 +170,7 @@ describe('with --allow-unsigned', () => {
     ] as Line[];
   };
 
-  test('changes of an account that nobody signed are decided from their payloads, and counted', async () => {
+  test('with --allow-unsigned, unsigned account changes are checked against their payloads and counted', async () => {
     account = await accountOf(service, ann);
     const allowed = async (lines: Line[]) => {
       const { check } = await audit(toText(rechained(moves)), {
@@ -219,7 +219,7 @@ describe('behind a registration that nobody signed, which the moves name', () =>
     return chamberAudit.findings.results().find(({ name }) => name === 'registration') as CheckResult;
   }
 
-  test('the proof of a contract is still what the chain says of it', async () => {
+  test('the chain decides the proof of a contract, even if an unsigned registration follows', async () => {
     expect(await auditedWith('the contract does not accept the recorded signature')).toMatchObject({
       verdict: 'broken',
     });
@@ -229,7 +229,7 @@ describe('behind a registration that nobody signed, which the moves name', () =>
 });
 
 describe('a retirement is broken', () => {
-  test.each([1, PROPOSAL])('if a move names it: event %i', async (eventId) => {
+  test.each([1, PROPOSAL])('a retirement is broken if a move names it: event %i', async (eventId) => {
     await retired('key');
     const { broken, sentence } = await registration({ moves: altered(moves, eventId, { accountEventId: RETIREMENT }) });
     expect(broken).toContain('registration');

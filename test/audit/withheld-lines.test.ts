@@ -1,4 +1,4 @@
-// A service that reveals a chamber line by line while its views are compared: old lines were withheld, new ones are growth.
+// A service reveals a chamber line by line while its views are compared: old lines were withheld, new lines are growth.
 import { describe, expect, it } from 'vitest';
 import { runDebating } from '../kit/service.ts';
 import { atEnd } from '../kit/temporary.ts';
@@ -11,15 +11,15 @@ const COMMENTS = 8;
 interface Given {
   /** The age of lines that appear during the comparison, by the service's clock. */
   readonly ageMs: number;
-  /** How far the audit's clock is ahead. */
+  /** The milliseconds by which the audit's clock is ahead. */
   readonly aheadMs?: number;
-  /** The number of lines revealed in all, one after each comparison. */
+  /** The total number of revealed lines, one after each comparison. */
   readonly shown?: number;
-  /** How far the Date header is behind the service's time. */
+  /** The milliseconds by which the Date header is behind the service's time. */
   readonly behindMs?: number;
 }
 
-/** Audits a chamber whose first read has 3 lines, and each further read one more. */
+/** Audits a chamber whose first read returns 3 lines, and each further read one more. */
 async function audited({ ageMs, aheadMs = 0, shown = COMMENTS + 2, behindMs = 0 }: Given) {
   const { running, id, debate } = await runDebating();
   for (let i = 0; i < COMMENTS; i++) await debate(`comment ${i}`);
@@ -36,7 +36,7 @@ async function audited({ ageMs, aheadMs = 0, shown = COMMENTS + 2, behindMs = 0 
         .filter((line) => line !== '' && JSON.parse(line).eventId <= count)
         .join('');
     }
-    // A wrong response that only a comparison shows.
+    // A wrong response that only a comparison exposes.
     return path === `/chambers/${id}/merkle-preview` ? '{}' : text;
   };
   const clock = { read: () => now() + aheadMs };
@@ -48,7 +48,7 @@ async function audited({ ageMs, aheadMs = 0, shown = COMMENTS + 2, behindMs = 0 
 describe('lines that come while the views are compared', () => {
   const WITHHELD = 'event 4 was not served at first, although it is dated more than a minute before';
 
-  it('are broken where they are older than the first read by more than a minute', SLOW, async () => {
+  it('lines that appear during a comparison are broken if they predate the first read by more than a minute', SLOW, async () => {
     expect(await audited({ ageMs: 600_000 })).toMatchObject({
       exitCode: 3,
       verdict: 'broken',
@@ -56,20 +56,20 @@ describe('lines that come while the views are compared', () => {
     });
   });
 
-  it('are broken if that is one of them, and the views are compared after it', SLOW, async () => {
+  it('one old line among the appearing ones is broken, and the audit still compares the views', SLOW, async () => {
     expect(await audited({ ageMs: 600_000, shown: 4 })).toMatchObject({
       exitCode: 3,
       sentence: expect.stringContaining(WITHHELD),
     });
   });
 
-  it('are undecided where the clock of the audit alone says so', SLOW, async () => {
+  it('lines that appear are undecided if they are old only by the audit’s clock', SLOW, async () => {
     const byYours = { verdict: 'undecided', note: expect.stringContaining(`${WITHHELD} by your clock`) };
     expect(await audited({ ageMs: 0, aheadMs: 600_000 })).toMatchObject(byYours);
     expect(await audited({ ageMs: 600_000, behindMs: 590_000 })).toMatchObject(byYours);
   });
 
-  it('are growth as long as they are new, which is not evaluated', SLOW, async () => {
+  it('new lines that appear during every comparison are growth, which is not evaluated', SLOW, async () => {
     expect(await audited({ ageMs: 59_000 })).toMatchObject({
       verdict: 'not evaluated',
       note: 'the chamber’s log grew during every comparison',

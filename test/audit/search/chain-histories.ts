@@ -1,5 +1,5 @@
-// Honest histories on a real chain: a token, a failed deployment, and members that must hold a token. The chain judges forgeries of
-// them.
+// Honest histories on a real chain, against which the auditor checks forgeries: a token, a failed deployment, and members that must
+// hold a token.
 import { vi } from 'vitest';
 import { AuditedChain } from '../../../src/audit/chain/chain-reader.ts';
 import { compareChain } from '../../../src/audit/chain/compare-chain.ts';
@@ -32,7 +32,7 @@ export async function playOnChain(live: LiveService): Promise<readonly History[]
   const { chain } = await live.forum.health();
   if (!chain?.rpcUrl) throw new Error('no chain');
   const { rpcUrl, registryAddress, factoryAddress } = chain;
-  // The service's clock was moved ahead of the chain's.
+  // The service's clock runs ahead of the chain's.
   const policy = { registries: [registryAddress], factories: [factoryAddress], maxSkewSeconds: 86_400 };
   const audited = new AuditedChain(rpcUrl, [registryAddress]);
   const onChain: Pick<History, 'policy' | 'askChain' | 'judgeProof'> = {
@@ -47,7 +47,7 @@ export async function playOnChain(live: LiveService): Promise<readonly History[]
   ];
 }
 
-/** A chamber with one member and one idea, until its outcome is recorded. */
+/** Plays a chamber with one member and one idea until its outcome is recorded. */
 async function settle(live: LiveService, by: Agent, outcome: string): Promise<readonly Line[]> {
   const { chamberId } = await by.createChamber(newChamber(live.now()));
   await by.joinChamber(chamberId);

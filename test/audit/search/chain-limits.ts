@@ -1,4 +1,4 @@
-// Limits of what lines and chain show of a committed chamber, each with its reason.
+// The limits of what lines and chain show about a committed chamber, each with its reason.
 import type { Line } from '../forge.ts';
 import type { Difference } from './differences.ts';
 
@@ -15,12 +15,12 @@ const tokenOf = (line: Line) => String((line['payload'] as Line)['tokenAddress']
 const CHAIN_LIMITS: readonly { readonly why: string; readonly covers: (difference: Difference) => boolean }[] = [
   {
     why: 'only the chain shows transactions and outcomes that no line claims',
-    covers: ({ kind, line }) => kind === 'left out' && isOfService(line),
+    covers: ({ kind, line }) => kind === 'omitted' && isOfService(line),
   },
   {
-    why: 'anybody can sign transactions for the log without sending them',
+    why: 'anyone can sign transactions for the log without sending them',
     covers: (difference) =>
-      (difference.kind === 'put in' && isRelay(difference.line)) ||
+      (difference.kind === 'inserted' && isRelay(difference.line)) ||
       (difference.kind === 'changed' &&
         isRelay(difference.line) &&
         /^payload\.(nonce|txHash|rawTransaction)$/.test(difference.path)),
@@ -33,7 +33,7 @@ const CHAIN_LIMITS: readonly { readonly why: string; readonly covers: (differenc
       /^payload\.(reason|txHash)$/.test(difference.path),
   },
   {
-    why: 'a token’s address is the same in capitals, and no root covers the letters of an outcome',
+    why: 'the letter case of a token’s address has no meaning, and no root covers outcomes',
     covers: (difference) =>
       difference.kind === 'changed' &&
       difference.path === 'payload.tokenAddress' &&

@@ -1,5 +1,5 @@
-// The same search with a real chain (`--rpc`): claims in lines about it, settled chambers, and balances. CHAIN_FORGERIES=5000 sets
-// the number of changes, without a limit of CPU time; FORGERY_SEED chooses other ones, FORGERY_ONLY repeats a printed one.
+// The forgery search with a real chain (`--rpc`): claims about the chain, settled chambers, and balances. CHAIN_FORGERIES=5000 sets the
+// number of changes and lifts the limit of CPU time; FORGERY_SEED selects other changes, FORGERY_ONLY repeats a printed one.
 import { beforeAll, expect, test } from 'vitest';
 import { openLiveService } from '../../client/live-service.ts';
 import { playOnChain } from './chain-histories.ts';
@@ -21,12 +21,12 @@ beforeAll(async () => {
   return live.stop;
 }, 120_000);
 
-test('each history on a chain is sound before it is changed', async () => {
+test('each unchanged history on a chain is sound', async () => {
   for (const [name, isSound] of await honestVerdicts(from)) expect(isSound, name).toBe(true);
 }, 60_000);
 
 test(
-  'no change of a chain’s history is called sound unless the chain can’t show it',
+  'the auditor detects every change of a history on a chain that lines or chain can show',
   async () => {
     const { forgeries, limits, ...counts } = await search({
       from,

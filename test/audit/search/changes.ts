@@ -1,4 +1,4 @@
-// Forgers' changes of a history: inserting, dropping and moving lines; replacing, removing and copying claims; signing requests
+// The changes that forgers make to a history: they insert, drop and move lines, replace, remove and copy claims, and sign requests
 // again.
 import { type Hex, parseTransaction } from 'viem';
 import type { privateKeyToAccount } from 'viem/accounts';
@@ -8,7 +8,7 @@ import { canonicalJson } from '../../../src/vocabulary/json.ts';
 import { NO_PREVIOUS, toHex } from '../../../src/vocabulary/values.ts';
 import type { Random } from '../../kit/random.ts';
 import type { Signer } from '../../kit/signer.ts';
-import { changed, leaves, type Path, slightly } from '../alter.ts';
+import { changed, leaves, type Path, similarValue } from '../alter.ts';
 import type { Json, Line } from '../forge.ts';
 import { payloadOf, requestOf } from '../forgeries.ts';
 import { FACTORY, REGISTRY, signed } from '../sample.ts';
@@ -16,14 +16,14 @@ import type { Draft, Entry } from './draft.ts';
 import { type History, SIGNERS, STRANGER, WALLETS } from './histories.ts';
 import { editedStub, isStub, stubOver } from './stubs.ts';
 
-/** Changes the draft; false if it is not applicable. */
+/** Changes the draft; returns false if the change is not applicable. */
 export type Change = (draft: Draft, random: Random) => boolean | Promise<boolean>;
 
 const HOUR = 3_600_000;
 const JUNK = '0xdead';
 const BLOCK = { chainId: 31_337, blockNumber: 41, blockHash: `0x${'c3'.repeat(32)}` };
 
-/** The stream to change: in two of five cases an account, if there are any. */
+/** The stream to change: an account in two of five cases, if there is one. */
 class Stream {
   readonly name: string;
   readonly #draft: Draft;
@@ -52,7 +52,7 @@ class Stream {
 
 const typeOf = ({ line }: Entry) => String(line['type']);
 
-/** Each change, as often as its weight. */
+/** Returns the changes, each as often as its weight. */
 export function changesOf(histories: readonly History[]): readonly Change[] {
   const pool = histories.flatMap(({ lines, accounts }) => [
     ...lines,
@@ -68,10 +68,10 @@ export function changesOf(histories: readonly History[]): readonly Change[] {
   const ofSignatures = [signByAnother, takeRequest, claimContract, proveAgain, proveAgain, bodyOtherwise, decorate];
   const ofService = [chainClaim, chainClaim, balance, nonceOf, oneTransaction];
   const ofStubs = [withholdAny, withholdAny, editStub, editStub, moveStub, restate];
-  return [...structural, ...ofStubs, ...ofClaims, ...ofSignatures, ...ofService, capitals, refersToNone, join];
+  return [...structural, ...ofStubs, ...ofClaims, ...ofSignatures, ...ofService, uppercase, refersToNone, join];
 }
 
-/** A stub over a line, of any type: votes too. Only the service signs it. */
+/** Replaces a line of any type, even a vote, by a stub that the service signs. */
 const withholdAny: Change = (draft, random) => {
   const stream = new Stream(draft, random);
   const place = random.below(stream.entries.length);
@@ -97,22 +97,22 @@ function changeStub(draft: Draft, random: Random, change: (line: Line, others: r
 
 const editStub: Change = (draft, random) => changeStub(draft, random, (line) => editedStub(line, random));
 
-/** A stub with what another one states, or only with its signature. */
+/** Copies another stub's statement, or only its signature, into a stub. */
 const moveStub: Change = (draft, random) =>
   changeStub(draft, random, (line, others) => {
     const [own, other] = [line['withheld'] as Line, random.pick(others)['withheld'] as Line];
     return { ...line, withheld: random.chance(0.5) ? other : { ...own, signature: other['signature'] as Json } };
   });
 
-/** A stub that says something else of its event. */
+/** Changes what a stub states about its event. */
 const restate: Change = (draft, random) =>
   changeStub(draft, random, (line) => {
     const paths = leaves(line).filter(([first]) => first === 'payload' || first === 'did' || first === 'ts');
     const path = random.pick(paths);
-    return changed(line, path, slightly) as Line;
+    return changed(line, path, similarValue) as Line;
   });
 
-/** A line of any history, dated like the one before it. */
+/** Inserts a line of any history, with the time of the line before it. */
 function insert(draft: Draft, random: Random, line: Line): boolean {
   const stream = new Stream(draft, random);
   const { entries } = stream;
@@ -121,7 +121,7 @@ function insert(draft: Draft, random: Random, line: Line): boolean {
   const { chamberId = null, ts = null } = neighbour;
   const put = { ...line, chamberId, ts: random.chance(0.8) ? ts : (line['ts'] ?? null) };
   stream.entries = entries.toSpliced(place, 0, { line: put, origin: undefined, source: line });
-  return stream.say(`${String(line['type'])} put in at ${place}`);
+  return stream.say(`${String(line['type'])} inserted at ${place}`);
 }
 
 const leaveOut: Change = (draft, random) => {
@@ -132,7 +132,7 @@ const leaveOut: Change = (draft, random) => {
   return stream.say(`line ${place} left out`);
 };
 
-/** Drops the beginning or the end; accounts keep their numbers. */
+/** Drops the beginning or the end; account lines keep their numbers. */
 const cut: Change = (draft, random) => {
   const stream = new Stream(draft, random);
   const { length } = stream.entries;
@@ -143,7 +143,7 @@ const cut: Change = (draft, random) => {
   return stream.say(`${isFront ? 'the first' : 'the last'} ${count} lines left out`);
 };
 
-/** Two lines swap places and times. */
+/** Swaps two lines and their times. */
 const exchange: Change = (draft, random) => {
   const stream = new Stream(draft, random);
   const { entries } = stream;
@@ -166,7 +166,7 @@ const repeat: Change = (draft, random) => {
   return stream.say(`${typeOf(again)} once more at ${place}`);
 };
 
-/** Dates one line, or all from it on, differently. */
+/** Changes the time of one line, or of all lines from it on. */
 const date: Change = (draft, random) => {
   const stream = new Stream(draft, random);
   const place = random.below(stream.entries.length + 1);
@@ -200,20 +200,20 @@ function valueAt(value: Json, [name, ...rest]: Path): Json {
   return valueAt((value as Line)[name] as Json, rest);
 }
 
-/** Replaces a value by another line's, or by a similar one. */
+/** Replaces a value by that of another line, or by a similar one. */
 function replaceValue(draft: Draft, random: Random, values: Values): boolean {
   return alterOne(draft, random, (line) => {
     const path = random.pick(leaves(line));
     const others = values.get(path.at(-1) ?? '') ?? [];
     const replaced = (value: Json): Json => {
       if (random.chance(0.6) && others.length > 0) return random.pick(others);
-      return random.pick([slightly(value), null, 0, '', true, [], {}]);
+      return random.pick([similarValue(value), null, 0, '', true, [], {}]);
     };
     return [changed(line, path, replaced) as Line, `${path.join('.')} replaced`];
   });
 }
 
-/** Inverts a boolean, or changes a number by 1. Booleans are rare, and most of them matter. */
+/** Inverts a boolean, or changes a number by 1. Booleans are chosen often because they are rare and most of them matter. */
 const flip: Change = (draft, random) => {
   const kind = random.pick(['boolean', 'number']);
   const claimsIn = (line: Line) => leaves(line).filter((path) => typeof valueAt(line, path) === kind);
@@ -226,7 +226,7 @@ const flip: Change = (draft, random) => {
   return alterOne(draft, random, alter, (line) => claimsIn(line).length > 0);
 };
 
-/** Removes a member of the payload, or of an object in it. */
+/** Removes a member of the payload or of an object in it. */
 const empty: Change = (draft, random) =>
   alterOne(draft, random, (line) => {
     const payload = payloadOf(line);
@@ -238,7 +238,7 @@ const empty: Change = (draft, random) =>
     return [{ ...line, payload: name === undefined ? rest : { ...payload, [name]: rest } }, 'a member taken away'];
   });
 
-/** Adds a member that another line of the type has. */
+/** Adds a member that another line of the same type has. */
 function copyMember(draft: Draft, random: Random, pool: readonly Line[]): boolean {
   return alterOne(draft, random, (line) => {
     const payload = payloadOf(line);
@@ -325,7 +325,7 @@ function alterOfChamber(
   return true;
 }
 
-/** Signs an agent's request with another key, in that key's name or in the agent's. */
+/** Signs an agent's request with a foreign key, under the name of the key or of the agent. */
 const signByAnother: Change = (draft, random) =>
   alterOne(draft, random, (line) => {
     if (line['request'] === null) return undefined;
@@ -333,7 +333,7 @@ const signByAnother: Change = (draft, random) =>
     const signed = signedAgain(line, STRANGER);
     return [
       isNamed ? { ...signed, did: STRANGER.did } : signed,
-      `signed by a stranger${isNamed ? ', and said so' : ''}`,
+      `signed with a foreign key${isNamed ? ' under its own name' : ''}`,
     ];
   });
 
@@ -351,7 +351,7 @@ const claimContract: Change = (draft, random) =>
     const claimed = { ...line, payload: { ...payload, walletProof: proof } };
     const signer = SIGNERS.get(String(line['did']));
     const isSigned = line['request'] !== null && signer !== undefined;
-    return [isSigned ? withBody(claimed, { walletSignature: JUNK }, signer) : claimed, 'claimed of a contract'];
+    return [isSigned ? withBody(claimed, { walletSignature: JUNK }, signer) : claimed, 'claimed as accepted by a contract'];
   });
 
 /** Signs a wallet proof for another service or time, with the keys of wallet and agent. */
@@ -384,7 +384,7 @@ const proveAgain: Change = async (draft, random) => {
   return true;
 };
 
-/** Some parsers of dates read these texts as the same time. */
+/** Texts that some date parsers read as the same time. */
 const FORMS_OF_TIME: readonly ((text: string) => string)[] = [
   (text) => text.replace('T', ' ').replace('.000Z', ' UTC'),
   (text) => text.replace('T', ' ').replace('.000Z', ' ()'),
@@ -403,7 +403,7 @@ async function proofOf(
   return await wallet.signMessage({ message });
 }
 
-/** Signs an account's request again with another body: with an e-mail address, or with junk. */
+/** Signs an account's request again with a different body: with an e-mail address or with junk. */
 const bodyOtherwise: Change = (draft, random) =>
   alterOne(draft, random, (line) => {
     const signer = SIGNERS.get(String(line['did']));
@@ -413,7 +413,7 @@ const bodyOtherwise: Change = (draft, random) =>
     return [withBody(line, members, signer), `body with ${Object.keys(members)[0]}`];
   });
 
-/** Changes unsigned parts: another label, blanks. */
+/** Changes unsigned parts: the label, or whitespace. */
 const decorate: Change = (draft, random) =>
   alterOne(draft, random, (line) => {
     if (line['request'] === null) return undefined;
@@ -429,7 +429,7 @@ const decorate: Change = (draft, random) =>
     ];
   });
 
-/** Claims about the chain that no chain confirms. */
+/** Adds claims about the chain that no chain confirms. */
 const chainClaim: Change = (draft, random) => {
   const claims: Readonly<Record<string, readonly (readonly [string, Json])[]>> = {
     'chamber.committed': [
@@ -447,7 +447,7 @@ const chainClaim: Change = (draft, random) => {
   });
 };
 
-/** Changes the balance, or the block, of a join's token. */
+/** Changes the balance or the block of a join's token. */
 const balance: Change = (draft, random) => {
   const joins = draft.lines.filter(({ line }) => line['type'] === 'chamber.joined' && 'token' in payloadOf(line));
   if (joins.length === 0) return false;
@@ -455,15 +455,15 @@ const balance: Change = (draft, random) => {
   const payload = payloadOf(entry.line);
   const token = payload['token'] as Line;
   const name = random.pick(Object.keys(token));
-  const line = { ...entry.line, payload: { ...payload, token: { ...token, [name]: slightly(token[name] ?? null) } } };
+  const line = { ...entry.line, payload: { ...payload, token: { ...token, [name]: similarValue(token[name] ?? null) } } };
   draft.lines = draft.lines.with(draft.lines.indexOf(entry), { ...entry, line });
-  draft.said.push(`another ${name} of the token of a join`);
+  draft.said.push(`a different ${name} in the token of a join`);
   return true;
 };
 
 const EXTREME_TIMES = ['1970-01-01T00:00:00.000Z', '2020-06-01T00:00:00.000Z', '9999-12-31T23:59:59.000Z'];
 
-/** Signs one of the relayer's transactions again at another nonce, with the outcome that names it. */
+/** Signs one of the relayer's transactions again at a different nonce, and updates the outcome that names it. */
 const nonceOf: Change = async (draft, random) => {
   const entry = random.pick(
     draft.lines.filter(({ line }) => String(line['type']).startsWith('relay.')).concat(NO_ENTRY),
@@ -486,7 +486,7 @@ const nonceOf: Change = async (draft, random) => {
 const NO_ENTRY: Entry = { line: {}, origin: undefined };
 const signedTransactions = new Map<string, ReturnType<typeof signed>>();
 
-/** undefined for bytes that are not a transaction. */
+/** Returns undefined for bytes that are not a transaction. */
 async function signedAt(raw: string, nonce: number) {
   const known = signedTransactions.get(`${raw} ${nonce}`);
   if (known !== undefined) return known;
@@ -500,7 +500,7 @@ async function signedAt(raw: string, nonce: number) {
   }
 }
 
-/** Two outcomes name one transaction, which may be logged nowhere. */
+/** Makes two outcomes name one transaction, which may not be logged. */
 const oneTransaction: Change = (draft, random) => {
   const outcomes = draft.lines.filter(({ line }) => OUTCOMES.includes(String(line['type'])));
   if (outcomes.length < 2) return false;
@@ -516,30 +516,30 @@ const oneTransaction: Change = (draft, random) => {
 
 const OUTCOMES = ['chamber.committed', 'idea.deployed', 'idea.deploy_failed'];
 
-/** Writes the digits of a hexadecimal text in capitals. */
-const capitals: Change = (draft, random) => {
+/** Writes the digits of a hexadecimal text in uppercase. */
+const uppercase: Change = (draft, random) => {
   const hexIn = (line: Line) => leaves(line).filter((path) => /^0x.*[a-f]/.test(String(valueAt(line, path))));
   const alter = (line: Line) => {
     const path = random.pick(hexIn(line));
-    const inCapitals = (value: Json) => `0x${String(value).slice(2).toUpperCase()}`;
-    return [changed(line, path, inCapitals) as Line, `${path.join('.')} in capitals`] as const;
+    const inUppercase = (value: Json) => `0x${String(value).slice(2).toUpperCase()}`;
+    return [changed(line, path, inUppercase) as Line, `${path.join('.')} in capitals`] as const;
   };
   return alterOne(draft, random, alter, (line) => hexIn(line).length > 0);
 };
 
-/** The first given line of an account refers to no earlier one. */
+/** Makes the first given line of an account refer to no earlier line. */
 const refersToNone: Change = (draft) => {
   for (const [did, entries] of draft.accounts) {
     const [first, ...rest] = entries;
     if (first === undefined || Number(first.line['eventId']) < 2) continue;
     draft.accounts.set(did, [{ ...first, line: { ...first.line, prev: NO_PREVIOUS } }, ...rest]);
-    draft.said.push(`the first line of the account of ${did.slice(-4)} refers to none`);
+    draft.said.push(`the first line of the account of ${did.slice(-4)} refers to no earlier one`);
     return true;
   }
   return false;
 };
 
-/** An agent that the operator controls joins after the others. */
+/** Adds an agent of the operator, who joins after the others. */
 const join: Change = (draft) => {
   const joins = draft.lines.filter(({ line }) => line['type'] === 'chamber.joined');
   const last = joins.at(-1);
@@ -557,13 +557,13 @@ const join: Change = (draft) => {
   return true;
 };
 
-/** Replaces members of the line's body, which its agent signs again. */
+/** Replaces members of the line's body, and signs it again with its agent's key. */
 function withBody(line: Line, members: Line, signer: Signer): Line {
   const body = JSON.stringify({ ...membersIn(requestOf(line)['body']), ...members });
   return signedAgain({ ...line, request: { ...requestOf(line), body } }, signer);
 }
 
-/** None if the body was altered before. */
+/** Returns no members if the body was altered before. */
 function membersIn(body: Json | undefined): Line {
   try {
     return Object(JSON.parse(String(body))) as Line;

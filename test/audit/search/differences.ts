@@ -1,4 +1,4 @@
-// The differences between a forged history and the honest one, line by line.
+// Compares a forged history with the honest one, line by line.
 import { leaves, type Path } from '../alter.ts';
 import type { Json, Line } from '../forge.ts';
 import type { Draft, Entry } from './draft.ts';
@@ -12,8 +12,8 @@ interface Common {
 
 export type Difference = Common &
   (
-    | { readonly kind: 'left out' | 'moved' }
-    | { readonly kind: 'put in'; readonly place: number }
+    | { readonly kind: 'omitted' | 'moved' }
+    | { readonly kind: 'inserted'; readonly place: number }
     | { readonly kind: 'changed'; readonly path: string; readonly now: Line }
   );
 
@@ -41,7 +41,7 @@ function compare(
     const owner = did === undefined ? undefined : String(line['did']);
     // A line of another type is a different line.
     if (origin === undefined || met.has(origin) || owner !== did || origin['type'] !== line['type']) {
-      found.push({ kind: 'put in', did: owner, line, place });
+      found.push({ kind: 'inserted', did: owner, line, place });
       continue;
     }
     met.add(origin);
@@ -54,7 +54,7 @@ function compare(
         found.push({ kind: 'changed', did, line: origin, now: line, path });
     }
   }
-  for (const line of honest) if (!met.has(line)) found.push({ kind: 'left out', did, line });
+  for (const line of honest) if (!met.has(line)) found.push({ kind: 'omitted', did, line });
   return found;
 }
 
@@ -62,7 +62,7 @@ function textOf({ eventId: _, prev: __, ...rest }: Line): string {
   return JSON.stringify(rest);
 }
 
-/** Whether correct hashes, or the correct commitment, replace another value there. */
+/** Returns whether the value was replaced by a correct hash or the correct commitment. */
 function isSetRight({ isRechained, isRecommitted }: Draft, { type }: Line, path: string): boolean {
   if (isRechained && (path === 'eventId' || path === 'prev')) return true;
   if (!isRecommitted) return false;
@@ -71,7 +71,7 @@ function isSetRight({ isRechained, isRecommitted }: Draft, { type }: Line, path:
     : type === 'chamber.committed' && /^payload\.(merkleRoot|eventCount|txHash)/.test(path);
 }
 
-/** The paths of values that differ or that only one of them has. */
+/** Returns the paths of values that differ or that only one line has. */
 function differing(before: Line, after: Line): readonly string[] {
   const paths = new Map([...leaves(before), ...leaves(after)].map((path) => [path.join('.'), path]));
   return [...paths].filter(([, path]) => textAt(before, path) !== textAt(after, path)).map(([name]) => name);

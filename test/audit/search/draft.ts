@@ -1,4 +1,4 @@
-// A history that is being forged: its lines, the honest line of each, and the auditor's input.
+// A draft of a forged history: its lines, the honest original of each, and the input for the auditor.
 import { encodeFunctionData, type Hex, parseAbi } from 'viem';
 import { MoveAccumulator } from '../../../src/audit/chamber/move-tree.ts';
 import { leafHash } from '../../../src/crypto/merkle.ts';
@@ -11,9 +11,9 @@ import { isStub, signedStub } from './stubs.ts';
 
 export interface Entry {
   readonly line: Line;
-  /** undefined for an inserted line. */
+  /** The honest original; undefined for an inserted line. */
   readonly origin: Line | undefined;
-  /** The honest line, mostly of another history, from which an inserted line was made. */
+  /** The honest line, usually of another history, from which an inserted line was derived. */
   readonly source?: Line;
 }
 
@@ -21,11 +21,11 @@ export class Draft {
   readonly history: History;
   lines: Entry[];
   readonly accounts: Map<string, Entry[]>;
-  /** The changes in words. */
+  /** Descriptions of the changes. */
   readonly said: string[] = [];
   /** Whether numbers and hashes are corrected. */
   isRechained = true;
-  /** Whether the service signs every stub again. */
+  /** Whether the service re-signs every stub. */
   signsStubs = false;
   /** Whether the root, the count and the transactions of the commitment are corrected. */
   isRecommitted = false;
@@ -37,7 +37,7 @@ export class Draft {
     this.accounts = new Map(accounts.map(([did, lines]) => [did, lines.map((line) => ({ line, origin: line }))]));
   }
 
-  /** The auditor's input. */
+  /** Returns the auditor's input. */
   async texts(): Promise<{ readonly lines: string; readonly accounts: string | undefined }> {
     const lines = this.lines.map(({ line }) => line);
     const settled = this.isRecommitted ? await recommitted(lines, this.signsStubs) : lines;
@@ -56,7 +56,7 @@ export class Draft {
   }
 }
 
-/** The lines with correct numbers and hashes; if the first event is not 1, it keeps its `prev`. */
+/** Returns the lines with correct numbers and hashes; the first line keeps its `prev` unless it is event 1. */
 function chained(lines: readonly Line[], firstEventId: number, signsStubs: boolean): string[] {
   let prev = firstEventId === 1 ? NO_PREVIOUS : String(lines[0]?.['prev']);
   return lines.map((line, index) => {
@@ -67,7 +67,7 @@ function chained(lines: readonly Line[], firstEventId: number, signsStubs: boole
   });
 }
 
-/** Of a stub the leaf that it states. */
+/** Returns the line's leaf, for a stub the stated one. */
 function leafIn(text: string): string {
   const { withheld } = JSON.parse(text) as Line;
   return withheld === undefined ? toHex(leafHash(Buffer.from(text))) : String((withheld as Line)['leaf']);
@@ -75,7 +75,7 @@ function leafIn(text: string): string {
 
 const COMMIT = parseAbi(['function commitChamber(uint256 chamberId, bytes32 root)']);
 
-/** The lines, whose commitments and their transactions have the root of the moves. */
+/** Returns the lines with the root of the moves in the commitment and its transactions. */
 async function recommitted(lines: readonly Line[], signsStubs: boolean): Promise<readonly Line[]> {
   const moves = lines.filter(isMove);
   const tree = new MoveAccumulator();
@@ -99,12 +99,12 @@ async function recommitted(lines: readonly Line[], signsStubs: boolean): Promise
 
 const commitments = new Map<string, ReturnType<typeof signed>>();
 
-/** Signing takes most of the time of a change, and most roots recur. */
+/** Caches transactions, because signing takes most of a change's time and most roots recur. */
 function commitment(chamberId: number, root: string, place: number): ReturnType<typeof signed> {
   const key = `${chamberId} ${root} ${place}`;
   const known = commitments.get(key);
   if (known !== undefined) return known;
-  // An invalid id commits another chamber.
+  // An invalid id is replaced by that of another chamber.
   const args = [BigInt(Number.isSafeInteger(chamberId) ? chamberId : 0), root as Hex] as const;
   const data = encodeFunctionData({ abi: COMMIT, functionName: 'commitChamber', args });
   const made = signed(REGISTRY, data, { nonce: 7, fee: 100n + BigInt(place) });

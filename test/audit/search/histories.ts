@@ -1,4 +1,4 @@
-// Honest histories for forgeries: the sample logs, and a chamber whose members have all kinds of accounts.
+// Honest histories to forge: the sample logs, and a chamber whose members have all kinds of accounts.
 import { readFileSync } from 'node:fs';
 import type { JudgeContractProof } from '../../../src/audit/account/compare-accounts.ts';
 import type { ChamberAudit } from '../../../src/audit/chamber/chamber-audit.ts';
@@ -26,7 +26,7 @@ import { signedStub, stubOver } from './stubs.ts';
 export interface History {
   readonly name: string;
   readonly lines: readonly Line[];
-  /** By DID, if the auditor is given accounts. */
+  /** Keyed by DID, if the auditor is given accounts. */
   readonly accounts?: ReadonlyMap<string, readonly Line[]>;
   readonly receipts?: GivenReceipts;
   /** A chain that confirms the accepted signature. */
@@ -40,13 +40,13 @@ const CHAMBER_ID = 1;
 const CONTRACT = { address: `0x${'c0'.repeat(20)}`, signature: `0x${'c1'.repeat(70)}` } as const;
 const BLOCK = { chainId: 31_337, blockNumber: 4_242, blockHash: `0x${'b1'.repeat(32)}` } as const;
 const signerOf = (digit: number) => new Signer(Buffer.alloc(32, digit));
-/** CON has a contract wallet, PER no signed registration; a wallet retires RET, and KEY retires itself. */
+/** CON has a contract wallet and PER no signed registration; RET is retired by a wallet, and KEY by its own key. */
 export const [CON, PER, RET, KEY] = [11, 12, 13, 14].map(signerOf) as [Signer, Signer, Signer, Signer];
-/** Forgers may have the keys of these agents, and of the wallets that they prove. */
+/** The agents, and the wallets that they prove, whose keys forgers may have. */
 export const SIGNERS: ReadonlyMap<string, Signer> = new Map(
   [ANN, BOB, CAT, CON, PER, RET, KEY].map((signer) => [signer.did, signer]),
 );
-/** Has a key, and is in no history. */
+/** An agent with a key that is in no history. */
 export const STRANGER = signerOf(15);
 export const WALLETS = new Map([1, 2, 3].map(walletOf).map((wallet) => [wallet.address.toLowerCase(), wallet]));
 
@@ -74,20 +74,20 @@ export async function histories(): Promise<readonly History[]> {
       lines: withStubs(closed, ['chamber.joined', 'chamber.debated']),
       accounts: new Map([...accounts].map(([did, own]) => [did, withStubs(own, ACCOUNT_LINES)])),
     },
-    { name: 'a chamber that says who may join', lines: closed, accounts },
-    { name: 'its moves', lines: closed.filter(isMove), accounts },
-    { name: 'accounts of every kind', lines, accounts: all.accounts },
-    { name: 'the same without the first lines of two', lines, accounts: withoutFirst(all.accounts, [PER, KEY]) },
-    { name: 'the same with a retirement alone', lines, accounts: withLast(all.accounts, KEY) },
-    { name: 'the same with a chain', lines, accounts: all.accounts, judgeProof },
-    { name: 'the same with receipts', lines, accounts: all.accounts, receipts: all.receipts, judgeProof },
+    { name: 'a chamber with restricted admission', lines: closed, accounts },
+    { name: 'the moves of a chamber with restricted admission', lines: closed.filter(isMove), accounts },
+    { name: 'all kinds of accounts', lines, accounts: all.accounts },
+    { name: 'all kinds of accounts, two of them without their first lines', lines, accounts: withoutFirst(all.accounts, [PER, KEY]) },
+    { name: 'all kinds of accounts, one of them with only its retirement', lines, accounts: withLast(all.accounts, KEY) },
+    { name: 'all kinds of accounts, with a chain', lines, accounts: all.accounts, judgeProof },
+    { name: 'all kinds of accounts, with receipts', lines, accounts: all.accounts, receipts: all.receipts, judgeProof },
   ];
 }
 
 const SPEECHES = ['chamber.proposed', 'chamber.amended', 'chamber.debated', 'relay.deploy_submitted'];
 const ACCOUNT_LINES = ['agent.registered', 'agent.personality_changed'];
 
-/** The lines, of which the service has withheld those of these types that hold texts. */
+/** Returns the lines, with those of these types withheld if they hold texts. */
 function withStubs(lines: readonly Line[], types: readonly string[]): readonly Line[] {
   return lines.map((line) => {
     const isWithheld =
@@ -109,7 +109,7 @@ export function isMove({ did }: Line): boolean {
   return did !== null;
 }
 
-/** Confirms CON's accepted signature, only in that block. */
+/** Confirms CON's accepted signature, in its block only. */
 const judgeProof: JudgeContractProof = async ({ wallet, signature, chainId, blockNumber, blockHash }) => {
   const isAccepted =
     wallet === CONTRACT.address &&
@@ -143,7 +143,7 @@ class Play {
     this.receipts.push({ ...receiptOf(sent, answer, PUBLIC_URL), key: await this.#receiptsKey() });
   }
 
-  /** Moves in the chamber, having seen its last event. */
+  /** Makes a move that names the chamber's last event as seen. */
   async move(by: Signer, path: string, body: object = {}): Promise<void> {
     const lines = await this.service.lines(CHAMBER_ID);
     const seen = { eventId: lines.length, leaf: toHex(leafHash(Buffer.from(lines.at(-1) ?? ''))) };

@@ -1,4 +1,4 @@
-// The limits of what lines show, each with its reason: a forged history may be sound only if a limit covers each difference.
+// The limits of what lines show, each with its reason: a forged history may be sound only if a limit covers each of its differences.
 // src/audit/README.md explains them.
 import { eventKey } from '../../../src/audit/receipts/given-receipts.ts';
 import { NO_PREVIOUS } from '../../../src/vocabulary/values.ts';
@@ -11,8 +11,8 @@ import type { Draft, Entry } from './draft.ts';
 import { type History, isMove, STRANGER } from './histories.ts';
 import { isStub } from './stubs.ts';
 
-/** A stub that is left out is covered by other limits, if at all. */
-const ON_ITS_WORD = 'what a stub says rests on the word of the service that signed it: the line that was shows it';
+/** Other limits cover a stub that is left out, if any does. */
+const STATED_BY_STUB = 'only the service that signed a stub vouches for it: the original line shows the difference';
 
 interface Limit {
   readonly why: string;
@@ -20,7 +20,7 @@ interface Limit {
 }
 
 export function limitOf(difference: Difference, draft: Draft): string | undefined {
-  if (draft.signsStubs && isStub('now' in difference ? difference.now : difference.line)) return ON_ITS_WORD;
+  if (draft.signsStubs && isStub('now' in difference ? difference.now : difference.line)) return STATED_BY_STUB;
   if (isPinned(difference, draft)) return undefined;
   const isCommitted = draft.history.lines.some(({ type }) => type === 'chamber.committed');
   if (draft.history.askChain !== undefined && isCommitted) return limitOfChain(difference);
@@ -29,7 +29,7 @@ export function limitOf(difference: Difference, draft: Draft): string | undefine
 
 const LAG_MILLIS = 5_000;
 const NAMING = ['chamber.created', 'chamber.joined', 'chamber.proposed'];
-/** Only the chain shows these. */
+/** Members that only the chain shows. */
 const OF_CHAIN: Readonly<Record<string, readonly string[]>> = {
   'chamber.committed': ['blockNumber', 'committedAt'],
   'idea.deployed': ['tokenAddress', 'graduatedAt'],
@@ -42,20 +42,20 @@ const LIMITS: readonly Limit[] = [
   {
     why: 'a root, the service or a later line shows that the end was cut off',
     covers: ({ kind, line, did }, draft) =>
-      kind === 'left out' && areLeftOut(draft, did, (all, at) => all.slice(at), line),
+      kind === 'omitted' && areOmitted(draft, did, (all, at) => all.slice(at), line),
   },
   {
     why: 'the first lines of an account may be missing',
     covers: ({ kind, line, did }, draft) =>
-      kind === 'left out' &&
+      kind === 'omitted' &&
       did !== undefined &&
       !isClaimUnproven(draft, did, line) &&
-      areLeftOut(draft, did, (all, at) => all.slice(0, at + 1), line),
+      areOmitted(draft, did, (all, at) => all.slice(0, at + 1), line),
   },
   {
-    why: 'a service can rewrite its log and omit a move: a receipt, a seen event or the root on the chain shows it',
+    why: 'a service can rewrite its log without a move: a receipt, a seen event or the root on the chain shows it',
     covers: ({ kind, line, did }, draft) =>
-      kind === 'left out' &&
+      kind === 'omitted' &&
       did === undefined &&
       isMove(line) &&
       line['type'] !== 'chamber.created' &&
@@ -65,13 +65,13 @@ const LIMITS: readonly Limit[] = [
   {
     why: 'moves name account lines by number: a service can rewrite the account and replace an omitted line',
     covers: ({ kind, line, did }, draft) =>
-      kind === 'left out' &&
+      kind === 'omitted' &&
       did !== undefined &&
       line['type'] !== 'agent.retired' &&
       !isClaimUnproven(draft, did, line),
   },
   {
-    why: 'only the service states what the first given line of an account takes from missing ones',
+    why: 'only the service states the values that the first given line of an account inherits from missing lines',
     covers: (difference, draft) => {
       if (difference.kind !== 'changed' || difference.did === undefined) return false;
       const { did, now, path } = difference;
@@ -82,9 +82,9 @@ const LIMITS: readonly Limit[] = [
     },
   },
   {
-    why: 'a creation alone can be that of any chamber',
+    why: 'nothing ties a creation to its chamber’s number',
     covers: ({ kind, line }, { lines }) =>
-      kind === 'put in' && line['type'] === 'chamber.created' && lines.length === 1,
+      kind === 'inserted' && line['type'] === 'chamber.created' && lines.length === 1,
   },
   {
     why: 'accounts of agents without a move are not compared',
@@ -92,12 +92,12 @@ const LIMITS: readonly Limit[] = [
   },
   {
     why: 'only the chain shows transactions and outcomes that are not recorded',
-    covers: ({ kind, line }) => kind === 'left out' && isOfChain(line),
+    covers: ({ kind, line }) => kind === 'omitted' && isOfChain(line),
   },
   {
     why: 'only the chain confirms transactions and outcomes that are recorded after the moves',
     covers: (difference, draft) =>
-      difference.kind === 'put in' && isOfChain(difference.line) && isAfterMoves(draft, difference.place),
+      difference.kind === 'inserted' && isOfChain(difference.line) && isAfterMoves(draft, difference.place),
   },
   {
     why: 'only the chain shows blocks, times, tokens and failures, except impossible ones',
@@ -107,7 +107,7 @@ const LIMITS: readonly Limit[] = [
       isOfAnyChain(difference.now, draft),
   },
   {
-    why: 'any account can sign the relayer’s calls at any nonce, except for two purposes, or a deployment before the commitment',
+    why: 'any account can sign the relayer’s calls at any nonce, unless one serves two purposes or a deployment precedes the commitment',
     covers: (difference, draft) =>
       difference.kind === 'changed' &&
       /^payload\.(nonce|txHash|rawTransaction)$/.test(difference.path) &&
@@ -117,7 +117,7 @@ const LIMITS: readonly Limit[] = [
   {
     why: 'an operator can add its own agents when it rewrites the log',
     covers: (difference, draft) =>
-      difference.kind === 'put in' &&
+      difference.kind === 'inserted' &&
       difference.did === undefined &&
       difference.line['did'] === STRANGER.did &&
       !isReceipted(draft),
@@ -125,7 +125,7 @@ const LIMITS: readonly Limit[] = [
   {
     why: 'a move that names no seen event is valid for any chamber with that number at that address',
     covers: (difference, draft) =>
-      difference.kind === 'put in' &&
+      difference.kind === 'inserted' &&
       difference.did === undefined &&
       (difference.line['type'] === 'chamber.joined' || isHonestElsewhere(difference.line, draft)) &&
       difference.line['request'] !== null &&
@@ -133,7 +133,7 @@ const LIMITS: readonly Limit[] = [
       !isReceipted(draft),
   },
   {
-    why: 'other parts of the signature fields are not signed',
+    why: 'the other parts of the signature fields are not signed',
     covers: (difference, draft) =>
       difference.kind === 'changed' &&
       /^request\.signature(Input)?$/.test(difference.path) &&
@@ -141,7 +141,7 @@ const LIMITS: readonly Limit[] = [
       (difference.did !== undefined || !isReceipted(draft)),
   },
   {
-    why: 'number and hash of the lines before the first given one are not shown',
+    why: 'the lines before the first given one are missing, and with them their number and hash',
     covers: (difference, draft) =>
       difference.kind === 'changed' &&
       difference.did !== undefined &&
@@ -166,7 +166,7 @@ const LIMITS: readonly Limit[] = [
       (difference.did !== undefined || !isReceipted(draft)),
   },
   {
-    why: 'another agent can create the chamber or move instead when a service rewrites the log: one move is omitted, another added',
+    why: 'a service that rewrites its log can replace a move or the creation by that of a different agent',
     covers: (difference, draft) =>
       difference.kind === 'changed' &&
       difference.did === undefined &&
@@ -193,11 +193,11 @@ const LIMITS: readonly Limit[] = [
       const isUnsigned = did !== undefined && line['type'] === 'agent.registered' && isUnasked;
       const isOfRequest = kind === 'changed' && difference.path.startsWith('request');
       const isOfContent = kind === 'changed' && /^payload\.(walletAddress|label|personality)/.test(difference.path);
-      return isUnsigned && !('walletProof' in payloadOf(line)) && (kind === 'put in' || isOfRequest || isOfContent);
+      return isUnsigned && !('walletProof' in payloadOf(line)) && (kind === 'inserted' || isOfRequest || isOfContent);
     },
   },
   {
-    why: 'only the service states what a move records of an account that is not given, or of an unsigned registration',
+    why: 'only the service vouches for what a move records about a missing account or an unsigned registration',
     covers: (difference, draft) => {
       if (difference.kind !== 'changed' || difference.did !== undefined) return false;
       const { path, now } = difference;
@@ -256,12 +256,12 @@ const LIMITS: readonly Limit[] = [
         const isOfProof = difference.path.startsWith('payload.walletProof.');
         return isOfProof && isByContract(accountOf(draft, did), difference.now);
       }
-      return kind === 'put in' && isByContract(accountOf(draft, did), line);
+      return kind === 'inserted' && isByContract(accountOf(draft, did), line);
     },
   },
 ];
 
-/** Whether a given line at or after the difference has a receipt, which pins all lines before it. */
+/** Returns whether a given line at or after the difference has a receipt, which pins all lines before it. */
 function isPinned({ did, kind, line }: Difference, draft: Draft): boolean {
   const { history } = draft;
   if (did === undefined || history.receipts === undefined) return false;
@@ -270,22 +270,22 @@ function isPinned({ did, kind, line }: Difference, draft: Draft): boolean {
   const receipted = (entry: Entry | undefined) =>
     entry?.origin !== undefined &&
     history.receipts?.events.has(eventKey({ stream: did, eventId: Number(entry.origin['eventId']) })) === true;
-  if (kind === 'put in') {
+  if (kind === 'inserted') {
     const place = entries.findIndex((entry) => entry.line === line);
     return entries.slice(place + 1).some(receipted);
   }
   const from = honest.indexOf(line);
   const given = entries.filter(({ origin }) => origin !== undefined && honest.indexOf(origin) >= from);
   // The first lines of an account may be missing.
-  const isFront = kind === 'left out' && from < honest.indexOf(entries[0]?.origin ?? line);
+  const isFront = kind === 'omitted' && from < honest.indexOf(entries[0]?.origin ?? line);
   return !isFront && given.some(receipted);
 }
 
-/** A time that its line and the commitment allow, a block that holds transactions, and a token that is not one of the contracts. */
+/** Returns whether a chain could hold the claim: its time, its block and its token are possible. */
 function isOfAnyChain(line: Line, { lines }: Draft): boolean {
   const { committedAt, graduatedAt, blockNumber, tokenAddress } = payloadOf(line);
   if (blockNumber === 0) return false;
-  // Without the calls of the deployments no line names the factory.
+  // Without the calls of the deployments, no line names the factory.
   const isFactoryNamed = lines.some(({ line: { type, withheld } }) => type === 'relay.deploy_submitted' && !withheld);
   const contracts = [`0x${'0'.repeat(40)}`, REGISTRY, ...(isFactoryNamed ? [FACTORY] : [])];
   if (contracts.includes(String(tokenAddress))) return false;
@@ -302,7 +302,7 @@ const RECOMMITTED_NONCE = 7;
 
 function hasNoncesInOrder({ lines, isRecommitted }: Draft): boolean {
   const purposes = new Map<number, string>();
-  // A deployment that no outcome names may have been signed in vain.
+  // A deployment that no outcome names may have been signed without being sent.
   const named = new Set(lines.filter(({ line }) => String(line['type']).startsWith('idea.')).map(txHashOf));
   let commitment = -1;
   for (const entry of lines) {
@@ -323,7 +323,7 @@ function txHashOf({ line }: Entry): Json | undefined {
   return payloadOf(line)['txHash'];
 }
 
-/** Every move but the creation has a receipt, and the line of each pins all before it. */
+/** Returns whether every move but the creation has a receipt, whose line pins all lines before it. */
 function isReceipted({ history, lines }: Draft): boolean {
   return history.receipts !== undefined && lines.length > 1;
 }
@@ -345,7 +345,7 @@ function isByContract(given: readonly Entry[], retirement: Line): boolean {
   );
 }
 
-/** Whether an inserted line is a move of another history, with its agent's signed request. */
+/** Returns whether an inserted line is a move of another history, with its agent's signed request. */
 function isHonestElsewhere(line: Line, { lines }: Draft): boolean {
   const source = lines.find((entry) => entry.line === line)?.source;
   const textOf = ({ type = null, did = null, payload = null, request = null }: Line) =>
@@ -357,8 +357,8 @@ function isOfChain({ type }: Line): boolean {
   return /^(relay\.|idea\.)/.test(String(type));
 }
 
-/** Whether the chosen lines around this one are all left out. */
-function areLeftOut(
+/** Returns whether all chosen lines around this one are left out. */
+function areOmitted(
   draft: Draft,
   did: string | undefined,
   chosen: (all: readonly Line[], at: number) => readonly Line[],
@@ -374,7 +374,7 @@ function isAfterMoves({ lines }: Draft, place: number): boolean {
   return lines[0]?.line['type'] === 'chamber.created' && lines.slice(place).every(({ line }) => !isMove(line));
 }
 
-/** Whether a move claims a proven wallet and the line is the only proof. */
+/** Returns whether the line is the only proof of a proven wallet that a move claims. */
 function isClaimUnproven(draft: Draft, did: string, left: Line): boolean {
   const isProof = (line: Line) => line['type'] === 'agent.registered' && 'walletProof' in payloadOf(line);
   const given = accountOf(draft, did);
@@ -382,12 +382,12 @@ function isClaimUnproven(draft: Draft, did: string, left: Line): boolean {
   return isProof(left) && isClaimed && given.length > 0 && !given.some(({ line }) => isProof(line));
 }
 
-/** The account's given lines: a line belongs to the account that it names. */
+/** Returns the account's given lines; a line belongs to the account that it names. */
 function accountOf({ accounts }: Draft, did: string): readonly Entry[] {
   return [...accounts.values()].flat().filter(({ line }) => line['did'] === did);
 }
 
-/** The registration in effect at that line; undefined if none is given. */
+/** Returns the registration in effect at that line; undefined if none is given. */
 function bindingOf(given: readonly Entry[], accountEventId: Json | undefined): Line | undefined {
   const first = Number(given[0]?.line['eventId']);
   const past = given.slice(0, Math.max(Number(accountEventId) - first + 1, 0));
@@ -398,7 +398,7 @@ function atOf({ ts }: Line): number {
   return Date.parse(String(ts));
 }
 
-/** No move before it shows that the release named account lines in moves of its type. */
+/** Returns whether no earlier move shows that the release recorded account lines in moves of this type. */
 function isBeforeNaming({ lines }: Draft, move: Line): boolean {
   const before = lines.slice(
     0,

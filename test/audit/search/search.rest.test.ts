@@ -1,24 +1,24 @@
-// FORGERIES=100000 sets the number of changes, without a time limit; FORGERY_SEED chooses other ones, FORGERY_ONLY repeats a
-// printed one.
+// Searches for undetected forgeries. FORGERIES=100000 sets the number of changes and lifts the limit of CPU time; FORGERY_SEED
+// selects other changes, FORGERY_ONLY repeats a printed one.
 import { expect, test } from 'vitest';
 import { honestVerdicts, type Searched, search } from './search.ts';
 
 const { FORGERIES, FORGERY_SEED = '1', FORGERY_ONLY } = process.env;
-/** The share of CI's time. */
+/** The CPU time that the search may take in CI. */
 const CPU_MILLIS_MAX = 40_000;
-/** Allows for a machine as busy as CI's. */
+/** Allows for a loaded machine, such as CI's. */
 const TEST_MILLIS_MAX = 10 * CPU_MILLIS_MAX;
 const CHANGES = 20_000;
 const [changes, cpuMillisMax] = FORGERIES === undefined ? [CHANGES, CPU_MILLIS_MAX] : [Number(FORGERIES), undefined];
 const only = FORGERY_ONLY === undefined ? undefined : Number(FORGERY_ONLY);
 const DAYS = 10 * 86_400_000;
 
-test('each history is sound before it is changed', async () => {
+test('each unchanged history is sound', async () => {
   for (const [name, isSound] of await honestVerdicts()) expect(isSound, name).toBe(true);
 }, 60_000);
 
 test(
-  'no change of a history is called sound unless lines can’t show it',
+  'the auditor detects every change of a history that lines can show',
   async () => {
     const searched = await search({ seed: Number(FORGERY_SEED), changes, cpuMillisMax, only, onProgress: print });
     print(searched);

@@ -1,5 +1,5 @@
-// Searches for forgeries that the auditor calls sound: it alters honest histories at random, and the auditor must find each change
-// unless lines can't show it.
+// Searches for forgeries that the auditor calls sound: it alters honest histories at random, and expects the auditor to detect each
+// change that lines can show.
 import { type Accounts, listedAccounts } from '../../../src/audit/account/accounts.ts';
 import { compareAccounts } from '../../../src/audit/account/compare-accounts.ts';
 import { ChamberAudit } from '../../../src/audit/chamber/chamber-audit.ts';
@@ -19,10 +19,10 @@ import { compareTurns } from './turns.ts';
 
 export interface Forgery {
   readonly history: string;
-  /** Repeats the change: `only` of the search. */
+  /** Repeats the change if passed as `only` to the search. */
   readonly seed: number;
   readonly said: readonly string[];
-  /** Differences that no limit covers, or a problem of the model of turns. */
+  /** Differences that no limit covers, or a problem found by the model of turns. */
   readonly unexplained: readonly string[];
   readonly texts: Texts;
 }
@@ -41,9 +41,9 @@ interface SearchOptions {
   readonly from?: readonly History[] | undefined;
   readonly seed: number;
   readonly changes: number;
-  /** In CPU time, so that a busy machine makes as many changes as an idle one. */
+  /** Measured in CPU time, so that a busy machine makes as many changes as an idle one. */
   readonly cpuMillisMax?: number | undefined;
-  /** Makes this change alone. */
+  /** Makes only this change. */
   readonly only?: number | undefined;
   readonly onProgress?: ((searched: Searched) => void) | undefined;
 }
@@ -146,7 +146,7 @@ function parsed(text: string): Line[] {
 
 const NOWHERE = new ProofFolder('/nonexistent');
 
-/** Whether the auditor would exit with 0. */
+/** Returns whether the auditor would exit with 0. */
 async function isSound(
   { receipts, judgeProof, askChain, policy = {} }: History,
   { lines, accounts }: Texts,
@@ -155,7 +155,7 @@ async function isSound(
   const checks = receipts && new ReceiptChecks(receipts);
   const audit = new ChamberAudit({ context, readTransaction: readOnce, onEvent: (...taken) => checks?.take(...taken) });
   try {
-    // Most forgeries are found in their first lines, and the rest takes most of the time.
+    // Most forgeries are detected within their first lines, and auditing the rest takes most of the time.
     for await (const line of readLines(bytesOf(lines))) {
       await audit.take(line);
       if (isBroken(audit)) return false;

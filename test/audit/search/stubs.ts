@@ -1,4 +1,4 @@
-// Stubs in the search: the service that forges may sign any, and others may edit, move and copy those that it has signed.
+// Stubs in the search: the forging service may sign any stub; others may edit, move and copy the stubs that it signed.
 
 import { thumbprintOf } from '../../../src/crypto/jwk.ts';
 import { publicKeyOf, signWith } from '../../../src/keys/private-key.ts';
@@ -23,7 +23,7 @@ const FOREIGN = ofKey(new Uint8Array(32).fill(77));
 
 export const isStub = ({ withheld }: Line): boolean => withheld !== undefined;
 
-/** A stub of the line, whatever its type, with this leaf and without a signature. */
+/** Returns an unsigned stub of the line, whatever its type, with this leaf. */
 export function stubOver(line: Line, leaf: string): Line {
   const type = String(line['type']);
   const stated = { at: '2030-01-02T00:00:00.000Z', ...SERVICE.named, leaf, log: LOG, reason: 'law', signature: '' };
@@ -32,7 +32,7 @@ export function stubOver(line: Line, leaf: string): Line {
   return { ...line, payload, request: isSent ? null : (line['request'] as Json), withheld: stated };
 }
 
-/** The stub with a signature of the service over what it says now. */
+/** Returns the stub with the service's signature over its current statements. */
 export function signedStub(line: Line): Line {
   return signedBy(SERVICE, line);
 }
@@ -43,7 +43,7 @@ function signedBy({ sign, named }: typeof SERVICE, line: Line): Line {
   return { ...line, withheld: { ...stated, signature: Buffer.from(sign(Buffer.from(text))).toString('base64url') } };
 }
 
-/** Another value in `withheld`, or the same under a key that is not the service's. */
+/** Changes a value in `withheld`, or signs the stub with a foreign key. */
 export function editedStub(line: Line, random: Random): Line {
   const edits: readonly (() => Line)[] = [
     () => ({ leaf: `0x${'ab'.repeat(32)}` }),

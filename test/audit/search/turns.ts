@@ -25,7 +25,7 @@ export interface Compared {
   readonly problem: string | undefined;
 }
 
-/** Compares each move; the lines begin with a creation. */
+/** Compares each move; the first line is a creation. */
 export function compareTurns(lines: readonly Line[]): Compared {
   const [creation, ...rest] = lines.filter(isMove);
   if (creation === undefined) return { count: 0, problem: undefined };
