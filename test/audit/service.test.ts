@@ -98,7 +98,7 @@ describe('an honest service', () => {
     expect(await run({ chamber: 1 })).toBe(0);
   });
 
-  test('the stdout table’s counts add up', async () => {
+  test('the printed table’s counts add up', async () => {
     expect(await run({ chamber: 1, json: false, verbose: true })).toBe(0);
     expect(stdout).toContain('22 verified, 0 broken, 5 not evaluated of 27 checks.');
     expect(stdout.match(/^(verified|broken|not evaluated) {2}/gm)).toHaveLength(27);

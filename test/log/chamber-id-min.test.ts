@@ -1,4 +1,4 @@
-// New chambers of a restored log get ids above those that have roots in its registry (CHAMBER_ID_MIN).
+// CHAMBER_ID_MIN: new chambers of a restored log get ids above those that already have roots in its registry.
 import { expect, it } from 'vitest';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { audit } from '../audit/forge.ts';
@@ -11,7 +11,7 @@ import { TestService } from '../kit/test-service.ts';
 const open = (path: string, chamberIdMin?: number) =>
   new TestService({ store: openSqliteStore(path, chamberIdMin === undefined ? {} : { chamberIdMin }) });
 
-it('a new chamber gets the lowest allowed id or the next one, and the ids between stay free', async () => {
+it('a new chamber gets the next id, or CHAMBER_ID_MIN if that is higher', async () => {
   const path = temporaryDatabase();
   const before = open(path);
   const ids = [await openChamber(before, [await before.agent()])];
@@ -29,7 +29,7 @@ it('a new chamber gets the lowest allowed id or the next one, and the ids betwee
   expect(await fsckLog(path, (fault) => expect.fail(JSON.stringify(fault)))).toMatchObject({ faults: 0, chambers: 9 });
 });
 
-it('chambers created at once get consecutive ids, and behave like any others', async () => {
+it('chambers created concurrently get consecutive ids and can be played', async () => {
   const service = open(':memory:', 500);
   const [ann, bob] = [await service.agent(), await service.agent()];
   const create = async () => {

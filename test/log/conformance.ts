@@ -1,4 +1,4 @@
-// The contract of a store's ports, for every store.
+// The contract that every store's ports must fulfil.
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { ChamberListing, IdeaListing } from '../../projections/listings.ts';
@@ -20,13 +20,13 @@ const [ANN, BOB] = ['did:key:zAnn', 'did:key:zBob'];
 
 interface Opened {
   readonly store: Store;
-  /** Closes it and opens it again. */
+  /** Closes the store and opens it again. */
   readonly reopen: () => Promise<Store>;
 }
 
 export function describePort(open: () => Promise<Opened>): void {
   describe('the order of all chambers', () => {
-    it("contains each chamber's lines in order, from any place on, and no lines of accounts", async () => {
+    it("the order of all chambers contains each chamber's lines in order, from any place on, without accounts", async () => {
       const { store, reopen } = await open();
       const { log } = store;
       await log.append({ entries: [created(1), entry(ANN, 1), follows(1, 2), created(2)] });
@@ -57,7 +57,7 @@ export function describePort(open: () => Promise<Opened>): void {
   });
 
   describe('append', () => {
-    it('writes events that follow their streams, and returns the same bytes', async () => {
+    it('append writes events that follow their streams, and reads return the same bytes', async () => {
       const { log } = (await open()).store;
       const batch = [created(1), entry(ANN, 1), follows(1, 2), follows(1, 3), created(2), follows(2, 2), entry(ANN, 2)];
       expect(await log.append({ entries: batch })).toEqual(NONE);
@@ -72,8 +72,8 @@ export function describePort(open: () => Promise<Opened>): void {
       ['an event after a gap', [follows(1, 5)], [1]],
       ['the first event of an account after a gap', [entry(ANN, 3)], [ANN]],
       ['several events of which the first exists', [follows(1, 2), follows(1, 3), follows(1, 4)], [1]],
-      ['two streams next to one that follows', [follows(1, 2), follows(2, 2), entry(BOB, 2)], [1, BOB]],
-    ])('skips a stream with %s, writes the others, and reports its head', async (_, batch, lost) => {
+      ['two streams without their next event', [follows(1, 2), follows(2, 2), entry(BOB, 2)], [1, BOB]],
+    ])('append skips a stream with %s, writes the others, and reports its head', async (_, batch, lost) => {
       const { log } = (await open()).store;
       await log.append({ entries: [created(1), follows(1, 2), follows(1, 3), created(2), entry(ANN, 1)] });
       const before = new Map<StreamId, number>([
@@ -88,7 +88,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect(await heads(log, [1, 2, ANN, BOB])).toEqual([3, isWritten ? 2 : 1, 1, 0]);
     });
 
-    it('skips a creation that does not follow the highest chamber, and reports it', async () => {
+    it('append skips and reports a creation that does not follow the highest chamber', async () => {
       const { log } = (await open()).store;
       expect(await log.append({ entries: [created(2)] })).toEqual(report([2, 0], [ALL_CHAMBERS, 0]));
       expect(await log.append({ entries: [created(1), created(2), follows(2, 2), entry(ANN, 1)] })).toEqual(NONE);
@@ -97,7 +97,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect(await heads(log, [1, 2, 4, ANN, ALL_CHAMBERS])).toEqual([1, 2, 0, 3, 2]);
     });
 
-    it('reports which of the given heads have advanced, and writes nevertheless', async () => {
+    it('append reports which of the given heads have advanced, and still writes', async () => {
       const { log } = (await open()).store;
       await log.append({ entries: [created(1), follows(1, 2), created(2), entry(ANN, 1)] });
       const right = new Map<StreamId, number>([
@@ -125,7 +125,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect(await heads(log, [1, 2, ANN, BOB, 'did:key:zCyd'])).toEqual([2, 2, 1, 0, 1]);
     });
 
-    it('finds the lines of signatures, with heads or without, in a batch that writes nothing', async () => {
+    it('append finds the lines of signatures, with or without heads, in a batch that writes nothing', async () => {
       const { log } = (await open()).store;
       const [first, second] = [created(1), entry(ANN, 1)];
       await log.append({ entries: [first, second, created(2)] });
@@ -145,7 +145,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect(await log.append({ entries: [] })).toEqual(NONE);
     });
 
-    it('skips a stream with a known signature in any of its entries, and finds the line', async () => {
+    it('append skips a stream with a known signature in any entry, and finds its line', async () => {
       const { log } = (await open()).store;
       const known = follows(1, 2);
       await log.append({ entries: [created(1), known, created(2)] });
@@ -156,7 +156,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect(await heads(log, [1, 2])).toEqual([2, 3]);
     });
 
-    it('skips a creation with a known signature, and finds the line', async () => {
+    it('append skips a creation with a known signature, and finds its line', async () => {
       const { log } = (await open()).store;
       const known = created(1);
       await log.append({ entries: [known] });
@@ -166,7 +166,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect([await log.lastEventId(2), await log.lastEventId(ALL_CHAMBERS)]).toEqual([0, 1]);
     });
 
-    it('finds the line of a known registration, and skips its account', async () => {
+    it('append finds the line of a known registration, and skips its account', async () => {
       const { log } = (await open()).store;
       const account = entry(ANN, 1, { signature: null });
       const known = { did: ANN, eventId: 1, signature: 'h'.repeat(32), operatorEmail: undefined };
@@ -180,7 +180,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect(await heads(log, [1, ANN])).toEqual([1, 1]);
     });
 
-    it('remembers a registration next to a known one of the same account', async () => {
+    it('append records a registration beside a known one of the same account', async () => {
       const { log } = (await open()).store;
       const registration = (letter: string, unchangedAt?: number) => {
         return { did: ANN, eventId: 1, signature: letter.repeat(32), operatorEmail: undefined, unchangedAt };
@@ -210,7 +210,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect(signatures.filter((signature) => !log.mayHold(signature))).toEqual([]);
     });
 
-    it('writes rows of all tables at once, with e-mail addresses and without', async () => {
+    it('append writes rows of all tables at once, with and without e-mail addresses', async () => {
       const { lists, log } = (await open()).store;
       const batch = (chamberId: number, account: number): readonly LogEntry[] => {
         const member = { did: ANN, turnOrder: 0, hasCommitted: false, hasRevealed: false };
@@ -243,7 +243,7 @@ export function describePort(open: () => Promise<Opened>): void {
   });
 
   describe('a lease', () => {
-    it('is acquired soon without a competitor, again after a restart, and allows its holder to append', async () => {
+    it('a lease is acquired soon without a competitor and after a restart, and its holder may append', async () => {
       const { store, reopen } = await open();
       const isHeld = (lease: Lease) => eventually(() => expect(lease.token).toBeDefined(), 15_000);
       const lease = leaseOf(store);
@@ -260,7 +260,7 @@ export function describePort(open: () => Promise<Opened>): void {
   });
 
   describe('look-ups', () => {
-    it('find the line of a registration by the hash of its signature, even if it changed nothing', async () => {
+    it('a look-up finds the line of a registration by the hash of its signature, even if it changed nothing', async () => {
       const { lists, log } = (await open()).store;
       const [first, again] = ['a'.repeat(32), 'b'.repeat(32)];
       const account = entry(ANN, 1, { signature: null });
@@ -286,7 +286,7 @@ export function describePort(open: () => Promise<Opened>): void {
   });
 
   describe('pages', () => {
-    it('contain the lines after the cursor, up to the limit', async () => {
+    it('a page contains the lines after the cursor, up to the limit', async () => {
       const { log } = (await open()).store;
       await log.append({ entries: [created(1), follows(1, 2), follows(1, 3)] });
       const counts = [
@@ -302,7 +302,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect([await text(1, 1), await text(1, 3), await text(7, 0)]).toEqual([lines, '', '']);
     });
 
-    it('end with the line that reaches their size', async () => {
+    it('a page ends with the line that reaches its size', async () => {
       const { log } = (await open()).store;
       const line = Buffer.alloc(PAGE_BYTES / 2, 'x');
       await log.append({ entries: [created(1), ...[2, 3, 4, 5].map((eventId) => entry(1, eventId, { line }))] });
@@ -310,7 +310,7 @@ export function describePort(open: () => Promise<Opened>): void {
     });
   });
 
-  it('returns the nodes of the tree that were written with a line', async () => {
+  it('a page returns the tree nodes written with each line', async () => {
     const { log } = (await open()).store;
     const hashes = ['a', 'b'].map((text) => leafHash(Buffer.from(text)));
     await log.append({ entries: [created(1), entry(1, 2, { nodes: Buffer.concat(hashes) })] });
@@ -326,7 +326,7 @@ export function describePort(open: () => Promise<Opened>): void {
   it.each([
     ['a chamber', 1, 2],
     ['an account', ANN, BOB],
-  ])('keeps the latest snapshot of %s', async (_, stream, other) => {
+  ])('the store keeps the latest snapshot of %s', async (_, stream, other) => {
     const { log } = (await open()).store;
     await log.append({
       entries: [stream === 1 ? created(1) : entry(ANN, 1), entry(stream, 2, { snapshot: snapshot(2) })],
@@ -340,7 +340,7 @@ export function describePort(open: () => Promise<Opened>): void {
     expect([await log.readSnapshot(stream), await log.readSnapshot(other)]).toEqual([undefined, undefined]);
   });
 
-  it('an append skips snapshots, contacts and registrations of a stream in conflict', async () => {
+  it('append skips snapshots, contacts and registrations of a stream in conflict', async () => {
     const { lists, log } = (await open()).store;
     const registration = { did: ANN, eventId: 1, signature: 'h'.repeat(32), operatorEmail: 'new@example.org' };
     await log.append({
@@ -356,7 +356,7 @@ export function describePort(open: () => Promise<Opened>): void {
     expect((await log.append({ entries: [], signatures: [registration.signature] })).found.size).toBe(0);
   });
 
-  it('counts the open chambers of a creator up to a limit', async () => {
+  it('the store counts the open chambers of a creator up to a limit', async () => {
     const { lists, log } = (await open()).store;
     await log.append({
       entries: [1, 2, 3, 4, 5].map((id) => {
@@ -368,7 +368,7 @@ export function describePort(open: () => Promise<Opened>): void {
     expect(await Promise.all(counts)).toEqual([3, 2, 1]);
   });
 
-  it('keeps lines, id, clock and facts over a restart; a fact keeps its first value unless it is replaced', async () => {
+  it('the store keeps lines, id, clock and facts across a restart; a fact keeps its first value unless replaced', async () => {
     const { store, reopen } = await open();
     const { log, lists, meta } = store;
     const first = created(1);
@@ -395,7 +395,7 @@ export function describePort(open: () => Promise<Opened>): void {
   });
 }
 
-/** For stores that the edges read; the pipeline reads only the number of an agent's open chambers. */
+/** For stores that serve reads; the pipeline reads only the number of an agent's open chambers. */
 export function describeLists(open: () => Promise<Opened>): void {
   describe('callbacks', () => {
     const URL_OF_ANN = 'https://ann.example/wake';
@@ -410,7 +410,7 @@ export function describeLists(open: () => Promise<Opened>): void {
       return opened;
     }
 
-    it('are kept over a restart, replaced and removed', async () => {
+    it('callbacks survive a restart, and can be replaced and removed', async () => {
       const { store, reopen } = await withMembers();
       const first = { did: ANN, url: URL_OF_ANN, since: 7, succeededAt: null, failures: 0, last: null, removed: null };
       expect(await store.callbacks.get(ANN)).toEqual(first);
@@ -426,7 +426,7 @@ export function describeLists(open: () => Promise<Opened>): void {
       expect(await callbacks.get(ANN)).toBeUndefined();
     });
 
-    it('lead to the open chambers and the seats of their agents, and to no others', async () => {
+    it('callbacks list exactly the open chambers and seats of their agents', async () => {
       const { callbacks } = (await withMembers()).store;
       expect(await callbacks.listMemberships({ did: '', chamberId: 0 }, 9)).toEqual([{ did: ANN, chamberId: 1 }]);
       expect(await callbacks.listMemberships({ did: ANN, chamberId: 1 }, 9)).toEqual([]);
@@ -441,7 +441,7 @@ export function describeLists(open: () => Promise<Opened>): void {
       ]);
     });
 
-    it('remember a signature until it is too old', async () => {
+    it('the signatures of callbacks are remembered until they expire', async () => {
       const { callbacks } = (await open()).store;
       const remember = (created: number, oldest: number) =>
         callbacks.remember({ key: 'k'.repeat(32), did: ANN, created }, oldest);
@@ -453,7 +453,7 @@ export function describeLists(open: () => Promise<Opened>): void {
     });
   });
 
-  it('an append skips derived rows of a stream in conflict', async () => {
+  it('append skips derived rows of a stream in conflict', async () => {
     const { lists, log } = (await open()).store;
     await log.append({ entries: [created(1)] });
     const listings = [listing(1, { name: 'Changed' }), idea(1, 1, 'ABC', null)];
@@ -463,7 +463,7 @@ export function describeLists(open: () => Promise<Opened>): void {
   });
 
   describe('lists', () => {
-    it('of chambers are right in every phase at every moment', async () => {
+    it('lists of chambers are correct in every phase at every moment', async () => {
       const { lists, log } = (await open()).store;
       const rows = Array.from({ length: 12 }, (_, index) => listing(index + 1, { isCommitted: index % 5 === 4 }));
       await log.append({
@@ -481,7 +481,7 @@ export function describeLists(open: () => Promise<Opened>): void {
       }
     });
 
-    it('of chambers follow phases that end early', async () => {
+    it('lists of chambers follow phases that end early', async () => {
       const { lists, log, meta } = (await open()).store;
       const late = deadlines(10);
       const paced = { deadlines: late, rounds: { proposal: 1, debate: 2 }, movesPerTurn: 3 };
@@ -504,7 +504,7 @@ export function describeLists(open: () => Promise<Opened>): void {
       expect(await phaseOf(late.debateDeadline)).toEqual([{ phase: 'ALLOCATE_COMMIT', row: rows[2] }]);
     });
 
-    it('of chambers contain the latest row of each, newest first', async () => {
+    it('lists of chambers contain the latest row of each, newest first', async () => {
       const { lists, log } = (await open()).store;
       await log.append({
         entries: [created(1), created(2), entry(1, 2, { listings: [listing(1, { memberCount: 1 })] })],
@@ -514,7 +514,7 @@ export function describeLists(open: () => Promise<Opened>): void {
       expect(await lists.listChambers({ ...everything, before: 2 })).toEqual([listing(1, { memberCount: 2 })]);
     });
 
-    it('of work for the relayer follow the deadlines', async () => {
+    it('lists of work for the relayer follow the deadlines', async () => {
       const { lists, log } = (await open()).store;
       const rows = [3, 1, 2].map((step, index) =>
         listing(index + 1, { deadlines: deadlines(step), ends: deadlines(step), isSettled: index === 2 }),
@@ -525,7 +525,7 @@ export function describeLists(open: () => Promise<Opened>): void {
       expect([await lists.listUnsettled(1_000, 1), await lists.listSettled(9)]).toEqual([[2], [3]]);
     });
 
-    it('of memberships, members and records of an agent follow the rows of its chambers', async () => {
+    it('lists of an agent’s memberships, members and records follow the rows of its chambers', async () => {
       const { lists, log } = (await open()).store;
       const member = (chamberId: number, did: string, turnOrder: number | null, changes = {}) =>
         ({ kind: 'member', chamberId, did, turnOrder, hasCommitted: false, hasRevealed: false, ...changes }) as const;
@@ -596,7 +596,7 @@ export function describeLists(open: () => Promise<Opened>): void {
     });
   });
 
-  it('finds ideas by ticker in any case: a graduated one, then the newest', async () => {
+  it('a search by ticker ignores case, and returns a graduated idea first, then the newest', async () => {
     const { lists, log } = (await open()).store;
     const [old, later, token] = [
       idea(1, 5, 'Sun', null),
@@ -623,12 +623,12 @@ export function describeLists(open: () => Promise<Opened>): void {
   });
 }
 
-/** For stores that are published; the forum neither reads nor writes the tree. */
+/** For stores whose log is published; the forum neither reads nor writes the tree. */
 export function describeTree(open: () => Promise<Opened>): void {
   describe('the published tree', () => {
     const tile = (bytes: number) => ({ level: 0, index: 0, bytes: new Uint8Array(bytes * 32).fill(bytes) });
 
-    it('has a leaf for each line, including those of accounts, at the place of the line', async () => {
+    it('the published tree has a leaf for each line, including account lines, at the place of the line', async () => {
       const { store } = await open();
       const { log, tree } = store;
       const entries = [created(1), entry(ANN, 1), follows(1, 2), entry(ANN, 2, { nodes: null }), created(2)];
@@ -647,7 +647,7 @@ export function describeTree(open: () => Promise<Opened>): void {
       expect([await tree.readEvents(4, 10), (await tree.readLeaves(5, 10)).length]).toEqual([[placed[4]], 0]);
     });
 
-    it('accepts only a checkpoint that follows the stored one, with its tiles', async () => {
+    it('the published tree accepts only a checkpoint that follows the stored one, with its tiles', async () => {
       const { store, reopen } = await open();
       const { tree } = store;
       const lease = await held(store);
@@ -672,7 +672,7 @@ export function describeTree(open: () => Promise<Opened>): void {
       expect(await again.tree.checkpoint('0'.repeat(32))).toBeUndefined();
     });
 
-    it('accepts signatures for the stored note only', async () => {
+    it('the published tree accepts signatures only for the stored note', async () => {
       const { store } = await open();
       const { tree } = store;
       const checkpoint = { size: 3, note: 'three' };
@@ -683,7 +683,7 @@ export function describeTree(open: () => Promise<Opened>): void {
       expect(await tree.checkpoint()).toEqual({ size: 3, note: 'three, cosigned' });
     });
 
-    it('accepts nothing from a publisher without the lease, if several may publish', async () => {
+    it('the published tree accepts nothing from a publisher without the lease, if several may publish', async () => {
       const { store } = await open();
       const { tree, nodes } = store;
       const publication = { from: 0, checkpoint: { size: 3, note: 'three' }, tiles: [tile(3)], lease: 'not held' };
@@ -692,13 +692,13 @@ export function describeTree(open: () => Promise<Opened>): void {
   });
 }
 
-/** The token of a lease once it has been acquired. */
+/** Waits until the lease is acquired, and returns its token. */
 async function held(store: Store): Promise<string> {
   const lease = leaseOf(store);
   return eventually(() => lease.token ?? expect.fail('the lease is not held yet'), 15_000);
 }
 
-/** A store of one process needs none. */
+/** A store of a single process needs no lease. */
 function leaseOf({ nodes }: Store): Lease {
   return nodes?.lease('work') ?? SOLE_LEASE;
 }
@@ -707,13 +707,13 @@ function lineOf({ signature, line }: LogEntry): readonly [signatureKey: string, 
   return [signature as string, Buffer.from(line).toString()];
 }
 
-/** The chamber's part of a membership. */
+/** The chamber members of a membership row. */
 function openListing(id: number) {
   const { chamberId, name, deadlines, memberCount, turnSeconds, maxMembers } = listing(id);
   return { chamberId, name, deadlines, memberCount, turnSeconds, maxMembers };
 }
 
-/** The heads from a read, which an append reports too. */
+/** The heads from a read, which must equal those that an append reports. */
 async function heads(log: EventLog, streams: readonly StreamId[]): Promise<readonly number[]> {
   const found = await Promise.all(streams.map((stream) => log.lastEventId(stream)));
   const { conflicts } = await log.append({ entries: [], heads: new Map(streams.map((stream) => [stream, -1])) });

@@ -1,4 +1,4 @@
-// After one bit of a closed file is flipped, each read reports the damage or returns the original bytes.
+// After one bit of a closed file is flipped, each read either reports the damage or returns the original bytes.
 import { copyFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { pino } from 'pino';
@@ -11,7 +11,7 @@ import { asSchema2, flipBit } from './entries.ts';
 
 const DEBATES = 20;
 
-/** A closed log of two chambers, one with some debates. */
+/** Writes a closed log of two chambers, one of them with some debates. */
 async function write(finish: (path: string) => void) {
   const path = temporaryDatabase();
   const running = await run({ DATABASE_PATH: path });
@@ -32,21 +32,21 @@ function paths(id: number): readonly string[] {
 
 let copies = 0;
 
-/** A copy next to the database, where the keys of its log are. */
+/** Copies the database into the same folder, where the keys of its log are. */
 function copyOf(path: string): string {
   const copy = `${path}.${++copies}`;
   copyFileSync(path, copy);
   return copy;
 }
 
-/** A copy of the database in which one bit of one column of an event is flipped. */
+/** A copy of the database with one flipped bit in one column of an event. */
 function flipped({ path }: Written, place: Parameters<typeof flipBit>[1]): string {
   const copy = copyOf(path);
   flipBit(copy, place);
   return copy;
 }
 
-/** Status and body of a complete response; null for an aborted one. */
+/** Returns status and body of a complete response, or null for an aborted one. */
 function fetched(url: string): Promise<{ readonly status: number; readonly body: string } | null> {
   return new Promise((resolve) => {
     get(url, (response) => {
@@ -75,7 +75,7 @@ async function readAll(path: string, { id, other, clock }: Written) {
   return { answers, streamed, alerts: alerts.map(({ stream: chamberId }) => chamberId), damagedStreams };
 }
 
-/** The lines that a WebSocket gets before it is rejected or closed, or until it has all of them. */
+/** Returns the lines that a WebSocket receives before it is rejected or closed, or until it has all of them. */
 async function stream(running: Running, id: number): Promise<string> {
   const opened = await subscribe(running, `/chambers/${id}/stream?after=0`);
   if ('refusal' in opened) return '';
@@ -89,11 +89,11 @@ describe.each([
   ['read after a rebuild', rebuildLog],
   ['migrated from an earlier schema', asSchema2],
 ])('a flipped bit in an event that is %s', (_title, finish) => {
-  it('is never served: the chamber returns 500, and the others do not change', async () => {
+  it('a damaged event is never served: its chamber returns 500, and other chambers still work', async () => {
     const written = await write(finish);
     const copy = copyOf(written.path);
     const sound = await readAll(copy, written);
-    // The chamber has not ended, so it has no outcome.
+    // The chamber has not ended, so there is no outcome.
     for (const [asked, answer] of sound.answers) expect(answer?.status).toBe(asked.endsWith('/outcome') ? 409 : 200);
     let met = 0;
     for (let round = 0; round < 24; round++) {

@@ -1,4 +1,4 @@
-// Entries for tests of the log itself: their lines have the right form and any content.
+// Log entries for tests of the store; their lines are well-formed, but their content is arbitrary.
 import { randomBytes } from 'node:crypto';
 import Database from 'better-sqlite3';
 import type { ChamberListing } from '../../projections/listings.ts';
@@ -11,7 +11,7 @@ import { type ForumEvent, toLine } from '../../src/vocabulary/events.ts';
 import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
 import { atEnd } from '../kit/temporary.ts';
 
-/** Closed at the test's end. */
+/** The store is closed at the end of the test. */
 export function openLog(path = ':memory:', options: SqliteStoreOptions = {}): Store {
   const store = openSqliteStore(path, options);
   atEnd(() => store.close());
@@ -40,14 +40,14 @@ export function entry(stream: StreamId, eventId: number, changes: Partial<LogEnt
   return { stream, eventId, ...usual, ...changes };
 }
 
-/** The key of a signature of this second, with which a key begins. */
+/** Returns a new key whose leading seconds are those of the present. */
 export function newSignatureKey(): string {
   const second = Buffer.alloc(8);
   second.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 1_000)));
   return Buffer.concat([second, randomBytes(64)]).toString('latin1');
 }
 
-/** The creation of a chamber, with its row. */
+/** The creation of a chamber, with its derived row. */
 export function created(chamberId: number): LogEntry {
   return entry(chamberId, 1, { listings: [listing(chamberId)] });
 }
@@ -82,8 +82,8 @@ export function deadlines(step: number): ChamberListing['deadlines'] {
   };
 }
 
-/** Another program's connection, without recursive triggers. */
-export function intrude(path: string): Database.Database {
+/** Opens a connection of another program, without recursive triggers. */
+export function foreignConnection(path: string): Database.Database {
   const db = new Database(path);
   atEnd(() => void db.close());
   return db;
@@ -101,7 +101,7 @@ export function dropTriggers(db: Database.Database): void {
   for (const name of ['update', 'delete', 'replace']) db.exec(`DROP TRIGGER IF EXISTS events_refuse_${name}`);
 }
 
-/** Converts the file to schema 7, whose index of events is a table. */
+/** Converts the file to schema 7, in which the index of events is a table. */
 export function asSchema7(path: string): void {
   const db = new Database(path);
   db.exec(`

@@ -1,4 +1,4 @@
-// A chamber's row has the same bytes, whatever its state was computed from.
+// A chamber's row has the same bytes, whichever way its state was computed.
 import { expect, it } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { listingsOf } from '../../projections/listings.ts';
@@ -55,7 +55,7 @@ function rowsOf(events: readonly ChamberEvent[], between: (state: ChamberState) 
   });
 }
 
-it('an idea that was only proposed has the row of earlier releases', () => {
+it('an idea without amendments has the same row as in earlier releases', () => {
   const rows = rowsOf(eventsOf([created(), ...joined(ANN), proposed(ANN, 1, 'ONE')]), (state) => state);
   const { view } = rows.at(-1) as { readonly view: string };
   expect(view).toBe(

@@ -1,4 +1,4 @@
-// What fsck finds, and what rebuild restores, in a log of either store that another program has changed.
+// The contract of fsck and rebuild for logs of either store that another program has changed.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
@@ -12,19 +12,19 @@ import { temporaryDatabase } from '../kit/temporary.ts';
 import { registrationOf, TestService } from '../kit/test-service.ts';
 
 export interface Maintained {
-  /** Moves the log of a closed SQLite file into this store; returns its place. */
+  /** Moves the log of a closed SQLite file into this store, and returns its path or URL. */
   readonly move: (path: string) => Promise<string>;
   /** Runs one statement as a program that disables the triggers first. */
   readonly tamper: (place: string, sql: string, ...values: readonly SqlValue[]) => Promise<readonly Row[]>;
-  /** The value of the column `line`. */
+  /** Encodes a value for the column `line`. */
   readonly toColumn: (line: string) => string | Buffer;
-  /** Whether faults in lines have a position. */
+  /** Whether reported faults in lines have a position. */
   readonly hasPositions: boolean;
 }
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** Fill one tile and begin the next. */
+/** Enough accounts to fill one tile and begin the next. */
 const ACCOUNTS = 260;
 const LINES = ACCOUNTS + 7;
 const EVENT_5 = "CAST(stream AS text) = '1' AND event_id = 5";
@@ -32,7 +32,7 @@ const ZEROS = Buffer.alloc(32);
 
 let original: Promise<Buffer> | undefined;
 
-/** A file with accounts, and a chamber in its debate whose event 3 is a proposal and 4 to 6 are debates; published and closed. */
+/** Writes a published and closed file with accounts and a chamber in its debate: event 3 is a proposal, events 4 to 6 are comments. */
 export async function writtenLog(): Promise<string> {
   original ??= write().then((path) => readFileSync(path));
   const path = temporaryDatabase();
@@ -45,7 +45,7 @@ async function write(): Promise<string> {
   const service = new TestService({ path });
   const by = await service.agent();
   for (let agents = 1; agents < ACCOUNTS; agents++) await service.agent();
-  // The line contains the whole request of a registration without an e-mail address.
+  // A registration without an e-mail address is recorded with its whole request.
   const { operatorEmail: _, ...registration } = registrationOf(by);
   await service.must('POST', '/register', { by, body: { ...registration, personality: { style: 'new' } } });
   const id = await openChamber(service, [by]);
@@ -68,7 +68,7 @@ const EDITS: readonly (readonly [string, Edit, string])[] = [
   ['not JSON', () => 'gone', 'not JSON'],
   ['of another chamber', (event) => ({ ...event, chamberId: 9 }) as ForumEvent, 'chamberId is 9'],
   ['numbered differently', (event) => ({ ...event, eventId: 9 }), 'eventId is 9'],
-  ['dated back', (event) => ({ ...event, ts: '2020-01-01T00:00:00.000Z' }), 'ts is earlier than'],
+  ['backdated', (event) => ({ ...event, ts: '2020-01-01T00:00:00.000Z' }), 'ts is earlier than'],
   ['chained differently', (event) => ({ ...event, prev: NO_PREVIOUS }), 'prev is not'],
 ];
 
@@ -132,7 +132,7 @@ export function describeMaintenance({ move, tamper, toColumn, hasPositions }: Ma
     Promise.all([...DERIVED_TABLES, 'tiles'].map((table) => tamper(place, `SELECT * FROM ${table} ORDER BY 1, 2`)));
 
   describe('fsck', () => {
-    it('finds nothing in a sound log', async () => {
+    it('fsck reports nothing for a sound log', async () => {
       expect(await fsckLog(await written())).toEqual({
         logId: expect.stringMatching(/^[0-9a-f]{32}$/),
         events: LINES,
@@ -142,7 +142,7 @@ export function describeMaintenance({ move, tamper, toColumn, hasPositions }: Ma
       });
     });
 
-    it.each(EDITS)('names the first bad event if a line is %s', async (_title, edit, problem) => {
+    it.each(EDITS)('fsck names the first bad event if a line is %s', async (_title, edit, problem) => {
       const place = await written();
       await editLine(place, EVENT_5, edit);
       const [first] = await faultsOf(place);
@@ -150,19 +150,19 @@ export function describeMaintenance({ move, tamper, toColumn, hasPositions }: Ma
       expect(typeof first?.position).toBe(hasPositions ? 'number' : 'object');
     });
 
-    it.each([...COLUMN_FAULTS, ...KEPT_FAULTS])('finds the fault after %s', async (sql, stream, eventId, problem) => {
+    it.each([...COLUMN_FAULTS, ...KEPT_FAULTS])('fsck reports the fault after %s', async (sql, stream, eventId, problem) => {
       const fault = { stream, eventId, problem: expect.stringContaining(problem) };
       expect(await faultsOf(await change(sql))).toContainEqual(expect.objectContaining(fault));
     });
 
-    it('finds a registration whose signature could be replayed', async () => {
+    it('fsck reports a registration whose signature could be replayed', async () => {
       const [fault] = await faultsOf(await change('DELETE FROM registrations WHERE NOT covers_email'));
       expect(fault?.problem).toBe('its signature is not in the table registrations');
     });
   });
 
   describe('rebuild', () => {
-    it.each(DERIVED_FAULTS)('fixes what fsck finds after %s', async (sql, stream, eventId, problem) => {
+    it.each(DERIVED_FAULTS)('rebuild fixes the fault that fsck reports after %s', async (sql, stream, eventId, problem) => {
       const place = await written();
       const before = await rowsOf(place);
       await tamper(place, sql, ...(sql.includes('$1') ? [ZEROS] : []));
@@ -180,20 +180,20 @@ export function describeMaintenance({ move, tamper, toColumn, hasPositions }: Ma
       expect(await rowsOf(place)).toEqual(before);
     }
 
-    it('is rejected over a gap, and changes nothing', async () => {
+    it('rebuild rejects a log with a gap, and changes nothing', async () => {
       const place = await change(`UPDATE events SET event_id = 99 WHERE ${EVENT_5}`);
       await expectRejected(place, 'event 6 of 1 is damaged: column event_id is 6, not 5');
     });
 
-    it('is rejected over a damaged line, and changes nothing', async () => {
+    it('rebuild rejects a log with a damaged line, and changes nothing', async () => {
       const place = await written();
       await editLine(place, EVENT_5, () => 'gone');
       await expectRejected(place, 'event 5 of 1 is damaged: the line is not JSON');
     });
 
-    it('is rejected over a line that was changed with everything that follows from it, which fsck names', async () => {
+    it('fsck reports and rebuild rejects a line that was changed together with everything derived from it', async () => {
       const place = await written();
-      // No other line contains the hash of a stream's only one.
+      // No other line contains the hash of a stream's only line.
       const [only] = await tamper(
         place,
         'SELECT max(stream) AS stream FROM events GROUP BY stream HAVING count(*) = 1',

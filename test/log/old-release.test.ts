@@ -1,4 +1,4 @@
-// A database of release 0.1.0 stays sound, also if a later commit has opened it: stricter rules apply to new requests only.
+// A database of release 0.1.0 stays sound, even after a later commit has opened it: stricter rules apply only to new requests.
 import { createHash } from 'node:crypto';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
@@ -42,7 +42,7 @@ interface Expected {
   readonly requests: readonly Recorded[];
 }
 
-/** Release 0.1 served these. No URL parser accepts them, so the Host header alone rejects the request. */
+/** Targets that release 0.1 served, but that no URL parser accepts; only the Host header causes their rejection. */
 const REJECTED_HOSTS = new Set([
   '256.256.256.256',
   '1.2.3.4.5',
@@ -78,7 +78,7 @@ function send({ url }: Running, { method, target, headers, body }: Recorded['req
   });
 }
 
-/** A later release added them to the response to a creation. */
+/** A member that a later release added to the response to a creation. */
 const WARNINGS = /,"warnings":\[[^\]]*\]/;
 
 describe.each([
@@ -88,20 +88,20 @@ describe.each([
   const copy = mkdtempSync(join(tmpdir(), 'release-'));
   const path = join(copy, 'chambers.db');
   copyFileSync(new URL(`../${folder}/chambers.db`, FOLDER), path);
-  // Hooks run in reverse order: the service has ended by then.
+  // Hooks run in reverse order, so the service has already stopped.
   afterAll(() => rmSync(copy, { recursive: true }));
   const running = sharedService({ DATABASE_PATH: path });
 
-  it('keeps its log id and every line, byte for byte', async () => {
+  it('an old database keeps its log id and every line, byte for byte', async () => {
     expect(running.service.forum.store.log.logId).toBe(expected.logId);
     for (const { chamberId, lines } of expected.chambers) expect(await linesOf(running, chamberId)).toEqual(lines);
     for (const { did, lines } of expected.accounts) expect(await linesOf(running, did)).toEqual(lines);
   });
 
-  it('keeps its roots and views', async () => {
+  it('an old database keeps its roots and views', async () => {
     for (const { chamberId, merklePreview, view, ideas, allocations } of expected.chambers) {
       expect(await read(running, `/chambers/${chamberId}/merkle-preview`)).toEqual(merklePreview);
-      // With turns of a year, the member in turn depends on the day.
+      // With turns of a year, the member in turn depends on the date.
       const { currentTurnAgent: _, ideas: viewedIdeas, ...rest } = view;
       expect(await read(running, `/chambers/${chamberId}`)).toMatchObject(rest);
       expect(await read(running, `/chambers/${chamberId}`)).toMatchObject({ ideas: viewedIdeas });
@@ -110,7 +110,7 @@ describe.each([
     }
   });
 
-  it('returns the first response to every retry with a sound Host, and writes nothing', async () => {
+  it('a service with an old database returns the first response to every retry with a valid Host, and writes nothing', async () => {
     for (const { request, answer } of expected.requests) {
       const { Host = '' } = request.headers;
       const { status, body } = await send(running, request);
@@ -119,18 +119,18 @@ describe.each([
     for (const { chamberId, lines } of expected.chambers) expect(await linesOf(running, chamberId)).toEqual(lines);
   });
 
-  it('passes the same audits', async () => {
+  it('an old database passes the same audits', async () => {
     const exported = join(temporaryFolder(), 'chamber.ndjson');
     for (const { chamberId, auditExitCode } of expected.chambers) {
       writeFileSync(exported, (await running.service.forum.store.log.readPage(chamberId, 0, 10_000)).ndjson);
-      // Its service could exceed today's limits. Chambers with requests for several hosts are undecided.
+      // The old service could exceed today's limits. Chambers with requests to several hosts are undecided.
       const policy = { maxAgeSeconds: 86_400, maxSkewSeconds: 86_400 };
       const { verdict } = await auditFile(exported, { chamberId, policy });
       expect([chamberId, verdict === 'broken']).toEqual([chamberId, auditExitCode !== 0]);
     }
   });
 
-  it('is audited with its accounts, which contained more and need not be published', async () => {
+  it('an old database is audited with its accounts, of which some lines need not be published', async () => {
     const policy = { maxAgeSeconds: 86_400, maxSkewSeconds: 86_400, allowUnsigned: true };
     const { chambers } = await auditService(running.url, { policy, now: running.clock.read });
     for (const { chamberId, checks } of chambers) {
@@ -140,7 +140,7 @@ describe.each([
     expect(chambers.length).toBeGreaterThanOrEqual(expected.chambers.length);
   });
 
-  it('publishes no line of an account whose evidence covers an e-mail address', async () => {
+  it('a service with an old database publishes no account line whose evidence covers an e-mail address', async () => {
     for (const { did, lines } of expected.accounts) {
       const { ndjson } = await running.service.forum.store.log.readPage(did, 0, 10_000);
       const stored = ndjson.toString().split('\n').slice(0, -1);
@@ -151,7 +151,7 @@ describe.each([
     }
   });
 
-  it('accepts a cursor of that release, and resumes after it', async () => {
+  it('a service with an old database accepts a cursor of that release, and resumes after it', async () => {
     const { chamberId, lines } = expected.chambers[0] as Expected['chambers'][number];
     const path = `/chambers/${chamberId}/events?after=${lines.count - 1}&log=${expected.logId}`;
     const text = await (await fetch(running.url + path)).text();

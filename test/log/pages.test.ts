@@ -1,4 +1,4 @@
-// Reading page by page: whole, bounded by weight, and in turns.
+// Reads page by page: complete, bounded by size, and in turns.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { EventLog } from '../../src/log/log.ts';
@@ -7,11 +7,11 @@ import type { Lane } from '../../src/log/read-queue.ts';
 import { entry, openLog } from './entries.ts';
 
 const LINES = 10;
-/** Two fill a page. */
+/** Two lines fill a page. */
 const LINE = Buffer.alloc(PAGE_BYTES / 2, 'x');
 
 describe('reading page by page', () => {
-  it('returns every line once, and ends a page with the line that fills it', async () => {
+  it('a read returns every line once, and ends a page with the line that fills it', async () => {
     const log = await heavyLog();
     const counts: number[] = [];
     for await (const { count } of readPages(log, { stream: 1, after: 1, until: LINES, lane: 'bulk' }))
@@ -19,7 +19,7 @@ describe('reading page by page', () => {
     expect(counts).toEqual([2, 2, 2, 2, 1]);
   });
 
-  it.each(['foreground', 'bulk'] as const)('reads no two full pages in the same turn in the lane %s', async (lane) => {
+  it.each(['foreground', 'bulk'] as const)('a read takes at most one full page in a turn of the lane %s', async (lane) => {
     const log = await heavyLog();
     const turns = await countTurns();
     const readers = Array.from({ length: 3 }, async () => {
@@ -33,7 +33,7 @@ describe('reading page by page', () => {
     expect(new Set(seen).size).toBe(15);
   });
 
-  it('reads short pages in the same turn', async () => {
+  it('a read takes several short pages in the same turn', async () => {
     const log = await heavyLog();
     const turns = await countTurns();
     const readers = Array.from({ length: 8 }, async (_, reader) => {
@@ -45,7 +45,7 @@ describe('reading page by page', () => {
     expect(new Set(seen).size).toBe(1);
   });
 
-  it('reads a page in bulk after four others, however many readers wait in the foreground', async () => {
+  it('a bulk reader gets a page after four others, however many foreground readers wait', async () => {
     const log = await heavyLog();
     let bulkPages = 0;
     const read = async (lane: Lane, seen: () => void) => {
@@ -57,7 +57,7 @@ describe('reading page by page', () => {
     await bulk;
   });
 
-  it('lets a foreground reader read at once, however many bulk readers wait', async () => {
+  it('a foreground reader reads at once, however many bulk readers wait', async () => {
     const log = await heavyLog();
     let bulkPages = 0;
     const bulk = Array.from({ length: 100 }, async () => {
@@ -82,7 +82,7 @@ async function heavyLog(): Promise<EventLog> {
 }
 
 async function countTurns() {
-  // Turns of earlier reads are over.
+  // Wait until the turns of earlier reads are over.
   await nextTurn();
   let passed = 0;
   let next = setImmediate(function count() {

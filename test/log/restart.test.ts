@@ -1,4 +1,4 @@
-// Everything is a fold of the log: after a restart every response is the same, and the derived tables match the lines.
+// All state is a fold of the log: after a restart every response is the same, and the derived tables match the lines.
 import { describe, expect, it } from 'vitest';
 import { DERIVED_TABLES } from '../../src/log/sql/tables.ts';
 import { migrateDatabase } from '../../src/log/sqlite/database-file.ts';
@@ -8,9 +8,9 @@ import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { type Prepared, TestService } from '../kit/test-service.ts';
-import { asSchema7, asSchema9, intrude } from './entries.ts';
+import { asSchema7, asSchema9, foreignConnection } from './entries.ts';
 
-/** Two chambers: one that ended with a token, and one in its lobby. */
+/** Plays two chambers: one that ends with a token, and one in its lobby. */
 async function lived(path: string) {
   const service = new TestService({ path });
   const firsts: (readonly [Prepared, string])[] = [];
@@ -64,7 +64,7 @@ async function lived(path: string) {
     ...chamber(id),
     ...chamber(other),
   ];
-  /** The responses as text, because the order of members matters too. */
+  /** The responses as text, because the order of members matters. */
   const answers = async (where: TestService) => {
     const texts: Record<string, string> = {};
     for (const target of paths) texts[target] = JSON.stringify((await where.request('GET', target)).body);
@@ -80,7 +80,7 @@ async function lived(path: string) {
 }
 
 describe('after a restart', () => {
-  it('every response is the same, to the byte', async () => {
+  it('every response is the same after a restart, byte for byte', async () => {
     const path = temporaryDatabase();
     const { service, answers } = await lived(path);
     const before = await answers(service);
@@ -89,7 +89,7 @@ describe('after a restart', () => {
     expect(await answers(again)).toEqual(before);
   });
 
-  it('a retry gets the response to the first request', async () => {
+  it('a retry after a restart gets the response to the first request', async () => {
     const path = temporaryDatabase();
     const { service, retries } = await lived(path);
     const before = await retries(service);
@@ -98,7 +98,7 @@ describe('after a restart', () => {
     for (const { first, retry } of [...before, ...after]) expect(retry).toBe(first);
   });
 
-  it('a store in memory has lost everything, and has another log id', async () => {
+  it('a store in memory loses everything at a restart, and gets a new log id', async () => {
     const { service } = await lived(':memory:');
     const other = new TestService();
     expect(await other.must('GET', '/chambers')).toEqual([]);
@@ -107,17 +107,17 @@ describe('after a restart', () => {
 });
 
 describe('the derived tables', () => {
-  it('are the same when they are rebuilt from the lines', async () => {
+  it('the derived tables are the same when they are rebuilt from the lines', async () => {
     const path = temporaryDatabase();
     const { service } = await lived(path);
     await service.close();
     const dump = () => {
-      const db = intrude(path);
+      const db = foreignConnection(path);
       return DERIVED_TABLES.map((table) => db.prepare(`SELECT * FROM ${table}`).all());
     };
     const before = dump();
     expect(before.map((rows) => rows.length)).toEqual([2, 2, 3, 1]);
-    const tamper = intrude(path);
+    const tamper = foreignConnection(path);
     tamper.exec(
       "DELETE FROM ideas; DELETE FROM turns; UPDATE members SET is_open = 2; UPDATE chambers SET listing = '{}'",
     );

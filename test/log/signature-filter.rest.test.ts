@@ -4,14 +4,14 @@ import { signatureKey } from '../../src/crypto/http-signature.ts';
 import { SignatureFilter } from '../../src/log/signature-filter.ts';
 
 const NOW = 1_800_000_000;
-/** More than both generations hold. */
+/** More signatures than both generations hold. */
 const MANY = 300_000;
 
 function keyOf(created: number): string {
   return signatureKey({ created, signature: randomBytes(64) });
 }
 
-it('every signature that was added may be there, however many follow; nearly all others are known not to be', () => {
+it('the filter has no false negatives, however many signatures follow, and few false positives', () => {
   const filter = new SignatureFilter(0);
   const keys = Array.from({ length: MANY }, (_, index) => keyOf(NOW + Math.floor(index / 1_000)));
   for (const key of keys) filter.add(key);
@@ -20,14 +20,14 @@ it('every signature that was added may be there, however many follow; nearly all
   expect(absentKeys.filter((key) => filter.mayHold(key)).length).toBeLessThan(200);
 });
 
-it('what may have been in the log before the filter is never denied', () => {
+it('the filter never denies signatures that may predate it', () => {
   const filter = new SignatureFilter(NOW);
   expect(filter.mayHold(keyOf(NOW - 1))).toBe(true);
   expect(filter.mayHold(keyOf(NOW))).toBe(false);
   expect(filter.mayHold(keyOf(2 ** 32))).toBe(true);
 });
 
-it('a signature from the future does not hide the forgotten ones of its generation', () => {
+it('a signature from the future does not hide the forgotten signatures of its generation', () => {
   const filter = new SignatureFilter(0);
   const keys = Array.from({ length: MANY }, (_, index) => keyOf(index === 0 ? NOW + 60 : NOW));
   for (const key of keys) filter.add(key);

@@ -1,4 +1,4 @@
-// The contract of withholding, for every store: a chamber whose texts go, behind a service.
+// The contract of withholding for every store: a service withholds the texts of a chamber.
 import { expect, it } from 'vitest';
 import { restate, withhold } from '../../src/crypto/stub.ts';
 import { openStub } from '../../src/crypto/stub-reader.ts';
@@ -20,7 +20,7 @@ import { type Prepared, TestService } from '../kit/test-service.ts';
 const SEED = Buffer.alloc(32, 7);
 const KEY = { publicKey: publicKeyOf(SEED), sign: signWith(SEED) };
 
-/** The stub of a stored line. */
+/** Returns the stub of a stored line. */
 export async function stubOf({ log }: Pick<Store, 'log'>, stream: StreamId, eventId: number): Promise<StubLine> {
   const { ndjson } = await log.readPage(stream, eventId - 1, 1);
   const made = withhold(ndjson.toString().slice(0, -1), { at: 0, reason: 'law', log: log.logId, key: KEY });
@@ -28,7 +28,7 @@ export async function stubOf({ log }: Pick<Store, 'log'>, stream: StreamId, even
   return { stream, eventId, line: Buffer.from(made.stub) };
 }
 
-/** A part of each text; none of them is in the log once its line is withheld. */
+/** Part of each text; it is nowhere in the log once the lines are withheld. */
 export const SECRET = 'Quattrocchi-7781';
 const secret = (what: string) => `${what} ${SECRET}`;
 
@@ -43,7 +43,7 @@ export interface WithheldPlace extends Place {
   readonly copy: (place: string) => Promise<Place>;
   /** Runs a statement as another program. */
   readonly tamper: (place: string, sql: string) => Promise<unknown>;
-  /** Whether the secret is in the files, or the tables, of a closed log. */
+  /** Whether the files or tables of a closed log hold the secret. */
   readonly remains: (place: string) => Promise<boolean>;
 }
 
@@ -63,7 +63,7 @@ export interface Debated {
   readonly chamberId: number;
   readonly members: readonly Signer[];
   readonly comment: Prepared;
-  /** The events with the secret. */
+  /** The events that hold the secret. */
   readonly events: readonly (readonly [stream: StreamId, eventId: number])[];
 }
 
@@ -100,7 +100,7 @@ export async function stubsOf(store: Store, events: Debated['events']): Promise<
   return Promise.all(events.map(([stream, eventId]) => stubOf(store, stream, eventId)));
 }
 
-/** Everything that the service and its store say of the chamber and its members. */
+/** Everything that the service and its store report about the chamber and its members. */
 async function textOf({ service, chamberId, members }: Debated): Promise<string> {
   const paths = [
     '/chambers',
@@ -118,7 +118,7 @@ async function textOf({ service, chamberId, members }: Debated): Promise<string>
   return (await Promise.all([...bodies, ...snapshots])).join('\n');
 }
 
-/** A closed log, all of whose accounts are withheld: more stubs than one transaction replaces. */
+/** A closed log with all accounts withheld: more stubs than one transaction replaces. */
 async function manyStubs({ place, open }: Place) {
   const service = new TestService({ store: await open() });
   const agents = [];
@@ -133,7 +133,7 @@ async function manyStubs({ place, open }: Place) {
   return stubs;
 }
 
-/** Continues a closed log as another one. */
+/** Renews the id of a closed log. */
 export async function renewed(place: string): Promise<void> {
   await writeWholeLog(place, (log) => renewLog(log, { logId: newLogId() }));
 }
@@ -143,7 +143,7 @@ export const restatedFor =
   (stub: string) =>
     restate(stub, { at: 1, log, key: { publicKey: publicKeyOf(seed), sign: signWith(seed) } });
 
-/** The logs that stubs name, and the stubs without that and the signature. */
+/** The logs that the stubs name, and the stubs without log and signature. */
 function readStubs(ndjson: Uint8Array | string) {
   const stubs = ndjson
     .toString()
@@ -158,7 +158,7 @@ function readStubs(ndjson: Uint8Array | string) {
 }
 
 export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
-  it('a withheld text is in no response, and root, proofs, head and order are as before', async () => {
+  it('no response holds a withheld text, and root, proofs, head and order are unchanged', async () => {
     const { place, open } = await begin();
     const before = await debated(await open());
     const { service, chamberId, events } = before;
@@ -183,7 +183,7 @@ export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
     expect(await faultsOf(place)).toEqual([]);
   });
 
-  it('the same request again finds its first event, also after a restart', async () => {
+  it('a repeated request finds its first event, also after a restart', async () => {
     const { open } = await begin();
     const { service, chamberId, comment, events } = await debated(await open());
     await service.store.withholding.withhold(await stubsOf(service.store, events));
@@ -219,7 +219,7 @@ export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
     expect(await withholding.read(4, 1_000)).toMatchObject({ count: 0, last: 4 });
   });
 
-  it('changes nothing for a stub of another line, of a missing event, or with a text left', async () => {
+  it('a stub of a different line or a missing event, or with a remaining text, changes nothing', async () => {
     const { open } = await begin();
     const { service, chamberId, events } = await debated(await open());
     const { withholding } = service.store;
@@ -254,7 +254,7 @@ export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
     ]);
   });
 
-  it('a copy from before the withholding gets the same stubs, and keeps nothing of the texts', async () => {
+  it('a copy made before a withholding accepts the same stubs, and then holds no withheld text', async () => {
     const { place, open, copy, remains } = await begin();
     const before = await debated(await open());
     const { store } = before.service;
@@ -276,7 +276,7 @@ export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
     expect(service.store.withholding.through).toBe(4);
   });
 
-  it('a log that continues under another logId states its stubs for it, once, and changes nothing else', async () => {
+  it('a log with a new logId reissues its stubs for it once, and changes nothing else', async () => {
     const { place, open } = await begin();
     const before = await debated(await open());
     const { chamberId, events, service } = before;
@@ -298,7 +298,7 @@ export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
     expect(await faultsOf(place)).toEqual([]);
   });
 
-  it('a start that ends between two transactions is finished by the next one', async () => {
+  it('the next start finishes a reissue of stubs that was interrupted between two transactions', async () => {
     const place = await begin();
     const stubs = await manyStubs(place);
     const store = await place.open();
@@ -316,7 +316,7 @@ export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
     expect(await faultsOf(place.place)).toEqual([]);
   });
 
-  it('stubs that are put into a restored copy after its start are stated by the next one', async () => {
+  it('the next start reissues stubs that were added to a restored copy after its start', async () => {
     const { place, open } = await begin();
     const { service, events } = await debated(await open());
     const [one, ...others] = await stubsOf(service.store, events);
@@ -334,7 +334,7 @@ export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
     await again.close();
   });
 
-  it('no stub may replace a stub that says something else', async () => {
+  it('no stub replaces a stub with different statements', async () => {
     const { place, open } = await begin();
     const { service, events } = await debated(await open());
     await service.store.withholding.withhold(await stubsOf(service.store, events));
@@ -347,7 +347,7 @@ export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
     await store.close();
   });
 
-  it('a deployment that was signed before its idea was withheld is not recorded', async () => {
+  it('a deployment signed before its idea was withheld is not recorded', async () => {
     const { open } = await begin();
     const { service, chamberId, members, events } = await debated(await open());
     const [by] = members;
@@ -374,7 +374,7 @@ export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
     expect(await service.log.lastEventId(chamberId)).toBe(head);
   });
 
-  it('a move that was decided before a withholding brings no text back', async () => {
+  it('a move decided before a withholding restores no text', async () => {
     const { place, open } = await begin();
     let meanwhile: (() => Promise<unknown>) | undefined;
     const wrapLog = (log: EventLog): EventLog =>
@@ -394,7 +394,7 @@ export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
     const { service, chamberId, members, events } = before;
     const stubs = await stubsOf(service.store, events);
     meanwhile = () => service.store.withholding.withhold(stubs);
-    // Its rows hold the idea's texts.
+    // The move's derived rows hold the idea's texts.
     const body = { ideaId: 'idea-1', comment: 'hm', stance: 'for' };
     await service.must('POST', `/chambers/${chamberId}/debate`, { by: members[0], body });
     expect(meanwhile).toBe(undefined);

@@ -1,4 +1,4 @@
-// kill -9 at any instant of a withholding leaves each line whole or withheld, and what was begun is finished at the next start.
+// kill -9 at any instant of a withholding leaves each line whole or withheld, and the next start finishes the withholding.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -18,18 +18,18 @@ import { type Place, stubOf } from './withheld.ts';
 const PROGRAM = fileURLToPath(new URL('withholding-program.ts', import.meta.url));
 const KILLS = Number(process.env['WITHHOLDING_KILLS'] ?? 10);
 const COMMENTS = 30;
-/** The first withholding of a process takes some 140 ms, and each later one, with its erasure, some 20 ms. */
+/** The first withholding of a process takes about 140 ms, and each later one, with its erasure, about 20 ms. */
 const INSTANT_MS_MAX = 400;
 
 const textOf = (comment: number) => `Quattrocchi-${String(comment).padStart(4, '0')}-text`;
 
 interface Killed extends Place {
-  /** The bytes that are left of a closed log. */
+  /** Returns the remaining bytes of a closed log. */
   readonly bytes: () => Promise<string>;
 }
 
 export function describeKills(begin: () => Promise<Killed>): void {
-  it(`survives kill -9 at ${KILLS} random instants (WITHHOLDING_KILLS)`, {
+  it(`a withholding survives kill -9 at ${KILLS} random instants (WITHHOLDING_KILLS)`, {
     timeout: 60_000 + 6_000 * KILLS,
   }, async () => {
     let withheld = 0;
@@ -37,7 +37,7 @@ export function describeKills(begin: () => Promise<Killed>): void {
       const { place, open, bytes } = await begin();
       const { leaves, stubs } = await write(await open());
       for (let done = 0; done < COMMENTS && kills < KILLS; kills++) {
-        // A loaded machine takes longer.
+        // Allows for a loaded machine.
         const latest = withheld === 0 ? INSTANT_MS_MAX * (1 + kills) : INSTANT_MS_MAX;
         await killAt(place, stubs, latest * Math.random());
         const { log, withholding, close } = await open();

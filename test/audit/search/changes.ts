@@ -522,7 +522,7 @@ const uppercase: Change = (draft, random) => {
   const alter = (line: Line) => {
     const path = random.pick(hexIn(line));
     const inUppercase = (value: Json) => `0x${String(value).slice(2).toUpperCase()}`;
-    return [changed(line, path, inUppercase) as Line, `${path.join('.')} in capitals`] as const;
+    return [changed(line, path, inUppercase) as Line, `${path.join('.')} in uppercase`] as const;
   };
   return alterOne(draft, random, alter, (line) => hexIn(line).length > 0);
 };

@@ -1,4 +1,4 @@
-// How a database decides between nodes, beyond the port: signatures, chamber ids, registrations and repeated appends.
+// How a database arbitrates between nodes, beyond the port's contract: signatures, chamber ids, registrations and repeated appends.
 import type pg from 'pg';
 import { describe, expect, it, vi } from 'vitest';
 import { Damages, StreamDamaged } from '../../../src/log/damage.ts';
@@ -9,7 +9,7 @@ import { connect, execute, openStore, temporaryPostgres } from '../../kit/postgr
 import { created, entry, NONE, report } from '../entries.ts';
 
 const ANN = 'did:key:zAnn';
-/** The result of an append whose signature belongs to the entry. */
+/** The result of an append that found the entry's signature. */
 const found = ({ line, signature }: LogEntry, conflicts: ReadonlyMap<StreamId, number>): AppendResult => ({
   conflicts,
   found: new Map([[signature as string, Buffer.from(line).toString()]]),
@@ -32,7 +32,7 @@ async function open() {
 }
 
 describe('the chambers of a batch', () => {
-  it('leave no gap when one of them is known by its signature', async () => {
+  it('the chambers of a batch leave no gap if one creation has a known signature', async () => {
     const { store } = await open();
     const known = created(1);
     await store.log.append({ entries: [known] });
@@ -45,7 +45,7 @@ describe('the chambers of a batch', () => {
     expect([await store.log.lastEventId(2), await store.log.lastEventId(3)]).toEqual([0, 0]);
   });
 
-  it('follow the highest chamber', async () => {
+  it('the chambers of a batch follow the highest chamber', async () => {
     const { store } = await open();
     await store.log.append({ entries: [created(1), created(2), entry(2, 2)] });
     expect(await store.log.append({ entries: [created(2), created(3), entry(ANN, 1)] })).toEqual(
@@ -54,7 +54,7 @@ describe('the chambers of a batch', () => {
     expect(await store.log.append({ entries: [created(3)] })).toEqual(NONE);
   });
 
-  it('begin at the lowest id that new chambers may have', async () => {
+  it('the chambers of a batch begin at the minimum id for new chambers', async () => {
     const { url, store: before } = await open();
     await before.log.append({ entries: [created(1)] });
     const store = await openStore(url, { chamberIdMin: 1_000 });
@@ -69,7 +69,7 @@ describe('the chambers of a batch', () => {
 });
 
 describe('an entry whose signer’s account has grown since it was decided', () => {
-  it('is in conflict with all of its stream in the batch', async () => {
+  it('an entry whose signer’s account has grown conflicts, with the rest of its stream in the batch', async () => {
     const { store } = await open();
     await store.log.append({ entries: [entry(1, 1), entry(2, 1), entry(ANN, 1), entry(ANN, 2)] });
     const account = (lastEventId: number) => ({ account: { did: ANN, lastEventId } });
@@ -80,11 +80,11 @@ describe('an entry whose signer’s account has grown since it was decided', () 
 });
 
 describe('many appends at once to the same streams', () => {
-  it('have one winner for each event, and none waits forever', async () => {
+  it('concurrent appends to the same streams have one winner for each event, and none waits forever', async () => {
     const { url, store: first } = await open();
     await first.log.append({ entries: [1, 2, 3, 4, 5, 6].map((id) => entry(id, 1)) });
     const stores = await Promise.all([openStore(url), openStore(url), openStore(url), openStore(url)]);
-    // Two batches at a time, as a node writes them under load.
+    // Each node writes two batches at a time, as under load.
     const halves = [
       [1, 3, 5],
       [2, 4, 6],
@@ -102,7 +102,7 @@ describe('many appends at once to the same streams', () => {
 });
 
 describe('a statement that meets a competitor', () => {
-  it('fails once, and the next ones search for competitors first until they have met none for a while', async () => {
+  it('after a statement meets a competitor, the next ones look for competitors first until they have found none for a while', async () => {
     const { store, client, append } = await open();
     await store.log.append({ entries: [entry(1, 1), entry(2, 1), entry(2, 2)] });
     const errors = vi.fn();
@@ -123,7 +123,7 @@ describe('a statement that meets a competitor', () => {
   });
 });
 
-it('batches that write to the same tables share one prepared statement, whatever the order of their rows', async () => {
+it('batches for the same tables share one prepared statement, whatever the order of their rows', async () => {
   const { client, append } = await open();
   const member = { kind: 'member', did: ANN, turnOrder: 0, hasCommitted: false, hasRevealed: false } as const;
   const rows = (id: number) => [...created(id).listings, { ...member, chamberId: id }];
@@ -134,7 +134,7 @@ it('batches that write to the same tables share one prepared statement, whatever
 });
 
 describe('a repeated append', () => {
-  it('has succeeded if the rows have its lines, and conflicts if they have others', async () => {
+  it('a repeated append succeeds if the rows have its lines, and conflicts if they have others', async () => {
     const { store, repeat } = await open();
     const [ours, theirs, next] = [[created(1), entry(1, 2)], created(2), entry(ANN, 1)];
     const registration = { did: ANN, eventId: 1, signature: 'r'.repeat(32), operatorEmail: undefined };
@@ -155,7 +155,7 @@ describe('a repeated append', () => {
     ]);
   });
 
-  it('writes what is missing', async () => {
+  it('a repeated append writes the missing rows', async () => {
     const { store, repeat } = await open();
     expect(await repeat([entry(1, 1)], [])).toEqual(NONE);
     expect(await store.log.lastEventId(1)).toBe(1);
@@ -163,7 +163,7 @@ describe('a repeated append', () => {
 });
 
 describe('a registration that another node has remembered', () => {
-  it('is remembered once with its event, and its account gets no second one', async () => {
+  it('a registration that another node has recorded is not recorded again', async () => {
     const { store } = await open();
     const account = entry(ANN, 1, { signature: null });
     const remembered = { did: ANN, eventId: 1, signature: 'r'.repeat(32), operatorEmail: undefined };
@@ -180,7 +180,7 @@ describe('a registration that another node has remembered', () => {
 });
 
 describe('a registration that changes nothing', () => {
-  it('is not remembered if its account has grown since it was decided', async () => {
+  it('a registration that changes nothing is not recorded if its account has grown since the decision', async () => {
     const { store } = await open();
     await store.log.append({ entries: [entry(ANN, 1), entry(ANN, 2)] });
     const registration = { did: ANN, eventId: 1, signature: 'r'.repeat(32), operatorEmail: 'late@example.org' };
@@ -196,7 +196,7 @@ describe('a registration that changes nothing', () => {
   });
 });
 
-it('nothing changes or removes an event', async () => {
+it('no statement changes or removes an event', async () => {
   const { url, store } = await open();
   await store.log.append({ entries: [entry(1, 1)] });
   for (const sql of ["UPDATE events SET line = ''", 'DELETE FROM events', 'TRUNCATE events']) {
@@ -204,7 +204,7 @@ it('nothing changes or removes an event', async () => {
   }
 });
 
-it('a line and nodes that fail their checksum are damage, of their stream alone', async () => {
+it('a line or nodes that fail their checksum damage only their own stream', async () => {
   const { url } = await open();
   const damages: string[] = [];
   const store = await openStore(url, { onDamage: ({ message }) => void damages.push(message) });
@@ -224,7 +224,7 @@ it('a line and nodes that fail their checksum are damage, of their stream alone'
   expect([damages.length, store.log.damages.size, store.log.damages.of(3)]).toEqual([2, 2, undefined]);
 });
 
-it('the clock of the log never falls, even if several nodes persist it', async () => {
+it('the clock of the log never goes back, even if several nodes persist it', async () => {
   const { url, store } = await open();
   await store.meta.persistClock(90_000);
   const other = await openStore(url);

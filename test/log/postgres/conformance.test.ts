@@ -18,7 +18,7 @@ describePort(open);
 describeLists(open);
 describeTree(open);
 
-it('more events than one transaction places have an order without gaps, which keeps the order of each chamber', async () => {
+it('events that need several placing transactions get an order without gaps that keeps each chamber’s order', async () => {
   const store = await openStore(await temporaryPostgres());
   const chambers = [1, 2, 3];
   for (let done = 0; done < 9_000; done += 1_000) {

@@ -14,7 +14,7 @@ function connectionsTo(url: string, max: number): Connections {
   return connections;
 }
 
-it('work that waits for a new connection gets one that is released earlier', async () => {
+it('waiting work gets a released connection if that is sooner than a new one', async () => {
   const silent = new Set<Socket>();
   const url = new URL(inject('postgresUrl'));
   const { hostname, port } = url;
@@ -33,11 +33,11 @@ it('work that waits for a new connection gets one that is released earlier', asy
   const pids = await Promise.all(Array.from({ length: 8 }, () => connections.run(pidOf)));
   expect(new Set(pids).size).toBe(1);
   expect([connections.inUse, connections.awaited]).toEqual([0, 0]);
-  // The pool still waits for them.
+  // The pool is still opening the other connections.
   expect(silent.size).toBe(3);
 });
 
-it('work waits once for a silent server, not once for each connection', { timeout: 60_000 }, async () => {
+it('work waits for a silent server once, not once per connection', { timeout: 60_000 }, async () => {
   const url = new URL(inject('postgresUrl'));
   const { hostname, port } = url;
   const passing = new Set<Socket>();
@@ -60,7 +60,7 @@ it('work waits once for a silent server, not once for each connection', { timeou
   expect(performance.now() - begin).toBeLessThan(2_000);
 });
 
-it('opens no more connections than it may', async () => {
+it('the pool never exceeds its maximum number of connections', async () => {
   const connections = connectionsTo(inject('postgresUrl'), 2);
   const pids = await Promise.all(Array.from({ length: 8 }, () => connections.run(pidOf)));
   expect(new Set(pids).size).toBeLessThanOrEqual(2);
@@ -69,7 +69,7 @@ it('opens no more connections than it may', async () => {
   await Promise.all(sleeps);
 });
 
-it('tries every host for each of several connections at once', async () => {
+it('the pool tries every host for several connections concurrently', async () => {
   const { host, href } = new URL(inject('postgresUrl'));
   const closed = `127.0.0.1:${await freePort()}`;
   const connections = connectionsTo(href.replace(host, `${closed},${host}`), 4);
@@ -77,7 +77,7 @@ it('tries every host for each of several connections at once', async () => {
   expect(opened.map(({ status }) => status)).toEqual(Array(4).fill('fulfilled'));
 });
 
-it('opens no connection for work that waits when it is closed', async () => {
+it('a closed pool opens no connection for waiting work', async () => {
   const connections = connectionsTo(inject('postgresUrl'), 1);
   const running = connections.run((client) => client.query('SELECT pg_sleep(60)'));
   await expect.poll(() => connections.inUse).toBe(1);

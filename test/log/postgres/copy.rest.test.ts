@@ -1,4 +1,4 @@
-// Moving a log between stores: the same bytes under the same id, with one writer at a time.
+// Copies a log between stores: the bytes and the id stay the same, and there is one writer at a time.
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -27,7 +27,7 @@ import { atEnd, temporaryDatabase, temporaryFolder } from '../../kit/temporary.t
 import { registrationOf, TestService } from '../../kit/test-service.ts';
 import { eventually } from '../../kit/until.ts';
 
-/** Whether a copy is being written to this file. */
+/** Returns whether a copy is being written to this file. */
 const hasDraft = (path: string) =>
   readdirSync(dirname(path)).some((name) => name.startsWith(basename(path)) && name.endsWith('.partial'));
 
@@ -36,7 +36,7 @@ const isUrl = (place: string) => place.startsWith('postgres:');
 const open = async (place: string): Promise<Store> =>
   isUrl(place) ? openPostgresStore({ url: place, connectionsMax: 4 }) : openSqliteStore(place);
 
-/** A log of random moves, one chamber with this many debates, and a signed registration with an e-mail address. */
+/** Writes a log of random moves, one chamber with this many debates, and a signed registration with an e-mail address. */
 async function write(place: string, debates = 10) {
   const service = new TestService({ store: await open(place) });
   const commands = new Commands(3);
@@ -56,7 +56,7 @@ async function write(place: string, debates = 10) {
   return { clock, by, id, registration, answer, streams, shown };
 }
 
-/** Everything that must be the same on both sides. */
+/** Returns everything that must be equal on both sides. */
 async function show(service: TestService, streams: readonly (number | string)[]) {
   const { log, lists, meta } = service.store;
   const proofs = streams.flatMap((stream) => {
@@ -98,9 +98,9 @@ async function expectSame(
 const MOVED = /its log has moved to (postgres:\/\/|\/).*; if there is none, repeat chambers copy$/;
 
 describe('a copy', () => {
-  it('from SQLite to PostgreSQL and back has the same bytes, and its source takes no more events', async () => {
+  it('a copy from SQLite to PostgreSQL and back has the same bytes, and the source accepts no more events', async () => {
     const [first, second, third] = [temporaryDatabase(), await temporaryPostgres(), join(temporaryFolder(), 'back.db')];
-    // Enough for a snapshot.
+    // Enough events for a snapshot.
     const written = await write(first, 1_000);
     const copied = await copyLog(first, second);
     expect(copied.movedTo).toMatch(/^postgres:\/\/127\.0\.0\.1:\d+\/postgres$/);
@@ -113,14 +113,14 @@ describe('a copy', () => {
     await expectSame(third, written);
   });
 
-  it('in PostgreSQL takes moves, and has the order of all chambers', async () => {
+  it('a copy in PostgreSQL accepts moves, and has the order of all chambers', async () => {
     const [from, to] = [temporaryDatabase(), await temporaryPostgres()];
     const written = await write(from);
     await copyLog(from, to);
     await expectSame(to, written);
   });
 
-  it('is rejected by a target that is not empty, and leaves its source unchanged', async () => {
+  it('a copy to a target that is not empty fails, and leaves its source unchanged', async () => {
     const [from, taken] = [temporaryDatabase(), temporaryDatabase()];
     const url = await temporaryPostgres();
     for (const place of [from, taken, url]) await (await open(place)).close();
@@ -132,7 +132,7 @@ describe('a copy', () => {
     for (const place of [from, taken, url]) await (await open(place)).close();
   });
 
-  it('of a damaged line is rejected', async () => {
+  it('a copy of a damaged line fails', async () => {
     const [from, to] = [await temporaryPostgres(), temporaryDatabase()];
     await write(from);
     await execute(
@@ -144,11 +144,11 @@ describe('a copy', () => {
     await (await open(from)).close();
   });
 
-  it('whose target never appeared is repeated', async () => {
+  it('a copy whose target never appeared can be repeated', async () => {
     const [from, url] = [temporaryDatabase(), await temporaryPostgres()];
     const { shown, streams, clock } = await write(from);
     await copyLog(from, url);
-    // Another schema with the name of the mark, as if the commit had been lost.
+    // Another schema gets the name of the mark, as if the commit had been lost.
     const again = await temporaryPostgres();
     await copyLog(from, again);
     const service = new TestService({ store: await openStore(again), clock });
@@ -159,7 +159,7 @@ describe('a copy', () => {
 
 const WAIT_MILLIS = 60_000;
 
-/** Starts the copy in its own process, which can be killed. */
+/** Starts the copy in a process of its own, which can be killed. */
 function startCopy(from: string, to: string) {
   const child = spawn(process.execPath, [CLI, 'copy', from, to], { stdio: 'ignore' });
   const exited = new Promise((resolve) => child.once('exit', resolve));
@@ -175,13 +175,13 @@ describe('a copy that is killed', () => {
   it.each([
     ['PostgreSQL', temporaryPostgres],
     ['SQLite', async () => temporaryDatabase()],
-  ])('from PostgreSQL to %s leaves the log to its nodes, which a finished one rejects', async (_, target) => {
+  ])('a killed copy from PostgreSQL to %s leaves the log usable; a finished one does not', async (_, target) => {
     const [from, to] = [await temporaryPostgres(), await target()];
     const written = await write(from);
     const node = new TestService({ store: await openStore(from), clock: written.clock });
     const debate = (comment: string) =>
       node.request('POST', `/chambers/${written.id}/debate`, { by: written.by, body: { comment } });
-    // The copy has written every event when it waits for this table.
+    // When the copy waits for this table, it has written every event.
     const client = await holdTable(from, 'registrations');
     const { kill } = startCopy(from, to);
     await eventually(async () => expect(await waitersFor(from, 'registrations')).toBe(1), WAIT_MILLIS);
@@ -199,7 +199,7 @@ describe('a copy that is killed', () => {
     expect(await linesOf(copied, [written.id])).toContain('while it is copied');
   });
 
-  it('from SQLite leaves the file usable by its service', async () => {
+  it('a killed copy from SQLite leaves the file usable by its service', async () => {
     const [from, to] = [temporaryDatabase(), await ownDatabase()];
     const { shown, streams, clock } = await write(from);
     const client = await holdMigrations(to);

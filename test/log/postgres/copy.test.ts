@@ -1,4 +1,4 @@
-// A log that moves to PostgreSQL, and the commands of operators there.
+// A log moved to PostgreSQL, and the operators' commands there.
 import { expect, it } from 'vitest';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { run } from '../../cli/run.ts';
@@ -7,7 +7,7 @@ import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
 import { TestService } from '../../kit/test-service.ts';
 
-it('a log has the same lines in PostgreSQL, where fsck names changed rows and rebuild restores them', async () => {
+it('a log moved to PostgreSQL has the same lines; fsck names its changed rows, and rebuild restores them', async () => {
   const [path, url] = [temporaryDatabase(), await temporaryPostgres()];
   const source = new TestService({ store: openSqliteStore(path) });
   const commands = new Commands(3);

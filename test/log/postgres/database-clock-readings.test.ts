@@ -1,10 +1,10 @@
-// How a node reads the database's clock, depending on the round trip. Only the clocks are replaced.
+// How a node reads the database's clock, depending on the round-trip time. Only the clocks are replaced.
 import type { Client } from 'pg';
 import { beforeEach, expect, it, vi } from 'vitest';
 import { DatabaseClock } from '../../../src/log/postgres/database-clock.ts';
 
 const AHEAD_MS = 7_000;
-/** Readings of a measurement. */
+/** The number of readings in a measurement. */
 const READINGS = 4;
 
 beforeEach(() => {
@@ -12,7 +12,7 @@ beforeEach(() => {
   return () => vi.useRealTimers();
 });
 
-/** A database whose responses take these round trips in turn, and then always the last one. */
+/** A database whose responses take these round trips in order, and the last one from then on. */
 function clockBehind(...roundTrips: readonly number[]): DatabaseClock {
   const left = [...roundTrips];
   const query = async () => {
@@ -23,7 +23,7 @@ function clockBehind(...roundTrips: readonly number[]): DatabaseClock {
   return new DatabaseClock({ run: (work) => work({ query } as unknown as Client) });
 }
 
-it('takes its first reading from a short round trip', async () => {
+it('a node takes its first clock reading from a short round trip', async () => {
   const clock = clockBehind(...Array.from({ length: READINGS }, () => 3_000), 100);
   await clock.start();
   const behind = Date.now() + AHEAD_MS - clock.now();
@@ -32,6 +32,6 @@ it('takes its first reading from a short round trip', async () => {
   expect(behind).toBeLessThanOrEqual(101);
 });
 
-it('does not start on a database that is always slow', async () => {
+it('a node does not start on a database that is always slow', async () => {
   await expect(clockBehind(300).start()).rejects.toThrow(/more than 250 ms/);
 });

@@ -1,4 +1,4 @@
-// A node's clock is the database's, and never ahead of it, whatever happens to the responses.
+// A node's clock follows the database's and is never ahead of it, whatever happens to the responses.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { PostgresStore } from '../../../src/log/postgres/store.ts';
@@ -9,11 +9,11 @@ import { atEnd } from '../../kit/temporary.ts';
 import { eventually } from '../../kit/until.ts';
 
 const FROZEN_MS = 1_000;
-/** A longer round trip would prove too little. */
+/** Longer round trips would not bound the clock tightly enough. */
 const ROUND_TRIP_MS_MAX = 250;
 
-/** The node's clock between two readings of the database's. */
-async function expectRight({ clock }: PostgresStore, url: string): Promise<void> {
+/** Reads the node's clock between two readings of the database's. */
+async function expectCorrect({ clock }: PostgresStore, url: string): Promise<void> {
   const time = async () => {
     const [row] = await execute(url, 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time');
     return row?.['time'] as number;
@@ -24,21 +24,21 @@ async function expectRight({ clock }: PostgresStore, url: string): Promise<void>
   expect(now).toBeGreaterThanOrEqual(before - ROUND_TRIP_MS_MAX);
 }
 
-it('is right after the database froze during a reading', { timeout: 120_000 }, async () => {
+it('a node’s clock is right after the database froze during a reading', { timeout: 120_000 }, async () => {
   const server = await startPostgres();
   atEnd(server.stop);
   const url = await temporaryPostgres(server.url);
   const store = await openStore(url);
-  await expectRight(store, url);
+  await expectCorrect(store, url);
   signalTree(server.pid(), 'SIGSTOP');
   const reading = store.clock.measure();
   await sleep(FROZEN_MS);
   signalTree(server.pid(), 'SIGCONT');
   await reading;
-  await expectRight(store, url);
+  await expectCorrect(store, url);
 });
 
-/** A database whose clock can be set. */
+/** Opens a database whose clock can be set. */
 async function openAdjustable() {
   const url = await temporaryPostgres(await ownDatabase());
   const { searchParams } = new URL(url);
@@ -58,30 +58,30 @@ async function openAdjustable() {
   return { url: adjustable.href, store, drifts, setClock };
 }
 
-it('follows the database’s clock when somebody sets it, and reports it', async () => {
+it('a node’s clock follows the database’s when that is set, and the node reports it', async () => {
   const { url, store, drifts, setClock } = await openAdjustable();
   for (const millis of [5_000, -3_000]) {
     await setClock(millis);
     await store.clock.measure();
-    await expectRight(store, url);
+    await expectCorrect(store, url);
   }
   expect(drifts).toEqual([5, -8]);
 });
 
-it('is measured soon after a persisted clock has shown that the database’s was set', async () => {
+it('the clock is measured soon after a persisted time shows that the database’s clock was set', async () => {
   const { url, store, setClock } = await openAdjustable();
-  // A new connection would measure.
+  // A new connection would trigger a measurement.
   await store.meta.persistClock(store.clock.now());
   await setClock(9_000);
   await store.meta.persistClock(store.clock.now());
-  await eventually(() => expectRight(store, url));
+  await eventually(() => expectCorrect(store, url));
 });
 
-it('is measured on a new connection before its use, as after a failover to a slower clock', async () => {
+it('the clock is measured on a new connection before it is used, as after a failover to a slower clock', async () => {
   const { url, store, setClock } = await openAdjustable();
   await setClock(-10_000);
   const isOurs = "application_name = 'chambers' AND datname = current_database()";
   await execute(url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${isOurs}`);
   await store.log.lastEventId(1);
-  await expectRight(store, url);
+  await expectCorrect(store, url);
 });

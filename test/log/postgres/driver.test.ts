@@ -1,4 +1,4 @@
-// The client of node-postgres for a URL.
+// The node-postgres client for a URL.
 import { describe, expect, it, vi } from 'vitest';
 import { newClient } from '../../../src/log/postgres/session.ts';
 
@@ -9,17 +9,17 @@ function sslOf(query: string): unknown {
 }
 
 describe('sslmode', () => {
-  it.each(['prefer', 'require', 'verify-ca', 'verify-full'])('%s verifies the server, without a warning', (mode) => {
+  it.each(['prefer', 'require', 'verify-ca', 'verify-full'])('sslmode %s verifies the server without a warning', (mode) => {
     const warn = vi.spyOn(process, 'emitWarning');
     expect(sslOf(`?sslmode=${mode}&connect_timeout=5`)).toEqual({});
     expect(warn).not.toHaveBeenCalled();
   });
 
-  it('has the meaning of libpq on request', () => {
+  it('sslmode has libpq’s meaning on request', () => {
     expect(sslOf('?uselibpqcompat=true&sslmode=require')).toEqual({ rejectUnauthorized: false });
   });
 
-  it('is unchanged if it verifies nothing', () => {
+  it('an sslmode that verifies nothing is unchanged', () => {
     expect([sslOf('?sslmode=disable'), sslOf('?sslmode=no-verify')]).toEqual([false, { rejectUnauthorized: false }]);
   });
 });

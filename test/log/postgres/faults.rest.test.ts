@@ -1,4 +1,4 @@
-// The server goes away: no answered move is lost or doubled, and the nodes survive.
+// The database server goes away: no answered move is lost or duplicated, and the nodes survive.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
@@ -37,7 +37,7 @@ async function inDebate(service: TestService) {
     requests.push({ id: `${asked.signature}`, asked, invokedAt, ...response });
     return answer;
   };
-  /** The promises of responses that the service's log breaks. */
+  /** Returns the promises of responses that the service's log breaks. */
   const problems = async (at: TestService) => {
     const lines = new Map<Stream, readonly string[]>();
     for (const stream of [id, by.did]) lines.set(stream, await linesOf(at, stream));
@@ -62,7 +62,7 @@ async function commentsOf(service: TestService, id: number): Promise<readonly st
 }
 
 describe('a connection that is cut', () => {
-  it('between any two messages of a commit loses no move and doubles none', { timeout: 120_000 }, async () => {
+  it('cutting the connection between any two messages of a commit loses and duplicates no move', { timeout: 120_000 }, async () => {
     const proxy = await openProxy(await temporaryPostgres());
     const service = new TestService({ store: await openStore(proxy.url) });
     const { id, debate, send, problems } = await inDebate(service);
@@ -76,7 +76,7 @@ describe('a connection that is cut', () => {
         comments.push(comment);
       }
     }
-    // An append is at least one piece there and one back, each cut before and after it was forwarded.
+    // An append sends and receives at least one chunk; the connection is cut before and after each.
     expect(proxy.cuts()).toBeGreaterThanOrEqual(2 * 2);
     proxy.cutAt(Number.POSITIVE_INFINITY, true);
     expect(await problems(service)).toEqual([]);
@@ -85,7 +85,7 @@ describe('a connection that is cut', () => {
 });
 
 describe('a server that is killed', () => {
-  it('and started again has every accepted move once, and the nodes continue', { timeout: 120_000 }, async () => {
+  it('a server that is killed and restarted has every accepted move once, and the nodes continue', { timeout: 120_000 }, async () => {
     const server = await startPostgres();
     atEnd(server.stop);
     const url = await temporaryPostgres(server.url);
@@ -122,13 +122,13 @@ describe('a server that is killed', () => {
     expect(answered.length).toBeGreaterThan(8);
   });
 
-  it('returns 503 while it is away', { timeout: 180_000 }, async () => {
+  it('moves return 503 while the database server is killed', { timeout: 180_000 }, async () => {
     const server = await startPostgres();
     atEnd(server.stop);
     const service = new TestService({ store: await openStore(await temporaryPostgres(server.url)) });
     const { id, debate } = await inDebate(service);
     await server.kill('SIGKILL');
-    // Its child processes notice after a moment.
+    // The server's child processes notice after a moment.
     const read = async () => (await service.request('GET', `/chambers/${id}`)).body.error;
     await expect.poll(read, { timeout: 20_000 }).toBe('FORUM_ERR_UNAVAILABLE');
     const request = debate('later');
@@ -143,7 +143,7 @@ describe('a server that is killed', () => {
 });
 
 describe('an append whose backend ends while it waits for a standby', () => {
-  /** A log whose event 2 of chamber 1 is visible although no standby has it; its append, and another node. */
+  /** A log whose event 2 of chamber 1 is visible although no standby has it, the pending append, and another node. */
   async function openUnconfirmed() {
     const server = await startPostgres();
     atEnd(server.stop);
@@ -163,22 +163,22 @@ describe('an append whose backend ends while it waits for a standby', () => {
   it.each<readonly [string, (log: EventLog, written: Written) => Promise<unknown>, (written: Written) => unknown]>([
     ['is answered', (_, { append }) => append, () => NONE],
     [
-      'leads a retry at another node to its line',
+      'a retry at another node finds the line',
       (log, { known }) => log.append({ entries: [entry(1, 3, { signature: known.signature })] }),
       ({ known }) => ({ conflicts: new Map([[1, 2]]), found: new Map([[known.signature, String(known.line)]]) }),
     ],
     [
-      'leads a repeated registration at another node to its line',
+      'a repeated registration at another node finds the line',
       async (log, { registration: { signature } }) => [...(await log.find([signature])).keys()],
       ({ registration: { signature } }) => [signature],
     ],
     [
-      'rejects a move at another node',
+      'a move at another node is rejected',
       (log) => log.append({ entries: [], heads: new Map([[1, 2]]), signatures: [newSignatureKey()] }),
       () => NONE,
     ],
   ])(
-    '%s once the standby has it, though the rows are visible before',
+    '%s only once the standby has the rows, which are visible before',
     { timeout: 60_000 },
     async (_, ask, expected) => {
       const { other, endWait, ...written } = await openUnconfirmed();
@@ -195,7 +195,7 @@ describe('an append whose backend ends while it waits for a standby', () => {
   );
 });
 
-it('a checkpoint whose publisher’s backend ends while it waits for a standby is shown once the standby has it', {
+it('a checkpoint is shown once the standby has it, even if the publisher’s backend ended while waiting', {
   timeout: 60_000,
 }, async () => {
   const server = await startPostgres();
@@ -204,7 +204,7 @@ it('a checkpoint whose publisher’s backend ends while it waits for a standby i
   const [{ log, nodes, tree }, other] = [await openStore(url), await openStore(url)];
   const lease = nodes.lease('publisher');
   await eventually(() => expect(lease.token).toBeDefined(), 20_000);
-  // Extending the lease would wait too.
+  // Extending the lease would also wait.
   nodes.close();
   const key = keysInMemory(log.logId, 0).current('checkpoints', 0);
   const { sign, origin } = checkpointSigner(`test/log/${log.logId}`, key);
@@ -234,7 +234,7 @@ it('a checkpoint whose publisher’s backend ends while it waits for a standby i
 async function setStandby(serverUrl: string, name: string): Promise<void> {
   await execute(serverUrl, `ALTER SYSTEM SET synchronous_standby_names = '${name}'`);
   await execute(serverUrl, 'SELECT pg_reload_conf()');
-  // The checkpointer, which informs the others, reads it later.
+  // The checkpointer, which informs the other processes, reads the setting later.
   await sleep(1_000);
 }
 
@@ -248,7 +248,7 @@ const ANN = 'did:key:zAnn';
 const NONE: AppendResult = { conflicts: new Map(), found: new Map() };
 const END_WAITING = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
 
-/** A TCP proxy that cuts every connection at the n-th piece of data from now on, before or after it forwards that piece. */
+/** A TCP proxy that cuts every connection at the n-th chunk of data from now on, before or after forwarding it. */
 async function openProxy(target: string) {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();

@@ -1,4 +1,4 @@
-// Wake-ups between nodes: after every append, also of many streams, and also after a lost notification.
+// Wake-ups between nodes: after every append, even to many streams, and also after a lost notification.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { ALL_CHAMBERS } from '../../../src/log/log.ts';
@@ -24,7 +24,7 @@ async function openNodes(followed: readonly StreamId[]) {
   await eventually(() => expect(reader.nodes.state().isListening).toBe(true), 60_000);
   // Any stream may have grown before the node listened.
   expect(woken).toEqual(expect.arrayContaining([...followed]));
-  // Greetings between the nodes wake all followers: they are over when nothing has been woken for a while.
+  // Greetings between the nodes wake all followers; they are over once no follower has been woken for a while.
   for (let before = -1; before < woken.length; ) {
     before = woken.length;
     await sleep(QUIET_MS);
@@ -33,7 +33,7 @@ async function openNodes(followed: readonly StreamId[]) {
   return { url, writer, reader, woken };
 }
 
-it('a node sends no notifications until it hears of another one, which then looks at everything that it follows', async () => {
+it('a node sends no notifications until another node appears, which then checks every stream that it follows', async () => {
   const url = await temporaryPostgres();
   const store = await openStore(url);
   const outsider = await connect(url);
@@ -49,7 +49,7 @@ it('a node sends no notifications until it hears of another one, which then look
   await eventually(() => expect(heard.at(-1)).toBe('1'), 60_000);
 });
 
-it('a connection whose notification failed is ended, and another one is opened', async () => {
+it('a node replaces a connection whose notification failed', async () => {
   const connections = new Connections(await temporaryPostgres(), 1);
   atEnd(() => connections.close());
   let opened = 0;
@@ -59,7 +59,7 @@ it('a connection whose notification failed is ended, and another one is opened',
     opened++;
     return client.once('end', () => ended++);
   };
-  // PostgreSQL rejects a notification on a channel with so long a name, but listens on its beginning.
+  // PostgreSQL rejects a notification on a channel with so long a name, but listens on the truncated name.
   const growth = new Growth({ connect, channel: 'x'.repeat(64), heads: async () => new Map(), onWithheld: () => {} });
   atEnd(() => growth.close());
   growth.follow({ followed: () => [], wake: () => {} });
@@ -67,7 +67,7 @@ it('a connection whose notification failed is ended, and another one is opened',
 });
 
 describe('another node', () => {
-  it('is notified of the streams that have grown, and of the agents whose chambers they are', async () => {
+  it('another node is notified of the streams that have grown and of their chambers’ agents', async () => {
     const { writer, woken } = await openNodes([]);
     const member = {
       kind: 'member',
@@ -81,26 +81,26 @@ describe('another node', () => {
     await eventually(() => expect(woken).toEqual([1, 'did:key:zAnn', 'did:key:zBob']), 60_000);
   });
 
-  it('looks at everything that it follows if more streams have grown than fit in a notification', async () => {
+  it('another node checks every stream that it follows if too many have grown for one notification', async () => {
     const { writer, woken } = await openNodes([1, 7]);
     await writer.log.append({ entries: Array.from({ length: 3_000 }, (_, index) => entry(index + 1, 1)) });
     await eventually(() => expect(woken).toEqual([1, 7]), 60_000);
   });
 
-  it('listens again after its connections were cut, and hears of growth in between', async () => {
+  it('another node listens again after its connections were cut, and learns of growth in between', async () => {
     const { url, writer, woken } = await openNodes([1]);
     await endWakeUps(url);
     await writer.log.append({ entries: [entry(1, 1)] });
     await eventually(() => expect(woken).toContain(1), 60_000);
   });
 
-  it('finds growth without a notification', async () => {
+  it('another node detects growth without a notification', async () => {
     const { url, woken } = await openNodes([1, 2]);
     await execute(url, "INSERT INTO events VALUES ('2', 1, 1, '', NULL, NULL, 0, NULL)");
     await eventually(() => expect(woken).toContain(2), 60_000);
   });
 
-  it('is not notified of its own appends', async () => {
+  it('a node is not notified of its own appends', async () => {
     const { writer, reader, woken } = await openNodes([]);
     await writer.log.append({ entries: [entry(1, 1)] });
     await eventually(() => expect(woken).toEqual([1]), 60_000);

@@ -1,4 +1,4 @@
-// A lease among nodes: one holds it at a time, and appends of a former holder are rejected.
+// A lease among nodes: one node holds it at a time, and the appends of a former holder are rejected.
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -24,7 +24,7 @@ async function held(lease: Lease): Promise<string> {
   return lease.token as string;
 }
 
-/** The first one holds the lease. */
+/** Opens two nodes, of which the first holds the lease. */
 async function openTwo() {
   const url = await temporaryPostgres();
   const [one, other] = [await openStore(url), await openStore(url)];
@@ -34,7 +34,7 @@ async function openTwo() {
 }
 
 describe('a lease', () => {
-  it('is held by one node, and by another one once it is released', async () => {
+  it('a lease is held by one node, and by another after its release', async () => {
     const { one, other, first, token } = await openTwo();
     const second = other.nodes.lease('work');
     const unrelated = other.nodes.lease('other work');
@@ -49,14 +49,14 @@ describe('a lease', () => {
     expect(await one.log.append({ entries: [entry(1, 2, { lease: token })] })).toEqual(report([1, 1]));
   });
 
-  it('whose end is more than its length ahead is over, as after the database’s clock was set back', async () => {
+  it('a lease that ends later than its length allows is over, as after the database’s clock was set back', async () => {
     const url = await temporaryPostgres();
     const store = await openStore(url);
     await execute(url, "INSERT INTO leases VALUES ('work', 'a dead node', clock_timestamp() + interval '1 hour')");
     await held(store.nodes.lease('work'));
   });
 
-  it('passes to another node when its time is over, and rejects the decisions of a holder that was cut off', async () => {
+  it('an expired lease passes to another node, and the decisions of a disconnected holder are rejected', async () => {
     const url = await temporaryPostgres();
     const [one, other, client] = [await openStore(url), await openStore(url), await connect(url)];
     let isCut = false;
@@ -78,7 +78,7 @@ describe('a lease', () => {
     first.stop();
   });
 
-  it('ends when the outcome of an append is unknown; that append is rejected if it arrives late, under the next hold', async () => {
+  it('a lease ends when the outcome of an append is unknown; that append is rejected under the next holder', async () => {
     const { url, one, first, token } = await openTwo();
     await execute(
       url,
@@ -93,7 +93,7 @@ describe('a lease', () => {
     );
     expect(first.token).toBe(undefined);
     await execute(url, 'DROP TRIGGER full_disk ON events');
-    // Once the time of the former hold is over.
+    // The time of the former holder is over.
     const next = await held(first);
     expect(await one.log.append({ entries: [entry(1, 1, { lease: token })] })).toEqual(
       report([1, 0], [ALL_CHAMBERS, 0]),
@@ -101,7 +101,7 @@ describe('a lease', () => {
     expect(await one.log.append({ entries: [entry(1, 1, { lease: next })] })).toEqual(NONE);
   });
 
-  it('passes only after an append in progress, and an append waits for a new holder', async () => {
+  it('a lease passes only after an append in progress, and an append waits for a new holder', async () => {
     const { url, one, token } = await openTwo();
     const [client, taker] = await Promise.all([connect(url), connect(url)]);
     const waits = () =>
@@ -132,7 +132,7 @@ describe('a lease', () => {
 });
 
 describe('a record of the relayer', () => {
-  it('is rejected once its lease has ended or the chamber has grown, and is never decided again', async () => {
+  it('a record of the relayer is rejected once its lease has ended or the chamber has grown, and is not retried', async () => {
     const url = await temporaryPostgres();
     const store = await openStore(url);
     const service = new TestService({ store });
@@ -161,7 +161,7 @@ const NOTE_CLAIMS = `CREATE TABLE claims (name text);
 CREATE FUNCTION note_claim() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO claims VALUES (new.name); RETURN new; END $$;
 CREATE TRIGGER note_claim BEFORE INSERT ON leases FOR EACH ROW EXECUTE FUNCTION note_claim()`;
 
-/** A service starts even if its chain cannot be reached. */
+/** An unreachable chain, with which a service still starts. */
 const CHAIN = {
   CHAIN: '',
   RPC_URL: 'http://127.0.0.1:9',
@@ -170,7 +170,7 @@ const CHAIN = {
   IDEA_FACTORY_ADDRESS: `0x${'33'.repeat(20)}`,
 };
 
-it('a start that fails claims no lease for its publisher or its relayer', async () => {
+it('a failed start claims no lease for publisher or relayer', async () => {
   const url = await temporaryPostgres();
   await (await openStore(url)).close();
   await execute(url, NOTE_CLAIMS);

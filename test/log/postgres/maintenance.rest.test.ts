@@ -26,7 +26,7 @@ describeMaintenance({
 });
 
 describe('fsck of a database', () => {
-  it('finds nothing while its nodes run, through the command line', async () => {
+  it('the fsck command reports nothing for a sound database with running nodes', async () => {
     const url = await temporaryPostgres();
     const service = new TestService({ store: await openStore(url) });
     await openChamber(service, [await service.agent()]);
@@ -38,7 +38,7 @@ describe('fsck of a database', () => {
     ['UPDATE events SET at = at + 1', "not the line's ts"],
     ['UPDATE places SET place = -1', 'place'],
     ['DELETE FROM places', 'place'],
-  ])('finds the fault after %s, through the command line', async (sql, problem) => {
+  ])('the fsck command reports the fault after %s', async (sql, problem) => {
     const url = await move(await writtenLog());
     await execute(url, `ALTER TABLE events DISABLE TRIGGER ALL; ${sql} WHERE stream = '1' AND event_id = 2`);
     const { exitCode, out } = await run(['fsck', url, '--json']);
@@ -49,7 +49,7 @@ describe('fsck of a database', () => {
 });
 
 describe('a restored database', () => {
-  it('gets its own logId, so that readers of the original notice', async () => {
+  it('a restored database gets its own logId, so that readers of the original notice', async () => {
     const original = await ownDatabase();
     const service = new TestService({ store: await openStore(original) });
     const id = await openChamber(service, [await service.agent()]);
@@ -70,7 +70,7 @@ describe('a command for files', () => {
     [['backup', 'x.db'], /back up PostgreSQL with pg_dump/],
     [['erase', 'did:key:x'], /deploy\/README\.md has the statements/],
     [['fsck', '--repair-tail'], /--repair-tail is for SQLite files/],
-  ])('%j says in one sentence that it is for SQLite files', async (words, message) => {
+  ])('the command %j explains in one sentence that it is for SQLite files', async (words, message) => {
     const { exitCode, err } = await run(words, { DATABASE_URL: 'postgres://db.example.org/chambers' });
     expect({ exitCode, err }).toEqual({ exitCode: 2, err: expect.stringMatching(message) });
     expect(err.split('\n')).toHaveLength(1);

@@ -1,4 +1,4 @@
-// The metrics of a node among others.
+// The metrics of a node among several.
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { dashboardExpressions, missingMetrics } from '../../deploy/metric-names.ts';
@@ -7,12 +7,12 @@ import { endWakeUps, holdTable, temporaryPostgres } from '../../kit/postgres.ts'
 import { call, debating, run } from '../../kit/service.ts';
 import { eventually } from '../../kit/until.ts';
 
-it('the dashboard for several nodes uses only metrics that they export', async () => {
+it('the dashboard for several nodes uses only metrics that nodes export', async () => {
   const settings = { DATABASE_PATH: '', DATABASE_URL: await temporaryPostgres() };
   expect(await missingMetrics(dashboardExpressions().nodes.join('\n'), settings)).toEqual([]);
 });
 
-it('metrics count conflicts, moves decided again, catch-ups and lost wake-ups of a node', async () => {
+it('the metrics count a node’s conflicts, moves decided again, catch-ups and lost wake-ups', async () => {
   const DATABASE_URL = await temporaryPostgres();
   const lines: string[] = [];
   const logger = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });
@@ -38,7 +38,7 @@ it('metrics count conflicts, moves decided again, catch-ups and lost wake-ups of
   expect(await metric('chambers_database_connections_awaited')).toBe(0);
   const lock = await holdTable(DATABASE_URL, 'unplaced_events');
   const waiting = call(one, by, ['POST', `/chambers/${id}/debate`, { comment: 'waits' }]);
-  // Two, if the node happens to place events too.
+  // The node may use a second connection to place events.
   await eventually(async () => expect(await metric('chambers_database_connections_used')).toBeGreaterThan(0), 10_000);
   await lock.end();
   await waiting;

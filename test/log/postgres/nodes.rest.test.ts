@@ -1,4 +1,4 @@
-// Several nodes on one log, without affinity: no gap, no duplicate, and every node shows every answered move.
+// Several nodes on one log, without affinity: no gap and no duplicate, and every node shows every answered move.
 import { describe, expect, it, vi } from 'vitest';
 import { leafHash } from '../../../src/crypto/merkle.ts';
 import { ALL_CHAMBERS, type AppendBatch, type EventLog } from '../../../src/log/log.ts';
@@ -24,7 +24,7 @@ import { verifyChamber, verifyLists } from '../../kit/verify-chamber.ts';
 import { newSignatureKey } from '../entries.ts';
 
 const NODES = 3;
-/** Each round sends eight requests, each to all nodes. */
+/** The number of rounds; each round sends eight requests, each to all nodes. */
 const { REQUEST_ROUNDS = '25' } = process.env;
 const ROUNDS = Number(REQUEST_ROUNDS);
 
@@ -38,7 +38,7 @@ async function openNodes(options: TestServiceOptions = {}) {
   return { url, clock, nodes, first: nodes[0] as TestService, everywhere };
 }
 
-/** Two nodes, the second of which reads pages through a gate, and two chambers in DEBATE whose member debates at either node. */
+/** Two nodes, the second of which reads pages through a gate, and two chambers in DEBATE whose member comments at either node. */
 async function openGated() {
   const { url, clock, first } = await openNodes();
   const gate = new Gate();
@@ -58,7 +58,7 @@ const seen = ({ status, body }: Answer) => JSON.stringify([status, body]);
 const appendsThrough = (gate: Gate) => (log: EventLog) => actBefore(log, 'append', gate.pass);
 
 describe('the same signed request at every node at once', () => {
-  it('is one event, with one response', { timeout: 900_000 }, async () => {
+  it('the same signed request at every node at once yields one event and one response', { timeout: 900_000 }, async () => {
     const { clock, first, everywhere } = await openNodes({ settings: { CHAMBERS_OPEN_PER_DID_MAX: `${ROUNDS + 1}` } });
     const agents = [await first.agent(), await first.agent(), await first.agent()];
     const [ann] = agents as [Signer];
@@ -93,13 +93,13 @@ describe('the same signed request at every node at once', () => {
       const by = await first.agent();
       const create = (name: string) =>
         first.prepare('POST', '/chambers', { by, body: { name, ...deadlinesFrom(clock.read()) } });
-      // After this the other node waits only for the gate.
+      // From here on, the other node waits only for the gate.
       await other.must('GET', '/me', { by });
       gate.isClosed = true;
       return { first, other, create, gate };
     }
 
-    it('is not counted as another chamber by a node that counts after its commit', async () => {
+    it('a repeated creation at the limit is not counted again by a node that counts after its commit', async () => {
       const { first, other, create, gate } = await openGatedNodes((store, gate) => ({
         ...store,
         lists: actBefore(store.lists, 'countOpenChambers', gate.pass),
@@ -114,7 +114,7 @@ describe('the same signed request at every node at once', () => {
       expect(seen(await late)).toBe(seen(answer));
     });
 
-    it('is not rejected because of a chamber that lost against another node', async () => {
+    it('a creation is not rejected because of a chamber that lost against another node', async () => {
       const { first, other, create, gate } = await openGatedNodes((store, gate) => ({
         ...store,
         log: appendsThrough(gate)(store.log),
@@ -133,13 +133,13 @@ describe('the same signed request at every node at once', () => {
 });
 
 describe('a chamber with rounds, in which nodes decide at once,', () => {
-  it('has one end of each phase for all nodes', async () => {
+  it('the phases of a chamber with rounds end at the same event for all nodes', async () => {
     const { nodes, first } = await openNodes();
     const agents = [await first.agent(), await first.agent(), await first.agent()];
     const pace = { turnSeconds: 3_600, rounds: { proposal: 1, debate: 1 }, maxMembers: agents.length };
     const id = await openChamber(first, agents, pace);
     const phases: unknown[] = [];
-    /** Each agent moves at its own node, and tries until its turn, or the phase, has come. */
+    /** Each agent moves at its own node, and retries until its turn or the phase comes. */
     const allAtOnce = async (path: string, bodyOf: (by: Signer) => object = () => ({})) => {
       const tries = agents.map(async (by, at) => {
         const node = nodes[at] as TestService;
@@ -168,7 +168,7 @@ describe('a chamber with rounds, in which nodes decide at once,', () => {
 });
 
 describe('a read', () => {
-  it('shows at any node the moves that another one has answered', async () => {
+  it('a read at any node shows the moves that another node has answered', async () => {
     const { nodes, first } = await openNodes();
     const by = await first.agent();
     const id = await openChamber(first, [by]);
@@ -180,7 +180,7 @@ describe('a read', () => {
     }
   });
 
-  it('shows a new chamber, a new agent and a changed account', async () => {
+  it('a read at another node shows a new chamber, a new agent and a changed account', async () => {
     const { nodes, first } = await openNodes();
     const [one, other] = nodes as [TestService, TestService];
     const by = await one.agent();
@@ -193,7 +193,7 @@ describe('a read', () => {
   });
 });
 
-it('moves need no read of the database, and those that arrive during an append share the next one', async () => {
+it('moves need no read of the database, and moves that arrive during an append share the next append', async () => {
   const gate = new Gate();
   let isSilent = false;
   const silent = async () => {
@@ -223,7 +223,7 @@ it('moves need no read of the database, and those that arrive during an append s
   const held = debate(1);
   await eventually(() => expect(gate.isClosed).toBe(false));
   const others = debate(8);
-  await someTurns();
+  await waitSomeTurns();
   const { open } = gate;
   gate.isClosed = true;
   open();
@@ -232,35 +232,35 @@ it('moves need no read of the database, and those that arrive during an append s
   gate.isClosed = true;
   gate.open();
   expect((await others).map(({ eventId }) => eventId)).toEqual([5, 6, 7, 8, 9, 10, 11, 12]);
-  // No third append has come.
+  // There was no third append.
   expect(gate.isClosed).toBe(true);
 });
 
 describe('a batch', () => {
-  it('that could not be appended wakes no reader', async () => {
+  it('a batch that could not be appended wakes no reader', async () => {
     const wrapLog = (log: EventLog) =>
       actBefore(log, 'append', () => {
         throw new ForumError('FORUM_ERR_UNAVAILABLE', 'no database');
       });
     const store = await openStore(await temporaryPostgres());
     const { forum } = new TestService({ store, wrapLog });
-    // A node that begins to listen wakes its own followers.
+    // A node that starts to listen wakes its own followers.
     await eventually(() => expect(store.nodes.state().isListening).toBe(true), 20_000);
     let wakes = 0;
     forum.follow(ALL_CHAMBERS, () => wakes++);
     const caller = { did: 'did:key:z6Mk', request: null, signature: null, times: null };
     const move = forum.submit({ operation: 'createChamber', body: { json: {} }, caller });
     await expect(move).rejects.toMatchObject({ code: 'FORUM_ERR_UNAVAILABLE' });
-    await someTurns();
+    await waitSomeTurns();
     expect(wakes).toBe(0);
   });
 
-  it('waits for as many moves as the last one had, but not for long', async () => {
+  it('a batch waits briefly for as many moves as the last batch had', async () => {
     const batches: number[] = [];
     const wrapLog = (log: EventLog) =>
       actBefore(log, 'append', async ({ entries }) => {
         batches.push(entries.length);
-        // Long enough for a timer to pay off.
+        // Long enough that waiting pays off.
         for (const start = performance.now(); performance.now() < start + 3; ) await new Promise(setImmediate);
       });
     const service = new TestService({ store: await openStore(await temporaryPostgres()), wrapLog });
@@ -277,11 +277,11 @@ describe('a batch', () => {
     try {
       await debate(8);
       const early = debate(5);
-      await someTurns();
+      await waitSomeTurns();
       expect(batches).toEqual([8]);
       await Promise.all([early, debate(3)]);
       const few = debate(2);
-      await someTurns();
+      await waitSomeTurns();
       expect(batches).toEqual([8, 8]);
       vi.advanceTimersByTime(10);
       await few;
@@ -293,8 +293,8 @@ describe('a batch', () => {
   });
 });
 
-/** Waits more turns of the event loop than a batch takes to begin. */
-async function someTurns(): Promise<void> {
+/** Waits for more turns of the event loop than a batch needs to start. */
+async function waitSomeTurns(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
 }
 
@@ -305,7 +305,7 @@ describe('a move that a node decides on its memory', () => {
     const [ann, bob] = [await first.agent(), await first.agent()];
     const id = await openChamber(first, [ann, bob]);
     await enterPhase(first, id, 'PROPOSAL');
-    // From now on both have the chamber and its agents in memory, and the other one lacks the appends of the first.
+    // From here on, both nodes have the chamber and its agents in memory, and the other node lacks the appends of the first.
     for (const by of [ann, bob]) {
       await other.must('POST', `/chambers/${id}/propose`, { by, body: idea(by.did) });
       await other.must('POST', `/chambers/${id}/pass`, { by, body: {} });
@@ -314,7 +314,7 @@ describe('a move that a node decides on its memory', () => {
   }
   const idea = (ticker: string) => ({ name: 'Idea', ticker: ticker.slice(-8) });
 
-  it('is neither rejected nor accepted on state that another node has changed', async () => {
+  it('a move is neither rejected nor accepted on state that another node has changed', async () => {
     const { first, other, ann, bob, id } = await openDebate();
     await enterPhase(first, id, 'DEBATE');
     const post = (service: TestService, by: Signer, path: string, body: object = {}) =>
@@ -326,7 +326,7 @@ describe('a move that a node decides on its memory', () => {
     expect(await post(other, ann, 'pass')).toMatchObject({ status: 403 });
   });
 
-  it('may name an event that its agent has seen at another node, and this one has not', async () => {
+  it('a move may name an event that its agent has seen at another node and this node lacks', async () => {
     const { first, other, ann, id } = await openDebate();
     const propose = (service: TestService, ticker: string, seen: object) =>
       service.request('POST', `/chambers/${id}/propose`, { by: ann, body: { ...idea(ticker), seen } });
@@ -335,7 +335,7 @@ describe('a move that a node decides on its memory', () => {
       return { eventId: lines.length, leaf: toHex(leafHash(Buffer.from(lines.at(-1) ?? ''))) };
     };
     for (let round = 0; round < 5; round++) {
-      // Each node lacks the other's move when it gets this one.
+      // Each node lacks the other's move when its own arrives.
       for (const service of [first, other]) {
         const seen = await newest();
         const wrong = { ...seen, leaf: `0x${'ab'.repeat(32)}` };
@@ -345,13 +345,13 @@ describe('a move that a node decides on its memory', () => {
         expect(await propose(service, ticker, seen)).toMatchObject({ status: 200 });
       }
     }
-    // They arrive at once: one of them is decided again after the other.
+    // Both arrive at once, so one of them is decided again after the other.
     const seen = await newest();
     const both = await Promise.all([propose(first, 'C1', seen), propose(other, 'C2', seen)]);
     expect(both.map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  it('is based on the account in the log', async () => {
+  it('a move is decided on the account in the log', async () => {
     const { first, other, ann, id } = await openDebate();
     const walletAddress = `0x${'cd'.repeat(20)}`;
     await first.must('POST', '/register', { by: ann, body: { ...registrationOf(ann), walletAddress } });
@@ -359,7 +359,7 @@ describe('a move that a node decides on its memory', () => {
     expect((await first.events(id)).at(-1)).toMatchObject({ payload: { creatorWallet: walletAddress } });
   });
 
-  it.each([1, 129])('delays no move of another chamber while %i events of its own are read', async (events) => {
+  it.each([1, 129])('a move whose chamber has %i unread events delays no move of another chamber', async (events) => {
     const { first, second: stale, gate, chamberIds, debate } = await openGated();
     const [behind, other] = chamberIds;
     for (const id of [behind, other]) await debate(stale, id);
@@ -372,7 +372,7 @@ describe('a move that a node decides on its memory', () => {
     expect(await late).toMatchObject({ eventId: 4 + events });
   });
 
-  it('delays no other move while its chamber is read again after many moves of another node', async () => {
+  it('a move delays no other move while its chamber is read again after many moves of another node', async () => {
     const { first, second: cold, gate, chamberIds, debate } = await openGated();
     const [busy, other] = chamberIds;
     await debate(cold, other);
@@ -389,7 +389,7 @@ describe('a move that a node decides on its memory', () => {
     expect(await late).toMatchObject({ eventId: 132 });
   });
 
-  it('does not affect moves in progress when it is sent again', async () => {
+  it('a repeated move does not affect moves in progress', async () => {
     const gate = new Gate();
     const service = new TestService({
       store: await openStore(await temporaryPostgres()),
@@ -419,12 +419,12 @@ describe('a move that a node decides on its memory', () => {
     const [replay, honest, another] = await Promise.all(beside);
     expect([replay, another].map((each) => seen(each as Answer))).toEqual([seen(answer), seen(answer)]);
     expect(honest).toMatchObject({ status: 200, body: { eventId: 6 } });
-    // The append that looked up the replays wrote it.
+    // The append that looked up the replays has written it.
     expect(gate.isClosed).toBe(true);
     expect(await service.events(id)).toHaveLength(6);
   });
 
-  it("does not wait for later moves that this node's outdated state would reject", async () => {
+  it("a move does not wait for later moves that this node's outdated state would reject", async () => {
     const { url, clock, first } = await openNodes();
     const [ann, bob] = [await first.agent(), await first.agent()];
     const id = await openChamber(first, [ann, bob]);
@@ -445,7 +445,7 @@ describe('a move that a node decides on its memory', () => {
     await stale.must('POST', `/chambers/${id}/pass`, { by: bob, body: {} });
     await first.must('POST', `/chambers/${id}/pass`, { by: ann, body: {} });
     appends = 0;
-    // In this node's memory it is the other agent's turn.
+    // In this node's memory, it is the other agent's turn.
     expect(await debate()).toMatchObject({ did: bob.did });
     expect(appends).toBeLessThan(10);
     appends = 50;
@@ -454,8 +454,8 @@ describe('a move that a node decides on its memory', () => {
 
   it.each([
     ['that the node looks up first', 'NEWS'],
-    ['that the node takes for new', '\0\0\0\0'],
-  ])('is recognised as a retry %s, which takes nothing from the rate of its agent', async (_, start) => {
+    ['that the node believes to be new', '\0\0\0\0'],
+  ])('a retry %s does not count toward the rate limit of its agent', async (_, start) => {
     const { first, other, ann, id } = await openDebate();
     const taken = countTokens([first.composed.agentRate, other.composed.agentRate]);
     const submit = ({ forum }: TestService, ticker: string) => {
@@ -493,14 +493,14 @@ describe('a move that arrives while a batch is written', () => {
     return { gate, reads, service, url, clock, ann, bob, chamberId, submit };
   }
 
-  it('is decided on that batch, without a read of the log, and written by the next append', async () => {
+  it('a move that arrives while a batch is written is decided on that batch and written by the next append', async () => {
     const { gate, reads, service, ann, bob, chamberId, submit } = await openHeld();
     const signature = `\0\0\0\0${'a'.repeat(68)}`;
     const first = submit('pass', ann, signature);
-    await someTurns();
-    // Only after the first one is it the other agent's turn.
+    await waitSomeTurns();
+    // It is the other agent's turn only after the first move.
     const others = [submit('pass', ann, signature), submit('debate', bob), submit('pass', bob), submit('debate', ann)];
-    await someTurns();
+    await waitSomeTurns();
     await expect(service.forum.chamber(chamberId)).resolves.toMatchObject({ state: { lastEventId: 4 } });
     reads.length = 0;
     gate.open();
@@ -510,10 +510,10 @@ describe('a move that arrives while a batch is written', () => {
     expect(await service.events(chamberId)).toHaveLength(8);
   });
 
-  it('is decided again if another node was first', async () => {
+  it('a move decided on an unwritten batch is decided again if another node was first', async () => {
     const { gate, service, url, clock, ann, bob, chamberId, submit } = await openHeld();
     const moves = [submit('debate', ann)];
-    await someTurns();
+    await waitSomeTurns();
     moves.push(submit('pass', ann), submit('debate', bob));
     const other = new TestService({ store: await openStore(url), clock });
     await other.must('POST', `/chambers/${chamberId}/debate`, { by: ann, body: { comment: 'first' } });
@@ -522,7 +522,7 @@ describe('a move that arrives while a batch is written', () => {
     await verifyChamber(service, chamberId);
   });
 
-  it('stays written if another node was first to extend the account that it was decided on', async () => {
+  it('a move stays written if another node extends the account that it was decided on', async () => {
     const lost = new Set<StreamId>();
     // The other node commits after the statement's snapshot and before its insert.
     const wrapLog = (log: EventLog) => {
@@ -538,7 +538,7 @@ describe('a move that arrives while a batch is written', () => {
     };
     const { gate, service, ann, bob, chamberId, submit } = await openHeld({ wrapLog });
     const before = submit('debate', ann);
-    await someTurns();
+    await waitSomeTurns();
     lost.add(ann.did);
     const move = submit('pass', ann);
     const caller = { did: ann.did, request: null, signature: null, times: null };
@@ -555,12 +555,12 @@ describe('a move that arrives while a batch is written', () => {
     await verifyChamber(service, chamberId);
   });
 
-  it('is decided again if that batch fails', async () => {
+  it('a move decided on an unwritten batch is decided again if that batch fails', async () => {
     let isBroken = false;
     const wrapLog = (log: EventLog) =>
       actBefore(log, 'append', async () => {
         if (!isBroken) return;
-        await someTurns();
+        await waitSomeTurns();
         isBroken = false;
         throw new ForumError('FORUM_ERR_UNAVAILABLE', 'broken');
       });
@@ -580,7 +580,7 @@ describe('a move that arrives while a batch is written', () => {
 });
 
 describe('a move that is based on its agent’s account', () => {
-  it('names an account event that is in the log, however the nodes compete for the account', async () => {
+  it('a move names an account event that is in the log, however the nodes compete for the account', async () => {
     const { nodes, first, clock } = await openNodes();
     const by = await first.agent();
     const id = await openChamber(first, [by]);
@@ -614,7 +614,7 @@ describe('a move that is based on its agent’s account', () => {
 });
 
 describe('random moves', () => {
-  it('through any node leave streams without gaps, with the same folds at every node', {
+  it('random moves through any node leave streams without gaps, with the same folds at every node', {
     timeout: 120_000,
   }, async () => {
     const { nodes, first, clock } = await openNodes();

@@ -1,4 +1,4 @@
-// A second host of DATABASE_URL with another log.
+// A second host in DATABASE_URL that holds a different log.
 
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -16,7 +16,7 @@ async function startServer() {
   return server;
 }
 
-it('gets no line while the first host is away, and GET /ready names both logs', { timeout: 120_000 }, async () => {
+it('a second host with a different log gets no line while the first is down, and GET /ready names both logs', { timeout: 120_000 }, async () => {
   const [first, second] = [await startServer(), await startServer()];
   const other = await openPostgresStore({ url: second.url, connectionsMax: 1 });
   await other.close();

@@ -1,4 +1,4 @@
-// The outcome of a chamber is the same bytes in either store.
+// The outcome of a chamber has the same bytes in either store.
 import { expect, it } from 'vitest';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { openStore, temporaryPostgres } from '../../kit/postgres.ts';
@@ -21,7 +21,7 @@ it(`the outcomes of ${OUTCOMES} random chambers are the same on both stores (OUT
     outcomes.push(await outcomesOf(service, ids));
   }
   const [one, other] = outcomes;
-  // The nonces of signatures differ, and with them the roots.
+  // The nonces of signatures differ, and therefore the roots.
   expect(other?.map(withoutRoot)).toEqual(one?.map(withoutRoot));
   const [, postgres] = services;
   await postgres.close();

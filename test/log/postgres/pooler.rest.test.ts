@@ -1,4 +1,4 @@
-// PgBouncer in session mode between nodes and their database. The outage suite kills it, and shows that nothing starts in transaction mode.
+// PgBouncer in session mode between nodes and their database. The outage suite kills it, and shows that no node starts in transaction mode.
 import { describe, expect, it } from 'vitest';
 import { Connections } from '../../../src/log/postgres/connections.ts';
 import { throughPgBouncer } from '../../kit/pgbouncer.ts';
@@ -9,7 +9,7 @@ import { eventually } from '../../kit/until.ts';
 import { entry, NONE } from '../entries.ts';
 
 describe.skipIf(!hasPgBouncer())('behind PgBouncer', () => {
-  it('in session mode, does not repeat work that the server is still doing', async () => {
+  it('a node behind PgBouncer does not repeat work that the server is still doing', async () => {
     const database = await ownDatabase();
     const connections = new Connections(await throughPgBouncer(database), 1, { silenceMillis: 500 });
     atEnd(() => connections.close());
@@ -22,7 +22,7 @@ describe.skipIf(!hasPgBouncer())('behind PgBouncer', () => {
     expect(await connections.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
 
-  it('in session mode nodes append, wake each other, and a node that is alone notifies nobody', async () => {
+  it('nodes behind PgBouncer append and wake each other, and a single node sends no notifications', async () => {
     const url = await throughPgBouncer(await ownDatabase());
     const [writer, reader] = [await openStore(url), await openStore(url)];
     const heard: string[] = [];
@@ -32,7 +32,7 @@ describe.skipIf(!hasPgBouncer())('behind PgBouncer', () => {
     writer.nodes.onGrowth({ followed: () => [], wake: () => {} });
     await eventually(() => expect(heard).toEqual(['?']));
     expect(await writer.log.append({ entries: [entry(1, 1)] })).toEqual(NONE);
-    // By now its own greeting has come back; the node must not mistake it for that of another node.
+    // By now the node has received its own greeting, and must not mistake it for that of another node.
     await outsider.query(`NOTIFY chambers_${writer.log.logId}, 'end'`);
     await eventually(() => expect(heard.at(-1)).toBe('end'));
     expect(heard.slice(0, 2)).toEqual(['?', 'end']);

@@ -1,4 +1,4 @@
-// Three nodes on one log. The publishing one is frozen, woken and killed; the nodes serve the checkpoints of one log, whose size never falls.
+// Three nodes on one log. The publishing node is frozen, woken and killed; the nodes serve the checkpoints of one log, whose size never shrinks.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
@@ -13,10 +13,10 @@ import { watchCheckpoints } from '../../nodes/checkpoint-watch.ts';
 
 const NODES = 3;
 const ROUNDS = 4;
-/** Longer than a lease and the time in which another node gets it and publishes. */
+/** Longer than a lease plus the time in which another node acquires it and publishes. */
 const FROZEN_MS = 10_000;
 
-it('a frozen publisher that wakes late publishes nothing, and sizes never fall', {
+it('a frozen publisher that wakes late publishes nothing, and checkpoints never shrink', {
   timeout: 360_000,
 }, async () => {
   const databaseUrl = await temporaryPostgres();
@@ -45,7 +45,7 @@ it('a frozen publisher that wakes late publishes nothing, and sizes never fall',
 
   await eventually(() => expect(watch.largest()).toBeGreaterThan(0), 20_000);
   for (let round = 0; round < ROUNDS; round++) {
-    // Any of them may publish: each is frozen or killed in turn.
+    // Any node may be the publisher, so each is frozen or killed in turn.
     const index = round % NODES;
     const node = nodes[index] as ServiceProcess;
     frozen.add(node);

@@ -1,4 +1,4 @@
-// GET /ready follows the server within seconds, in either direction, even without moves.
+// GET /ready follows the state of the server within seconds, even without moves.
 import { expect, it } from 'vitest';
 import { temporaryPostgres } from '../../kit/postgres.ts';
 import { startPostgres } from '../../kit/postgres-server.ts';
@@ -7,7 +7,7 @@ import { startProcess } from '../../kit/service-process.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { get } from '../../kit/wire.ts';
 
-/** The clock is written every second, and a write may take 1.5. */
+/** The clock is written every second, and a write may take 1.5 s. */
 const NOTICED_MS_MAX = 3_000;
 
 async function startService() {
@@ -23,7 +23,7 @@ async function startService() {
   return { server, becomes };
 }
 
-it('a server that goes away and comes back', { timeout: 180_000 }, async () => {
+it('GET /ready follows a server that goes away and comes back', { timeout: 180_000 }, async () => {
   const { server, becomes } = await startService();
   await server.kill('SIGINT');
   expect(await becomes(503)).toBeLessThan(NOTICED_MS_MAX);
@@ -32,7 +32,7 @@ it('a server that goes away and comes back', { timeout: 180_000 }, async () => {
 });
 
 it.each([1_000, 12_000])(
-  'a server that is frozen for %i ms more, and continues',
+  'GET /ready follows a server that stays frozen for another %i ms and continues',
   { timeout: 180_000 },
   async (millis) => {
     const { server, becomes } = await startService();

@@ -1,4 +1,4 @@
-// The database rejects writes: nothing is written, moves get 503, /ready says why, and moves are accepted once the cause is gone.
+// The database rejects writes: nothing is written, moves get 503, /ready states the reason, and moves succeed once the cause is removed.
 import type { Client } from 'pg';
 import { describe, expect, it } from 'vitest';
 import { Connections } from '../../../src/log/postgres/connections.ts';
@@ -19,9 +19,9 @@ describe('a database that rejects an append', () => {
   it.each([
     ['a missing right', RAISE('42501'), ALLOW, 'the database role lacks a permission, SQLSTATE 42501'],
     ['a full disk', RAISE('53100'), ALLOW, 'the disk of the database is full, SQLSTATE 53100'],
-    ['an error that no release knows', RAISE('XX123'), ALLOW, 'SQLSTATE XX123'],
-    ['a prepared statement that is gone', RAISE('26000'), ALLOW, 'a prepared statement is gone'],
-  ])('because of %s returns 503 until it heals, and the process continues', async (_, refuse, allow, reason) => {
+    ['an unknown error', RAISE('XX123'), ALLOW, 'SQLSTATE XX123'],
+    ['a lost prepared statement', RAISE('26000'), ALLOW, 'a prepared statement is gone'],
+  ])('moves get 503 while the database rejects appends because of %s, and the process continues', async (_, refuse, allow, reason) => {
     const url = await temporaryPostgres();
     const service = new TestService({ store: await openStore(url) });
     const by = await service.agent();
@@ -31,7 +31,7 @@ describe('a database that rejects an append', () => {
     const debate = service.prepare('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
     const refused = { status: 503, body: { error: 'FORUM_ERR_UNAVAILABLE', detail: expect.stringContaining(reason) } };
     expect(await service.send(debate)).toMatchObject(refused);
-    // Only the clock could be written.
+    // Only the clock write could succeed.
     for (let round = 0; round < 2; round++) {
       await expect(service.forum.persistClock()).rejects.toThrow(reason);
       expect(await service.request('GET', '/ready')).toMatchObject(refused);
@@ -44,7 +44,7 @@ describe('a database that rejects an append', () => {
     expect(await execute(url, "SELECT FROM events WHERE stream LIKE 'probe%'")).toEqual([]);
   });
 
-  it('is noticed without a move once a log has moved or the role may not write its table', async () => {
+  it('readiness ends without a move once the log has moved or the role may not write its table', async () => {
     const url = await temporaryPostgres();
     const service = new TestService({ store: await openStore(url) });
     await service.forum.persistClock();
@@ -57,7 +57,7 @@ describe('a database that rejects an append', () => {
     expect((await service.request('GET', '/ready')).status).toBe(200);
   });
 
-  it('still reads on a new connection if the role may no longer write', async () => {
+  it('a service still reads on a new connection if the role may no longer write', async () => {
     const { owner, role, url } = await ownRole();
     const { log } = await openStore(owner);
     await log.append({ entries: [entry(1, 1)] });
@@ -71,7 +71,7 @@ describe('a database that rejects an append', () => {
     expect(await store.log.append({ entries: [entry(1, 2)] })).toEqual(NONE);
   });
 
-  it('to a table that only some moves write rejects them as long as the right is missing', async () => {
+  it('moves that write to a table without the needed right are rejected until the right is granted', async () => {
     const { owner, role, url } = await ownRole();
     await (await openStore(owner)).close();
     await execute(owner, `GRANT ALL ON ALL TABLES IN SCHEMA public TO ${role}`);
@@ -95,14 +95,14 @@ describe('a database that rejects an append', () => {
 describe('an error', () => {
   const plain = (message: string, code?: string) => Object.assign(new Error(message), { code });
 
-  it('of a connection leaves the outcome open; one of ours is a defect', () => {
+  it('a connection error leaves the outcome unknown; an error of our own is a defect', () => {
     const lost = [new CannotConnect(plain('expired', 'CERT_HAS_EXPIRED')), new ConnectionLost(plain('unknown to us'))];
     expect(lost.map(failureOf)).toEqual(lost.map(() => 'lost'));
     const ours = [plain('full', 'ENOSPC'), new TypeError('x'), unavailable('x'), 'x'];
     expect(ours.map(failureOf)).toEqual(ours.map(() => undefined));
   });
 
-  it('names its kind and no detail of the server', () => {
+  it('an error names its kind but no details of the server', () => {
     expect(logUnavailable(new CannotConnect(plain('getaddrinfo EAI_AGAIN db.internal', 'EAI_AGAIN'))).message).toBe(
       'the log cannot be reached at the moment (EAI_AGAIN), retry',
     );
@@ -112,7 +112,7 @@ describe('an error', () => {
   });
 });
 
-it('a failing name server, or an error of ours, ends no working connection', async () => {
+it('a failing name server or an error of our own ends no working connection', async () => {
   const connections = new Connections(await temporaryPostgres(), 1);
   atEnd(() => connections.close());
   const pidOf = async (client: Client) => (await client.query('SELECT pg_backend_pid() AS pid')).rows[0].pid as number;

@@ -1,5 +1,5 @@
-// Three nodes relay from one log to one chain. Their leaders freeze at the worst moments and wake after another one has taken over: one
-// transaction for each job, no nonce twice. FREEZE_SECONDS keeps them frozen for longer.
+// Three nodes relay from one log to one chain. Their leaders freeze at the worst moments and wake after another node has taken over: one
+// transaction for each job, and no nonce twice. FREEZE_SECONDS prolongs the freezes.
 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -34,7 +34,7 @@ interface Node {
   readonly sent: Set<string>;
 }
 
-it('a leader that wakes after it was frozen sends nothing', { timeout: 2 * TIMEOUT_MS }, async () => {
+it('a leader that wakes from a freeze sends nothing', { timeout: 2 * TIMEOUT_MS }, async () => {
   const databaseUrl = await temporaryPostgres();
   const [keyFile, clock] = [join(temporaryFolder(), 'keys.json'), clockOfYesterday()];
   const keys = (logId: string) => createKeyFile(keyFile, logId, clock.read());
@@ -44,7 +44,7 @@ it('a leader that wakes after it was frozen sends nothing', { timeout: 2 * TIMEO
   atEnd(() => chain.stop());
   const frozen: Node[] = [];
   let isResumed = false;
-  /** A node freezes before its signed transaction is in the log, then another one before it sends the logged one. */
+  /** One node freezes before its signed transaction is in the log, then another before it sends the logged one. */
   const freezeAt = ['eth_getBalance', 'eth_sendRawTransaction'];
   let release = () => {};
   const allStarted = new Promise<void>((resolve) => {
@@ -54,7 +54,7 @@ it('a leader that wakes after it was frozen sends nothing', { timeout: 2 * TIMEO
   release();
 
   await until(async () => (await settled()) === CHAMBERS && isResumed);
-  // The node's request to the chain has timed out after a long freeze, and the node appends nothing.
+  // After a long freeze the node's request to the chain has timed out, and the node appends nothing.
   if (FREEZE_MS === 0) await until(async () => (await appends(frozen[0] as Node)) > 0);
   await until(async () => (await leaders(nodes)).length === 1);
 
@@ -107,14 +107,14 @@ it('a leader that wakes after it was frozen sends nothing', { timeout: 2 * TIMEO
     return node;
   }
 
-  /** Whether the request reaches the chain. */
+  /** Returns whether the request reaches the chain. */
   async function onRequest(node: Node, method: string): Promise<boolean> {
     if (freezeAt.includes(method)) await allStarted;
     if (method === 'eth_sendRawTransaction' && frozen.length === freezeAt.length && !isResumed) await resume();
     if (method !== freezeAt[frozen.length] || frozen.includes(node)) return true;
     frozen.push(node);
     process.kill(node.pid, 'SIGSTOP');
-    // Another node succeeds it at once, so that its request has not timed out when it wakes, and by its own clock it still leads.
+    // Another node takes over at once, so that the frozen node's request has not timed out when it wakes, and its own clock says that it leads.
     if (FREEZE_MS === 0) await execute(databaseUrl, "UPDATE leases SET ends_at = '-infinity'");
     return method !== 'eth_sendRawTransaction';
   }
@@ -160,7 +160,7 @@ async function playChamber(service: TestService): Promise<void> {
   }
 }
 
-/** The number of its appends, failed ones included. */
+/** Returns the node's number of appends, including failed ones. */
 async function appends({ metricsPort }: Node): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
   const counts = [...text.matchAll(/^chambers_(?:events_appended|append_conflicts)_total (\d+)$/gm)];

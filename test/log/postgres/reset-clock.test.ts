@@ -14,7 +14,7 @@ const DAY = 86_400_000;
 let url: string;
 let ahead: number;
 
-/** Chamber 1 was written at the right time, chamber 2 when the clock was two days ahead. */
+/** Chamber 1 was written at the right time, chamber 2 while the clock was two days ahead. */
 beforeEach(async () => {
   url = await temporaryPostgres();
   const clock = new TestClock();
@@ -29,12 +29,12 @@ beforeEach(async () => {
   ahead = clock.read();
   await service.forum.persistClock();
   await service.close();
-  // As a service does when it stops; this one does not stop completely.
+  // This is what a service does when it stops.
   await execute(url, 'DELETE FROM leases');
 });
 
 describe('a log whose time is in the future', () => {
-  it('is reset to the database’s clock, and names the streams that wait', async () => {
+  it('a log whose time is in the future is reset to the database’s clock, and the reset names the waiting streams', async () => {
     expect((await openAgain()).lastAt).toBe(ahead);
     const reset = await resetTime();
     expect(reset).toEqual({ from: ahead, waiting: [{ stream: 2, until: ahead }] });
@@ -43,7 +43,7 @@ describe('a log whose time is in the future', () => {
     await expect(resetTime()).rejects.toThrow(/not in the future/);
   });
 
-  it('keeps its time in a copy', async () => {
+  it('a copy keeps the time of a log whose time is in the future', async () => {
     await resetTime();
     const copy = temporaryDatabase();
     await copyLog(url, copy);
@@ -52,7 +52,7 @@ describe('a log whose time is in the future', () => {
     await store.close();
   });
 
-  it('is not reset while a node runs on it', async () => {
+  it('the log’s time is not reset while a node runs', async () => {
     const node = await openStore(url);
     const lease = node.nodes.lease('publisher');
     await expect.poll(() => lease.token).toBeDefined();

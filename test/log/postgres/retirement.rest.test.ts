@@ -12,7 +12,7 @@ import { agentWith, retirementBy, walletOf } from '../../kit/wallets.ts';
 const NODES = 3;
 const AGENTS = 10;
 const CHAMBERS = 5;
-/** Retirements in all; RETIREMENTS=1000 takes minutes. */
+/** The total number of retirements; RETIREMENTS=1000 takes minutes. */
 const { RETIREMENTS = '50' } = process.env;
 const ROUNDS = Math.ceil(Number(RETIREMENTS) / AGENTS);
 
@@ -36,7 +36,7 @@ interface Asked {
   readonly body: object;
 }
 
-/** All at once: commits in all chambers, two changes of the personality and the retirement, by the key or by the wallet. */
+/** Concurrent requests: commits in all chambers, two changes of the personality, and the retirement by the key or the wallet. */
 async function askedOf(by: Signer, index: number, ids: readonly number[], issuedAt: string): Promise<readonly Asked[]> {
   const commits = ids.map((id) => {
     const path = `/chambers/${id}/allocate/commit`;
@@ -61,7 +61,7 @@ async function askedOf(by: Signer, index: number, ids: readonly number[], issued
 }
 
 describe('a key is retired at one node while its agent moves at the others', () => {
-  it(`${ROUNDS * AGENTS} times, and no line names the retirement or comes after it`, {
+  it(`no line names a retirement or follows it, when keys retire at one node while their agents move at others, ${ROUNDS * AGENTS} times`, {
     timeout: 1_800_000,
   }, async () => {
     const { clock, nodes, first } = await openNodes();
@@ -113,7 +113,7 @@ describe('a key is retired at one node while its agent moves at the others', () 
       const { check } = await audit(`${(await first.lines(ids[0] as number)).join('\n')}\n`, { accounts: `${text}\n` });
       expect(check('registration')).toMatchObject({ verdict: 'verified', findings: [] });
     }
-    // Neither side always wins.
+    // Both sides win sometimes.
     expect(accepted).toBeGreaterThan(ROUNDS * AGENTS);
     expect(refused).toBeGreaterThan(0);
   });

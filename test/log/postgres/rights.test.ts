@@ -1,4 +1,4 @@
-// The rights of the database role: an error names each missing one with its GRANT, and a node that has them works.
+// The rights of the database role: an error names each missing right with its GRANT, and a node that has all of them works.
 import { describe, expect, it } from 'vitest';
 import { findPostgresLog } from '../../../src/log/postgres/found-log.ts';
 import { openPostgresStore } from '../../../src/log/postgres/store.ts';
@@ -8,7 +8,7 @@ import { execute, openStore, ownDatabase, ownRole } from '../../kit/postgres.ts'
 import { TestService } from '../../kit/test-service.ts';
 import { eventually } from '../../kit/until.ts';
 
-/** Why a start fails, which doctor reports too; undefined if it succeeds. */
+/** Returns why a start fails, as doctor also reports it; undefined if the start succeeds. */
 async function problem(url: string): Promise<string | undefined> {
   const probed = await findPostgresLog(url).then(
     () => undefined,
@@ -23,7 +23,7 @@ async function problem(url: string): Promise<string | undefined> {
 }
 
 describe('a role', () => {
-  it('that may not create tables gets the GRANT from start and doctor, and starts once it has it', async () => {
+  it('start and doctor name the GRANT for a role that may not create tables', async () => {
     const { owner, role, url } = await ownRole();
     expect(await problem(url)).toBe(
       `the role ${role} may not create tables in the schema public: GRANT CREATE ON SCHEMA public TO ${role}`,
@@ -32,7 +32,7 @@ describe('a role', () => {
     expect(await problem(url)).toBeUndefined();
   });
 
-  it('that may not use the schema gets the GRANT', async () => {
+  it('an error names the GRANT for a role that may not use the schema', async () => {
     const { owner, role, url } = await ownRole();
     await execute(owner, 'REVOKE USAGE ON SCHEMA public FROM PUBLIC');
     expect(await problem(url)).toBe(
@@ -40,7 +40,7 @@ describe('a role', () => {
     );
   });
 
-  it('without rights on the tables of a log does not mistake the database for empty', async () => {
+  it('a role without rights on the tables of a log does not mistake the database for empty', async () => {
     const { owner, role, url } = await ownRole();
     await (await openStore(owner)).close();
     await execute(owner, `GRANT CREATE ON SCHEMA public TO ${role}`);
@@ -49,13 +49,13 @@ describe('a role', () => {
     );
   });
 
-  it('without rights on the tables of another program is informed of them', async () => {
+  it('a role without rights on the tables of another program is told of these tables', async () => {
     const { owner, role, url } = await ownRole();
     await execute(owner, `CREATE TABLE films (id int); GRANT CREATE ON SCHEMA public TO ${role}`);
     expect(await problem(url)).toBe('the database holds tables of another program');
   });
 
-  it('needs only the rights that a start asks for, one after the other', { timeout: 60_000 }, async () => {
+  it('a role needs only the rights that a start asks for, one after the other', { timeout: 60_000 }, async () => {
     const { owner, role, url } = await ownRole();
     await (await openStore(owner)).close();
     let granted = 0;
@@ -102,7 +102,7 @@ async function publishes({ composed }: TestService): Promise<void> {
   await publishing.stop();
 }
 
-it('a database in which a provider has installed extensions is empty, and one with a view of its own is not', async () => {
+it('a database with only a provider’s extensions counts as empty, and a database with a view does not', async () => {
   const url = await ownDatabase();
   await execute(url, 'CREATE EXTENSION pg_stat_statements');
   expect(await problem(url)).toBeUndefined();

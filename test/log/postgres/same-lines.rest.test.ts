@@ -1,4 +1,4 @@
-// The same commands and withholdings at the same times leave the same bytes and derived rows in both stores, and a rebuild yields the same rows.
+// The same commands and withholdings at the same times leave the same lines and derived rows in both stores, and a rebuild yields the same rows.
 import { expect, it } from 'vitest';
 import { keysInMemory } from '../../../src/keys/key-file.ts';
 import { TABLES } from '../../../src/log/sql/tables.ts';
@@ -13,15 +13,15 @@ import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { Random } from '../../kit/random.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
 import { TestService } from '../../kit/test-service.ts';
-import { intrude } from '../entries.ts';
+import { foreignConnection } from '../entries.ts';
 import { stubOf } from '../withheld.ts';
 
 const { COMMANDS = '1000' } = process.env;
 
-it(`${COMMANDS} random commands get the same responses and leave the same lines and rows (COMMANDS)`, {
+it(`${COMMANDS} random commands get the same responses and leave the same lines and rows in both stores (COMMANDS)`, {
   timeout: 120_000 + 150 * Number(COMMANDS),
 }, async () => {
-  // Creations record the keys.
+  // Creations record the service's keys.
   const serviceKeys = keysInMemory('5a'.repeat(16), START);
   const keys = () => serviceKeys;
   const [path, url] = [temporaryDatabase(), await temporaryPostgres()];
@@ -44,7 +44,7 @@ it(`${COMMANDS} random commands get the same responses and leave the same lines 
   );
   expect([...types].sort()).toEqual(TYPES.toSorted());
   for (const service of services) await service.close();
-  const rows = () => derivedRows((sql) => Promise.resolve(intrude(path).prepare<[], Row>(sql).all()));
+  const rows = () => derivedRows((sql) => Promise.resolve(foreignConnection(path).prepare<[], Row>(sql).all()));
   const postgresRows = () => derivedRows((sql) => execute(url, sql));
   const live = await rows();
   for (const [table, { length }] of Object.entries(live)) expect([table, length]).not.toEqual([table, 0]);
@@ -59,7 +59,7 @@ it(`${COMMANDS} random commands get the same responses and leave the same lines 
 
 const STEPS_PER_STUB = 10;
 
-/** Withholds a random line of the stream, if it has a text. */
+/** Withholds a random line of the stream, if it has texts. */
 async function withholdOne(services: readonly TestService[], stream: StreamId, random: Random): Promise<void> {
   const [first] = services;
   const head = (await first?.log.lastEventId(stream)) ?? 0;
@@ -72,7 +72,7 @@ async function withholdOne(services: readonly TestService[], stream: StreamId, r
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** The rows by table, in the order of its key, with the same JavaScript values for both stores. */
+/** The rows by table, in the order of their keys, with the same JavaScript values for both stores. */
 async function derivedRows(query: (sql: string) => Promise<readonly Row[]>) {
   const tables = Object.values(TABLES).map(async ({ name, key, columns }) => {
     const rows = await query(`SELECT * FROM ${name} ORDER BY ${key}`);
@@ -81,7 +81,7 @@ async function derivedRows(query: (sql: string) => Promise<readonly Row[]>) {
   return Object.fromEntries(await Promise.all(tables));
 }
 
-/** SQLite has no booleans, and the client of PostgreSQL returns a bigint as text. */
+/** SQLite has no booleans, and the PostgreSQL client returns a bigint as text. */
 function toValue(type: string, stored: unknown): unknown {
   if (stored === null) return null;
   if (type === 'boolean') return Boolean(stored);

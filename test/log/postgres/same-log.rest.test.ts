@@ -1,4 +1,4 @@
-// A database stops being the log of a running node, which checks each connection before its use, and each write in its statement.
+// A database stops being the log of a running node, which checks each connection before use and each write in its statement.
 import { expect, it } from 'vitest';
 import { newLogId } from '../../../src/log/log-id.ts';
 import { writeWholeLog } from '../../../src/log/open-log.ts';
@@ -25,7 +25,7 @@ async function expectRefused({ log, meta }: PostgresStore, detail: string): Prom
   await expect(log.lastEventId(1)).rejects.toMatchObject({ code: 'FORUM_ERR_UNAVAILABLE' });
 }
 
-it('a database that gets another log writes nothing, on connections that are open and on new ones', {
+it('a node writes nothing to a database that now holds a different log, on open or new connections', {
   timeout: 60_000,
 }, async () => {
   const database = await ownDatabase();
@@ -35,7 +35,7 @@ it('a database that gets another log writes nothing, on connections that are ope
   const [store, other] = [await openStore(url, { onChecked }), await openStore(otherUrl)];
   expect(await store.log.append({ entries: [entry(1, 1)] })).toEqual(NONE);
   expect(await other.log.append({ entries: [entry(1, 1)] })).toEqual(NONE);
-  // As a restore in place does.
+  // A restore in place does the same.
   const [mine, others] = [schemaOf(url), schemaOf(otherUrl)];
   await execute(url, `ALTER SCHEMA ${mine} RENAME TO ${mine}_away; ALTER SCHEMA ${others} RENAME TO ${mine}`);
   const ids = `the database holds log ${other.log.logId}, and this service writes log ${store.log.logId}`;
@@ -48,7 +48,7 @@ it('a database that gets another log writes nothing, on connections that are ope
   expect(await store.log.append({ entries: [entry(1, 2)] })).toEqual(NONE);
 });
 
-it('a log that is renewed beside a running node gets no more lines from it', { timeout: 60_000 }, async () => {
+it('a node adds no more lines to a log that was renewed while it ran', { timeout: 60_000 }, async () => {
   const url = await temporaryPostgres(await ownDatabase());
   const store = await openStore(url);
   await store.log.append({ entries: [entry(1, 1)] });
@@ -61,7 +61,7 @@ it.each([
   ['a newer schema', "UPDATE meta SET value = '99' WHERE name = 'schema_version'", 'schema 99, newer than schema'],
   ['a log that has moved', "INSERT INTO meta VALUES ('moved_to', 'chambers.db')", 'its log has moved to chambers.db'],
   ['no log', 'DROP TABLE meta', 'the database holds no log, and this service writes log'],
-])('a new connection to %s is not used', { timeout: 60_000 }, async (_, sql, message) => {
+])('a node does not use a new connection to %s', { timeout: 60_000 }, async (_, sql, message) => {
   const url = await temporaryPostgres(await ownDatabase());
   const problems: string[] = [];
   const store = await openStore(url, { onChecked: (problem) => void (problem && problems.push(problem.message)) });

@@ -14,7 +14,7 @@ import { TestService } from '../../kit/test-service.ts';
 import { eventually } from '../../kit/until.ts';
 import { created, entry, NONE } from '../entries.ts';
 
-/** A URL whose sessions begin with these settings, as those of a role or a database may. */
+/** A URL whose sessions begin with these settings, which could also be those of a role or a database. */
 function withDefaults(url: string, settings: Readonly<Record<string, string>>): string {
   const changed = new URL(url);
   const flags = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`);
@@ -25,7 +25,7 @@ function withDefaults(url: string, settings: Readonly<Record<string, string>>): 
 const POOR_DEFAULTS = {
   synchronous_commit: 'off',
   default_transaction_isolation: 'serializable',
-  // The statement that sets it for the session must end within it, even on a busy machine.
+  // The statement that sets the session's timeout must finish within this one, even on a busy machine.
   statement_timeout: '2s',
   lock_timeout: '20ms',
   idle_in_transaction_session_timeout: '50ms',
@@ -48,7 +48,7 @@ const NEEDED = {
 };
 
 describe('a session', () => {
-  it('has the settings that the service relies on, and keeps remote_apply', async () => {
+  it('a session has the settings that the service relies on, and keeps remote_apply', async () => {
     const url = withDefaults(await temporaryPostgres(), POOR_DEFAULTS);
     const connections = new Connections(url, 1);
     atEnd(() => connections.close());
@@ -58,7 +58,7 @@ describe('a session', () => {
     expect(await strict.run(settingsOf)).toMatchObject({ synchronous_commit: 'remote_apply' });
   });
 
-  it('accepts simultaneous joins at two nodes although the default isolation is serializable', async () => {
+  it('simultaneous joins at two nodes succeed even if the default isolation is serializable', async () => {
     const url = withDefaults(await temporaryPostgres(), POOR_DEFAULTS);
     const one = new TestService({ store: await openStore(url) });
     const other = new TestService({ store: await openStore(url), clock: one.clock });
@@ -77,7 +77,7 @@ describe('a session', () => {
     expect(await one.store.log.lastPlace()).toBe(124);
   });
 
-  it('may be idle in the transaction of a program', async () => {
+  it('a session of a command may be idle in a transaction', async () => {
     const log = await createPostgresLog(withDefaults(await temporaryPostgres(), POOR_DEFAULTS));
     atEnd(log.close);
     await new Promise((resolve) => setTimeout(resolve, 200));
@@ -86,7 +86,7 @@ describe('a session', () => {
 });
 
 describe('a commit', () => {
-  /** Records the durability of each transaction that writes to the table. */
+  /** Records the durability setting of each transaction that writes to the table. */
   const noteCommits = (table: string) => `
     CREATE TABLE commits (level text);
     CREATE FUNCTION note_commit() RETURNS trigger LANGUAGE plpgsql AS
@@ -94,14 +94,14 @@ describe('a commit', () => {
     CREATE CONSTRAINT TRIGGER note_commit AFTER INSERT ON ${table} DEFERRABLE INITIALLY DEFERRED
       FOR EACH ROW EXECUTE FUNCTION note_commit()`;
 
-  /** A connection whose session another program has set, as behind a pooler. */
+  /** A connection whose session another program has configured, as behind a pooler. */
   async function shared(url: string): Promise<pg.Client> {
     const client = await connect(url);
     await client.query('SET synchronous_commit = off');
     return client;
   }
 
-  it('of an append waits for the disk though the session does not', async () => {
+  it('the commit of an append waits for the disk even if the session does not', async () => {
     const url = await temporaryPostgres();
     const { log } = await openStore(url);
     await execute(url, noteCommits('events'));
@@ -118,7 +118,7 @@ describe('a commit', () => {
     expect((await client.query('SHOW synchronous_commit')).rows).toEqual([{ synchronous_commit: 'off' }]);
   });
 
-  it('of a checkpoint waits for the disk though the session does not', async () => {
+  it('the commit of a checkpoint waits for the disk even if the session does not', async () => {
     const url = await temporaryPostgres();
     const { log, nodes } = await openStore(url);
     const lease = nodes.lease('publisher');
@@ -132,7 +132,7 @@ describe('a commit', () => {
     expect(await execute(url, 'SELECT level FROM commits')).toEqual([{ level: 'on' }]);
   });
 
-  it('of a notification leaves the session unchanged', async () => {
+  it('the commit of a notification leaves the session unchanged', async () => {
     const connections = new Connections(await temporaryPostgres(), 1);
     atEnd(() => connections.close());
     let client: pg.Client | undefined;

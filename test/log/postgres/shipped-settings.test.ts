@@ -1,4 +1,4 @@
-// The unit and the image on PostgreSQL: with their own settings and those of the manual, their program starts in a folder that can't be written.
+// The systemd unit and the image on PostgreSQL: with their own settings and the manual's, the service starts in a read-only folder.
 import { chmodSync, chownSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -11,12 +11,12 @@ import { temporaryFolder } from '../../kit/temporary.ts';
 const read = (name: string) => readFileSync(join(ROOT, 'deploy', name), 'utf8');
 const [, MANUAL = ''] = /^## PostgreSQL in production\n([\s\S]*?)^## /m.exec(read('README.md')) ?? [];
 
-/** The variables in lines of `NAME=value`. */
+/** Returns the variables in lines of `NAME=value`. */
 function settingsIn(text: string): Readonly<Record<string, string>> {
   return Object.fromEntries([...text.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [name, value]));
 }
 
-/** The block of the manual, for this database. */
+/** Returns the manual's settings, with this database. */
 function settingsOfManual(url: string): Readonly<Record<string, string>> {
   const [, block = ''] = /```\n(DATABASE_PATH=\n[\s\S]*?)```/.exec(MANUAL) ?? [];
   const settings = settingsIn(block);
@@ -29,7 +29,7 @@ const ENVIRONMENTS = {
   image: settingsIn((/^ENV (.*)$/m.exec(read('Dockerfile'))?.[1] ?? '').replaceAll(' ', '\n')),
 };
 
-/** The package's folder, read-only for the service as in both. */
+/** The package's folder, read-only for the service, as in the unit and the image. */
 function packageFolder(): string {
   const folder = temporaryFolder();
   for (const name of ['dist', 'deploy', 'node_modules', 'package.json', 'fixtures'])
@@ -39,7 +39,7 @@ function packageFolder(): string {
 }
 
 it.each(Object.keys(ENVIRONMENTS) as (keyof typeof ENVIRONMENTS)[])(
-  'the %s starts with the settings of the manual',
+  'the %s starts on PostgreSQL with the settings of the manual',
   { timeout: 60_000 },
   async (which) => {
     const state = temporaryFolder();
@@ -60,7 +60,7 @@ it.each(Object.keys(ENVIRONMENTS) as (keyof typeof ENVIRONMENTS)[])(
   },
 );
 
-it('without the line that clears DATABASE_PATH, the error says what to write', async () => {
+it('without the line that clears DATABASE_PATH, the error names the line to add', async () => {
   const env = { ...ENVIRONMENTS.unit, DATABASE_URL: await ownDatabase(), CHAIN: 'none' };
   const { exitCode, out } = await runCommand(['doctor'], env);
   expect({ exitCode, out }).toEqual({ exitCode: 78, out: expect.stringContaining('DATABASE_PATH= in the settings') });

@@ -1,5 +1,5 @@
-// A slow append of an account's change, beside moves of its agent at another node: auditors allow 5 s between the `ts` of the change and that of
-// a later move that was decided without it.
+// A slow append of an account change, and moves of its agent at another node. Auditors allow 5 s between the `ts` of the change and that of
+// a later move that was decided without the change.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { audit } from '../../audit/forge.ts';
@@ -9,15 +9,15 @@ import { connect, execute, holdTable, openStore, temporaryPostgres, waitersFor }
 import { TestService } from '../../kit/test-service.ts';
 import { eventually, until } from '../../kit/until.ts';
 
-/** More than auditors allow. */
+/** Longer than auditors allow. */
 const LATE_MS = 6_000;
-/** More than a change may wait before it is written, and less than a statement may take. */
+/** Longer than a change may wait before it is written, and shorter than a statement may take. */
 const HELD_MS = 2_500;
-/** The lock for which commits wait. */
+/** The advisory lock for which commits wait. */
 const COMMIT = 4_711;
 const WAITING = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = ${COMMIT} AND NOT granted`;
 
-/** Commits with such lines wait until they are released. */
+/** Makes commits with matching lines wait until the lock is released. */
 async function holdCommits(url: string, condition: string) {
   await execute(
     url,
@@ -34,7 +34,7 @@ async function holdCommits(url: string, condition: string) {
   };
 }
 
-/** Two nodes with one clock, and an agent in the debate of a chamber that both have read. */
+/** Two nodes with one clock, and an agent in the DEBATE of a chamber that both have read. */
 async function inDebate() {
   const url = await temporaryPostgres();
   const clock = new TestClock();
@@ -59,7 +59,7 @@ async function inDebate() {
   return { url, clock, one, other, by, path, lastTs, registration };
 }
 
-it('no move is accepted while a retirement waits for its commit', async () => {
+it('no move of an agent is accepted while its retirement waits for the commit', async () => {
   const { url, clock, one, other, by, path, registration } = await inDebate();
   const { oneWaits, release } = await holdCommits(url, "new.stream LIKE 'did:%'");
   const retired = one.request('POST', '/me/retire', { by, body: {} });
@@ -73,7 +73,7 @@ it('no move is accepted while a retirement waits for its commit', async () => {
   expect(await registration()).toMatchObject({ findings: [] });
 });
 
-it('a change that waits before it is written is decided again, with the later time', async () => {
+it('an account change that waits too long before it is written is decided again, with a later time', async () => {
   const { url, clock, one, by, lastTs } = await inDebate();
   const holder = await holdTable(url, 'events');
   const changed = one.request('PUT', '/personality', { by, body: { patch: { style: 'dry' } } });
@@ -85,7 +85,7 @@ it('a change that waits before it is written is decided again, with the later ti
   expect(await lastTs()).toBe(clock.read());
 });
 
-it('a change that was decided while an append took long is decided again', async () => {
+it('an account change that was decided during a slow append is decided again', async () => {
   const { url, clock, one, by, path, lastTs } = await inDebate();
   const { oneWaits, release } = await holdCommits(url, "new.stream NOT LIKE 'did:%'");
   const move = one.request('POST', path, { by, body: { comment: 'two' } });

@@ -1,4 +1,4 @@
-// Opening a database: its log is created once, and never in an unfit database.
+// Opening a database: its log is created once, and never in an unsuitable database.
 import { describe, expect, it } from 'vitest';
 import { findPostgresLog } from '../../../src/log/postgres/found-log.ts';
 import { openPostgresStore } from '../../../src/log/postgres/store.ts';
@@ -7,7 +7,7 @@ import { startPostgres } from '../../kit/postgres-server.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { entry } from '../entries.ts';
 
-/** Why a start fails, which `chambers doctor` reports too. */
+/** Returns why a start fails, as `chambers doctor` also reports it. */
 async function problem(url: string): Promise<string> {
   const [start, probe] = [
     openPostgresStore({ url, connectionsMax: 2 }).then((store) => store.close()),
@@ -19,7 +19,7 @@ async function problem(url: string): Promise<string> {
 }
 
 describe('a start', () => {
-  it('of several nodes at once makes one log', async () => {
+  it('concurrent starts of several nodes create one log', async () => {
     const url = await temporaryPostgres();
     const stores = await Promise.all(Array.from({ length: 5 }, () => openStore(url)));
     expect(new Set(stores.map(({ log }) => log.logId)).size).toBe(1);
@@ -54,7 +54,7 @@ describe('a start', () => {
     expect(await problem(url)).toMatch(message);
   });
 
-  it('rejects a log that has moved', async () => {
+  it('a start rejects a log that has moved', async () => {
     const url = await temporaryPostgres();
     await (await openStore(url)).close();
     expect(await problem(url)).toBe('none');
@@ -63,7 +63,7 @@ describe('a start', () => {
     expect(await problem(url)).toMatch('its log has moved to chambers.db');
   });
 
-  it('rejects a read-only server, a wrong password and a host that does not respond, without the password', async () => {
+  it('a start rejects a read-only server, a wrong password and a silent host without printing the password', async () => {
     const url = await temporaryPostgres();
     const readOnly = new URL(url);
     readOnly.searchParams.set('options', `${readOnly.searchParams.get('options')} -c default_transaction_read_only=on`);
@@ -76,13 +76,13 @@ describe('a start', () => {
     expect(await problem(missing.href)).toMatch('no schema of the search_path exists');
   });
 
-  it('rejects a server that would lose accepted moves', async () => {
+  it('a start rejects a server that would lose accepted moves', async () => {
     const server = await startPostgres({ flags: ['-c', 'fsync=off'] });
     atEnd(server.stop);
     expect(await problem(server.url)).toMatch('fsync=off');
   });
 
-  it('uses the first of several hosts that accepts writes', async () => {
+  it('a start uses the first of several hosts that accepts writes', async () => {
     const url = await temporaryPostgres();
     const store = await openStore(url.replace(/@([^/]+)\//, '@127.0.0.1:1,$1/'));
     expect(await store.log.append({ entries: [entry(1, 1)] })).toEqual({ conflicts: new Map(), found: new Map() });

@@ -1,4 +1,4 @@
-// SIGTERM while the database is frozen: the stop ends, and reports unanswered moves.
+// SIGTERM while the database is frozen: the service stops, and reports unanswered moves.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { deadlinesFrom } from '../../kit/chambers.ts';
@@ -11,7 +11,7 @@ import { prepare, registrationOf, send } from '../../kit/wire.ts';
 
 const STOP_MS_MAX = 10_000;
 
-/** A service with its own PostgreSQL server, and a function that freezes that server. */
+/** Starts a service with its own PostgreSQL server, and returns a function that freezes that server. */
 async function start() {
   const server = await startPostgres();
   const service = await startProcess('', { DATABASE_URL: server.url });
@@ -20,7 +20,7 @@ async function start() {
       try {
         process.kill(pid, signal);
       } catch {
-        // A worker of the server has ended since it was listed.
+        // A worker of the server may have ended since it was listed.
       }
     }
   };
@@ -36,17 +36,17 @@ async function stopped(service: ServiceProcess): Promise<Exit> {
   return Promise.race([service.kill('SIGTERM'), late]);
 }
 
-it('ends with 0 without a move in progress', async () => {
+it('a stop without a move in progress exits with 0', async () => {
   const { service, freeze } = await start();
   freeze();
   expect(await stopped(service)).toMatchObject({
     ...{ code: 0, signal: null },
-    // No errors; the missing standby is a warning.
+    // No errors are logged; the missing standby is a warning.
     stderr: expect.not.stringMatching(/"level":[56]0/),
   });
 });
 
-it('ends with 1 and says so if a move has no response', async () => {
+it('a stop exits with 1 and reports it if a move has no response', async () => {
   const { service, freeze } = await start();
   const by = new Signer();
   const must = async (path: string, body?: object) => {
@@ -57,7 +57,7 @@ it('ends with 1 and says so if a move has no response', async () => {
   await must('/chambers', { name: 'Test', ...deadlinesFrom(Date.now()) });
   freeze();
   const join = must('/chambers/1/join').catch((error: unknown) => error);
-  // Nothing shows when it waits for the database, after the verification of its signature.
+  // After its signature was verified, nothing shows when the move starts to wait for the database.
   await sleep(500);
   const { code, stderr } = await stopped(service);
   expect(code).toBe(1);

@@ -1,4 +1,4 @@
-// Certificates of servers: for an IP address, for another name, by an untrusted authority.
+// Server certificates: for an IP address, for a different name, by an untrusted authority.
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ function hasOpenssl(): boolean {
   }
 }
 
-/** A server with a self-signed certificate for the subject, and the URL that verifies it. */
+/** Starts a server with a self-signed certificate for the subject, and returns the URL that verifies it. */
 async function startWithTls(subject: string): Promise<string> {
   const server = await startPostgres();
   atEnd(server.stop);
@@ -36,7 +36,7 @@ async function startWithTls(subject: string): Promise<string> {
 }
 
 it.runIf(hasOpenssl())(
-  'takes a certificate of the address, and none of another name',
+  'a client accepts a certificate for the address, and rejects one for a different name',
   { timeout: 60_000 },
   async () => {
     expect(await findPostgresLog(await startWithTls('IP:127.0.0.1'))).toMatchObject({ hasSynchronousStandby: false });
@@ -46,7 +46,7 @@ it.runIf(hasOpenssl())(
   },
 );
 
-it.runIf(hasOpenssl())('says how to name an authority that is not trusted', { timeout: 60_000 }, async () => {
+it.runIf(hasOpenssl())('the error for an untrusted authority says how to name it', { timeout: 60_000 }, async () => {
   const url = new URL(await startWithTls('IP:127.0.0.1'));
   url.searchParams.delete('sslrootcert');
   url.searchParams.set('sslmode', 'require');

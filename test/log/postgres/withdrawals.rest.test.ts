@@ -1,5 +1,5 @@
-// A withdrawal and the pass that ends the debate in the same millisecond, at two nodes: one order of both, whichever came first, and an
-// outcome that fits it.
+// A withdrawal and the pass that ends the debate arrive in the same millisecond, at two nodes: both get the same order, and the outcome
+// matches it.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -40,7 +40,7 @@ it.each([
     const pass = other.prepare('POST', path('pass'), { by });
     const sent = [() => one.send(withdraw), () => other.send(pass)];
     if (round % 2 === 1) sent.reverse();
-    // Every other pair of rounds has no race, so that both orders are seen.
+    // Every other pair of rounds has no race, so that both orders occur.
     const answers =
       round % 4 < 2 ? await Promise.all(sent.map((send) => send())) : [await sent[0]?.(), await sent[1]?.()];
     const [withdrawal, passed] = round % 2 === 1 ? answers.reverse() : answers;

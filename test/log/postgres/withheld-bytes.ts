@@ -2,7 +2,7 @@ import { TABLES_WITH_TEXTS } from '../../../src/log/postgres/withholding.ts';
 import { execute } from '../../kit/postgres.ts';
 import { SECRET } from '../withheld.ts';
 
-/** Whether a row of the tables holds the secret; a column of bytes shows it in hexadecimal digits. */
+/** Returns whether a row of any table holds the secret; a bytea column shows it in hexadecimal. */
 export async function remains(url: string): Promise<boolean> {
   const forms = [SECRET, Buffer.from(SECRET).toString('hex')];
   const found = await Promise.all(

@@ -1,5 +1,5 @@
-// Three nodes with readers and moves on all of them, while one node withholds: no response holds a text that was withheld before its request,
-// at the withholding node at once, at the others within seconds; and no row holds it at any time after.
+// One of three nodes withholds texts while all of them serve readers and moves. No response holds a text that was withheld before its
+// request: at once on the withholding node, within seconds on the others. And no row ever holds it afterwards.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { faultsOf } from '../../durability/log-book.ts';
@@ -10,11 +10,11 @@ import { debated, SECRET, stubsOf } from '../withheld.ts';
 import { remains } from './withheld-bytes.ts';
 
 const CHAMBERS = 5;
-/** A wake-up takes milliseconds; a node whose wake-up is lost asks once a second. */
+/** A wake-up takes milliseconds; a node that misses it polls once a second. */
 const NOTICED_MS_MAX = 2_000;
 const READ_MS = 3_000;
 
-it(`no node serves a text ${NOTICED_MS_MAX} ms after it was withheld, and none brings it back`, {
+it(`no node serves or restores a text ${NOTICED_MS_MAX} ms after it was withheld`, {
   timeout: 120_000,
 }, async () => {
   for (let chamber = 0; chamber < CHAMBERS; chamber++) {
@@ -61,7 +61,7 @@ it(`no node serves a text ${NOTICED_MS_MAX} ms after it was withheld, and none b
   }
 });
 
-it('a node that gets no answer from its database for 5 s drops what it has cached', async () => {
+it('a node without a response from its database for 5 s drops its caches', async () => {
   const url = await temporaryPostgres();
   const store = await openStore(url);
   const announced: unknown[] = [];

@@ -1,4 +1,4 @@
-// Withholding in PostgreSQL: other nodes, the trigger, and databases of the schema before it.
+// Withholding in PostgreSQL: other nodes, the trigger, and databases of the previous schema.
 import { expect, it } from 'vitest';
 import { copyLog } from '../../../src/log/open-log.ts';
 import { faultsOf } from '../../durability/log-book.ts';
@@ -22,7 +22,7 @@ describeWithholding(async () => ({
   remains,
 }));
 
-it('another node drops its states at once, and its next move brings no text back', async () => {
+it('a node drops its states at once when another withholds, and its next move restores no text', async () => {
   const url = await temporaryPostgres();
   const chamber = await debated(await openStore(url));
   const { service, chamberId, members, events } = chamber;
@@ -37,7 +37,7 @@ it('another node drops its states at once, and its next move brings no text back
   expect(await faultsOf(url)).toEqual([]);
 });
 
-it('a node without a move notices within seconds', async () => {
+it('a node without moves notices a withholding within seconds', async () => {
   const url = await temporaryPostgres();
   const { service, events } = await debated(await openStore(url));
   const other = await openStore(url);
@@ -60,7 +60,7 @@ it.each([
   await expect(execute(url, sql)).rejects.toThrow('events is append-only');
 });
 
-it('of two nodes that start together on a renewed log, one replaces each stub', async () => {
+it('two nodes that start together on a renewed log replace each stub once', async () => {
   const url = await temporaryPostgres();
   const { service, events } = await debated(await openStore(url));
   await service.store.withholding.withhold(await stubsOf(service.store, events));
@@ -68,7 +68,7 @@ it('of two nodes that start together on a renewed log, one replaces each stub', 
   await renewed(url);
   const stores = await Promise.all([openStore(url), openStore(url)]);
   const { logId } = stores[0].log;
-  // With other keys the stubs of the two nodes differ.
+  // With different keys, the stubs of the two nodes would differ.
   const counts = await Promise.all(
     stores.map(({ withholding }, index) => withholding.restate(restatedFor(logId, Buffer.alloc(32, index + 1)))),
   );
@@ -80,7 +80,7 @@ it('of two nodes that start together on a renewed log, one replaces each stub', 
   expect(await faultsOf(url)).toEqual([]);
 });
 
-it('a stub without a number, or with a leaf that is not the one of its line, is refused', async () => {
+it('a stub without a number or with a leaf other than its line’s is rejected', async () => {
   const url = await temporaryPostgres();
   const { service, chamberId } = await debated(await openStore(url));
   const stub = Buffer.from((await stubOf(service.store, chamberId, 1)).line).toString('hex');
@@ -91,7 +91,7 @@ it('a stub without a number, or with a leaf that is not the one of its line, is 
   await expect(execute(url, `${numbered}; ${update(2)}`)).rejects.toThrow('events is append-only');
 });
 
-it('a database of schema 6 is migrated by the first start', async () => {
+it('the first start migrates a database of schema 6', async () => {
   const url = await temporaryPostgres();
   const { service, events } = await debated(await openStore(url));
   await service.close();

@@ -1,8 +1,8 @@
-// Triggers make `events` append-only for every program that opens the file; REPLACE does not bypass them.
+// Triggers make `events` append-only for every program that opens the file, and REPLACE does not bypass them.
 import { expect, it } from 'vitest';
 import type { StreamId } from '../../../src/log/stream-id.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
-import { entry, intrude, openLog } from '../entries.ts';
+import { entry, foreignConnection, openLog } from '../entries.ts';
 
 async function writtenLog() {
   const path = temporaryDatabase();
@@ -35,26 +35,26 @@ it.each([
     'an existing signature',
     `INSERT OR REPLACE INTO events (${COLUMNS}) VALUES (5, 1, NULL, 3, ${FORGED}, (SELECT signature FROM events WHERE position = 1), NULL)`,
   ],
-  ['an event of no stream', `INSERT INTO events (${COLUMNS}) VALUES (5, NULL, NULL, 1, ${FORGED}, NULL, NULL)`],
-  ['an event of two streams', `INSERT INTO events (${COLUMNS}) VALUES (5, 1, 'did:key:a', 3, ${FORGED}, NULL, NULL)`],
-])('another program cannot do: %s', async (_what, sql) => {
+  ['an event without a stream', `INSERT INTO events (${COLUMNS}) VALUES (5, NULL, NULL, 1, ${FORGED}, NULL, NULL)`],
+  ['an event in two streams', `INSERT INTO events (${COLUMNS}) VALUES (5, 1, 'did:key:a', 3, ${FORGED}, NULL, NULL)`],
+])('the triggers reject another program’s statement: %s', async (_what, sql) => {
   const { path } = await writtenLog();
-  const db = intrude(path);
+  const db = foreignConnection(path);
   const before = db.prepare('SELECT * FROM events').all();
   expect(() => db.prepare(sql).run()).toThrow(/append.only|CHECK constraint/);
   expect(db.prepare('SELECT * FROM events').all()).toEqual(before);
 });
 
-it('another program can read while the service runs', async () => {
+it('another program can read the file while the service runs', async () => {
   const { path } = await writtenLog();
-  expect(intrude(path).prepare('SELECT count(*) FROM events').pluck().get()).toBe(4);
+  expect(foreignConnection(path).prepare('SELECT count(*) FROM events').pluck().get()).toBe(4);
 });
 
 it.each([
   ['a gap', [entry(1, 3), entry(1, 5)]],
   ['an existing event', [entry(1, 3), entry(1, 3)]],
   ['a stream that starts with 2', [entry(1, 3), entry(9, 2)]],
-])('an append skips and returns a stream with %s', async (_what, entries) => {
+])('an append skips and reports a stream with %s', async (_what, entries) => {
   const { store } = await writtenLog();
   const stream = entries[1]?.stream as StreamId;
   const head = await store.log.lastEventId(stream);
@@ -66,7 +66,7 @@ it.each([
   expect(await store.log.lastEventId(2)).toBe(2);
 });
 
-it('a batch that contains a signature twice is rejected whole, as a defect of the caller', async () => {
+it('a batch with a duplicate signature is rejected as a whole, as a defect of the caller', async () => {
   const { store } = await writtenLog();
   const twin = entry(2, 2);
   const entries = [entry(1, 3), twin, entry(2, 3, { signature: twin.signature })];

@@ -1,4 +1,4 @@
-// Withholds the stub in a file and closes the log at once: `node closing-program.ts PATH STUB`.
+// Withholds the stub in a file and immediately closes the log: `node closing-program.ts PATH STUB`.
 import { readFileSync } from 'node:fs';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 

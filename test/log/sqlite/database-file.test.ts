@@ -1,4 +1,4 @@
-// The files of an open database are readable by their owner alone, and watched: a lost file stops the process before the next response.
+// Only their owner can read the files of an open database. They are watched: a lost file stops the process before the next response.
 import {
   chmodSync,
   copyFileSync,
@@ -17,7 +17,7 @@ import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
 import { openReader } from '../../../src/log/sqlite/reader.ts';
 import { createSqliteLog } from '../../../src/log/sqlite/whole-log.ts';
 import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
-import { entry, intrude, openLog } from '../entries.ts';
+import { entry, foreignConnection, openLog } from '../entries.ts';
 
 async function openStore() {
   const path = temporaryDatabase();
@@ -39,7 +39,7 @@ function replace(path: string): void {
 }
 
 describe('a name that ends with white space, which the driver would trim', () => {
-  it.each([' ', '\t', '\n'])('is not opened, read or copied to: %j', async (space) => {
+  it.each([' ', '\t', '\n'])('a database name that ends with the white space %j is not opened, read or copied to', async (space) => {
     const path = temporaryDatabase();
     const lock = openLog(path);
     expect(() => openLog(path + space)).toThrow('ends with white space');
@@ -52,11 +52,11 @@ describe('a name that ends with white space, which the driver would trim', () =>
 });
 
 describe.each(['', '-wal', '-shm'])('a file chambers.db%s', (suffix) => {
-  it.each(DAMAGES)('that is %s while the log is open fails the next append and is reported', async (how, damage) => {
+  it.each(DAMAGES)(`a file chambers.db${suffix} that is %s while the log is open fails the next append and is reported`, async (how, damage) => {
     const { path, store, reported } = await openStore();
     const { size } = statSync(path + suffix);
     damage(path + suffix);
-    // SQLite maps the -shm into memory: closing the log would touch pages past its end.
+    // SQLite maps the -shm file into memory: closing the log would touch pages beyond its end.
     if (how === 'truncated') atEnd(() => truncateSync(path + suffix, size));
     const isSaved = suffix === '-wal' && how === 'deleted';
     const outcome = isSaved ? ': all answered moves have been saved in the database' : '';
@@ -70,24 +70,24 @@ describe.each(['', '-wal', '-shm'])('a file chambers.db%s', (suffix) => {
 describe('a write-ahead log that was deleted', () => {
   const lines = (path: string) => copyOf(path).prepare('SELECT count(*) FROM events').pluck().get();
 
-  it('is saved in the main file by a checkpoint', async () => {
+  it('a checkpoint saves a deleted write-ahead log in the main file', async () => {
     const { path, store } = await openStore();
     rmSync(`${path}-wal`);
     await expect(store.log.append({ entries: [entry(1, 3)] })).rejects.toThrow('all answered moves have been saved');
     expect(lines(path)).toBe(2);
   });
 
-  it('is not saved once another program has opened the database', async () => {
+  it('a deleted write-ahead log is not saved once another program has opened the database', async () => {
     const { path, store } = await openStore();
     rmSync(`${path}-wal`);
-    expect(() => intrude(path).pragma('user_version')).toThrow('disk I/O error');
+    expect(() => foreignConnection(path).pragma('user_version')).toThrow('disk I/O error');
     await expect(store.log.append({ entries: [entry(1, 3)] })).rejects.toThrow('-wal was replaced');
     expect(() => lines(path)).toThrow('no such table');
   });
 
-  it('is reported as saved in part while an outside reader needs former pages', async () => {
+  it('a deleted write-ahead log is reported as partly saved while an outside reader needs former pages', async () => {
     const { path, store } = await openStore();
-    const reader = intrude(path);
+    const reader = foreignConnection(path);
     reader.exec('BEGIN; SELECT * FROM events');
     await store.log.append({ entries: [entry(1, 3)] });
     rmSync(`${path}-wal`);
@@ -95,13 +95,13 @@ describe('a write-ahead log that was deleted', () => {
   });
 });
 
-/** Opens a copy of the main file without its -wal. */
+/** Opens a copy of the main file without its -wal file. */
 function copyOf(path: string) {
   copyFileSync(path, `${path}.alone`);
-  return intrude(`${path}.alone`);
+  return foreignConnection(`${path}.alone`);
 }
 
-it('the death of the writer thread fails the append under way and every later one, and is reported', async () => {
+it('the death of the writer thread fails the current and every later append, and is reported', async () => {
   const posting = vi.spyOn(Worker.prototype, 'postMessage');
   const { store, reported } = await openStore();
   const writer = posting.mock.contexts.at(-1) as Worker;
@@ -115,7 +115,7 @@ it('the death of the writer thread fails the append under way and every later on
   expect((await store.log.readPage(1, 0, 9)).count).toBeGreaterThan(1);
 });
 
-it('a write after the close is rejected, and nothing is reported', async () => {
+it('a write after the close is rejected without a report', async () => {
   const { store, reported } = await openStore();
   await store.close();
   await expect(store.meta.persistClock(9)).rejects.toThrow();
@@ -129,10 +129,10 @@ it('a write-ahead log that lost its last frames fails the next append', async ()
 });
 
 it.each(['TRUNCATE', 'RESTART', 'FULL', 'PASSIVE'])(
-  'a %s checkpoint by another program is not damage',
+  'a %s checkpoint by another program is not reported as damage',
   async (mode) => {
     const { path, store, reported } = await openStore();
-    const other = intrude(path);
+    const other = foreignConnection(path);
     for (let eventId = 3; eventId < 20; eventId++) {
       other.pragma(`wal_checkpoint(${mode})`);
       await store.log.append({ entries: [entry(1, eventId)] });
@@ -142,7 +142,7 @@ it.each(['TRUNCATE', 'RESTART', 'FULL', 'PASSIVE'])(
   },
 );
 
-it('checkpoints of the log itself are not damage', async () => {
+it('the log’s own checkpoints are not reported as damage', async () => {
   const { path, store } = await openStore();
   for (let eventId = 3; eventId < 600; eventId++) {
     await store.log.append({
@@ -152,9 +152,9 @@ it('checkpoints of the log itself are not damage', async () => {
   expect(statSync(`${path}-wal`).size).toBeLessThan(10_000_000);
 });
 
-it('a write-ahead log that grew under an outside reader is truncated after the reader has ended', async () => {
+it('a write-ahead log that grew because of an outside reader is truncated after the reader ends', async () => {
   const { path, store, reported } = await openStore();
-  const reader = intrude(path);
+  const reader = foreignConnection(path);
   reader.exec('BEGIN; SELECT * FROM events');
   let eventId = 3;
   for (; statSync(`${path}-wal`).size < 16_000_000; eventId++) {
@@ -172,7 +172,7 @@ describe('files', () => {
       readdirSync(dirname(path)).map((name) => [name, (statSync(join(dirname(path), name)).mode & 0o777).toString(8)]),
     );
 
-  it('are created readable and writable by their owner alone', async () => {
+  it('database files are created readable and writable only by their owner', async () => {
     const before = process.umask(0);
     atEnd(() => void process.umask(before));
     const { path } = await openStore();
@@ -186,7 +186,7 @@ describe('files', () => {
     });
   });
 
-  it('keep the mode that their operator gave them', async () => {
+  it('database files keep the mode that their operator set', async () => {
     const path = temporaryDatabase();
     writeFileSync(path, '');
     chmodSync(path, 0o640);

@@ -1,4 +1,4 @@
-// Erasing an agent: its e-mail address is gone from every byte of the database, and nothing else is.
+// Erasing an agent removes its e-mail address from every byte of the database, and nothing else.
 import { copyFileSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -16,7 +16,7 @@ import { asSchema2, entry } from '../entries.ts';
 const AGENTS = 200;
 const SECRET = 'secret-address@example.org';
 
-/** Registers many agents, so that the contacts fill several pages; one of them has a secret address, which it has changed. */
+/** Registers many agents, so that the contacts fill several pages; one agent has a secret address, which replaced another. */
 async function register(path: string) {
   const service = new TestService({ path });
   const by = new Signer();
@@ -46,7 +46,7 @@ function bytesOf(path: string): string {
 }
 
 describe('erasing an agent', { timeout: 30_000 }, () => {
-  it('removes every byte of its e-mail addresses and its callback, and nothing else', async () => {
+  it('erasing an agent removes every byte of its e-mail addresses and callback, and nothing else', async () => {
     const path = temporaryDatabase();
     const { service, by, attestation, ndjson } = await register(path);
     await service.close();
@@ -67,7 +67,7 @@ describe('erasing an agent', { timeout: 30_000 }, () => {
     expect(await restarted.send(attestation)).toMatchObject({ status: 200 });
   });
 
-  it('also erases the bytes that a killed service left in the -wal', async () => {
+  it('erasing an agent removes the bytes that a killed service left in the -wal file', async () => {
     const [live, path] = [temporaryDatabase(), temporaryDatabase()];
     const { service, by } = await register(live);
     for (const suffix of ['', '-wal']) copyFileSync(live + suffix, path + suffix);
@@ -77,7 +77,7 @@ describe('erasing an agent', { timeout: 30_000 }, () => {
     expect(bytesOf(path)).not.toContain(SECRET);
   });
 
-  it('may be repeated, and is rejected while a service runs or for an unknown agent', async () => {
+  it('erasing an agent may be repeated, and is rejected while a service runs or for an unknown agent', async () => {
     const path = temporaryDatabase();
     const { service, by } = await register(path);
     expect(() => eraseAgent(path, by.did)).toThrow('another process is using it');
@@ -88,7 +88,7 @@ describe('erasing an agent', { timeout: 30_000 }, () => {
     expect(() => eraseAgent(`${path}.missing`, by.did)).toThrow('cannot read the database');
   });
 
-  it('works on a backup', async () => {
+  it('erasing an agent works on a backup', async () => {
     const path = temporaryDatabase();
     const { service, by } = await register(path);
     const copy = temporaryDatabase();
@@ -101,7 +101,7 @@ describe('erasing an agent', { timeout: 30_000 }, () => {
 });
 
 describe('a file of release 0.1.0', () => {
-  it('keeps its lines and its registrations', async () => {
+  it('a file of release 0.1.0 keeps its lines and registrations when an agent is erased', async () => {
     const path = temporaryDatabase();
     const did = 'did:key:a';
     const request = {

@@ -1,4 +1,4 @@
-// While the log cannot be written, whole batches get 503 and nothing is half written; it recovers without a restart.
+// While the log cannot be written, whole batches get 503 and nothing is partly written; the service recovers without a restart.
 import { readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { copyLog } from '../../../src/log/open-log.ts';
@@ -10,7 +10,7 @@ import { smallDisk } from '../../kit/small-disk.ts';
 import { fill } from '../../kit/small-file-system.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
 import { type Answer, TestService } from '../../kit/test-service.ts';
-import { intrude } from '../entries.ts';
+import { foreignConnection } from '../entries.ts';
 
 async function inDebate(path: string) {
   const service = new TestService({ path });
@@ -30,12 +30,12 @@ function expectUnavailable(answer: Answer) {
 }
 
 describe('while another program holds the write lock', () => {
-  it('a whole batch is rejected; sent again afterwards, each request is accepted once', async () => {
+  it('a whole batch is rejected while another program holds the write lock; when sent again, each request is accepted once', async () => {
     const path = temporaryDatabase();
     const { service, id, debate } = await inDebate(path);
     const before = await service.lines(id);
     const batch = ['a', 'b', 'c'].map(debate);
-    const intruder = intrude(path);
+    const intruder = foreignConnection(path);
     intruder.exec('BEGIN IMMEDIATE');
     for (const answer of await Promise.all(batch.map((request) => service.send(request)))) expectUnavailable(answer);
     expect(await service.lines(id)).toEqual(before);
@@ -45,10 +45,10 @@ describe('while another program holds the write lock', () => {
     expect(eventIds).toEqual([3, 4, 5, 3, 4, 5]);
   });
 
-  it('the clock alone makes the service unready until it can be persisted', async () => {
+  it('the service is unready while the clock cannot be persisted', async () => {
     const path = temporaryDatabase();
     const { service } = await inDebate(path);
-    const intruder = intrude(path);
+    const intruder = foreignConnection(path);
     intruder.exec('BEGIN IMMEDIATE');
     await expect(service.forum.persistClock()).rejects.toMatchObject({ code: 'FORUM_ERR_UNAVAILABLE' });
     expectUnavailable(await service.request('GET', '/ready'));
@@ -64,10 +64,10 @@ describe('while another program holds the write lock', () => {
     expect(new TestService({ path, clock }).forum.now()).toBe(service.clock.read());
   });
 
-  it('a move that is rejected ends readiness, and one that is accepted brings it back', async () => {
+  it('a rejected move ends readiness, and an accepted move restores it', async () => {
     const path = temporaryDatabase();
     const { service, debate } = await inDebate(path);
-    const intruder = intrude(path);
+    const intruder = foreignConnection(path);
     intruder.exec('BEGIN IMMEDIATE');
     const request = debate('a');
     expectUnavailable(await service.send(request));
@@ -77,11 +77,11 @@ describe('while another program holds the write lock', () => {
     expect(await service.must('GET', '/ready')).toEqual({ ready: true });
   });
 
-  it('reads do not change', async () => {
+  it('reads still work while another program holds the write lock', async () => {
     const path = temporaryDatabase();
     const { service, id, debate } = await inDebate(path);
     const preview = await service.must('GET', `/chambers/${id}/merkle-preview`);
-    const intruder = intrude(path);
+    const intruder = foreignConnection(path);
     intruder.exec('BEGIN IMMEDIATE');
     expectUnavailable(await service.send(debate('a')));
     expect(await service.must('GET', `/chambers/${id}/merkle-preview`)).toEqual(preview);
@@ -89,7 +89,7 @@ describe('while another program holds the write lock', () => {
 });
 
 describe('a full disk', () => {
-  it('rejects with 503 and recovers when there is space again', async ({ skip }) => {
+  it('a service on a full disk returns 503, and recovers when there is space again', async ({ skip }) => {
     const disk = smallDisk('2m');
     if (disk === undefined) return skip();
     const ballast = `${disk}/ballast`;
@@ -109,7 +109,7 @@ describe('a full disk', () => {
     expect(await service.must('GET', `/chambers/${id}/merkle-preview`)).toMatchObject({ eventCount: count + 1 });
   });
 
-  it('leaves no draft of a copy that does not fit', async ({ skip }) => {
+  it('a copy that does not fit on the disk leaves no draft', async ({ skip }) => {
     const disk = smallDisk('2m');
     if (disk === undefined) return skip();
     const from = temporaryDatabase();

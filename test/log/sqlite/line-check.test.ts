@@ -1,4 +1,4 @@
-// Every read of a page verifies its lines, and names the damaged one.
+// Every read of a page verifies its lines, and names a damaged line.
 import { randomInt } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { StreamDamaged } from '../../../src/log/damage.ts';

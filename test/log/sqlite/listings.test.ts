@@ -1,4 +1,4 @@
-// Lists and look-ups are right at every moment, and never scan a table.
+// Lists and look-ups are correct at every moment, and never scan a table.
 import Database from 'better-sqlite3';
 import { expect, it, vi } from 'vitest';
 import type { ChamberListing } from '../../../projections/listings.ts';
@@ -6,11 +6,11 @@ import { phaseBy } from '../../../projections/phase.ts';
 import type { Store } from '../../../src/log/store.ts';
 import { PHASES } from '../../../src/vocabulary/values.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
-import { created, entry, intrude, listing, openLog } from '../entries.ts';
+import { created, entry, foreignConnection, listing, openLog } from '../entries.ts';
 
 const CHAMBERS = 250;
 
-/** Created at 1; the deadlines follow in steps whose length depends on the id. */
+/** A chamber created at 1, whose deadlines follow in steps that depend on the id. */
 function stepped(chamberId: number, isCommitted = false): ChamberListing {
   const step = 10 + (chamberId % 7) * 5;
   const [lobby, proposal, debate, commit, reveal] = [1, 2, 2 + (chamberId % 3), 5, 6].map((n) => 1 + n * step);
@@ -31,7 +31,7 @@ async function filled(path: string) {
   return { store, ids };
 }
 
-async function expectRight(store: Store, all: readonly ChamberListing[], now: number): Promise<void> {
+async function expectCorrect(store: Store, all: readonly ChamberListing[], now: number): Promise<void> {
   for (const phase of PHASES) {
     const right = all.filter(({ deadlines, isCommitted }) => phaseBy(deadlines, isCommitted, now) === phase);
     const newest = right.toSorted((one, other) => other.chamberId - one.chamberId);
@@ -42,18 +42,18 @@ async function expectRight(store: Store, all: readonly ChamberListing[], now: nu
   }
 }
 
-it('the list of a phase is right at every moment, whenever the clock is persisted', async () => {
+it('the list of a phase is correct at every moment, whenever the clock is persisted', async () => {
   const { store, ids } = await filled(temporaryDatabase());
   const all = new Map(ids.map((id) => [id, stepped(id)]));
   for (let now = 1; now < 300; now += 13) {
-    await expectRight(store, [...all.values()], now);
+    await expectCorrect(store, [...all.values()], now);
     if (now % 3 === 0) await store.meta.persistClock(now);
     const id = now;
     all.set(id, stepped(id, true));
     if (now <= CHAMBERS)
       await store.log.append({ entries: [entry(id, 2, { at: now, listings: [stepped(id, true)] })] });
     else all.delete(id);
-    await expectRight(store, [...all.values()], now);
+    await expectCorrect(store, [...all.values()], now);
   }
 });
 
@@ -61,13 +61,13 @@ it('no statement of the log scans a table', async () => {
   const preparing = vi.spyOn(Database.prototype, 'prepare');
   await useAll(openLog());
   const prepared = preparing.mock.calls.map(([sql]) => sql);
-  // A start prepares these only to see whether the tables exist.
+  // A start prepares these statements only to see whether the tables exist.
   const statements = new Set(prepared.filter((sql) => !/^SELECT 1 FROM \w+$/.test(sql)));
   preparing.mockRestore();
   expect(statements.size).toBeGreaterThan(30);
   const path = temporaryDatabase();
   openLog(path);
-  const db = intrude(path);
+  const db = foreignConnection(path);
   const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all() as string[];
   const scan = new RegExp(`^SCAN (${tables.join('|')})\\b`);
   for (const sql of statements) {

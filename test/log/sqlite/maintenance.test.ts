@@ -1,4 +1,4 @@
-// fsck, rebuild and backup on SQLite files, some of them changed by a program that drops the triggers first.
+// fsck, rebuild and backup of SQLite files, some of them changed by a program that drops the triggers first.
 import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import Database from 'better-sqlite3';
@@ -15,13 +15,13 @@ import { subscribe } from '../../kit/consumers.ts';
 import { debating, run } from '../../kit/service.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
 import { TestService } from '../../kit/test-service.ts';
-import { dropTriggers, intrude, tamper } from '../entries.ts';
+import { dropTriggers, foreignConnection, tamper } from '../entries.ts';
 import { describeMaintenance, writtenLog } from '../maintenance.ts';
 
 describeMaintenance({
   move: async (path) => path,
   async tamper(path, sql, ...values) {
-    const db = intrude(path);
+    const db = foreignConnection(path);
     dropTriggers(db);
     const rows = await sqlOn(db).query<Record<string, unknown>>(sql, values);
     db.close();
@@ -31,7 +31,7 @@ describeMaintenance({
   hasPositions: true,
 });
 
-/** A service whose log has an account, a chamber with a member, and a debate. */
+/** A service whose log has an account, a chamber with a member, and a comment. */
 async function serving() {
   const path = temporaryDatabase();
   const running = await run({ DATABASE_PATH: path });
@@ -41,7 +41,7 @@ async function serving() {
 }
 
 describe('fsck of a file', () => {
-  it('leaves the write-ahead log of an emptied file unchanged, and says so', async () => {
+  it('fsck leaves the write-ahead log of an emptied file unchanged, and reports it', async () => {
     const { path, running } = await serving();
     const wal = readFileSync(`${path}-wal`);
     await running.stop();
@@ -51,17 +51,17 @@ describe('fsck of a file', () => {
     expect(readFileSync(`${path}-wal`)).toEqual(wal);
   });
 
-  it('runs while the service does, and rebuild does not', async () => {
+  it('fsck can run beside the service, and rebuild cannot', async () => {
     const { path, running } = await serving();
     const { logId } = running.service.forum.store.log;
     expect(await fsckLog(path)).toEqual({ logId, events: 4, chambers: 1, accounts: 1, faults: 0 });
     await expect(rebuildLog(path)).rejects.toThrow('another process is using it');
   });
 
-  it('names the index that lacks an event, and rebuild fixes it', async () => {
+  it('fsck names an index that lacks an event, and rebuild fixes it', async () => {
     const path = await writtenLog();
     const db = new Database(path);
-    // An index over fewer rows, with the name and the root page of the right one.
+    // An index over fewer rows, under the name and the root page of the correct one.
     db.unsafeMode(true);
     db.pragma('writable_schema = ON');
     db.exec(
@@ -81,7 +81,7 @@ describe('fsck of a file', () => {
     expect(await faultsOf(path)).toEqual([]);
   });
 
-  it('accepts times that a reset of the clock has moved back, also after a second one', async () => {
+  it('fsck accepts times that clock resets have moved back', async () => {
     const path = temporaryDatabase();
     const clock = new TestClock();
     const right = clock.read();
@@ -99,7 +99,7 @@ describe('fsck of a file', () => {
     expect(await faultsOf(path)).toEqual([]);
   });
 
-  it('names the lines that are missing at the end', async () => {
+  it('fsck names lines that are missing at the end', async () => {
     const path = await writtenLog();
     tamper(path, 'DELETE FROM events WHERE position = (SELECT max(position) FROM events)');
     const problem = /^the log has (\d+) lines, and its checkpoint was published over \d+: restore a backup/;
@@ -108,7 +108,7 @@ describe('fsck of a file', () => {
     );
   });
 
-  it('is rejected if the file is not a log', async () => {
+  it('fsck rejects a file that is not a log', async () => {
     const path = temporaryDatabase();
     await expect(fsckLog(path)).rejects.toThrow(`cannot read the database ${path}`);
     new Database(path).close();
@@ -120,7 +120,7 @@ describe('fsck of a file', () => {
 });
 
 describe('backup', () => {
-  it('copies a consistent state while the service keeps writing', async () => {
+  it('a backup copies a consistent state while the service keeps writing', async () => {
     const { path, debate } = await serving();
     const target = `${path}.copy`;
     const writing = (async () => {
@@ -132,11 +132,11 @@ describe('backup', () => {
     expect(await faultsOf(target)).toEqual([]);
     expect(existsSync(`${target}-wal`)).toBe(false);
     const drafts = readdirSync(dirname(target)).filter((name) => name.endsWith('.partial'));
-    // The service writes drafts of its checkpoint next to it.
+    // The service writes drafts of its checkpoint beside it.
     expect(drafts.filter((name) => name.startsWith(basename(target)))).toEqual([]);
   });
 
-  it('is another log, so that a cursor of the original is rejected however far the copy has grown', async () => {
+  it('a backup is a new log, which rejects cursors of the original however far it has grown', async () => {
     const { path, running, id } = await serving();
     const target = `${path}.copy`;
     const { logId, copiedFrom } = await backupDatabase(path, target);
@@ -154,22 +154,22 @@ describe('backup', () => {
     expect(await subscribe(restored, `${stream}?after=99`)).toMatchObject(beyond);
   });
 
-  it.each(['release-0.1', 'schema-7'])('copies a file of an earlier schema, which migrates: %s', async (folder) => {
+  it.each(['release-0.1', 'schema-7'])('a backup copies a file of an earlier schema, which migrates: %s', async (folder) => {
     const path = temporaryDatabase();
     copyFileSync(new URL(`../../../fixtures/logs/${folder}/chambers.db`, import.meta.url), path);
-    const version = intrude(path).pragma('user_version');
+    const version = foreignConnection(path).pragma('user_version');
     const { logId } = await backupDatabase(path, `${path}.copy`);
-    expect(intrude(`${path}.copy`).pragma('user_version')).toEqual(version);
+    expect(foreignConnection(`${path}.copy`).pragma('user_version')).toEqual(version);
     await migrateDatabase(`${path}.copy`);
     expect(await fsckLog(`${path}.copy`)).toMatchObject({ logId, faults: 0 });
   });
 
-  it('overwrites nothing', async () => {
+  it('a backup overwrites nothing', async () => {
     const path = await writtenLog();
     await expect(backupDatabase(path, path)).rejects.toThrow('exists already');
   });
 
-  it('leaves nothing if there is nothing to copy', async () => {
+  it('a backup of a missing file leaves nothing', async () => {
     const target = temporaryDatabase();
     await expect(backupDatabase(`${target}.missing`, target)).rejects.toThrow('cannot read the database');
     expect(existsSync(target)).toBe(false);

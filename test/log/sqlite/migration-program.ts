@@ -1,4 +1,4 @@
-// A process that can be killed while it migrates a database; it starts when it reads a line from standard input.
+// A process that can be killed while it migrates a database. It starts when it reads a line from standard input.
 import { migrateDatabase } from '../../../src/log/sqlite/database-file.ts';
 
 process.stdout.write('ready\n');

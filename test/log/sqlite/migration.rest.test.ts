@@ -1,4 +1,4 @@
-// A migration that is killed at any moment resumes, with the same result.
+// A migration that is killed at any moment resumes with the same result.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import type { MigrationProgress } from '../../../src/log/sqlite/migration.ts';
 import { SCHEMA_VERSION } from '../../../src/log/sqlite/schema.ts';
 import { faultsOf } from '../../durability/log-book.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
-import { flipBit, intrude } from '../entries.ts';
+import { flipBit, foreignConnection } from '../entries.ts';
 
 const PROGRAM = fileURLToPath(new URL('migration-program.ts', import.meta.url));
 const KILLS = Number(process.env['MIGRATION_KILLS'] ?? 6);
@@ -33,15 +33,15 @@ describe.each([
     return progress;
   }
 
-  it('keeps every byte of its events, and adds their checksums', async () => {
+  it('a migration keeps every byte of the events, and adds checksums', async () => {
     const path = copy();
-    const before = intrude(path).prepare(STORED).all();
+    const before = foreignConnection(path).prepare(STORED).all();
     const progress = await migrated(path);
-    expect(intrude(path).prepare(STORED).all()).toEqual(before);
+    expect(foreignConnection(path).prepare(STORED).all()).toEqual(before);
     const steps = folder === 'schema-7' ? ['keys'] : ['keys', 'checksums', 'tables'];
     expect([...new Set(progress.map(({ step }) => step))]).toEqual(steps);
     for (const { of } of progress) expect(of).toBe(before.length);
-    const rows = intrude(path)
+    const rows = foreignConnection(path)
       .prepare('SELECT CAST(line AS BLOB) AS line, nodes, line_crc, nodes_crc FROM events')
       .all();
     for (const { line, nodes, line_crc, nodes_crc } of rows as {
@@ -56,19 +56,19 @@ describe.each([
     expect(await migrated(path)).toEqual([]);
   });
 
-  it('still rejects changes to its events', async () => {
+  it('a migrated database still rejects changes to its events', async () => {
     const path = copy();
     await migrated(path);
-    expect(() => intrude(path).exec("UPDATE events SET line = ''")).toThrow(/append.only/);
-    expect(() => intrude(path).exec('DELETE FROM events')).toThrow('append-only');
+    expect(() => foreignConnection(path).exec("UPDATE events SET line = ''")).toThrow(/append.only/);
+    expect(() => foreignConnection(path).exec('DELETE FROM events')).toThrow('append-only');
   });
 
-  it.each([['line'], ['nodes']] as const)('gives a damaged %s a wrong checksum', async (column) => {
+  it.each([['line'], ['nodes']] as const)('a migration gives a damaged %s a wrong checksum', async (column) => {
     const path = copy();
-    const position = intrude(path).prepare('SELECT max(position) FROM events WHERE nodes IS NOT NULL').pluck().get();
+    const position = foreignConnection(path).prepare('SELECT max(position) FROM events WHERE nodes IS NOT NULL').pluck().get();
     flipBit(path, { column, position: position as number, bit: 300 });
     await migrated(path);
-    const damaged = intrude(path).prepare(
+    const damaged = foreignConnection(path).prepare(
       `SELECT CAST(${column} AS BLOB) AS bytes, ${column}_crc AS crc FROM events WHERE position = ?`,
     );
     const { bytes, crc } = damaged.get(position) as { readonly bytes: Buffer; readonly crc: number };
@@ -77,7 +77,7 @@ describe.each([
     expect(await faultsOf(path)).toHaveLength(1);
   });
 
-  it(`is migrated completely after kill -9 at ${KILLS} random instants or more, some before and some after its end`, async () => {
+  it(`a migration completes after kill -9 at ${KILLS} or more random instants, some before and some after its end`, async () => {
     const whole = copy();
     const duration = (await run(whole, Number.POSITIVE_INFINITY)).millis;
     const right = contentOf(whole);
@@ -85,7 +85,7 @@ describe.each([
     for (let round = 0; round < KILLS || leftAt.size === 1; round++) {
       const path = copy();
       await run(path, Math.random() * duration * 1.5);
-      leftAt.add(intrude(path).pragma('user_version', { simple: true }));
+      leftAt.add(foreignConnection(path).pragma('user_version', { simple: true }));
       await migrated(path);
       expect(contentOf(path)).toEqual(right);
       expect(await faultsOf(path)).toEqual([]);
@@ -94,7 +94,7 @@ describe.each([
   }, 120_000);
 });
 
-/** Migrates the database in a process that is killed after so many milliseconds. */
+/** Migrates the database in a process that is killed after that many milliseconds. */
 async function run(path: string, killAfterMillis: number): Promise<{ readonly millis: number }> {
   const child = spawn(process.execPath, [PROGRAM, path], { stdio: ['pipe', 'pipe', 'inherit'] });
   const exited = once(child, 'exit');
@@ -110,7 +110,7 @@ async function run(path: string, killAfterMillis: number): Promise<{ readonly mi
 }
 
 function contentOf(path: string): Readonly<Record<string, unknown>> {
-  const db = intrude(path);
+  const db = foreignConnection(path);
   const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").pluck().all();
   const rowsOf = (table: unknown) => [String(table), db.prepare(`SELECT * FROM ${table} ORDER BY 1, 2`).all()];
   return { version: db.pragma('user_version', { simple: true }), ...Object.fromEntries(tables.map(rowsOf)) };

@@ -1,4 +1,4 @@
-// repairTail moves rows that another program appended out of the log, and nothing else.
+// repairTail removes only the rows that another program appended to the log, and saves them.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { beforeEach, expect, it } from 'vitest';
@@ -7,7 +7,7 @@ import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { faultsOf } from '../../durability/log-book.ts';
 import { debating, type Running, run } from '../../kit/service.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
-import { intrude, tamper } from '../entries.ts';
+import { foreignConnection, tamper } from '../entries.ts';
 
 const COLUMNS = 'position, chamber_id, account, event_id, line, signature, nodes';
 
@@ -16,7 +16,7 @@ let chamberId: number;
 let running: Running;
 let before: unknown;
 
-/** An account (position 1), a chamber created and joined (2, 3) and three debates (4 to 6). */
+/** An account (position 1), a chamber created and joined (2 and 3) and three comments (4 to 6). */
 beforeEach(async () => {
   path = temporaryDatabase();
   running = await run({ DATABASE_PATH: path });
@@ -26,7 +26,7 @@ beforeEach(async () => {
   before = stored();
 });
 
-const stored = () => intrude(path).prepare('SELECT * FROM events ORDER BY position').all();
+const stored = () => foreignConnection(path).prepare('SELECT * FROM events ORDER BY position').all();
 const append = (values: string) => tamper(path, `INSERT INTO events (${COLUMNS}) VALUES ${values}`);
 
 it.each([
@@ -41,7 +41,7 @@ it.each([
       `(9, ${id}, NULL, 7, CAST(x'ff' AS TEXT), NULL, NULL)`,
     ],
   ],
-])('removes what another program appended, and saves it: %s', async (_title, rowsFor) => {
+])('repairTail removes and saves the rows that another program appended: %s', async (_title, rowsFor) => {
   await running.stop();
   const statements = rowsFor(chamberId);
   for (const values of statements) {
@@ -68,11 +68,11 @@ it.each([
   expect(statSync(removedTo ?? '').mode & 0o777).toBe(0o600);
   expect(stored()).toEqual(before);
   expect(await faultsOf(path)).toEqual([]);
-  expect(() => intrude(path).exec('DELETE FROM events WHERE position = 6')).toThrow('append-only');
+  expect(() => foreignConnection(path).exec('DELETE FROM events WHERE position = 6')).toThrow('append-only');
   await openSqliteStore(path).close();
 });
 
-it('changes nothing in a sound log', async () => {
+it('repairTail changes nothing in a sound log', async () => {
   await running.stop();
   expect(await repairTail(path)).toEqual({ removed: 0, removedTo: null });
   expect(stored()).toEqual(before);
@@ -81,7 +81,7 @@ it('changes nothing in a sound log', async () => {
 it.each([
   ['an event of another stream that is sound', () => `UPDATE events SET line = 'x' WHERE position = 1`],
   ['events that continue one another', () => `UPDATE events SET line = 'x' WHERE position = 4`],
-])('changes nothing if damage is followed by %s', async (_title, sql) => {
+])('repairTail changes nothing if damage is followed by %s', async (_title, sql) => {
   await running.stop();
   tamper(path, sql());
   const damaged = stored();
@@ -90,6 +90,6 @@ it.each([
   expect(readdirSync(dirname(path)).filter((name) => name.includes('removed'))).toEqual([]);
 });
 
-it('is rejected while a service runs', async () => {
+it('repairTail fails while a service runs', async () => {
   await expect(repairTail(path)).rejects.toThrow('another process is using it');
 });

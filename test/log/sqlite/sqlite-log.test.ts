@@ -1,4 +1,4 @@
-// The log in its file, which one process at a time opens for writing.
+// The log in its file, which one process at a time can open for writing.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -9,10 +9,10 @@ import { openReader } from '../../../src/log/sqlite/reader.ts';
 import { SCHEMA_VERSION } from '../../../src/log/sqlite/schema.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../../kit/temporary.ts';
-import { asSchema2, entry, intrude, openLog } from '../entries.ts';
+import { asSchema2, entry, foreignConnection, openLog } from '../entries.ts';
 
 describe('a log that is opened again', () => {
-  it('keeps the persisted clock, including one that an earlier release wrote', async () => {
+  it('a reopened log keeps the persisted clock, even if an earlier release wrote it', async () => {
     const path = temporaryDatabase();
     const store = openSqliteStore(path);
     await store.log.append({ entries: [entry(1, 1)] });
@@ -29,7 +29,7 @@ describe('a log that is opened again', () => {
 });
 
 describe('a file', () => {
-  it('has one writer within a process', async () => {
+  it('a file has one writer within a process', async () => {
     const path = temporaryDatabase();
     const store = openSqliteStore(path);
     expect(() => openSqliteStore(path)).toThrow('another process is using it');
@@ -37,7 +37,7 @@ describe('a file', () => {
     await openSqliteStore(path).close();
   });
 
-  it('has one writer among processes, and a killed one has released it', async () => {
+  it('a file has one writer among processes, and the kill of a writer releases it', async () => {
     const path = temporaryDatabase();
     const holder = await holdLock(`${path}.lock`);
     expect(() => openSqliteStore(path)).toThrow('another process is using it');
@@ -48,7 +48,7 @@ describe('a file', () => {
   });
 });
 
-/** Starts a process that takes the lock as a service would. */
+/** Starts a process that takes the lock like a service. */
 async function holdLock(path: string): Promise<ChildProcess> {
   const sqlite = createRequire(import.meta.url).resolve('better-sqlite3');
   const script = `const lock = new (require(${JSON.stringify(sqlite)}))(process.argv[1], { timeout: 0 });
@@ -64,15 +64,15 @@ async function holdLock(path: string): Promise<ChildProcess> {
 }
 
 describe('a file that is not a log', () => {
-  it('is rejected in one line when it is another program’s database', () => {
+  it('another program’s database is rejected with a one-line error', () => {
     const path = temporaryDatabase();
-    intrude(path).exec('CREATE TABLE notes (text)');
+    foreignConnection(path).exec('CREATE TABLE notes (text)');
     expect(() => openSqliteStore(path)).toThrow(/^cannot open the database .*another program$/);
   });
 
-  it.each([1, 3, SCHEMA_VERSION])('is rejected when another program wrote it with version %i', (version) => {
+  it.each([1, 3, SCHEMA_VERSION])('another program’s database with version %i is rejected', (version) => {
     const path = temporaryDatabase();
-    const db = intrude(path);
+    const db = foreignConnection(path);
     db.exec(`CREATE TABLE events (id, line); CREATE TABLE meta (name, value); PRAGMA user_version = ${version}`);
     const before = db.prepare('SELECT * FROM sqlite_schema').all();
     expect(() => openSqliteStore(path)).toThrow(/^cannot open the database .*another program$/);
@@ -80,20 +80,20 @@ describe('a file that is not a log', () => {
     expect(db.prepare('SELECT * FROM sqlite_schema').all()).toEqual(before);
   });
 
-  it('is rejected when its newest event has no timestamp', async () => {
+  it('a file whose newest event has no timestamp is rejected', async () => {
     const path = temporaryDatabase();
     await openSqliteStore(path).close();
-    intrude(path).exec("INSERT INTO events (position, chamber_id, event_id, line) VALUES (1, 1, 1, 'x')");
+    foreignConnection(path).exec("INSERT INTO events (position, chamber_id, event_id, line) VALUES (1, 1, 1, 'x')");
     expect(() => openSqliteStore(path)).toThrow(/^cannot open the database .*no timestamp.*chambers fsck/);
   });
 
-  it('is rejected when a newer version wrote it', () => {
+  it('a file that a newer version wrote is rejected', () => {
     const path = temporaryDatabase();
-    intrude(path).pragma('user_version = 99');
+    foreignConnection(path).pragma('user_version = 99');
     expect(() => openSqliteStore(path)).toThrow(/^cannot open the database .*schema 99/);
   });
 
-  it('is rejected when it is not a database, or its folder is missing', () => {
+  it('a file that is not a database, or whose folder is missing, is rejected', () => {
     const path = temporaryDatabase();
     writeFileSync(path, 'This is a text and not a database, despite its name. '.repeat(100));
     expect(() => openSqliteStore(path)).toThrow(/^cannot open the database/);

@@ -1,4 +1,4 @@
-// Withholding in a file: its bytes, its trigger, and what interrupts the erasure.
+// Withholding in a SQLite file: its bytes, its trigger, and interruptions of the erasure.
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -12,14 +12,14 @@ import { faultsOf } from '../../durability/log-book.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
 import { TestService } from '../../kit/test-service.ts';
 import { eventually } from '../../kit/until.ts';
-import { asSchema9, intrude } from '../entries.ts';
+import { asSchema9, foreignConnection } from '../entries.ts';
 import { debated, describeWithholding, SECRET, stubsOf } from '../withheld.ts';
 
 const PROGRAM = fileURLToPath(new URL('closing-program.ts', import.meta.url));
 
 const placeAt = (place: string) => ({ place, open: () => openSqliteStore(place) });
 
-/** Whether the secret is in any file of the database's folder. */
+/** Returns whether any file of the database's folder holds the secret. */
 async function remains(path: string): Promise<boolean> {
   const folder = dirname(path);
   return readdirSync(folder).some((name) => readFileSync(join(folder, name), 'latin1').includes(SECRET));
@@ -32,7 +32,7 @@ describeWithholding(async () => ({
     await copyLog(from, to);
     return placeAt(to);
   },
-  tamper: async (path, sql) => intrude(path).exec(sql),
+  tamper: async (path, sql) => foreignConnection(path).exec(sql),
   remains,
 }));
 
@@ -45,9 +45,9 @@ async function withheldService(path = temporaryDatabase()) {
   return { path, chamber, store, withhold, erased };
 }
 
-it('no byte of a withheld text is left in the database, its -wal and its -shm', async () => {
+it('no byte of a withheld text is left in the database, -wal and -shm files', async () => {
   const { path, withhold, erased, store, chamber } = await withheldService();
-  // Free pages have the texts of rows that were replaced before.
+  // Free pages hold the texts of rows that were replaced before.
   const { state } = (await chamber.service.forum.chamber(chamber.chamberId)) ?? {};
   await store.log.writeSnapshot(
     chamber.chamberId,
@@ -68,9 +68,9 @@ it('no byte of a withheld text is left in the database, its -wal and its -shm', 
   expect(await faultsOf(path)).toEqual([]);
 });
 
-it('an outside reader delays the erasure, which a restart resumes', async () => {
+it('an outside reader delays the erasure, and a restart resumes it', async () => {
   const { path, withhold, store, chamber } = await withheldService();
-  const reader = intrude(path);
+  const reader = foreignConnection(path);
   reader.exec('BEGIN; SELECT count(*) FROM events');
   await withhold();
   await eventually(() => expect(store.withholding.erasure.problem).toMatch('another program reads former pages'));
@@ -84,9 +84,9 @@ it('an outside reader delays the erasure, which a restart resumes', async () => 
   await again.close();
 });
 
-it('a backup that is made before the erasure holds no byte of the text either', async () => {
+it('a backup made before the erasure holds no byte of the text either', async () => {
   const { path, withhold, store } = await withheldService();
-  const reader = intrude(path);
+  const reader = foreignConnection(path);
   reader.exec('BEGIN; SELECT count(*) FROM events');
   await withhold();
   expect(store.withholding.erasure.isPending).toBe(true);
@@ -100,13 +100,13 @@ it('a backup that is made before the erasure holds no byte of the text either', 
 it.each([
   ['UPDATE events SET line = line', 'no such function: append_only_but_withheld'],
   ['DELETE FROM events', 'append-only'],
-])('another program cannot do after a withholding: %s', async (sql, problem) => {
+])('another program’s statement is rejected after a withholding: %s', async (sql, problem) => {
   const { path, withhold } = await withheldService();
   await withhold();
-  expect(() => intrude(path).exec(sql)).toThrow(problem);
+  expect(() => foreignConnection(path).exec(sql)).toThrow(problem);
 });
 
-it('a file of schema 9 loses its texts like any other', async () => {
+it('texts are withheld in a file of schema 9 like in any other', async () => {
   const { path, chamber } = await withheldService();
   await chamber.service.close();
   asSchema9(path);
@@ -120,7 +120,7 @@ it('a file of schema 9 loses its texts like any other', async () => {
   expect(await faultsOf(path)).toEqual([]);
 });
 
-it('a process that closes its log during an erasure ends as usual, and the next start finishes it', async () => {
+it('a process that closes its log during an erasure exits normally, and the next start finishes the erasure', async () => {
   const { path, chamber, store } = await withheldService();
   const [stub] = await stubsOf(store, chamber.events);
   await chamber.service.close();
