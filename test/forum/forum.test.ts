@@ -1,4 +1,4 @@
-// The forum: commands are decided in order, appended in one transaction, and answered once on disk, at a time that never goes backwards.
+// The forum decides commands in order, appends them in one transaction, and responds once they are on disk. Its time never goes back.
 import { describe, expect, it } from 'vitest';
 import type { EventLog, LogEntry } from '../../src/log/log.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
@@ -11,7 +11,7 @@ import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { PUBLIC_URL, TestService } from '../kit/test-service.ts';
 
-/** The log, with a hook before each append and each read of a page. */
+/** Wraps the log with a hook before each append and each read of a page. */
 function beforeAppend(
   append: (entries: readonly LogEntry[]) => Promise<void>,
   read: (stream: StreamId) => Promise<void> = async () => {},
@@ -33,7 +33,7 @@ async function inDebate(service: TestService) {
 }
 
 describe('group commit', () => {
-  it('concurrent commands are written in few transactions, with ids in order', async () => {
+  it('concurrent commands are written in few transactions, with consecutive ids', async () => {
     const batches: number[] = [];
     const service = new TestService({ wrapLog: beforeAppend(async ({ length }) => void batches.push(length)) });
     const { id, debate } = await inDebate(service);
@@ -73,7 +73,7 @@ describe('group commit', () => {
     expect(await preview()).toMatchObject({ eventCount: earlier.eventCount + 1 });
   });
 
-  it('a failed append rejects only its own commands; a command that waits for its streams is committed', async () => {
+  it('a failed append rejects only its own commands, and a command waiting for its streams is committed', async () => {
     const path = temporaryDatabase();
     const before = new TestService({ path });
     const [warm, cold] = [await before.agent(), await before.agent()];
@@ -88,7 +88,7 @@ describe('group commit', () => {
       hasFailed();
       throw new ForumError('FORUM_ERR_UNAVAILABLE', 'the disk is full');
     };
-    // The cold chamber is folded only once the append of the warm one has failed.
+    // The cold chamber is folded only after the append of the warm one has failed.
     const fold = (stream: StreamId) => (stream === coldId ? failure : Promise.resolve());
     const wrapLog = beforeAppend(failFor, fold);
     const service = new TestService({ path, clock: before.clock, wrapLog });
@@ -102,7 +102,7 @@ describe('group commit', () => {
     expect([await service.log.lastEventId(warmId), await service.log.lastEventId(coldId)]).toEqual([2, 3]);
   });
 
-  it('each command is decided on the state after the previous commands in its batch', async () => {
+  it('each command is decided on the state after the preceding commands of its batch', async () => {
     const service = new TestService();
     const by = await service.agent();
     const agents = await Promise.all(Array.from({ length: 5 }, () => service.agent()));
@@ -116,7 +116,7 @@ describe('group commit', () => {
     expect(proposals.map(({ status }) => status).sort()).toEqual([200, 409, 409]);
   });
 
-  it('chambers created together get separate ids', async () => {
+  it('chambers created concurrently get distinct ids', async () => {
     const service = new TestService();
     const by = await service.agent();
     const body = { name: 'Test', ...deadlinesFrom(START) };
@@ -128,7 +128,7 @@ describe('group commit', () => {
 });
 
 describe('a memory for one chamber and one account', () => {
-  it('a cache for one chamber and one account is enough: evicted states are folded again, also within a batch', async () => {
+  it('with a cache for one chamber and one account, evicted states are folded again, even within a batch', async () => {
     const service = new TestService({ settings: { STATE_CACHE_BYTES_MAX: '5000' } });
     const agents = await Promise.all(Array.from({ length: 6 }, () => service.agent()));
     const ids: number[] = [];
@@ -142,7 +142,7 @@ describe('a memory for one chamber and one account', () => {
     }
   });
 
-  it('a cache for one chamber is enough for many concurrent readers', async () => {
+  it('with a cache for one chamber, many concurrent readers are served', async () => {
     const service = new TestService({ settings: { STATE_CACHE_BYTES_MAX: '5000' } });
     const agents = await Promise.all(Array.from({ length: 6 }, () => service.agent()));
     const ids: number[] = [];
@@ -157,7 +157,7 @@ describe('a memory for one chamber and one account', () => {
 });
 
 describe('the time', () => {
-  it('times in the log never decrease, however the clock is set', async () => {
+  it('times in the log never decrease when the clock is set back', async () => {
     const service = new TestService();
     const { id, debate } = await inDebate(service);
     service.clock.advance(1_000);
@@ -170,7 +170,7 @@ describe('the time', () => {
     expect(times.at(-1)).toBe(new Date(newest).toISOString());
   });
 
-  it('the service’s time decides whether a signature has expired, however the clock is set', async () => {
+  it('the service’s time decides whether a signature has expired, whatever the clock shows', async () => {
     const service = new TestService();
     const { by, id, debate } = await inDebate(service);
     await debate();
@@ -189,7 +189,7 @@ describe('the time', () => {
     expect(await send(21)).toMatchObject({ status: 200 });
   });
 
-  it('a phase is never reopened, whether its end was read or written', async () => {
+  it('a phase is never reopened after its end was read or written', async () => {
     const service = new TestService();
     const { id } = await inDebate(service);
     await service.must('GET', `/chambers/${id}`);
@@ -211,7 +211,7 @@ describe('the time', () => {
     expect(await again.must('GET', `/chambers/${id}`)).toMatchObject({ phase: 'DEBATE' });
   });
 
-  it('a move is not dated before the account event that it names, which may be by another clock', async () => {
+  it('a move is not dated before the account event that it names, even if a different clock dated that', async () => {
     const path = temporaryDatabase();
     const service = new TestService({ path });
     const ann = await service.agent();
@@ -227,7 +227,7 @@ describe('the time', () => {
     expect(events.map(({ ts }) => Date.parse(ts))).toEqual([state?.lastAt, state?.lastAt]);
   });
 
-  it('the time is right at once after a pause of many hours', async () => {
+  it('the time is correct immediately after a pause of many hours', async () => {
     const service = new TestService();
     const { id } = await inDebate(service);
     service.clock.advance(100 * HOUR);
@@ -239,7 +239,7 @@ describe('the time', () => {
 });
 
 describe('the limits', () => {
-  it('the limits of the configuration apply', async () => {
+  it('the configured limits apply', async () => {
     const service = new TestService({ settings: { MEMBERS_MAX: '1', IDEAS_MAX: '1', CHAMBERS_OPEN_PER_DID_MAX: '1' } });
     const by = await service.agent();
     const id = await openChamber(service, [by]);

@@ -1,4 +1,4 @@
-// Loads of large chambers wait for each other, because each keeps a whole state outside the cache; loads of small chambers never wait for
+// Loads of large chambers wait for each other, because each keeps a whole state outside the cache. Loads of small chambers never wait for
 // them.
 import { expect, it, vi } from 'vitest';
 import { Streams } from '../../src/forum/streams.ts';
@@ -9,10 +9,10 @@ import { atEnd } from '../kit/temporary.ts';
 const HEAVY = [1, 2, 3, 4, 5, 6, 7, 8];
 const LIGHT = 9;
 const HEAVY_LOADS_MAX = 4;
-/** A light load, and the page that makes it a heavy load. */
+/** The size of a light load plus the page that makes it a heavy one. */
 const HEAVY_BYTES = 1_048_576 + 2 * 262_144;
 
-it('at most four large chambers are loaded at once, and a small chamber need not wait', {
+it('at most four large chambers are loaded at once, and a small chamber does not wait', {
   timeout: 120_000,
 }, async () => {
   const store = openSqliteStore(':memory:');

@@ -1,4 +1,4 @@
-// An account with a long history costs no more than one with a short history: a change replaces the state, so only the log grows.
+// An account with a long history costs no more than a short one: a change replaces the state, so that only the log grows.
 import { describe, expect, it, vi } from 'vitest';
 import { ACCOUNT_SNAPSHOT_EVERY_EVENTS } from '../../projections/snapshot.ts';
 import type { StreamId } from '../../src/log/stream-id.ts';
@@ -7,7 +7,7 @@ import type { Signer } from '../kit/signer.ts';
 import { TestService } from '../kit/test-service.ts';
 
 const CHANGES = 40;
-/** Almost the largest personality that a request may set. */
+/** Nearly the largest personality that a request may set. */
 const WORDS = Array.from({ length: 50 }, (_, index) => `${index} `.padEnd(250, 'x'));
 
 async function change(service: TestService, by: Signer, changes: number): Promise<void> {
@@ -20,7 +20,7 @@ async function change(service: TestService, by: Signer, changes: number): Promis
   }
 }
 
-/** Counts the lines read of each stream from now on. */
+/** Counts the lines read from each stream from now on. */
 function countLines(service: TestService): ReadonlyMap<StreamId, number> {
   const counted = new Map<StreamId, number>();
   const readPage = service.log.readPage.bind(service.log);
@@ -33,7 +33,7 @@ function countLines(service: TestService): ReadonlyMap<StreamId, number> {
 }
 
 describe('an account with a long history', () => {
-  it('an account with a long history takes only the memory of its state', async () => {
+  it('an account with a long history uses only the memory of its state', async () => {
     const service = new TestService();
     const by = await service.agent();
     await change(service, by, 1);
@@ -49,7 +49,7 @@ describe('an account with a long history', () => {
     const lines = countLines(service);
     const account = await service.forum.account(by.did);
     expect(account?.state).toMatchObject({ personality: { style: 'change 39'.padEnd(20) }, lastEventId: CHANGES + 1 });
-    // The event of the snapshot is read, too.
+    // The snapshot's own event is also read.
     expect(lines.get(by.did)).toBe(((CHANGES + 1) % ACCOUNT_SNAPSHOT_EVERY_EVENTS) + 1);
   });
 });

@@ -1,5 +1,5 @@
-// The invariants of the pipeline, one by one, on a real log whose appends are delayed or fail, and which a second forum also extends, as
-// another process would.
+// The invariants of the pipeline, one by one, on a real log whose appends are delayed or fail, and which a second forum also extends, like
+// another process.
 import { describe, expect, it } from 'vitest';
 import type { EventLog } from '../../src/log/log.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
@@ -15,7 +15,7 @@ import { eventually } from '../kit/until.ts';
 import { verifyChamber } from '../kit/verify-chamber.ts';
 import { newSignatureKey } from '../log/entries.ts';
 
-/** Two forums on one log. Each learns of the other's events only through its own appends and reads. */
+/** Opens two forums on one log. Each learns of the other's events only through its own appends and reads. */
 function openBoth({ wrapLog = (log) => log, ...options }: TestServiceOptions = {}) {
   const store = openSqliteStore(':memory:');
   const clock = new TestClock();
@@ -24,7 +24,7 @@ function openBoth({ wrapLog = (log) => log, ...options }: TestServiceOptions = {
   return { store, clock, service, other };
 }
 
-/** A chamber in DEBATE, in the memory of both forums. Ann has the turn, then Bob; appends of the first forum wait at the gate. */
+/** A chamber in DEBATE, in the memory of both forums. Ann has the turn, then Bob. Appends of the first forum wait at the gate. */
 async function inDebate({ wrapLog = (log) => log, ...options }: TestServiceOptions = {}) {
   const gate = new Gate();
   const both = openBoth({ ...options, wrapLog: (log) => actBefore(wrapLog(log), 'append', gate.pass) });
@@ -47,7 +47,7 @@ async function inDebate({ wrapLog = (log) => log, ...options }: TestServiceOptio
   for (const by of [ann, bob]) await other.must('GET', '/me', { by });
   await other.must('GET', `/chambers/${chamberId}`);
   const isHeld = () => eventually(() => expect(gate.isClosed).toBe(false));
-  /** Resolves with the move once its append waits at the gate. From then on, the next append waits, too. */
+  /** Resolves with the move once its append waits at the gate. The next append will wait, too. */
   const hold = async <Result>(move: () => Promise<Result>) => {
     gate.isClosed = true;
     const answer = outcome(move());
@@ -62,7 +62,7 @@ async function inDebate({ wrapLog = (log) => log, ...options }: TestServiceOptio
   return { ...both, gate, ann, bob, chamberId, submit, hold, isHeld, openGate };
 }
 
-/** The event, or the error code. */
+/** Resolves to the event or the error code. */
 async function outcome<Result>(answer: Promise<Result>): Promise<Result | string> {
   try {
     return await answer;
@@ -75,13 +75,13 @@ async function outcome<Result>(answer: Promise<Result>): Promise<Result | string
 const idOf = (result: ForumEvent | string | null) =>
   result === null || typeof result === 'string' ? result : result.eventId;
 
-/** Waits more turns of the event loop than a decision on in-memory state takes. */
+/** Waits for more turns of the event loop than a decision on in-memory state takes. */
 async function someTurns(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
 }
 
 describe('the pipeline', () => {
-  it('the pipeline responds to every command once', async () => {
+  it('the pipeline responds to every command exactly once', async () => {
     const random = new Random(5);
     let isFaulty = false;
     const wrapLog = (log: EventLog) =>
@@ -148,7 +148,7 @@ describe('the pipeline', () => {
     expect([...counts.keys()].toSorted()).toEqual(['FORUM_ERR_TURN', 'FORUM_ERR_UNAVAILABLE', 'accepted']);
   });
 
-  it('each command is decided against everything decided before it, whether written yet or not', async () => {
+  it('each command is decided on the state after all earlier decisions, written or not', async () => {
     const { gate, service, ann, bob, submit, hold, isHeld, openGate, chamberId } = await inDebate();
     const { answer } = await hold(() => submit(service, 'pass', ann));
     const moves = [
@@ -169,13 +169,13 @@ describe('the pipeline', () => {
     await verifyChamber(service, chamberId);
   });
 
-  it('the pipeline writes events and rejects commands only if they were decided on heads', async () => {
+  it('the pipeline writes and rejects only what it decided on the heads of the streams', async () => {
     const { service, other, ann, bob, submit, chamberId } = await inDebate();
     expect(idOf(await submit(other, 'debate', ann))).toBe(5);
-    // In the memory of the first forum the chamber ends at event 4.
+    // In the memory of the first forum, the chamber ends at event 4.
     expect(idOf(await submit(service, 'debate', ann))).toBe(6);
     expect(idOf(await submit(service, 'pass', ann))).toBe(7);
-    // In the memory of the second forum it is Ann's turn, but it neither rejects Bob because of this nor accepts Ann.
+    // In the memory of the second forum it is Ann's turn, but the forum neither rejects Bob because of this nor accepts Ann.
     expect(idOf(await outcome(submit(other, 'debate', bob)))).toBe(8);
     expect(idOf(await submit(service, 'pass', bob))).toBe(9);
     expect(idOf(await submit(service, 'pass', ann))).toBe(10);
@@ -186,12 +186,12 @@ describe('the pipeline', () => {
     await verifyChamber(other, chamberId);
   });
 
-  it('commands on a stream that has grown are decided again, and then the open batch', async () => {
+  it('commands on a stream that has grown are decided again, followed by the open batch', async () => {
     const { service, other, ann, bob, submit, hold, openGate, chamberId } = await inDebate();
     const { answer } = await hold(() => submit(service, 'pass', ann));
     const onTop = [submit(service, 'debate', bob), submit(service, 'debate', ann)].map(outcome);
     await someTurns();
-    // Then Ann no longer has the turn for the pass in flight, and the pass is rejected.
+    // Ann then no longer has the turn, so her pass in flight is rejected.
     expect(idOf(await submit(other, 'pass', ann))).toBe(5);
     expect(idOf(await submit(other, 'pass', bob))).toBe(6);
     expect(idOf(await submit(other, 'pass', ann))).toBe(7);
@@ -222,19 +222,19 @@ describe('the pipeline', () => {
     await verifyChamber(service, chamberId);
   });
 
-  it('a repeated signature gets its first response, whatever is decided now', async () => {
-    // This node has not seen the signatures of the other node.
+  it('a repeated signature gets its first response, whatever a new decision would be', async () => {
+    // This node has not seen the signatures that the other node accepted.
     const wrapLog = (log: EventLog) => withMembers(log, { mayHold: () => false });
     const { service, other, ann, bob, submit, chamberId } = await inDebate({ wrapLog });
     const [debate, pass, toReject] = [newSignatureKey(), newSignatureKey(), newSignatureKey()];
     const events = [await submit(other, 'debate', ann, debate), await submit(other, 'pass', ann, pass)];
     const taken = countTokens([service.composed.agentRate]);
-    // The first command is decided on a state in memory that would accept it, the second on the head, which would reject it.
+    // The first command is decided on an in-memory state that would accept it, the second on the head, which would reject it.
     expect([await submit(service, 'debate', ann, debate), await submit(service, 'pass', ann, pass)]).toEqual(events);
     expect(taken()).toBe(0);
     expect(await outcome(submit(service, 'pass', ann, toReject))).toBe('FORUM_ERR_TURN');
     await submit(service, 'pass', bob);
-    // No event used this signature, so this is a new command.
+    // No event uses this signature, so this is a new command.
     expect(idOf(await submit(service, 'pass', ann, toReject))).toBe(8);
     expect(await service.events(chamberId)).toHaveLength(8);
   });
@@ -252,7 +252,7 @@ describe('the pipeline', () => {
     expect(await register(service, 'wet', unchanged)).toBeNull();
     expect([await register(service, 'dry', first), await register(service, 'wet', second)]).toEqual([dry, wet]);
     await register(other, 'dry', 'd'.repeat(32));
-    // It changed nothing the first time and changes nothing now; its response is the existing registration.
+    // The registration changed nothing the first time and changes nothing now, so the response is the existing one.
     expect(await register(service, 'wet', unchanged)).toEqual(wet);
     expect((await service.forum.account(by.did))?.state).toMatchObject({
       lastEventId: 4,
@@ -260,7 +260,7 @@ describe('the pipeline', () => {
     });
   });
 
-  it('concurrent requests with the same signature share an event', async () => {
+  it('concurrent requests with the same signature yield one event', async () => {
     const { service, ann, submit, hold, openGate, chamberId } = await inDebate();
     const [one, another] = [newSignatureKey(), newSignatureKey()];
     const { answer } = await hold(() => submit(service, 'pass', ann, one));
@@ -282,7 +282,7 @@ describe('the pipeline', () => {
     appended.length = 0;
     const { answer } = await hold(() => submit(service, 'debate', ann));
     const beside = submit(service, 'debate', ann);
-    // During the append.
+    // This happens during the append.
     expect(await submit(service, 'debate', ann, signature)).toEqual(first);
     openGate();
     expect([idOf(await answer), idOf(await beside)]).toEqual([6, 7]);
@@ -290,7 +290,7 @@ describe('the pipeline', () => {
     expect(await service.events(chamberId)).toHaveLength(7);
   });
 
-  it('a command whose signature only seemed to be in the log is decided', async () => {
+  it('a command whose signature turns out not to be in the log is decided', async () => {
     const wrapLog = (log: EventLog) => withMembers(log, { mayHold: () => true });
     const { service, ann, submit } = await inDebate({ wrapLog });
     const signature = newSignatureKey();
@@ -299,7 +299,7 @@ describe('the pipeline', () => {
     expect(await submit(service, 'debate', ann, signature)).toEqual(first);
   });
 
-  it('publishing, responses and wake-ups follow the append', async () => {
+  it('events are published, responses sent and readers woken after the append', async () => {
     const { service, ann, submit, hold, openGate, chamberId } = await inDebate();
     const shown = async () => (await service.forum.chamber(chamberId))?.state.lastEventId;
     const seen: string[] = [];
@@ -314,13 +314,13 @@ describe('the pipeline', () => {
     await answer;
     await someTurns();
     expect([await shown(), seen.toSorted()]).toEqual([5, ['answered', 'woken']]);
-    // An append confirms rejections, too.
+    // Rejections, too, wait for an append to confirm them.
     await eventually(() => openGate());
     expect(await rejected).toBe('FORUM_ERR_PHASE');
     expect(seen.toSorted()).toEqual(['answered', 'rejected', 'woken']);
   });
 
-  it('nothing of a failed append is published, even if later commands were decided on it', async () => {
+  it('no event of a failed append is published, even if later commands were decided on it', async () => {
     let isBroken = false;
     const wrapLog = (log: EventLog) =>
       actBefore(log, 'append', () => {
@@ -339,7 +339,7 @@ describe('the pipeline', () => {
     expect(idOf(await submit(service, 'debate', ann))).toBe(5);
   });
 
-  it('no agent creates more chambers than allowed, even through several processes', async () => {
+  it('an agent cannot exceed the limit of open chambers, even through several processes', async () => {
     const { service, other } = openBoth({ settings: { CHAMBERS_OPEN_PER_DID_MAX: '3' } });
     const agents = [await service.agent(), await service.agent()];
     const create = (at: TestService, { did }: Signer) => {
@@ -357,7 +357,7 @@ describe('the pipeline', () => {
     expect(new Set(results.filter((result) => typeof result === 'string'))).toEqual(new Set(['FORUM_ERR_CONFLICT']));
   });
 
-  it('decisions based on a failed append are undone, also for requests with the same signature', async () => {
+  it('decisions based on a failed append are undone, even for requests with the same signature', async () => {
     let isBroken = false;
     const wrapLog = (log: EventLog) =>
       actBefore(log, 'append', () => {
@@ -385,7 +385,7 @@ describe('the pipeline', () => {
     await Promise.all(closes);
   });
 
-  it('an agent’s chambers are counted again if a batch has read a chamber that another process created', async () => {
+  it('an agent’s chambers are counted again after a batch reads a chamber that another process created', async () => {
     const settings = { CHAMBERS_OPEN_PER_DID_MAX: '1' };
     const store = openSqliteStore(':memory:');
     const clock = new TestClock();
@@ -420,7 +420,7 @@ describe('the pipeline', () => {
     appended.isClosed = true;
     const inFlight = service.agent();
     await eventually(() => expect(appended.isClosed).toBe(false));
-    // Decided in the open batch, as the second creation is then.
+    // The open batch then decides both this command and the second creation.
     const join = service.forum.submit({ operation: 'join', chamberId: 1, ...command(bob, {}) });
     await someTurns();
     counted.open();
@@ -430,7 +430,7 @@ describe('the pipeline', () => {
     expect([idOf(first), await second, idOf(await join)]).toEqual([1, 'FORUM_ERR_CONFLICT', 2]);
   });
 
-  it('the caller is charged for the line of a retry, and for each query of the chain', async () => {
+  it('the caller is charged for the line of a retry and for each query of the chain', async () => {
     const { service, ann, submit } = await inDebate();
     const charges: number[] = [];
     const paying = async <Result>(act: () => Promise<Result>) => {

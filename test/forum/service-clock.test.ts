@@ -1,4 +1,4 @@
-// The service's clock: which changes of its source it follows, and when the time is in doubt.
+// The service's clock: which changes of its source it follows, and when its time is in doubt.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type ClockProblem, ServiceClock } from '../../src/forum/service-clock.ts';
 import { HOUR, START } from '../kit/clock.ts';
@@ -26,7 +26,7 @@ beforeEach(() => {
   open();
 });
 
-/** Lets time pass; the clock is read every two seconds, as in the service. */
+/** Lets time pass. As in the service, the clock is read every two seconds. */
 function pass(millis: number): void {
   for (let left = millis; left > 0; left -= 2 * SECOND) {
     const step = Math.min(left, 2 * SECOND);
@@ -39,7 +39,7 @@ function pass(millis: number): void {
 const aheadMillis = () => clock.problem()?.aheadMillis;
 
 describe('a correct clock', () => {
-  it('the service’s time follows a correct clock, also in small steps', () => {
+  it('the service’s time follows a correct clock, even in small steps', () => {
     pass(HOUR);
     source.time += 20 * SECOND;
     pass(SECOND);
@@ -60,7 +60,7 @@ describe('a correct clock', () => {
 });
 
 describe.each([2 * DAY, 365 * DAY, -2 * DAY])('a jump by %i ms', (millis) => {
-  it('during a jump the time is in doubt and does not follow, until the clock is back', () => {
+  it('after a jump of the clock, the time is in doubt and stands still until the clock is back', () => {
     pass(HOUR);
     source.time += millis;
     pass(3 * SECOND);
@@ -72,7 +72,7 @@ describe.each([2 * DAY, 365 * DAY, -2 * DAY])('a jump by %i ms', (millis) => {
     expect(problems.map((problem) => problem?.aheadMillis)).toEqual([millis, undefined]);
   });
 
-  it('a second jump of the clock is evaluated anew', () => {
+  it('a second jump of the clock is evaluated separately', () => {
     source.time += millis;
     pass(JUMP_MILLIS - SECOND);
     source.time += DAY;
@@ -91,7 +91,7 @@ describe('a clock that keeps its new time after a jump', () => {
     expect(clock.now()).toBe(source.time);
   });
 
-  it('a clock that jumped back and keeps its new time is waited for', () => {
+  it('the service waits for a clock that jumped back and keeps its new time', () => {
     pass(HOUR);
     source.time -= HOUR;
     pass(JUMP_MILLIS + 4 * SECOND);
@@ -111,7 +111,7 @@ describe('a clock that keeps its new time after a jump', () => {
 });
 
 describe('a log that is ahead of the clock at the start', () => {
-  it('a log that is ahead of the clock at the start is waited for, unless it is ahead by little', () => {
+  it('a start waits until the clock reaches the time of the log, unless the difference is small', () => {
     open(START + 20 * SECOND);
     expect(clock.now()).toBe(START + 20 * SECOND);
     expect(clock.problem()).toBeUndefined();

@@ -1,4 +1,4 @@
-// The checker on histories of stores that, like real nodes, do not report when they wrote a line.
+// Tests the checker with histories of stores that, like real nodes, do not report when they wrote a line.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
@@ -54,39 +54,39 @@ describe('the checker', () => {
 
   it('the checker detects an accepted command that is not in the log', () => {
     const lost = new Map(lines).set(CHAMBER, (lines.get(CHAMBER) ?? []).slice(0, -1));
-    expect(problemsOf([debate(0), debate(1)], { lines: lost })).toEqual(['two was accepted, and is not in the log']);
+    expect(problemsOf([debate(0), debate(1)], { lines: lost })).toEqual(['two was accepted, but is not in the log']);
   });
 
   it('the checker detects commands that are logged in a different order from their responses', () => {
     const requests = [debate(0, { invokedAt: 20, respondedAt: 25 }), debate(1, { invokedAt: 0, respondedAt: 5 })];
-    expect(problemsOf(requests)).toEqual(['event 3 of 1 was sent after event 4 had been answered']);
+    expect(problemsOf(requests)).toEqual(['event 3 of 1 was sent after the response to event 4']);
   });
 
-  it('the checker detects a response with the number of another event', () => {
+  it('the checker detects a response with the number of a different event', () => {
     const outcome: Outcome = { is: 'accepted', event: { eventId: 4 } };
-    expect(problemsOf([debate(0, { outcome })])).toEqual([expect.stringMatching(/^one was answered event 4/)]);
+    expect(problemsOf([debate(0, { outcome })])).toEqual([expect.stringMatching(/^one got the response event 4/)]);
   });
 
   it('the checker detects reads that show too few or too many events', () => {
     expect(problemsOf([debate(1), read(3, 20), read(5, 20)])).toEqual([
-      'read showed event 3 of 1 after 4 had been answered',
-      'read showed event 5 of 1, which had 4',
+      'read showed event 3 of 1 after the response to event 4',
+      'read showed event 5 of 1, whose head was 4',
     ]);
   });
 
-  it('the checker detects a rejection that was never right, and a rejected retry', () => {
+  it('the checker detects a rejection that was never justified, and a rejected retry', () => {
     const clock = { from: START + 2 * HOUR, to: START + 2 * HOUR };
     const outcome: Outcome = { is: 'rejected', code: 'FORUM_ERR_TURN' };
     const retry = debate(0, { id: 'retry', invokedAt: 20, respondedAt: 21, clock, outcome });
     expect(problemsOf([debate(0), retry])).toEqual([
-      'retry was rejected with FORUM_ERR_TURN, which was right at no moment after it was sent',
+      'retry was rejected with FORUM_ERR_TURN, which was justified at no moment after the request',
     ]);
   });
 
   it('the checker detects an altered line', () => {
     const altered = (lines.get(CHAMBER) ?? []).map((line) => line.replace('"one"', '"six"'));
     expect(problemsOf([], { lines: new Map(lines).set(CHAMBER, altered) })).toEqual([
-      'event 4 of 1: prev is not the hash of the line before it',
+      'event 4 of 1: prev is not the hash of the previous line',
     ]);
   });
 });

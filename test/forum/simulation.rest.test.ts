@@ -1,5 +1,5 @@
-// The pipeline on an in-memory store whose results the test controls: small cases in every order and with every single fault, large cases
-// by seed. A checker that knows only the log and the history of requests and responses judges them.
+// Runs the pipeline on an in-memory store whose results the test controls: small cases in every order and with every single fault, large
+// cases by seed. A checker that sees only the log and the history of requests and responses judges the results.
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { onSqliteOnly } from '../kit/store.ts';
 import { mutants } from './simulation/mutants.ts';
 
-onSqliteOnly('it reaches no store');
+onSqliteOnly('it uses no store');
 
 const PROGRAM = fileURLToPath(new URL('simulation/main.ts', import.meta.url));
 const {
@@ -19,7 +19,7 @@ const EXHAUSTIVE_MS = 600_000;
 /** Enough seeds to detect every mutant. */
 const MUTANT_SEEDS = 150;
 
-/** Runs in a separate process, because a mutant can't be unloaded. The output contains the findings. */
+/** Runs in a separate process, because a mutant cannot be unloaded. The output holds the problems. */
 async function simulate(...args: readonly string[]): Promise<{ readonly code: number; readonly output: string }> {
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [PROGRAM, ...args]);
@@ -33,26 +33,26 @@ async function simulate(...args: readonly string[]): Promise<{ readonly code: nu
 describe('the pipeline', () => {
   it.each([
     ['two commands at two nodes, with every single fault', '2', '1'],
-    // Four sends take half a minute on an idle machine.
+    // Four requests take half a minute on an idle machine.
     [`${SIMULATION_SENDS} commands at two nodes (SIMULATION_SENDS)`, SIMULATION_SENDS, '0'],
   ])('the pipeline is correct in every order of %s', { timeout: EXHAUSTIVE_MS }, async (_, sends, faults) => {
     expect(await simulate('exhaustive', '--sends', sends, '--faults', faults)).toMatchObject({ code: 0 });
   });
 
-  it(`the pipeline is correct with random commands and faults (SIMULATION_SEED=${SIMULATION_SEED}, SIMULATION_SECONDS)`, async () => {
+  it(`the pipeline is correct under random commands and faults (SIMULATION_SEED=${SIMULATION_SEED}, SIMULATION_SECONDS)`, async () => {
     const random = ['random', '--seed', SIMULATION_SEED, '--seconds', SIMULATION_SECONDS];
     expect(await simulate(...random)).toMatchObject({ code: 0 });
   });
 
   it.each([
-    // Two creations in one process while another process created chambers: the agent had one chamber too many.
+    // In one process an agent created one chamber too many while another process created chambers.
     '3677',
-    // Errors of the checker, about a registration that changed nothing and about a clock that was set back.
+    // The checker was wrong about a registration that changed nothing and about a clock that was set back.
     '41105',
     '885',
     // A node whose clock was behind the pass that began DEBATE named the next agent of PROPOSAL.
     '348',
-  ])('the pipeline is correct with seed %s, which once found a bug', async (seed) => {
+  ])('the pipeline is correct with seed %s, which once exposed a bug', async (seed) => {
     expect(await simulate('random', '--seed', seed)).toMatchObject({ code: 0 });
   });
 });

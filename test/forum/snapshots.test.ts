@@ -17,7 +17,7 @@ const EVENTS = 2_345;
 
 let original: Buffer | undefined;
 
-/** A copy of a log that is written only once. */
+/** Returns a copy of a log that is written only once. */
 async function written(): Promise<string> {
   const path = temporaryDatabase();
   if (original === undefined) {
@@ -30,7 +30,7 @@ async function written(): Promise<string> {
   return path;
 }
 
-/** Loads the stream; returns its state and the number of lines read. */
+/** Loads the stream, and returns its state and the number of lines read. */
 async function load(path: string, stream: StreamId = 1) {
   const store = openSqliteStore(path);
   const reading = vi.spyOn(store.log, 'readPage');
@@ -55,7 +55,7 @@ async function faults(path: string): Promise<readonly string[]> {
 }
 
 describe('a snapshot', () => {
-  it('a snapshot replaces earlier events, and rebuild makes the same snapshot', async () => {
+  it('a fold starts from a snapshot, and rebuild writes the same snapshot', async () => {
     const path = await written();
     const before = rows(path);
     expect(before).toMatchObject([{ stream: '1', event_id: 2_000, version: STATE_VERSION }]);
@@ -75,9 +75,9 @@ describe('a snapshot', () => {
   });
 
   it.each([
-    ['of another version', 'UPDATE snapshots SET version = 0', false, 0],
+    ['of a different version', 'UPDATE snapshots SET version = 0', false, 0],
     ['with a changed state', `UPDATE snapshots SET state = replace(state, 'build', 'guild')`, true, 0],
-    ['with another leaf', 'UPDATE snapshots SET leaf = zeroblob(32)', true, 1],
+    ['with a different leaf', 'UPDATE snapshots SET leaf = zeroblob(32)', true, 1],
     ['of another event', 'UPDATE snapshots SET event_id = 1999', true, 1],
     ['beyond the head', 'UPDATE snapshots SET event_id = 9999', true, 0],
   ])(
@@ -90,7 +90,7 @@ describe('a snapshot', () => {
         isFault ? ['table snapshots does not match the log: run chambers rebuild'] : [],
       );
       const { state, lines } = await load(path);
-      // The line of the snapshot's event shows that the snapshot's state is not the one after that event.
+      // The line of the snapshot's event shows that the state is not the one after that event.
       expect(lines).toBe(linesBefore + EVENTS);
       expect(state).toEqual({ ...sound.state, bytes: expect.any(Number) });
       expect(await faults(path)).toEqual([]);
@@ -98,7 +98,7 @@ describe('a snapshot', () => {
     },
   );
 
-  it('a snapshot of an earlier schema is made again', async () => {
+  it('a snapshot of an earlier schema is written again', async () => {
     const path = await written();
     const before = rows(path);
     asSchema2(path);
@@ -123,7 +123,7 @@ describe('a snapshot of an account', () => {
     return { path, did: by.did };
   }
 
-  it('rebuild, and a fold without a snapshot, make the same snapshot of an account', async () => {
+  it('rebuild and a fold without a snapshot write the same snapshot of an account', async () => {
     const { path, did } = await changed();
     const before = rows(path);
     expect(before).toMatchObject([{ stream: did, event_id: ACCOUNT_SNAPSHOT_EVERY_EVENTS }]);

@@ -1,5 +1,5 @@
-// Streams of a shared log: a read returns at least the head that the log had when the read began, whatever else is folded at the same
-// time, and states in memory never go back.
+// Streams of a shared log: a read returns at least the head of the log at the start of the read, whatever is folded concurrently, and states
+// in memory never go back.
 import { expect, it } from 'vitest';
 import type { Chamber } from '../../src/forum/staging.ts';
 import { Streams } from '../../src/forum/streams.ts';
@@ -12,7 +12,7 @@ it('a read on a shared log reaches its head, even if it joins folds for older he
   const store = openSqliteStore(':memory:');
   atEnd(() => store.close());
   await new FullLogWriter(store.log).writeChamber(1, { text: '', backed: 1 });
-  // Another reader requested an older head, and gets it only this long after the first page was read.
+  // Another reader has requested an older head, and gets it only this long after the first page was read.
   for (let microtasks = 0; microtasks < 60; microtasks++) {
     let answer = (_head: number) => {};
     const late = new Promise<number>((resolve) => {
@@ -48,7 +48,7 @@ it.each(['held', 'cached'])('a %s state is not replaced by an older one', async 
   await new FullLogWriter(store.log).writeChamber(1, { text: '', backed: 1 });
   const streams = new Streams(store, 1_000_000);
   if (kept === 'held') streams.hold([1]);
-  // The event is by another node, and is read while an earlier append of this node is in progress.
+  // Another node wrote the event, and this node reads it while its own earlier append is in progress.
   const older = await new Streams(store, 1_000_000).at(1, 1);
   const newest = await streams.at(1);
   streams.publish(1, older as Chamber, 0);
@@ -63,7 +63,7 @@ it('the memory of states is limited in bytes, however few there are', async () =
   const text = 'x'.repeat(8_000);
   const ids = [1, 2, 3];
   for (const id of ids) await writer.writeChamber(id, { text, backed: 1 });
-  // Less memory than the texts of two chambers.
+  // This is less memory than the texts of two chambers use.
   const streams = new Streams(store, 1.9 * MEMBERS * text.length);
   for (const id of ids) await streams.at(id);
   expect(ids.filter((id) => streams.current(id) !== undefined).length).toBeLessThanOrEqual(1);

@@ -1,5 +1,5 @@
-// Two nodes with different clocks: if a line follows the other node's line, all rules are decided by the line's `ts`, because auditors
-// know no other time.
+// Two nodes with different clocks: a line that follows the other node's line is decided by its own `ts`, because auditors know no other
+// time.
 import { expect, it } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START, TestClock } from '../kit/clock.ts';
@@ -9,7 +9,7 @@ import { proofBy, retirementBy, walletOf } from '../kit/wallets.ts';
 import { MemoryDatabase } from './simulation/memory-database.ts';
 import { openMemoryStore } from './simulation/memory-store.ts';
 
-/** Half a second, by the clock that is behind. */
+/** Half a second past the hour, by the clock that is behind. */
 const NOW = START + 2 * HOUR + 500;
 const AGE_SECONDS_MAX = 300;
 
@@ -88,7 +88,7 @@ it('a wallet proof that is too old by the time of the previous line is rejected'
   expect(await behind.request('POST', '/register', { by, body })).toMatchObject(refused);
 });
 
-it('a retirement by a wallet that is too old by the time of the previous line is rejected', async () => {
+it('a wallet’s retirement that is too old by the time of the previous line is rejected', async () => {
   const { behind, by, wallet } = await withWallet();
   const body = await retirementBy(wallet, by.did, tooOld);
   expect(await behind.request('POST', `/agents/${by.did}/retire`, { body })).toMatchObject(refused);

@@ -8,7 +8,7 @@ import { call, newAgent, type Running, run, runDebating, sendRaw, sharedService 
 import type { Signer } from '../kit/signer.ts';
 import { onSqliteOnly } from '../kit/store.ts';
 
-onSqliteOnly('it reaches no store');
+onSqliteOnly('it uses no store');
 
 function parse(answer: string) {
   const [head = '', body = ''] = answer.split('\r\n\r\n');

@@ -22,7 +22,7 @@ export function agentsNamed(names: readonly string[]): readonly Agent[] {
 export const LIMITS: ChamberLimits = { membersMax: 8, ideasMax: 8, openChambersPerDidMax: 2 };
 export const CREATED = START / 1000;
 
-/** A move by an agent in a chamber; `signature` is the signature's name, at most 32 characters. */
+/** A move by an agent in a chamber; `signature` names the signature, in at most 32 characters. */
 export function move(
   operation: string,
   signature: string,
@@ -53,7 +53,7 @@ export function creation(
 
 interface Registration {
   readonly wallet: string;
-  /** Whether it has an e-mail address, so that its line has no evidence. */
+  /** Whether the registration has an e-mail address, so that its line has no evidence. */
   readonly isHidden: boolean;
 }
 

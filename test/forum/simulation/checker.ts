@@ -1,13 +1,13 @@
-// Checks a history of requests against the log, which is its linearization. Shares only the pure rules with the forum.
+// Checks a history of requests against the log, which is its linearization. The checker shares only the pure rules with the forum.
 //
 //  1. Each stream is a chain: eventIds have no gaps, prev is the hash of the previous line, ts never decreases.
 //  2. Each signature is in the log at most once, and each accepted command exactly once, as the line of its response. All accepted
-//     requests with the same signature got this line.
-//  3. Each line was requested, and is the rules' decision on the previous state and on the account event that it names. This event was
-//     the account's head at some moment between the request and the line.
-//  4. A command whose response preceded another request precedes it in the log, per stream and in the ids of chambers.
-//  5. A read shows at least the responses before it was sent, at most the log at the time of its response, and no other lines. By the ts
-//     of a line its signature was neither too old nor expired, because auditors know no other time.
+//     requests with the same signature got that line.
+//  3. Each line was requested, and is the rules' decision on the previous state and on the account event that the line names. That event
+//     was the account's head at some moment between the request and the line.
+//  4. If a command's response preceded another request, the command precedes it in the log, per stream and in the ids of chambers.
+//  5. A read shows at least the events answered before it was sent, at most the log at the time of its response, and no other lines. By
+//     the ts of a line its signature was neither too old nor expired, because auditors know no other time.
 //  6. A rejection is the rules' decision at some moment between its request and its response, before a line with its signature.
 //  7. No agent ever has more open chambers than allowed.
 
@@ -31,21 +31,21 @@ interface Place {
   readonly folded: Folded;
 }
 
-/** Represents the ids of chambers: each creation takes the next id. */
+/** Stands for the ids of chambers: each creation takes the next id. */
 const ALL_CHAMBERS = 0;
 
 export class Checker {
   readonly #folds = new StreamFolds();
-  /** Lines (with the account event that each names) that were found to be correct, because lines recur in many histories. */
+  /** Lines that were found to be correct, each with the account event that it names; lines recur in many histories. */
   readonly #right = new Set<string>();
 
-  /** The problems, one line each; empty if the history is possible. */
+  /** Returns the problems, one line each; none if the history is possible. */
   check(history: History): readonly string[] {
     return new Check(history, this.#folds, this.#right).run();
   }
 }
 
-/** Maps each stream to its head at one moment. */
+/** A moment, given by the head of each stream. */
 type Cut = (stream: Stream) => number;
 
 class Check {
@@ -56,9 +56,9 @@ class Check {
   readonly #bySignature = new Map<string, Place>();
   readonly #commands: readonly CommandRequest[];
   readonly #reads: readonly ReadRequest[];
-  /** The requests by signature, in the order of their invocations. Unsigned requests are never retries of each other. */
+  /** The requests by signature, in the order of their invocations. Unsigned requests never repeat each other. */
   readonly #requestsOf: ReadonlyMap<string | null, readonly CommandRequest[]>;
-  /** The number of lines that were written up to and including this one, by `stream:eventId`. */
+  /** The number of lines written up to and including this one, by `stream:eventId`. */
   readonly #commitIndex = new Map<string, number>();
 
   constructor(history: History, folds: StreamFolds, right: Set<string>) {
@@ -107,7 +107,7 @@ class Check {
   #checkOutcome(request: CommandRequest): void {
     const { id, asked, outcome } = request;
     if (outcome === undefined || outcome.is === 'read') return;
-    if (outcome.is === 'defect') this.#problems.add(`${id} led to a defect: ${outcome.problem}`);
+    if (outcome.is === 'defect') this.#problems.add(`${id} caused a defect: ${outcome.problem}`);
     else if (outcome.is === 'accepted') this.#checkAcceptance(request, outcome.event);
     else if (outcome.is === 'unchanged') this.#checkUnchanged(request);
     else if (!UNJUDGED.has(outcome.code) && asked.operation !== 'record') this.#checkRejection(request, outcome.code);
@@ -116,7 +116,7 @@ class Check {
   #checkAcceptance(request: CommandRequest, { eventId, chamberId, line }: AnsweredEvent): void {
     const { id, asked, respondedAt = 0 } = request;
     const place = this.#placeOf(asked, eventId, chamberId);
-    if (place === undefined) return void this.#problems.add(`${id} was accepted, and is not in the log`);
+    if (place === undefined) return void this.#problems.add(`${id} was accepted, but is not in the log`);
     const { folded } = place;
     const isSame =
       (eventId ?? folded.event.eventId) === folded.event.eventId &&
@@ -124,11 +124,11 @@ class Check {
       (line ?? folded.line) === folded.line;
     if (!isSame) {
       const answered = line ?? `event ${eventId} of ${chamberId}`;
-      this.#problems.add(`${id} was answered ${answered}, and its line is ${folded.line}`);
+      this.#problems.add(`${id} got the response ${answered}, but its line is ${folded.line}`);
     }
     const writtenAt = this.#writtenAt(folded);
     if (writtenAt !== undefined && writtenAt > respondedAt) {
-      this.#problems.add(`${id} was answered at ${respondedAt}, and ${nameOf(folded)} was written at ${writtenAt}`);
+      this.#problems.add(`${id} got its response at ${respondedAt}, but ${nameOf(folded)} was written at ${writtenAt}`);
     }
     const first = this.#firstOf(request);
     if (asked.operation === 'register' && writtenAt !== undefined && writtenAt < first.invokedAt)
@@ -141,7 +141,7 @@ class Check {
     return (signature === null ? undefined : this.#requestsOf.get(signature)?.[0]) ?? request;
   }
 
-  /** The line of the command's signature; if the signature is not in the log, the line that the response names. */
+  /** Returns the line with the command's signature; if the log lacks that, the line that the response names. */
   #placeOf(asked: AskedCommand, eventId: number | undefined, chamberId: number | null | undefined): Place | undefined {
     const signed = asked.signature === null ? undefined : this.#bySignature.get(asked.signature);
     if (signed !== undefined || (asked.signature !== null && asked.operation !== 'register')) return signed;
@@ -151,12 +151,12 @@ class Check {
     return { stream, folded };
   }
 
-  /** The response to such a retry is the line that it repeated. */
+  /** The response to such a retry is the line that it repeats. */
   #checkUnchanged(request: CommandRequest): void {
     const { invokedAt } = this.#firstOf(request);
     const isRight = this.#someDecision({ ...request, invokedAt }, (decision) => decision.is === 'unchanged');
     if (!isRight)
-      this.#problems.add(`${request.id} was answered as a repetition, and changed something at every moment`);
+      this.#problems.add(`${request.id} got the response of a repetition, but would have changed something at every moment`);
   }
 
   #checkRejection(request: CommandRequest, code: string): void {
@@ -165,10 +165,10 @@ class Check {
     if (code === 'FORUM_ERR_SIGNATURE') {
       if ([clock.from, clock.to].some((now) => isStale(asked, now, this.#ages))) return;
     } else if (this.#someDecision(request, (decision) => decision.is === 'rejected' && decision.code === code)) return;
-    this.#problems.add(`${request.id} was rejected with ${code}, which was right at no moment after it was sent`);
+    this.#problems.add(`${request.id} was rejected with ${code}, which was justified at no moment after the request`);
   }
 
-  /** Whether the rules decide this way at a moment between the request and its response, before a line with its signature. */
+  /** Returns whether the rules decide this way at a moment between the request and its response, before a line with its signature. */
   #someDecision(request: CommandRequest, isSought: (decision: ReturnType<typeof redecide>) => boolean): boolean {
     const { asked, clock = { from: 0, to: 0 } } = request;
     const { chamberId, did } = asked;
@@ -189,7 +189,7 @@ class Check {
     return this.#streams.get(stream)?.[cut(stream) - 1];
   }
 
-  /** The moments at which the request may have been decided. */
+  /** Returns the moments at which the request may have been decided. */
   #cutsOf(request: CommandRequest): readonly Cut[] {
     const { asked } = request;
     const own = asked.signature === null ? undefined : this.#bySignature.get(asked.signature)?.folded;
@@ -234,7 +234,7 @@ class Check {
     return cuts;
   }
 
-  /** The heads according to other responses, if the store does not report when it wrote a line. */
+  /** Returns the heads shown by other responses, if the store does not report when it wrote a line. */
   #headsBetween(
     stream: Stream,
     { invokedAt, respondedAt = Number.POSITIVE_INFINITY }: HistoryRequest,
@@ -259,7 +259,7 @@ class Check {
 
   #accepted: readonly Acceptance[] | undefined;
 
-  /** Each accepted command once, with its first request and its first response. */
+  /** Returns each accepted command once, with its first request and its first response. */
   #acceptances(): readonly Acceptance[] {
     if (this.#accepted !== undefined) return this.#accepted;
     const found = new Map<string, Acceptance>();
@@ -271,7 +271,7 @@ class Check {
       const before = found.get(nameOf(folded));
       const requests = asked.signature === null ? undefined : this.#requestsOf.get(asked.signature);
       const first = requests?.[0]?.invokedAt ?? invokedAt;
-      // The response to a registration that changed nothing is the repeated line, which is older than its first request.
+      // A registration that changed nothing gets the repeated line as its response, which is older than its first request.
       const isOwn = asked.signature !== null && this.#bySignature.has(asked.signature);
       if (!isOwn && first > (this.#writtenAt(folded) ?? Number.NEGATIVE_INFINITY)) continue;
       found.set(nameOf(folded), {
@@ -293,14 +293,14 @@ class Check {
     const [first] = requests;
     if (first === undefined) {
       if (event.request !== null && this.#history.isComplete)
-        this.#problems.add(`${nameOf(folded)}: nobody asked for it`);
+        this.#problems.add(`${nameOf(folded)}: no request asked for it`);
       return;
     }
     const writtenAt = this.#writtenAt(folded);
     if (writtenAt !== undefined && writtenAt < first.invokedAt)
       this.#problems.add(`${nameOf(folded)} is older than ${first.id}`);
     if (event.request !== null && isStale(first.asked, Date.parse(event.ts), this.#ages))
-      this.#problems.add(`${nameOf(folded)} was accepted at ${event.ts}, when its signature did not hold`);
+      this.#problems.add(`${nameOf(folded)} was accepted at ${event.ts}, when its signature was too old or expired`);
     this.#checkDecision(stream, folded, before, first.asked);
     this.#checkAccount(folded, first);
   }
@@ -314,7 +314,7 @@ class Check {
     const name = nameOf({ event });
     const operation = operationOf(event);
     const isAsked = asked.operation === operation && asked.did === event.did && (asked.chamberId ?? stream) === stream;
-    if (!isAsked) return void this.#problems.add(`${name} is not what ${asked.signature} asked for`);
+    if (!isAsked) return void this.#problems.add(`${name} does not match the request ${asked.signature}`);
     const did = event.did as string;
     const named = (event.payload as { readonly accountEventId?: number }).accountEventId;
     const accounts = this.#streams.get(did) ?? [];
@@ -331,7 +331,7 @@ class Check {
     });
     const isRight = decision.is === 'event' && canonicalJson(decision.payload) === canonicalJson(event.payload);
     if (isRight) this.#right.add(key);
-    else this.#problems.add(`${name} is not what the rules decide: ${JSON.stringify(decision)}, ${folded.line}`);
+    else this.#problems.add(`${name} is not the decision of the rules: ${JSON.stringify(decision)}, ${folded.line}`);
   }
 
   #checkAccount(folded: Folded, first: HistoryRequest): void {
@@ -342,7 +342,7 @@ class Check {
     const [account, next] = [accounts[named - 1], accounts[named]];
     const isEarlier = this.#history.commits === undefined || this.#isBefore(account, folded);
     if (account === undefined || !isEarlier || account.event.ts > event.ts) {
-      this.#problems.add(`${nameOf(folded)} names event ${named} of its account, which did not exist`);
+      this.#problems.add(`${nameOf(folded)} names event ${named} of its account, which does not exist`);
       return;
     }
     if (next === undefined) return;
@@ -351,7 +351,7 @@ class Check {
     );
     const passedAt = this.#writtenAt(next);
     if (isPassed || (passedAt !== undefined && passedAt <= first.invokedAt)) {
-      this.#problems.add(`${nameOf(folded)} names event ${named} of its account, which had passed before it was sent`);
+      this.#problems.add(`${nameOf(folded)} names event ${named} of its account, which was replaced before the request`);
     }
   }
 
@@ -372,7 +372,7 @@ class Check {
     for (const [stream, lines] of this.#streams) {
       if (typeof stream === 'number') continue;
       const hidden = lines.filter(({ event }) => event.type === 'agent.registered' && event.request === null);
-      if (hidden.length > (asked.get(stream)?.size ?? 0)) this.#problems.add(`${stream} has a registration twice`);
+      if (hidden.length > (asked.get(stream)?.size ?? 0)) this.#problems.add(`${stream} has a duplicate registration`);
     }
   }
 
@@ -393,14 +393,14 @@ class Check {
       }
       if (latest !== undefined && latest.eventId >= sent.eventId) {
         this.#problems.add(
-          `event ${sent.eventId} of ${sent.stream} was sent after event ${latest.eventId} had been answered`,
+          `event ${sent.eventId} of ${sent.stream} was sent after the response to event ${latest.eventId}`,
         );
       }
     }
   }
 
   #checkRead({ id, asked: { stream }, invokedAt, respondedAt = 0, outcome }: ReadRequest): void {
-    if (outcome?.is === 'defect') this.#problems.add(`${id} led to a defect: ${outcome.problem}`);
+    if (outcome?.is === 'defect') this.#problems.add(`${id} caused a defect: ${outcome.problem}`);
     if (outcome?.is !== 'read') return;
     const { lastEventId, headHash } = outcome;
     let least = 0;
@@ -408,17 +408,17 @@ class Check {
       if (answeredAt < invokedAt) least = Math.max(least, eventId);
     }
     if (lastEventId < least)
-      this.#problems.add(`${id} showed event ${lastEventId} of ${stream} after ${least} had been answered`);
+      this.#problems.add(`${id} showed event ${lastEventId} of ${stream} after the response to event ${least}`);
     const lines = this.#streams.get(stream) ?? [];
     const { commits } = this.#history;
     const most =
       commits === undefined
         ? lines.length
         : commits.filter((commit) => commit.stream === stream && commit.writtenAt <= respondedAt).length;
-    if (lastEventId > most) this.#problems.add(`${id} showed event ${lastEventId} of ${stream}, which had ${most}`);
+    if (lastEventId > most) this.#problems.add(`${id} showed event ${lastEventId} of ${stream}, whose head was ${most}`);
     const head = lines[lastEventId - 1];
     if (headHash !== undefined && head !== undefined && head.leaf !== headHash) {
-      this.#problems.add(`${id} showed another event ${lastEventId} of ${stream} than the log has`);
+      this.#problems.add(`${id} showed an event ${lastEventId} of ${stream} that differs from the log`);
     }
   }
 
@@ -459,13 +459,13 @@ interface Acceptance {
   readonly stream: Stream;
   readonly eventId: number;
   readonly type: string;
-  /** When it was first sent. */
+  /** The moment of the first request. */
   readonly first: number;
-  /** When the first response arrived. */
+  /** The moment of the first response. */
   readonly answeredAt: number;
 }
 
-/** Errors that mean that nothing was decided. */
+/** Errors without a decision. */
 const UNJUDGED: ReadonlySet<string> = new Set(['FORUM_ERR_UNAVAILABLE', 'FORUM_ERR_RATE', 'FORUM_ERR_INTERNAL']);
 
 function isRead(request: HistoryRequest): request is ReadRequest {
@@ -491,7 +491,7 @@ function operationOf(event: ForumEvent): string {
   return isMove(event) ? moveOfEvent[(event as MoveEvent).type].operation : 'record';
 }
 
-/** False if the times of the signature are unknown. */
+/** Returns false if the times of the signature are unknown. */
 function isStale({ created, expires }: AskedCommand, now: Millis, ages: SignatureAges): boolean {
   if (created === undefined) return false;
   try {
@@ -502,7 +502,7 @@ function isStale({ created, expires }: AskedCommand, now: Millis, ages: Signatur
   }
 }
 
-/** The ends of the interval, and each instant within it at which the chamber changes without an event. */
+/** Returns the ends of the interval, and each instant within it at which the chamber changes without an event. */
 function timesOf(
   { from, to }: { readonly from: Millis; readonly to: Millis },
   chamber: ChamberState | null,

@@ -1,5 +1,5 @@
-// Every interleaving of a scenario, and every single fault at every place: depth first, taking each path from the beginning. States with
-// the same key behave in the same way, so each is explored once; the path to it is judged each time.
+// Explores every interleaving of a scenario with every single fault, depth first, replaying each path from the start. States with the same
+// key behave alike, so each is explored once, but every path to it is judged.
 import { hash } from 'node:crypto';
 import type { Forum } from '../../../src/forum/forum.ts';
 import { START } from '../../kit/clock.ts';
@@ -18,7 +18,7 @@ export interface Found {
 
 export interface Summary {
   readonly states: number;
-  /** Paths from the beginning to an end. */
+  /** The number of paths from start to end. */
   readonly interleavings: bigint;
   readonly histories: number;
   readonly found: Found | undefined;
@@ -175,7 +175,7 @@ interface Path {
   readonly before?: State;
 }
 
-/** The state after the step, if the previous step is known to lead to the same state when taken after this one. */
+/** Returns the state after the step, if the previous step is known to lead to the same state when taken after this one. */
 function inOtherOrder({ last, before }: Path, step: Step): State | undefined {
   if (last === undefined || before === undefined || !areIndependent(last, step)) return undefined;
   return before.next.get(step.name)?.next.get(last.name);

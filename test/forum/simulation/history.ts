@@ -1,16 +1,16 @@
-// The checker's input: requests with their responses as clients saw them, and the lines of the log. Plain data, so that histories of
-// simulated and real stores are judged in the same way.
+// The checker's input: requests and responses as clients saw them, and the lines of the log. The types hold plain data, so that histories
+// of simulated and real stores are judged alike.
 import type { SignatureAges } from '../../../src/moves/rules.ts';
 import type { ErrorCode } from '../../../src/vocabulary/errors.ts';
 import type { Hex, JsonValue, Millis } from '../../../src/vocabulary/values.ts';
 
-/** A chamber by its id, an account by its DID. */
+/** A chamber id or an account's DID. */
 export type Stream = number | string;
 
 export interface AskedCommand {
   /** The name of a move, or `register`, `changePersonality`, `retire`, or `record` for an event of the service. */
   readonly operation: string;
-  /** Null if the command is outside of chambers. */
+  /** Null if the command belongs to no chamber. */
   readonly chamberId: number | null;
   /** Null for the service. */
   readonly did: string | null;
@@ -26,7 +26,7 @@ export interface AskedRead {
   readonly stream: Stream;
 }
 
-/** Members that the client can't know are absent. `line` is the whole event in canonical form. */
+/** A response's event; members that the client cannot know are absent. `line` is the whole event in canonical form. */
 export interface AnsweredEvent {
   readonly eventId?: number | undefined;
   readonly chamberId?: number | null | undefined;
@@ -39,7 +39,7 @@ export type Outcome =
   | { readonly is: 'unchanged' }
   | { readonly is: 'rejected'; readonly code: ErrorCode }
   | { readonly is: 'read'; readonly lastEventId: number; readonly headHash?: Hex | undefined }
-  /** An error that no client should be able to cause. */
+  /** An internal error, which no client should be able to cause. */
   | { readonly is: 'defect'; readonly problem: string };
 
 export interface HistoryRequest {
@@ -48,17 +48,17 @@ export interface HistoryRequest {
   readonly asked: AskedCommand | AskedRead;
   /** Moments of a clock that all clients share; later moments are larger numbers. */
   readonly invokedAt: number;
-  /** If there was no response, this and the outcome are undefined. */
+  /** This and the outcome are undefined if there was no response. */
   readonly respondedAt?: number | undefined;
   readonly outcome?: Outcome | undefined;
-  /** The range of times that the service's clock may have shown when the request was decided. Without it, rejections are not judged. */
+  /** The range of times that the service's clock may have shown at the decision. Without it, rejections are not judged. */
   readonly clock?: { readonly from: Millis; readonly to: Millis } | undefined;
 }
 
 export interface HistoryCommit {
   readonly stream: Stream;
   readonly eventId: number;
-  /** The moment by the clients' clock. */
+  /** The moment of the commit, by the clients' clock. */
   readonly writtenAt: number;
 }
 
@@ -68,8 +68,8 @@ export interface History {
   /** All lines in commit order, if the store reports it. */
   readonly commits?: readonly HistoryCommit[] | undefined;
   readonly limits: { readonly membersMax: number; readonly ideasMax: number; readonly openChambersPerDidMax: number };
-  /** The maximum age of signatures, and how far they may be in the future; if absent, the specification's limits. */
+  /** The maximum age of signatures, and how far they may be in the future; the specification's limits by default. */
   readonly ages?: SignatureAges;
-  /** Whether `requests` contains everything that was sent, so that each line must have been requested. */
+  /** Whether `requests` holds every sent request, so that each line must have been requested. */
   readonly isComplete: boolean;
 }

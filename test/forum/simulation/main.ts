@@ -1,5 +1,5 @@
 // node test/forum/simulation/main.ts exhaustive|random [--mutant NAME] [--seed N] [--runs N] [--seconds N] [--scenario TEXT]
-// Exits with 1 if it found a problem, and prints the steps that lead to it.
+// Exits with 1 after finding a problem, and prints the steps that lead to it.
 import { parseArgs } from 'node:util';
 import { loadForum } from './modules.ts';
 

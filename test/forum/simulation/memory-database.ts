@@ -1,4 +1,4 @@
-// An in-memory database that any number of stores share. Every method is atomic: an append of the port happens at one moment.
+// An in-memory database shared by any number of stores. Every method is atomic: an append happens at one moment.
 import { HASH_BYTES, type NodeRef } from '../../../src/crypto/merkle.ts';
 import {
   ALL_CHAMBERS,
@@ -37,16 +37,16 @@ export class MemoryDatabase {
   readonly snapshots = new Map<StreamId, Snapshot>();
   readonly commits: Commit[] = [];
   readonly entries: LogEntry[] = [];
-  /** Lines and remembered registrations in commit order since this copy was made. They determine the contents. */
+  /** Lines and recorded registrations in commit order since this copy was made. They determine the contents. */
   readonly written: string[] = [];
-  /** The time of the simulation, for commits. */
+  /** The simulation's time, recorded with each commit. */
   time: () => number = () => 0;
   clock: Millis = 0;
   lastChamberId = 0;
   readonly #streams = new Map<StreamId, LogEntry[]>();
   readonly #signatures = new Map<string, Place>();
 
-  /** Makes a copy; afterwards both change independently. */
+  /** Returns a copy; afterwards both change independently. */
   copy(): MemoryDatabase {
     const copy = new MemoryDatabase();
     for (const [name, value] of this.meta) copy.meta.set(name, value);
@@ -81,7 +81,7 @@ export class MemoryDatabase {
     return { conflicts: new Map([...conflicts].map((stream) => [stream, this.head(stream)])), found };
   }
 
-  /** A stream is written completely or not at all, and so are the chambers that a batch creates. */
+  /** A stream is written completely or not at all; the same holds for the chambers that a batch creates. */
   #findConflicts(
     entries: readonly LogEntry[],
     registrations: readonly Registration[],
@@ -100,7 +100,7 @@ export class MemoryDatabase {
       const isNextChamber = !isCreation || stream === this.lastChamberId + 1 + created.length;
       next.set(stream, eventId + 1);
       if (isCreation) created.push(stream);
-      // A server also searches only for a later event; the forum must ensure that this one exists.
+      // A server, too, only looks for a later event; the forum must ensure that this one exists.
       const isAtHead = account === undefined || this.head(account.did) <= account.lastEventId;
       if (account !== undefined && !isAtHead) conflicts.add(account.did);
       if (isNext && isNextChamber && isAtHead && !found.has(signature ?? '')) continue;
@@ -178,7 +178,7 @@ export class MemoryDatabase {
     });
   }
 
-  /** According to the latest row of each chamber. */
+  /** Reads the latest row of each chamber. */
   countOpenChambers(creatorDid: string, max: number): number {
     const rows = this.entries.flatMap(({ listings }) => listings).filter((row) => row.kind === 'chamber');
     const latest = new Map(rows.map((row) => [row.chamberId, row]));

@@ -1,5 +1,5 @@
-// A store with an in-memory database that it shares with other stores. Each request to the database goes through a network, which decides
-// when the request and its response arrive, and whether either is lost.
+// A store whose in-memory database is shared with other stores. Each request to the database passes a network, which decides when the
+// request and its response arrive, and whether either is lost.
 
 import { HIDDEN_KEY_CHARS } from '../../../src/crypto/http-signature.ts';
 import type { NodeRef } from '../../../src/crypto/merkle.ts';
@@ -22,7 +22,7 @@ export interface StoreRequest {
 }
 
 export interface Network {
-  /** Runs the work at the database at one moment, and resolves with its result later. Rejects with FORUM_ERR_UNAVAILABLE. */
+  /** Runs the work at the database at one moment, and resolves with the result later. Rejects with FORUM_ERR_UNAVAILABLE. */
   exchange<Result>(request: StoreRequest, work: () => Result): Promise<Result>;
 }
 
@@ -30,7 +30,7 @@ const AT_ONCE: Network = { exchange: async (_, work) => work() };
 
 interface MemoryStoreOptions {
   readonly network?: Network;
-  /** Whether the store guesses that a signature which it has not seen is in the log. */
+  /** Whether the store guesses that a signature that it has not seen is in the log. */
   readonly guesses?: (signatureKey: string) => boolean;
 }
 
@@ -60,7 +60,7 @@ export function openMemoryStore(
 
 const unread = () => Promise.reject(new Error('the simulation has no lists'));
 
-/** Nothing of the pipeline reads them. */
+/** Reads that the pipeline never makes. */
 const NOT_READ: Omit<ReadModel, 'countOpenChambers' | 'operatorEmail'> = {
   listChambers: unread,
   listGraduatedIdeas: unread,
@@ -86,7 +86,7 @@ const NO_CALLBACKS: CallbackStore = {
   listSeated: unread,
 };
 
-/** Nothing of the forum reads or writes it. */
+/** Operations that the forum never calls. */
 const NOT_PUBLISHED: PublishedTree = {
   pinned: (work) => work(NOT_PUBLISHED),
   checkpoint: async () => undefined,
@@ -125,7 +125,7 @@ class MemoryLog implements EventLog {
   }
 
   async append(batch: AppendBatch): Promise<AppendResult> {
-    // Copied, because the caller may change its objects while the request is in progress.
+    // The batch is copied, because the caller may change its objects while the request is in progress.
     const sent = {
       entries: [...batch.entries],
       registrations: [...(batch.registrations ?? [])],
@@ -242,7 +242,7 @@ class MemoryMeta implements LogMeta {
   }
 }
 
-/** An error that no release of a store handles. */
+/** An error that no store is known to throw. */
 export class UnknownStoreError extends Error {
   override readonly name = 'UnknownStoreError';
 }

@@ -9,7 +9,7 @@ const SOURCES = new URL('../../../src/', import.meta.url).href;
 const FORUM = `${SOURCES}forum/`;
 const TIMERS = new URL('virtual-timers.ts', import.meta.url).href;
 
-/** Must be called once per process, before anything else imports the forum. */
+/** Loads the forum; must be called once per process, before any other import of the forum. */
 export async function loadForum(mutant: string | undefined): Promise<typeof Forum> {
   const replacements = mutant === undefined ? [] : mutants[mutant]?.replacements;
   if (replacements === undefined)
@@ -32,7 +32,7 @@ export async function loadForum(mutant: string | undefined): Promise<typeof Foru
   return (await import('../../../src/forum/forum.ts')).Forum;
 }
 
-/** If a mutant's text did not occur, or occurred twice, its run would prove nothing. */
+/** Throws unless the mutant's text occurs exactly once; otherwise its run would prove nothing. */
 function requireOnce({ file, from }: Replacement): void {
   const found = readFileSync(fileURLToPath(`${SOURCES}${file}`), 'utf8').split(from).length - 1;
   if (found !== 1) throw new Error(`${file} has ${found} times: ${from}`);

@@ -1,8 +1,8 @@
-// Defects that can be injected into the sources of the forum and the stores, to show that the checker finds them. The replaced text must
+// Defects that can be injected into the sources of the forum and the stores, to show that the checker detects them. The replaced text must
 // occur exactly once.
 
 export interface Replacement {
-  /** The file in src. */
+  /** The path below src. */
   readonly file: string;
   readonly from: string;
   readonly to: string;

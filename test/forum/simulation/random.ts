@@ -1,4 +1,4 @@
-// Random requests, steps and faults on several nodes with little memory; a seed determines the history.
+// Random requests, steps and faults on several nodes with small caches; a seed determines the history.
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { isClosed, phaseAt } from '../../../projections/phase.ts';
 import { turnHolderAt } from '../../../projections/turn.ts';
@@ -34,7 +34,7 @@ const CACHE_BYTES = [5_000, 12_000, 1_000_000] as const;
 const MINUTE = 60_000;
 const HARSH_SEED = 1_000_000;
 const EXPIRES_SECONDS_MAX = 3;
-/** In chambers with rounds the steps of the clock are shorter than the phases, so that events can end phases. */
+/** In chambers with rounds, steps of the clock are shorter than phases, so that events can end phases. */
 const CLOCK_MILLIS_MAX = { paced: 2 * MINUTE, unpaced: 8 * MINUTE } as const;
 
 export interface RandomRun {
@@ -61,11 +61,11 @@ class Simulation {
   readonly #sent: AskedCommand[] = [];
   readonly #steps: string[] = [];
   readonly #faultChance: number;
-  /** Odd seeds have chambers without rounds, as before rounds existed, so that seeds which found a bug still lead to it. */
+  /** Odd seeds have chambers without rounds, as before rounds existed, so that seeds that exposed a bug still reproduce it. */
   readonly #hasPace: boolean;
   /**
    * Every second even seed also has signatures that expire soon or are nearly too old, a database that rejects writes, and a store that
-   * fails in unknown ways. These use separate random numbers, so that other seeds lead to the same histories as before.
+    * fails in unknown ways. These use separate random numbers, so that other seeds yield the same histories as before.
    */
   readonly #harsh: Random | undefined;
   #requests = 0;
@@ -120,7 +120,7 @@ class Simulation {
     };
   }
 
-  /** Ends the run without further faults, once all requests have responses. */
+  /** Ends the run without further faults, after all requests have responses. */
   async #finish(): Promise<void> {
     for (let count = 0; count < STEPS_MAX; count++) {
       const steps = this.#world.steps(false);
@@ -187,7 +187,7 @@ class Simulation {
     return { ...this.#chamberCommand(signature, agent), created: this.#seconds };
   }
 
-  /** Half of the signatures expire within seconds; the others were made as early as possible without being too old. */
+  /** Half of the signatures expire within seconds; the others are as old as allowed. */
   #timed(command: AskedCommand): AskedCommand {
     if (this.#harsh === undefined || command.signature === null) return command;
     const { created = 0 } = command;
@@ -196,7 +196,7 @@ class Simulation {
     return { ...command, created: created - this.#harsh.pick([0, maxAgeSeconds - 1, maxAgeSeconds]) };
   }
 
-  /** Rounds, and limits of turns and members, alone and combined, as the rules allow. */
+  /** Returns rounds, and limits of turns and members, alone and combined, as the rules allow. */
   #pace(): Readonly<Record<string, JsonValue>> {
     if (!this.#hasPace) return {};
     const turnSeconds = { turnSeconds: this.#random.pick([20, 60, 300]) };
@@ -219,7 +219,7 @@ class Simulation {
   get #chambers(): ReadonlyMap<number, readonly Folded[]> {
     const chambers = new Map<number, readonly Folded[]>();
     for (const [stream, lines] of this.#world.history.lines) {
-      // The checker must judge the lines of a mutant.
+      // The checker must also judge the lines of a mutant.
       if (typeof stream === 'number')
         chambers.set(
           stream,
@@ -270,7 +270,7 @@ class Simulation {
   }
 }
 
-/** The service event that ends a chamber, with the root over its moves. */
+/** Returns the service event that ends a chamber, with the root over its moves. */
 function recordOf(chamberId: number, lines: readonly Folded[]): AskedCommand {
   const moves = lines.filter(({ event }) => isMove(event as ChamberEvent));
   const tree = moves.reduce((before, { leaf }) => appendLeaf(before, fromHex(leaf)).tree, EMPTY_TREE);

@@ -1,4 +1,4 @@
-// Decides a command again, with the moves' pure decision functions and states folded from lines.
+// Decides a command again, with the pure decision functions of moves and with states folded from lines.
 import type { AccountState } from '../../../projections/account.ts';
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { changePersonality } from '../../../src/moves/change-personality.ts';
@@ -18,7 +18,7 @@ export interface Situation {
   readonly openChambers: number;
   readonly now: Millis;
   readonly limits: ChamberLimits;
-  /** The data of an earlier event of the chamber. */
+  /** Returns the data of an earlier event of the chamber. */
   readonly takesReplies?: (eventId: number) => boolean;
   /** The keys that a creation records. */
   readonly serviceKeys?: PinnedKeys | undefined;
@@ -50,7 +50,7 @@ function decide({ operation, body: json, did, signature }: AskedCommand, situati
     if (isUnchanged(parsed, context)) return { is: 'unchanged' };
     return { is: 'event', payload: register.decide(parsed, context) };
   }
-  // If the lines of a stream do not form a chain, there is no state; this is reported elsewhere.
+  // There is no state if the lines of a stream do not form a chain, which is reported elsewhere.
   if (account === null) throw new ForumError('FORUM_ERR_SIGNATURE', `${did} has no account`);
   if (operation === 'changePersonality') {
     const payload = changePersonality.decide(parseBody(changePersonality, { json }), { state: account });

@@ -1,5 +1,4 @@
-// Errors with which PostgreSQL or SQLite reports that nothing was written, in the form in which the stores' own rules pass them to
-// callers.
+// Errors with which PostgreSQL or SQLite reports that nothing was written, as the stores' own rules pass them to callers.
 import Database from 'better-sqlite3';
 import pg from 'pg';
 import { toLogError } from '../../../src/log/postgres/database-errors.ts';
@@ -11,7 +10,7 @@ const SQLSTATES = ['42501', '53100', '40001', '54000', 'XX000', '22003'];
 /** A full disk, a quota, another program's lock, a read-only file. */
 const SQLITE_CODES = ['SQLITE_FULL', 'SQLITE_IOERR_WRITE', 'SQLITE_BUSY', 'SQLITE_READONLY'];
 
-/** The errors one after another. */
+/** Returns the errors in turn. */
 export function refusal(index: number): unknown {
   const errors = [...SQLSTATES.map(refusedByServer), ...SQLITE_CODES.map(refusedBySqlite)];
   return errors[index % errors.length];
@@ -22,7 +21,7 @@ function refusedByServer(code: string): unknown {
   return toLogError(Object.assign(error, { severity: 'ERROR', code }));
 }
 
-/** The transaction has ended, and the file is unchanged. */
+/** The error leaves no transaction open and the file unchanged. */
 function refusedBySqlite(code: string): unknown {
   const error = Object.assign(new Database.SqliteError('refused', code), { isRolledBack: true });
   return new Failures(() => {}).ofWrite(failureOf(error));

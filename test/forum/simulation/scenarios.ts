@@ -8,7 +8,7 @@ import type { Sent } from './world.ts';
 export interface Scenario {
   readonly name: string;
   readonly sends: readonly Sent[];
-  /** The streams that are in the memory of both nodes from the beginning. */
+  /** The streams in the memory of both nodes at the start. */
   readonly warm: readonly Stream[];
   readonly openChambersPerDidMax?: number;
 }
@@ -24,8 +24,8 @@ const ROUNDS = { rounds: { proposal: 1, debate: 1 }, turnSeconds: 7_200, maxMemb
 const [IN_TURNS, IN_COMMITS] = [3, 4];
 
 /**
- * Two chambers in PROPOSAL, where Ann has the first turn; and two chambers with rounds, one in Bob's turn, the last of PROPOSAL, and one
- * in ALLOCATE_COMMIT.
+ * Two chambers in PROPOSAL in which Ann has the first turn, and two chambers with rounds: one in Bob's turn, the last of PROPOSAL, and one
+  * in ALLOCATE_COMMIT.
  */
 export const PAST: readonly { readonly at: number; readonly ask: AskedCommand }[] = [
   { at: START, ask: registration('ann', ANN, { wallet: 'a', isHidden: true }) },

@@ -1,5 +1,5 @@
-// A stream according to its lines: each line is parsed, chained to the previous one, and folded. Lines that occur in many histories are
-// folded once: a line contains the hash of the previous line, so it identifies its whole past.
+// A stream according to its lines: each line is parsed, chained to the previous line, and folded. A line holds the hash of the previous
+// line and so identifies its whole past; therefore a line of many histories is folded only once.
 import { type AccountState, evolveAccount } from '../../../projections/account.ts';
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
 import { leafHash } from '../../../src/crypto/merkle.ts';
@@ -18,7 +18,7 @@ export interface Folded {
 export class StreamFolds {
   readonly #known = new Map<string, Folded>();
 
-  /** The stream up to its first problem, which is passed to `report`. */
+  /** Returns the stream up to its first problem, which is passed to `report`. */
   fold(stream: Stream, lines: readonly string[], report: (problem: string) => void): readonly Folded[] {
     const folded: Folded[] = [];
     for (const [index, line] of lines.entries()) {
@@ -56,8 +56,8 @@ interface Expected {
 
 function requireNext(event: ForumEvent, { stream, eventId, before }: Expected): void {
   if (event.eventId !== eventId) throw new Error(`its eventId is ${event.eventId}`);
-  if ((event.chamberId ?? event.did) !== stream) throw new Error(`it is of ${event.chamberId ?? event.did}`);
-  if (event.prev !== (before?.leaf ?? NO_PREVIOUS)) throw new Error('prev is not the hash of the line before it');
+  if ((event.chamberId ?? event.did) !== stream) throw new Error(`it belongs to ${event.chamberId ?? event.did}`);
+  if (event.prev !== (before?.leaf ?? NO_PREVIOUS)) throw new Error('prev is not the hash of the previous line');
   if (before !== undefined && event.ts < before.event.ts)
-    throw new Error(`ts falls from ${before.event.ts} to ${event.ts}`);
+    throw new Error(`ts goes back from ${before.event.ts} to ${event.ts}`);
 }

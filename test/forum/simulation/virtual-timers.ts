@@ -1,4 +1,4 @@
-// The event loop's turns, timers and clock of the simulated nodes, so that nothing waits for real time. Imported before the forum, it
+// The turns, timers and clock of the simulated nodes' event loop, so that nothing waits for real time. Loaded before the forum, this module
 // replaces the global functions; modules.ts makes it replace node:timers/promises in src/forum.
 interface Timer {
   readonly id: number;
@@ -11,7 +11,7 @@ class VirtualTimers {
   #turns: (() => void)[] = [];
   #timers: Timer[] = [];
   #lastId = 0;
-  /** The result of performance.now(). */
+  /** The value of performance.now(). */
   millis = 0;
 
   addTurn(run: () => void): void {
@@ -35,14 +35,14 @@ class VirtualTimers {
     return this.#timers.length > 0;
   }
 
-  /** One turn of the event loop. */
+  /** Runs one turn of the event loop. */
   runTurns(): void {
     const turns = this.#turns;
     this.#turns = [];
     for (const run of turns) run();
   }
 
-  /** All timers that were set before. */
+  /** Fires all timers that are set now. */
   runTimers(): void {
     const timers = this.#timers;
     this.#timers = [];
@@ -52,7 +52,7 @@ class VirtualTimers {
 
 export const virtual = new VirtualTimers();
 
-/** Resolves when all promise reactions have run, without a turn of a simulated node. */
+/** Resolves once all promise reactions have run, without a turn of a simulated node. */
 export function settled(): Promise<void> {
   return new Promise((resolve) => realTurn(resolve));
 }

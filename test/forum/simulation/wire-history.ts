@@ -1,4 +1,4 @@
-// Converts requests of real clients to the checker's form of histories.
+// Converts requests of real clients to the checker's input.
 import type { Wire } from '../../kit/wire.ts';
 import type { AskedCommand } from './history.ts';
 

@@ -1,5 +1,5 @@
-// Nodes on one database, their clients and the network between them, as a machine that takes one named step at a time. The caller chooses
-// the next step; the same steps lead to the same state.
+// A state machine of nodes on one database, their clients and the network between them. The caller chooses each named step; the same steps
+// lead to the same state.
 import type { Command } from '../../../src/forum/commands.ts';
 import type { Forum } from '../../../src/forum/forum.ts';
 import type { Page } from '../../../src/log/log.ts';
@@ -16,12 +16,12 @@ import { type Network, openMemoryStore, type StoreRequest, UnknownStoreError, un
 import { refusal } from './refusals.ts';
 import { settled, virtual } from './virtual-timers.ts';
 
-/** A client's request and its node. */
+/** A client's request and the node that receives it. */
 export interface Sent {
   readonly id: string;
   readonly node: number;
   readonly ask: AskedCommand | AskedRead;
-  /** Requests that must have a response (or whose node must have crashed) before this one is sent. */
+  /** Requests that need a response, or whose node must have crashed, before this one is sent. */
   readonly after?: readonly string[];
 }
 
@@ -31,14 +31,14 @@ export interface WorldOptions {
   readonly limits: ChamberLimits;
   readonly stateCacheBytesMax: number;
   readonly clock: Millis;
-  /** How far each node's clock is ahead of the world's. */
+  /** How far each node's clock is ahead of the world's, in milliseconds. */
   readonly skews?: readonly Millis[];
-  /** Defaults to the specification's limits. */
+  /** The specification's limits by default. */
   readonly ages?: SignatureAges;
-  /** Whether the database may also reject requests, and the store fail in unknown ways. */
+  /** Whether the database may also reject requests, and the store may fail in unknown ways. */
   readonly hasStoreErrors?: boolean;
   readonly guesses?: (signatureKey: string) => boolean;
-  /** Whether turns of the event loop and timers are separate steps; otherwise they happen at once. */
+  /** Whether turns of the event loop and timers are separate steps; otherwise they run at once. */
   readonly hasTurns?: boolean;
   /** Whether requests to one node arrive in the order in which they were sent. */
   readonly isOrdered?: boolean;
@@ -54,8 +54,8 @@ export interface Step {
 }
 
 /**
- * Whether two possible steps lead to the same state in either order, and to histories with the same verdict: they belong to different
- * nodes, neither writes to the log, and it is not the case that one sends a request and the other responds to a request.
+ * Returns whether two possible steps lead to the same state in either order, and to histories with the same verdict: they belong to
+  * different nodes, neither writes to the log, and they are not a request and a response.
  */
 export function areIndependent(one: Step, other: Step): boolean {
   if (one.node === undefined || other.node === undefined || one.node === other.node) return false;
@@ -72,7 +72,7 @@ interface Exchange {
   readonly resolve: (result: never) => void;
   readonly reject: (error: unknown) => void;
   result: { readonly value: unknown } | undefined;
-  /** The node has abandoned it, or is dead, but it may still arrive. */
+  /** Whether the node has abandoned the exchange or is dead; the request may still arrive. */
   isAbandoned: boolean;
 }
 
@@ -82,14 +82,14 @@ interface Node {
   readonly forum: Forum;
   isDead: boolean;
   exchanges: number;
-  /** The messages that have reached the node, in order; they determine its state. */
+  /** The messages that have reached the node, in order; they determine the node's state. */
   readonly inputs: string[];
 }
 
 interface Pending {
   readonly node: Node;
   readonly request: HistoryRequest;
-  /** The part of the past that determines the verdict on its outcome, for the key of a state. */
+  /** The part of the past that determines the verdict on the outcome; it is part of a state's key. */
   readonly past: string;
 }
 
@@ -103,7 +103,7 @@ export class World {
   #unsent: Sent[] = [];
   #time: number;
   #clock: Millis;
-  /** The values to which it was set, in order. */
+  /** The values to which the clock was set, in order. */
   readonly #clocks: Millis[] = [];
   #latestClock: Millis;
   #isDirect = false;
@@ -166,7 +166,7 @@ export class World {
     return this.#options.ages ?? SIGNATURE_AGES.caps;
   }
 
-  /** A process ends if its memory and the log may differ. */
+  /** Ends a process whose memory and log may differ. */
   #stop(node: Node, error: unknown): void {
     if (node.isDead) return;
     if (error instanceof UnknownStoreError) {
@@ -216,7 +216,7 @@ export class World {
     this.#unsent.push(sent);
   }
 
-  /** Responds to everything at once, in the order of sending. */
+  /** Delivers all requests and responses at once, in the order of sending. */
   async sendAtOnce(...sents: readonly Sent[]): Promise<void> {
     for (const sent of sents) {
       this.#isDirect = true;
@@ -230,7 +230,7 @@ export class World {
     }
   }
 
-  /** The clock, which may be set back. */
+  /** Moves the clock, which may also go back. */
   setClock(clock: Millis): void {
     this.#clock = clock;
     this.#clocks.push(clock);
@@ -383,7 +383,7 @@ export class World {
     exchange.reject(unavailable());
   }
 
-  /** The response is lost; the request may have arrived, or may arrive later. */
+  /** Loses the response; the request may have arrived, or may arrive later. */
   #lose(exchange: Exchange): void {
     if (exchange.result === undefined) exchange.isAbandoned = true;
     else this.#remove(exchange);
@@ -391,14 +391,14 @@ export class World {
     exchange.reject(unavailable());
   }
 
-  /** The request may have arrived; otherwise it never arrives. */
+  /** Breaks the connection; a request that has not arrived never will. */
   #break(exchange: Exchange): void {
     this.#remove(exchange);
     exchange.node.inputs.push(`${exchange.id} broke@${this.#clockOf(exchange.node.index)}`);
     exchange.reject(new UnknownStoreError());
   }
 
-  /** Nothing is written, and the database reports this. */
+  /** Makes the database reject the request without writing anything. */
   #refuse(exchange: Exchange): void {
     this.#remove(exchange);
     const { node } = exchange;
@@ -410,7 +410,7 @@ export class World {
     this.#exchanges = this.#exchanges.filter((other) => other !== exchange);
   }
 
-  /** The process ends, and a new one starts in its place. Clients repeat requests without a response. */
+  /** Crashes the process and starts a new one in its place. Clients repeat requests without a response. */
   #crash(node: Node): void {
     node.isDead = true;
     const orphans = this.#exchanges.filter((exchange) => exchange.node === node);
@@ -443,7 +443,7 @@ export class World {
     }
   }
 
-  /** Two worlds with the same key behave in the same way, and the open parts of their requests will be judged in the same way. */
+  /** Returns a key; worlds with the same key behave alike, and the open parts of their requests will be judged alike. */
   get key(): string {
     const nodes = this.#nodes.map(({ name, inputs }) => `${name} ${inputs.join(' ')}`);
     const exchanges = this.#exchanges.map(({ id, result, isAbandoned }) => {
@@ -515,7 +515,7 @@ function digestOf(value: unknown): string {
   return 'count' in value ? `${(value as Page).count} lines` : 'object';
 }
 
-/** The number of characters of a signatureKey, and of the hidden key of a registration. */
+/** The lengths, in characters, of a signatureKey and of the hidden key of a registration. */
 const KEY_CHARS = { signature: 72, hidden: 32 } as const;
 
 function commandOf({ operation, chamberId, did, body, signature, created = 0, expires }: AskedCommand): Command {
